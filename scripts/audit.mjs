@@ -1,5 +1,5 @@
-// `npm run audit`: asks the registries' lists of advisories about what ships: npm's, and RustSec's by cargo-audit where that
-// is installed. It needs the internet. Ends with 1 when there is one, with 2 when a list could not be asked.
+// `npm run audit`: checks what ships against the advisory databases: npm's, and RustSec's by cargo-audit where that is
+// installed. Needs the internet. Exits with 1 if there is an advisory, with 2 if a database could not be read.
 import { spawnSync } from "node:child_process";
 import { root } from "./build.mjs";
 
@@ -21,7 +21,7 @@ for (const { name, ask, hint } of lists) {
 }
 process.exitCode = found > 0 ? 1 : unasked > 0 ? 2 : 0;
 
-/** One line each; null when nobody answered. */
+/** One line per advisory; null if the registry did not answer. */
 function npm() {
   const report = jsonOf("npm", ["audit", "--omit=dev", "--json"]);
   if (report?.vulnerabilities === undefined) return null;
@@ -41,6 +41,6 @@ function jsonOf(command, words) {
   try {
     return JSON.parse(stdout);
   } catch {
-    return null; // it is not there, or had nothing to say
+    return null; // cargo-audit is not installed, or failed
   }
 }

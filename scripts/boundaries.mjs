@@ -1,11 +1,11 @@
-// Who may import whom, and who may read a clock: the rules of the house, checked.
-// `node scripts/boundaries.mjs [FOLDER]` prints every violation and exits with 1 when there is one.
+// Checks the rules of who may import whom and who may read a clock.
+// `node scripts/boundaries.mjs [FOLDER]` prints every violation and exits with 1 if there is one.
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, normalize, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { crates } from "./crate-boundaries.mjs";
 
-/** Rooms of the gateway, the upper ones first: a room may import rooms below it, and itself. */
+/** Folders of the gateway, the upper ones first: a folder may import the ones below it, and itself. */
 const LAYERS = [
   ["cli"],
   ["main"],
@@ -18,7 +18,7 @@ const LAYERS = [
   ["store"],
   ["media"],
 ];
-/** Folders of a room, the upper ones first, "" for what stands at its top: each may import those beside and below it. */
+/** Subfolders of a folder, the upper ones first, "" for its own files: each may import those beside and below it. */
 const FOLDERS = {
   publish: [
     ["whip", "monitoring", "timeline"],
@@ -38,16 +38,16 @@ const FOLDERS = {
     ["parts"],
   ],
 };
-/** What runs in browsers, and what each may import beside itself: nothing of the gateway, which imports nothing of these. */
+/** What runs in browsers, and what else each may import: nothing of the gateway, which imports nothing of these. */
 const IN_BROWSERS = { webcaster: [], broadcast: ["webcaster"], dashboard: ["client"] };
-/** The packages that what runs in browsers may import; webcaster and broadcast stand on the browser alone. */
+/** The packages that browser code may import; webcaster and broadcast rely on the browser alone. */
 const PACKAGES_IN_BROWSERS = {
   dashboard: /^(preact(\/hooks)?|preact-iso\/router|@preact\/signals|openapi-fetch|uplot|mpegts\.js|qr)$/,
 };
-/** What the routes share; they import nothing else of each other. */
+/** What the routes share; otherwise they do not import each other. */
 const FOR_ROUTES =
   /^ts\/http\/((openapi|error-codes|error-answers)\.ts$|whip\/(whip-problems|problem-page)\.ts$|v5\/v5-(?!socket)|cluster\/(?!node-app)|guide\/(?!\w+-routes)|monitoring\/(?!\w+-routes)|records\/|request\/)/;
-/** What any room may import; they import each other and what is below http. No circle comes of it: that is checked. */
+/** What any folder may import; these import each other and what is below http. Cycles are excluded by a check. */
 const FREE = new Set([
   "errors",
   "certificate",
@@ -69,7 +69,7 @@ const FREE = new Set([
   "nearest",
   "client",
 ]);
-/** Who may measure how long something took, on a clock that is never set back. */
+/** Files that may measure durations, on a clock that is never set back. */
 const STOPWATCHES = new Set([
   "ts/capacity/capacity.ts",
   "ts/http/request/envelope.ts",
@@ -83,7 +83,8 @@ const STOPWATCHES = new Set([
   "ts/publish/webhook/connection-steps.ts",
   "ts/store/portions.ts",
 ]);
-/** What every command line reads before it is known what is wanted: help and the answer to a typing mistake come at once. */
+/** What every command reads before it knows what was requested, so that help and typing mistakes are answered at
+ *  once. */
 const READ_FIRST =
   /^ts\/(cli\/(main|verbs|command-flags|words|flags|commit|exit-code)|config|errors|nearest|settings)\.ts$/;
 const NO_HONO = new Set(["publish", "organisation", "token", "store", "media"]);
@@ -106,18 +107,19 @@ function* gateway(files) {
     const room = roomOf(name);
     const below = [];
     for (const [, target] of text.matchAll(/(?:\bfrom|\bimport)\s*\(?\s*["'`]([^"'`]+)["'`]/g)) {
-      // Bun puts a client of its own in the place of the bare name, which asks no connector: no address would be checked.
+      // Bun replaces the bare name by a client of its own that ignores the connector, so that no address would be
+      // checked.
       if (target === "undici") yield `${name}: undici is imported as undici/index.js`;
       if (isNative(target) && room !== "media") yield `${name}: only media imports #native`;
       if (/^(@hono\/|hono(\/|$))/.test(target) && NO_HONO.has(room)) yield `${name}: ${room} knows no Hono`;
       if (room in IN_BROWSERS && !target.startsWith(".") && !PACKAGES_IN_BROWSERS[room]?.test(target))
         yield `${name}: ${room} imports no package${PACKAGES_IN_BROWSERS[room] ? ` ${target}` : ""}`;
-      if (!target.startsWith(".") || isNative(target) || target.endsWith(".txt")) continue; // a text is no code
+      if (!target.startsWith(".") || isNative(target) || target.endsWith(".txt")) continue; // a text is not code
       const file = normalize(join(dirname(name), target));
       const other = roomOf(file);
       const isShape = onlyTypes(text, target) && room in IN_BROWSERS === other in IN_BROWSERS;
       if (!isShape) below.push(file);
-      // What a checkout without the built media core runs, such as the CLI and the checks, must not load it.
+      // The CLI and the checks run in a checkout without the built media core and must not load it.
       if (file === "ts/media.ts" && !isShape && name !== "ts/media/open.ts" && !isAwaited(text, target))
         yield `${name}: only ts/media/open.ts loads the media core`;
       if (room === "cli" && READ_FIRST.test(name) && !READ_FIRST.test(file) && !isShape && !isAwaited(text, target))
@@ -146,7 +148,7 @@ function* ambient(name, text) {
     yield `${name}: only config.ts reads process.env`;
   }
   if (/\bprocess\.argv\b/.test(text) && roomOf(name) !== "cli") yield `${name}: only cli reads process.argv`;
-  // What customers copy, and what browsers run, has nobody to be given a clock by; its pure part needs none.
+  // Code that customers copy or browsers run gets no clock from a caller; its pure part needs none.
   const isCopied = ["client", "webcaster"].includes(roomOf(name)) && !folderOf(name).endsWith("/pure");
   const hasClock = /^ts\/(dashboard\/shell\/)?clock\.ts$/.test(name) || isCopied;
   if (/\bDate\.now\b|\bnew Date\(\s*\)|\bnew Date\b(?!\s*\()/.test(text) && !hasClock) {
@@ -170,12 +172,12 @@ function folderOf(name) {
   return dirname(name).split("/").slice(1).join("/");
 }
 
-/** Whether, inside a room, a folder imports one that stands above it. */
+/** Whether, within a top folder, a subfolder imports one that is above it. */
 function isUpwards(room, importer, imported) {
   return rankOf(room, folderOf(importer)) > rankOf(room, folderOf(imported));
 }
 
-/** 0 for the uppermost; a room without folders has one rank. */
+/** 0 for the uppermost; a folder without subfolders has a single rank. */
 function rankOf(room, folder) {
   const inside = folder.slice(room.length + 1);
   const rows = FOLDERS[room];
@@ -191,7 +193,7 @@ function mayImport(room, other) {
   return layer(room) !== -1 && layer(room) < layer(other);
 }
 
-/** Shapes may be named in any direction. */
+/** Whether only types are imported, which is allowed in any direction. */
 function onlyTypes(text, target) {
   const imports = [...text.matchAll(/\bimport\s+(type\s+)?([^;"]*?)\s+from\s+"([^"]+)"/g)];
   const ours = imports.filter(([, , , from]) => from === target);
@@ -210,7 +212,7 @@ function reaches(graph, start) {
   return false;
 }
 
-/** Comments are no code; a `//` inside an address is no comment. */
+/** Removes comments; a `//` within an address does not start one. */
 function withoutComments(text) {
   return text.replace(/\/\*[\s\S]*?\*\//g, "").replace(/(^|\s)\/\/.*$/gm, "$1");
 }

@@ -1,5 +1,5 @@
-// `node scripts/broadcast-page.mjs`: the page /broadcast as it is served, from ts/broadcast into dist/broadcast: one
-// script, one style sheet and one icon whose names change with their content, and the page that names them.
+// `node scripts/broadcast-page.mjs`: builds the page /broadcast from ts/broadcast into dist/broadcast: one script, one
+// style sheet and one icon whose names change with their content, and the page that refers to them.
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

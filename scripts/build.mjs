@@ -1,5 +1,5 @@
-// Brings everything that `npm start` and `npm test` run up to date, each step only when its inputs changed.
-// Says on standard error what it does; standard output belongs to the service.
+// Brings everything that `npm start` and `npm test` run up to date, each step only if its inputs changed. Reports
+// progress on standard error; standard output belongs to the service.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
@@ -22,24 +22,24 @@ export const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const NODE_AT_LEAST = [20, 19];
 const RUST_AT_LEAST = [1, 88];
 
-/** What a person can mend; printed without a stack. */
+/** A problem that the user can fix; printed without a stack. */
 export class BuildError extends Error {}
 
-/** Runs what is needed, or throws a BuildError. */
+/** Runs the necessary steps, or throws a BuildError. */
 export function build() {
   requireVersion("Node", process.versions.node, NODE_AT_LEAST, "https://nodejs.org or your package manager");
-  // Commands that have nothing to build do not wait for each other.
+  // Commands that have nothing to build do not wait for the lock.
   const parts = [packages, addon, gateway, webcaster, broadcastPage, dashboard];
   if (parts.every(isBuilt)) return;
   withLock(join(root, ".build"), () => parts.forEach(provide));
 }
 
-/** Node packages alone: what the checks need. */
+/** Installs only the Node packages, which the checks need. */
 export const installPackages = () => provide(packages);
-/** The gateway alone. */
+/** Builds only the gateway. */
 export const buildGateway = () => provide(gateway);
 
-/** The load generator of the measurements and of tests; cargo knows what changed. */
+/** Builds the load generator for measurements and tests; cargo knows what changed. */
 export const buildLoadGenerator = () =>
   run("cargo", ["build", "--quiet", "--release", "--locked", "-p", "headgate-bench"]);
 
@@ -47,7 +47,7 @@ const isRustInput = (path) => /\.(rs|toml|lock)$/.test(path) && !/crates\/(fuzz|
 const isGatewayInput = (path) =>
   !/ts\/(native|webcaster|broadcast|dashboard)\//.test(path) && /\.(ts|mjs|json)$/.test(path);
 
-// What is built: `made` must be there, and `stamp` holds the hash of the inputs that it was made of.
+// What is built: `made` must exist, and `stamp` holds the hash of the inputs that it was made from.
 
 const packages = {
   name: "packages",
@@ -67,19 +67,19 @@ const addon = {
     if (missing) throw new BuildError(missing);
     requireRust();
     run("cargo", ["build", "--release", "--locked", "-p", "headgate-bridge"]);
-    // Copied beside and renamed over: a running gateway has the old file mapped.
+    // Copied under another name and renamed, because a running gateway has the old file mapped.
     copyFileSync(join(targetFolder(), "release", "libheadgate_bridge.so"), `${addon.made}.new`);
     renameSync(`${addon.made}.new`, addon.made);
   },
 };
 
-/** Folders in dist that are not the gateway's: what browsers load, and what `npm run release` made. */
+/** Folders in dist that do not belong to the gateway: what browsers load, and what `npm run release` made. */
 export const OTHER_FOLDERS = ["sdk", "broadcast", "dashboard", "release"];
 
 const GATEWAY_LIBRARIES = "scripts/gateway-libraries.mjs";
 const INSTALLED_LIBRARIES = "scripts/installed-libraries.mjs";
 
-/** The TypeScript of the gateway, as JavaScript in dist, and the libraries it imports. */
+/** The gateway's TypeScript compiled to JavaScript in dist, and the libraries that it imports. */
 const gateway = {
   name: "gateway",
   made: join(root, "dist", "main.js"),
@@ -119,7 +119,7 @@ const dashboard = bundle("dashboard", {
   words: ["dashboard-pages.mjs"],
 });
 
-/** What a script makes for browsers, in a folder of dist. */
+/** A bundle for browsers that a script makes in a folder of dist. */
 function bundle(folder, { name, sources, words: [script, ...words] }) {
   const path = join("scripts", script);
   return {
@@ -144,7 +144,7 @@ function targetFolder() {
   return process.env.CARGO_TARGET_DIR ?? join(root, "target");
 }
 
-/** Runs `act` unless the stamp says that these inputs were built already. */
+/** Runs `act` unless the stamp shows that these inputs were already built. */
 export function step(name, stamp, inputs, act) {
   if (existsSync(stamp) && readFileSync(stamp, "utf8") === inputs) return;
   const started = Date.now();
@@ -155,7 +155,7 @@ export function step(name, stamp, inputs, act) {
   console.error(`headgate: ${name} ready after ${((Date.now() - started) / 1000).toFixed(1)} s`);
 }
 
-/** A hash over names and contents of files, folders taken whole. */
+/** A hash over the names and contents of files; folders are included completely. */
 export function hashOf(paths, wanted = () => true) {
   const hash = createHash("sha256");
   const visit = (path) => {
@@ -186,7 +186,7 @@ function requireVersion(what, version, atLeast, how) {
 
 /** Runs a command to its end, or throws a BuildError. */
 export function run(command, args) {
-  // Progress goes to standard error, whatever the program thinks.
+  // All output goes to standard error, whichever stream the program uses.
   const { status, error } = spawnSync(command, args, { cwd: root, stdio: ["ignore", 2, 2] });
   if (error) throw new BuildError(`${command} cannot be started: ${error.message}`);
   if (status !== 0) throw new BuildError(`${command} ${args[0]} failed (exit code ${status})`);

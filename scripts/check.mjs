@@ -1,4 +1,4 @@
-// `npm run check [-- --fix]`: everything that can be judged without running the service, the fast part first.
+// `npm run check [-- --fix]`: everything that can be checked without running the service, the fast part first.
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import { providePrograms, toBuild } from "./programs.mjs";
 import { untidyFiles } from "./tidy-files.mjs";
 
 const fix = process.argv.includes("--fix");
-/** Registries' hosts, and paths that only one machine has. */
+/** Hosts of registries, and paths that exist on one machine only. */
 const FOREIGN =
   /registry\.(npmjs|yarnpkg)\.|npmjs\.org|static\.crates\.io|index\.crates\.io|pypi\.org|deb\.debian|(?<![\w.)}\]])\/(work|root|home\/\w+)(?![\w-])/;
 
@@ -90,7 +90,7 @@ function trackedTexts() {
   return trackedFiles().map((name) => ({ name, text: readFileSync(join(root, name), "utf8") }));
 }
 
-/** Cargo.lock names crates.io by the constant that cargo itself writes, mirror or not; nothing else names a host. */
+/** Cargo.lock is exempt: cargo writes crates.io's constant there, mirror or not. No other file may name a host. */
 function foreignTexts() {
   const complaints = [];
   if (/"resolved"/.test(readFileSync(join(root, "package-lock.json"), "utf8"))) {

@@ -1,5 +1,5 @@
-// `node scripts/client-package.mjs [FOLDER]`: the typed client and the webhook receiver as an npm package of their own,
-// headgate-client, for people who call the API. Prints the .tgz it made in FOLDER (default: .build).
+// `node scripts/client-package.mjs [FOLDER]`: packs the typed client and the webhook receiver as the npm package
+// headgate-client, for users of the API. Prints the path of the .tgz that it made in FOLDER (default: .build).
 import { spawnSync } from "node:child_process";
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -36,7 +36,7 @@ export function packClient(folder) {
   const built = join(folder, NAME);
   rmSync(built, { recursive: true, force: true });
   mkdirSync(built, { recursive: true });
-  // Declarations must be whole for people who have no DOM and for people who have no Node types.
+  // The declarations must be complete both without DOM types and without Node types.
   const language = ["--target", "es2023", "--module", "nodenext", "--strict", "--exactOptionalPropertyTypes"];
   const libraries = ["--lib", "es2023,dom,dom.iterable", "--rewriteRelativeImportExtensions"];
   const out = ["--ignoreConfig", "--declaration", "--rootDir", sources, "--outDir", built];
@@ -54,7 +54,7 @@ export function packClient(folder) {
   return pack([built], folder)[0];
 }
 
-/** `npm pack`, which asks no registry. Returns the paths of the .tgz. */
+/** Runs `npm pack`, which contacts no registry. Returns the paths of the .tgz files. */
 export function pack(packageFolders, into) {
   const folders = packageFolders.map((folder) => resolve(folder));
   const words = ["pack", ...folders, "--pack-destination", into, "--ignore-scripts", "--silent"];

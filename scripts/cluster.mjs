@@ -1,7 +1,7 @@
 // `npm run cluster -- [N] [--keep] [--http-port PORT] [--rtmp-port PORT]`: PostgreSQL and N nodes of Headgate (3) on
-// loopback, and the rules of a load balancer before them. ^C stops everything. Without --keep nothing is left of it; with
-// it everything is in `cluster` of the data directory and is there again the next time. For looking at and for tests: the
-// database asks nobody for a password, and nodes on one machine survive no failure of it.
+// loopback, with load balancer rules for them. ^C stops everything. Without --keep everything is removed; with it
+// everything is kept in `cluster` of the data directory and reused the next time. For trying out and for tests: the
+// database requires no password, and nodes on one machine do not survive its failure.
 import { randomBytes } from "node:crypto";
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -29,7 +29,7 @@ try {
 const folder = asked.keep
   ? resolve(process.env.HEADGATE_DATA_DIR ?? "data", "cluster")
   : mkdtempSync(join(tmpdir(), "headgate-cluster-"));
-/** To be stopped, in this order: the nodes write what they owe before their store goes. */
+/** What to stop, in this order: the nodes write what is pending before their store stops. */
 const nodes = [];
 let postgres = null;
 let stopping = null;
@@ -50,14 +50,14 @@ try {
 }
 
 async function start() {
-  // The database runs as a user of its own, who goes through here and sees nothing else.
+  // The database runs as another user, who must be able to enter this folder but not to list it.
   mkdirSync(folder, { recursive: true, mode: 0o711 });
   chmodSync(folder, 0o711);
   postgres = await startPostgres(join(folder, "postgres"), { connections: 20 * asked.count + 20 });
   const secrets = keptSecrets(join(folder, "secrets.json"));
   const shared = { folder, databaseUrl: postgres.url, ...secrets };
   for (let place = 1; place <= asked.count && stopping === null; place += 1) {
-    // One after the other: the first makes the key file, which the others are given.
+    // One after the other: the first node creates the key file, which is copied to the others.
     const node = await startNode(place, shared);
     nodes.push(node);
     node.exit.then((code) => stopping ?? console.error(`headgate: ${node.name} ended with ${code}`));
@@ -68,7 +68,7 @@ async function start() {
   tell({ rules, ...secrets });
 }
 
-/** Stops the nodes, then their store. A second signal does not wait. */
+/** Stops the nodes, then their store. A second signal exits at once. */
 async function stop(code) {
   if (stopping !== null) process.exit(1);
   stopping = (async () => {
@@ -104,7 +104,7 @@ function tell({ rules, apiKey, password }) {
   for (const line of lines) console.log(line);
 }
 
-/** Of the first administrator; the same at the next start on what was kept. */
+/** Secrets of the first administrator; the same at the next start with kept data. */
 function keptSecrets(file) {
   if (!existsSync(file)) {
     const secret = () => randomBytes(24).toString("hex");

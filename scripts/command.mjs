@@ -1,7 +1,7 @@
-// The command line of a clone, in this process.
+// The command line of a clone, run in this process.
 import { BuildError, build } from "./build.mjs";
 
-/** Builds what changed, then runs it.
+/** Builds what changed, then runs the command.
  *  @param {readonly string[]} argv */
 export async function main(argv) {
   try {

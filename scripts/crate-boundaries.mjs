@@ -1,5 +1,5 @@
-// The Rust half of the rules: which crate and which module depends on which, which file knows which library, what pure
-// code never names, and that production code knows of no test.
+// The Rust part of the import rules: which crate and module depends on which, which file uses which library, what pure
+// code must not name, and that production code does not depend on tests.
 import { cyclesOf, importGraph, pathsIn } from "./rust-imports.mjs";
 import { isTestFile, placeOf, productionCode } from "./rust-source.mjs";
 
@@ -15,11 +15,12 @@ const CRATES = {
   peer: [],
   fuzz: ["media", "rtmp", "whip", "ingest", "capture"],
 };
-/** Two protocols never meet, not even in tests. */
+/** Two protocols must not depend on each other, not even in tests. */
 const STRANGERS = { rtmp: "whip", whip: "rtmp" };
 
-/** Modules inside a crate, by the name of their folder: which others each of them may import, and whether it is pure. None
- *  imports what belongs to lib.rs, which is above them all. As long as a crate has none of its folders, no rule applies. */
+/** Modules inside a crate, by the name of their folder: which other modules each may import, and whether it is pure.
+ *  None may import from lib.rs, which is above them all. As long as a crate has none of its folders, no rule
+ *  applies. */
 const MODULES = {
   ingest: {
     publish: { imports: [], pure: true },
@@ -32,14 +33,14 @@ const MODULES = {
   },
 };
 
-/** Pure Rust: the time is an argument, and nothing is opened. Pure modules are in the table above. */
+/** Pure Rust: time is an argument, and nothing is opened. Pure modules are in the table above. */
 const PURE = /^crates\/(media|rtmp|whip|capture)\/src\//;
 const IMPURE =
   /\b(tokio|mio|socket2|quinn_udp)::|\b(?:std::)?net::(Tcp|Udp|ToSocketAddrs)|\bnet::\{[^}]*(Tcp|Udp)|\bos::unix::net\b|\brustls::(Stream|StreamOwned)\b|\bstd::(thread|fs)\b|\bstd::\{[^;]*\b(thread|fs)\b|\bInstant::now\b|\bSystemTime::now\b|\.elapsed\(\)/;
 const PURE_CRATES = new Set(["media", "rtmp", "whip", "capture"]);
 const IMPURE_CRATES = /^(tokio|mio|socket2|quinn-udp)(-.*)?$/;
 
-/** Libraries that only some files may name, and only their crates depend on. */
+/** Libraries that only some files may use, and only their crates may depend on. */
 const LIBRARIES = [
   { crate: /^napi/, name: /\bnapi(_derive|_build)?::/, only: /^crates\/bridge\//, homes: ["bridge"], what: "napi" },
   {
@@ -59,7 +60,7 @@ const LIBRARIES = [
   {
     crate: /^(opus|libxaac-sys|syom|fdk-aac-sys)$/,
     name: /\buse (::)?opus::|\bopus::(Decoder|Encoder)\b|\b(libxaac_sys|syom|fdk_aac_sys)::/,
-    // The load generator encodes what it sends.
+    // The load generator encodes its own media.
     only: /^crates\/(media\/src\/transcode(\/\w+)?\.rs$|bench\/)/,
     homes: ["media", "bench"],
     what: "a codec library",
@@ -136,7 +137,7 @@ function* source(file, modules) {
     if (library.test(code) && !only.test(name)) yield `${name}: ${what} does not belong here`;
   }
   const row = rowOf(file, modules);
-  // Fuzz bodies stand in for the driver, which owns the clock.
+  // Fuzz bodies take the place of the driver, which owns the clock.
   const isPure = (PURE.test(name) && !name.endsWith("/fuzz.rs")) || row?.pure;
   const found = isPure && IMPURE.exec(code);
   if (found) yield `${name}: pure code does not name ${found[0]}`;
@@ -150,7 +151,7 @@ function rowOf({ path }, modules) {
   return modules !== null && Object.hasOwn(modules, path[0] ?? "") ? modules[path[0]] : null;
 }
 
-/** What a module imports of the others, by the first segment of each path. */
+/** What a module imports of the other modules, by the first segment of each path. */
 function* imports({ name, path: own, code }, modules) {
   const [module] = own;
   const others = new Set(pathsIn(code, own, []).map(({ path }) => path[0]));
@@ -162,8 +163,8 @@ function* imports({ name, path: own, code }, modules) {
   }
 }
 
-/** What one file of a crate does not show: files of one module that import each other, named once by the shortest way
- *  round; and once all folders are there, files that belong to no module. */
+/** Faults that a single file does not show: import cycles between files of one module, each reported once by its
+ *  shortest path; and, once all folders exist, files that belong to no module. */
 function* together(modules, files) {
   const filesOf = (module) => files.filter(({ path }) => path[0] === module);
   for (const module of Object.keys(modules)) {

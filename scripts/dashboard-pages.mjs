@@ -1,6 +1,6 @@
-// `node scripts/dashboard-pages.mjs`: the dashboard as it is served, from ts/dashboard into dist/dashboard: its script in
-// parts that are loaded with the pages that need them, one style sheet, one icon, and the document that names them. All
-// names change with the content.
+// `node scripts/dashboard-pages.mjs`: builds the dashboard from ts/dashboard into dist/dashboard: its script, split
+// into parts that are loaded with the pages that need them, one style sheet, one icon, and the document that refers to
+// them. All names change with the content.
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -33,7 +33,7 @@ const { output } = await build({
 });
 const entry = output.find(({ isEntry }) => isEntry).fileName;
 
-// Pico stands in a layer: whatever our own rules say wins, however plain their selectors are.
+// Pico is in a layer, so that our own rules take precedence, however low the specificity of their selectors.
 const ownStyles = readdirSync(join(SOURCES, "style")).sort();
 const style = [
   `@layer pico {${packageFile("@picocss/pico/css/pico.classless.min.css").replace(/^\uFEFF?@charset "[^"]+";/, "")}}`,

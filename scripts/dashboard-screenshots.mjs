@@ -1,5 +1,5 @@
-// `node scripts/dashboard-screenshots.mjs FOLDER [PAGE …]`: every page of the dashboard as a picture, in both colour
-// schemes, on a desktop (1280) and a phone (360), from a real service with a customer, streams, people and a past.
+// `node scripts/dashboard-screenshots.mjs FOLDER [PAGE …]`: a screenshot of every page of the dashboard, in both colour
+// schemes, on a desktop (1280) and a phone (360), from a real service with a customer, streams, people and a history.
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -50,7 +50,7 @@ async function shoot(browser, { size, viewport, colorScheme, known }) {
     }
     await page.goto(service.http + (typeof path === "function" ? path(known) : path));
     await page.waitForSelector("h1");
-    await page.waitForLoadState("networkidle", { timeout: 3_000 }).catch(() => {}); // a page with an event stream is never idle
+    await page.waitForLoadState("networkidle", { timeout: 3_000 }).catch(() => {}); // never with an event stream open
     if (act) await act(page, known);
     await page.evaluate("scrollTo(0, 0)");
     const file = join(folder, `${name}-${size}-${colorScheme}.png`);
@@ -61,7 +61,7 @@ async function shoot(browser, { size, viewport, colorScheme, known }) {
   await context.close();
 }
 
-/** Refuses a publish without the passcode. Plain HTTP: the service is started with --dev. */
+/** A customer that denies a publish without the passcode. Plain HTTP: the service is started with --dev. */
 async function startCustomer() {
   const server = createServer(async (request, response) => {
     let body = "";
@@ -128,7 +128,7 @@ async function startService() {
   };
 }
 
-/** Four weeks of broadcasts, written where the service would have. */
+/** Four weeks of broadcasts, written to the store as the service would have. */
 function rememberUsage(organisation, streams) {
   const store = new Database(join(service.dataDir, "headgate.db"), { timeout: 5_000 });
   const insert = store.prepare(
@@ -145,7 +145,7 @@ function rememberUsage(organisation, streams) {
   store.close();
 }
 
-/** A past, so that no page is empty: what the pages of SHOTS find by name. */
+/** Creates a history, so that no page is empty: what the pages of SHOTS look up by name. */
 async function furnish() {
   const { call, rtmp, encoders } = service;
   await call("PUT", "/organisation/webhook", { webhook: customer.url });

@@ -1,8 +1,8 @@
-// What `node scripts/dashboard-screenshots.mjs` takes pictures of. A row for each page, and for what stands behind a
-// button of it.
+// The screenshots that `node scripts/dashboard-screenshots.mjs` takes: a row for each page, and for what a button on it
+// opens.
 
-/** `name`: of the file. `path`: an address, or a function of what the service was furnished with: `streams`, the `live`
- *  one, the `denied` delivery. `act`: what is pressed before the picture is taken. */
+/** `name`: of the file. `path`: an address, or a function of the data that the service was given: `streams`, the
+ *  `live` one, the `denied` delivery. `act`: what is pressed before the screenshot is taken. */
 export const SHOTS = [
   { name: "login", path: "/dashboard/", signedOut: true },
   { name: "streams", path: "/dashboard/streams" },

@@ -1,6 +1,6 @@
-// `node scripts/debian.mjs FOLDER OUT.deb`: a Debian package of a built Headgate, made by dpkg-deb alone. FOLDER is this
-// checkout (`.`) after `npm start`, or an installation. Where NODE names a Node, the package brings that one and needs none
-// of the system: Debian 12 has only Node 18.
+// `node scripts/debian.mjs FOLDER OUT.deb`: makes a Debian package of a built Headgate with dpkg-deb alone. FOLDER is
+// this checkout (`.`) after `npm start`, or an installation. If NODE names a Node binary, the package includes it and
+// needs none from the system: Debian 12 has only Node 18.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
@@ -24,14 +24,14 @@ import { architectureOf, copyContents, glibcOf } from "./debian/contents.mjs";
 const SOURCES = join(root, "deploy");
 const NODE = "usr/lib/headgate/bin/node";
 const SETTINGS = "etc/headgate/headgate.toml";
-/** systemd-sysusers and systemd-tmpfiles, which postinst runs; setpriv and deb-systemd-helper are essential. */
+/** Provide systemd-sysusers and systemd-tmpfiles for postinst; setpriv and deb-systemd-helper are essential. */
 const FOR_POSTINST = ["systemd | systemd-standalone-sysusers", "systemd | systemd-standalone-tmpfiles"];
 
 /** Makes the package.
  *  @param {string} folder
  *  @param {string} out path of the package
- *  @param {string | undefined} node path of a Node to bring; its own libraries are part of every Debian
- *  @throws {BuildError} when the folder is not built, or a program fails */
+ *  @param {string | undefined} node path of a Node to include; the libraries it needs are part of every Debian
+ *  @throws {BuildError} if the folder is not built, or a program fails */
 export function makePackage(folder, out, node) {
   const tree = mkdtempSync(join(tmpdir(), "headgate-deb-"));
   try {
@@ -41,7 +41,7 @@ export function makePackage(folder, out, node) {
     if (node !== undefined) put(tree, NODE, readFileSync(node));
     install(tree);
     const { version } = JSON.parse(readFileSync(join(home, "package.json"), "utf8"));
-    // A pre-release comes before its release: Debian's sign for that is a tilde.
+    // A pre-release precedes its release: Debian marks that by a tilde.
     const debianVersion = version.replace("-", "~");
     document(tree, debianVersion, node !== undefined);
     settle(tree);
@@ -59,7 +59,7 @@ function put(tree, path, content, mode = 0o644) {
   writeFileSync(join(tree, path), content, { mode });
 }
 
-/** What is the package's own, beside the service. */
+/** The package's own files, besides the service. */
 function install(tree) {
   const take = (from, to) => put(tree, to, readFileSync(join(SOURCES, from)));
   take("debian/headgate", "usr/bin/headgate");
@@ -78,13 +78,13 @@ function document(tree, version, bringsNode) {
   const log = `headgate (${version}) stable; urgency=medium\n\n  * ${version}: see docs of this version.\n\n -- ${maintainer}  ${date}\n`;
   put(tree, `${doc}/changelog.gz`, gzipSync(log, { level: 9 }));
   const overrides = readFileSync(join(SOURCES, "debian/lintian-overrides"), "utf8");
-  // Of Node as its own makers build and test it; nothing of it is linked anew here.
+  // Node is included as its authors build and test it; it is not linked again here.
   const ofNode = ["embedded-library *", "unstripped-binary-or-object", "hardening-no-pie"];
   const more = bringsNode ? ofNode.map((tag) => `headgate: ${tag} [${NODE}]\n`) : [];
   put(tree, "usr/share/lintian/overrides/headgate", overrides + more.join(""));
 }
 
-/** Who makes packages says so by the variables that Debian's tools read. */
+/** The packager's name and address, from the variables that Debian's tools use. */
 function said() {
   const { DEBFULLNAME = "Headgate", DEBEMAIL = "packages@headgate.invalid" } = process.env;
   const seconds = process.env.SOURCE_DATE_EPOCH ?? execFileSync("date", ["+%s"], { encoding: "utf8" }).trim();
@@ -92,7 +92,7 @@ function said() {
   return { doc: "usr/share/doc/headgate", maintainer: `${DEBFULLNAME} <${DEBEMAIL}>`, date };
 }
 
-/** Modes as Debian wants them, whatever the umask was: programs are what lies in a bin folder, and Node itself. */
+/** Sets modes as Debian requires, whatever the umask: only files in bin folders and Node itself are executable. */
 function settle(tree) {
   const visit = (path) => {
     const whole = join(tree, path);
@@ -112,7 +112,7 @@ function filesOf(tree) {
   return names.filter((name) => statSync(join(tree, name)).isFile());
 }
 
-/** What must be installed before it: the field Depends.
+/** The field Depends: what must be installed before the package.
  *  @param {string} glibc that the addons need
  *  @param {boolean} bringsNode */
 export function dependsOf(glibc, bringsNode) {

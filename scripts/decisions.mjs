@@ -1,12 +1,12 @@
-// Every decision id that code, tests or pages cite is defined in docs/decisions.md, once.
+// Checks that every decision id that code, tests or pages cite is defined once in docs/decisions.md.
 
 const DEFINITIONS = "docs/decisions.md";
-/** Where ids are cited: what people write. Recorded traffic and lock files hold random text. */
+/** Files in which ids are cited: those written by people. Recorded traffic and lock files contain random text. */
 const WRITTEN = /\.(rs|ts|mjs|js|md|toml)$/;
-/** The rows of the WHIP conformance table have ids of their own, and the test of this rule makes some up. */
+/** The rows of the WHIP conformance table have ids of their own, and the test of this rule invents some. */
 const OTHER_IDS = /^(scripts|test)\/whip-conformance|^test\/decisions\.test\.ts$/;
 
-/** W3, W12a, `reliability R4`; neither part of a longer word nor of encoded text. */
+/** W3, W12a, `reliability R4`; not within a longer word or encoded text. */
 const CITATION = /(?<![\w/+=%&}\\.-])(?:(reliability) )?([WMTPSR][1-9]\d?[a-z]?)(?![\w/+=%&]|\.\w)/g;
 /** The first cell of a row. */
 const DEFINITION = /^\| ((?:reliability )?[WMTPSR][1-9]\d?[a-z]?) \|/gm;

@@ -1,8 +1,8 @@
-// Runs of the same lines in two places of what is shipped: one of them should call the other.
+// Finds the same run of lines in two places of shipped code: one of them should call the other.
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
 
-/** Lines, blank ones, comments, imports and lone brackets not counted. */
+/** Number of lines, not counting blank lines, comments, imports and lone brackets. */
 const RUN_LIMIT = 10;
 
 /** Each repetition as `a.ts:10 repeats b.ts:20`. */
@@ -41,6 +41,6 @@ function* filesBelow(folder) {
     const path = join(folder, name);
     if (["target", "native", "tests", "fuzz"].includes(name)) continue;
     if (statSync(path).isDirectory()) yield* filesBelow(path);
-    else if (/(?<!tests?)(?<!\.d)\.(rs|tsx?|mjs)$/.test(name)) yield path; // declarations are generated
+    else if (/(?<!tests?)(?<!\.d)\.(rs|tsx?|mjs)$/.test(name)) yield path; // .d.ts files are generated
   }
 }

@@ -1,6 +1,6 @@
-// `npm run endure [-- R1 R2 …] [--share 0.01]`: the tests of load, faults and attacks at their full volume, hours of them, or
-// at a share of it; without names all of them. Prints what each found and, at the end, a table. Everything it sends goes to
-// loopback.
+// `npm run endure [-- R1 R2 …] [--share 0.01]`: the tests of load, faults and attacks at full volume, which takes
+// hours, or at a share of it; without names all of them. Prints the result of each and, at the end, a table. All
+// traffic stays on loopback.
 import { cpus, release } from "node:os";
 import { parseArgs } from "node:util";
 import { BuildError, build, buildLoadGenerator } from "./build.mjs";

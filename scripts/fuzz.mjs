@@ -1,24 +1,25 @@
-// `npm run fuzz [-- TARGET...] [SECONDS]`: runs the fuzz targets of crates/fuzz one after another, each bounded in time.
-// A crash is written to crates/fuzz/artifacts and ends the run with 1; once mended, it belongs into crates/fuzz/corpus.
-// Needs the pinned stable Rust and a C++ compiler (libFuzzer is C++), and no cargo-fuzz: the flags below are its own.
+// `npm run fuzz [-- TARGET...] [SECONDS]`: runs the fuzz targets of crates/fuzz one after another, each for a limited
+// time. A crash is written to crates/fuzz/artifacts and ends the run with 1; once fixed, the input belongs into
+// crates/fuzz/corpus. Needs the pinned stable Rust and a C++ compiler (libFuzzer is C++), but not cargo-fuzz, whose
+// flags are given below.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "./build.mjs";
 
 const SECONDS_EACH = 60;
-/** More than one message of the largest size we take; found crashes stay small enough to read. */
+/** More than one message of the largest accepted size; crashing inputs stay small enough to read. */
 const INPUT_LIMIT_BYTES = 65_536;
-/** One input that takes longer hangs (reliability R14). libFuzzer looks at the clock on the wall, so on a busy machine
- *  an input that it calls too slow gets a second look, at CPU time. */
+/** An input that takes longer counts as a hang (reliability R14). libFuzzer measures wall-clock time, so an input
+ *  that it reports as slow on a busy machine is measured again by CPU time. */
 const INPUT_LIMIT_S = 1;
 /** libFuzzer's exit code for an input that took too long. */
 const TOO_SLOW = 70;
 /** libFuzzer itself and its corpus stay below a third of this. */
 const MEMORY_LIMIT_MB = 256;
 /**
- * Coverage alone. No sanitizer: those need a nightly compiler, and the parsers are safe Rust; panics, hangs and memory
- * are what we look for.
+ * Coverage only, no sanitizers: those need a nightly compiler, and the parsers are safe Rust; we look for panics,
+ * hangs and memory use.
  */
 const COVERAGE = [
   "--cfg fuzzing",
@@ -37,7 +38,7 @@ const wanted = args.filter((arg) => !/^\d+$/.test(arg));
 const targets = existsSync(manifest) ? targetsOf(readFileSync(manifest, "utf8")) : [];
 
 if (targets.length === 0) end("crates/fuzz has no target yet");
-// libFuzzer takes 0 for "without end".
+// libFuzzer takes 0 as unlimited.
 if (seconds === 0) end("at least 1 second");
 const unknown = wanted.filter((name) => !targets.includes(name));
 if (unknown.length > 0) end(`no target ${unknown.join(", ")}; there are ${targets.join(", ")}`);
@@ -49,7 +50,7 @@ buildTargets();
 const crashed = selected.filter((target) => !run(target));
 if (crashed.length > 0) end(`failed: ${crashed.join(", ")}; inputs are in crates/fuzz/artifacts`);
 
-/** With a target named, build scripts and macros are built without the flags. */
+/** With an explicit target, build scripts and macros are built without the flags. */
 function buildTargets() {
   const bins = selected.flatMap((target) => ["--bin", target]);
   const command = ["build", "--release", "--manifest-path", manifest, "--target-dir", join(folder, "target")];
@@ -58,7 +59,7 @@ function buildTargets() {
   if (built.status !== 0) end("the fuzz targets do not build");
 }
 
-/** Whether it ended without a finding. What it learns stays in the target folder; the corpus in git is only read. */
+/** Whether it ended without a finding. New corpus entries stay in the target folder; the corpus in git is only read. */
 function run(target) {
   console.error(`headgate: fuzzing ${target} for ${seconds} s`);
   const [learned, seeds, artifacts] = ["target/learned", "corpus", "artifacts"].map((name) => {
@@ -71,7 +72,7 @@ function run(target) {
     `-timeout=${INPUT_LIMIT_S}`,
     `-rss_limit_mb=${MEMORY_LIMIT_MB}`,
     `-artifact_prefix=${artifacts}/`,
-    // Findings and final figures, not every step.
+    // Prints findings and final figures, not every step.
     "-verbosity=0",
     "-print_final_stats=1",
   ];
@@ -86,7 +87,7 @@ function run(target) {
   return true;
 }
 
-/** Whether one of the inputs that were called too slow is, alone and by its CPU time. Those that are not are removed. */
+/** Whether an input that was reported as slow really is, alone and by CPU time. The others are removed. */
 function hangs(program, artifacts) {
   const slow = readdirSync(artifacts).filter((name) => name.startsWith("timeout-"));
   return slow.some((name) => {

@@ -1,7 +1,7 @@
-// `node scripts/gateway-libraries.mjs`: the libraries that the gateway in dist imports, one file for each instead of
-// hundreds, in dist/libraries; the gateway's own files import them from there. Opening and reading the many files was half
-// of what a start took. What is imported of a library is in its file, and nothing else; names and lines stay, for whoever
-// reads a stack. The build runs it on what the compiler wrote; where that was done already it finds nothing to do.
+// `node scripts/gateway-libraries.mjs`: bundles the libraries that the gateway in dist imports, into one file each in
+// dist/libraries instead of hundreds, and makes the gateway's own files import those. Opening and reading the many
+// files took half of the start-up time. A bundle contains only what is imported of its library; names and lines are
+// kept for readable stack traces. The build runs this on the compiler's output; running it again changes nothing.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { rolldown } from "rolldown";
@@ -12,7 +12,7 @@ import { INSTALLED_LIBRARIES } from "./installed-libraries.mjs";
 const DIST = join(root, "dist");
 const FOLDER = "libraries";
 const BUILT = join(DIST, FOLDER);
-/** What is imported where, of a library's name. */
+/** Prefix of a module that lists what is imported of a library. */
 const ENTRY = "entry:";
 
 const files = readdirSync(DIST, { recursive: true })
@@ -31,7 +31,7 @@ const bundle = await rolldown({
   input: Object.fromEntries([...wanted.keys()].map((library) => [fileOf(library), `${ENTRY}${library}`])),
   cwd: root,
   platform: "node",
-  // pg asks for them where they are installed.
+  // pg tries to load them where they are installed.
   external: [...INSTALLED_LIBRARIES, "pg-native", "pg-cloudflare"],
   plugins: [{ name: "entries", resolveId, load }],
   logLevel: "warn",
@@ -47,7 +47,7 @@ await bundle.write({
 await bundle.close();
 for (const file of files) writeFileSync(file.path, rewritten(file));
 
-/** The imports of libraries in a file: where their names stand, and what is taken of them. */
+/** The imports of libraries in a file: positions of their names, and what is imported. */
 function importsOf(text) {
   const isLibrary = (name) => !/^([./#]|node:)/.test(name) && !INSTALLED_LIBRARIES.includes(name);
   const imports = parseAst(text).body.filter(({ source }) => source && isLibrary(source.value));
@@ -71,12 +71,12 @@ function load(id) {
   return `export { ${[...wanted.get(library)].join(", ")} } from ${JSON.stringify(library)};`;
 }
 
-/** Without its ending. */
+/** File name without extension. */
 function fileOf(library) {
   return library.replace(/^@|\.js$/g, "").replaceAll(/[/.]/g, "-");
 }
 
-/** The file, with libraries imported from where they are now. */
+/** The file with its libraries imported from their bundles. */
 function rewritten({ path, text, imports }) {
   return imports.reduceRight((result, { library, start, end }) => {
     const way = relative(dirname(path), join(BUILT, `${fileOf(library)}.js`));

@@ -1,7 +1,6 @@
-// What go.mjs gives.
+// Types of go.mjs.
 
-/** Sees that a Go is there that is new enough: the command, and what to add to its environment. Throws when none can be
- *  had. */
+/** Provides a Go that is new enough: the command, and what to add to its environment. Throws if there is none. */
 export function provideGo(): { readonly go: string; readonly env: Readonly<Record<string, string>> };
-/** Sees that oapi-codegen is there; returns its path. */
+/** Provides oapi-codegen; returns its path. */
 export function provideOapiCodegen(): string;

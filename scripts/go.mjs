@@ -1,29 +1,30 @@
-// A Go that is new enough for what tests build with it, and the programs made with it. Debian 12 brings Go 1.19: then the
-// release that Go publishes as a module is taken, into .build/go. Nothing of the machine's Go is touched.
+// Provides a Go that is new enough for what tests build with it, and the programs built with it. Debian 12 has Go 1.19;
+// in that case the release that Go publishes as a module is downloaded into .build/go. The machine's own Go is not
+// changed.
 import { spawnSync } from "node:child_process";
 import { chmodSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { BuildError, root, step } from "./build.mjs";
 import { withLock } from "./lock.mjs";
 
-/** oapi-codegen asks for it. */
+/** Required by oapi-codegen. */
 const GO_AT_LEAST = [1, 25];
 const TOOLCHAIN = "go1.25.9";
 const GENERATOR = "github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2";
 const FOLDER = join(root, ".build", "go");
 const ARCHITECTURES = { x64: "amd64", arm64: "arm64" };
 
-/** Sees that Go is there. Its caches are in .build, where the next run finds them.
+/** Provides Go. Its caches are in .build and are kept for the next run.
  *  @returns {{ readonly go: string, readonly env: Readonly<Record<string, string>> }} the command, and what to add to its
  *  environment
- *  @throws {BuildError} when there is no Go, or none can be had that is new enough */
+ *  @throws {BuildError} if there is no Go, or no version that is new enough */
 export function provideGo() {
   return withLock(join(root, ".build", "go-lock"), newEnoughGo);
 }
 
-/** Sees that oapi-codegen is there, which writes Go clients from OpenAPI documents.
+/** Provides oapi-codegen, which generates Go clients from OpenAPI documents.
  *  @returns {string} its path
- *  @throws {BuildError} when it cannot be built */
+ *  @throws {BuildError} if it cannot be built */
 export function provideOapiCodegen() {
   return withLock(join(root, ".build", "go-lock"), () => {
     const { go, env } = newEnoughGo();
@@ -58,14 +59,14 @@ function newEnoughGo() {
   return { go, env: { ...env, GOROOT: folder } };
 }
 
-/** Modules hold no executable files: those of this one are made so, as Go itself does. */
+/** Files in a Go module are not executable: this sets the mode, as Go itself does. */
 function makeExecutable(folder) {
   const tools = join(folder, "pkg", "tool");
   const folders = [join(folder, "bin"), ...readdirSync(tools).map((name) => join(tools, name))];
   for (const each of folders) for (const name of readdirSync(each)) chmodSync(join(each, name), 0o755);
 }
 
-/** Of this `go`, like `1.19.8`. */
+/** The version of this `go`, such as `1.19.8`. */
 function versionOf(go) {
   const said = spawnSync(go, ["version"], { encoding: "utf8", env: { ...process.env, GOTOOLCHAIN: "local" } });
   const version = /go(\d+\.\d+(\.\d+)?)/.exec(said.stdout ?? "")?.[1];

@@ -2,5 +2,5 @@
 
 /** The dashboard as Grafana imports it. */
 export declare function dashboard(): object;
-/** Of the file, as it is written. */
+/** The file's content. */
 export declare function text(): string;

@@ -1,5 +1,5 @@
-// `node scripts/grafana.mjs` writes docs/monitoring/grafana.json, the operator's dashboard: rows of panels over the metrics
-// of docs/operating.md. The data source is a variable, asked for at the import.
+// `node scripts/grafana.mjs` writes docs/monitoring/grafana.json, the operator's dashboard: rows of panels for the
+// metrics of docs/operating.md. The data source is a variable that is set at the import.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -9,11 +9,11 @@ import { root } from "./build.mjs";
 const COLUMNS = 24;
 const PANEL = { width: 8, height: 7 };
 const DATA_SOURCE = { type: "prometheus", uid: "$datasource" };
-/** Chosen at the top: nodes by their `instance`. */
+/** Nodes chosen at the top of the dashboard, by their `instance`. */
 const NODE = 'instance=~"$node"';
 
-/** Rows, each with its panels: title, unit as Grafana names it, and queries as [expression, legend]. `$of` stands for the
- *  chosen nodes, `$range` for Grafana's rate interval. */
+/** Rows, each with its panels: title, unit as Grafana names it, and queries as [expression, legend]. `$of` stands
+ *  for the chosen nodes, `$range` for Grafana's rate interval. */
 const ROWS = [
   [
     "Publishes",
@@ -254,7 +254,7 @@ function nodes() {
   };
 }
 
-/** Of the file, as it is written. */
+/** The file's content. */
 export const text = () => `${JSON.stringify(dashboard(), null, 2)}\n`;
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

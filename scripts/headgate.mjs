@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// `npx headgate …` in a clone: runs what `npm start` built, as it is: a command beside a running service replaces none of
-// its files, and needs no right to write them.
+// `npx headgate …` in a clone: runs what `npm start` built, without building: a command beside a running service must
+// not replace its files, and needs no write access.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "./build.mjs";

@@ -1,15 +1,15 @@
-// `node scripts/instructions.mjs [--write]`: the instructions that a picture and the sound beside it cost in the media
-// core, sockets left out, counted by valgrind: the same on a machine that is busy. More than recorded in
-// instructions.json is a fault of the change, or recorded anew with it (`--write`).
+// `node scripts/instructions.mjs [--write]`: counts by valgrind the instructions that a video frame and its audio cost
+// in the media core, without sockets; the result does not depend on how busy the machine is. More than
+// instructions.json records is a regression, unless the change records it anew (`--write`).
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { BuildError, root } from "./build.mjs";
 import { providePrograms, toCount } from "./programs.mjs";
 
-/** More than recorded, at most, percent. */
+/** Allowed excess over the recorded count, percent. */
 const LIMIT_PERCENT = 3;
-/** Pictures of the two runs whose difference is counted: what comes before the first one is in both. */
+/** Video frames of the two runs whose difference is counted: what precedes the first frame is in both. */
 const FEW = 100;
 const MANY = 1_600;
 const PATHS = ["rtmp_to_a_push", "rtmp_to_twenty_players", "whip_to_a_push_of_opus"];
@@ -25,7 +25,7 @@ try {
   process.exitCode = 1;
 }
 
-/** Instructions a picture, by path. */
+/** Instructions per video frame, by path. */
 function count() {
   const binary = buildTests();
   return Object.fromEntries(
@@ -57,14 +57,14 @@ function compare(counted) {
   return isWithin;
 }
 
-/** What decides which code of the C library and of the cipher runs: other machines count otherwise. */
+/** What determines the code paths of the C library and of the cipher: other machines give other counts. */
 function machineOf() {
   const flags = /^flags\s*:(.*)$/m.exec(readFileSync("/proc/cpuinfo", "utf8"))?.[1]?.split(" ") ?? [];
   const used = ["aes", "pclmulqdq", "avx2", "bmi2", "erms"].filter((flag) => flags.includes(flag));
   return [process.arch, ...used, `glibc ${process.report.getReport().header.glibcVersionRuntime}`].join(" ");
 }
 
-/** The media core's unit tests; `npm test` runs the same program. */
+/** Builds the media core's unit tests; `npm test` runs the same program. */
 function buildTests() {
   const args = ["test", "--release", "--locked", "--workspace", "--no-run", "--message-format=json"];
   const built = spawnSync("cargo", args, {

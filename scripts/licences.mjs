@@ -1,6 +1,6 @@
-// `npm run licences`: what a Headgate consists of besides its own code. Prints how many components have which licence, and
-// writes dist/licences.txt, with the text of each, and dist/sbom.cdx.json, a bill of materials (CycloneDX 1.6). Ends with
-// 1 when a component may not be part of it; with `--check` it does nothing else.
+// `npm run licences`: the components of Headgate besides its own code. Prints how many components have which licence,
+// and writes dist/licences.txt, with the text of each, and dist/sbom.cdx.json, a bill of materials (CycloneDX 1.6).
+// Exits with 1 if a component is not allowed; with `--check` it does nothing else.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "./build.mjs";

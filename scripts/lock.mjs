@@ -1,8 +1,8 @@
-// One build at a time in one checkout: a second one waits, and then finds everything done.
+// One build at a time per checkout: a second one waits, and then finds everything done.
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** A cold build takes minutes; whoever waits longer than this is told. */
+/** A cold build takes minutes; after this the wait fails with a message. */
 const WAIT_LIMIT_MS = 30 * 60_000;
 const LOOK_EVERY_MS = 200;
 
@@ -36,7 +36,8 @@ function take(lock) {
   }
 }
 
-/** Of several that wait only one moves a dead lock away; who moved a living one by mistake puts it back. */
+/** Of several waiting processes only one moves a stale lock away; one that moved a live lock by mistake puts it
+ *  back. */
 function removeStale(lock) {
   const moved = `${lock}.${process.pid}`;
   try {
@@ -48,7 +49,7 @@ function removeStale(lock) {
   rmSync(moved, { force: true });
 }
 
-/** A build that was killed leaves its lock behind. */
+/** Whether the owner of the lock still runs: a killed build leaves its lock behind. */
 function isAlive(lock) {
   try {
     const pid = Number(readFileSync(lock, "utf8"));

@@ -1,8 +1,9 @@
-// `npm run matrix -- rtmp [FILTER]`, `-- push [FILTER]` or `-- whip [SECONDS]`: real programs under every condition, in the
-// long form. Prints a table and ends with 1 when a cell fails. HEADGATE_MATRIX_SECONDS sets the media's length per cell.
-// `npm run matrix -- redirects [FILTER]`: which of them go elsewhere when a server sends them there.
+// `npm run matrix -- rtmp [FILTER]`, `-- push [FILTER]` or `-- whip [SECONDS]`: real programs under every condition, in
+// the long form. Prints a table and exits with 1 if a cell fails. HEADGATE_MATRIX_SECONDS sets the media's length per
+// cell.
+// `npm run matrix -- redirects [FILTER]`: which of them follow a server's redirect.
 // `npm run matrix -- runtimes [NAME …]`: the short suite with the service under each Node, Deno and Bun.
-// `npm run matrix -- arguments [COUNT] [SEED]`: custom arguments of an enemy against every form parser.
+// `npm run matrix -- arguments [COUNT] [SEED]`: hostile custom arguments against every form parser.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -36,7 +37,7 @@ if (name === "whip") process.exit((await matrix(filter)) ? 0 : 1);
 const folder = mkdtempSync(join(tmpdir(), "headgate-matrix-"));
 const report = join(folder, "rows");
 const vitest = ["node_modules/vitest/vitest.mjs", "run", "--config", "test/matrix/vitest.config.ts"];
-// Names hold dots and brackets; a filter is plain text.
+// Names contain dots and brackets; a filter is plain text.
 const wanted = filter.length > 0 ? ["-t", filter.join(" ").replace(/[.*+?^${}()|[\]\\]/g, "\\$&")] : [];
 const { status } = spawnSync(process.execPath, [...vitest, `test/matrix/${name}.matrix.ts`, ...wanted], {
   cwd: root,
@@ -48,7 +49,7 @@ rmSync(folder, { recursive: true });
 printTable(lines.map((line) => JSON.parse(line)));
 process.exit(status === 0 && lines.length > 0 ? 0 : 1);
 
-/** Cells in the order of rows and columns as they first came; what a cell says on a line of its own. */
+/** Rows and columns in order of first appearance; longer texts of cells follow on lines of their own. */
 function printTable(cells) {
   const rows = [...new Set(cells.map(({ row }) => row))];
   for (const row of rows) {

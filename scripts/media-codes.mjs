@@ -1,12 +1,13 @@
-// Writes ts/media/codes.ts: the names that the media core gives to endings, upstreams, pulls and their states, read out of the
-// Rust that gives them. `node scripts/media-codes.mjs [--check]`: with --check it only says whether the file is current.
+// Writes ts/media/codes.ts: the names that the media core uses for endings, upstreams, pulls and their states, read
+// from its Rust source. `node scripts/media-codes.mjs [--check]`: with --check it only reports whether the file is
+// current.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "./build.mjs";
 
 const FILE = join(root, "ts", "media", "codes.ts");
 const PUBLISH = "crates/ingest/src/publish";
-/** What follows `match`: each arm has the name as its first string, on either side of the arrow. */
+/** The text after `match`: each arm contains the name as its first string, on either side of the arrow. */
 const SETS = [
   [`${PUBLISH}/end_reason.rs`, /impl EndReason \{.*?match self \{(.*?)\n {8}\}/s, "END_REASONS", "EndReason"],
   ["crates/bridge/src/lib.rs", /fn end\(.*?match reason.as_str\(\) \{(.*?)\n {8}\}/s, "END_REQUESTS", "EndRequest"],
@@ -52,7 +53,7 @@ if (!process.argv.includes("--check")) {
   process.exit(1);
 }
 
-/** Every arm names a variant of the type; one that has no string would be missed, so the counts must agree. */
+/** Every arm must name a variant of the type; an arm without a string would be missed, so the counts must agree. */
 function namesIn(file, place) {
   const arms = place.exec(readFileSync(join(root, file), "utf8"))?.[1];
   if (arms === undefined) throw new Error(`${file} has no such table any more`);

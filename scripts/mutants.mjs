@@ -1,7 +1,8 @@
-// `npm run mutants [-- COUNT [SKIPPED] | N,N,…]`: puts small faults into the gateway's rules, one at a time, in copies of this
-// checkout, and says which of them no test finds. The sample is fixed: the same code gives the same faults in the same order.
-// `npm run mutants -- crates …` does it to the protocol crates (mutants/crates.mjs).
-// Not a proof: a fault that changes nothing survives as well, and a person looks at each survivor.
+// `npm run mutants [-- COUNT [SKIPPED] | N,N,…]`: puts small faults into the gateway's rules, one at a time, in copies
+// of this checkout, and reports which of them no test detects. The sample is fixed: the same code gives the same faults
+// in the same order.
+// `npm run mutants -- crates …` does the same for the protocol crates (mutants/crates.mjs).
+// This is no proof: a fault without effect survives as well, so each survivor must be reviewed.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "./build.mjs";
@@ -12,15 +13,15 @@ import { testsOf } from "./mutants/nearest-tests.mjs";
 import { openRunner } from "./mutants/test-runner.mjs";
 
 const STANDARD_COUNT = 200;
-/** Faults that are tried at the same time, each in a copy of its own. */
+/** Faults that are tried in parallel, each in a copy of its own. */
 const TOGETHER = 4;
-/** Test files of a first run, the nearest to the fault, and of a second one. What they miss counts as found by none: a
- *  far test that happens to meet the fault is no test of it. */
+/** Test files of the first run, those nearest to the fault, and of the second one. What they miss counts as not
+ *  detected: a distant test that happens to fail does not test the faulty code. */
 const NEAREST = 2;
 const FURTHER = 8;
-/** A file that takes so long comes one place later, ms. */
+/** A file that takes this long is placed one position later, ms. */
 const SLOW_MS = 20_000;
-/** A fault may make tests wait for ever: they have so many times what they took without it, and this on top, ms. */
+/** A fault may make tests hang: their limit is this multiple of the time they took without it, plus this in ms. */
 const PATIENCE = 3;
 const PATIENCE_MS = 30_000;
 
@@ -42,7 +43,7 @@ const sample = first.includes(",")
   : [...faults.entries()].slice(Number(skipped), Number(skipped) + Number(first));
 const testsFor = testsOf(root);
 const { covering, red: unsteady } = await coveringTests([...new Set(files.flatMap(testsFor))].sort());
-/** Parts of test files that ran without any fault, and whether they were green; whole ones were. */
+/** Parts of test files that ran without any fault, and whether they were green; complete files were. */
 const steady = new Map();
 const survivors = [];
 let found = 0;
@@ -69,7 +70,7 @@ for (const { file, line, was, is } of survivors) console.log(`survivor: ${file}:
 console.log(`${sample.length} tried, ${found} found: ${Math.round((1_000 * found) / sample.length) / 10} %`);
 process.exit(0);
 
-/** What finds the fault; null: nothing does. */
+/** What detects the fault; null if nothing does. */
 async function findingOf(runner, fault) {
   const order = testsFor(fault.file);
   const rank = ({ file, took }) => (order.indexOf(file) === -1 ? order.length : order.indexOf(file)) + took / SLOW_MS;

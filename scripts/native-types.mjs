@@ -1,5 +1,6 @@
-// Writes ts/native/index.d.ts from the bridge's exports; with --check only says whether the committed file is current.
-// The types come out of macro expansion, so the bridge is checked anew, whatever cargo remembers.
+// Writes ts/native/index.d.ts from the bridge's exports; with --check it only reports whether the committed file is
+// current. The types result from macro expansion, so the bridge is always checked again, even if cargo considers it
+// fresh.
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";

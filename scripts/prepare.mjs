@@ -1,14 +1,14 @@
-// What stands before every run of real programs: a current build, the programs, the pinned Python, Go and runtimes.
+// Prepares a run with real programs: a current build, the programs, the pinned Python, Go and runtimes.
 import { BuildError, build, buildLoadGenerator } from "./build.mjs";
 import { provideOapiCodegen } from "./go.mjs";
 import { providePrograms, toTest } from "./programs.mjs";
 import { providePython } from "./python.mjs";
 import { provideRuntime } from "./runtimes.mjs";
 
-/** Those of test/runtimes.test.ts, in the whole run; the matrix takes the others when it comes to them. */
+/** The runtimes of test/runtimes.test.ts in the whole run; the matrix provides the others when it needs them. */
 const RUNTIMES = ["node-24", "deno", "bun"];
 
-/** Provides all of it, or says what a person can mend and ends the process with 1. */
+/** Provides all of it, or reports a problem that the user can fix and exits with 1. */
 export function prepareTests() {
   try {
     build();

@@ -1,5 +1,5 @@
-// The programs that building and testing need, what for, and the Debian package that brings each. On Debian as root
-// missing ones are installed; everywhere else the one command that does it is named.
+// The programs that building and testing need, their purpose, and the Debian package of each. On Debian as root missing
+// ones are installed; elsewhere the command that installs them is printed.
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
@@ -9,7 +9,7 @@ import { delimiter, join } from "node:path";
 const onPath = (name) => () =>
   (process.env.PATH ?? "").split(delimiter).some((folder) => existsSync(join(folder, name)));
 const file = (path) => () => existsSync(path);
-/** Where Debian's LLVM versions put it, or where the environment says (clang-sys reads the same variable). */
+/** In the folders of Debian's LLVM versions, or where the environment says (clang-sys reads the same variable). */
 const hasLibclang = () => {
   const folders = ["/usr/lib", "/usr/local/lib", "/usr/lib64", process.env.LIBCLANG_PATH ?? ""];
   for (const entry of existsSync("/usr/lib") ? readdirSync("/usr/lib") : []) {
@@ -20,18 +20,18 @@ const hasLibclang = () => {
     (folder) => existsSync(folder) && readdirSync(folder).some((name) => /^libclang(-\d+)?\.so/.test(name)),
   );
 };
-/** Debian keeps the servers of all versions beside each other, off the path. */
+/** Debian installs the servers of all versions side by side, outside of the path. */
 const hasPostgres = () => {
   const folder = "/usr/lib/postgresql";
   return existsSync(folder) && readdirSync(folder).some((version) => existsSync(join(folder, version, "bin/postgres")));
 };
-/** Debian splits what makes environments off from its Python. */
+/** Debian packages the modules for virtual environments separately. */
 const hasPython = () => spawnSync("python3", ["-c", "import ensurepip, venv"]).status === 0;
-/** A file below the folder of this machine's architecture. */
+/** A file in the library folder of this machine's architecture. */
 const library = (path) => () =>
   readdirSync("/usr/lib").some((entry) => entry.endsWith("-linux-gnu") && existsSync(join("/usr/lib", entry, path)));
 const gstreamer = (plugin) => library(`gstreamer-1.0/libgst${plugin}.so`);
-/** Files in a folder of one of Debian's library folders. */
+/** Files in a subfolder of one of Debian's library folders. */
 const hasLibraries = (folder, ...names) => {
   const places = existsSync("/usr/lib") ? readdirSync("/usr/lib").filter((entry) => entry.endsWith("-linux-gnu")) : [];
   return names.every((name) => places.some((place) => existsSync(join("/usr/lib", place, folder, name))));
@@ -135,22 +135,22 @@ export const toTest = [
   { name: "Python", package: "python3-venv", use: "peers written in Python", isThere: hasPython },
 ];
 
-/** What tries a release in root file systems of its own. @type {readonly Program[]} */
+/** For trying a release in root file systems of its own. @type {readonly Program[]} */
 export const toTry = [
   ...toTest.filter(({ name }) => ["ffmpeg", "ffprobe"].includes(name)),
   { name: "mmdebstrap", package: "mmdebstrap", use: "makes a bare Debian", isThere: onPath("mmdebstrap") },
   { name: "qemu", package: "qemu-user-static", use: "runs arm64", isThere: onPath("qemu-aarch64-static") },
 ];
 
-/** Packages whose programs are missing, each once, in the order of the table.
+/** Packages of missing programs, without duplicates, in the order of the table.
  *  @param {readonly Program[]} programs */
 export function missingPackages(programs) {
   return [...new Set(programs.filter((p) => !p.isThere()).map((p) => p.package))];
 }
 
-/** Sees that the programs are there; installs them on Debian as root.
+/** Checks that the programs are installed; on Debian as root it installs them.
  *  @param {readonly Program[]} programs
- *  @returns {string | null} what to tell the person when something is still missing */
+ *  @returns {string | null} the message for the user if something is still missing */
 export function providePrograms(programs) {
   const packages = missingPackages(programs);
   if (packages.length === 0) return null;
@@ -166,7 +166,7 @@ function canInstall() {
   return process.getuid?.() === 0 && existsSync("/etc/debian_version");
 }
 
-/** Installs without starting the services that packages bring. */
+/** Installs packages without starting their services. */
 function install(packages) {
   const policy = "/usr/sbin/policy-rc.d";
   const isOurs = !existsSync(policy);

@@ -1,5 +1,5 @@
-// A Python of this checkout with the pinned packages that tests use as independent peers. It is made once, in
-// .build/python, and made anew when the requirements or the Python change. Nothing of the machine's Python is touched.
+// A Python environment of this checkout with the pinned packages that tests use as independent peers. It is created
+// once in .build/python, and again if the requirements or the Python change. The machine's own Python is not changed.
 import { spawnSync } from "node:child_process";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -7,12 +7,12 @@ import { BuildError, hashOf, root, run, step } from "./build.mjs";
 import { withLock } from "./lock.mjs";
 
 const REQUIREMENTS = "test/fixtures/python-requirements.txt";
-/** aiortc 1.16 and PyAV 18 need it; Debian 12 has 3.11. */
+/** Required by aiortc 1.16 and PyAV 18; Debian 12 has 3.11. */
 const PYTHON_AT_LEAST = [3, 11];
 
-/** Sees that the environment is there.
+/** Provides the environment.
  *  @returns {string} path of its `python`
- *  @throws {BuildError} when Python is missing or too old, or a package cannot be had */
+ *  @throws {BuildError} if Python is missing or too old, or a package cannot be downloaded */
 export function providePython() {
   const folder = join(root, ".build", "python");
   const python = join(folder, "bin", "python");
@@ -28,16 +28,17 @@ export function providePython() {
   return python;
 }
 
-/** Installs what a file names: wheels only, and nothing that is not in it, so that what is installed is what was reviewed.
- *  @param {string} python path of one with pip
+/** Installs what a file lists: wheels only, and nothing that is not listed, so that only reviewed packages are
+ *  installed.
+ *  @param {string} python path of a Python with pip
  *  @param {string} requirements path of the file
- *  @param {readonly string[]} more for pip, such as the platform */
+ *  @param {readonly string[]} more arguments for pip, such as the platform */
 export function installWheels(python, requirements, more = []) {
   const pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
   run(python, [...pip, "--no-deps", "--only-binary", ":all:", ...more, "-r", requirements]);
 }
 
-/** Of the `python3` on the path, like `3.11.2`. */
+/** The version of the `python3` on the path, such as `3.11.2`. */
 function pythonVersion() {
   const code = "import ensurepip, venv, platform; print(platform.python_version())";
   const said = spawnSync("python3", ["-c", code], { encoding: "utf8" });

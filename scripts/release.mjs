@@ -1,8 +1,8 @@
-// `npm run release [-- --targets linux-x64-gnu,… | own] [--built] [--try]`: everything that goes out, in dist/release: the service
-// `headgate`, the clients `headgate-client` and `headgate-webcaster`, the media core for each platform, the bill of materials,
-// licences, changes, and SHA256SUMS over all of it. The media core is built for every platform on this machine; with
-// `--built` that for this machine is what `npm start` built (for tests: it needs this machine's C library). `--try` installs
-// with 1 when one of them should not go out.
+// `npm run release [-- --targets linux-x64-gnu,… | own] [--built] [--try]`: makes everything that is published, in
+// dist/release: the service `headgate`, the clients `headgate-client` and `headgate-webcaster`, the media core for each
+// platform, the bill of materials, licences, changes, and SHA256SUMS over all of it. The media core is cross-built for
+// every platform; with `--built` the one for this machine is what `npm start` built (for tests: it needs this machine's
+// C library). `--try` installs and runs the packages. Exits with 1 if one of them must not be published.
 import { createHash } from "node:crypto";
 import {
   copyFileSync,
@@ -29,9 +29,9 @@ import { tryRelease } from "./release/try.mjs";
 import { crossBuild } from "./release/zig.mjs";
 import { packWebcaster } from "./webcaster-package.mjs";
 
-/** Makes a release in `into`, and returns its packages: names, folders, archives.
+/** Makes a release in `into` and returns its packages: names, folders, archives.
  *  @param {{ into?: string, targets?: string, built?: boolean }} options
- *  @throws {BuildError} when something does not build, or should not go out */
+ *  @throws {BuildError} if something does not build, or must not be published */
 export async function release({ into = join(root, "dist", "release"), targets, built = false } = {}) {
   build();
   run(process.execPath, [join("scripts", "licences.mjs")]);
@@ -73,7 +73,7 @@ export async function release({ into = join(root, "dist", "release"), targets, b
   return packages;
 }
 
-/** As sha256sum(1) writes and checks it. */
+/** SHA256SUMS in the format of sha256sum(1). */
 function sumUp(folder) {
   const lines = readdirSync(folder)
     .sort()
@@ -86,7 +86,7 @@ function sumUp(folder) {
   writeFileSync(join(folder, "SHA256SUMS"), lines.join(""));
 }
 
-/** Folders with how much they hold, and files at the top. */
+/** Prints folders with their total sizes, and the files at the top. */
 function print({ archive, contents }) {
   const sizes = new Map();
   for (const { name, bytes } of contents) {

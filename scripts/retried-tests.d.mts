@@ -1,4 +1,4 @@
-/** What a test case of vitest says of itself, as far as this reporter looks. */
+/** The part of a vitest test case that this reporter reads. */
 interface Reported {
   readonly fullName: string;
   diagnostic(): { readonly retryCount?: number } | undefined;

@@ -1,5 +1,5 @@
-// A reporter for vitest: names each test that was tried again before it passed, one line each, for `npm test` to count.
-// Not a judge: scripts/test.mjs decides what a retry means.
+// A reporter for vitest: prints one line for each test that was retried before it passed, for `npm test` to count. What
+// a retry means is decided in scripts/test.mjs.
 
 const MARK = "tried again: ";
 
@@ -19,7 +19,7 @@ export default class RetriedTests {
   }
 }
 
-/** How many tests a run's output names as tried again. */
+/** How many tests a run's output reports as retried. */
 export function retriedIn(output) {
   return output.split("\n").filter((line) => line.startsWith(MARK)).length;
 }

@@ -1,7 +1,7 @@
-// What runtimes.mjs gives.
+// Types of runtimes.mjs.
 
-/** The programs that the service is tested on, in the order in which they are. */
+/** The runtimes that the service is tested on, in the order of the tests. */
 export const RUNTIME_NAMES: readonly string[];
-/** Sees that one of them is there; the words of a command line that stand before the name of a script. Throws when there
- *  is none for this machine, or what came is not what was pinned. */
+/** Provides a runtime; returns the part of a command line that precedes the name of a script. Throws if there is
+ *  none for this machine, or the download does not match the pin. */
 export function provideRuntime(name: string): readonly string[];

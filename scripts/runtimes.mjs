@@ -1,5 +1,5 @@
-// The programs that the service is tested on: three Nodes, Deno and Bun, each of one version with one content, from the
-// package registry into .build/runtimes. Nothing of the machine's own Node is touched.
+// The runtimes that the service is tested on: three Nodes, Deno and Bun, each pinned to a version and a hash, from the
+// package registry into .build/runtimes. The machine's own Node is not changed.
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -8,8 +8,8 @@ import { withLock } from "./lock.mjs";
 
 const FOLDER = join(root, ".build", "runtimes");
 
-/** Packages that hold the program and nothing to run at their installation, with the registry's hash of each. `before` is
- *  what the program wants to read before the name of a script. */
+/** Packages that contain the program and run nothing at their installation, with the registry's hash of each.
+ *  `before`: arguments that precede the name of a script. */
 const RUNTIMES = {
   "node-20": {
     program: "bin/node",
@@ -72,10 +72,10 @@ const RUNTIMES = {
 /** Their names, in the order in which they are tested. */
 export const RUNTIME_NAMES = Object.keys(RUNTIMES);
 
-/** Sees that one is there.
+/** Provides a runtime.
  *  @param {string} name one of `RUNTIME_NAMES`
- *  @returns {readonly string[]} the words of a command line that stand before the name of a script
- *  @throws {BuildError} when there is none for this machine, or what came is not what was pinned */
+ *  @returns {readonly string[]} the part of a command line that precedes the name of a script
+ *  @throws {BuildError} if there is none for this machine, or the download does not match the pin */
 export function provideRuntime(name) {
   const { program, before, [process.arch]: pinned } = RUNTIMES[name];
   if (pinned === undefined) throw new BuildError(`${name} is not pinned for ${process.arch} in scripts/runtimes.mjs`);
@@ -92,7 +92,7 @@ export function provideRuntime(name) {
 function fetch(specifier, integrity, folder) {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  // Packed and unpacked, not installed: nothing of the package runs before its content is known.
+  // Packed and unpacked, not installed: nothing of the package runs before its content is verified.
   run("npm", ["pack", specifier, "--silent", "--loglevel=error", "--pack-destination", folder]);
   const archive = join(folder, readdirSync(folder)[0]);
   const [algorithm, wanted] = integrity.split(/-(.*)/s);

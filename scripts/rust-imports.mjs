@@ -1,8 +1,9 @@
-// Which paths a Rust file names, and in which file of its crate each of them ends. It reads text and compiles nothing:
-// paths made by macros and re-exports of inline modules are not seen.
+// Which paths a Rust file names, and in which file of its crate each of them ends. It only reads text: paths made by
+// macros and re-exports of inline modules are not seen.
 
-/** Each path that `code` names from the root of its crate: `{ path, name, isReexport }`. `path` begins below the crate,
- *  `name` is what an import is called in this file. `own` is the path of the file, `children` the names of its modules. */
+/** Each path that `code` names from the root of its crate: `{ path, name, isReexport }`. `path` begins below the
+ *  crate, `name` is the name of the import in this file. `own` is the path of the file, `children` the names of its
+ *  modules. */
 export function pathsIn(code, own, children) {
   const found = [];
   const add = (segments, name, isReexport) => {
@@ -19,7 +20,7 @@ export function pathsIn(code, own, children) {
   return found;
 }
 
-/** Each path of a `use` tree: `a::{b, c as d, self}` has `a::b`, `a::c` and `a`. */
+/** Each path of a `use` tree: `a::{b, c as d, self}` contains `a::b`, `a::c` and `a`. */
 function leavesOf(tree) {
   const brace = tree.indexOf("{");
   if (brace === -1) {
@@ -37,7 +38,7 @@ function leavesOf(tree) {
     });
 }
 
-/** Split at the commas that are in no inner group. */
+/** Splits at the commas outside of inner groups. */
 function partsOf(group) {
   const parts = [""];
   let depth = 0;
@@ -62,8 +63,8 @@ function fromCrate(segments, own, children) {
   return children.includes(first) ? [...own, ...segments] : null;
 }
 
-/** The imports between the files of one crate: file → files. `files` are `{ name, path, code }`. A re-export leads to
- *  where the item is, and is no import of its own. */
+/** The imports between the files of one crate: file → files. `files` are `{ name, path, code }`. A re-export is
+ *  followed to the item and is not an import of its own. */
 export function importGraph(files) {
   const byPath = new Map(files.map((file) => [file.path.join("::"), file]));
   const childrenOf = ({ path }) =>
@@ -115,7 +116,7 @@ export function cyclesOf(graph) {
 const reaches = (graph, from, to) => wayTo(graph, from, to) !== null;
 const wayBack = (graph, start) => wayTo(graph, start, start);
 
-/** The shortest way along at least one import, `from` first, without `to`. */
+/** The shortest path along at least one import, starting with `from`, without `to`. */
 function wayTo(graph, from, to) {
   const ways = [[from]];
   const seen = new Set();

@@ -1,6 +1,6 @@
-// Rust as text: what of a file is production code, and where it mentions tests all the same.
+// Rust as text: which part of a file is production code, and where that depends on tests.
 
-/** Items that may be compiled for tests only. A statement, a field or a match arm may not: those are branches. */
+/** Items that may be compiled for tests only. Statements, fields and match arms may not: those are branches. */
 const TEST_ITEM =
   /^(pub(\s*\([^)]*\))?\s+)?((async|const|unsafe|extern\s*"")\s+)*(mod|use|fn|impl|struct|enum|trait|type|const|static)\b/;
 
@@ -16,8 +16,8 @@ export function placeOf(name) {
   return { crate, path: path.at(-1) === "mod" ? path.slice(0, -1) : path };
 }
 
-/** Rust without comments, the text of strings and what is compiled for tests only; and each place where what is left
- *  depends on whether it is a test, as the text found there. */
+/** Rust without comments, string contents and test-only items; and each place where the rest depends on whether it
+ *  is a test, as the text found there. */
 export function productionCode(text) {
   const branches = [];
   let code = withoutCommentsAndStrings(text);
@@ -43,7 +43,7 @@ function withoutCommentsAndStrings(text) {
   return text.replace(marks, (mark) => (/^\/[/*]/.test(mark) ? " " : mark.includes('"') ? '""' : "' '"));
 }
 
-/** The place behind an item: its `;`, or the brace that closes its first one. */
+/** The position after an item: its `;`, or the brace that closes its first one. */
 function endOfItem(code, start) {
   let depth = 0;
   const marks = /[{};]/g;

@@ -1,5 +1,5 @@
-// `npm test [-- FILTER]`: builds, sees that the real programs are there, runs the Rust and TypeScript tests that show in
-// minutes what must hold. `npm test -- --whole [FILTER]` runs every test.
+// `npm test [-- FILTER]`: builds, checks that the real programs are installed, and runs the Rust and TypeScript tests
+// that take minutes. `npm test -- --whole [FILTER]` runs every test.
 import { spawn } from "node:child_process";
 import { stripVTControlCharacters } from "node:util";
 import { root } from "./build.mjs";
@@ -8,7 +8,7 @@ import { retriedIn } from "./retried-tests.mjs";
 
 const filter = process.argv.slice(2).filter((word) => word !== "--whole");
 const isWholeRun = process.argv.includes("--whole");
-/** Rust tests at a time, unless RUST_TEST_THREADS says otherwise: those that use sockets wait for most of their time. */
+/** Rust tests in parallel, unless RUST_TEST_THREADS is set: those that use sockets mostly wait. */
 const RUST_THREADS = 8;
 const counts = { passed: 0, failed: 0, skipped: 0 };
 
@@ -18,8 +18,8 @@ prepareTests();
 process.env.RUST_TEST_THREADS ??= String(RUST_THREADS);
 const cargo = ["test", "--release", "--locked", "--workspace"];
 const built = await run("cargo", [...cargo, "--no-run"]);
-// Both suites run to their end, whatever failed in the other, at the same time: the Rust tests mostly wait. What the
-// second one prints follows the first one's.
+// Both suites run to their end in parallel, whatever fails in the other: the Rust tests mostly wait. The output of the
+// second one follows that of the first.
 const reporters = ["--reporter=default", "--reporter=./scripts/retried-tests.mjs"];
 const rustRuns =
   built.code === 0 ? run("cargo", [...cargo, "--no-fail-fast", "--", ...filter]) : Promise.resolve(built);
@@ -34,7 +34,7 @@ const said = stripVTControlCharacters(vitest.output);
 count(said.match(/^\s*Tests\s+.*$/m)?.[0] ?? "");
 const retried = retriedIn(said);
 
-// Green at a second try is a fault that shows itself now and then: CI does not let it pass.
+// A test that passes only when retried has an intermittent fault: CI does not accept it.
 const isUnsteady = retried > 0 && Boolean(process.env.CI);
 // A suite that fails without a failed test did not compile, or its process died.
 const isRed = rust.code !== 0 || vitest.code !== 0;
@@ -53,7 +53,7 @@ function count(line) {
   counts.skipped += number("ignored|skipped|todo");
 }
 
-/** Runs a command, showing what it prints as it comes, but not before `turn` is over. */
+/** Runs a command and shows its output as it arrives, but not before `turn` is over. */
 function run(command, args, turn = Promise.resolve()) {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { cwd: root, stdio: ["ignore", "pipe", "pipe"] });

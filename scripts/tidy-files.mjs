@@ -1,17 +1,17 @@
-// What a source file is called, how long it is, and words that have a plainer one.
+// Checks names and lengths of source files, and words that have a plainer alternative.
 
 const SOURCE = /\.(rs|tsx?|mjs|js)$/;
 const GENERATED = /\.d\.ts$/;
-/** Nobody reads a longer file to its end. */
+/** Longer files are hard to read. */
 const LINES_LIMIT = 400;
-/** Longer than the limit since before it: none is added, and one that was shortened is taken off. */
+/** Files that already exceeded the limit: none is added, and one that was shortened is removed. */
 const STILL_LONGER = ["test/webcaster.test.ts"];
-/** Nobody sees at a glance what is in a fuller folder of the gateway; folders inside it are not counted. */
+/** A folder of the gateway with more files is hard to survey; its subfolders are not counted. */
 const FOLDER_LIMIT = 20;
 const GATEWAY = /^ts\//;
-/** Names for what has not been named yet. */
+/** Names of catch-all files. */
 const DRAWERS = /(^|\/)(utils?|common|helpers?|types|misc)(\.\w+)?(\/|$)/;
-/** Words of a private dialect, in all their forms, and where they are gone from names and comments for good. */
+/** Words of a private dialect in all their forms, and the files whose names and comments must not use them. */
 const PRIVATE_WORDS =
   /^(seat(s|ed)?|desks?|boards?|lanes?|wish(es|ed)?|hurr(y|ies|ied)|detours?|deaf|gatherings?|judge[sd]?|judging)$/;
 const WITHOUT_PRIVATE_WORDS =
@@ -19,7 +19,7 @@ const WITHOUT_PRIVATE_WORDS =
 
 /** Each fault as `path: what`.
  *  @param {readonly { name: string, text: string }[]} files the files of the checkout, by path and content
- *  @param {readonly string[]} stillLonger files that may exceed the limit, and have to */
+ *  @param {readonly string[]} stillLonger files that may exceed the limit, and must */
 export function untidyFiles(files, stillLonger = STILL_LONGER) {
   const complaints = [];
   const long = new Set();
@@ -51,7 +51,8 @@ function fullFolders(files) {
     .map(([folder, count]) => `${folder} has ${count} files: no folder has more than ${FOLDER_LIMIT}`);
 }
 
-/** By line; a name is read word by word: `seat_of` and `SeatKey` say "seat", `switchboard` and `planes` say none. */
+/** By line; a name is checked word by word: `seat_of` and `SeatKey` contain "seat", `switchboard` and `planes` do
+ *  not match. */
 function privateWords(name, text) {
   const wordsOf = (line) => line.match(/[A-Z]?[a-z]+|[A-Z]+(?![a-z])/g) ?? [];
   const found = (line) => wordsOf(line).find((word) => PRIVATE_WORDS.test(word.toLowerCase()));

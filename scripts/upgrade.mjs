@@ -1,9 +1,10 @@
-// `npm run upgrade -- [COMMIT] [--seconds 10] [--streams 2]`: whether this checkout can take the place of an older one, node
-// by node and under load. COMMIT (HEAD~1) is built below `.build/upgrade`, three nodes of it are started on one PostgreSQL,
-// and each is drained, stopped and started as this checkout, while publishes begin and end, streams are watched frame by
-// frame, and commands go through nodes of either version. Prints what was found, and ends with 1 when something was wrong.
-// `npm run upgrade -- --handover [N] [--streams 50] [--whip 4] [--players 200] [--store …] [--seconds 10 FOR EACH]`: the same of one
-// service of this checkout that is followed by a new process N times (`headgate upgrade`).
+// `npm run upgrade -- [COMMIT] [--seconds 10] [--streams 2]`: whether this checkout can replace an older one, node by
+// node and under load. COMMIT (HEAD~1) is built below `.build/upgrade`, three nodes of it are started on one
+// PostgreSQL, and each is drained, stopped and started as this checkout, while publishes begin and end, streams are
+// checked frame by frame, and commands go through nodes of either version. Prints the result, and exits with 1 if
+// something was wrong.
+// `npm run upgrade -- --handover [N] [--streams 50] [--whip 4] [--players 200] [--store …] [--seconds 10 FOR EACH]`:
+// the same for one service of this checkout that is replaced by a new process N times (`headgate upgrade`).
 import { spawnSync } from "node:child_process";
 import { parseArgs } from "node:util";
 import { BuildError, build, root } from "./build.mjs";
@@ -67,7 +68,7 @@ function askedFor() {
   process.exit(2);
 }
 
-/** The load generator is no part of what ships: only this needs it. */
+/** Builds the load generator, which is not shipped: only this script needs it. */
 function requireBench() {
   const words = ["build", "--release", "--locked", "-p", "headgate-bench"];
   const { status } = spawnSync("cargo", words, { cwd: root, stdio: ["ignore", 2, 2] });

@@ -1,6 +1,6 @@
-// `node scripts/webcaster-package.mjs [FOLDER]`: the browser client as an npm package, headgate-webcaster: bundles,
-// declarations, README. Prints the .tgz that it made in FOLDER (default: .build). With `--bundles FOLDER` only the
-// bundles, as the build puts them into dist/sdk, from where /sdk/ serves them.
+// `node scripts/webcaster-package.mjs [FOLDER]`: packs the browser client as the npm package headgate-webcaster:
+// bundles, declarations, README. Prints the path of the .tgz that it made in FOLDER (default: .build). With `--bundles
+// FOLDER` it only makes the bundles, as the build puts them into dist/sdk, where /sdk/ serves them.
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -8,7 +8,7 @@ import { root, run } from "./build.mjs";
 import { pack } from "./client-package.mjs";
 
 const NAME = "headgate-webcaster";
-/** What the script makes of itself on `window`, and the name that pages of deployed v6 clients read. */
+/** What the script exports on `window`, and the name that pages of deployed v6 clients use. */
 const GLOBAL = "HeadgateWebcaster";
 const FORMER_GLOBAL = "WebcasterApiV6";
 /** Browsers of 2022 and later. */

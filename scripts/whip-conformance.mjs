@@ -1,6 +1,7 @@
-// `npm run whip-conformance -- URL [--token TOKEN] [--slow] [--flood] [--json] [--only ID] [--times N]`: RFC 9725 row by
-// row against any WHIP URL, or one row, once or more often. The stream must be free: every row publishes to it and ends
-// what it began. Prints a table, or lines of JSON; ends with 1 when a MUST is unmet, 2 when nothing could be asked.
+// `npm run whip-conformance -- URL [--token TOKEN] [--slow] [--flood] [--json] [--only ID] [--times N]`: checks any
+// WHIP URL against RFC 9725 row by row, or against one row, once or more often. The stream must be free: every row
+// publishes to it and ends what it began. Prints a table, or lines of JSON; exits with 1 if a MUST is unmet, 2 if
+// nothing could be tested.
 import { parseArgs } from "node:util";
 import { Client, NotApplicable, Unmet } from "./whip-conformance/client.mjs";
 import { endpointRows, wholeRunRows } from "./whip-conformance/endpoint.mjs";
@@ -38,7 +39,7 @@ function arguments_() {
     const isMeant = /^[1-9]\d{0,5}$/.test(parsed.values.times);
     if (isMeant && parsed.positionals.length === 1 && URL.canParse(parsed.positionals[0])) return parsed;
   } catch {
-    // Says the same as too few arguments.
+    // Handled like too few arguments.
   }
   console.error(USAGE);
   process.exit(2);

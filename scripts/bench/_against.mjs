@@ -1,9 +1,9 @@
-// Comparing with another checkout in one run: its folder on the command line, and what two sets of blocks say.
+// Comparison with another checkout in one run: its folder on the command line, and the ratio of two sets of blocks.
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { median } from "./_servers.mjs";
 
-/** Takes `--against DIR` out of the words; the checkout there must be built: its addon and its dist. */
+/** Takes `--against DIR` out of the arguments; the checkout there must be built: its addon and its dist. */
 export function readAgainst(words) {
   const at = words.indexOf("--against");
   if (at < 0) return { against: null, rest: words };

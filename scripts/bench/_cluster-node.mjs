@@ -1,9 +1,9 @@
-// One node of `_cluster-oracle.mjs`, in a process of its own that can be killed and paused: a whole gateway, a media core
-// that only counts. Publishes what it is told to, and ends it after a while.
+// One node of `_cluster-oracle.mjs`, in a process of its own that can be killed and paused: a complete gateway with a
+// media core that only counts. Publishes on request, and ends each publish after a while.
 import { openPublishing } from "./_publishing.mjs";
 import { clock } from "./_webhook.mjs";
 
-/** A publish lasts up to so long, ms. */
+/** Longest duration of a publish, ms. */
 const LASTS_MS = 1_500;
 
 const [, , name, dataDir, databaseUrl, ca] = process.argv;

@@ -2,7 +2,7 @@ export function runOracle(options: { nodes: number; names: number; publishes: nu
   readonly allowed: number;
   readonly denied: number;
   readonly unanswered: number;
-  /** Accepted publishes that ended, and those of them whose publish_done arrived; deliveries beyond the first. */
+  /** Accepted publishes that ended, and those of them whose publish_done arrived; repeated deliveries. */
   readonly ended: number;
   readonly done: number;
   readonly repeated: number;
@@ -11,6 +11,6 @@ export function runOracle(options: { nodes: number; names: number; publishes: nu
   readonly wrong: readonly string[];
   /** Names that were live twice at one moment. */
   readonly twice: readonly string[];
-  /** Open publishes and undelivered events that were left. */
+  /** Open publishes and undelivered events at the end. */
   readonly left: number;
 }>;

@@ -1,5 +1,5 @@
-// Publishes of a few names at random over several nodes that are killed and paused meanwhile; afterwards it is looked at
-// what the store and the customer were told: no name was live twice, and every accepted publish ended once.
+// Random publishes of a few names over several nodes that are killed and paused meanwhile; afterwards the store and the
+// customer's events are checked: no name was live twice, and every accepted publish ended once.
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -10,21 +10,22 @@ import { faultsOf, startRecordingCustomer } from "./_recording-customer.mjs";
 import { certificate, wait } from "./_webhook.mjs";
 
 const CONNECTIONS = 12;
-/** Publish requests that wait at a time. */
+/** Publish requests in flight. */
 const AT_A_TIME = 30;
-/** A request to a node that is paused or dies is given up after this, ms. */
+/** A request to a node that is paused or dying is abandoned after this, ms. */
 const ANSWER_LIMIT_MS = 8_000;
-/** A node is paused for so long: longer than its lease, ms. */
+/** How long a node is paused, ms: longer than its lease. */
 const PAUSE_MS = 14_000;
 const DOWN_MS = 1_000;
-/** Between two faults, ms. */
+/** Pause between two faults, ms. */
 const CALM_MS = 3_000;
-/** Until everything has ended and is delivered, ms: a lease, its takeover, and the retry of what the dead had begun. */
+/** Limit until everything has ended and is delivered, ms: a lease, its takeover, and the retry of what dead nodes
+ *  had begun. */
 const SETTLE_LIMIT_MS = 90_000;
-/** Times are taken a moment before what they are written with, ms. */
+/** Times are taken slightly before the write that they belong to, ms. */
 const TOLERANCE_MS = 1_000;
 
-/** `faults`: how many, kills and pauses by turns. */
+/** `faults`: their number, alternately kills and pauses. */
 export async function runOracle({ nodes, names, publishes, faults }) {
   const folder = mkdtempSync(join(tmpdir(), "headgate-oracle-"));
   const customer = await startRecordingCustomer();
@@ -52,7 +53,7 @@ export async function runOracle({ nodes, names, publishes, faults }) {
       if (answer.allowed) liveFrom.set(answer.clientId, Date.now());
       waiting.get(answer.key)?.(answer);
     });
-    child.on("error", () => {}); // a request to one that is just killed
+    child.on("error", () => {}); // a request to a node that was just killed
     const ready = new Promise((resolve) => child.once("message", resolve));
     await Promise.race([ready, once(child, "exit").then(() => Promise.reject(new Error("a node did not start")))]);
     running[place] = child;
@@ -132,7 +133,7 @@ export async function runOracle({ nodes, names, publishes, faults }) {
   }
 }
 
-/** Names that were live twice at one moment, with the publishes. */
+/** Names that were live twice at one moment, with their publishes. */
 function overlaps(lives) {
   return lives.flatMap((one) =>
     lives
@@ -142,7 +143,7 @@ function overlaps(lives) {
   );
 }
 
-/** `liveFrom`: when each publish was told that it is live, by client id; what the store says may be from before a wait. */
+/** `liveFrom`: when each publish was told that it is live, by client id; the store's time may precede a wait. */
 async function judged(url, events, liveFrom) {
   const rows = await query(url, "select client_id::int as id, state from publish");
   const ended = rows.filter(({ state }) => state === "ended").map(({ id }) => [id, null]);

@@ -1,5 +1,5 @@
-// A gateway for _dashboard.mjs, as a process of its own: `STREAMS LIVE READERS` as arguments; one line of JSON when it
-// listens; it ends with its standard input.
+// A gateway for _dashboard.mjs, in a process of its own: `STREAMS LIVE READERS` as arguments; prints one line of JSON
+// when it listens; ends with its standard input.
 import { listen } from "../../dist/listen.js";
 import { hashPassword } from "../../dist/organisation/passwords.js";
 import { addPerson } from "../../dist/organisation/people.js";
@@ -13,10 +13,10 @@ const TRACKS = {
   video: { codec: "H264", width: 1_280, height: 720 },
   audio: { codec: "AAC", sampleRate: 48_000, channels: 2 },
 };
-/** About 2.5 Mbit/s and 30 frames a second, a little different each time. */
+/** About 2.5 Mbit/s and 30 frames a second, slightly different each time. */
 const BYTES_PER_MS = 312;
 const FRAMES_PER_MS = 0.03;
-/** Publishes whose history is measured, and how often. */
+/** Number of publishes whose history is measured, and of rounds. */
 const HISTORIES = 1_000;
 const ROUNDS = 50;
 
@@ -71,7 +71,7 @@ process.stdin.on("end", async () => {
   process.exit(0);
 });
 
-/** CPU of one point in each of many histories, ms. */
+/** CPU time of one point in each of many histories, ms. */
 function pointsMs() {
   const running = Array.from({ length: HISTORIES }, (_, clientId) => ({ clientId }));
   const media = () => ({ snapshot: (clientId) => ({ clientId, ...snapshotOf(clientId) }) });

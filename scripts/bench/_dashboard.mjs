@@ -1,4 +1,4 @@
-// The measurement of dashboard.mjs: readers of event streams as people have them, each with a session of its own.
+// The measurement of dashboard.mjs: readers of event streams like those of people, each with a session of its own.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { request } from "node:http";
@@ -8,9 +8,9 @@ import { endingWithUs } from "./_ending.mjs";
 import { cpuSeconds } from "./_process.mjs";
 import { wait } from "./_webhook.mjs";
 
-/** Share of a core that all readers together may cost. */
+/** Share of a core that all readers together may use. */
 const GOAL = 0.03;
-/** What V8 compiles and the first looks cost is no part of it, s. */
+/** Compilation by V8 and the first reads are not measured, s. */
 const WARM_UP_S = 5;
 
 export async function dashboard({ readers, streams, live, seconds }) {
@@ -47,7 +47,7 @@ export async function dashboard({ readers, streams, live, seconds }) {
   }
 }
 
-/** CPU of the gateway while these read, as a share of a core, and what they got. */
+/** CPU time of the gateway while these read, as a share of a core, and what they received. */
 async function measure(pid, seconds, opened) {
   const readers = await Promise.all(opened);
   await wait(WARM_UP_S * 1_000);

@@ -1,4 +1,4 @@
-// How long the disk takes to make a page durable, tried all the time: what a store's slow commits are compared with.
+// How long the disk takes to make a page durable, measured continuously: a reference for a store's slow commits.
 import { open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { wait } from "./_webhook.mjs";
@@ -6,7 +6,7 @@ import { wait } from "./_webhook.mjs";
 const EVERY_MS = 50;
 const PAGE = Buffer.alloc(4_096);
 
-/** Tries until `stop`, which resolves with the times, ms. */
+/** Measures until `stop`, which resolves with the times, ms. */
 export async function watchDisk(folder) {
   const path = join(folder, "disk-probe");
   const file = await open(path, "w");

@@ -1,4 +1,4 @@
-// Whatever happens to a measurement, no child of it stays behind.
+// Makes sure that no child process survives a measurement, however that ends.
 const children = new Set();
 process.on("exit", () => {
   for (const child of children) child.kill("SIGKILL");

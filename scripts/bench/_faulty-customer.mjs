@@ -1,4 +1,5 @@
-// A customer's endpoint for every fault kind of R8, each on a port of its own; prints their URLs as one JSON line.
+// A customer's endpoint for every kind of fault of R8, each on a port of its own; prints their URLs as one line of
+// JSON.
 import { createServer } from "node:https";
 import { connect, createServer as createTcpServer } from "node:net";
 import { gzipSync } from "node:zlib";
@@ -6,7 +7,7 @@ import { gzipSync } from "node:zlib";
 const [cert, key] = process.argv.slice(2);
 const SLOW_MS = 5_000;
 const LARGE_BYTES = 100_000_000;
-/** Says 1 GB in 1 MB. */
+/** 1 GB compressed to 1 MB. */
 const BOMB = gzipSync(Buffer.alloc(1_000_000_000 / 8), { level: 9 });
 
 const status =
@@ -23,7 +24,7 @@ const https = {
   204: status(204),
   301: status(301, { location: "https://localhost/" }),
   reset: (request) => request.socket.destroy(),
-  // Neither says yes: a status that is not 200, and a body nobody will read.
+  // Neither admits: a status other than 200, and a body that is not read.
   "100 MB": (_, response) => {
     response.writeHead(403, { "content-type": "text/plain", "content-length": String(LARGE_BYTES) });
     const chunk = Buffer.alloc(64 * 1024, "x");
@@ -49,12 +50,12 @@ for (const [kind, answer] of Object.entries(https)) {
   urls[kind] = await urlOf(server);
 }
 
-// Another key than the certificate's would not start: a certificate nobody trusts does.
+// A server would not start with a key that does not match the certificate; an untrusted certificate works.
 const { selfSigned } = await import("../../dist/cli/webhook/self-signed.js").catch(() => ({ selfSigned: null }));
 const untrusted = selfSigned?.(Date.now(), 2);
 if (untrusted) urls["bad certificate"] = await urlOf(createServer(untrusted, https.ok).on("tlsClientError", () => {}));
 
-// TLS that is cut after the first bytes of the server's answer.
+// TLS that is cut off after the first bytes of the server's answer.
 const behind = createServer({ cert, key }, https.ok);
 const { port } = new URL(await urlOf(behind));
 urls["truncated TLS"] = await urlOf(

@@ -1,24 +1,25 @@
-// A store with many old rows in it, made by bulk SQL: publishes, deliveries and audit entries of the last half year. The
-// same statements for the embedded store and for PostgreSQL.
+// A store with many old rows, made by bulk SQL: publishes, deliveries and audit entries of the last half year. The same
+// statements for the embedded store and for PostgreSQL.
 import { join } from "node:path";
 import Database from "libsql";
 import pg from "pg";
 import { openStore } from "../../dist/store/open.js";
 
 const DAY_MS = 86_400_000;
-/** What the rows are spread over, days: half of the publishes are older than they are kept. */
+/** Period over which the rows are spread, days: half of the publishes are older than their retention. */
 const SPREAD_DAYS = 180;
 const STREAMS = 20_000;
-/** Rows of one statement. */
+/** Rows per statement. */
 const AT_A_TIME = 100_000;
-/** One publish in so many was denied. */
+/** One publish in this many was denied. */
 const DENIED_EACH = 20;
-/** Publishes for one delivery, and for one audit entry. */
+/** Publishes per delivery, and per audit entry. */
 const SPARSER = 10;
 const FILLED = ["publish", "delivery", "audit"];
 
-/** Fills the store of the empty `folder`, or the empty database at `databaseUrl`, with `rows` publishes and a tenth as many
- *  deliveries and audit entries; the oldest are `SPREAD_DAYS` before `now`, epoch ms. Nobody may have it open. */
+/** Fills the store of the empty `folder`, or the empty database at `databaseUrl`, with `rows` publishes and a tenth
+ *  as many deliveries and audit entries; the oldest are `SPREAD_DAYS` before `now`, epoch ms. The store must not be
+ *  open elsewhere. */
 export async function fillStore({ folder, databaseUrl, rows, now }) {
   await (await openStore({ dataDir: folder, databaseUrl })).close();
   const store = databaseUrl === null ? openFile(folder) : await openDatabase(databaseUrl);
@@ -42,7 +43,7 @@ export async function fillStore({ folder, databaseUrl, rows, now }) {
   }
 }
 
-/** Rejects when there is anything in the database: what is there is removed in the end. */
+/** Rejects if the database is not empty, because its content is removed in the end. */
 export async function requireEmpty(databaseUrl) {
   await connected(databaseUrl, async (client) => {
     const { rows } = await client.query("select tablename from pg_tables where schemaname = 'public' limit 1");
@@ -54,7 +55,7 @@ export async function emptyDatabase(databaseUrl) {
   await connected(databaseUrl, (client) => client.query("drop schema public cascade; create schema public"));
 }
 
-/** Between two rows, ms. */
+/** Interval between two rows, ms. */
 const spacing = (rows) => (SPREAD_DAYS * DAY_MS) / rows;
 
 async function inPortions(store, rows, statement) {
@@ -65,7 +66,7 @@ async function inPortions(store, rows, statement) {
 
 const numbers = (from, to) =>
   `with recursive numbers(n) as (select cast(${from} as bigint) union all select n + 1 from numbers where n < ${to})`;
-/** Neighbours are of different streams, as they are where many publish. */
+/** Neighbouring rows belong to different streams, as they do where many publish. */
 const streamOf = `'stream ' || (n * 7919 % ${STREAMS})`;
 const timeOf = (first, every) => `cast(${first} + n * ${every} as bigint)`;
 
@@ -81,7 +82,7 @@ const publishes = (from, to, first, every) => `
     ${timeOf(first, every)}, ${timeOf(first, every)}, ${timeOf(first, every)}, 'unpublished', 1000000, 1000000
   from numbers`;
 
-/** Ids as if drawn. */
+/** Random-looking ids. */
 const deliveries = (from, to, first, every) => `
   insert into delivery (id, organisation_id, client_id, call, name, url, body, outcome, status, latency_ms, attempts,
     first_at, last_at, bytes) ${numbers(from, to)}
@@ -98,7 +99,7 @@ const audit = (from, to, first, every) => `
 
 const ofFilled = FILLED.map((table) => `'${table}'`).join(", ");
 
-/** No other program has it open, and it is thrown away when this fails: nothing needs to be on the disk yet. */
+/** No other program has it open, and it is thrown away if this fails: nothing needs to be durable yet. */
 function openFile(folder) {
   const db = new Database(join(folder, "headgate.db"));
   for (const setting of ["foreign_keys = off", "synchronous = off", "cache_size = -500000"]) {
@@ -140,7 +141,7 @@ async function openDatabase(databaseUrl) {
       );
       return rows;
     },
-    /** As the server itself does within a minute, but not while a measurement runs. */
+    /** The server does the same by itself within a minute, but it must not happen during a measurement. */
     settle: async () => void (await client.query("vacuum analyze")),
     close: () => client.end(),
   };

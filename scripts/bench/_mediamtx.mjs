@@ -1,4 +1,5 @@
-// MediaMTX beside Headgate: WebRTC in, forwarded by RTMP. Its program is given by path; docs/peers.md says how to get one.
+// MediaMTX for comparison with Headgate: WebRTC in, forwarded by RTMP. The path of its program is given; docs/peers.md
+// says how to get one.
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -9,14 +10,14 @@ import { freePort, onCore, SERVER_CORE } from "./_servers.mjs";
 const START_LIMIT_MS = 10_000;
 const LOOK_EVERY_MS = 50;
 
-/** Its version, as it says it. */
+/** Its version, as it prints it. */
 export function mediamtxVersion(program) {
   const { status, stdout, error } = spawnSync(program, ["--version"], { encoding: "utf8" });
   if (status !== 0) throw new Error(`--mediamtx: ${program} does not run: ${error?.message ?? status}`);
   return stdout.trim();
 }
 
-/** Forwards every stream to `sinkPort`; all that it also serves is off. */
+/** Forwards every stream to `sinkPort`; its other protocols are off. */
 export async function startMediamtx(program, sinkPort) {
   const folder = mkdtempSync(join(tmpdir(), "headgate-bench-"));
   const [http, media] = [await freePort(), await freePort()];
@@ -31,7 +32,7 @@ export async function startMediamtx(program, sinkPort) {
     webrtcTrackGatherTimeout: "60s",
     paths: { all_others: { forward: [{ dest: `rtmp://127.0.0.1:${sinkPort}/live/$MTX_PATH` }] } },
   };
-  // JSON is YAML.
+  // JSON is valid YAML.
   writeFileSync(join(folder, "mediamtx.yml"), JSON.stringify(settings));
   const child = onCore(SERVER_CORE, program, [join(folder, "mediamtx.yml")], { cwd: folder });
   const startedAt = performance.now();

@@ -1,5 +1,5 @@
-// What nodes, and publishes on them, cost PostgreSQL: whole gateways on one server, with media cores that only count. The
-// server itself counts what it is asked (pg_stat_statements).
+// What nodes, and publishes on them, cost PostgreSQL: complete gateways on one server, with media cores that only
+// count. The server itself counts its statements (pg_stat_statements).
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,15 +10,15 @@ import { query, startPostgres } from "../cluster/postgres.mjs";
 import { openPublishing, SNAPSHOT } from "./_publishing.mjs";
 import { clock, startCustomer, wait } from "./_webhook.mjs";
 
-/** As it is unless configured otherwise. */
+/** The default. */
 const UPDATE_S = 30;
-/** Publish requests that wait at a time, on each node. */
+/** Publish requests in flight on each node. */
 const AT_A_TIME = 20;
-/** Longer than any decision takes: what is late is measured, not denied. */
+/** Longer than any decision takes, so that late ones are measured and not denied. */
 const DEADLINE_MS = 30_000;
-/** Between two readings of all nodes by each node, seconds (BEAT_EVERY_MS). */
+/** Interval at which each node reads the rows of all nodes, seconds (BEAT_EVERY_MS). */
 const BEAT_S = 2;
-/** Connections of a node: for its work, and for its name. */
+/** Connections of a node: a pool for its work, and one for its name. */
 const CONNECTIONS = 11;
 /** What each stream carries, for its counters. */
 const BYTES_PER_S = 250_000;
@@ -56,7 +56,7 @@ export async function measureNodes({ nodes, publishes, seconds, updateS = UPDATE
   }
 }
 
-/** As main.ts starts a node, without ports. */
+/** Starts a node as main.ts does, but without ports. */
 async function openNode({ place, folder, server, updateS }) {
   const dataDir = join(folder, String(place));
   mkdirSync(dataDir);
@@ -122,7 +122,7 @@ async function measure(open, server, { publishes, seconds }) {
     while ((await open[0].gateway.owed()) > 0) await wait(100);
   });
   const second = scaled(minus(steady.sum, ofNodes(steady.tookS)), 1 / (steady.tookS * all));
-  /** Publishes cost their seconds, too, while others start and end. */
+  /** Subtracts what running publishes cost while others start and end. */
   const without = (phase, share) =>
     scaled(minus(minus(phase.sum, ofNodes(phase.tookS)), scaled(second, phase.tookS * all * share)), 1 / all);
   return {
@@ -134,7 +134,7 @@ async function measure(open, server, { publishes, seconds }) {
   };
 }
 
-/** Client ids of the publishes of one node. */
+/** Starts the publishes of one node and returns their client ids. */
 async function startAll(gateway, place, publishes) {
   const ids = [];
   let next = 0;
@@ -150,7 +150,7 @@ async function startAll(gateway, place, publishes) {
   return ids;
 }
 
-/** What the server was asked since the reset, but for what asks that; the most calls first. */
+/** The server's statements since the reset, except the one that asks for them; the most frequent first. */
 async function asked(url) {
   const rows = await query(
     url,
@@ -168,11 +168,11 @@ async function asked(url) {
   return { statements: rows, sum };
 }
 
-/** What `streams` publishes on `nodes` nodes, each of which lasts `lastingS` seconds, cost in one second. */
+/** What `streams` publishes on `nodes` nodes, each lasting `lastingS` seconds, cost per second. */
 export function extrapolate({ nodes: measured, nodeRowBytes, costs }, { nodes, streams, lastingS }) {
   const { node, start, second, end } = costs;
   const perSecond = (what) => nodes * node[what] + streams * (second[what] + (start[what] + end[what]) / lastingS);
-  /** Each node reads the rows of all. */
+  /** Each node reads the rows of all nodes. */
   const nodeRows = (nodes * nodes) / BEAT_S;
   return {
     statements: perSecond("statements"),

@@ -1,7 +1,7 @@
-// An offered load: what is begun does not wait for what was begun before it.
+// An offered load: a new operation does not wait for earlier ones.
 import { wait } from "./_webhook.mjs";
 
-/** Begins `act` so many times a second, evenly; resolves with all results. */
+/** Starts `act` this many times a second, evenly; resolves with all results. */
 export async function offer(perSecond, seconds, act) {
   const startedAt = performance.now();
   const results = [];

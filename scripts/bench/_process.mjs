@@ -1,10 +1,10 @@
-// What the kernel says of a process: processor time, memory, threads, descriptors. Linux only.
+// What the kernel reports about a process: processor time, memory, threads, descriptors. Linux only.
 import { readdirSync, readFileSync } from "node:fs";
 
 const TICKS_PER_SECOND = 100;
-/** How long an idle server is watched, ms: its own cost is taken off. */
+/** How long an idle server is watched, ms: its own cost is subtracted. */
 const IDLE_MS = 3_000;
-/** Memory that moves by less than this for so many seconds is steady; nobody waits longer than the limit. */
+/** Memory is steady if it changes by less than this for this many seconds; there is a limit to the wait. */
 const STEADY_KB = 500;
 const STEADY_S = 10;
 const STEADY_LIMIT_S = 40;
@@ -17,7 +17,7 @@ export function cpuSeconds(pid) {
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
 }
 
-/** CPU seconds of the threads whose names begin so, and the seconds they were ready to run and did not. */
+/** CPU seconds of the threads with this name prefix, and the seconds in which they were ready but did not run. */
 export function threadSeconds(pid, prefix) {
   const sum = { cpu: 0, waited: 0 };
   for (const thread of readdirSync(`/proc/${pid}/task`)) {
@@ -31,7 +31,7 @@ export function threadSeconds(pid, prefix) {
   return sum;
 }
 
-/** CPU seconds of the media core's threads: nothing of Node's, which idles unevenly. */
+/** CPU seconds of the media core's threads, without those of Node, whose idle cost varies. */
 export const coreSeconds = (pid) => threadSeconds(pid, "media-").cpu + threadSeconds(pid, "audio-").cpu;
 
 /** Resident memory of a process, kB. */
@@ -42,7 +42,7 @@ export function residentKb(pid) {
 export const descriptors = (pid) => readdirSync(`/proc/${pid}/fd`).length;
 export const threads = (pid) => readdirSync(`/proc/${pid}/task`).length;
 
-/** Resident memory of a process once it is steady, kB: V8 gives back what a burst of work left only after seconds. */
+/** Resident memory of a process once it is steady, kB: V8 releases the memory of a burst only after some seconds. */
 export async function steadyResidentKb(pid) {
   let samples = [];
   for (let waited = 0; waited < STEADY_LIMIT_S; waited += 1) {
@@ -53,14 +53,14 @@ export async function steadyResidentKb(pid) {
   return samples.at(-1);
 }
 
-/** CPU milliseconds that an idle process uses in a second. */
+/** CPU milliseconds that an idle process uses per second. */
 export async function idleCpuMs(pid) {
   const before = cpuSeconds(pid);
   await new Promise((resolve) => setTimeout(resolve, IDLE_MS));
   return ((cpuSeconds(pid) - before) * 1_000_000) / IDLE_MS;
 }
 
-/** UDP datagrams that found a receive buffer full, on the whole machine. */
+/** UDP datagrams dropped because of a full receive buffer, on the whole machine. */
 export function udpDrops() {
   const [names, values] = readFileSync("/proc/net/snmp", "utf8")
     .split("\n")

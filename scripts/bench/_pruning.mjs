@@ -1,5 +1,5 @@
-// What removing old records costs those who publish meanwhile: admissions are offered evenly, in blocks without and with a
-// pass of the retention beside them, one kind of records after the other.
+// What removing old records costs concurrent publishes: admissions are offered evenly, in blocks without and with a
+// retention pass beside them, one kind of record after the other.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ import { clock, percentile, startCustomer } from "./_webhook.mjs";
 const PER_SECOND = 50;
 const STREAMS = 1_000;
 const WARM_UP_SECONDS = 2;
-/** Longer than any publish should take: what is late is measured, not denied. */
+/** Longer than any publish should take, so that late ones are measured and not denied. */
 const DEADLINE_MS = 30_000;
 const KEPT = { publishes: 90, audit: 90, deliveries: 30, denied: 7 };
 const NOTHING = { publishes: 0, audit: 0, deliveries: 0, denied: 0 };
@@ -85,7 +85,7 @@ async function measure(gateway, customer, { seconds, rounds }) {
   return { kinds: found, denied };
 }
 
-/** One pass that removes nothing but `kind`, until it is stopped. */
+/** A pass that removes only `kind`, until it is stopped. */
 function removing(db, kind, removal) {
   let stopped = false;
   const pass = prune(timed(db, removal.statements), { ...NOTHING, [kind]: KEPT[kind] }, clock.now(), () => stopped);
@@ -97,7 +97,7 @@ function removing(db, kind, removal) {
   };
 }
 
-/** `db`, with how long each statement took to be answered, ms: its wait for a turn and its commit included. */
+/** `db` with the time until each statement was answered, ms, including its wait for a turn and its commit. */
 function timed(db, statements) {
   const executeQuery = async (query) => {
     const startedAt = performance.now();

@@ -1,4 +1,4 @@
-// The gateway as it is wired, without ports: a real store, and a media core that takes what it is given. The webhook's
+// The gateway as it is wired, without ports: a real store, and a media core that accepts everything. The webhook's
 // measurements look at the decision, not at media.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,15 +10,15 @@ import { createService } from "../../dist/service.js";
 import { openStore } from "../../dist/store/open.js";
 import { certificate, clock as systemClock } from "./_webhook.mjs";
 
-/** Of a decision, ms. */
+/** Deadline of a decision, ms. */
 const DEADLINE_MS = 5_000;
 const UPDATE_S = 3_600;
 
-/** Of one statement. */
+/** Rows per statement. */
 const ROWS_AT_A_TIME = 100;
 const COUNTERS = { timestampMs: 0, bytesIn: 0, bytesOut: 0, silentMs: 0, subscribers: 0, droppedFrames: 0 };
 const MEASURED = { receivedBytes: 0, videoFrames: 0, gopMs: null, rttMs: null, lossPercent: null, skewMs: null };
-/** Of a publish that carries nothing. */
+/** Snapshot of a publish without media. */
 export const SNAPSHOT = {
   ...COUNTERS,
   ...MEASURED,
@@ -27,8 +27,9 @@ export const SNAPSHOT = {
   transcoderError: null,
 };
 
-/** `snapshotOf`: what the media core counts of a publish; `updateS`: between two updates; `nodeName`: of a node among
- *  several; `ca`: of the customer; `clock`: epoch ms; `folder`: of a publishing that crashed; `databaseUrl`: null for the embedded store. */
+/** `snapshotOf`: the media core's counters of a publish; `updateS`: interval between two updates; `nodeName`: for a
+ *  node among several; `ca`: of the customer; `clock`: epoch ms; `folder`: of a publishing that crashed;
+ *  `databaseUrl`: null for the embedded store. */
 export async function openPublishing(
   {
     deadlineMs = DEADLINE_MS,
@@ -45,7 +46,7 @@ export async function openPublishing(
   const { db, close } = await openStore({ dataDir: folder, databaseUrl, ...node });
   const log = pino({ level: "silent" });
   const cluster = nodeName === null ? null : await joinCluster({ db, name: nodeName, version: "bench", log });
-  /** What each waiting request is told with. */
+  /** Callback with the answer of each waiting request. */
   const waiting = new Map();
   const told = (request, answer) => {
     waiting.get(request)?.(answer);
@@ -90,7 +91,7 @@ export async function openPublishing(
           .execute();
       }
     },
-    /** Resolves with what the broadcaster was told, and after how long, ms. */
+    /** Resolves with the broadcaster's answer, and the time it took, ms. */
     request(name, customArguments = null) {
       requests += 1;
       const request = requests;
@@ -122,7 +123,7 @@ export async function openPublishing(
         await new Promise((resolve) => setTimeout(resolve, 5));
       }
     },
-    /** Events that are neither delivered nor given up. */
+    /** Number of events that are neither delivered nor given up. */
     async owed() {
       const { owed } = await db
         .selectFrom("outbox")
@@ -132,7 +133,7 @@ export async function openPublishing(
         .executeTakeFirstOrThrow();
       return Number(owed);
     },
-    /** What a kill leaves: the data; deliveries under way come to nothing. */
+    /** Simulates a kill: only the data remains, and deliveries in flight are lost. */
     async crash() {
       await close();
       void service.stop().catch(() => {});

@@ -1,8 +1,8 @@
-// A customer in this process that fails as it is told, remembers every event it answered, and can be restarted.
+// A customer in this process that fails as configured, records every event that it answered, and can be restarted.
 import { createServer } from "node:https";
 import { certificate } from "./_webhook.mjs";
 
-/** `fails(call)`: what goes wrong with this request, `reset`, `hang` or a status; null when nothing does. */
+/** `fails(call)`: how this request fails, `reset`, `hang` or a status; null if it succeeds. */
 export async function startRecordingCustomer(fails = () => null) {
   /** By client id, in order of arrival. */
   const events = new Map();
@@ -55,7 +55,7 @@ export async function startRecordingCustomer(fails = () => null) {
   };
 }
 
-/** What is wrong with the events that a customer was sent, in words; empty when everything is as W17 and W18 want it.
+/** What is wrong with the events that a customer got, as texts; empty if everything is as W17 and W18 require.
  *  `sent`: bytes in by client id of each accepted publish, or null where they are not known. */
 export function faultsOf(events, sent) {
   const wrong = [];

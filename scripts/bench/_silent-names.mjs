@@ -1,5 +1,5 @@
-// From `silenceNames` on every name that this process resolves is asked of a server that never answers, but for what the
-// hosts file has (localhost). The gateway takes the system's servers, and nothing else can be said to it.
+// After `silenceNames` every name that this process resolves is looked up at a server that never answers, except those
+// in the hosts file (localhost). The gateway uses the system's name servers and cannot be configured otherwise.
 import { spawn } from "node:child_process";
 import { promises } from "node:dns";
 import { once } from "node:events";
@@ -8,7 +8,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { endingWithUs } from "./_ending.mjs";
 
-/** Resolves with what gives the system's servers back. */
+/** Resolves with a function that restores the system's servers. */
 export async function silenceNames() {
   const file = fileURLToPath(new URL("./_silent-name-server.mjs", import.meta.url));
   const child = endingWithUs(spawn(process.execPath, [file], { stdio: ["ignore", "pipe", "inherit"] }));

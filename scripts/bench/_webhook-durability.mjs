@@ -1,20 +1,20 @@
-// publish_done arrives (R9): so many publishes while a third of all answers fail and both sides are restarted. The clock
-// is the test's, so that the schedule of 72 hours passes in seconds.
+// publish_done arrives (R9): many publishes while a third of all answers fail and both sides are restarted. The test
+// sets the clock, so that the schedule of 72 hours passes in seconds.
 import { openPublishing } from "./_publishing.mjs";
 import { faultsOf, startRecordingCustomer } from "./_recording-customer.mjs";
 import { clock, wait } from "./_webhook.mjs";
 
 const TOGETHER = 25;
 const FAILING_SHARE = 0.3;
-/** Of the failures: each costs a deadline. */
+/** Share of the failures that hang: each costs a deadline. */
 const HANGING_SHARE = 0.03;
-/** Each so many publishes one side is restarted, in turn. */
+/** After this many publishes one side is restarted, alternately. */
 const RESTART_EVERY = 250;
 const SKIP_MS = 601_000;
 const SKIPS_LIMIT = 200;
 const PAUSE_MS = 300;
 
-/** Only publish_done fails: a failed publish is a denial, which R8 looks at. */
+/** Only publish_done fails: a failed publish is a denial, which R8 tests. */
 function fails(call) {
   if (call !== "publish_done" || Math.random() >= FAILING_SHARE) return null;
   if (Math.random() < HANGING_SHARE) return "hang";
@@ -50,7 +50,7 @@ export async function durability(count = 1_000) {
     if (restarts % 2 === 0) await customer.restart();
     else gateway = await gateway.crash();
   }
-  // While deliveries get on, the clock stays; when all that is left waits for its time, it is moved on.
+  // The clock stands still while deliveries progress; when all that remain wait for their time, it is advanced.
   let before = Number.POSITIVE_INFINITY;
   for (let skips = 0; skips < SKIPS_LIMIT; ) {
     const owed = await gateway.owed();

@@ -1,7 +1,7 @@
 export function faults(
   times?: number,
 ): Promise<Record<string, { admitted: number; slowest: number; lagMs: number; stallMs: number; grown: number }>>;
-/** Of a decision, ms; how much later it may come; and by how much the heap may grow, MB. */
+/** Deadline of a decision, ms; its allowed excess; and the limit of the heap's growth, MB. */
 export const DEADLINE_MS: number;
 export const SLACK_MS: number;
 export const GROWTH_GOAL_MB: number;

@@ -1,5 +1,5 @@
-// The fault kinds of a customer's endpoint (R8): only 200 admits, every decision comes by the deadline, the event loop
-// and the heap do not feel it. The endpoints run in a process of their own: their stalls must not count as ours.
+// The kinds of faults of a customer's endpoint (R8): only 200 admits, every decision comes by the deadline, event loop
+// and heap are not affected. The endpoints run in a process of their own, because their stalls must not count as ours.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { monitorEventLoopDelay } from "node:perf_hooks";
@@ -11,7 +11,7 @@ import { endingWithUs } from "./_ending.mjs";
 import { openPublishing } from "./_publishing.mjs";
 import { certificate, percentile } from "./_webhook.mjs";
 
-/** Of a decision; it comes this much later at most, ms. */
+/** Deadline of a decision, and its allowed excess, ms. */
 export const DEADLINE_MS = 1_000;
 export const SLACK_MS = 100;
 const TOGETHER = 20;
@@ -67,7 +67,7 @@ export async function faults(times = 200) {
   return found;
 }
 
-/** Starts the endpoints; `urls` by fault kind. `certificate`: PEM that the gateway trusts. */
+/** Starts the endpoints; `urls` by kind of fault. `certificate`: PEM that the gateway trusts. */
 export async function startFaults({ cert, key }) {
   const child = spawn(
     process.execPath,

@@ -1,6 +1,6 @@
-// Customer A hangs on every call at 200 publishes a second offered; what does that cost customer B's publishes?
-// Blocks alternate: B alone, B beside A, B beside A, B alone. Each round has an A of its own: its first seconds, in which
-// calls go out and time out, and its breaker opening are in every round.
+// Customer A hangs on every call at 200 offered publishes a second; what does that cost customer B's publishes? Blocks
+// alternate: B alone, B beside A, B beside A, B alone. Each round uses a new A, so that its first seconds, in which
+// calls go out and time out and its breaker opens, are in every round.
 import { offer } from "./_offer.mjs";
 import { openPublishing } from "./_publishing.mjs";
 import { percentile, startCustomer, wait } from "./_webhook.mjs";
@@ -9,7 +9,7 @@ const A_PER_SECOND = 200;
 const A_STREAMS = 2_000;
 const B_PER_SECOND = 50;
 const B_STREAMS = 400;
-/** B begins so much after A, ms. */
+/** How long after A B starts, ms. */
 const AHEAD_MS = 500;
 
 export async function isolation(seconds = 8, rounds = 6) {

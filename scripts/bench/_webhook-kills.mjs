@@ -1,5 +1,5 @@
-// kill -9 of the whole service while streams are live (R7): each of them gets one publish_done from the next start, with
-// the bytes that were last persisted, and the service is ready again at once.
+// kill -9 of the whole service while streams are live (R7): each of them gets one publish_done from the next start,
+// with the bytes that were last persisted, and the service is ready again at once.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -31,7 +31,7 @@ export async function kills(count = 100) {
     const before = customer.events.size;
     const encoders = names.map((name) => broadcast(`${service.rtmp}/${name}?n=${at}`));
     await until(() => customer.events.size >= before + STREAMS);
-    // Anywhere in the life of the publishes: while asked, just accepted, or live for a while.
+    // Anywhere in the life of the publishes: waiting for the decision, just accepted, or live for a while.
     await wait(Math.random() * 500);
     const url = `${customer.url}?n=${at}`;
     await service.call("PUT", "/organisation/webhook", { webhook: url });
@@ -44,7 +44,7 @@ export async function kills(count = 100) {
     if ((await service.call("GET", "/organisation")).webhook !== url) settingsLost += 1;
     await until(() => [...customer.events.values()].every((all) => all.some(({ call }) => call === "publish_done")));
   }
-  // What the customer was asked about and said yes to is what must end.
+  // Every publish that the customer accepted must end.
   const sent = new Map([...customer.events.keys()].map((clientId) => [clientId, null]));
   const { done, repeated, wrong } = faultsOf(customer.events, sent);
   console.log(
@@ -84,7 +84,7 @@ async function startService(folder) {
     throw new Error(`headgate did not start (${code})`);
   });
   const [line] = await Promise.race([once(createInterface(child.stdout), "line"), ended]);
-  ended.catch(() => {}); // from here on it is killed on purpose
+  ended.catch(() => {}); // from here on it is killed intentionally
   const { http, rtmp } = JSON.parse(line);
   return {
     child,
@@ -101,7 +101,7 @@ async function startService(folder) {
   };
 }
 
-/** A small picture in real time until it is killed. */
+/** Publishes small video frames in real time until it is killed. */
 function broadcast(url) {
   const input = ["-re", "-f", "lavfi", "-i", "testsrc=size=160x90:rate=10"];
   const output = ["-c:v", "libx264", "-preset", "ultrafast", "-tune", "zerolatency", "-g", "10", "-f", "flv", url];

@@ -1,4 +1,5 @@
-// Calls per second of one core over HTTPS keep-alive, beside a bare undici loop in the same run, blocks A B B A.
+// Calls per second of one core over HTTPS keep-alive, compared with a bare undici loop in the same run, in blocks A B B
+// A.
 import { Agent, request } from "undici";
 import { createWebhook } from "../../dist/publish/webhook/call.js";
 import { newWebhookId } from "../../dist/publish/webhook/signature.js";
@@ -35,7 +36,7 @@ export async function speed(seconds = 10, rounds = 2) {
     if (statusCode !== 200) throw new Error(String(statusCode));
   };
   const blocks = { headgate: [], undici: [] };
-  for (const call of [ours, bare]) await load(call, 2, IN_FLIGHT); // connections and compiled code
+  for (const call of [ours, bare]) await load(call, 2, IN_FLIGHT); // opens connections, compiles code
   for (let round = 0; round < rounds; round += 1) {
     for (const [name, call] of [
       ["headgate", ours],
@@ -69,7 +70,7 @@ export async function speed(seconds = 10, rounds = 2) {
   customer.stop();
 }
 
-/** Keeps `inFlight` calls going. */
+/** Keeps `inFlight` calls in flight. */
 async function load(call, seconds, inFlight) {
   const times = [];
   const cpu = process.cpuUsage();

@@ -1,7 +1,8 @@
-// A thousand organisations, fifty of which hang: what does that cost customer B's publishes? Of the fifty a third has a web
-// server that takes the request and never answers, a third one that takes the connection and never says a word, a third a
-// name server that never answers. Blocks alternate: B alone; B among the healthy ones, which all publish; B among all. Each
-// round has fifty new ones that hang: its first calls, its time-outs and its breakers opening are in every round.
+// A thousand organisations, fifty of which hang: what does that cost customer B's publishes? A third of the fifty has a
+// web server that accepts the request and never answers, a third one that accepts the connection and sends nothing, a
+// third a name server that never answers. Blocks alternate: B alone; B among the healthy ones, which all publish; B
+// among all. Each round uses fifty new hanging organisations, so that their first calls, time-outs and breakers opening
+// are in every round.
 import { spawnSync } from "node:child_process";
 import { availableParallelism } from "node:os";
 import { offer } from "./_offer.mjs";
@@ -11,18 +12,18 @@ import { cpuSince, percentile, startCustomer, wait } from "./_webhook.mjs";
 
 const ORGANISATIONS = 1_000;
 const HANGING = 50;
-/** Of B, of all other healthy ones together, of all that hang together. */
+/** Publishes per second of B, of all other healthy ones together, and of all hanging ones together. */
 const B_PER_SECOND = 50;
 const HEALTHY_PER_SECOND = 50;
 const HANGING_PER_SECOND = 100;
-/** Of each that hangs: a name is taken for as long as its publish is being decided. */
+/** Streams of each hanging organisation: a name is taken while its publish is being decided. */
 const HANGING_STREAMS = 20;
 const B_STREAMS = 400;
-/** B begins so much after the others, ms. */
+/** How long after the others B starts, ms. */
 const AHEAD_MS = 500;
 const BLOCKS = ["alone", "healthy", "hanging", "hanging", "healthy", "alone"];
 
-/** `apart`: the gateway has one core and the customers, who are elsewhere in the world, the other. */
+/** `apart`: the gateway has one core, and the customers, who are on other machines in reality, have the other. */
 export async function tenants(
   seconds = 8,
   rounds = 6,
@@ -48,7 +49,7 @@ export async function tenants(
   }
 
   let wrong = 0;
-  /** A publish that should be decided so, and ends at once. On a machine that others use some are late. */
+  /** A publish that should be decided as expected, and ends at once. On a shared machine some are late. */
   const ask = async (name, isExpected) => {
     const { allowed, clientId, tookMs } = await gateway.request(name);
     if (allowed !== isExpected) wrong += 1;
@@ -62,7 +63,7 @@ export async function tenants(
 
   await offer(B_PER_SECOND, 3, askB);
   const times = { alone: [], healthy: [], hanging: [] };
-  /** Of this process, shares of a core. */
+  /** CPU time of this process, as shares of a core. */
   const cpu = { alone: [], healthy: [], hanging: [] };
   const ratios = [];
   let hung = 0;
@@ -89,7 +90,7 @@ export async function tenants(
   return { wrong, ...times };
 }
 
-/** Puts this process on one core and returns the customers'; null where there is one for all. */
+/** Pins this process to one core and returns the customers' core; null if there is only one. */
 function separateCores() {
   if (availableParallelism() < 2) return null;
   spawnSync("taskset", ["-acp", "0", String(process.pid)]);

@@ -1,4 +1,4 @@
-// What the measurements of the webhook have in common: customers as processes, and times put in order.
+// What the measurements of the webhook have in common: customers as processes, and percentiles of times.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";

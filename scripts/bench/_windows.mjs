@@ -1,7 +1,7 @@
-// What a long run costs in each of its windows: a process's processor time, memory, descriptors and threads.
+// The cost of a long run in each of its windows: a process's processor time, memory, descriptors and threads.
 import { cpuSeconds, descriptors, residentKb, threadSeconds, threads } from "./_process.mjs";
 
-/** Begins at once; `stop` returns the windows, each closed when the next begins. */
+/** Begins at once; `stop` returns the windows, each of which ends when the next one begins. */
 export function watchWindows(pid, streams, windowSeconds, print) {
   const windows = [];
   let last = sample(pid);
@@ -25,7 +25,7 @@ export function watchWindows(pid, streams, windowSeconds, print) {
   const timer = setInterval(close, windowSeconds * 1_000);
   return () => {
     clearInterval(timer);
-    // What is left is a window when it is nearly one.
+    // The rest counts as a window if it is nearly complete.
     if (performance.now() / 1_000 - last.time > windowSeconds * 0.9) close();
     return windows;
   };

@@ -1,7 +1,7 @@
-// How long a command takes through the node that has the publish, and through one that has not: `npm run bench --
-// commands [ROUNDS]`, by default 500. Two nodes and PostgreSQL on this machine, one request at a time, the two ways by
-// turns. A round opens a WHIP session, which no media comes to, lists the upstreams of its stream, sends a fragment of
-// trickle ICE and ends it. One machine has no network between its nodes: theirs is to be added, there and back.
+// How long a command takes through the node that has the publish, and through another one: `npm run bench -- commands
+// [ROUNDS]`, by default 500. Two nodes and PostgreSQL on this machine, one request at a time, alternating between the
+// two ways. A round opens a WHIP session without media, lists the upstreams of its stream, sends a trickle ICE fragment
+// and ends it. There is no network between nodes on one machine: its round trip must be added.
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,9 +12,9 @@ import { startPostgres } from "../cluster/postgres.mjs";
 import { percentile } from "./_webhook.mjs";
 
 const ROUNDS = 500;
-/** Rounds before the measurement: V8 goes on compiling. */
+/** Rounds before the measurement, because V8 is still compiling. */
 const WARM_ROUNDS = 50;
-/** p99 through the wrong node on one network, ms. */
+/** Goal for the p99 through the other node on one network, ms. */
 const GOAL_MS = 20;
 const OFFER = readFileSync(join(root, "test", "fixtures", "offers", "chromium-156.sdp"), "utf8");
 const WAYS = ["right", "wrong"];
@@ -38,7 +38,7 @@ export async function bench([rounds = ROUNDS]) {
   }
 }
 
-/** Command → way → what each request took, ms. */
+/** Command → way → duration of each request, ms. */
 async function measure(nodes, apiKey, rounds) {
   const pools = nodes.map(({ http }) => new Pool(http, { connections: 1, pipelining: 1 }));
   const took = {};

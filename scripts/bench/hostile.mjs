@@ -1,6 +1,6 @@
 // What one allowed publisher, player or upstream costs others on its worker: `npm run bench -- hostile [--seconds 60]
 // [--kinds a,b,…] [--streams 20] [--attempts 2]`. Honest RTMP streams, half pushed and half played, run alone and then
-// beside one attacker at full speed. The goal: nothing lost, and the delays' p99 at most twice what it is without.
+// beside one attacker at full speed. The goal: nothing lost, and a p99 of the delays of at most twice that without.
 import { once } from "node:events";
 import { cpus, release } from "node:os";
 import { createInterface } from "node:readline";
@@ -23,12 +23,12 @@ const KINDS = [
   "slow-player",
   "flooding-upstream",
 ];
-/** The run without an attacker is a third as long, but not shorter than this, s. */
+/** The run without an attacker is a third as long, but at least this long, s. */
 const ALONE_AT_LEAST = 10;
-/** The attack begins with the load's warm-up and outlasts what is measured, s. */
+/** The attack begins with the load's warm-up and outlasts the measurement by this, s. */
 const ATTACK_LONGER = 7;
 const RATIO_LIMIT = 2;
-/** The attacker yields the core it shares with the honest load. */
+/** The attacker yields the core that it shares with the honest load. */
 const ATTACKER_NICE = "19";
 const MEMORY_EVERY_MS = 200;
 
@@ -95,7 +95,7 @@ async function measure(kind, streams, seconds) {
   const did = await attack;
   clearInterval(watching);
   await server.stop();
-  // A generator that ran late beside the attacker makes delays longer: what holds all the same, holds.
+  // A late generator beside the attacker makes delays longer: a goal that is met nevertheless is met.
   const faults = [generatorFault(alone), isHeld(alone, beside) ? null : generatorFault(beside)];
   const noise = faults.filter((fault) => fault !== null);
   return {
@@ -109,7 +109,7 @@ async function measure(kind, streams, seconds) {
   };
 }
 
-/** Resolves with what the attacker says at its end. */
+/** Resolves with what the attacker prints at its end. */
 async function startAttack(kind, server, name, seconds, port) {
   const where = [server.target, server.http, server.streamUrl, name, String(seconds), `127.0.0.1:${port}`];
   const child = onCore(LOAD_CORE, "nice", ["-n", ATTACKER_NICE, program(), "attack", kind, ...where]);
@@ -122,7 +122,7 @@ async function startAttack(kind, server, name, seconds, port) {
   return { ...did, seconds };
 }
 
-/** How the service says that a stream's publishes ended: each reason and how often. */
+/** How the service logged the ends of a stream's publishes: each reason with its count. */
 function endsOf(log, stream) {
   const lines = log.filter((line) => line.startsWith("{")).map((line) => JSON.parse(line));
   const clients = new Set(lines.filter((line) => line.stream === stream).map((line) => line.clientId));
@@ -158,14 +158,14 @@ function report(rows, streams, seconds) {
     };
   });
   console.log(`\n${streams} honest streams, one media worker on one core, ${seconds} s beside each attacker`);
-  // One block a kind: a table this wide is not read in a terminal.
+  // One block per kind: a table this wide is unreadable in a terminal.
   for (const row of table) console.log(JSON.stringify(row, null, 1).replaceAll('"', ""));
   const narrow = ["kind", "lost of sent", "video ms", "p99 alone", "ratio", "media CPU %", "verdict"];
   console.table(table, narrow);
   console.log(`  ${cpus()[0]?.model}, kernel ${release()}, Node ${process.version}`);
 }
 
-/** p99 beside the attacker by p99 alone; where nothing arrived there is no delay. */
+/** p99 beside the attacker divided by p99 alone; infinite if nothing arrived. */
 function ratioOf(what, alone, beside) {
   if (beside.received === 0) return Number.POSITIVE_INFINITY;
   return Number((beside[`${what}_delay_p99_ms`] / alone[`${what}_delay_p99_ms`]).toFixed(2));

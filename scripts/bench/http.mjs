@@ -1,7 +1,7 @@
-// Web tokens by HTTP: `npm run bench -- http [SECONDS CONNECTIONS] [--against DIR]`, by default `10 50`. Half of the requests issue, half
-// verify; every token is verified once, so that no result could be remembered. The service has no rate limit, and one
-// core counts: requests are told per CPU second of the whole process, all its threads. Then where that goes. With another
-// checkout the two take turns, and the ratio of their medians is told.
+// Web tokens over HTTP: `npm run bench -- http [SECONDS CONNECTIONS] [--against DIR]`, by default `10 50`. Half of the
+// requests issue, half verify; every token is verified once, so that no result can be cached. The service has no rate
+// limit and one core: requests are reported per CPU second of the whole process with all its threads, followed by a
+// breakdown. With another checkout the two take turns, and the ratio of their medians is reported.
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,13 +14,13 @@ import { readAgainst, resultOf } from "./_against.mjs";
 import { cpuSeconds } from "./_process.mjs";
 
 const DEFAULTS = [10, 50];
-/** Requests before the measurement: V8 goes on compiling for about so many, which is start-up and not service. */
+/** Requests before the measurement: V8 is still compiling for about that many, which is start-up and not service. */
 const WARM_REQUESTS = 20_000;
 const SPLIT_ROUNDS = 6_000;
-/** performance goal: requests per second of one core. */
+/** Performance goal: requests per second of one core. */
 const GOAL = 5_500;
 
-/** Measurements of each checkout when there are two. */
+/** Measurements of each checkout if there are two. */
 const BLOCKS = 5;
 
 export async function bench(words) {
@@ -44,7 +44,7 @@ export async function bench(words) {
   console.log(resultOf(...servers));
 }
 
-/** CPU per request of the service in `checkout`. */
+/** CPU time per request of the service in `checkout`. */
 async function measure(checkout, seconds, connections) {
   const apiKey = "bench-key-bench-key-bench-key";
   const folder = mkdtempSync(join(tmpdir(), "headgate-bench-"));
@@ -97,7 +97,7 @@ async function ready(service) {
   throw new Error("the service did not start");
 }
 
-/** Issues, then verifies what was issued, on every connection, until the time is over or so many requests are made. */
+/** Issues tokens and then verifies them, on every connection, until the time is over or enough requests are made. */
 async function load(
   pool,
   apiKey,
@@ -127,8 +127,8 @@ async function load(
   return { requests: latencies.length, latencies, tookS: (performance.now() - from) / 1000 };
 }
 
-/** CPU of signing and of verifying alone, as the service does them and as many at once, µs: the floor. The rest is HTTP,
- *  routing, JSON and the store. */
+/** CPU time of signing and of verifying alone, done as the service does it and with the same concurrency, µs: the
+ *  floor. The rest is HTTP, routing, JSON and the store. */
 async function split(requestUs, atOnce) {
   const { privateKey, publicKey } = await generateKeyPair("ES256");
   const sign = () =>

@@ -1,17 +1,17 @@
 // What nodes and streams cost PostgreSQL, without media: `npm run bench -- nodes [--nodes 3] [--publishes 1000]
-// [--seconds 60]`. The server is one of its own, from the Debian packages, with its usual settings. Prints what each thing
-// costs, what statement costs most, and what a thousand nodes would.
+// [--seconds 60]`. Starts a server of its own from the Debian packages, with default settings. Prints the cost of each
+// operation, the most expensive statements, and what a thousand nodes would cost.
 import { parseArgs } from "node:util";
 import { extrapolate, measureNodes } from "./_nodes.mjs";
 
-/** Nodes and streams that are extrapolated to. */
+/** Numbers of nodes and streams to extrapolate to. */
 const SIZES = [
   [3, 3_000],
   [10, 10_000],
   [100, 100_000],
   [1_000, 1_000_000],
 ];
-/** How long a publish lasts there, seconds. */
+/** Duration of a publish for that, seconds. */
 const LASTING_S = 3_600;
 const SHOWN_STATEMENTS = 12;
 

@@ -1,5 +1,5 @@
-// `npm run bench -- oracle [PUBLISHES] [FAULTS]`: publishes of 200 names at random over three nodes that are killed and
-// paused, and what came of them.
+// `npm run bench -- oracle [PUBLISHES] [FAULTS]`: random publishes of 200 names over three nodes that are killed and
+// paused, and the result.
 import { runOracle } from "./_cluster-oracle.mjs";
 
 export async function bench(words) {

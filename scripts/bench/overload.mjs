@@ -1,8 +1,8 @@
-// Three times as many set-ups as a node has room for, beside streams that it has: `npm run bench -- overload [--seconds 60]
-// [--streams 20] [--rate 180] [--load 90] [--times 5]`. Honest RTMP streams, half pushed and half played, run while WHIP offers
-// come at a steady rate; those that are let in stay five seconds. Which frames the streams lost, how fast others were
-// refused, and how soon after the crowd one is let in again (R11). With a lower `--load`, at least half a percent for each
-// stream, the node is full because its worker is busy.
+// Three times as many set-ups as a node has room for, beside running streams: `npm run bench -- overload [--seconds 60]
+// [--streams 20] [--rate 180] [--load 90] [--times 5]`. Honest RTMP streams, half pushed and half played, run while
+// WHIP offers come at a steady rate; admitted ones stay for five seconds. Reports which frames the streams lost, how
+// fast the others were refused, and how soon after the crowd an offer is admitted again (R11). With a lower `--load`,
+// at least half a percent per stream, the node is full because its worker is busy.
 import { readFileSync } from "node:fs";
 import { cpus, release } from "node:os";
 import { join } from "node:path";
@@ -16,17 +16,17 @@ import { freePort, generatorFault, runLoad, startHeadgate } from "./_servers.mjs
 import { percentile } from "./_webhook.mjs";
 
 const OFFER = readFileSync(join(root, "test", "fixtures", "offers", "chromium-156.sdp"));
-/** How long a session that was let in stays, ms. */
+/** How long an admitted session stays, ms. */
 const STAYS_MS = 5_000;
 /** Goals of R11, ms. */
 const REFUSAL_LIMIT_MS = 50;
 const RECOVERY_LIMIT_MS = 5_000;
-/** Streams for each offer a second: none is offered while its last session is still ending. */
+/** Streams per offer a second, so that none is offered while its last session is still ending. */
 const NAMES_PER_RATE = 8;
-/** Of the crowd: enough that no offer waits for another's answer. */
+/** Connections of the crowd: enough that no offer waits for another's answer. */
 const CONNECTIONS = 2_048;
 const PROBE_EVERY_MS = 100;
-/** Nobody waits longer for an answer after the crowd, ms. */
+/** Limit of the wait for an answer after the crowd, ms. */
 const PROBE_LIMIT_MS = 30_000;
 
 export async function bench(words) {
@@ -82,7 +82,7 @@ export async function measure({ seconds, streams, rate, load }) {
       const probe = () => threadSeconds(server.pid, "media-");
       return await runLoad(args, probe, { hear: (line) => line === "measuring" && measuring(), preempts: true });
     };
-    // What is already open would be as full: the honest ones begin, then the crowd comes.
+    // New connections would be limited as well: the honest streams begin first, then the crowd.
     const alone = load === "90" ? (await run(10, () => {})).balance : null;
     const { balance } = await run(seconds, () => {
       crowd = startCrowd(pool, server, others, { rate, forMs: seconds * 1_000 - STAYS_MS });
@@ -115,7 +115,7 @@ export async function measure({ seconds, streams, rate, load }) {
   }
 }
 
-/** Offers at a steady rate; how many were let in, and how long each refusal took, ms. */
+/** Offers at a steady rate; resolves with how many were admitted, and how long each refusal took, ms. */
 async function startCrowd(pool, server, names, { rate, forMs }) {
   const seen = { letIn: 0, refusals: [], odd: [] };
   const underWay = new Set();
@@ -139,7 +139,7 @@ async function startCrowd(pool, server, names, { rate, forMs }) {
   return seen;
 }
 
-/** How long after the crowd an offer is let in, ms. */
+/** How long after the crowd an offer is admitted, ms. */
 async function recovery(pool, server, name) {
   const began = performance.now();
   while (performance.now() - began < PROBE_LIMIT_MS) {

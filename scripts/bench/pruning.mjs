@@ -1,6 +1,6 @@
-// What the retention costs those who publish: `npm run bench -- pruning [ROWS] [--seconds 8] [--rounds 1]
-// [--database URL]`. Ten million publishes take about 4 GB of the temporary folder, which are given back. `--database`: an
-// empty PostgreSQL database instead of the embedded store.
+// What the retention costs concurrent publishes: `npm run bench -- pruning [ROWS] [--seconds 8] [--rounds 1]
+// [--database URL]`. Ten million publishes take about 4 GB of the temporary folder, which are freed again.
+// `--database`: an empty PostgreSQL database instead of the embedded store.
 import { parseArgs } from "node:util";
 import { pruning } from "./_pruning.mjs";
 

@@ -1,6 +1,6 @@
-// A cold start, of a new store, until the service says that it is ready, and what it holds when nothing happens (P12):
-// `npm run bench -- ready [TIMES] [--against DIR]`, ten times by default, on one core. The files it reads are in the page
-// cache after the first.
+// A cold start with a new store until the service reports that it is ready, and its memory when idle (P12): `npm run
+// bench -- ready [TIMES] [--against DIR]`, ten times by default, on one core. After the first start the files are in
+// the page cache.
 import { cpus, release } from "node:os";
 import { readAgainst, resultOf } from "./_against.mjs";
 import { cpuSeconds, steadyResidentKb } from "./_process.mjs";

@@ -1,6 +1,7 @@
 // WHIP publishes that begin and end: `npm run bench -- setups [SECONDS CONNECTIONS BLOCKS] [--against DIR]`, by default
-// `10 20 5`. Each is a POST with a browser's offer, a webhook over HTTPS that says yes at once, a DELETE and its
-// publish_done; no media. CPU of the whole service for each, and how long its POST took. Another checkout takes turns.
+// `10 20 5`. Each is a POST with a browser's offer, a webhook over HTTPS that answers 200 at once, a DELETE and its
+// publish_done; no media. Reports the CPU time of the whole service for each, and how long its POST took. Another
+// checkout takes turns.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,9 +13,9 @@ import { LOAD_CORE, startHeadgate } from "./_servers.mjs";
 import { certificate, percentile, startCustomer } from "./_webhook.mjs";
 
 const DEFAULTS = [10, 20, 5];
-/** Publishes before the measurement: V8 goes on compiling for about so many. */
+/** Publishes before the measurement: V8 is still compiling for about that many. */
 const WARM = 3_000;
-/** Streams of each connection, in turn: what has just ended is over when it is published again. */
+/** Streams of each connection, used in turn, so that a publish has ended before its stream is published again. */
 const STREAMS = 8;
 const OFFER = readFileSync(join(root, "test", "fixtures", "offers", "chromium-156.sdp"));
 
@@ -63,7 +64,7 @@ async function measure(from, seconds, connections) {
   }
 }
 
-/** Each connection begins and ends publishes of streams of its own, until the time is over or there are enough. */
+/** Each connection begins and ends publishes of its own streams, until the time is over or there are enough. */
 async function load(pool, server, { seconds = Number.POSITIVE_INFINITY, publishes = Number.POSITIVE_INFINITY }) {
   const times = [];
   const from = performance.now();

@@ -1,5 +1,5 @@
 // A player that reads 10 kB/s for a minute beside one that reads everything: `npm run bench -- slow-player [SECONDS]`.
-// Prints what the slow one lost, how much memory the media core took for it, and whether the other one lost anything.
+// Prints what the slow one lost, how much memory the media core used for it, and whether the other one lost anything.
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -11,7 +11,7 @@ import { residentKb } from "./_process.mjs";
 
 const BYTES_PER_SECOND = 10_000;
 const READS_PER_SECOND = 5;
-/** The queue of a subscriber (reliability.md §1), with room for what else moves in a minute, kB. */
+/** The queue of a subscriber (reliability.md §1), with a margin for other changes within a minute, kB. */
 const MEMORY_LIMIT_KB = 16_384;
 const PICTURES_PER_SECOND = 25;
 const CLIENT_ID = 1;
@@ -118,7 +118,7 @@ function options() {
   };
 }
 
-/** The gateway's part: everyone may publish. */
+/** The gateway's part: every publish is allowed. */
 function answer(media, event) {
   if (event.kind === "publish_requested") media.allow(event.request, { clientId: CLIENT_ID, upstreams: [] });
 }
@@ -129,7 +129,7 @@ function ffmpeg(args) {
   return { child, ended: once(child, "close") };
 }
 
-/** ffmpeg behind a proxy that passes on 10 kB/s of what the core sends. */
+/** ffmpeg behind a proxy that passes on 10 kB/s of the core's output. */
 async function startSlowPlayer(port) {
   let passed = 0;
   const proxy = createServer((client) => {

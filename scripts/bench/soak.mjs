@@ -1,6 +1,6 @@
-// Whether cost and memory stay as they begin: `npm run bench -- soak [--minutes 30] [--sessions 100] [--parts whip,rtmp]
-// [--publishers 2N] [--players 2N] [--window SECONDS]`. First N WHIP sessions with transport-cc, pushed as Opus; then RTMP
-// publishers with pushes, and players that come and go. The service has one core, the load the other.
+// Whether cost and memory stay constant: `npm run bench -- soak [--minutes 30] [--sessions 100] [--parts whip,rtmp]
+// [--publishers 2N] [--players 2N] [--window SECONDS]`. First N WHIP sessions with transport-cc, pushed as Opus; then
+// RTMP publishers with pushes, and players that come and go. The service has one core, the load the other.
 import { cpus, release } from "node:os";
 import { parseArgs } from "node:util";
 import { honestLoad } from "./_clip.mjs";
@@ -8,18 +8,18 @@ import { udpDrops } from "./_process.mjs";
 import { freePort, generatorFault, runLoad, startHeadgate } from "./_servers.mjs";
 import { watchWindows } from "./_windows.mjs";
 
-/** A window is a sixth of the run, within these, s. */
+/** A window is a sixth of the run, within these limits, s. */
 const WINDOW_S = [20, 300];
-/** A load that the generator may not carry is tried for so long, and then made smaller by so much. */
+/** A load that may be too much for the generator is tried for this long, and then reduced by this factor. */
 const TRIAL_S = 10;
 const SMALLER = 0.8;
-/** Below this share of its core a generator that is late was kept from it by others: fewer streams would not help. */
+/** Below this share of its core a late generator was delayed by other processes: fewer streams would not help. */
 const BUSY = 0.5;
-/** The last window's processor time by the first's. */
+/** Limit of the last window's processor time relative to the first's. */
 const RATIO_LIMIT = 1.03;
-/** Memory of the last window by the first's. */
+/** Limit of the last window's memory relative to the first's. */
 const MEMORY_LIMIT = 1.05;
-/** A session that gets less transport-wide feedback than this, per second, does not use it. */
+/** A session with less transport-wide feedback per second does not use it. */
 const FEEDBACK_AT_LEAST = 1;
 
 export async function bench(words) {
@@ -62,7 +62,7 @@ const whipArgs = (sinkPort, server, seconds) => {
 const rtmpArgs = (players) => (sinkPort, server, seconds) =>
   honestLoad(server, server.names(), { sinkPort, seconds, players });
 
-/** The largest part of a load that the generator carries on its core. */
+/** The largest part of a load that the generator can carry on its core. */
 async function largest(load) {
   let count = load.count;
   for (;;) {

@@ -1,13 +1,13 @@
-// Whether audio begins as it should when many begin at once: `npm run bench -- starts [--publishers 50] [--rate 20]
-// [--seconds 15] [--audio stereo]`. WHIP publishers, so many a second, each pushed as AAC: of each upstream the first AAC
-// timestamp, whether one goes back, and how often an AAC header was sent.
+// Whether audio starts correctly when many publishes begin at once: `npm run bench -- starts [--publishers 50] [--rate
+// 20] [--seconds 15] [--audio stereo]`. WHIP publishers, `rate` per second, each pushed as AAC: for each upstream the
+// first AAC timestamp, whether one goes back, and how often an AAC header was sent.
 import { once } from "node:events";
 import { cpus, release } from "node:os";
 import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
 import { freePort, LOAD_CORE, onCore, program, startHeadgate } from "./_servers.mjs";
 
-/** The first AAC frame of an upstream may be so far into its stream, ms: an encoder's delay and a join's. */
+/** Limit of the first AAC timestamp of an upstream, ms: an encoder's delay and that of joining. */
 const FIRST_LIMIT_MS = 1_000;
 
 export async function bench(words) {

@@ -1,4 +1,4 @@
-// What the customer's webhook costs and withstands:
+// What the customer's webhook costs and what it withstands:
 // `npm run bench -- webhook [speed | isolation | tenants | faults | durability | kills] …`.
 const MEASUREMENTS = {
   speed: async (...args) => (await import("./_webhook-speed.mjs")).speed(...args),

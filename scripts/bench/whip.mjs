@@ -1,9 +1,9 @@
-// CPU and memory per stream for WHIP in → RTMP out: `npm run bench -- whip [cm] [SOUND…] [N… SECONDS BLOCKS]
-// [--against DIR | --mediamtx PROGRAM]`, by default `10 50 100 20 1` with GCM; `cm` takes AES-CM with SHA-1. Each N is measured
-// with Opus passed through (`opus`), with AAC stereo and with AAC mono, or with the sounds that are named; BLOCKS times over,
-// the order turned round each time. Against another checkout that is built, every case is four blocks, A B B A, of the media
-// core's threads alone, and memory is left out. Beside MediaMTX, which passes Opus through, both take turns. A block with a
-// lost unit, a datagram dropped or a late generator has failed.
+// CPU and memory per stream for WHIP in → RTMP out: `npm run bench -- whip [cm] [SOUND…] [N… SECONDS BLOCKS] [--against
+// DIR | --mediamtx PROGRAM]`, by default `10 50 100 20 1` with GCM; `cm` selects AES-CM with SHA-1. Each N is measured
+// with Opus passed through (`opus`), with AAC stereo and with AAC mono, or with the named kinds of audio; BLOCKS times,
+// in reverse order every other time. Against another built checkout every case is four blocks, A B B A, of the media
+// core's threads alone, without memory. Beside MediaMTX, which passes Opus through, both take turns. A block with a
+// lost unit, a dropped datagram or a late generator has failed.
 import { cpus, release } from "node:os";
 import { parseArgs } from "node:util";
 import { readAgainst, resultOf } from "./_against.mjs";
@@ -13,9 +13,9 @@ import { freePort, generatorFault, median, runLoad, startHeadgate } from "./_ser
 
 const SOUNDS = ["opus", "stereo", "mono"];
 const DEFAULTS = [10, 50, 100, 20, 1];
-/** Sessions that come and go before anything is measured. */
+/** Sessions that come and go before the measurement. */
 const WARM_SESSIONS = 5;
-/** AAC frames in a second at 48 kHz; a block may miss one stream's first or last of them. */
+/** AAC frames per second at 48 kHz; a block may miss one stream's first or last of them. */
 const AAC_PER_SECOND = 48_000 / 1024;
 
 export async function bench(all) {
@@ -55,7 +55,7 @@ export async function bench(all) {
   }
 }
 
-/** One block on a server of its own: memory that an earlier block left behind is nobody's. */
+/** One block on a server of its own, so that memory left behind by an earlier block is not counted. */
 async function measure({ streams, sound, srtp }, seconds, options, withMemory) {
   const sinkPort = await freePort();
   const { mediamtx } = options;
@@ -66,7 +66,7 @@ async function measure({ streams, sound, srtp }, seconds, options, withMemory) {
     const where = ["whip", `127.0.0.1:${sinkPort}`, server.http, server.streamUrl];
     return runLoad([...where, names.join(","), String(time), sound, srtp], probe);
   };
-  // What Node compiles and loads for the first publish is no session's memory.
+  // What Node compiles and loads for the first publish does not count as a session's memory.
   await load(server.names(streams).slice(0, WARM_SESSIONS), 0);
   const empty = withMemory ? await steadyResidentKb(server.pid) : residentKb(server.pid);
   const idle = withMemory ? await idleCpuMs(server.pid) : 0;
@@ -102,7 +102,7 @@ function faultsOf(block, took) {
   return faults;
 }
 
-/** This checkout beside the other one, case by case. */
+/** This checkout compared with the other one, case by case. */
 function compare(blocks, srtp, seconds) {
   console.log(
     `\nWHIP in → RTMP out, ${srtp}, CPU ms per stream-second, blocks of ${seconds} s, one core for the server`,

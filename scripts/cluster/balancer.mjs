@@ -1,13 +1,13 @@
-// The rules of a load balancer before the nodes, as HAProxy 2.4 and newer reads them. The same as in docs/cluster.md.
+// Load balancer rules for the nodes, in the syntax of HAProxy 2.4 and newer. The same as in docs/cluster.md.
 
-/** How it is seen that a node takes publishes: its metrics port is asked, which says so within a second. */
+/** Whether a node takes publishes: its metrics port reports that within a second. */
 const CHECKS = [
   "    option httpchk",
   "    http-check send meth GET uri /readyz",
   "    http-check expect status 200",
   "    default-server check inter 1s fall 2 rise 1",
 ];
-/** That it runs, for when no node takes publishes: then they say themselves why. */
+/** Whether a node runs, for when no node takes publishes: the nodes then report the reason themselves. */
 const CHECKS_RUNNING = CHECKS.map((line) => line.replace("/readyz", "/healthz"));
 
 /** `http` and `rtmp`: ports to listen on; `nodes`: each with its name and the URLs of its ports. */
@@ -19,7 +19,7 @@ export function balancerRules({ http, rtmp, nodes, host = "127.0.0.1" }) {
     ...nodes.map((node) => `    server ${node.name} ${new URL(node[port]).host} port ${new URL(node.metrics).port}`),
     "",
   ];
-  // Event streams, previews and WebSockets are one request each, and may be silent for a while.
+  // Event streams, previews and WebSockets are one long request each, and may be silent for a while.
   const forHttp = ["    mode http", "    balance leastconn", "    option redispatch", "    timeout server 1h"];
   const forRtmp = ["    mode tcp", "    balance leastconn", "    option redispatch", "    timeout server 10m"];
   return [

@@ -1,4 +1,4 @@
-// One node of the cluster on loopback: a process of the service with a data directory of its own, on free ports.
+// One node of the cluster on loopback: a process of the service with its own data directory, on free ports.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { copyFileSync, existsSync, mkdirSync } from "node:fs";
@@ -6,12 +6,13 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { root } from "../build.mjs";
 
-/** How long a node that was told to stop may take before it is killed, ms: what it owes to customers takes 10 s at most. */
+/** How long a stopping node may take before it is killed, ms: what it still has to deliver to customers takes 10 s
+ *  at most. */
 const STOP_LIMIT_MS = 20_000;
 const KEY_FILE = "headgate.key";
 
-/** Starts the node at a place, 1 and on, and resolves when it is ready; rejects when it ends before. `checkout`: what it
- *  runs; `settings`: more of them, by their names in the environment. */
+/** Starts the node at a place, counted from 1, and resolves when it is ready; rejects if it ends before that.
+ *  `checkout`: what it runs; `settings`: further ones, by their environment names. */
 export async function startNode(
   place,
   { folder, databaseUrl, apiKey, password, checkout = root, settings = {}, log = console.error },
@@ -20,7 +21,7 @@ export async function startNode(
   const dataDir = join(folder, name);
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const first = join(folder, "node-1", KEY_FILE);
-  // Every node opens the secrets in the store, with the same key.
+  // All nodes decrypt the secrets in the store with the same key.
   if (place > 1 && !existsSync(join(dataDir, KEY_FILE))) copyFileSync(first, join(dataDir, KEY_FILE));
   const given = Object.entries(process.env).filter(([key]) => !key.startsWith("HEADGATE_"));
   const env = {
@@ -30,7 +31,7 @@ export async function startNode(
     HEADGATE_NODE_NAME: name,
     HEADGATE_BOOTSTRAP_API_KEY: apiKey,
     HEADGATE_BOOTSTRAP_ADMIN_PASSWORD: password,
-    // Behind the balancer all RTMP comes from its address.
+    // Behind the balancer all RTMP connections come from its address.
     HEADGATE_TRUSTED_PROXIES: "127.0.0.1",
     HEADGATE_LIMITS_RTMP_CONNECTIONS_PER_ADDRESS: "0",
     HEADGATE_MEDIA_WORKERS: "1",
@@ -63,7 +64,7 @@ export async function startNode(
     kill: () => child.kill("SIGKILL"),
     async stop() {
       child.kill("SIGTERM");
-      child.kill("SIGCONT"); // should somebody have paused it
+      child.kill("SIGCONT"); // in case it was paused
       const late = setTimeout(() => child.kill("SIGKILL"), STOP_LIMIT_MS);
       await exit;
       clearTimeout(late);

@@ -1,4 +1,4 @@
-/** User and group that PostgreSQL runs as; none where it may run as whoever starts it. */
+/** User and group that PostgreSQL runs as; empty where it may run as the current user. */
 export function ownerIds(): { readonly uid?: number; readonly gid?: number };
 /** Path of one of PostgreSQL's programs, of the newest installed version. */
 export function program(name: string): string;

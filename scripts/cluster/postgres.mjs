@@ -1,4 +1,5 @@
-// PostgreSQL of the cluster on loopback, from the Debian packages: reached by a socket in a folder that nobody else enters.
+// PostgreSQL of the cluster on loopback, from the Debian packages: reached through a socket in a folder that only its
+// owner may enter.
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
@@ -9,12 +10,12 @@ import pg from "pg";
 const INSTALLED = "/usr/lib/postgresql";
 const DATABASE = "headgate";
 const READY_LIMIT_MS = 60_000;
-/** Between two questions whether it answers, ms. */
+/** Interval between checks whether it answers, ms. */
 const ASKED_EVERY_MS = 100;
 
-/** Starts the server on `data`, which it makes when there is nothing yet, and its database. */
+/** Starts the server on `data`, which is created if it does not exist, and creates its database. */
 export async function startPostgres(data, { connections, settings = {} }) {
-  // A socket's path may have 107 bytes: the data may be anywhere, the socket is not.
+  // A socket's path may have only 107 bytes, so it is not in the data folder.
   const sockets = mkdtempSync(join(tmpdir(), "headgate-postgres-"));
   const owner = ownerIds();
   mkdirSync(data, { recursive: true, mode: 0o700 });
@@ -28,7 +29,7 @@ export async function startPostgres(data, { connections, settings = {} }) {
   }
   const said = { listen_addresses: "", unix_socket_directories: sockets, max_connections: connections, ...settings };
   const words = Object.entries(said).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
-  // In a process group of its own: ^C is not for it before the nodes have stopped.
+  // In a process group of its own, so that ^C does not reach it before the nodes have stopped.
   const server = spawn(program("postgres"), ["-D", data, ...words], { ...options, detached: true, stdio: "ignore" });
   const exit = once(server, "exit");
   const kill = () => {
@@ -47,7 +48,7 @@ export async function startPostgres(data, { connections, settings = {} }) {
   return {
     url: urlOf(DATABASE),
     kill,
-    /** SIGINT: connections are cut, what was committed stays. */
+    /** SIGINT: connections are cut, committed data stays. */
     async stop() {
       server.kill("SIGINT");
       await exit;
@@ -56,7 +57,7 @@ export async function startPostgres(data, { connections, settings = {} }) {
   };
 }
 
-/** Asks the database at `url` once. */
+/** Runs one query on the database at `url`. */
 export async function query(url, text) {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -78,7 +79,7 @@ async function answers(url, server) {
   }
 }
 
-/** PostgreSQL refuses to run as root: then it runs as the user its package made. */
+/** PostgreSQL refuses to run as root: in that case it runs as the user that its package created. */
 export function ownerIds() {
   if (process.getuid?.() !== 0) return {};
   const [, , uid, gid] = (/^postgres:.*$/m.exec(readFileSync("/etc/passwd", "utf8"))?.[0] ?? "").split(":").map(Number);
@@ -86,7 +87,7 @@ export function ownerIds() {
   return { uid, gid };
 }
 
-/** That others than the owner may go through `folder` and what it is in. */
+/** Checks that other users may pass through `folder` and its parents. */
 function requireEntry(folder) {
   if ((statSync(folder).mode & 0o001) === 0) {
     throw new Error(`PostgreSQL runs as the user postgres, who may not go through ${folder}: chmod o+x ${folder}`);
@@ -94,7 +95,7 @@ function requireEntry(folder) {
   if (dirname(folder) !== folder) requireEntry(dirname(folder));
 }
 
-/** The newest installed version's. */
+/** A program of the newest installed version. */
 export function program(name) {
   const version = Math.max(...readdirSync(INSTALLED).map(Number).filter(Number.isFinite));
   return join(INSTALLED, String(version), "bin", name);

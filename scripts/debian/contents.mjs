@@ -1,24 +1,24 @@
-// What of a folder goes into a package: the files that a built Headgate runs with, whether the folder is a checkout in which
-// everything is built or an installation that holds nothing else.
+// Which files of a folder go into a package: those that a built Headgate runs with, whether the folder is a checkout in
+// which everything is built, or an installation that contains nothing else.
 import { closeSync, cpSync, existsSync, openSync, readdirSync, readFileSync, readSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { BuildError } from "../build.mjs";
 import { INSTALLED_LIBRARIES } from "../installed-libraries.mjs";
 import { withDependencies } from "../supply/components.mjs";
 
-/** Without one of these nothing runs. */
+/** Required files and folders. */
 const NEEDED = ["package.json", "deploy/headgate.mjs", "dist/cli/main.js", "node_modules"];
 const SHIPPED = ["package.json", "LICENSE", "deploy/headgate.mjs", "dist", "docs", "ts/native"];
-/** Not imported: the page /docs sends its files. */
+/** Not imported: the page /docs serves its files. */
 const PAGE_FILES = "swagger-ui-dist";
-/** e_machine of ELF (its chapter 1, ELF header): Debian's name of the architecture. */
+/** e_machine of ELF (its chapter 1, ELF header) → Debian's name of the architecture. */
 export const ARCHITECTURES = { 62: "amd64", 183: "arm64" };
 const MACHINE_AT = 18;
-/** What Node itself needs. */
+/** Required by Node itself. */
 const OLDEST_GLIBC_MINOR = 28;
 
 /** Copies them into `to`.
- *  @throws {BuildError} when the folder is not built */
+ *  @throws {BuildError} if the folder is not built */
 export function copyContents(folder, to) {
   const missing = NEEDED.filter((path) => !existsSync(join(folder, path)));
   if (missing.length > 0) throw new BuildError(`${folder} is no built headgate: ${missing.join(", ")} missing`);
@@ -29,13 +29,14 @@ export function copyContents(folder, to) {
   }
 }
 
-/** What packages bring for those who work on them, and addons for musl, which Debian does not have. */
+/** Files that packages include for developers, and addons for musl, which Debian does not use. */
 function isForOthers(path) {
   const inPackages = path.split("/node_modules/")[1];
   return inPackages !== undefined && (/(^|\/)\./.test(inPackages) || /-musl(\/|$)/.test(inPackages));
 }
 
-/** The packages that run in production: of a checkout those that no bundle holds and what they need, else all there are. */
+/** The packages that run in production: in a checkout those that no bundle contains, with their dependencies;
+ *  otherwise all. */
 function packagesOf(folder) {
   const lock = join(folder, "package-lock.json");
   if (!existsSync(lock)) return ["node_modules"];
@@ -43,7 +44,8 @@ function packagesOf(folder) {
   return [...withDependencies(packages, [...INSTALLED_LIBRARIES, PAGE_FILES])];
 }
 
-/** The glibc that the addons in a folder need at least, like `2.28`: each names the versions of the symbols that it takes. */
+/** The oldest glibc that the addons in a folder accept, such as `2.28`, by the versions of the symbols that they
+ *  import. */
 export function glibcOf(folder) {
   const minors = addonsOf(folder).flatMap((path) =>
     [...readFileSync(path, "latin1").matchAll(/GLIBC_2\.(\d+)/g)].map(([, minor]) => Number(minor)),
@@ -51,8 +53,8 @@ export function glibcOf(folder) {
   return `2.${Math.max(OLDEST_GLIBC_MINOR, ...minors)}`;
 }
 
-/** Debian's name of the architecture that the addons in a folder are for.
- *  @throws {BuildError} when there is none, or they differ */
+/** Debian's name of the architecture of the addons in a folder.
+ *  @throws {BuildError} if there is no addon, or they differ */
 export function architectureOf(folder) {
   const found = new Set(addonsOf(folder).map((path) => ARCHITECTURES[machineOf(path)]));
   const [architecture] = found;

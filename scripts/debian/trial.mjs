@@ -1,5 +1,5 @@
-// `node scripts/debian/trial.mjs [SUITE]`: the package of this checkout, with Node in it, on a bare Debian that mmdebstrap
-// makes in a folder: installed, started as its user, ready, purged. And what lintian says of it. Takes minutes.
+// `node scripts/debian/trial.mjs [SUITE]`: tries the package of this checkout, with Node in it, on a bare Debian that
+// mmdebstrap makes in a folder: installed, started as its user, ready, purged; and runs lintian on it. Takes minutes.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,7 +14,7 @@ const PROGRAMS = ["mmdebstrap", "lintian"].map((name) => ({
   ...{ name, package: name, use: "tries the Debian package" },
   isThere: () => existsSync(`/usr/bin/${name}`),
 }));
-/** Inside: what a person does, and what must be true in between. The service is asked from inside as well. */
+/** Runs inside: the steps of a user, with checks in between. The service is also requested from inside. */
 const TRIAL = `
 set -eu
 dpkg --install /headgate.deb

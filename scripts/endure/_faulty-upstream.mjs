@@ -1,12 +1,12 @@
-// An upstream that fails as it is told, in front of a real one; mended, it passes everything on.
+// An upstream that fails as configured, in front of a real one; once mended, it passes everything on.
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
 
-/** A connection that works fails so long after it began, ms. */
+/** A working connection fails after this time, ms. */
 const WORKS_MS = 1_000;
 const SLOW_BITS_PER_SECOND = 100_000;
-/** A connection over which so much passed lately is pushed to. */
+/** A connection counts as pushed to if it passed this much within the time below. */
 const FLOWING_BYTES = 20_000;
 const LATELY_MS = 2_000;
 
@@ -79,12 +79,12 @@ export async function startFaultyUpstream(kind, behindPort) {
     connections: () => openedAt.length,
     /** Whether the pauses between attempts vary: the number of distinct tenths of a second. */
     gaps: () => new Set(openedAt.slice(1).map((at, index) => Math.round((at - openedAt[index]) / 100))).size,
-    /** From now on connections work; those that fail are ended. */
+    /** Makes connections work from now on; those that fail are ended. */
     mend() {
       isMended = true;
       for (const socket of sockets) socket.destroy();
     },
-    /** Connections over which media passes now. */
+    /** Number of connections over which media is passing. */
     flowing() {
       const now = performance.now();
       const recent = (parts) => parts.filter(({ at }) => now - at < LATELY_MS);
@@ -99,7 +99,8 @@ export async function startFaultyUpstream(kind, behindPort) {
   };
 }
 
-/** Shakes hands (RTMP 5.2.1) and answers connect as an Adobe server that wants a name and a password. */
+/** Completes the handshake (RTMP 5.2.1) and answers connect like an Adobe server that requires a name and a
+ *  password. */
 function refuseConnect(socket) {
   let seen = Buffer.alloc(0);
   let isGreeted = false;

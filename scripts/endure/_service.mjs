@@ -1,4 +1,4 @@
-// A service of its own for a row, with a customer who allows everything and remembers what it was told; and the load
+// A service of its own for a row, with a customer who allows everything and records its events; and the load
 // generator's programs.
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -10,14 +10,15 @@ import { startRecordingCustomer } from "../bench/_recording-customer.mjs";
 import { freePort, LOAD_CORE, onCore, program, runLoad, startHeadgate } from "../bench/_servers.mjs";
 import { certificate, wait } from "../bench/_webhook.mjs";
 
-/** Headgate with so many streams whose organisation has a webhook. `sinkPort` is for upstreams of the load generator. */
+/** Starts Headgate with `streams` streams whose organisation has a webhook. `sinkPort` is for upstreams of the load
+ *  generator. */
 export async function startService(streams, env = {}) {
   const folder = mkdtempSync(join(tmpdir(), "headgate-endure-"));
   const ca = join(folder, "ca.pem");
   writeFileSync(ca, certificate.cert);
   const customer = await startRecordingCustomer();
   const settings = { HEADGATE_WEBHOOK_CA: ca, HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0", ...env };
-  // Its first words to a person are no line of its log.
+  // Its first output for people is not part of its log.
   const hear = (line) => line.startsWith("{") && console.error(line);
   const server = await startHeadgate(0, streams, { push: false, logLevel: "fatal", hear, env: settings });
   await server.call("PUT", "/organisation/webhook", { webhook: customer.url });
@@ -32,7 +33,7 @@ export async function startService(streams, env = {}) {
   };
 }
 
-/** What one program of the load generator says at its end. */
+/** The JSON that one program of the load generator prints at its end. */
 export async function load(...args) {
   const child = onCore(LOAD_CORE, program(), args.map(String));
   let said = null;
@@ -44,7 +45,8 @@ export async function load(...args) {
   return said;
 }
 
-/** Runs `beside` while honest RTMP streams of a clip play or are pushed; their account, and what `beside` came to. */
+/** Runs `beside` while honest RTMP streams of a clip are played or pushed; resolves with their result and that of
+ *  `beside`. */
 export async function besideHonest(server, streams, seconds, beside) {
   const sinkPort = await freePort();
   for (const stream of streams.filter((_, at) => at % 2 === 0)) await server.pushTo(stream, sinkPort);
@@ -60,7 +62,7 @@ export async function besideHonest(server, streams, seconds, beside) {
   return { balance, other: await other };
 }
 
-/** The publishes that the customer allowed, and those whose end it was told, with what is wrong about any. */
+/** The publishes that the customer allowed, those whose end it got, and what is wrong with any of them. */
 export function endsOf(customer) {
   const all = [...customer.events.values()];
   const asked = all.filter((events) => events.some(({ call }) => call === "publish"));
@@ -74,7 +76,7 @@ export function endsOf(customer) {
   };
 }
 
-/** Waits until every publish has its end, at most so long; the seconds it took. */
+/** Waits until every publish has ended, with a limit; returns the seconds it took. */
 export async function untilAllEnded(customer, limitS) {
   const startedAt = performance.now();
   const seconds = () => (performance.now() - startedAt) / 1_000;
@@ -82,5 +84,5 @@ export async function untilAllEnded(customer, limitS) {
   return Number(seconds().toFixed(1));
 }
 
-/** Faults in words: each name whose condition is true. */
+/** Faults as texts: each name whose condition is true. */
 export const faultsWhere = (conditions) => Object.keys(conditions).filter((words) => conditions[words]);

@@ -1,4 +1,4 @@
-// Rows whose whole volume is in tests: they are run, those of the whole run too, and counted.
+// Rows whose whole volume is in tests: runs these, including those of the whole run, and counts them.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";

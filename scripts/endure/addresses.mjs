@@ -1,4 +1,4 @@
-// R17: every form of a forbidden address, and a name server that changes its mind.
+// R17: every form of a forbidden address, and a name server whose answers change.
 import { countTests } from "./_tests.mjs";
 
 export const title = "forbidden addresses of webhooks and upstreams in every form; rebinding names";

@@ -6,14 +6,14 @@ import { endsOf, faultsWhere, load, startService, untilAllEnded } from "./_servi
 export const title = "publishes of a second, ended by DELETE, by a close, or by silence";
 
 const PUBLISHES = 20_000;
-/** At a time. Each name comes again only after the silence of 30 s that ends a WHIP publish. */
+/** Publishes in parallel. Each name is reused only after the silence of 30 s that ends a WHIP publish. */
 const AT_ONCE = 60;
 const NAMES = 3_000;
-/** Publishes before anything is measured: what Node compiles and keeps for the first ones is nobody's. */
+/** Publishes before the measurement: what Node compiles and keeps for the first ones is not counted. */
 const WARM_SHARE = 0.1;
 const END_LIMIT_S = 60;
 const GROWTH_LIMIT_MB = 20;
-/** V8 gives back what a burst left after a while. */
+/** V8 releases the memory of a burst after a while. */
 const SETTLE_MS = 30_000;
 
 export async function endure(share) {

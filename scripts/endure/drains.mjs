@@ -11,10 +11,10 @@ export const title = "drain by SIGTERM with 50 streams while new ones come";
 const DRAINS = 20;
 const STREAMS = 50;
 const DRAIN_S = 8;
-/** Measured within the drain: the load's warm-up of 6 s comes before it. */
+/** Measured during the drain: the load's warm-up of 6 s comes before it. */
 const MEASURED_S = 4;
 const REFUSED_LIMIT_MS = 50;
-/** Until the refusal of the first offer, ms: the signal may still be on its way. */
+/** Limit until the first offer is refused, ms: the signal may not have arrived yet. */
 const NOTICED_MS = 250;
 const OFFER = readFileSync(join(root, "test", "fixtures", "offers", "chromium-156.sdp"), "utf8");
 
@@ -31,7 +31,7 @@ export async function endure(share) {
       server,
       server.streams.slice(0, streams),
       MEASURED_S,
-      // The warm-up is over: what is measured is measured while it drains.
+      // After the warm-up, so that the measurement takes place while the service drains.
       async () => {
         await wait(6_000);
         server.process.kill("SIGTERM");
@@ -66,7 +66,7 @@ export async function endure(share) {
   return { figures: { drains, streams, units, lost, refused: times.length, refusedP99Ms: p99, exits }, faults };
 }
 
-/** Offers one after another for so long; how each was answered. */
+/** Sends offers one after another for `ms`; returns how each was answered. */
 async function offers({ http, streamUrl }, name, ms) {
   const answers = [];
   const until = performance.now() + ms;

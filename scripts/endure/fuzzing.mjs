@@ -7,7 +7,7 @@ import { root } from "../build.mjs";
 
 export const title = "coverage-guided fuzzing of every parser and of sessions";
 
-/** Of each target. The volume wanted, 10^8 executions over all, takes so long. */
+/** Per target. The intended volume, 10^8 executions in total, takes about this long. */
 const SECONDS = 1_800;
 const EXECUTIONS = 100_000_000;
 

@@ -6,7 +6,7 @@ export const title = "sessions that stop before ICE, DTLS, connect, createStream
 const PEERS = 10_000;
 const HONEST = 50;
 const PER_SECOND = 160;
-/** The last peer is watched so long; and the streams begin before the first. */
+/** How long the last peer is watched, and how long before the first one the streams begin. */
 const MARGIN_S = 25;
 
 export async function endure(share) {

@@ -5,7 +5,7 @@ import { faultsWhere } from "./_service.mjs";
 export const title = "kill -9 of the service while streams are live";
 
 const KILLS = 100;
-/** Node's own start included. */
+/** Including Node's own start. */
 const READY_LIMIT_MS = 2_000;
 
 export async function endure(share) {

@@ -5,7 +5,7 @@ export const title = "a session of packets that were flipped, cut, repeated, or 
 
 const PACKETS = 1_000_000;
 const HONEST = 20;
-/** Of the generator, at the pace that leaves honest streams their core. */
+/** Rate of the generator that leaves the honest streams enough of their core. */
 const PER_SECOND = 10_000;
 
 export async function endure(share) {

@@ -5,9 +5,9 @@ import { faultsWhere, load, startService } from "./_service.mjs";
 export const title = "forty networks: loss, delay, jitter, order, copies, rate, black-outs";
 
 const SECONDS = 60;
-/** Cells at a time: the two cores carry so many without being late themselves. */
+/** Cells in parallel: as many as the two cores carry without being late themselves. */
 const AT_ONCE = 4;
-/** Through 20 % loss, ms. */
+/** With 20 % loss, ms. */
 const CONNECT_LIMIT_MS = 10_000;
 
 const CELLS = [
@@ -18,7 +18,7 @@ const CELLS = [
   ...[3_000, 4_000].map((rate) => `delay=20,rate=${rate}`),
   ...["2000-2200", "2000-2500", "2000-4000"].map((blackout) => `delay=20,blackout=${blackout}`),
 ];
-/** Share of the pictures that must arrive; elsewhere none may be corrupt, and that is all. */
+/** Share of the video frames that must arrive; in other networks only corruption counts as a fault. */
 const DELIVERY = { "loss=5,delay=50": 0.995, "loss=10,delay=100": 0.97 };
 
 export async function endure(share) {
@@ -51,7 +51,7 @@ function told({ pictures, pictures_sent, sounds, sounds_sent, corrupt, connected
   return `${pictures}/${pictures_sent}, ${sounds}/${sounds_sent}, ${corrupt} corrupt, ${connected_after_ms} ms`;
 }
 
-/** A picture before the first that arrived waited for nothing: the upstream was not there yet. */
+/** Frames before the first one that arrived do not count as lost: the upstream was not connected yet. */
 function faultsOf(cell, { pictures, pictures_sent, first_picture, corrupt, backwards, connected_after_ms }) {
   const share = pictures / (pictures_sent - Math.max(0, first_picture));
   return faultsWhere({

@@ -6,11 +6,11 @@ export const title = "three times the set-ups that a node has room for, beside t
 const TIMES = 5;
 const SECONDS = 60;
 const STREAMS = 20;
-/** What room there is, is found by so many offers a second, for so long. A machine that takes them all is told that it is
- *  full earlier: offers alone do not fill a fast one, and no more come out of one process. */
+/** The available room is measured with this rate of offers for this long. A machine that accepts them all gets a
+ *  lower load limit: offers alone do not fill a fast one, and a single process cannot send more. */
 const TRIAL = { rate: 180, seconds: 15 };
 const LOAD_PERCENTS = ["90", "45", "25", "12"];
-/** How often too many come. */
+/** How many times more than there is room for. */
 const FACTOR = 3;
 
 export async function endure(share) {
@@ -25,7 +25,7 @@ export async function endure(share) {
   return { figures: { room, load, runs }, faults };
 }
 
-/** Set-ups a second that are let in when too many are offered, and the load at which no more are. */
+/** Set-ups a second that are admitted when too many are offered, and the load limit at which no more are. */
 async function roomForSetups() {
   for (const load of LOAD_PERCENTS) {
     const trial = await measure({ ...TRIAL, streams: STREAMS, load });

@@ -1,4 +1,4 @@
-// R5: what happens to the network of a running WHIP session.
+// R5: network changes during a running WHIP session.
 import { freePort } from "../bench/_servers.mjs";
 import { endsOf, faultsWhere, load, startService, untilAllEnded } from "./_service.mjs";
 
@@ -6,19 +6,19 @@ export const title = "WHIP sessions through black-outs of 3, 10 and 30 s, withou
 
 const TRIALS = 200;
 const AT_ONCE = 50;
-/** Whether the session lives on, and within how many ms it is pushed again. */
+/** Whether the session survives, and within how many ms it is pushed again. */
 const KINDS = {
   "blackout-3": { lives: true, resumedMs: 5_000 },
   "blackout-10": { lives: true, resumedMs: 5_000 },
   "blackout-30": { lives: false },
   gone: { lives: false },
-  // With the publisher's next check, one each 2.5 s as from Chromium: media from an address that no check has proven is
-  // nobody's. The goal of 2 s holds for four of five.
+  // At the publisher's next check, one every 2.5 s as from Chromium: media from an address that no check has
+  // authenticated is ignored. The goal of 2 s holds for four of five.
   rebind: { lives: true, resumedMs: 2_700 },
 };
-/** A short form asserts nothing about speed on a machine that others use. */
+/** The short form asserts nothing about speed on a shared machine. */
 const SHORT_SLACK = 3;
-/** From the last word of a publisher to its end, s. */
+/** From the last packet of a publisher to its end, s. */
 const END_LIMIT_S = 35;
 
 export async function endure(share) {
@@ -35,7 +35,8 @@ export async function endure(share) {
       const names = server.names().join(",");
       const { lives, resumedMs } = KINDS[kind];
       const limitMs = share < 0.01 ? resumedMs * SHORT_SLACK : resumedMs;
-      // A name is free again when its session has ended: rounds of sessions that die are programs of their own.
+      // A name is free again only when its session has ended, so each round of sessions that end is a program of its
+      // own.
       const said = [];
       for (let round = 0; round < (lives ? 1 : rounds); round += 1) {
         const where = [`127.0.0.1:${sinkPort}`, server.http, server.streamUrl, names];

@@ -10,7 +10,7 @@ const SECONDS = 7_200;
 const PASSED = 60;
 const TRANSCODED = 20;
 const SLOPE_LIMIT_MB_PER_HOUR = 1;
-/** A slope says something after so long, s; until then buffers and V8 still grow into their size. */
+/** A slope is meaningful after this time, s; before that, buffers and V8 are still growing. */
 const SLOPE_FROM_S = 1_800;
 const WINDOWS = 24;
 
@@ -26,7 +26,7 @@ export async function endure(share) {
       for (const stream of streams) await server.pushTo(stream, sinks[at]);
     }
     const drops = udpDrops();
-    // Told as they come: of hours that went wrong one wants to know when.
+    // Printed as they happen: for a run of hours it matters when something went wrong.
     let [ended, isOver] = [0, false];
     const stop = watchWindows(server.pid, passed + transcoded, seconds / WINDOWS, (window) => {
       ended = isOver ? ended : endsOf(server.customer).done;
@@ -70,7 +70,7 @@ export async function endure(share) {
   }
 }
 
-/** Of a line through the values, least squares; per value. */
+/** Slope of a line through the values, by least squares; per value. */
 function slopeOf(values) {
   const middle = (values.length - 1) / 2;
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;

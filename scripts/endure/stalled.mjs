@@ -1,4 +1,4 @@
-// R13: crowds that hold connections open and say next to nothing, beside honest streams and requests.
+// R13: crowds that hold connections open and send almost nothing, beside honest streams and requests.
 import { connect } from "node:net";
 import { percentile, wait } from "../bench/_webhook.mjs";
 import { besideHonest, faultsWhere, startService } from "./_service.mjs";
@@ -8,11 +8,12 @@ export const title = "1,000 slow HTTP clients, 500 stalled RTMP connections, 500
 const SECONDS = 600;
 const HONEST = 20;
 const CROWD = { slowHttp: 1_000, stalledRtmp: 500, slowRtmp: 500 };
-/** Longest that each may last, s: a request's headers; a handshake; publish within, and a look every second. */
+/** Maximum duration of each, s: a request's headers; a handshake; publish within a limit that is checked every
+ *  second. */
 const LASTS_S = { slowHttp: 8, stalledRtmp: 7, slowRtmp: 13 };
-/** Honest requests, and delays of honest pictures, may take so many times as long as without the crowd. */
+/** How many times longer honest requests and delays of honest frames may be than without the crowd. */
 const RATIO_LIMIT = 2;
-/** Below this a ratio says nothing, ms. */
+/** Below this a ratio is not meaningful, ms. */
 const SMALL_MS = 5;
 const ALONE_S = 10;
 
@@ -49,7 +50,7 @@ export async function endure(share) {
   }
 }
 
-/** One request after the other; how long each took, ms. */
+/** Sends one request after the other; returns how long each took, ms. */
 async function requests({ call }, seconds) {
   const times = [];
   const until = performance.now() + seconds * 1_000;
@@ -62,7 +63,7 @@ async function requests({ call }, seconds) {
   return times;
 }
 
-/** `count` connections at a time, each opened anew when the service closes it; how long the longest lasted. */
+/** Keeps `count` connections open, each reopened when the service closes it; returns how long the longest lasted. */
 async function keepOpen(kind, { http, target }, count, seconds) {
   const [host, port] = (kind === "slowHttp" ? http : target).split(":");
   const until = performance.now() + seconds * 1_000;
@@ -88,7 +89,7 @@ async function keepOpen(kind, { http, target }, count, seconds) {
   return [kind, { closed, longestS: Number((longestMs / 1_000).toFixed(1)) }];
 }
 
-/** A header of a byte a second; half a handshake; a handshake, and then a chunk of a byte a second. */
+/** A header at one byte a second; half a handshake; or a handshake followed by a chunk at one byte a second. */
 function speak(kind, socket) {
   const hello = Buffer.alloc(1_537, 3);
   if (kind === "slowHttp") socket.write("GET /healthz HTTP/1.1\r\nHost: a\r\nX-Slow: ");

@@ -1,11 +1,11 @@
-// R16: datagrams of foreign ports at the media port while honest sessions are set up.
+// R16: datagrams from unknown ports at the media port while honest sessions are set up.
 import { faultsWhere, load, startService } from "./_service.mjs";
 
 export const title = "hellos, alerts, records and checks from foreign ports beside honest handshakes";
 
 const HANDSHAKES = 1_000;
 const AT_ONCE = 20;
-/** Set-ups in a second at least, a second of media in each; the attack lasts as long. */
+/** Minimum of set-ups a second, each with a second of media; the attack lasts as long. */
 const PER_SECOND = 10;
 
 export async function endure(share) {

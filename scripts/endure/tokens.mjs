@@ -1,4 +1,4 @@
-// R18: tokens that lie, roles and tenants at every route, secrets in logs.
+// R18: forged tokens, roles and tenants at every route, secrets in logs.
 import { countTests } from "./_tests.mjs";
 
 export const title = "token vectors, role and tenant at every route, secrets in logs and metrics";

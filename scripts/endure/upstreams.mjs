@@ -1,4 +1,4 @@
-// R6: an upstream that fails in every way, of streams that are pushed or played elsewhere as well.
+// R6: an upstream that fails in every way, for streams that are also pushed or played elsewhere.
 import { residentKb } from "../bench/_process.mjs";
 import { freePort, startNginx } from "../bench/_servers.mjs";
 import { wait } from "../bench/_webhook.mjs";
@@ -8,14 +8,14 @@ import { besideHonest, faultsWhere, startService } from "./_service.mjs";
 export const title = "upstreams that refuse, reset, hang, stop reading, want a password, talk garbage, are slow";
 
 const STREAMS = 20;
-/** Of each fault. Twenty connections fail a hundred times within it, but for those that are refused: these come at the
- *  slow pace that a refusal has. */
+/** Duration of each fault. Within it twenty connections fail a hundred times, except refused ones, which are retried
+ *  at the slower pace after a refusal. */
 const SECONDS = 100;
-/** From the end of a fault until every stream is pushed again: the longest pause, a fifth more, and the start. */
+/** Limit from the end of a fault until every stream is pushed again: the longest pause, a fifth more, and the start. */
 const BACK_LIMIT_S = 45;
-/** The same where the fault was short, and the pauses are. */
+/** The same where the fault was short, and so the pauses are. */
 const SOON_BACK_LIMIT_S = 12;
-/** What a subscriber's queue may hold. */
+/** Limit of a subscriber's queue. */
 const QUEUE_MB = 4;
 const SLACK_MB = 40;
 

@@ -1,5 +1,6 @@
-// The short suite with the service under each runtime: test/runtimes*.test.ts, and suites that start a service of their own
-// (TEST_RUNTIME says under what). What a runtime cannot do is named here, and must fail: else this list is out of date.
+// The short suite with the service under each runtime: test/runtimes*.test.ts, and suites that start a service of their
+// own (under the runtime in TEST_RUNTIME). What a runtime cannot do is listed here and must fail; otherwise this list
+// is out of date.
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,7 +15,7 @@ const SUITES = [
   ...["whip-impairment", "webhook-reason", "https", "http-broken-off", "guide"],
   ...["drain", "terminal-signals", "cluster-drain", "handover"],
 ];
-/** Whole suites, or tests by the begin of their name. */
+/** Whole suites, or tests by the beginning of their names. */
 const CANNOT = {
   deno: ["handover"],
   bun: ["handover", "https: a renewed certificate is used by both ports"],
@@ -22,13 +23,13 @@ const CANNOT = {
 
 /** Prints a row for each suite of each runtime.
  *  @param {readonly string[]} wanted names of runtimes; empty for all
- *  @returns {boolean} whether everything passed but what a runtime cannot do */
+ *  @returns {boolean} whether everything passed except what a runtime cannot do */
 export function runtimesMatrix(wanted) {
   const unknown = wanted.filter((name) => !RUNTIME_NAMES.includes(name));
   if (unknown.length > 0)
     throw new Error(`no such runtime: ${unknown.join(", ")}; there are ${RUNTIME_NAMES.join(", ")}`);
   const names = wanted.length > 0 ? wanted : RUNTIME_NAMES;
-  // A for, not every: the others are run as well when one fails.
+  // All runtimes are run, even if one fails.
   return names.map(runOn).every(Boolean);
 }
 

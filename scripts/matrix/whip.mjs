@@ -1,6 +1,6 @@
-// The WHIP part of `npm run matrix`: every client we know, one after another, a minute each at 720p, judged upstream;
-// then a publisher through 24 bad networks, and Chromium through 12 with a decoder behind them. `[SECONDS]` shortens the
-// clients' minutes.
+// The WHIP part of `npm run matrix`: every known client, one after another, for a minute each at 720p, checked at the
+// upstream; then a publisher through 24 bad networks, and Chromium through 12, with its stream decoded. `[SECONDS]`
+// shortens the clients' minutes.
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
@@ -11,12 +11,12 @@ const SIZE = "1280x720";
 const CLIENTS = ["test/whip-clients.test.ts", "test/whip-clients-browser.test.ts"];
 const NETWORKS = ["test/whip-impairment.test.ts"];
 const DECODED = ["test/whip-publish.test.ts", "-t", "a network of"];
-/** Publishers with made-up pictures need little; more at once than this come late on a small machine. */
+/** Publishers with generated video need little; more of them in parallel would be late on a small machine. */
 const NETWORKS_AT_ONCE = 4;
 
 /**
  * Prints three tables, and what failed.
- * @param {readonly string[]} [args]
+ * Prints three tables, and what failed.
  * @returns {Promise<boolean>} whether everything arrived as it should
  */
 export async function matrix(args = []) {
@@ -32,7 +32,7 @@ export async function matrix(args = []) {
   return clients.isGreen && networks.isGreen && decoded.isGreen;
 }
 
-/** Runs tests; `figures` gives the JSON that they printed behind a word. */
+/** Runs tests; `figures` returns the JSON that they printed after a given word. */
 async function tests(files, environment, atOnce) {
   const vitest = [join("node_modules", "vitest", "vitest.mjs"), "run", ...files];
   const env = { ...process.env, ...environment, TEST_CONCURRENCY: String(atOnce) };
@@ -52,5 +52,5 @@ async function tests(files, environment, atOnce) {
   };
 }
 
-// By itself: `node scripts/matrix/whip.mjs [SECONDS]`.
+// When run directly: `node scripts/matrix/whip.mjs [SECONDS]`.
 if (import.meta.filename === process.argv[1]) process.exit((await matrix(process.argv.slice(2))) ? 0 : 1);

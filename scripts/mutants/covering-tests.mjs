@@ -1,19 +1,20 @@
-// Which tests execute a line of the gateway's rules: all of them run once, and what each executed is kept for the next time
-// as long as neither sources nor tests change.
+// Which tests execute a line of the gateway's rules: all tests run once, and what each executed is cached as long as
+// neither sources nor tests change.
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { hashOf, root } from "../build.mjs";
 import { openRunner } from "./test-runner.mjs";
 
-/** Of all tests together, ms. */
+/** Limit of all tests together, ms. */
 const LIMIT_MS = 3_600_000;
 
-/** Of what a process of its own costs beside its tests, ms: where leaving tests out saves less, the whole file runs. */
+/** What a process of its own costs besides its tests, ms: if leaving out tests saves less than that, the whole file
+ *  runs. */
 const PROCESS_MS = 4_000;
 
-/** `covering`: file and line → `[{ file, ids, took }]`: without ids the whole file is to run.
- *  `red`: test files that were red, and are left out. */
+/** `covering`: file and line → `[{ file, ids, took }]`: without ids the whole file must run. `red`: test files that
+ *  failed, and are left out. */
 export async function coveringTests(tests) {
   const kept = join(root, ".build", "mutants-lines.json");
   const inputs = hashOf(["ts", "test", "scripts/mutants/executed-lines.mjs"], (path) => /\.(ts|mjs)$/.test(path));
@@ -33,7 +34,7 @@ export async function coveringTests(tests) {
       if (of.between.has(place)) return [{ file: of.file, took: of.took }];
       const ids = of.tests.filter(({ lines }) => lines.has(place)).map(({ id }) => id);
       if (ids.length === 0) return [];
-      // Tests that run without those before them need a second run that shows them green without the fault.
+      // Tests that run without the preceding ones need a second run to show that they pass without the fault.
       const part = ids.length / of.tests.length;
       const saved = of.took * (1 - 2 * part) - PROCESS_MS;
       return [saved > 0 ? { file: of.file, took: of.took * part, ids } : { file: of.file, took: of.took }];

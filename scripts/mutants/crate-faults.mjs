@@ -1,13 +1,13 @@
-// The small faults that `npm run mutants -- crates` puts into the protocol crates: one change of one line each, textual.
+// The small faults that `npm run mutants -- crates` puts into the protocol crates: one textual change of one line each.
 
-/** Where bytes become frames and commands. [crate's folder, package, what of it is spared] */
+/** Where bytes become frames and commands. [folder of the crate, package, files to leave out] */
 export const CRATES = [
   ["crates/media", "headgate-media", /\/transcode/],
   ["crates/rtmp", "headgate-rtmp", /\/fuzz/],
   ["crates/whip", "headgate-whip", /\/(fuzz|transport\/(dtls|srtp|record_nonce|p224))/],
 ];
 
-/** [what a line must hold, what takes its place]; each occurrence is a fault of its own. */
+/** [what a line must contain, its replacement]; each occurrence is a fault of its own. */
 const REPLACEMENTS = [
   [/ == /g, " != "],
   [/ != /g, " == "],
@@ -26,12 +26,12 @@ const REPLACEMENTS = [
   [/\bfalse\b/g, "true"],
   [/(?<=\bif )!(?=[a-z])/g, ""],
 ];
-/** Nothing of these lines runs, or only the compiler reads it. */
+/** Lines that do not run, or that only the compiler reads. */
 const SPARED =
   /^\s*(\/\/|#\[|use |pub use |where |impl|type |pub type |const fn|debug_assert|tracing::)|<[A-Z]\w*>|->|=>.*\|.*=>/;
 const TESTS = /^#\[cfg\(test\)\]\nmod \w+ \{/m;
 
-/** Every fault of a file: where, what was there, what takes its place, and the function that puts it in. */
+/** Every fault of a file: its place, the old and the new text, and a function that applies it. */
 export function crateFaultsIn(file, text) {
   const tested = text.search(TESTS);
   const own = tested < 0 ? text : text.slice(0, tested);

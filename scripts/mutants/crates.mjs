@@ -1,5 +1,5 @@
-// `npm run mutants -- crates [COUNT [SKIPPED] | N,N,…]`: the same for the protocol crates, in one copy of the workspace. Each
-// fault costs a build of its crate's unit tests, and when they stay green one of its other tests: all of them run.
+// `npm run mutants -- crates [COUNT [SKIPPED] | N,N,…]`: the same for the protocol crates, in one copy of the
+// workspace. Each fault costs a build of its crate's unit tests and, if they pass, of its other tests: all of them run.
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,15 +10,15 @@ import { inFixedOrder } from "./faults.mjs";
 
 const STANDARD_COUNT = 50;
 const COPIED = ["Cargo.toml", "Cargo.lock", "crates"];
-/** The tests of one crate, ms; a fault may make them wait for ever. */
+/** Limit of the tests of one crate, ms; a fault may make them hang. */
 const LIMIT_MS = 300_000;
-/** Minutes without optimisation, and of a file that no fault is put into. */
+/** Tests that take minutes without optimisation, of a file without faults. */
 const SPARED_TESTS = ["--skip", "transcode::"];
-/** Without optimisation it takes longer than all other unit tests together: it runs once they are green. */
+/** Takes longer without optimisation than all other unit tests together: it runs after they have passed. */
 const SLOW_TEST = "a_path_that_loses_one_in_twenty_costs_hardly_a_picture";
 const OUTPUT_LIMIT_BYTES = 64 << 20;
 
-/** Prints what each fault led to; true when the tests are green without any. */
+/** Prints the result of each fault; returns true if the tests pass without any. */
 export function tryCrates([first = String(STANDARD_COUNT), skipped = "0"]) {
   const copy = mkdtempSync(join(tmpdir(), "headgate-mutants-"));
   process.on("exit", () => rmSync(copy, { recursive: true, force: true }));
@@ -64,7 +64,7 @@ function faultsOf(folder, name, spared) {
     .map((fault) => ({ ...fault, package: name }));
 }
 
-/** What the crate's tests say, the quick ones first: a test that is red, or null. */
+/** Runs the crate's tests, the quick ones first; returns a failed test, or null. */
 function tested(copy, name) {
   for (const [which, words] of [
     ["--lib", ["--skip", SLOW_TEST, ...SPARED_TESTS]],
@@ -95,10 +95,10 @@ function cargo(copy, words, timeout) {
     env: {
       ...process.env,
       CARGO_TARGET_DIR: join(root, "target", "mutants"),
-      // What a debugger would read is not built: a red test is named without it.
+      // Without debug information: the name of a failed test is enough.
       CARGO_PROFILE_DEV_DEBUG: "0",
       RUSTFLAGS: "--cap-lints warn",
-      // One fault is not to be found by what another one left behind.
+      // One fault must not be detected by what another one left behind.
       PROPTEST_DISABLE_FAILURE_PERSISTENCE: "1",
     },
     encoding: "utf8",
@@ -108,7 +108,7 @@ function cargo(copy, words, timeout) {
   });
 }
 
-/** Ends the tests that the killed cargo had started: they may run for ever. */
+/** Ends the tests that the killed cargo had started, which might run forever. */
 function endGroup(pid) {
   try {
     process.kill(-pid, "SIGKILL");

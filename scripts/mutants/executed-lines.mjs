@@ -1,5 +1,5 @@
-// A setup file of vitest: writes down which lines of the gateway's rules each test executes. V8 counts, source maps lead
-// back to the lines. What runs between tests, as loading and `beforeAll` do, counts for every test of the file.
+// A setup file of vitest: records which lines of the gateway's rules each test executes. V8 counts, and source maps
+// lead back to the lines. What runs between tests, such as loading and `beforeAll`, counts for every test of the file.
 import { randomUUID } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { Session } from "node:inspector";
@@ -11,11 +11,11 @@ import { FOLDERS } from "./faults.mjs";
 const folder = process.env.MUTANTS_LINES;
 if (folder) record(folder);
 
-/** Leaves one JSON file for each test file: `{ file, between, tests: [{ id, lines }] }`, lines as `path:number`. */
+/** Writes one JSON file per test file: `{ file, between, tests: [{ id, lines }] }`, lines as `path:number`. */
 function record(folder) {
   const session = new Session();
   session.connect();
-  /** Script id → its path in the repository and the address of its source map; of the rules' files only. */
+  /** Script id → its path in the repository and the address of its source map; only for the rules' files. */
   const scripts = new Map();
   session.on("Debugger.scriptParsed", ({ params: { scriptId, url, sourceMapURL } }) => {
     const path = relative(process.cwd(), url.replace("file://", ""));
@@ -41,7 +41,7 @@ function record(folder) {
     writeFileSync(join(folder, `${randomUUID()}.json`), JSON.stringify(found));
   });
 
-  /** The answer to a command of the inspector, which comes before `post` returns. */
+  /** The answer to a command of the inspector, which arrives before `post` returns. */
   function ask(method, parameters) {
     let answer;
     session.post(method, parameters, (error, result) => {
@@ -51,7 +51,7 @@ function record(folder) {
     return answer;
   }
 
-  /** The lines that were executed since the last call. */
+  /** The lines that were executed since the previous call. */
   function executed() {
     const lines = new Set();
     for (const { scriptId, functions } of ask("Profiler.takePreciseCoverage").result) {
@@ -64,7 +64,7 @@ function record(folder) {
   }
 }
 
-/** Where each word of the code that runs stands, and on which line of the source. */
+/** The position of each word of the running code, and its line in the source. */
 function tokensOf(code, sourceMapURL) {
   const map = new SourceMap(JSON.parse(Buffer.from(sourceMapURL.replace(/^data:.*?,/, ""), "base64").toString()));
   let start = 0;
@@ -78,7 +78,7 @@ function tokensOf(code, sourceMapURL) {
   });
 }
 
-/** The lines of the words that ran: an inner range says more than the one around it. */
+/** The lines of the words that ran: an inner range takes precedence over the one around it. */
 function linesOf(tokens, functions) {
   const ranges = functions
     .flatMap(({ ranges }) => ranges)

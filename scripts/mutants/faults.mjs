@@ -1,9 +1,9 @@
-// The small faults that scripts/mutants.mjs puts into TypeScript: one change of one line each, all of them textual.
+// The small faults that scripts/mutants.mjs puts into TypeScript: one textual change of one line each.
 
 /** Where the gateway's rules are. */
 export const FOLDERS = ["ts/publish", "ts/token", "ts/organisation"];
 
-/** [what a line must hold, what takes its place]; each occurrence is a fault of its own. */
+/** [what a line must contain, its replacement]; each occurrence is a fault of its own. */
 const REPLACEMENTS = [
   [/ === /g, " !== "],
   [/ !== /g, " === "],
@@ -21,18 +21,18 @@ const REPLACEMENTS = [
   [/(?<=\breturn )[^;]+(?=;$)/g, "undefined"],
   [/(?<=^const [A-Z_]+ = )[\d_]+(?=;$)/g, "3"],
 ];
-/** A statement of one line that is a call or an assignment, and is left out. */
+/** A one-line statement that is a call or an assignment, which can be left out. */
 const STATEMENT = /^\s+(?:await |void )?\w[\w.?#[\]]*(?:\(.*\)| [-+|?&]?[|?&]?= .*);$/;
-/** What no test is to look for: words of the log, types, imports, comments. */
+/** What tests need not detect: log texts, types, imports, comments. */
 const SPARED = /^\s*(?:\/\/|\/?\*|import |export (?:type|interface) |type |readonly |\||.*\blog\.|.*=> void|throw )/;
 const DECLARES = /^\s*(?:const|let) /;
 
-/** Every fault of a file: where, what was there, what takes its place, and the function that puts it in. */
+/** Every fault of a file: its place, the old and the new text, and a function that applies it. */
 export function faultsIn(file, text) {
   const lines = text.split("\n");
   let depthOfType = 0;
   return lines.flatMap((line, index) => {
-    // Within an interface or an object type nothing runs.
+    // Nothing runs within an interface or an object type.
     if (depthOfType > 0 || /^(?:export )?(?:interface|type) .*\{$/.test(line)) {
       depthOfType += (line.match(/\{/g) ?? []).length - (line.match(/\}/g) ?? []).length;
       return [];
@@ -59,13 +59,13 @@ export function faultsIn(file, text) {
   });
 }
 
-/** The same faults in the same order for the same code, mixed: by a hash of what each of them is. */
+/** The faults in a shuffled order that is the same for the same code: by a hash of each fault. */
 export function inFixedOrder(faults) {
   const keyed = faults.map((fault) => ({ fault, key: hash(`${fault.file} ${fault.line} ${fault.was} ${fault.is}`) }));
   return keyed.sort((a, b) => a.key - b.key).map(({ fault }) => fault);
 }
 
-/** FNV-1a, 32 bits, mixed once more so that near texts are far apart. */
+/** FNV-1a, 32 bits, mixed once more so that similar texts are far apart. */
 function hash(text) {
   let value = 0x811c9dc5;
   for (const byte of Buffer.from(text)) value = Math.imul(value ^ byte, 0x01000193);

@@ -1,11 +1,11 @@
-// Which tests of TypeScript come nearest to a file: by the number of imports between them, those named like it first.
+// Which TypeScript tests are nearest to a file: by the number of imports between them, tests with similar names first.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join, normalize } from "node:path";
 
-/** Tests that start the built service or look at the repository itself learn nothing of a changed source. */
+/** Tests that start the built service or inspect the repository itself are not affected by a changed source. */
 const ELSEWHERE = /support\/(headgate|chromium|nginx-rtmp|ffmpeg|whip-clients|pyav)\.ts|bench\/|scripts\//;
 
-/** For the tree at `root`, a function: a source file → the tests that load it, the nearest first. */
+/** For the tree at `root`, returns a function: a source file → the tests that load it, the nearest first. */
 export function testsOf(root) {
   const imports = new Map();
   const tests = readdirSync(join(root, "test"))

@@ -1,6 +1,6 @@
-// One vitest that stays and runs what it is told, in the folder it is started in. Its parent may end it at any time.
-// In: `{ changed, specs: [{ file, ids }] }`, without ids a whole file. Out: `{ red, took }`: the red tests by file, and how
-// long each file took, ms.
+// One vitest that stays running and executes requests in the folder in which it was started. Its parent may end it at
+// any time. In: `{ changed, specs: [{ file, ids }] }`, without ids a whole file. Out: `{ red, took }`: the failed tests
+// by file, and how long each file took, ms.
 import { resolve } from "node:path";
 import { createVitest } from "vitest/node";
 
@@ -17,7 +17,7 @@ process.on("message", async ({ changed, specs }) => {
     project.createSpecification(resolve(file), ids && { testIds: ids }),
   );
   const { testModules: all, unhandledErrors } = await vitest.runTestSpecifications(specifications);
-  // Vitest tells of earlier runs' files too.
+  // Vitest also reports files of earlier runs.
   const testModules = all.filter(({ relativeModuleId }) => specs.some(({ file }) => file === relativeModuleId));
   const red = testModules
     .map((module) => ({

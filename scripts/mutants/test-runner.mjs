@@ -1,4 +1,4 @@
-// A copy of the checkout with a vitest that stays in it: runs tests there with one file changed, or with none.
+// A copy of the checkout with a vitest that stays running: runs tests there with one file changed, or with none.
 import { fork, spawnSync } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -6,19 +6,19 @@ import { join } from "node:path";
 import { root } from "../build.mjs";
 
 const COPIED = ["ts", "test", "scripts", "docs", "package.json", "tsconfig.json", "README.md"];
-/** Until vitest stands, ms. */
+/** Limit until vitest is ready, ms. */
 const START_LIMIT_MS = 120_000;
 
-/** `linesFolder`: where each test file's executed lines are written to; without, they are not looked for. */
+/** `linesFolder`: where each test file's executed lines are written; without it they are not recorded. */
 export function openRunner(linesFolder = "") {
   const copy = mkdtempSync(join(tmpdir(), "headgate-mutants-"));
   for (const name of COPIED) cpSync(join(root, name), join(copy, name), { recursive: true });
   symlinkSync(join(root, "node_modules"), join(copy, "node_modules"));
   let child = null;
-  /** Files that are other ones than at the last run. */
+  /** Files that differ from the previous run. */
   let changed = [];
   const end = () => {
-    // The whole group: test processes that loop would outlive their parent.
+    // The whole group, because test processes in an endless loop would outlive their parent.
     if (child !== null) spawnSync("kill", ["-KILL", "--", `-${child.pid}`]);
     child = null;
   };
@@ -28,7 +28,7 @@ export function openRunner(linesFolder = "") {
   };
   process.on("exit", close);
 
-  /** What the child says next; null when it does not within `limitMs`, and it is ended. */
+  /** The child's next message; null if there is none within `limitMs`, in which case the child is ended. */
   function answer(limitMs) {
     return new Promise((resolve) => {
       const settle = (value) => {
@@ -44,7 +44,7 @@ export function openRunner(linesFolder = "") {
   }
 
   return {
-    /** Runs `specs` with `fault` or with none: `{ red, took }`, or null when that took longer than `limitMs`. */
+    /** Runs `specs` with `fault` or with none: `{ red, took }`, or null if that took longer than `limitMs`. */
     async run(specs, limitMs, fault = null) {
       if (child === null) {
         child = fork(join(copy, "scripts/mutants/test-process.mjs"), [], {

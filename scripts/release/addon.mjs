@@ -1,12 +1,12 @@
-// What an addon must be to go out: for its system, stripped, small, and without a path of the machine that built it.
+// What a published addon must be: for its system, stripped, small, and without a path of the machine that built it.
 import { readFileSync } from "node:fs";
 import { GLIBC } from "./targets.mjs";
 
-/** An addon that outgrows this has taken something in that it does not need. */
+/** An addon that exceeds this includes something that it does not need. */
 export const ADDON_LIMIT_BYTES = 12_000_000;
 const [, GLIBC_MINOR] = GLIBC.split(".").map(Number);
 
-/** What is wrong with the library at `path`, in words.
+/** What is wrong with the library at `path`, as texts.
  *  @param {string} path
  *  @param {import("./targets.mjs").Target} target
  *  @param {boolean} isOfThisMachine built for this machine alone, by its own linker: it may need its C library
@@ -26,7 +26,7 @@ export function faultsOfAddon(path, target, isOfThisMachine = false) {
   return faults;
 }
 
-/** The minor version of the newest glibc 2 that its symbols ask for; null when they ask for none.
+/** The minor version of the newest glibc 2 whose symbols it imports; null if it imports none.
  *  @param {Buffer} bytes */
 export function glibcOf(bytes) {
   const asked = [...bytes.toString("latin1").matchAll(/\0GLIBC_2\.(\d+)/g)].map(([, minor]) => Number(minor));

@@ -1,4 +1,4 @@
-// What a package may hold: what runs, and what people read about it; no sources of the core, no tests, no path of the machine
+// What a package may contain: what runs, and documentation; no sources of the core, no tests, no path of the machine
 // that made it, no secret.
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { homedir } from "node:os";
@@ -12,7 +12,7 @@ const STRANGERS = [
 ];
 const SECRETS = [/-----BEGIN [A-Z ]*PRIVATE KEY-----\s+[A-Za-z0-9+/]{32}/, /\bhg_[A-Za-z0-9]{30,}/];
 
-/** Every file of a package's folder, with its bytes, in the order of names.
+/** Every file of a package's folder with its bytes, in the order of names.
  *  @param {string} folder */
 export function contentsOf(folder) {
   return readdirSync(folder, { recursive: true, encoding: "utf8" })
@@ -21,7 +21,7 @@ export function contentsOf(folder) {
     .map((name) => ({ name, bytes: statSync(join(folder, name)).size }));
 }
 
-/** What should not be there, as `file: why`. `excepted`: files whose texts may name this machine's folders.
+/** What must not be in it, as `file: why`. `excepted`: files whose texts may name this machine's folders.
  *  @param {string} folder
  *  @param {readonly string[]} excepted
  *  @returns {string[]} */

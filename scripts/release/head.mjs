@@ -1,7 +1,7 @@
-// Which commit a release is made of.
+// The commit that a release is made from.
 import { spawnSync } from "node:child_process";
 
-/** Null outside of a clone. Says on standard error when files differ from the commit.
+/** Null outside of a clone. Warns on standard error if files differ from the commit.
  *  @param {string} root
  *  @returns {string | null} */
 export function headOf(root) {

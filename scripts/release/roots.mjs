@@ -1,5 +1,5 @@
-// Root file systems in which a release is tried, with as little in them as can be: Debian's smallest set and this machine's
-// Node; musl, a shell and Node, as Alpine has them; and for other processors what runs without being set up.
+// Root file systems in which a release is tried, as minimal as possible: Debian's smallest set with this machine's
+// Node; musl, a shell and Node, as in Alpine; and for other processors what runs without being set up.
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, readdirSync, realpathSync, rmSync, symlinkSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
@@ -7,15 +7,16 @@ import { run } from "../build.mjs";
 import { ARCHITECTURES } from "../debian/contents.mjs";
 import { MUSL_LIBRARIES, MUSL_NODE, MUSL_NPX, provideMuslNode } from "./musl-node.mjs";
 
-/** Debian's first release whose Node is new enough, and whose musl runs Node: before 1.2.4 it knew no packed relocations. */
+/** Debian's first release whose Node is new enough and whose musl runs Node: before 1.2.4 it did not support packed
+ *  relocations. */
 const WITH_NODE = "trixie";
 const BARE = "bookworm";
 const MUSL_FOLDER = "opt/node";
 
-/** Makes one for a target, and returns where its Node is.
+/** Makes one for a target, and returns the path of its Node.
  *  @param {string} root folder
  *  @param {import("./targets.mjs").Target} target
- *  @throws {import("../build.mjs").BuildError} when it cannot be made */
+ *  @throws {import("../build.mjs").BuildError} if it cannot be made */
 export function makeRoot(root, target) {
   const isOwn = target.cpu === process.arch;
   if (target.libc === "musl") makeMusl(root, target);
@@ -38,21 +39,21 @@ function makeBare(root) {
   symlinkSync("../lib/node_modules/npm/bin/npx-cli.js", join(root, "usr", "bin", "npx"));
 }
 
-/** Packages that are unpacked only: nothing of another processor runs at its making. */
+/** Packages that are only unpacked: programs of another processor do not run while it is made. */
 function unpack(root, packages, { machine }) {
   debstrap(root, "extract", packages, WITH_NODE, [`--arch=${ARCHITECTURES[machine]}`]);
-  // A package of Debian makes these as it is set up.
+  // A Debian package creates these when it is configured.
   for (const folder of ["bin", "lib"]) symlinkSync(join("usr", folder), join(root, folder));
   for (const folder of ["proc", "dev", "tmp"]) mkdirSync(join(root, folder), { recursive: true });
 }
 
-/** Nothing of glibc is in it. Node finds the libraries of C++ by its own path, for which /proc has to be there; the
- *  embedded store's driver wants the one of C where Alpine has it. */
+/** Contains nothing of glibc. Node finds the C++ libraries relative to its own path, for which /proc must be
+ *  mounted; the embedded store's driver needs the C library where Alpine has it. */
 function makeMusl(root, target) {
   unpack(root, "musl,busybox-static", target);
   const node = join(root, MUSL_FOLDER);
   cpSync(provideMuslNode(target), node, { recursive: true });
-  // With Debian's list of folders for libraries it would look elsewhere.
+  // With Debian's list of library folders it would search elsewhere.
   const lists = readdirSync(join(root, "etc")).filter((name) => /^ld-musl-.*\.path$/.test(name));
   for (const name of lists) rmSync(join(root, "etc", name));
   const libgcc = readdirSync(join(node, MUSL_LIBRARIES)).find((name) => name.startsWith("libgcc_s"));

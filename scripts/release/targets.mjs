@@ -1,4 +1,4 @@
-// The systems that a release is for, by the names of their packages.
+// The systems that a release supports, by the names of their packages.
 
 /** Oldest glibc that runs a release: Debian 10, RHEL 8, Ubuntu 18.10. */
 export const GLIBC = "2.28";
@@ -25,7 +25,7 @@ function target(cpu, library, processor, machine) {
   return { name: `linux-${cpu}-${library}`, triple: `${processor}-unknown-linux-${library}`, cpu, libc, machine };
 }
 
-/** Of the machine that this runs on: Node says whether it stands on glibc.
+/** The target of this machine: Node reports whether it uses glibc.
  *  @returns {Target} */
 export function ownTarget() {
   const { glibcVersionRuntime } = process.report.getReport().header;
@@ -35,7 +35,7 @@ export function ownTarget() {
   return own;
 }
 
-/** `names`: of targets, separated by commas, or `own`; all when it is not given.
+/** `names`: of targets, separated by commas, or `own`; all if it is undefined.
  *  @param {string | undefined} names */
 export function targetsOf(names) {
   if (names === undefined) return TARGETS;

@@ -4,13 +4,13 @@ import { once } from "node:events";
 
 const API_KEY = "trial-of-the-packages-0123456789";
 const STREAM_S = 10;
-/** How long ffprobe may look, and the service may take to stop, ms. */
+/** How long ffprobe may read, and the service may take to stop, ms. */
 const WATCH_LIMIT_MS = 60_000;
 const STOP_LIMIT_MS = 60_000;
-/** Of a stream of 10 s some are sent before the player is there; fewer than these are no stream. */
+/** Part of a stream of 10 s is sent before the player has joined; fewer packets than this count as no stream. */
 const PACKETS_AT_LEAST = 50;
 
-/** `dataDir`: as the service sees it. Rejects when something does not work, with what the service said.
+/** `dataDir`: as the service sees it. Rejects if something does not work, with the service's output.
  *  @param {readonly string[]} command
  *  @param {{ cwd: string, dataDir: string, limitMs: number }} options
  *  @returns {Promise<{ readyMs: number, packets: { video: number, audio: number }, version: string }>} */
@@ -46,7 +46,7 @@ export async function trialOf([program = "", ...args], { cwd, dataDir, limitMs }
     const { ingest } = await made.json();
     const packets = await inAndOut(`${rtmp}/${ingest.rtmp.streamname}`, () => said.err.includes("publish started"));
     process.kill(-service.pid, "SIGTERM");
-    // npx ends by the signal itself; what the service does is in its log.
+    // npx ends by the signal itself; the service's log shows how the service ended.
     await within(exit, STOP_LIMIT_MS, "it does not stop");
     if (!said.err.includes('"state":"stopped"')) throw new Error("it did not stop in good order");
     return { readyMs, packets, version };
@@ -57,7 +57,7 @@ export async function trialOf([program = "", ...args], { cwd, dataDir, limitMs }
   }
 }
 
-/** Publishes to an address, plays from it, and counts what came. */
+/** Publishes to an address, plays from it, and counts the packets received. */
 async function inAndOut(url, runs) {
   const inputs = "-f lavfi -i testsrc=size=320x180:rate=25 -f lavfi -i sine=sample_rate=48000".split(" ");
   const codecs = "-c:v libx264 -preset ultrafast -tune zerolatency -g 50 -pix_fmt yuv420p -c:a aac -f flv".split(" ");

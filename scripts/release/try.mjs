@@ -1,6 +1,7 @@
-// `npm run release -- --try`: what was packed, where nothing was before. Root file systems with little more than Node, the
-// packages installed by npm; then, as nobody and with everything read-only but the data directory: `npx headgate serve`, ready
-// within 15 s, one RTMP stream in and out. arm64 runs under qemu, in its own time and without npx: qemu runs one program.
+// `npm run release -- --try`: tries the packages on systems without anything else. Root file systems with little more
+// than Node, the packages installed by npm; then, as nobody and with everything read-only except the data directory:
+// `npx headgate serve`, ready within 15 s, one RTMP stream in and out. arm64 runs under qemu with a longer limit and
+// without npx, because qemu runs a single program.
 import { chmodSync, chownSync, copyFileSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
@@ -12,12 +13,12 @@ import { configuredRegistry } from "./registry.mjs";
 import { makeRoot } from "./roots.mjs";
 import { trialOf } from "./trial.mjs";
 
-/** From the command to the line that says that it is ready. */
+/** From the command to the log line that reports it ready. */
 const READY_LIMIT_MS = 15_000;
-/** Emulated, it has to be ready at all. */
+/** When emulated, it only has to become ready at all. */
 const EMULATED_LIMIT_MS = 300_000;
 
-/** Prints what was found. Throws when something did not work.
+/** Prints the results. Throws if something did not work.
  *  @param {string} release folder
  *  @param {readonly import("./targets.mjs").Target[]} targets
  *  @throws {BuildError} */
@@ -65,7 +66,7 @@ function inRoot(root, dataDir, words) {
   return ["unshare", "--mount", "sh", "-c", script, root, dataDir, ...words];
 }
 
-/** The service of another processor's Node: qemu needs nothing of the root file system for itself. */
+/** The service under another processor's Node: qemu needs nothing of the root file system for itself. */
 function emulated(root, node) {
   const qemu = "/usr/bin/qemu-aarch64-static";
   copyFileSync(qemu, join(root, qemu));

@@ -1,5 +1,5 @@
-// cargo-zigbuild and zig, pinned, in .build/zig, and Rust's own library for a target. Made once, and anew when the pins change.
-// Nothing of the machine's Python is touched.
+// cargo-zigbuild and zig, pinned, in .build/zig, and Rust's standard library for a target. Made once, and again if the
+// pins change. The machine's own Python is not changed.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, homedir } from "node:os";
@@ -11,9 +11,10 @@ import { GLIBC } from "./targets.mjs";
 
 const REQUIREMENTS = "scripts/release/zig-requirements.txt";
 const FOLDER = join(root, ".build", "zig");
-/** Stand before the programs that they call. */
+/** Wrappers that precede the programs that they call. */
 const SHIMS = join(FOLDER, "shims");
-/** libxaac-sys calls cmake without a word of the target; cargo-zigbuild has written what cmake has to read for it. */
+/** libxaac-sys calls cmake without naming the target; cargo-zigbuild has written the toolchain file that cmake
+ *  needs. */
 const CMAKE = `#!/bin/sh
 CMAKE_TOOLCHAIN_FILE="$(printenv "CMAKE_TOOLCHAIN_FILE_$(echo "$TARGET" | tr - _)")" && export CMAKE_TOOLCHAIN_FILE || unset CMAKE_TOOLCHAIN_FILE
 PATH="\${PATH#*:}"
@@ -22,18 +23,18 @@ exec cmake "$@"
 
 /** Builds the addon of a target, and returns the path of the library.
  *  @param {import("./targets.mjs").Target} target
- *  @throws {BuildError} when a tool is missing, or the addon does not build */
+ *  @throws {BuildError} if a tool is missing, or the addon does not build */
 export function crossBuild({ name, triple, libc }) {
   provideZig();
   provideRustLibrary(triple);
-  // Named here, so that no text in the library names a folder of this machine.
+  // Remapped, so that no text in the library names a folder of this machine.
   const folders = [
     [process.env.CARGO_HOME ?? join(homedir(), ".cargo"), "/cargo"],
     [root, "/headgate"],
     [process.env.RUSTUP_HOME ?? join(homedir(), ".rustup"), "/rustup"],
   ];
   const flags = folders.map(([from, to]) => `--remap-path-prefix=${from}=${to}`);
-  // A library that is loaded takes the C library of the program that loads it.
+  // A shared library uses the C library of the program that loads it.
   if (libc === "musl") flags.push("-C target-feature=-crt-static");
   const cache = join(FOLDER, "cache");
   const env = {
@@ -52,7 +53,7 @@ export function crossBuild({ name, triple, libc }) {
   console.error(`headgate: building the media core for ${name} …`);
   const asked = libc === "glibc" ? `${triple}.${GLIBC}` : triple;
   const words = ["zigbuild", "--release", "--locked", "-p", "headgate-bridge", "--target", asked];
-  // zig names its own folders relative to where it runs when they are below that, and nobody else runs there.
+  // zig names its own folders relative to the working directory if they are below it; nothing else runs in this one.
   const cwd = join(root, "crates", "bridge");
   const { status, error } = spawnSync("cargo", words, { cwd, env, stdio: ["ignore", 2, 2] });
   if (error) throw new BuildError(`cargo cannot be started: ${error.message}`);
@@ -73,7 +74,7 @@ function provideZig() {
   });
 }
 
-/** Beside the one for this machine, rustup keeps those of other targets. */
+/** rustup installs the libraries of other targets beside that of this machine. */
 function provideRustLibrary(triple) {
   const asked = spawnSync("rustc", ["--print", "target-libdir", "--target", triple], { encoding: "utf8" });
   if (asked.status === 0 && existsSync(asked.stdout.trim())) return;

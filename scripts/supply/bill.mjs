@@ -1,4 +1,5 @@
-// The bill of materials in the form that scanners read: CycloneDX 1.6 (ECMA-424). The same components give the same bill.
+// The bill of materials in the format that scanners read: CycloneDX 1.6 (ECMA-424). The same components give the same
+// bill.
 
 /** @param {readonly import("./components.mjs").Component[]} components */
 export function billOf(components, version) {

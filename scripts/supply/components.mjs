@@ -1,5 +1,6 @@
-// What a Headgate consists of besides its own code: crates in the media core, packages of the gateway, and packages whose
-// code is bundled into pages and clients. Read from the lock files and from what is installed; nothing is asked outside.
+// The components of Headgate besides its own code: crates in the media core, packages of the gateway, and packages
+// whose code is bundled into pages and clients. Read from the lock files and from what is installed, without network
+// access.
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -19,9 +20,9 @@ import { TARGETS as RELEASED } from "../release/targets.mjs";
 
 const CORE = "headgate-bridge";
 const TARGETS = RELEASED.map(({ triple }) => triple);
-/** Whose imports end up in files that browsers load. */
+/** Parts whose imports end up in files that browsers load. */
 const BUNDLED = ["broadcast", "dashboard", "webcaster"];
-/** Loaded by the build by name: styles. */
+/** The build loads styles by name. */
 const STYLES = join(root, "scripts", "dashboard-pages.mjs");
 const PACKAGE_IN = /(?:from|import|packageFile)\s*\(?\s*"((?:@[\w-]+\/)?[\w-][\w.-]*)(?:\/[^"]*)?"/g;
 const REGISTRY_OF_CRATES = "registry+https://github.com/rust-lang/crates.io-index";
@@ -44,7 +45,7 @@ function crates() {
   const add = (id) => {
     if (linked.has(id)) return;
     linked.add(id);
-    // What only builds or tests is not in the addon.
+    // Build and test dependencies are not in the addon.
     for (const { pkg, dep_kinds: kinds } of nodes.get(id).deps) if (kinds.some(({ kind }) => kind === null)) add(pkg);
   };
   add(metadata.packages.find(({ name }) => name === CORE).id);
@@ -101,7 +102,7 @@ function bundledNames() {
   return new Set(names.filter((name) => name !== "rolldown" && !name.startsWith("node:")));
 }
 
-/** Paths in the lock file of these packages and of what they need.
+/** Paths in the lock file of these packages and their dependencies.
  *  @param {Record<string, { dependencies?: object, optionalDependencies?: object }>} all of the lock file
  *  @param {Iterable<string>} names
  *  @returns {Set<string>} */
@@ -117,7 +118,7 @@ export function withDependencies(all, names) {
         for (const next of Object.keys({ ...dependencies, ...optionalDependencies })) add(next, path);
         return;
       }
-      if (folder === "") return; // a built-in, or a peer that is not installed
+      if (folder === "") return; // built into Node, or a peer that is not installed
     }
   };
   for (const name of names) add(name, "");

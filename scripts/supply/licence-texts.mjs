@@ -1,4 +1,4 @@
-// The texts that the licences of what ships want to go along with it.
+// The licence texts that must accompany what ships.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 

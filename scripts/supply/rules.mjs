@@ -1,8 +1,8 @@
-// What may be part of a Headgate: licences that ask for nothing but their text, archives of the registries alone, and
-// nothing twice that holds state.
+// What may be part of Headgate: permissive licences, archives of the registries only, and only one version of packages
+// that hold state.
 import satisfies from "spdx-satisfies";
 
-/** Permissive ones. Whoever adds another has read it. */
+/** Permissive licences. Read a licence before adding it. */
 const ALLOWED = [
   "0BSD",
   "Apache-2.0",

@@ -1,15 +1,15 @@
-// Broadcasters and players of a rehearsal, all of them ffmpeg: streams that go on and are watched frame by frame, and
-// publishes that begin and end all the time.
+// Broadcasters and players of a rehearsal, all of them ffmpeg: streams that continue and are checked frame by frame,
+// and publishes that begin and end all the time.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { endingWithUs } from "../bench/_ending.mjs";
 
 const FRAMES_PER_SECOND = 25;
-/** Between two frames, ms; RTMP counts whole ones. */
+/** Interval between two frames, ms; RTMP timestamps are whole milliseconds. */
 const FRAME_MS = 1_000 / FRAMES_PER_SECOND;
 const ROUNDING_MS = 2;
 
-/** Publishes until it is ended, or for so many seconds. */
+/** Publishes until it is ended, or for a number of seconds. */
 export function publish(url, seconds = null) {
   return running("ffmpeg", [
     ...["-nostdin", "-loglevel", "error", "-re", "-f", "lavfi"],
@@ -20,7 +20,7 @@ export function publish(url, seconds = null) {
   ]);
 }
 
-/** Plays until the stream ends, or for so many seconds: the times of its video frames, ms. */
+/** Plays until the stream ends, or for a number of seconds; returns the timestamps of its video frames, ms. */
 export function play(url, seconds = null) {
   const shown = ["-select_streams", "v", "-show_entries", "packet=dts_time", "-of", "csv=print_section=0"];
   const player = running("ffprobe", [
@@ -36,7 +36,7 @@ export function play(url, seconds = null) {
   return { ...player, times };
 }
 
-/** Where frames are missing: the times, ms, between which nothing came. */
+/** Where frames are missing: the timestamps, ms, between which there is a gap. */
 export function gapsIn(times) {
   const next = times.slice(1).map((time, at) => [times[at], time]);
   return next.filter(([from, to]) => Math.abs(to - from - FRAME_MS) > ROUNDING_MS);

@@ -1,12 +1,12 @@
-// A commit of this repository, built in a folder of its own below `.build`. Node packages are shared where the lock file is
-// the same.
+// Builds a commit of this repository in a folder of its own below `.build`. Node packages are shared if the lock file
+// is the same.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { BuildError, root, run } from "../build.mjs";
 
 /** @returns {string} the folder
- *  @throws {BuildError} when the commit is not there, or does not build */
+ *  @throws {BuildError} if the commit does not exist, or does not build */
 export function checkoutOf(commit) {
   const { status, stdout } = git("rev-parse", "--verify", "--quiet", `${commit}^{commit}`);
   if (status !== 0) throw new BuildError(`there is no commit ${commit} here${isShallow() ? SHALLOW : ""}`);
@@ -17,7 +17,7 @@ export function checkoutOf(commit) {
   if (isSame && !existsSync(join(folder, "node_modules")))
     symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
   const program = 'import("./scripts/build.mjs").then(({ build }) => build())';
-  // Not shared: cargo calls the addon of every checkout the same, and would take one for the other.
+  // Not shared: cargo uses the same name for the addon of every checkout, and would confuse them.
   const env = { ...process.env, CARGO_TARGET_DIR: join(folder, "target") };
   const built = spawnSync(process.execPath, ["--eval", program], { cwd: folder, env, stdio: ["ignore", 2, 2] });
   if (built.status !== 0) throw new BuildError(`${commit} does not build in ${folder}`);

@@ -1,5 +1,5 @@
-// One service followed by a new process again and again, under streams that are accounted for unit by unit, players that
-// come and go, and publishes that begin and end; afterwards it is looked at what came out, and what the customer was told.
+// One service replaced by a new process again and again, with streams checked frame by frame, players that come and go,
+// and publishes that begin and end; afterwards the output and the customer's events are checked.
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -16,20 +16,21 @@ import { startNode } from "../cluster/node.mjs";
 import { startPostgres } from "../cluster/postgres.mjs";
 import { publish } from "./broadcasters.mjs";
 
-/** Between the end of an upgrade and the next, ms. */
+/** Pause between the end of an upgrade and the next one, ms. */
 const PAUSE_MS = 2_000;
-/** Publishes that begin and end all the time, at a time; how long each lasts, s. */
+/** Number of short publishes at a time, and how long each lasts, s. */
 const PASSING = 2;
 const PASSING_S = 6;
-/** What the last of the former processes may take to leave, and the customer to be told of the last end, ms. */
+/** Limit until the last of the former processes has ended and the customer has got the last event, ms. */
 const LEAVE_LIMIT_MS = 60_000;
-/** Members of a load's account that are to be 0. */
+/** Members of a load's result that must be 0. */
 const NONE = [
   ...["lost", "misplaced", "corrupt", "publishers_closed", "closed_early", "visit_lost", "visit_misplaced"],
   ...["visit_corrupt", "visit_astray", "visit_silent"],
 ];
 
-/** `upgrades`: how many, and `seconds` for each, which the loads are measured; `streams` by RTMP, and `whip` of them besides by WHIP; `store`: embedded or postgres. */
+/** `upgrades`: their number, and `seconds` for each, during which the loads are measured; `streams` by RTMP, and
+ *  `whip` more by WHIP; `store`: embedded or postgres. */
 export async function rehearseHandover({
   upgrades,
   seconds: secondsEach,
@@ -40,7 +41,7 @@ export async function rehearseHandover({
   tell = () => {},
 }) {
   const folder = mkdtempSync(join(tmpdir(), "headgate-handover-"));
-  // PostgreSQL's user does not get into the folder.
+  // PostgreSQL's user cannot enter the folder.
   const data = join(tmpdir(), `headgate-handover-postgres-${process.pid}`);
   const customer = await startRecordingCustomer();
   const postgres = store === "postgres" ? await startPostgres(data, { connections: 100 }) : null;
@@ -56,7 +57,7 @@ export async function rehearseHandover({
     HEADGATE_LIMITS_WHIP_HALF_OPEN_PER_ADDRESS: "0",
     HEADGATE_PUBLIC_ADDRESSES: "127.0.0.1",
     HEADGATE_DRAIN_S: "86400",
-    // Whoever is refused because the machine is busy says nothing of upgrades.
+    // A refusal because the machine is busy would have nothing to do with upgrades.
     HEADGATE_LIMITS_LOAD_PERCENT: "0",
     HEADGATE_LOG_FORMAT: "json",
   };
@@ -80,7 +81,7 @@ export async function rehearseHandover({
     return name;
   }
 
-  /** A load of the bench: its lines, and its account at the end. */
+  /** A load of the generator: its output lines, and its result at the end. */
   async function load(count, wordsOf) {
     const sink = await freePort();
     const names = [];

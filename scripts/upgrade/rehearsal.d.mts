@@ -1,9 +1,9 @@
 export function rehearse(options: {
-  /** Checkouts, built. */
+  /** Built checkouts. */
   before: string;
   after: string;
   nodes: number;
-  /** That each node has all the time. */
+  /** Number of streams on each node all the time. */
   streams: number;
   /** Between two replacements, ms. */
   calmMs: number;
@@ -23,12 +23,12 @@ export function rehearse(options: {
   readonly takenS: readonly number[];
   /** The last migration. */
   readonly tables: string;
-  /** Publishes that the customer accepted, those whose publish_done arrived, and deliveries beyond the first. */
+  /** Publishes that the customer accepted, those whose publish_done arrived, and repeated deliveries. */
   readonly accepted: number;
   readonly done: number;
   readonly repeated: number;
   readonly reasons: Readonly<Record<string, number>>;
   readonly wrong: readonly string[];
-  /** Of the nodes. */
+  /** Log lines of the nodes. */
   readonly log: readonly string[];
 }>;

@@ -1,5 +1,5 @@
-// Nodes of one version replaced by nodes of another, one by one and under load; afterwards it is looked at what customers,
-// broadcasters, players and callers of the API got.
+// Nodes of one version replaced by nodes of another, one by one and under load; afterwards it is checked what
+// customers, broadcasters, players and API callers got.
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,17 +11,18 @@ import { startNode } from "../cluster/node.mjs";
 import { query, startPostgres } from "../cluster/postgres.mjs";
 import { gapsIn, play, publish } from "./broadcasters.mjs";
 
-/** Publishes that begin and end all the time, at a time; how long each lasts, seconds. */
+/** Number of short publishes at a time, and how long each lasts, seconds. */
 const PASSING = 3;
 const PASSING_S = 3;
-/** Between two rounds of requests to the nodes, ms. */
+/** Interval between two rounds of requests to the nodes, ms. */
 const ASKED_EVERY_MS = 250;
-/** How long anything may take that is waited for, ms. */
+/** Limit of every wait, ms. */
 const LIMIT_MS = 60_000;
-/** A play through another node lasts so long, seconds. */
+/** Duration of a play through another node, seconds. */
 const PLAYED_S = 2;
 
-/** `before`, `after`: checkouts, built; `streams`: that each node has all the time; `calmMs`: between two replacements. */
+/** `before`, `after`: built checkouts; `streams`: running on each node all the time; `calmMs`: between two
+ *  replacements. */
 export async function rehearse({ before, after, nodes: count, streams, calmMs, tell = () => {} }) {
   const folder = mkdtempSync(join(tmpdir(), "headgate-upgrade-"));
   const data = join(tmpdir(), `headgate-upgrade-postgres-${process.pid}`);
@@ -59,7 +60,7 @@ export async function rehearse({ before, after, nodes: count, streams, calmMs, t
   const sessionOf = async (node, name) =>
     (await call(node, "GET", "/session")).find(({ streamname, bytes_in }) => streamname === name && bytes_in > 0);
 
-  /** A stream of a node that goes on until `end`, and a player of it there. */
+  /** A stream on a node that runs until `end`, with a player of it on the same node. */
   async function watch(place) {
     const { node } = running[place];
     const stream = await newStream(node);
@@ -95,15 +96,15 @@ export async function rehearse({ before, after, nodes: count, streams, calmMs, t
       const broadcaster = publish(`${node.rtmp}/${stream.name}`, PASSING_S);
       const code = await broadcaster.exit;
       counts.passing += 1;
-      // Its node may have been stopped meanwhile; then the end of the publish is all that is owed.
+      // If its node was stopped meanwhile, only the end of the publish must be reported.
       if (code !== 0 && running.some((each) => each.node === node && each.takesPublishes))
         wrong.push(`a publish on ${node.name} failed: ${broadcaster.complaint()}`);
     }
   }
 
-  /** Asks every node that a load balancer would: for its own publishes and for those of others. */
+  /** Sends requests to every node that a load balancer would use: about its own publishes and those of others. */
   async function ask() {
-    // Connections of their own: a node may be closing one that has been idle.
+    // New connections, because a node may be closing an idle one.
     const headers = { "x-service-apikey": apiKey, connection: "close" };
     while (!isOver) {
       const paths = ["/session", ...[...watched].map(({ clientId }) => `/session/${clientId}`)];
@@ -127,7 +128,7 @@ export async function rehearse({ before, after, nodes: count, streams, calmMs, t
     }
   }
 
-  /** Every node about a publish of every other version: shown, played, ended. */
+  /** Sends each node requests about a publish of every other version: shown, played, ended. */
   async function command() {
     const pairs = running.flatMap((via) => running.map((of) => [via, of]));
     const others = pairs.filter(([via, of]) => via !== of && (via.checkout !== of.checkout || before === after));
@@ -150,12 +151,12 @@ export async function rehearse({ before, after, nodes: count, streams, calmMs, t
     }
   }
 
-  /** As an operator does: drain, stop, start what is newer. */
+  /** Replaces a node as an operator does: drain, stop, start the newer version. */
   async function replace(place) {
     const old = running[place];
     const startedAt = performance.now();
     old.takesPublishes = false;
-    // Commands work with tables of their own version.
+    // Commands need the database schema of their own version.
     const checkout = place === 0 ? before : after;
     await promisify(execFile)(
       process.execPath,
@@ -212,7 +213,7 @@ export async function rehearse({ before, after, nodes: count, streams, calmMs, t
     for (const each of [folder, data]) rmSync(each, { recursive: true, force: true });
   }
 
-  /** What the customer was told, beside what the store knows. */
+  /** Compares the customer's events with the store. */
   async function ends() {
     const isSettled = async () => {
       const [{ left }] = await query(

@@ -1,4 +1,5 @@
-// The HTTP side of a WHIP client that looks at everything: raw headers, no redirects, no cookies. Every exchange is kept.
+// The HTTP side of a WHIP client that inspects everything: raw headers, no redirects, no cookies. Every exchange is
+// kept.
 import { request as overHttp } from "node:http";
 import { request as overHttps } from "node:https";
 import { setTimeout as pause } from "node:timers/promises";
@@ -6,14 +7,14 @@ import { attribute, offer } from "./offer.mjs";
 import { answersBinding, udpCandidates } from "./stun.mjs";
 
 const ANSWER_LIMIT_MS = 15_000;
-/** How often an offer is repeated while the server says "not now" (409 of the row before, 429, 503). */
+/** How often an offer is repeated while the server refuses temporarily (409 of the row before, 429, 503). */
 const TRIES = 10;
 const WAIT_MS = 500;
 const WAIT_LIMIT_MS = 30_000;
 
-/** A requirement that the server does not meet; the message says what was seen. */
+/** A requirement that the server does not meet; the message says what was observed. */
 export class Unmet extends Error {}
-/** A row that does not apply to this server or was not asked for. */
+/** A row that does not apply to this server or was not requested. */
 export class NotApplicable extends Error {}
 
 /** @type {(holds: unknown, seen: string) => asserts holds} */
@@ -26,7 +27,7 @@ export function must(holds, seen) {
 export class Client {
   /** Every exchange of the run, in order. @type {Exchange[]} */
   seen = [];
-  /** Sessions that nobody has ended yet. @type {Set<string>} */
+  /** Sessions that have not been ended yet. @type {Set<string>} */
   #open = new Set();
 
   /** @param {{ url: string, token?: string | undefined, slow?: boolean, flood?: boolean }} target */
@@ -34,7 +35,7 @@ export class Client {
     this.url = url;
     this.token = token;
     this.options = { slow, flood };
-    /** Of `supports`, once known. */
+    /** Result of `supports`, once known. */
     this.supported = undefined;
   }
 
@@ -71,7 +72,7 @@ export class Client {
     return exchange;
   }
 
-  /** POSTs an offer; a session that comes of it is ended after the row. */
+  /** POSTs an offer; a resulting session is ended after the row. */
   async post(sdp, headers = {}) {
     let exchange;
     for (let tries = 0; tries < TRIES; tries += 1) {
@@ -85,7 +86,7 @@ export class Client {
     return exchange;
   }
 
-  /** A session of a good offer, for rows about what comes after the 201. */
+  /** A session for a valid offer, for rows about what comes after the 201. */
   async open(made = offer()) {
     const exchange = await this.post(made.sdp);
     must(exchange.status === 201, `a good offer was answered ${exchange.status}`);
@@ -113,14 +114,14 @@ export class Client {
     return await this.call("DELETE", { url: session.url, headers });
   }
 
-  /** Whether the media side of a session answers ICE checks with these credentials, its own unless given. */
+  /** Whether the media side of a session answers ICE checks with these credentials, by default its own. */
   async isReachable(session, { localUfrag = session.offer.ufrag, ufrag = session.ufrag, pwd = session.pwd } = {}) {
     const [candidate] = udpCandidates(session.answer);
     must(candidate, "the answer has no UDP candidate");
     return await answersBinding(candidate, { localUfrag, remoteUfrag: ufrag, remotePwd: pwd });
   }
 
-  /** Ends what a row left open. */
+  /** Ends the sessions that a row left open. */
   async tidy() {
     for (const url of this.#open) await this.call("DELETE", { url });
     this.#open.clear();

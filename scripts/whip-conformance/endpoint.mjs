@@ -1,4 +1,4 @@
-// What RFC 9725 asks of the endpoint: rows E1 to E25.
+// The requirements of RFC 9725 for the endpoint: rows E1 to E25.
 import { field, must, NotApplicable } from "./client.mjs";
 import { mediaOf, offer, sections } from "./offer.mjs";
 import { supports } from "./session.mjs";
@@ -316,7 +316,7 @@ export const endpointRows = [
   },
 ];
 
-/** What all answers of the run together show; they come last. @type {import("./rows.d.mts").Row[]} */
+/** Checks over all answers of the run; they come last. @type {import("./rows.d.mts").Row[]} */
 export const wholeRunRows = [
   {
     id: "E18",

@@ -1,11 +1,11 @@
-// Link fields of ICE servers (RFC 9725 section 4.6; rows L) and what browsers need to be shown (rows C).
+// Link fields of ICE servers (RFC 9725 section 4.6; rows L) and CORS, which browsers need (rows C).
 import { field, must, NotApplicable, tokens } from "./client.mjs";
 import { offer } from "./offer.mjs";
 import { supports } from "./session.mjs";
 
 const ORIGIN = "https://page.example";
 
-/** The ICE servers of a fresh 201: each raw Link field, and its parts. */
+/** The ICE servers of a new 201: each raw Link field, and its parts. */
 async function iceServers(client) {
   const { exchange } = await client.open();
   const lines = (exchange.headers.get("link") ?? []).filter((line) => /rel="?ice-server/.test(line));

@@ -1,5 +1,5 @@
-// A peer with a whole ICE and DTLS stack that is not ours (werift), connected to a session: for rows about what goes on
-// below HTTP. It sends no media.
+// A peer with a complete ICE and DTLS stack that is not ours (werift), connected to a session: for rows about what
+// happens below HTTP. It sends no media.
 import { once } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
 import { RTCPeerConnection, useH264, useOPUS } from "werift";
@@ -12,7 +12,7 @@ const ALERT = 21;
 /** Level warning, description close_notify (RFC 5246 section 7.2.1). */
 const CLOSE_NOTIFY = Buffer.from([1, 0]);
 
-/** Opens a session with a peer of its own and waits until DTLS stands. */
+/** Opens a session with its own peer and waits until DTLS is established. */
 export async function connectedPeer(client) {
   const connection = new RTCPeerConnection({
     iceServers: [],
@@ -22,7 +22,7 @@ export async function connectedPeer(client) {
   });
   for (const kind of ["audio", "video"]) connection.addTransceiver(kind, { direction: "sendonly" });
   const offer = await connection.createOffer();
-  // Not waited for: without a STUN server werift asks a public one for five seconds. Checks start without candidates.
+  // Not awaited: without a STUN server werift queries a public one for five seconds. Checks start without candidates.
   connection.setLocalDescription(offer).catch(() => {});
   const [ufrag, pwd] = [attribute(offer.sdp, "ice-ufrag"), attribute(offer.sdp, "ice-pwd")];
   const session = await client.open({ sdp: offer.sdp, mids: [attribute(offer.sdp, "mid")], ufrag, pwd });
@@ -42,7 +42,7 @@ export async function connectedPeer(client) {
     session,
     /** Whether the server has closed DTLS. */
     closed: (limitMs) => reaches("closed", limitMs),
-    /** Says goodbye by DTLS and is gone. werift itself would only fall silent. */
+    /** Closes DTLS with close_notify and then closes the connection. werift itself would only stop sending. */
     async leave() {
       if (transport.state === "connected") {
         const { dtls } = transport;
@@ -52,12 +52,12 @@ export async function connectedPeer(client) {
           return encrypt(packet);
         };
         await dtls.send(CLOSE_NOTIFY);
-        // A socket that is closed at once forgets what it has not sent yet.
+        // A socket that is closed at once discards what it has not sent yet.
         await pause(FAREWELL_MS);
       }
       await connection.close();
     },
-    /** Falls silent. */
+    /** Stops sending without close_notify. */
     vanish: () => connection.close(),
   };
   const isConnected = await reaches("connected", CONNECT_LIMIT_MS);

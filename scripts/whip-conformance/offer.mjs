@@ -1,4 +1,4 @@
-// Offers of a sender of H.264 and Opus, and of senders that a WHIP endpoint must refuse. Made here, recorded nowhere.
+// Offers of a sender of H.264 and Opus, and of senders that a WHIP endpoint must refuse. Generated here, not recorded.
 import { randomBytes } from "node:crypto";
 
 const AUDIO = {
@@ -23,7 +23,7 @@ const VIDEO = {
     "a=fmtp:109 apt=108",
   ],
 };
-/** A picture in a codec that RTMP cannot carry. */
+/** A video section with a codec that RTMP cannot carry. */
 const VP8 = { kind: "video", payloads: "96", codecs: ["a=rtpmap:96 VP8/90000", "a=rtcp-fb:96 nack pli"] };
 
 /** Sections by name, for `offer({ sections })`. */

@@ -8,6 +8,6 @@ export interface Row {
   /** Of RFC 9725. */
   readonly section: string;
   readonly says: string;
-  /** Throws `Unmet` with what was seen instead, or `NotApplicable`. */
+  /** Throws `Unmet` with what was observed instead, or `NotApplicable`. */
   check(client: Client): Promise<void>;
 }

@@ -1,19 +1,19 @@
-// What RFC 9725 asks of a session: rows S1 to S14.
+// The requirements of RFC 9725 for a session: rows S1 to S14.
 import { setTimeout as pause } from "node:timers/promises";
 import { field, must, NotApplicable } from "./client.mjs";
 import { connectedPeer } from "./media.mjs";
 import { attribute, credentials } from "./offer.mjs";
 
-/** Consent is lost after 30 s (RFC 7675 section 5.1), and a server may take some time to say so. */
+/** Consent is lost after 30 s (RFC 7675 section 5.1), and a server may take some time to notice. */
 const CONSENT_LIMIT_MS = 45_000;
 const TEARDOWN_LIMIT_MS = 5_000;
-/** What a teardown may take where only one question can be asked. */
+/** Limit of a teardown where only one request can test it. */
 const TEARDOWN_MS = 2_000;
 const POLL_MS = 200;
 
 const isClientError = (status) => status >= 400 && status < 500;
 
-/** A trickle fragment (RFC 8840) as the RFC's own example has it. */
+/** A trickle fragment (RFC 8840) like the RFC's own example. */
 function fragment({ ufrag, pwd }, mid, candidates) {
   return [
     `a=ice-ufrag:${ufrag}`,
@@ -31,7 +31,7 @@ const trickle = (session, candidates = [HOST]) => fragment(session.offer, sessio
 const restart = (session, made = credentials()) => fragment(made, session.offer.mids[0], [HOST]);
 const matching = (session) => (session.etag === null ? {} : { "if-match": session.etag });
 
-/** Which of trickle and restart the server does; asked once. */
+/** Whether the server supports trickle and restart; tested once. */
 export async function supports(client) {
   if (client.supported === undefined) {
     const session = await client.open();
@@ -49,7 +49,8 @@ async function sessionWith(client, feature) {
   return await client.open();
 }
 
-/** Waits until the session is known no more. GET tells nothing (204 for unknown ones too), so PATCH or DELETE must. */
+/** Waits until the session no longer exists. GET does not show that (it is 204 for unknown ones too), but PATCH or
+ *  DELETE does. */
 async function isForgotten(client, session) {
   const { trickle: canAsk } = await supports(client);
   for (let waitedMs = 0; canAsk && waitedMs < TEARDOWN_LIMIT_MS; waitedMs += POLL_MS) {
@@ -182,7 +183,7 @@ export const sessionRows = [
       const session = await sessionWith(client, "trickle");
       const shapes = {
         "the RFC's": trickle(session),
-        // Deployed browser clients: every section is audio of RTP/AVP, component 0, or without a port.
+        // As from deployed browser clients: every section is audio with RTP/AVP, component 0, or without a port.
         "RTP/AVP": trickle(session).replace("UDP/TLS/RTP/SAVPF", "RTP/AVP").replace(" 1 udp", " 0 udp"),
         "without a port": trickle(session).replace("m=audio 9 UDP/TLS/RTP/SAVPF", "m=audio RTP/AVP"),
       };
@@ -288,7 +289,7 @@ export const sessionRows = [
       }
       must(ids.size === 3, "two sessions have one URL");
       const [first = "", second = ""] = ids;
-      // 120 random bits are 20 characters of base64 and 30 of hex; nearly all of them differ by chance.
+      // 120 random bits are 20 characters of base64 and 30 of hex; between two values nearly all of them differ.
       const differing = [...first].filter((character, at) => character !== second[at]).length;
       must(first.length >= 20 && differing >= 12, `${differing} of ${first.length} characters differ`);
     },

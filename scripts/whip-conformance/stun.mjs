@@ -1,4 +1,4 @@
-// A STUN binding request with ICE credentials (RFC 8489, RFC 8445 section 7): does the media side answer?
+// A STUN binding request with ICE credentials (RFC 8489, RFC 8445 section 7): tests whether the media side answers.
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { createSocket } from "node:dgram";
 import { crc32 } from "node:zlib";
@@ -16,7 +16,7 @@ const TRIES = 4;
 const TRY_MS = 250;
 
 /**
- * Whether a valid success comes back for these credentials. Says no after a second of silence.
+ * Whether a valid success response arrives for these credentials. False after a second of silence.
  * @param {{ address: string, port: number }} candidate
  * @param {{ localUfrag: string, remoteUfrag: string, remotePwd: string }} ice
  */
@@ -46,7 +46,7 @@ export async function answersBinding(candidate, { localUfrag, remoteUfrag, remot
   }
 }
 
-/** UDP candidates of component 1 of an answer or fragment, in their order. */
+/** UDP candidates of component 1 in an answer or fragment, in their order. */
 export function udpCandidates(sdp) {
   return [...sdp.matchAll(/^a=candidate:\S+ 1 udp \d+ (\S+) (\d+) typ (\S+)/gim)].map(([, address, port, type]) => ({
     address,
@@ -70,7 +70,7 @@ function request(transaction, username, pwd) {
     transaction.copy(head, 8);
     return head;
   };
-  // Both checks cover a header whose length already counts them (RFC 8489 sections 14.5 and 14.7).
+  // Both checks cover a header whose length already includes them (RFC 8489 sections 14.5 and 14.7).
   const covered = Buffer.concat([header(body().length + 24), body()]);
   attributes.push(attribute(MESSAGE_INTEGRITY, createHmac("sha1", pwd).update(covered).digest()));
   const printed = Buffer.concat([header(body().length + 8), body()]);
@@ -87,7 +87,7 @@ function attribute(type, value) {
   return Buffer.concat([head, value, Buffer.alloc((4 - (value.length % 4)) % 4)]);
 }
 
-/** A success for our transaction whose MESSAGE-INTEGRITY the password proves. */
+/** Whether it is a success response to our transaction with a MESSAGE-INTEGRITY made with this password. */
 function isSuccess(answer, transaction, pwd) {
   if (answer.length < HEADER_BYTES || answer.readUInt16BE(0) !== BINDING_SUCCESS) return false;
   if (!answer.subarray(8, HEADER_BYTES).equals(transaction)) return false;

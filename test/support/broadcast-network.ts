@@ -1,5 +1,5 @@
-// What lies between a page and the service, in the test's hand: HTTPS in front of its HTTP, a UDP hop before its media
-// port. While it is cut nothing passes; requests that wait go on when it is whole again, as TCP would have them.
+// The network between a page and the service, controlled by the test: HTTPS in front of the service's HTTP, a UDP hop
+// before its media port. While it is cut nothing passes; waiting requests continue once it is mended, as over TCP.
 import { createSocket, type Socket } from "node:dgram";
 import { request as forward, type IncomingMessage, type ServerResponse } from "node:http";
 import { createServer } from "node:https";
@@ -7,19 +7,21 @@ import type { AddressInfo } from "node:net";
 import { testCertificates } from "./customer.ts";
 
 export interface BroadcastNetwork {
-  /** `https://127.0.0.1:…`, instead of the service's own. */
+  /** `https://127.0.0.1:…`, to use instead of the service's own URL. */
   readonly https: string;
-  /** Nothing passes from now on. */
+  /** Stops all traffic. */
   cut(): void;
   mend(): void;
-  /** Whatever path a browser has now is dead for good, as that of an interface that is gone; new ones work. */
+  /** Breaks every path that a browser has at present for good, like those of an interface that is gone; new ones
+   *  work. */
   losePaths(): void;
-  /** Requests to a service that was started anew. */
+  /** Sends requests to a service that was restarted. */
   leadTo(service: string): void;
   close(): Promise<void>;
 }
 
-/** `service` is `http://127.0.0.1:…`. Without `hasMedia` media goes past it; with it, it is for one broadcast at a time. */
+/** `service` is `http://127.0.0.1:…`. Without `hasMedia` media bypasses it; with it, it serves one broadcast at a
+ *  time. */
 export async function startBroadcastNetwork(
   service: string,
   options: { readonly hasMedia?: boolean } = {},
@@ -102,7 +104,7 @@ async function openHop(isCut: () => boolean): Promise<Hop> {
       back.on("message", (answer) => {
         if (!isCut() && !lost.has(socket)) front.send(answer, client.port, client.address);
       });
-      // A service that is gone.
+      // The service may be gone.
       back.on("error", () => {});
       backs.set(key, back);
     }

@@ -1,28 +1,28 @@
-// The page /broadcast in headless Chromium, with a fake camera or none: every page in a context of its own. What the
-// browser would forget is recorded: requests, violations of the page's policy, and the tracks it opened.
+// The page /broadcast in headless Chromium, with a fake camera or none, each page in a context of its own. Records what
+// the browser would not keep: requests, violations of the page's policy, and the tracks it opened.
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { CHROMIUM } from "./browser-programs.ts";
 
-/** Slow machines included. */
+/** Long enough for slow machines. */
 const STAGE_LIMIT_MS = 20_000;
 
-/** As ts/broadcast/state.ts has them. */
+/** The stages of ts/broadcast/state.ts. */
 export type Stage = "off" | "opening" | "ready" | "connecting" | "live" | "reconnecting" | "ended";
 
 export interface BroadcastPage {
   readonly page: Page;
-  /** Waits until the page has come to a stage. */
+  /** Waits until the page has reached a stage. */
   reaches(stage: Stage): Promise<void>;
   press(): Promise<void>;
-  /** What an element says, white space as it is seen. */
+  /** The text of an element, with white space as displayed. */
   says(selector: string): Promise<string>;
-  /** Every URL that was asked for, with the referrer. */
+  /** Every requested URL with its referrer. */
   readonly requests: readonly { readonly url: string; readonly referrer: string }[];
-  /** What the policy of the page forbade, and what its script threw. */
+  /** Violations of the page's policy, and exceptions of its script. */
   faults(): Promise<readonly string[]>;
   /** `readyState` of every camera, microphone and screen that was ever opened. */
   tracks(): Promise<readonly string[]>;
-  /** `held` or `released`, for each time that the screen was asked to stay on. */
+  /** `held` or `released`, for each screen wake lock that was requested. */
   screenLocks(): Promise<readonly string[]>;
 }
 
@@ -31,7 +31,8 @@ export interface Pages {
   close(): Promise<void>;
 }
 
-/** `cameras`: how many the machine has. `answer`: what its owner says when a page wants camera, microphone or screen. */
+/** `cameras`: number of the machine's cameras. `answer`: what its user answers when a page requests camera,
+ *  microphone or screen. */
 export async function startPages(given: { cameras?: number; answer?: "allow" | "deny" } = {}): Promise<Pages> {
   const { cameras = 2, answer = "allow" } = given;
   const browser: Browser = await chromium.launch({
@@ -40,7 +41,7 @@ export async function startPages(given: { cameras?: number; answer?: "allow" | "
       "--no-sandbox",
       "--disable-gpu",
       `--use-fake-device-for-media-stream=device-count=${cameras},fps=25`,
-      // Without a person and without this a headless browser denies.
+      // Without a user and without this switch a headless browser denies the request.
       ...(answer === "allow" ? ["--use-fake-ui-for-media-stream"] : []),
       "--allow-loopback-in-peer-connection",
       "--disable-background-networking",

@@ -1,28 +1,28 @@
-// A network of a broadcaster's own, which goes off in mid-publish as a Wi-Fi or a mobile network does: nothing passes any
-// more, either way, and nobody is told by FIN, RST or ICMP. A network namespace where the machine allows one; elsewhere a
-// TCP proxy that stands still, through which there is no WHIP.
+// A broadcaster's own network, which fails in mid-publish like a Wi-Fi or a mobile network: nothing passes in either
+// direction, without FIN, RST or ICMP. A network namespace where the machine allows one; elsewhere a TCP proxy that
+// stops forwarding, which does not support WHIP.
 import { execFileSync } from "node:child_process";
 import { createConnection, createServer, type Socket } from "node:net";
 import { type Child, start } from "./child.ts";
 
-/** `link`: the broadcaster's own interface is down, and its programs are told so; `path`: something farther away is. */
+/** `link`: the broadcaster's own interface is down, which its programs can notice; `path`: a more distant link is. */
 export type Cut = "link" | "path";
 
 export interface BroadcasterNetwork {
-  /** An address of this machine where a service is reached from every such network. */
+  /** An address of this machine at which a service is reachable from every such network. */
   readonly host: string;
-  /** Whether WHIP passes as well. */
+  /** Whether WHIP works as well. */
   readonly hasUdp: boolean;
-  /** Words in front of a program that is to be in this network. */
+  /** Words to put in front of a command that runs in this network. */
   readonly within: readonly string[];
-  /** The same RTMP URL as it is reached from there. */
+  /** The same RTMP URL as seen from that network. */
   rtmp(url: string): Promise<string>;
   cut(how: Cut): void;
   restore(): void;
   close(): Promise<void>;
 }
 
-/** Nobody has this address: what is sent there is lost. */
+/** Belongs to no interface: what is sent there is lost. */
 const NOBODY = "02:00:00:00:de:ad";
 let opened = 0;
 
@@ -36,12 +36,12 @@ export async function openBroadcasterNetwork(): Promise<BroadcasterNetwork> {
   }
 }
 
-/** Both ends of a veth pair, one in the namespace that `holder` keeps; with its end all of it is gone. */
+/** Creates a veth pair with one end in the namespace that `holder` keeps; everything disappears when it ends. */
 async function inNamespace(holder: Child): Promise<BroadcasterNetwork> {
   opened += 1;
   const name = `hg${process.pid}-${opened}`;
   const [ours, theirs] = [`${name}a`, `${name}b`];
-  // Of the block for tests of networks (RFC 2544), four addresses each.
+  // From the block for benchmarking networks (RFC 2544), four addresses each.
   const block = Math.floor(Math.random() * 0x7fff) * 4;
   const address = (at: number) => `198.${18 + (block >> 16)}.${(block >> 8) & 255}.${(block & 255) + at}`;
   const [host, broadcaster] = [address(1), address(2)];
@@ -104,7 +104,7 @@ function behindProxy(): BroadcasterNetwork {
   const pipe = (from: Socket, to: Socket) => {
     sockets.add(from);
     from.on("data", (bytes) => to.write(bytes));
-    // What is said while it is dark is heard afterwards.
+    // What happens while it is cut is delivered afterwards.
     const over = () => (isDark ? void waiting.push(() => to.destroy()) : void to.destroy());
     from.on("error", () => {}).on("close", over);
   };

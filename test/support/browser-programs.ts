@@ -1,10 +1,10 @@
-// Chromium's two programs of Debian. The one without a window costs half the CPU time of the whole one without its window,
-// and lacks what belongs to a person: permissions that are asked for, a screen that stays on.
+// The two Chromium programs of Debian. The one without a window uses half the CPU time of the full one in headless
+// mode, but lacks what concerns a user: permission prompts, screen wake locks.
 import { isWholeRun } from "./whole-run.ts";
 
-/** What people use. */
+/** The program that people use. */
 export const CHROMIUM = "/usr/bin/chromium";
-/** The same engine for pages that need no more than it. */
+/** The same engine, for pages that need nothing else. */
 export const HEADLESS_SHELL = "/usr/bin/chromium-headless-shell";
-/** For broadcasts by scripts: in the whole run by what people use. */
+/** For broadcasts by scripts: in the whole run by the program that people use. */
 export const BROADCASTER = isWholeRun ? CHROMIUM : HEADLESS_SHELL;

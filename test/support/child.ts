@@ -1,4 +1,4 @@
-// Programs that tests start. Whatever happens, none outlives its test process.
+// Programs that tests start. None outlives its test process, whatever happens.
 import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
 import { once } from "node:events";
 
@@ -6,7 +6,7 @@ const alive = new Set<ChildProcess>();
 process.on("exit", () => {
   for (const child of alive) child.kill("SIGKILL");
 });
-// So vitest ends a test process, and by itself that would be without the event above.
+// vitest ends a test process by this signal, which by default would not emit the event above.
 process.once("SIGTERM", () => process.exit(143));
 
 export interface Child {
@@ -43,7 +43,7 @@ export function start(command: string, args: readonly string[], options: SpawnOp
   };
 }
 
-/** Runs a program to its end; fails with what it said when its exit code is not 0. */
+/** Runs a program to its end; if its exit code is not 0, fails with its output. */
 export async function run(command: string, args: readonly string[], options: SpawnOptions = {}): Promise<Child> {
   const child = start(command, args, options);
   const code = await child.exit;
@@ -51,7 +51,7 @@ export async function run(command: string, args: readonly string[], options: Spa
   return child;
 }
 
-/** Waits until `look` gives something; fails after `limitMs` with `what`. */
+/** Waits until `look` returns something; fails after `limitMs` with `what`. */
 export async function until<T>(
   what: string,
   look: () => T | null | undefined | false | Promise<T | null | undefined | false>,

@@ -1,4 +1,4 @@
-// Headless Chromium as a WebRTC broadcaster: fake devices, a moving noise clip as camera, the plain page as its site.
+// Headless Chromium as a WebRTC broadcaster: fake devices, a moving noise clip as camera, and a plain page as its site.
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -9,7 +9,7 @@ import { type BrowserContext, chromium, type Page } from "playwright-core";
 import type { BroadcasterNetwork } from "./broadcaster-network.ts";
 import { BROADCASTER } from "./browser-programs.ts";
 
-/** Noise makes the encoder need its bits; the clip is played in a loop. */
+/** Noise makes the encoder need its full bitrate; the clip is looped. */
 const CLIP = "testsrc2=size=1280x720:rate=25,noise=alls=2:allf=t";
 const CLIP_SECONDS = 3;
 
@@ -21,13 +21,13 @@ export interface Broadcaster {
   state(): Promise<string>;
   /** `getStats` of the connection. */
   stats(): Promise<readonly Record<string, unknown>[]>;
-  /** Kills the page's process, as a crash does. */
+  /** Kills the page's process, like a crash. */
   kill(): Promise<void>;
   readonly page: Page;
 }
 
 export interface Chromium {
-  /** A page that will publish to `whip`, a complete WHIP URL. Another `site` may want a `client`. */
+  /** Opens a page that will publish to `whip`, a complete WHIP URL. Another `site` may need a `client`. */
   open(
     whip: string,
     options?: {
@@ -37,14 +37,14 @@ export interface Chromium {
       readonly client?: string;
     },
   ): Promise<Broadcaster>;
-  /** Pages for whatever else a test does in this browser. */
+  /** For other pages of a test in this browser. */
   readonly context: BrowserContext;
-  /** Stops every process of it, as a laptop's sleep does; the returned function wakes it. */
+  /** Stops all its processes, like a sleeping laptop; the returned function resumes them. */
   sleep(): () => void;
   close(): Promise<void>;
 }
 
-/** `switches` are added to the command line; a `network` has the browser in it. */
+/** `switches` are added to the command line; with a `network` the browser runs in it. */
 export async function startChromium(
   switches: readonly string[] = [],
   network?: Pick<BroadcasterNetwork, "host" | "within">,
@@ -72,7 +72,7 @@ export async function startChromium(
       "--disable-component-update",
       "--disable-sync",
       "--no-first-run",
-      // Cameras are for pages of this machine or by TLS alone.
+      // Cameras are available only to local pages or over TLS.
       `--unsafely-treat-insecure-origin-as-secure=${origin}`,
       ...switches,
     ],
@@ -101,7 +101,7 @@ export async function startChromium(
         state: () => call("broadcast.state()"),
         stats: () => call("broadcast.stats()"),
         async kill() {
-          // The page's process is gone before it can say goodbye; the navigation itself never ends.
+          // The page's process is gone before it can send anything; the navigation itself never ends.
           await page.goto("chrome://kill").catch(() => {});
         },
       };
@@ -114,24 +114,24 @@ export async function startChromium(
   };
 }
 
-/** A program that is called with more words than its own. */
+/** A script that calls a program with further words in front. */
 function scriptFor(words: readonly string[], folder: string): string {
   const script = join(folder, "chromium.sh");
   writeFileSync(script, `#!/bin/sh\nexec ${words.join(" ")} "$@"\n`, { mode: 0o755 });
   return script;
 }
 
-/** Of the browser whose command line names the folder. */
+/** Process group of the browser whose command line names the folder. */
 function processGroupOf(folder: string): number {
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
     try {
       const words = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
       if (!words.includes(`--user-data-dir=${folder}`) || words.some((word) => word.startsWith("--type="))) continue;
-      // proc(5): the fifth field, behind the name in parentheses.
+      // proc(5): the fifth field, after the name in parentheses.
       const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
       return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[2]);
     } catch {
-      // It ended meanwhile.
+      // It has ended in the meantime.
     }
   }
   throw new Error("no such browser");

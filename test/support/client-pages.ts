@@ -31,7 +31,7 @@ export async function serveClientPages(): Promise<ClientPages> {
   };
 }
 
-/** A package's file with everything it imports, as one ES module. */
+/** A package's file with all its imports, as one ES module. */
 async function moduleOf(entry: string): Promise<string> {
   const built = await build({
     configFile: false,

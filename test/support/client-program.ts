@@ -1,4 +1,4 @@
-// A developer's program: it knows nothing of Headgate but its client. The test runs it; the type checker reads it.
+// A developer's program, which knows nothing of Headgate except its client. A test runs it; the type checker checks it.
 import { answerOf, createHeadgateClient, HeadgateError, type Records } from "../../ts/client/index.ts";
 
 export interface Report {

@@ -1,4 +1,4 @@
-// Several nodes of one service as their operator runs them: processes on one PostgreSQL, with one key file.
+// Several nodes of one service as an operator runs them: processes on one PostgreSQL, with one key file.
 import { randomBytes } from "node:crypto";
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,11 +10,11 @@ import { type Headgate, startHeadgate } from "./headgate.ts";
 import { startPostgres } from "./postgres.ts";
 
 export interface Cluster {
-  /** By their places: `a`, `b`, `c`. */
+  /** By place: `a`, `b`, `c`. */
   readonly nodes: readonly Headgate[];
-  /** Starts the node at a place anew, in place of one that is gone. */
+  /** Restarts the node at a place after its process has ended. */
   restart(place: number): Promise<void>;
-  /** Asks the database. */
+  /** Queries the database. */
   query<Row extends object>(text: string): Promise<readonly Row[]>;
   close(): Promise<void>;
 }
@@ -25,7 +25,7 @@ export async function startCluster(options: {
   readonly nodes: number;
   readonly customer: Customer;
   readonly env?: Readonly<Record<string, string>>;
-  /** More of them, for the node at a place. */
+  /** Further settings for the node at a place. */
   readonly envOf?: (place: number) => Readonly<Record<string, string>>;
 }): Promise<Cluster> {
   const server = await startPostgres({ max_connections: "100" });
@@ -51,7 +51,7 @@ export async function startCluster(options: {
         HEADGATE_WEBHOOK_CA: join(folder, "ca.pem"),
         HEADGATE_NODE_NAME: name,
         HEADGATE_NODE_HOST: "127.0.0.1",
-        HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0", // tests ask until something is so
+        HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0", // tests poll
         ...options.env,
         ...options.envOf?.(place),
       },

@@ -1,16 +1,16 @@
-// Container images without a registry: a base image made of programs of this machine, and builds on it by buildah, in a store
-// of the test's own.
+// Container images without a registry: a base image made of this machine's programs, and builds on it by buildah, in a
+// store of the test's own.
 import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-/** What the last stage's commands and the service call. */
+/** The programs that the last stage's commands and the service need. */
 const PROGRAMS = ["sh", "ln", "chmod", "install", "sleep", "prlimit", "cat", "ls", "id", "touch", "env"];
 
 export interface Buildah {
-  /** Runs buildah; gives what it printed. */
+  /** Runs buildah; returns its output. */
   run(...words: readonly string[]): string;
-  /** The words before a command of buildah. */
+  /** Words that precede a buildah command. */
   readonly words: readonly string[];
 }
 
@@ -28,8 +28,8 @@ export function buildahIn(folder: string): Buildah {
   };
 }
 
-/** Makes the image `name` of node, a shell and a few tools of this machine, with the libraries that they load, and those that
- *  `addons` do: of glibc, which a system has whole. */
+/** Makes the image `name` of node, a shell and a few tools of this machine, with the libraries that they and
+ *  `addons` load; all of glibc, as on a real system. */
 export function makeBaseImage(buildah: Buildah, folder: string, name: string, addons: readonly string[]): void {
   const root = join(folder, "base");
   for (const path of [
@@ -73,7 +73,7 @@ export function makeBaseImage(buildah: Buildah, folder: string, name: string, ad
   buildah.run("build", "--isolation", "chroot", "--file", file, "--tag", name, root);
 }
 
-/** The last stage of a file, with the arguments that stand before the first. */
+/** The last stage of a file, with the arguments that precede the first stage. */
 export function lastStageOf(path: string): string {
   const text = readFileSync(path, "utf8");
   const stages = text.split(/^(?=FROM )/m);

@@ -1,4 +1,5 @@
-// A customer's HTTPS endpoint for tests, with a throw-away CA. It records every request to the byte and answers as told.
+// A customer's HTTPS endpoint for tests, with a throw-away CA. It records every request byte by byte and answers as
+// configured.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
@@ -17,9 +18,9 @@ export interface CustomerRequest {
   readonly headers: IncomingHttpHeaders;
   /** The raw body, one character per byte. */
   readonly body: string;
-  /** Value of `call`, as a last-wins parser sees it. */
+  /** Value of `call`, as read by a parser that takes the last of repeated fields. */
   readonly call: string;
-  /** Number of the TCP connection it came on, from 1. */
+  /** Number of the TCP connection that it came on, from 1. */
   readonly connection: number;
   readonly tlsSessionReused: boolean;
 }
@@ -29,7 +30,7 @@ export type CustomerAnswer =
       readonly status: number;
       readonly body?: string | Buffer;
       readonly headers?: Readonly<Record<string, string>>;
-      /** Write the head, then never end the body. */
+      /** Writes the head and never ends the body. */
       readonly stallBody?: boolean;
     }
   /** Never answers. */
@@ -48,9 +49,9 @@ export interface Customer {
   connections(): number;
   /** Requests with this `call`. */
   calls(call: string): readonly CustomerRequest[];
-  /** The `count`th request (from 1) with this `call`, as soon as it has come. */
+  /** The `count`th request (from 1) with this `call`, once it has arrived. */
   received(call: string, count?: number): Promise<CustomerRequest>;
-  /** What to answer from now on; 200 at first. */
+  /** Sets the answer to further requests; initially 200. */
   answer(next: CustomerAnswer | Answering): void;
   close(): Promise<void>;
 }

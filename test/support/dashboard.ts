@@ -1,16 +1,16 @@
-// The dashboard in headless Chromium, as whoever is signed in: each page in a browser profile of its own, with what its
-// policy forbade and what its script threw recorded.
+// The dashboard in headless Chromium, for any signed-in user: each page in a browser profile of its own, with policy
+// violations and script exceptions recorded.
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { HEADLESS_SHELL } from "./browser-programs.ts";
 import { type Customer, startCustomer } from "./customer.ts";
 import { type Headgate, startHeadgate } from "./headgate.ts";
 
 export const PASSWORD = "correct horse battery staple";
-/** Slow machines included, ms. */
+/** Long enough for slow machines, ms. */
 const WAIT_LIMIT_MS = 20_000;
 
 export type Role = "administrator" | "user" | "readonly";
-/** Who signs in as which role. */
+/** The user of each role. */
 export const PEOPLE: Readonly<Record<Role, string>> = {
   administrator: "admin",
   user: "ben@customer.example",
@@ -19,21 +19,21 @@ export const PEOPLE: Readonly<Record<Role, string>> = {
 
 export interface DashboardPage {
   readonly page: Page;
-  /** The one heading, as soon as it says `title`. */
+  /** Waits until the only heading is `title`. */
   shows(title: string): Promise<void>;
-  /** What an element says, white space as it is seen. */
+  /** The text of an element, with white space as displayed. */
   says(selector: string): Promise<string>;
-  /** Presses the button, link or tab of this name. */
+  /** Presses the button, link or tab with this name. */
   press(name: string): Promise<void>;
-  /** Opens the command palette and types, once it is there to hear it. */
+  /** Opens the command palette and types once it accepts input. */
   command(text: string): Promise<void>;
-  /** Types into the field of this label. */
+  /** Types into the field with this label. */
   fill(label: string, text: string): Promise<void>;
-  /** The words of the news in the corner, as soon as there are some with `part` in them. */
+  /** The text of the notification in the corner, once there is one that contains `part`. */
   news(part: string): Promise<string>;
   /** Calls the API from within the page, as its own script does. */
   call(method: string, path: string, body?: unknown): Promise<number>;
-  /** What the policy of the page forbade, and what its script threw. */
+  /** Violations of the page's policy, and exceptions of its script. */
   faults(): Promise<readonly string[]>;
 }
 
@@ -41,12 +41,12 @@ export interface Dashboard {
   readonly headgate: Headgate;
   readonly customer: Customer;
   readonly browser: Browser;
-  /** `as`: null for nobody. */
+  /** `as`: null if nobody is signed in. */
   open(path: string, as: Role | null, options?: BrowserContextOptions): Promise<DashboardPage>;
   close(): Promise<void>;
 }
 
-/** A service with a person of each role and a customer, whose webhook is not set yet. */
+/** A service with a user of each role and a customer, whose webhook is not set yet. */
 export async function startDashboard(): Promise<Dashboard> {
   const customer = await startCustomer();
   const [headgate, browser] = await Promise.all([

@@ -1,5 +1,5 @@
-// Drop-outs of broadcasters, and what upstreams saw of them: an encoder is killed, or says nothing any more, and another
-// takes its place some seconds later.
+// Drop-outs of broadcasters as upstreams see them: an encoder is killed or falls silent, and another one takes its
+// place some seconds later.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import type { Headgate } from "./headgate.ts";
 import { isMonotonic, ofTrack } from "./judge.ts";
 import type { NginxRtmp } from "./nginx-rtmp.ts";
 
-/** `killed`: kill -9, the connection closes; `silent`: it stays and brings nothing (SIGSTOP). */
+/** `killed`: kill -9, the connection closes; `silent`: the connection stays open without data (SIGSTOP). */
 export type DropOut = "killed" | "silent";
 
 export interface Session {
@@ -27,8 +27,8 @@ export async function sessionOf(headgate: Headgate, name: string): Promise<Sessi
   return sessions.find(({ streamname }) => streamname === name);
 }
 
-/** An encoder whose publish is another one than `before` and has sent media; it asks again while the name is taken.
- *  `publish` starts another program than ffmpeg here. */
+/** An encoder with another publish than `before`, which has sent media; it retries while the name is taken.
+ *  `publish` starts another program than ffmpeg. */
 export async function encoderOf(
   headgate: Headgate,
   name: string,
@@ -56,7 +56,7 @@ export async function encoderOf(
   return { encoder, session };
 }
 
-/** ffmpeg as upstream: takes one connection and records what comes by it. */
+/** ffmpeg as upstream: accepts one connection and records what it receives. */
 export async function startFfmpegUpstream(): Promise<{
   readonly url: string;
   readonly recording: string;
@@ -75,7 +75,7 @@ export async function startFfmpegUpstream(): Promise<{
   return { url: `${url}/taken`, recording, process, remove };
 }
 
-/** Drops a running encoder and brings another after `gapMs`. */
+/** Drops a running encoder and starts another one after `gapMs`. */
 export async function dropOut(
   headgate: Headgate,
   name: string,
@@ -95,7 +95,7 @@ export function publishesAt(upstream: NginxRtmp, name: string): number {
   return [...upstream.log().matchAll(/ publish: name='([^']*)'/g)].filter((line) => line[1] === name).length;
 }
 
-/** What is wrong with a recording; and the longest hole in its audio, ms. */
+/** What is wrong with a recording, and the longest gap in its audio, ms. */
 export async function judgeRecording(file: string): Promise<{
   readonly isMonotonic: boolean;
   readonly complaints: string;
@@ -107,7 +107,7 @@ export async function judgeRecording(file: string): Promise<{
     const times = ofTrack(packets, track).map(({ dts }) => dts);
     return Math.max(0, ...times.slice(1).map((time, at) => time - (times[at] ?? 0)));
   };
-  // Without the demuxer's parser, which knows the first decoder configuration alone: the decoder is given each new one.
+  // Without the demuxer's parser, which only knows the first decoder configuration: the decoder gets each new one.
   const complaints = await decodeComplaints(file, ["-fflags", "+nofillin+noparse"]);
   return { isMonotonic: isMonotonic(packets), complaints, audioHoleMs: hole("audio"), videoHoleMs: hole("video") };
 }

@@ -1,5 +1,5 @@
-// A reader of server-sent events: what WHATWG HTML 9.2.6 makes of the text. A quick one reads all the time, as the port
-// does for a client that keeps up; a slow one only when a test asks it to.
+// A reader of server-sent events, which parses the text by WHATWG HTML 9.2.6. A quick one reads all the time, as the
+// port does for a client that keeps up; a slow one only when a test asks it to.
 
 export interface ServerEvent {
   readonly event: string;
@@ -11,7 +11,7 @@ export interface EventReader {
   readonly response: Response;
   /** The next event; null when the stream has ended. */
   next(): Promise<ServerEvent | null>;
-  /** The next piece of the stream as it was given; null at the end. */
+  /** The next piece of the stream as it was written; null at the end. */
   piece(): Promise<string | null>;
   close(): Promise<void>;
 }

@@ -1,9 +1,9 @@
-// Each command once, beside a running service: enough to have it read all that it is made of.
+// Runs each command once, beside a running service: enough to make it load all of its code.
 
-/** Its words, its exit code, and something that it says. */
+/** Its words, its exit code, and a part of its output. */
 type Command = readonly [words: readonly string[], code: number, says: string];
 
-/** By verb, in an order in which they work. `dataDir`: of the service, whose API is at `url`; HEADGATE_API_KEY is set. */
+/** By verb, in an order that works. `dataDir`: of the service, whose API is at `url`; HEADGATE_API_KEY is set. */
 export function commandsOf(dataDir: string, url: string): Readonly<Record<string, Command>> {
   const [backup, key, restored, copied] = ["backup", "key", "restored", "copied"].map((name) => `${dataDir}/${name}`);
   const asking = ["--url", url];

@@ -1,19 +1,19 @@
-// A load of short publishes by WHIP while the store fails over, and what the customer, the broadcasters and the store must
-// agree on afterwards. No media flows in them: each is ended as soon as it is answered.
+// A load of short WHIP publishes while the store fails over, and what the customer, the broadcasters and the store must
+// agree on afterwards. No media flows: each publish is ended as soon as it is answered.
 import { readFileSync } from "node:fs";
 import type { Customer } from "./customer.ts";
 import type { Headgate } from "./headgate.ts";
 
 const OFFER = readFileSync(new URL("../fixtures/offers/chromium-156.sdp", import.meta.url), "utf8");
 const WORKERS = 4;
-/** Between two publishes of a worker, ms. */
+/** Pause between two publishes of a worker, ms. */
 const PAUSE_MS = 25;
 
 /** One publish request. */
 export interface Attempt {
   /** The custom argument `n` of the publish. */
   readonly n: string;
-  /** 201, or that of the refusal. */
+  /** 201, or the status of the refusal. */
   readonly status: number;
   /** On the clock of `performance`, ms. */
   readonly answeredAt: number;
@@ -21,7 +21,7 @@ export interface Attempt {
 
 export interface FailoverLoad {
   readonly attempts: readonly Attempt[];
-  /** Names of the streams whose making was acknowledged. */
+  /** Names of the streams whose creation was acknowledged. */
   readonly made: readonly string[];
   stop(): Promise<void>;
 }
@@ -68,7 +68,8 @@ async function post(url: string, offer: string): Promise<Response> {
   return response;
 }
 
-/** What is wrong with the customer's events: an allowed publish without exactly one end, an end of none. */
+/** What is wrong with the customer's events: an allowed publish without exactly one end, or an end without an
+ *  allowed publish. */
 export function faultsOfEvents(customer: Customer, allowed: readonly string[]): readonly string[] {
   const field = (body: string, name: string) => new URLSearchParams(body).get(name) ?? "";
   const asked = new Map(customer.calls("publish").map(({ body }) => [field(body, "clientid"), field(body, "n")]));

@@ -1,38 +1,38 @@
-// ffmpeg as broadcaster and player, ffprobe as judge.
+// ffmpeg as broadcaster and player, ffprobe to check streams.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Child, run, start, until } from "./child.ts";
 
-/** One packet as a demuxer gives it. */
+/** One packet as a demuxer returns it. */
 export interface Packet {
   readonly track: "video" | "audio";
-  /** Decode time, ms. */
+  /** Decode timestamp, ms. */
   readonly dts: number;
   readonly bytes: number;
   readonly isKey: boolean;
-  /** Of the payload. */
+  /** Hash of the payload. */
   readonly hash: string;
 }
 
 export interface Broadcast extends Child {
-  /** What was sent, packet by packet; for a broadcast that ended by itself. */
+  /** The packets that were sent; for a broadcast that ended by itself. */
   sent(): Promise<readonly Packet[]>;
 }
 
-/** Publishes a moving test picture and a tone, 25 frames a second, in real time. */
+/** Publishes a moving test pattern and a tone, 25 frames a second, in real time. */
 export function broadcast(
   url: string,
   options: {
     readonly seconds: number;
     readonly gop?: number;
     readonly size?: string;
-    /** Makes `sent` work. Without it ffmpeg ends as soon as the server refuses. */
+    /** Makes `sent` available. Without it ffmpeg ends as soon as the server refuses. */
     readonly keepsCopy?: boolean;
     readonly hasSound?: boolean;
-    /** Filled up to this, whatever the picture needs. */
+    /** Padded to this bitrate, whatever the video needs. */
     readonly videoKbps?: number;
-    /** Words in front of its command. */
+    /** Words to put in front of its command. */
     readonly within?: readonly string[];
   },
 ): Broadcast {
@@ -57,7 +57,7 @@ export function broadcast(
   return { ...child, sent: () => packetsOf(copy) };
 }
 
-/** The packets of a file or of a live stream until it ends. */
+/** The packets of a file, or of a live stream until it ends. */
 export async function packetsOf(source: string): Promise<readonly Packet[]> {
   const fields = "packet=codec_type,dts_time,size,flags,data_hash";
   const args = [
@@ -75,7 +75,7 @@ export async function packetsOf(source: string): Promise<readonly Packet[]> {
   const { packets } = JSON.parse((await run("ffprobe", args)).stdout()) as {
     packets: { codec_type: string; dts_time: string; size: string; flags: string; data_hash: string }[];
   };
-  // RTMP's script data shows up as a data stream: no media.
+  // RTMP's script data appears as a data stream, which is not media.
   const media = packets.filter(({ codec_type }) => ["video", "audio"].includes(codec_type));
   return media.map((packet) => ({
     track: packet.codec_type === "video" ? "video" : "audio",
@@ -86,9 +86,9 @@ export async function packetsOf(source: string): Promise<readonly Packet[]> {
   }));
 }
 
-/** What a decoder complains about; empty when every picture and sound decodes. `opening`: how the file is opened. */
+/** A decoder's complaints; empty if all video and audio decodes. `opening`: options for opening the file. */
 export async function decodeComplaints(file: string, opening: readonly string[] = []): Promise<string> {
-  // Frames as they come: a constant rate would complain of a camera whose frames are not evenly spaced.
+  // Frame timing as it is: with a constant rate ffmpeg would complain about a camera with unevenly spaced frames.
   const asTheyCome = ["-fps_mode", "passthrough", "-enc_time_base", "-1"];
   const decoder = await run("ffmpeg", [
     "-nostdin",
@@ -105,8 +105,8 @@ export async function decodeComplaints(file: string, opening: readonly string[] 
   return decoder.stderr();
 }
 
-/** Plays until data with this word come. ffprobe shows the streams that it found while it opened, and data make one when
- *  they come: where they are sent again and again it opens at the right moment sooner or later. */
+/** Plays until data with this word arrives. ffprobe only shows streams that it found while opening, and data becomes
+ *  a stream when it arrives: if it is sent repeatedly, ffprobe opens at the right moment sooner or later. */
 export async function showsData(url: string, word: string): Promise<void> {
   const shown = ["-read_intervals", "%+2", "-select_streams", "s", "-show_packets", "-show_data", "-of", "json"];
   await until("data", async () => {

@@ -1,4 +1,4 @@
-// The form parsers that customers read webhook bodies with, the real ones where they can run here.
+// The form parsers with which customers read webhook bodies; the real ones where they can run here.
 import { execFileSync } from "node:child_process";
 import { join, resolve } from "node:path";
 import { parse as parseQuery } from "node:querystring";
@@ -6,13 +6,13 @@ import { Hono } from "hono";
 import qs from "qs";
 import { providePython } from "../../scripts/python.mjs";
 
-/** A field's value as one of them gives it, one character per byte of its UTF-8. */
+/** A field's value as a parser returns it, one character per byte of its UTF-8. */
 export type Fields = Readonly<Record<string, string>>;
-/** Null: it takes none of the body, and its server answers with 400. */
+/** Null: it rejects the body, and its server answers with 400. */
 type Parser = (bodies: readonly Buffer[]) => Promise<readonly (Fields | null)[]> | readonly (Fields | null)[];
 
 const FOLDER = join("test", "fixtures", "form-parsers");
-/** Kept between runs: Go builds its own library the first time. */
+/** Kept between runs, because Go builds its standard library the first time. */
 const GO_CACHE = resolve(".build", "go-cache");
 const OUTPUT_LIMIT_BYTES = 1 << 30;
 
@@ -33,7 +33,7 @@ function program(command: () => string, ...args: string[]): Parser {
 
 export const latin1 = (value: string) => Buffer.from(value, "utf8").toString("latin1");
 const utf8 = (body: Buffer) => new TextDecoder().decode(body);
-/** The first of repeated values: what a broadcaster could say first must not matter. What is no text is no value. */
+/** The first of repeated values: what a broadcaster puts first must not matter. Non-strings are left out. */
 const firstOf = (fields: object) =>
   Object.fromEntries(
     Object.entries(fields).map(([name, value]): [string, string] => {
@@ -52,7 +52,7 @@ const post = (body: Buffer) => ({
   body: new Uint8Array(body),
 });
 
-/** `HttpUtility.UrlDecode` and the joining of values under names that differ by case alone, as ASP.NET documents them. */
+/** `HttpUtility.UrlDecode`, and joining of values whose names differ only in case, as ASP.NET documents it. */
 function aspNet(body: Buffer): Fields {
   const fields = new Map<string, string[]>();
   for (const pair of body.toString("latin1").split("&")) {

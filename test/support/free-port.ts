@@ -1,7 +1,7 @@
-// A port for programs that cannot take "any".
+// A port for programs that cannot pick a free one themselves.
 import { createServer } from "node:net";
 
-/** Below those that the kernel gives to whoever asks for any (32768 and on): nobody gets it by chance meanwhile. */
+/** Below the kernel's ephemeral ports (32768 and above), so that no other program gets it by chance. */
 const FIRST = 10_240;
 const LAST = 32_767;
 

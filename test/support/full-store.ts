@@ -1,13 +1,13 @@
-// A store with rows in every table, thousands in those that grow: for what must take every table along.
+// A store with rows in every table, thousands in those that grow: for operations that must handle every table.
 import type { Insertable } from "kysely";
 import type { Store } from "../../ts/store/open.ts";
 import type { Schema } from "../../ts/store/schema.ts";
 
-/** Rows of one statement. */
+/** Rows per statement. */
 const AT_ONCE = 500;
 
-/** Adds to a store that a service has begun: `count` streams with a publish, an event, a delivery, a day of usage and a
- *  timeline each, and some rows of everything else. */
+/** Adds to a store that a service has initialised: `count` streams with a publish, an event, a delivery, a day of
+ *  usage and a timeline each, and some rows of everything else. */
 export async function fillStore(db: Store["db"], count: number): Promise<void> {
   const { id: organisation } = await db.selectFrom("organisation").select("id").executeTakeFirstOrThrow();
   const each = <T>(make: (at: number) => T): T[] => Array.from({ length: count }, (_, at) => make(at));
@@ -21,7 +21,7 @@ export async function fillStore(db: Store["db"], count: number): Promise<void> {
   };
   const own = { organisation_id: organisation };
   const name = (at: number) => `Filled-${at}`;
-  // Texts as people and encoders make them, and what an order of texts makes trouble with.
+  // Texts as people and encoders write them, and texts that are difficult to sort.
   const odd = ["é", "Z", "a", "_", "ß", "日本", "'quoted'", "\\", ""];
   const text = (at: number) => odd[at % odd.length] ?? "";
 

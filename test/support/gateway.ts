@@ -1,5 +1,5 @@
-// The HTTP application over the real store in a folder of its own, with a key of each role and a clock that tests move.
-// No port is opened; requests go through `app.request`.
+// The HTTP application over a real store in a folder of its own, with a key of each role and a clock that tests set. No
+// port is opened; requests go through `app.request`.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,10 +19,10 @@ import { openTestStore } from "./stores.ts";
 /** 2026-01-01T00:00:00Z, epoch ms. */
 export const START_MS = 1_767_225_600_000;
 export const RTMP_PORT = 1935;
-/** Whom requests come from. */
+/** The peer address of requests. */
 const PEER = "203.0.113.7";
 
-/** The addresses of a name; every other name does not resolve. */
+/** The addresses of each name; other names do not resolve. */
 const NAMES: Readonly<Record<string, readonly string[]>> = {
   "customer.example": ["93.184.216.34"],
   "inside.example": ["10.0.0.1"],
@@ -32,14 +32,14 @@ const NAMES: Readonly<Record<string, readonly string[]>> = {
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
-  /** The JSON body; another body as text, of an event stream its beginning; null when there was none. */
+  /** The JSON body; any other body as text, of an event stream its beginning; null if there was none. */
   readonly body: unknown;
 }
 
 export interface Call {
-  /** Default: the administrator key of the first organisation; null: none. */
+  /** Default: the administrator key of the first organisation; null for none. */
   readonly key?: string | null;
-  /** A string or bytes are sent as they are, anything else as JSON. */
+  /** Strings and bytes are sent as they are, anything else as JSON. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -51,10 +51,10 @@ export interface Member {
 
 export interface Gateway extends Member {
   readonly app: ReturnType<typeof createApp>;
-  /** What is live; nothing at first. */
+  /** Live sessions; initially none. */
   readonly live: RecordedSessions;
   readonly db: Kysely<Schema>;
-  /** The given clock; tests move it. */
+  /** The given clock, which tests set. */
   readonly clock: { ms: number };
   readonly dataDir: string;
   readonly tokenKeys: TokenKeys;
@@ -62,7 +62,7 @@ export interface Gateway extends Member {
   log(): string;
   call(method: string, path: string, options?: Call): Promise<Answer>;
   newOrganisation(name: string): Promise<Member>;
-  /** Closes this one and opens another on the same data, with other settings. */
+  /** Closes this gateway and opens another one on the same data, with other settings. */
   restart(env: Readonly<Record<string, string>>): Promise<Gateway>;
   close(): Promise<void>;
 }
@@ -72,7 +72,7 @@ export async function openGateway(env: Readonly<Record<string, string>> = {}): P
   return await open(mkdtempSync(join(tmpdir(), "headgate-gateway-")), env, null);
 }
 
-/** One that has ended, whatever is asked. */
+/** A capture that has ended, whatever is requested. */
 const oneCapture: AppDeps["captures"] = (() => {
   const done = { clientId: 1, streamId: "captured", media: true, path: "package.json", frames: 1, bytes: 1 };
   const one = {
@@ -103,12 +103,12 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
     resolve,
   });
   const { tokenKeys } = service;
-  // What is live is said by the test.
+  // The test defines what is live.
   const { sessions, previews } = recorded;
   const app = createApp({ ...service.appDeps, sessions, previews, captures: oneCapture });
 
   async function newOrganisation(name: string): Promise<Member> {
-    // One after the other: the first one stays the deployment's own.
+    // One after the other: the first one must be the deployment's own.
     const organisation = await addOrganisation(store.db, name, clock.now() + organisations);
     organisations += 1;
     const add = async (role: Role) =>
@@ -168,7 +168,7 @@ async function bodyOf(response: Response): Promise<unknown> {
   return type.startsWith("text/") ? text : JSON.parse(text);
 }
 
-/** What comes first of a body that does not end by itself. */
+/** The beginning of a body that does not end by itself. */
 async function beginningOf({ body }: Response): Promise<string> {
   const reader = body?.getReader();
   const { value = new Uint8Array() } = (await reader?.read()) ?? {};

@@ -1,4 +1,4 @@
-// A program on a client that was generated from /openapi.json: run against a gateway, and everything that came of it.
+// A program that uses a client generated from /openapi.json: runs it against a gateway and collects its results.
 import { join } from "node:path";
 import { expect } from "vitest";
 import { start } from "./child.ts";
@@ -7,7 +7,7 @@ import type { Headgate } from "./headgate.ts";
 
 const OFFER = "test/fixtures/offers/chromium-156.sdp";
 
-/** One answer: which route gave it, and its body beside what the generated types make of it; null when it is no JSON. */
+/** One answer: its route, its body, and what the generated types made of it; null if it is not JSON. */
 interface Told {
   readonly operation: string;
   readonly status: number;
@@ -19,7 +19,7 @@ interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, { readonly operationId: string }>>>>;
 }
 
-/** Runs the program to its end; the offer comes on its standard input. */
+/** Runs the program to its end; the offer is its standard input. */
 export async function runProgram(
   [command, ...args]: readonly [string, ...string[]],
   folder: string,
@@ -46,7 +46,8 @@ export async function runProgram(
     .map((line) => JSON.parse(line) as Told);
 }
 
-/** Every route of the document was answered to the program, but those; and the gateway's log knows each of them. */
+/** Checks that the program got an answer of every route of the document except those listed, and that the gateway's
+ *  log shows each. */
 export async function expectEveryRoute(
   told: readonly Told[],
   headgate: Headgate,
@@ -68,20 +69,20 @@ export async function expectEveryRoute(
   expect(meant.map(({ route }) => route).filter((route) => !logged.has(route))).toEqual([]);
 }
 
-/** Every request that the log tells of, `GET /stream/{id}`. */
+/** Every request in the log, as `GET /stream/{id}`. */
 function requestsIn(log: string): ReadonlySet<string> {
   const lines = log.split("\n").filter((line) => line.includes('"msg":"request answered"'));
   const requests = lines.map((line) => JSON.parse(line) as { readonly method: string; readonly route: string });
   return new Set(requests.map(({ method, route }) => `${method} ${route.replaceAll(/:(\w+)/g, "{$1}")}`));
 }
 
-/** Generators spell the names of routes in their own language. */
+/** Generators spell the names of routes in the style of their language. */
 const plainName = (name: string) => name.replaceAll("_", "").toLowerCase();
 
-/** What the types made of a body is the body: every member, in its place, with its value. */
+/** Checks that what the types made of a body equals the body: every member with its value. */
 export function expectDecoded(told: readonly Told[]): void {
   for (const { operation, body, decoded } of told) {
-    if (plainName(operation) === "getopenapijson") continue; // the document itself, a free object
+    if (plainName(operation) === "getopenapijson") continue; // the document itself, which has no fixed type
     expect(withoutForms(decoded), operation).toEqual(withoutForms(body));
   }
 }

@@ -1,14 +1,14 @@
-// A node that has as much room as the test says.
+// A node whose free room the test sets.
 import type { Capacity, Place, Refused } from "../../ts/capacity/capacity.ts";
 
 export const WAIT_S = 4;
 
 export class GivenCapacity implements Capacity {
-  /** Why there is none; null: there is room. */
+  /** Why there is no room; null if there is. */
   full: string | null = null;
-  /** How many were refused. */
+  /** Number of refusals. */
   refused = 0;
-  /** Places that are taken: of publishes being set up, and of those that run. */
+  /** Places in use: of publishes being set up, and of running ones. */
   readonly settingUp = new Set<Place>();
   readonly running = new Set<Place>();
 

@@ -1,5 +1,5 @@
-// A recording that is still being written, read for what a clock on the wall can measure: when its first video frame is
-// there, how many bits of video come in a second.
+// A recording that is still being written, read to measure in real time when its first video frame arrives and how many
+// bits of video arrive per second.
 import { readFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { until } from "./child.ts";
@@ -26,7 +26,7 @@ export function videoBytes(path: string | null): number {
   return bytes;
 }
 
-/** Resolves when the first video frame is in the file, with `performance.now()`. */
+/** Resolves with `performance.now()` when the first video frame is in the file. */
 export async function firstVideoFrame(path: () => string | null, limitMs = 15_000): Promise<number> {
   const deadline = performance.now() + limitMs;
   while (videoBytes(path()) === 0) {
@@ -36,7 +36,7 @@ export async function firstVideoFrame(path: () => string | null, limitMs = 15_00
   return performance.now();
 }
 
-/** Waits until a second's video, in kbit/s, is as wanted; gives how long that took, ms, and the rate. */
+/** Waits until a second's video, in kbit/s, is as wanted; returns how long that took, ms, and the rate. */
 export async function rateBecomes(
   path: string,
   isWanted: (kbps: number) => boolean,

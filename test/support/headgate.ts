@@ -1,4 +1,4 @@
-// The service as its operator runs it: its own process, its own data directory, free ports.
+// The service as an operator runs it: its own process, its own data directory, free ports.
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,24 +23,24 @@ export interface Headgate {
   whip(name: string): string;
   readonly apiKey: string;
   readonly process: Child;
-  /** Calls the management API and gives the JSON answer; fails on any status but 200. */
+  /** Calls the management API and returns the JSON answer; fails on any status but 200. */
   call(method: string, path: string, body?: unknown): Promise<Record<string, unknown>>;
-  /** A new stream's name. */
+  /** The name of a new stream. */
   newStream(): Promise<string>;
-  /** Runs a command of its operator beside it; gives what it printed. */
+  /** Runs an operator's command beside it; returns its output. */
   command(words: readonly string[]): Promise<string>;
-  /** SIGTERM, and the exit code. */
+  /** Sends SIGTERM; returns the exit code. */
   stop(): Promise<number | string>;
 }
 
 export interface HeadgateOptions {
-  /** Trusted and asked. */
+  /** Its certificate is trusted, and its webhook is used. */
   readonly customer?: Customer;
   /** Settings by their HEADGATE_ names. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Words of a command that runs the service instead, which follows them. */
+  /** Words of a command that runs the service, which follows them. */
   readonly within?: readonly string[];
-  /** Of scripts/runtimes.mjs; by default TEST_RUNTIME of the environment, or the Node that runs the tests. */
+  /** A name of scripts/runtimes.mjs; by default TEST_RUNTIME of the environment, or the Node that runs the tests. */
   readonly runtime?: string;
 }
 
@@ -66,9 +66,9 @@ export async function startHeadgate(options: HeadgateOptions = {}): Promise<Head
     HEADGATE_BOOTSTRAP_API_KEY: apiKey,
     HEADGATE_MEDIA_WORKERS: "2",
     HEADGATE_DRAIN_S: "0",
-    // The machine that runs all tests is busy; tests of a full node say from when on it is.
+    // The machine that runs the tests is busy; tests of a full node set a limit.
     HEADGATE_LIMITS_LOAD_PERCENT: "0",
-    // Of a lost publish everything ends at once; tests of what is held say so.
+    // Everything of a lost publish ends at once; tests of held streams set another value.
     HEADGATE_PUBLISH_HOLD_S: "0",
     HEADGATE_DEV: "1",
     ...(databaseUrl === null ? {} : { HEADGATE_DATABASE_URL: databaseUrl }),
@@ -97,7 +97,7 @@ export async function startHeadgate(options: HeadgateOptions = {}): Promise<Head
   async function call(method: string, path: string, body?: unknown): Promise<Record<string, unknown>> {
     const response = await fetch(http + path, {
       method,
-      // A connection of its own: the service may be closing one that has been idle.
+      // A new connection, because the service may be closing an idle one.
       headers: { "x-service-apikey": apiKey, "content-type": "application/json", connection: "close" },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });

@@ -1,5 +1,5 @@
-// One of everything that an organisation can own, and for every guarded route a request that is right: tables over
-// ROUTES say with it what each route does, whoever calls.
+// One of everything that an organisation can own, and a valid request for every guarded route: used by tables over
+// ROUTES to test each route with any caller.
 import type { RouteName } from "../../ts/organisation/roles.ts";
 import type { LiveSession } from "../../ts/publish/live-sessions.ts";
 import type { Gateway, Member } from "./gateway.ts";
@@ -66,7 +66,7 @@ export async function fill(gateway: Gateway, { organisation, keys }: Member, tag
 
 let persons = 0;
 
-/** A new person of a role, as POST /organisation/user takes one. */
+/** A new user with a role, as POST /organisation/user accepts it. */
 export function personOf(role: string) {
   persons += 1;
   return { email: `person${persons}@customer.example`, password: PASSWORD, role };
@@ -98,7 +98,7 @@ function sessionOf(organisationId: string, { stream, clientId }: Inventory): Liv
   };
 }
 
-/** A right request of each route about what `owned` names. */
+/** A valid request for each route about what `owned` names. */
 export function requestOf(route: RouteName, owned: Inventory): Request {
   const [method, place] = route.split(" ") as [string, string];
   const body = BODIES[route];

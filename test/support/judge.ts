@@ -1,4 +1,4 @@
-// What a good stream is: order, start, bytes.
+// What makes a good stream: order, start, bytes.
 import type { Packet } from "./ffmpeg.ts";
 
 export const tracks = ["video", "audio"] as const;
@@ -7,7 +7,7 @@ export function ofTrack(packets: readonly Packet[], track: Packet["track"]): rea
   return packets.filter((packet) => packet.track === track);
 }
 
-/** Decode times never go back within a track. */
+/** Whether decode timestamps never go back within a track. */
 export function isMonotonic(packets: readonly Packet[]): boolean {
   return tracks.every((track) => {
     const times = ofTrack(packets, track).map((packet) => packet.dts);
@@ -19,12 +19,12 @@ export function startsAtKeyframe(packets: readonly Packet[]): boolean {
   return ofTrack(packets, "video")[0]?.isKey === true;
 }
 
-/** Audio and video payload. */
+/** Audio and video payload in bytes. */
 export function payloadBytes(packets: readonly Packet[]): number {
   return packets.reduce((sum, packet) => sum + packet.bytes, 0);
 }
 
-/** The packets of each track, comparable between two places: time and content. */
+/** The packets of each track in a form that can be compared between two places: timestamp and content. */
 export function content(packets: readonly Packet[]): Record<Packet["track"], readonly string[]> {
   const lines = (track: Packet["track"]) =>
     ofTrack(packets, track).map(({ dts, bytes, hash }) => `${dts} ${bytes} ${hash}`);

@@ -1,4 +1,4 @@
-// Live sessions for tests of the routes: what is live is said by the test, and what is asked for is remembered.
+// Live sessions for tests of the routes: the test defines what is live, and calls are recorded.
 import { NoStandby } from "../../ts/errors/no-standby.ts";
 import { InvalidValue } from "../../ts/errors.ts";
 import type { LiveSession, LiveSessions } from "../../ts/publish/live-sessions.ts";
@@ -6,7 +6,7 @@ import type { Previews } from "../../ts/publish/preview/previews.ts";
 
 export interface RecordedSessions {
   readonly sessions: LiveSessions;
-  /** Empty ones of what is live. */
+  /** Empty previews of what is live. */
   readonly previews: Previews;
   readonly live: LiveSession[];
   /** `kick 1 reason`, `kickStream id reason`, … */

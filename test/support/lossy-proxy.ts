@@ -1,31 +1,32 @@
-// Between a browser and the service: an HTTP hop that puts itself into the answer, and a UDP hop that loses, delays and
-// mixes up datagrams.
+// A proxy between a browser and the service: an HTTP hop that puts its own address into the answer, and a UDP hop that
+// loses, delays and reorders datagrams.
 import { createSocket, type Socket } from "node:dgram";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** How much later a datagram comes that others overtake, ms. */
+/** Extra delay of a datagram that is overtaken, ms. */
 const OVERTAKEN_BY_MS = 15;
 
 export interface Network {
   readonly loss: number;
-  /** One way, ms. */
+  /** One-way delay, ms. */
   readonly delay: number;
   readonly reorder: number;
 }
 
 export interface LossyProxy {
-  /** Publish here instead of to the service. */
+  /** Publish to this URL instead of the service's. */
   readonly http: string;
-  /** Datagrams lost so far, both ways. */
+  /** Datagrams lost so far, in both directions. */
   lost(): number;
-  /** By how much the latest datagram came later than this network delays it, ms: on a machine that does something else for
-   *  longer than a packet may be late, it was another network. */
+  /** Largest delay of a datagram beyond the configured one, ms: if a busy machine delays packets too much, the test
+   *  had a different network. */
   lateMs(): number;
   close(): Promise<void>;
 }
 
-/** Every datagram has the same chances (percent), by the same dice every time. One media port of the service at a time. */
+/** Every datagram has the same chances (percent), with the same random sequence every time. One media port of the
+ *  service at a time. */
 export async function startLossyProxy(service: string, { loss, delay, reorder }: Network): Promise<LossyProxy> {
   const front = await bind();
   const backs = new Map<string, Socket>();

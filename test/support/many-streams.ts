@@ -1,5 +1,5 @@
-// A service of thousands of streams, hundreds of them live, for the dashboard alone: everything is the real service's but
-// the list of streams and the events, which are made up here. No media flows.
+// A service of thousands of streams, hundreds of them live, for the dashboard alone: everything comes from a real
+// service except the list of streams and the events, which are generated here. No media flows.
 import { createServer, request, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
@@ -8,7 +8,8 @@ export interface ManyStreams {
   close(): Promise<void>;
 }
 
-/** `service`: where the real one is. The first `live` of `count` streams are live; all their numbers change each second. */
+/** `service`: URL of the real one. The first `live` of `count` streams are live; all their figures change each
+ *  second. */
 export async function startManyStreams(
   service: string,
   { count, live }: { readonly count: number; readonly live: number },

@@ -1,4 +1,5 @@
-// A DNS server as authoritative ones go wrong: it answers, says that there is nothing, fails, or keeps silent (RFC 1035).
+// A DNS server with the faults of authoritative ones: it answers, reports that there is nothing, fails, or does not
+// answer (RFC 1035).
 import { createSocket } from "node:dgram";
 import type { AddressInfo } from "node:net";
 
@@ -10,18 +11,18 @@ const ANSWER = 0x8180;
 const FAILED = 2;
 const NOT_THERE = 3;
 
-/** What it says of a name: IPv4 addresses, or how it goes wrong. */
+/** Its answer for a name: IPv4 addresses, or a fault. */
 export type Said = readonly string[] | "missing" | "failing" | "silent";
 
 export interface NameServer {
   /** For `setServers`. */
   readonly address: string;
-  /** Names that were asked for, A records only. */
+  /** Names that were queried, A records only. */
   readonly asked: readonly string[];
   close(): Promise<void>;
 }
 
-/** `say` is asked for each question; answers hold for `ttl` seconds. */
+/** `say` gives the answer to each query; answers are valid for `ttl` seconds. */
 export async function startNameServer(say: (name: string) => Said, ttl = 60): Promise<NameServer> {
   const socket = createSocket("udp4");
   const asked: string[] = [];

@@ -1,5 +1,5 @@
-// nginx-rtmp as upstream: takes every stream and records it as it came. As relay it pushes what it gets, as terminator it
-// takes RTMP over TLS.
+// nginx-rtmp as upstream: accepts every stream and records it unchanged. As relay it pushes what it receives, as
+// terminator it accepts RTMP over TLS.
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createConnection } from "node:net";
 import { tmpdir } from "node:os";
@@ -15,9 +15,9 @@ export interface NginxRtmp {
   readonly process: Child;
   /** Its error log so far. */
   log(): string;
-  /** The recording of a stream; null when the upstream never got one. */
+  /** The recording of a stream; null if the upstream never got one. */
   recording(name: string): string | null;
-  /** Everyone who published this name has left; its recording is complete. */
+  /** Whether everyone who published this name has left, so that its recording is complete. */
   hasEnded(name: string): boolean;
   /** Names of all recordings. */
   recordings(): readonly string[];
@@ -26,15 +26,15 @@ export interface NginxRtmp {
 
 export async function startNginxRtmp(
   options: {
-    /** Where it relays every stream to. */
+    /** URL that it relays every stream to. */
     readonly push?: string;
-    /** An http URL that it tells of publishes, in the form that the webhook has from it. */
+    /** An http URL that it notifies of publishes, in the form from which that of the webhook derives. */
     readonly notify?: string;
-    /** Listens here; a free port unless given. */
+    /** Port to listen on; a free one by default. */
     readonly port?: number;
-    /** Takes no publish, and says nothing when it closes. */
+    /** Accepts no publish, and closes without a message. */
     readonly refuses?: boolean;
-    /** Files in PEM. With them it takes RTMPS as well. */
+    /** PEM files. With them it accepts RTMPS as well. */
     readonly certificate?: { readonly cert: string; readonly key: string };
   } = {},
 ): Promise<NginxRtmp> {

@@ -1,5 +1,5 @@
-// Nodes of one service in this process: each with an embedded store of its own, the real media core, and RTMP, plain and
-// over TLS, on free ports. What a node does not publish itself it is told to find on another, as the test has it.
+// Nodes of one service in this process: each with an embedded store of its own, the real media core, and RTMP, plain
+// and over TLS, on free ports. The test defines where a node finds what it does not publish itself.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ import { testCertificates } from "./customer.ts";
 import { addStream } from "./publishing.ts";
 import { openTestStore } from "./stores.ts";
 
-/** What the nodes show each other. */
+/** The secret by which the nodes authenticate to each other. */
 const SECRET = "of-these-tests";
 
 export interface Node {
@@ -24,11 +24,11 @@ export interface Node {
   readonly publishing: Service["publishing"];
   /** A new stream of its organisation, `org1`. */
   newStream(name: string): Promise<string>;
-  /** Where a name is asked for that is not published here; at first nowhere. */
+  /** Sets where names are found that are not published here; initially nowhere. */
   finds(elsewhere: (name: string) => ElsewhereLive | null): void;
-  /** How other nodes find what is published here: by `origin` when that is another than its plain port. */
+  /** How other nodes find what is published here: at `origin` if that differs from its plain port. */
   live(name: string, origin?: string): ElsewhereLive | null;
-  /** Its port for RTMP over TLS: `rtmps://127.0.0.1:…`. */
+  /** The origin of its port for RTMP over TLS: `rtmps://127.0.0.1:…`. */
   readonly rtmpsOrigin: string;
   change(settings: Partial<OrganisationSettings>): Promise<void>;
   /** Lines of the log with this message. */

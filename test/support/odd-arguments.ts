@@ -1,4 +1,4 @@
-// Custom arguments as an enemy writes them: names of our fields in every disguise that some parser might see through.
+// Hostile custom arguments: names of our fields in every disguise that some parser might decode.
 
 /** Pseudo-random numbers below `limit`, the same for the same seed (xorshift32). */
 function dice(seed: number): (limit: number) => number {
@@ -22,7 +22,7 @@ const DISGUISES: readonly ((letter: string, roll: (limit: number) => number) => 
   (letter) => letter.toUpperCase(),
   (letter) => `%${hex(letter.charCodeAt(0), 2)}`,
   (letter) => `%u${hex(letter.charCodeAt(0), 4)}`,
-  // Overlong: two bytes for what has one.
+  // Overlong: two bytes for a one-byte character.
   (letter) => String.fromCharCode(0xc0 | (letter.charCodeAt(0) >> 6), 0x80 | (letter.charCodeAt(0) & 0x3f)),
   (letter) => `%${hex(0xc0 | (letter.charCodeAt(0) >> 6), 2)}%${hex(0x80 | (letter.charCodeAt(0) & 0x3f), 2)}`,
   // Full width.
@@ -32,7 +32,7 @@ const DISGUISES: readonly ((letter: string, roll: (limit: number) => number) => 
   (letter) => `\xcc\x81${letter}`,
 ];
 
-/** As many arguments as asked for, at most 2,048 bytes each; the same for the same seed. */
+/** `count` arguments of at most 2,048 bytes each; the same for the same seed. */
 export function oddArguments(count: number, seed: number): readonly Buffer[] {
   const roll = dice(seed);
   const one = () => {

@@ -1,19 +1,19 @@
-// This machine's system with a layer of the test's own above it: what is installed there is gone with the layer. It needs the
-// right to mount, as root has it.
+// This machine's system with a layer of the test's own on top: what is installed there disappears with the layer. Needs
+// the right to mount, which root has.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Child, start, until } from "./child.ts";
 
 export interface Overlay {
-  /** Starts a command of the shell there, as root. */
+  /** Starts a shell command there, as root. */
   start(command: string): Child;
-  /** Runs one to its end; gives what it printed. Fails with what it said when its exit code is not 0. */
+  /** Runs a command to its end; returns its output. If its exit code is not 0, fails with its output. */
   run(command: string): Promise<string>;
   close(): Promise<void>;
 }
 
-/** `shared`: folders that are the same inside. No service manager runs there, and `/run` is empty. */
+/** `shared`: folders that are the same inside. There is no service manager, and `/run` is empty. */
 export async function openOverlay(shared: readonly string[]): Promise<Overlay> {
   const folder = mkdtempSync(join(tmpdir(), "headgate-overlay-"));
   const at = join(folder, "root");
@@ -30,7 +30,7 @@ export async function openOverlay(shared: readonly string[]): Promise<Overlay> {
     "echo mounted",
     "exec sleep infinity",
   ];
-  // Its mounts are nobody else's, and go with its last process.
+  // Its mounts are private, and disappear with its last process.
   const holder = start("unshare", ["--mount", "sh", "-c", mounts.join("\n")]);
   let hasEnded = false;
   holder.exit.then(() => {

@@ -1,4 +1,4 @@
-// A primary and its synchronous standby: what is committed is on both.
+// A primary and its synchronous standby: every commit is on both.
 import { Client } from "pg";
 import { until } from "./child.ts";
 import { asked, type PostgresServer, startPostgres } from "./postgres.ts";

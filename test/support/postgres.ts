@@ -1,5 +1,5 @@
-// A PostgreSQL server for tests: a fresh cluster in a folder of its own, reached by a socket there.
-// Not fsync'd unless asked for: the kernel keeps what a killed process wrote, and only a power cut would lose it.
+// A PostgreSQL server for tests: a new cluster in a folder of its own, reached through a socket there.
+// Without fsync unless requested: the kernel keeps what a killed process wrote, and only a power cut would lose it.
 import { execFileSync, spawn } from "node:child_process";
 import { chownSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,17 +9,17 @@ import { ownerIds, program } from "../../scripts/cluster/postgres.mjs";
 import { type Child, run, start, until } from "./child.ts";
 
 export interface PostgresServer {
-  /** Of the database that is always there. */
+  /** URL of the database that always exists. */
   readonly url: string;
-  /** A new database, empty or a copy of the one at `from`, which nobody may be connected to; its URL. */
+  /** Creates a database, empty or a copy of the one at `from`, to which nobody may be connected; returns its URL. */
   newDatabase(from?: string): Promise<string>;
-  /** Holds its socket and its data; the URL names it by this. */
+  /** Contains its socket and its data; the URL refers to it. */
   readonly folder: string;
-  /** SIGINT: connections are cut, what was committed stays. */
+  /** SIGINT: connections are cut, committed data stays. */
   stop(): Promise<void>;
-  /** Ends it as a crash does: SIGKILL, or SIGQUIT, which its manual calls an immediate shutdown. */
+  /** Ends it like a crash: by SIGKILL, or by SIGQUIT, which its manual calls an immediate shutdown. */
   crash(signal: "SIGKILL" | "SIGQUIT"): Promise<void>;
-  /** Makes a primary of a standby. */
+  /** Promotes a standby to primary. */
   promote(): Promise<void>;
   start(): Promise<void>;
   /** Ends the server and removes its folder. */
@@ -28,7 +28,7 @@ export interface PostgresServer {
 
 export async function startPostgres(
   settings: Readonly<Record<string, string>> = {},
-  /** The server that it is to be a standby of; without one it is a primary. */
+  /** The server that it is to be a standby of; null for a primary. */
   primary: PostgresServer | null = null,
 ): Promise<PostgresServer> {
   const folder = mkdtempSync(join(tmpdir(), "headgate-postgres-"));
@@ -44,7 +44,7 @@ export async function startPostgres(
     });
   if (primary === null) make("initdb", ["-A", "trust", "-E", "UTF8"]);
   else make("pg_basebackup", ["-h", primary.folder, "-R", "-c", "fast"]);
-  // The socket's name has the port in it.
+  // The socket's name contains the port.
   const place = `host=${encodeURIComponent(folder)}${settings.port === undefined ? "" : `&port=${settings.port}`}`;
   const urlOf = (database: string) => `postgres:///${database}?user=postgres&${place}`;
   let server: Child | null = null;
@@ -55,7 +55,7 @@ export async function startPostgres(
     await until("PostgreSQL answers", () => hasStarted(words), 60_000);
   }
 
-  /** A server that was killed leaves processes that must be gone before another starts: then it is started once more. */
+  /** A killed server leaves processes that must end before another one starts: in that case it is started once more. */
   async function hasStarted(words: readonly string[]): Promise<boolean> {
     if (server === null) {
       const started = start(program("postgres"), ["-D", data, ...words], options);
@@ -89,13 +89,13 @@ export async function startPostgres(
     },
     async close() {
       await end("SIGINT");
-      // Each test's database is some three hundred files: nobody waits until all of a run's are gone.
+      // Each test's database is some three hundred files: do not wait until all of a run's are deleted.
       spawn("rm", ["-rf", folder], { detached: true, stdio: "ignore" }).unref();
     },
   };
 }
 
-/** Makes databases on a running server, named by `prefix` and a number: see `PostgresServer`. */
+/** Creates databases on a running server, named by `prefix` and a number: see `PostgresServer`. */
 export function databasesAt(serverUrl: string, prefix: string): PostgresServer["newDatabase"] {
   let databases = 0;
   return async (from) => {

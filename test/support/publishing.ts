@@ -1,5 +1,5 @@
-// The service as it is wired, without ports: a real store, a clock that tests move, and a media core that only records
-// what it was told. For tests of publishes.
+// The service as it is wired, without ports: a real store, a clock that tests set, and a media core that only records
+// its calls. For tests of publishes.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ import type { Tokens } from "../../ts/token/tokens.ts";
 import { RecordingMedia, type Told } from "./recording-media.ts";
 import { openTestStore } from "./stores.ts";
 
-/** How long a wait lasts before it fails the test, ms: far longer than a busy machine takes. */
+/** Limit of a wait before it fails the test, ms: far longer than a busy machine takes. */
 const WAIT_LIMIT_MS = 25_000;
 
 export interface Stage {
@@ -29,7 +29,7 @@ export interface Stage {
   readonly publishing: Publishing;
   readonly service: Service;
   readonly streamUpstreams: StreamUpstreams;
-  /** Verifies what an organisation may require; a test may put another verification there. */
+  /** Verifies the tokens that an organisation may require; a test may replace it. */
   readonly tokens: Tokens;
   readonly secrets: WebhookSecrets;
   readonly metrics: Metrics;
@@ -37,9 +37,9 @@ export interface Stage {
   change(settings: Partial<OrganisationSettings>): Promise<void>;
   /** Everything logged so far, as text. */
   log(): string;
-  /** The given clock; tests move it. */
+  /** The given clock, which tests set. */
   readonly clock: { ms: number };
-  /** Sends a publish request and returns what the media core was answered. */
+  /** Sends a publish request and returns the answer to the media core. */
   request(
     name: string,
     options?: { readonly arguments?: string | Buffer | null; readonly address?: string },
@@ -55,7 +55,7 @@ export interface Stage {
     bytes?: { readonly bytesIn: number; readonly bytesOut: number },
     held?: boolean,
   ): void;
-  /** Forgets the process, keeps the data: what a kill -9 leaves. The old publishing is never heard of again. */
+  /** Forgets the process and keeps the data, as after kill -9. The old publishing has no further effect. */
   crash(): Promise<Stage>;
   close(): Promise<void>;
 }
@@ -74,7 +74,7 @@ export interface StageOptions {
   readonly capacity?: Capacity;
 }
 
-/** One organisation with stream `STREAM`; updates every hour and a deadline of 2 s unless told otherwise. */
+/** One organisation with stream `STREAM`; by default updates every hour and a deadline of 2 s. */
 export async function openStage(options: StageOptions): Promise<Stage> {
   const folder = mkdtempSync(join(tmpdir(), "headgate-publish-"));
   const stage = await open(options, folder);

@@ -1,18 +1,18 @@
-// FFmpeg 8 as player and judge, by PyAV: it knows Enhanced RTMP, and what it sees it says packet by packet.
+// FFmpeg 8 as player and checker, through PyAV: it supports Enhanced RTMP and reports every packet.
 import { providePython } from "../../scripts/python.mjs";
 import { type Child, run, start } from "./child.ts";
 import type { Packet } from "./ffmpeg.ts";
 
 export interface JudgedPacket extends Packet {
-  /** Presentation behind decode time, ms. */
+  /** Presentation timestamp minus decode timestamp, ms. */
   readonly compositionMs: number;
 }
 
 export interface Judged {
   readonly packets: readonly JudgedPacket[];
-  /** How many pictures of each size were decoded. */
+  /** Number of decoded video frames of each size. */
   readonly pictures: Readonly<Record<string, number>>;
-  /** What demuxer and decoders said. */
+  /** Messages of demuxer and decoders. */
   readonly complaints: readonly string[];
   /** Codec of each track, by FFmpeg's name. */
   readonly codecs: Readonly<Record<string, string>>;
@@ -20,18 +20,18 @@ export interface Judged {
 
 let path: string | null = null;
 
-/** The Python that has the pinned packages. */
+/** The Python with the pinned packages. */
 export function python(): string {
   path ??= providePython();
   return path;
 }
 
-/** Judges a file. */
+/** Checks a file. */
 export async function judge(file: string): Promise<Judged> {
   return parse(await run(python(), ["test/fixtures/judge.py", file]));
 }
 
-/** A player that waits until the stream is live and watches it to its end. */
+/** A player that waits until the stream is live and reads it to its end. */
 export function watch(url: string, waitS: number): { readonly seen: Promise<Judged>; stop(): void } {
   const child = start(python(), ["test/fixtures/judge.py", url, String(waitS)]);
   const seen = child.exit.then((code) => {

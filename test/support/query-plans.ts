@@ -1,16 +1,16 @@
-// What a statement reads, as the store itself explains it: https://sqlite.org/eqp.html, and PostgreSQL's
-// EXPLAIN (FORMAT JSON).
+// What a statement reads, as the store itself explains it: https://sqlite.org/eqp.html, and PostgreSQL's EXPLAIN
+// (FORMAT JSON).
 import { CompiledQuery, type Kysely } from "kysely";
 import { ON_POSTGRES } from "./stores.ts";
 
 export interface Step {
   readonly table: string;
-  /** `whole table`, `whole index x` (as far as a limit lets it), or `index x` for a part that was looked up; `sorted` when
-   *  rows are put in order after all of them have been read, and then of no table. */
+  /** `whole table`, `whole index x` (up to a limit), or `index x` for a part that is looked up; `sorted` if rows are
+   *  sorted after all of them have been read, which names no table. */
   readonly reads: string;
 }
 
-/** The statement is not run. */
+/** The statement is not executed. */
 export async function stepsOf<DB>(db: Kysely<DB>, { sql, parameters }: CompiledQuery): Promise<readonly Step[]> {
   if (!ON_POSTGRES) {
     const plan = await db.executeQuery<{ detail: string }>(

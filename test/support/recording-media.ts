@@ -1,4 +1,4 @@
-// A media core that only records what it was told.
+// A media core that only records its calls.
 import type { EndRequest } from "../../ts/media/codes.ts";
 import type { Hold } from "../../ts/media/hold.ts";
 import type { PullSource, PullStatus } from "../../ts/media/plays.ts";
@@ -46,11 +46,11 @@ export type Told =
   | { readonly told: "release" | "switch_to"; readonly clientId: number }
   | { readonly told: "end"; readonly clientId: number; readonly reason: string; readonly description: string };
 
-/** A preview whose bytes the test gives. */
+/** A preview whose bytes the test provides. */
 export class RecordedPreview implements PreviewSource {
   readonly #wake: () => void;
   readonly #parts: { readonly data?: Uint8Array<ArrayBuffer>; readonly ended?: string }[] = [];
-  /** What has been given and not been read. */
+  /** Parts that were provided and not read yet. */
   get waiting(): number {
     return this.#parts.length;
   }
@@ -112,7 +112,7 @@ export class RecordingMedia implements Media {
   dialPull(pull: number, source: PullSource | null): void {
     this.told.push({ told: "dial_pull", pull, source });
   }
-  /** What the test says is pulled. */
+  /** The pulls, as set by the test. */
   pulled: readonly PullStatus[] = [];
   pulls(): readonly PullStatus[] {
     return this.pulled;
@@ -147,7 +147,7 @@ export class RecordingMedia implements Media {
     if (fragment.startsWith("a=")) return null;
     return { outcome: "refused", code: "fragment_malformed", status: 400, detail: "The fragment is not valid" };
   }
-  /** What the next fragments lead to. */
+  /** The result of the next fragments. */
   patched: WhipPatched = { outcome: "added" };
   patchWhip(clientId: number, fragment: string): WhipPatched {
     this.told.push({ told: "patch_whip", clientId, fragment });
@@ -189,7 +189,7 @@ export class RecordingMedia implements Media {
   connections(): ConnectionCount {
     return { held: 0 };
   }
-  /** Nobody follows it. */
+  /** No process takes over. */
   readonly accepting = {
     rtmpSockets: () => ({ plain: -1, tls: null }),
     startAccepting() {},
@@ -207,7 +207,7 @@ export class RecordingMedia implements Media {
     this.told.push({ told: "remove_upstream", clientId, id });
     return this.snapshots.has(clientId);
   }
-  /** Of publishes that run, the oldest first. */
+  /** Previews of running publishes, oldest first. */
   readonly previews: RecordedPreview[] = [];
   openPreview(clientId: number, wake: () => void): PreviewSource | null {
     if (!this.snapshots.has(clientId)) return null;

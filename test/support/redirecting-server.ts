@@ -1,5 +1,5 @@
-// An RTMP server by hand that keeps nothing: it sends whoever publishes elsewhere, in one of the forms there are, and says
-// whether they come.
+// A minimal RTMP server that records nothing: it redirects every publisher, in one of the known forms, and reports
+// whether they follow.
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 
 export const forms = ["302 to connect", "302 to publish", "ReconnectRequest"] as const;
@@ -8,9 +8,9 @@ export type Form = (typeof forms)[number];
 export interface RedirectingServer {
   /** `rtmp://127.0.0.1:…/live` */
   readonly rtmp: string;
-  /** Connections that it got itself, and whether the form has been said. */
+  /** Connections that it got itself, and whether the redirect was sent. */
   readonly seen: { connections: number; said: boolean };
-  /** Connections of those that followed. */
+  /** Number of connections that followed the redirect. */
   followed(): number;
   close(): void;
 }
@@ -20,7 +20,7 @@ const HANDSHAKE_BYTES = C0_C1_BYTES + 1536;
 const CHUNK_BYTES = 65_536;
 const SET_CHUNK_SIZE = 1;
 const COMMAND = 20;
-/** A redirected peer gets so long to read it, ms. */
+/** How long a redirected peer has to read the redirect, ms. */
 const CLOSING_MS = 1_000;
 
 export async function startRedirectingServer(form: Form): Promise<RedirectingServer> {
@@ -95,7 +95,7 @@ function serve(socket: Socket, form: Form, elsewhere: string, said: () => void):
     }
     if (input.length < HANDSHAKE_BYTES) return;
     for (const [name, handle] of Object.entries(handlers)) {
-      // A command begins its message: no chunk's header is within it.
+      // A command is at the start of its message, so no chunk header is within it.
       const at = input.indexOf(amf(name), HANDSHAKE_BYTES);
       const number = at + 3 + name.length + 1;
       if (at === -1 || answered.has(name) || input.length < number + 8) continue;

@@ -1,4 +1,4 @@
-// A second HTTPS server that a redirect may point to: what counts is that nobody ever comes.
+// A second HTTPS server for a redirect to point to: tests check that nobody connects.
 
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
@@ -11,7 +11,7 @@ export interface RedirectTarget {
   close(): Promise<void>;
 }
 
-/** Starts one on a free port of 127.0.0.1, with a certificate of the customers' authority: followed, it would answer. */
+/** Starts one on a free port of 127.0.0.1, with a certificate of the customers' CA: if followed, it would answer. */
 export async function startRedirectTarget(): Promise<RedirectTarget> {
   const { key, cert } = testCertificates();
   let connections = 0;

@@ -1,15 +1,15 @@
-// A TCP proxy in front of a port of ours that can reset every connection.
+// A TCP proxy in front of one of our ports that can reset every connection.
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
 export interface ResettingProxy {
   readonly port: number;
-  /** Resets both sides of every connection; new ones may come. */
+  /** Resets both sides of every connection; new ones are accepted. */
   drop(): void;
-  /** Resets both sides of every connection, and takes no more. */
+  /** Resets both sides of every connection, and accepts no more. */
   reset(): void;
 }
 
-/** Listens on `port`, or on any that is free. */
+/** Listens on `port`, or on any free one. */
 export async function startResettingProxy(target: number, port = 0): Promise<ResettingProxy> {
   const sockets = new Set<Socket>();
   const server = createServer((client) => {

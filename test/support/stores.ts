@@ -1,5 +1,5 @@
-// Which store a test works on: the embedded one, or PostgreSQL in the project that runs the same files once more
-// (vitest.config.ts). The server belongs to the run (postgres-of-run.ts), the databases to the file that asks for them.
+// The store that a test uses: the embedded one, or PostgreSQL in the project that runs the same files once more
+// (vitest.config.ts). The server belongs to the run (postgres-of-run.ts), the databases to the file that creates them.
 import { cpSync, existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Worker } from "node:worker_threads";
@@ -8,18 +8,18 @@ import { databasesAt } from "./postgres.ts";
 
 export const ON_POSTGRES = process.env.TEST_STORE === "postgres";
 
-/** To start one costs 70 ms of CPU time, about as much as all else that the test of a route does. */
+/** Reused, because starting one costs 70 ms of CPU time, about as much as everything else in the test of a route. */
 const idleThreads: Worker[] = [];
 /** Data directory → its database. */
 const databases = new Map<string, Promise<string>>();
 let newDatabase: ((from?: string) => Promise<string>) | null = null;
 
-/** Where the store of a data directory is: the same answer for the same directory. */
+/** URL of the database for a data directory: the same for the same directory. */
 export async function databaseUrlOf(dataDir: string): Promise<string | null> {
   return ON_POSTGRES ? await databaseOf(dataDir) : null;
 }
 
-/** Puts an embedded store with all tables and no row where none is. */
+/** Puts an embedded store with all tables and no rows into a directory without one. */
 export function beginStore(dataDir: string): void {
   const template = process.env.TEST_STORE_TEMPLATE;
   if (template !== undefined && !existsSync(join(dataDir, "headgate.db"))) {
@@ -27,7 +27,7 @@ export function beginStore(dataDir: string): void {
   }
 }
 
-/** A new directory or database starts with all tables and no row (store-of-run.ts, postgres-of-run.ts). */
+/** A new directory or database starts with all tables and no rows (store-of-run.ts, postgres-of-run.ts). */
 export async function openTestStore(dataDir: string): Promise<Store> {
   if (ON_POSTGRES) await databaseOf(dataDir, process.env.TEST_POSTGRES_TEMPLATE);
   else beginStore(dataDir);
@@ -35,7 +35,7 @@ export async function openTestStore(dataDir: string): Promise<Store> {
 }
 
 function databaseOf(dataDir: string, from?: string): Promise<string> {
-  // Files run in processes of their own: the number of theirs keeps their databases apart.
+  // Files run in processes of their own, whose ids keep their databases apart.
   newDatabase ??= databasesAt(process.env.TEST_POSTGRES_URL ?? "", `test_${process.pid}_`);
   const known = databases.get(dataDir) ?? newDatabase(from);
   databases.set(dataDir, known);

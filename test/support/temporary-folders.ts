@@ -1,7 +1,7 @@
-// Every folder that tests make in the system's temporary one, and what their programs leave there, lives in one folder of
-// the run, which goes when the run ends. A run that was killed is cleaned up after by the next one. It is in memory where
-// there is room: hundreds of stores that wait for a disk at each commit make a run a third longer. What a kill leaves of
-// a store is the same there.
+// Every folder that tests make in the system's temporary one, and what their programs leave there, is in one folder of
+// the run, which is removed when the run ends. The next run removes that of a killed one. It is in memory if there is
+// enough: hundreds of stores that wait for a disk at each commit make a run a third longer. What a kill leaves of a
+// store is the same there.
 import { accessSync, chmodSync, constants, mkdirSync, readdirSync, readFileSync, rmSync, statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ const MEMORY = "/dev/shm";
 /** Several times what a run needs, bytes. */
 const ROOM = 4 * 1024 ** 3;
 
-/** Called by vitest before the first test file; what it returns is called after the last. */
+/** Called by vitest before the first test file; the function that it returns is called after the last. */
 export function setup(): () => void {
   const { TMPDIR: before } = process.env;
   const system = before === undefined && hasRoom(MEMORY) ? MEMORY : tmpdir();
@@ -20,7 +20,7 @@ export function setup(): () => void {
   }
   const folder = join(system, `${PREFIX}${process.pid}`);
   mkdirSync(folder, { recursive: true });
-  chmodSync(folder, 0o711); // PostgreSQL works below it as a user of its own
+  chmodSync(folder, 0o711); // PostgreSQL works below it as another user
   process.env.TMPDIR = folder; // test processes and their children inherit it
   return () => {
     if (before === undefined) delete process.env.TMPDIR;
@@ -29,7 +29,7 @@ export function setup(): () => void {
   };
 }
 
-/** Whether programs may be started there, and so much fits. */
+/** Whether programs may be started from it, and there is enough space. */
 function hasRoom(folder: string): boolean {
   try {
     accessSync(folder, constants.W_OK);
@@ -43,7 +43,7 @@ function hasRoom(folder: string): boolean {
   }
 }
 
-/** Some program of a test may be writing its last words: several tries. What another user left is not ours to remove. */
+/** A program of a test may still be writing: several attempts. Files of another user are not removed. */
 function remove(folder: string): void {
   try {
     rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });

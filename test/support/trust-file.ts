@@ -1,11 +1,11 @@
-// A file with certificates to trust, for settings that want a path.
+// A file with certificates to trust, for settings that take a path.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 const paths = new Map<string, string>();
 
-/** Path of a file with `pem`, gone when the test process ends. */
+/** Path of a file with `pem`, removed when the test process ends. */
 export function trustFile(pem: string): string {
   const known = paths.get(pem);
   if (known !== undefined) return known;

@@ -1,5 +1,5 @@
-// Several services on one PostgreSQL database, as nodes of a deployment: wired as always, without ports, each with a media
-// core that only records and a clock that tests move. They share a key file, as nodes do.
+// Several services on one PostgreSQL database, as nodes of a deployment: wired as usual, without ports, each with a
+// media core that only records its calls and a clock that tests set. They share a key file, as nodes do.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -26,12 +26,12 @@ export interface Node {
 export interface Nodes {
   readonly clock: { ms: number; now(): number };
   readonly dataDir: string;
-  /** Starts one more. `dataDir`: when it is not to share that of the others. */
+  /** Starts another node. `dataDir`: if it must not share that of the others. */
   add(env?: Readonly<Record<string, string>>, dataDir?: string): Promise<Node>;
   close(): Promise<void>;
 }
 
-/** On an empty database; no node runs yet. */
+/** On an empty database, without nodes. */
 export async function openNodes(databaseUrl: string): Promise<Nodes> {
   const folder = mkdtempSync(join(tmpdir(), "headgate-nodes-"));
   const clock = { ms: 1_767_225_600_000, now: () => clock.ms };

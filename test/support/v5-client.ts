@@ -1,4 +1,4 @@
-// A client of the deprecated v5 signalling, frame by frame, as deployed ones speak it.
+// A client of the deprecated v5 signalling, frame by frame, like deployed ones.
 import { WebSocket } from "ws";
 import { until } from "./child.ts";
 
@@ -8,15 +8,15 @@ export type Message = Readonly<Record<string, unknown>> & {
 
 export interface V5Client {
   readonly socket: WebSocket;
-  /** Everything that came, in order. */
+  /** Everything received, in order. */
   readonly messages: readonly Message[];
   /** Sends a request and waits for the reply with its id. */
   call(type: string, message?: object): Promise<Message>;
   /** Sends any text or bytes. */
   raw(frame: string | Buffer): void;
-  /** Waits for the first push of this type that was not waited for before. */
+  /** Waits for the first push of this type that was not yet waited for. */
   push(type: string): Promise<Message>;
-  /** The session's id, after the sign-in with `credentials`. */
+  /** Signs in with `credentials`; returns the session's id. */
   signIn(credentials: object): Promise<string>;
   /** The close code. */
   closed(): Promise<number>;

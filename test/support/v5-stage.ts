@@ -1,5 +1,5 @@
 // The socket of the deprecated v5 signalling on a port of its own, over the WHIP gateway's stage: a real store, a real
-// customer and a media core that only records.
+// customer and a media core that only records its calls.
 import { expect } from "vitest";
 import { listen } from "../../ts/listen/http-port.ts";
 import { addApiKey } from "../../ts/organisation/api-keys.ts";
@@ -9,20 +9,20 @@ import type { V5Client } from "./v5-client.ts";
 import { openWhipGateway, type WhipGateway } from "./whip-gateway.ts";
 
 export const OUTPUT = "rtmp://ingest.example/live";
-/** Of another organisation. */
+/** A stream of another organisation. */
 export const OTHER_STREAM = "Zz9Zz-00001";
 
 export interface V5Stage {
   readonly gateway: WhipGateway;
   readonly http: string;
   readonly apiKey: string;
-  /** A token for `STREAM`, or for what is given. */
+  /** A token for `STREAM`, or for the given subject. */
   newToken(subject?: { readonly streamname?: string; readonly exp?: number }): Promise<string>;
-  /** Signs in by a token, starts and takes the offer; `parties` is how the client names the two peers. */
+  /** Signs in with a token, starts and gets the offer; `parties` are the client's names for the two peers. */
   started(client: V5Client, more?: object): Promise<{ session: string; clientId: number; parties: Parties }>;
-  /** The media core was told to end it. */
+  /** Whether the media core was told to end it. */
   isEnded(clientId: number): boolean;
-  /** The media core ends whatever runs. */
+  /** Lets the media core end everything that runs. */
   endAll(): Promise<void>;
   close(): Promise<void>;
 }
@@ -32,7 +32,7 @@ export interface Parties {
   readonly receiver_peer: unknown;
 }
 
-/** What a deployed client says at the start. */
+/** What a deployed client sends at the start. */
 export const wanted = (session: string, more: object = {}) => ({
   session_id: session,
   output: OUTPUT,
@@ -52,7 +52,7 @@ export async function openV5Stage(): Promise<V5Stage> {
   const env = {
     HEADGATE_ICE_SERVERS: "stun:stun.example:3478,turn:turn.example:3478",
     HEADGATE_ICE_TURN_SECRET: "s3cret",
-    // Each test connects anew from one address.
+    // Each test makes new connections from one address.
     HEADGATE_LIMITS_WHIP_REQUESTS_PER_SECOND: "0",
     HEADGATE_LIMITS_WHIP_HALF_OPEN_PER_ADDRESS: "0",
   };

@@ -1,4 +1,4 @@
-// werift behind the v5 signalling: it answers the service's offer and sends one Opus packet each 20 ms.
+// werift behind the v5 signalling: it answers the service's offer and sends one Opus packet every 20 ms.
 import { MediaStreamTrack, RTCPeerConnection, useH264, useOPUS } from "werift";
 import { until } from "./child.ts";
 import { connectV5, type V5Client } from "./v5-client.ts";
@@ -11,12 +11,12 @@ const PAYLOAD_TYPE = 111;
 export interface V5Broadcast {
   readonly client: V5Client;
   readonly streamname: string;
-  /** ICE and DTLS work, and nothing was said against it. */
+  /** Whether ICE and DTLS work and no error was reported. */
   isLive(): boolean;
   close(): Promise<void>;
 }
 
-/** Goes live with audio alone and resolves when the service says so. */
+/** Goes live with audio alone and resolves when the service confirms it. */
 export async function broadcastByV5(
   http: string,
   { jwt, streamname }: { readonly jwt: string; readonly streamname: string },

@@ -1,4 +1,4 @@
-// A service without ports whose events a test reads: it moves the clock and says when to look.
+// A service without ports whose events a test reads; the test sets the clock and triggers the polls.
 import { expect, vi } from "vitest";
 import type { PublishSnapshot } from "../../ts/media.ts";
 import { addApiKey } from "../../ts/organisation/api-keys.ts";
@@ -7,25 +7,25 @@ import { openStage, STREAM, type Stage, until } from "./publishing.ts";
 
 export const VIDEO = { codec: "H264", width: 1_280, height: 720 };
 const AUDIO = { codec: "Opus", sampleRate: 48_000, channels: 2 };
-/** Of the stream `STREAM`. */
+/** Id of the stream `STREAM`. */
 export const ID = `stream ${STREAM}`;
 
 type Headers = Readonly<Record<string, string>>;
 
 export interface Watching {
   readonly stage: Stage;
-  /** Of the first organisation; it may only look. */
+  /** A readonly key of the first organisation. */
   readonly key: string;
-  /** What was opened so far. */
+  /** The readers opened so far. */
   readonly readers: EventReader[];
   keyOf(organisationId: string, scopeTag?: string | null): Promise<string>;
   ask(query?: string, headers?: Headers): Promise<Response>;
   open(query?: string, headers?: Headers, pace?: "quick" | "slow"): Promise<EventReader>;
-  /** Moves the clock a second and looks. */
+  /** Advances the clock by a second and polls. */
   second(): Promise<void>;
-  /** So many looks that whether each reader may read has been asked again: well within ten seconds. */
+  /** Polls so often that the permission of each reader has been checked again, which is due well within ten seconds. */
   tenSeconds(): Promise<void>;
-  /** A publish with video and audio; its client id. */
+  /** Starts a publish with video and audio; returns its client id. */
   live(name: string, counters?: Partial<PublishSnapshot>): Promise<number>;
   /** Resolves when the end of a publish is in the store. */
   ended(clientId: number): Promise<void>;
@@ -34,7 +34,7 @@ export interface Watching {
 
 /** One organisation, `org1`, with the stream `STREAM` and no webhook. */
 export async function openWatching(): Promise<Watching> {
-  // The looks are the test's alone.
+  // Only the test triggers polls.
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   const env = { HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0" };
   const stage = await openStage({ webhook: null, ca: null, env });

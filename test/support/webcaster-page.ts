@@ -1,11 +1,11 @@
-// A site of its own, by HTTPS, whose page loads the browser client from the service and is driven by the test.
+// A site of its own, over HTTPS, whose page loads the browser client from the service and is controlled by the test.
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import type { Page } from "playwright-core";
 import type { Chromium } from "./chromium.ts";
 import { testCertificates } from "./customer.ts";
 
-/** What the page's Webcaster said so far. */
+/** What the page's Webcaster has reported so far. */
 export interface Said {
   readonly states: readonly string[];
   readonly reconnections: readonly string[];
@@ -20,14 +20,14 @@ export interface Said {
 
 export interface WebcasterPage {
   readonly page: Page;
-  /** Runs an expression in the page, which may await; `webcaster`, `sdk` and `said` are there. */
+  /** Runs an expression in the page, which may use await and the globals `webcaster`, `sdk` and `said`. */
   run<T = unknown>(expression: string): Promise<T>;
   said(): Promise<Said>;
   state(): Promise<string>;
 }
 
 export interface WebcasterSite {
-  /** Opens a page with a Webcaster of this configuration. `prepared` runs before anything of the page. */
+  /** Opens a page with a Webcaster of this configuration. `prepared` runs before any script of the page. */
   open(
     service: string,
     config: Readonly<Record<string, unknown>>,
@@ -37,7 +37,7 @@ export interface WebcasterSite {
   close(): Promise<void>;
 }
 
-/** Addresses of the site: `/` is the page, `/no-camera` one that may not use the camera, all others are empty. */
+/** Serves the site: `/` is the page, `/no-camera` one that may not use the camera, all other paths are empty. */
 export async function serveWebcasterSite(chromium: Chromium): Promise<WebcasterSite> {
   const { key, cert } = testCertificates();
   const server = createServer({ key, cert }, (request, response) => {

@@ -1,5 +1,5 @@
-// Everything a page that broadcasts meets, as real programs: customer, service, upstream, Chromium, HTTPS between them, and
-// a site of its own.
+// The complete environment of a page that broadcasts, as real programs: customer, service, upstream, Chromium, HTTPS
+// between them, and a site of its own.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ import { type NginxRtmp, startNginxRtmp } from "./nginx-rtmp.ts";
 import { trustFile } from "./trust-file.ts";
 import { serveWebcasterSite, type WebcasterPage, type WebcasterSite } from "./webcaster-page.ts";
 
-/** A small picture for tests that are about something else. */
+/** Small video, for tests that are about something else. */
 export const SMALL = {
   inputCfg: {
     mediaStreamCfg: { resolution: [320, 180], maxFramerate: 10 },
@@ -27,18 +27,18 @@ export interface WebcasterStage {
   /** HTTPS in front of the service. */
   readonly network: BroadcastNetwork;
   readonly site: WebcasterSite;
-  /** Names whose publish the customer refuses. */
+  /** Names whose publish the customer denies. */
   readonly denied: Set<string>;
   headgate(): Headgate;
-  /** Kills the service and starts it again on the same data; resolves when it is back. */
+  /** Kills the service and restarts it on the same data; resolves when it is ready. */
   restart(): Promise<void>;
-  /** What the customer was called with for a stream. */
+  /** The customer's requests for a stream. */
   calls(call: string, name: string): readonly CustomerRequest[];
   doneOf(name: string): Promise<CustomerRequest>;
   recordingOf(name: string): Promise<string>;
   /** Ends a publish as an operator does. */
   kick(name: string): Promise<void>;
-  /** A page that is live with a small picture. */
+  /** A live page with small video. */
   liveOn(through: BroadcastNetwork, config?: object): Promise<{ readonly name: string; readonly page: WebcasterPage }>;
   close(): Promise<void>;
 }
@@ -55,7 +55,7 @@ export async function openWebcasterStage(): Promise<WebcasterStage> {
   const upstream = await startNginxRtmp();
   const env = {
     HEADGATE_DATA_DIR: dataDir,
-    // The same after a restart: pages name it.
+    // The same port after a restart, because pages refer to it.
     HEADGATE_RTMP_PORT: String(await freePort()),
     HEADGATE_UPSTREAM_PUSH: `${upstream.url}/{name}`,
     HEADGATE_WEBHOOK_CA: trustFile(customer.ca),
@@ -77,7 +77,7 @@ export async function openWebcasterStage(): Promise<WebcasterStage> {
     async restart() {
       headgate.process.kill("SIGKILL");
       await headgate.process.exit;
-      // Without the customer: its webhook is in the store already.
+      // Without the customer: its webhook is already in the store.
       headgate = await startHeadgate({ env });
       network.leadTo(headgate.http);
     },

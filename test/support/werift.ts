@@ -1,4 +1,5 @@
-// werift (a WebRTC stack in TypeScript) as broadcaster: ffmpeg encodes and sends plain RTP, werift takes it to a session.
+// werift (a WebRTC stack in TypeScript) as broadcaster: ffmpeg encodes and sends plain RTP, which werift sends to a
+// session.
 import { createSocket, type Socket } from "node:dgram";
 import { MediaStreamTrack, RTCPeerConnection, useH264, useOPUS } from "werift";
 import { start, until } from "./child.ts";
@@ -44,8 +45,9 @@ export async function publishByWerift(url: string, seconds: number, size: string
   }
 }
 
-/** Refuses every request (RFC 8489 §6.3.4, error 400). Without one werift asks a public server for five seconds before it
- *  begins, and of the ten that a session has for ICE and DTLS a busy machine needs the rest. */
+/** Refuses every request (RFC 8489 §6.3.4, error 400). Without a STUN server werift queries a public one for five
+ *  seconds before it begins, and a busy machine needs more than the rest of the ten that a session has for ICE and
+ *  DTLS. */
 async function startStunServer(): Promise<Socket> {
   const socket = createSocket("udp4");
   await new Promise<void>((resolve) => socket.bind(0, "127.0.0.1", resolve));
@@ -57,7 +59,7 @@ async function startStunServer(): Promise<Socket> {
   return socket;
 }
 
-/** A track, and the port whose RTP packets go to it. */
+/** A track, and the port that receives its RTP packets. */
 async function openFeed(
   kind: "video" | "audio",
 ): Promise<{ readonly track: MediaStreamTrack; readonly port: number; readonly socket: Socket }> {

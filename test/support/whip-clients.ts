@@ -3,12 +3,13 @@ import { providePython } from "../../scripts/python.mjs";
 import { run } from "./child.ts";
 import { publishByWerift } from "./werift.ts";
 
-/** GStreamer's bindings belong to Debian's Python. */
+/** GStreamer's bindings are installed for Debian's Python. */
 const SYSTEM_PYTHON = "/usr/bin/python3";
 
 export interface WhipClient {
   readonly name: string;
-  /** Publishes a moving picture and a tone to a WHIP URL for some seconds, then ends its session; fails if it cannot. */
+  /** Publishes a moving pattern and a tone to a WHIP URL for some seconds, then ends its session; fails if it
+   *  cannot. */
   publish(url: string, seconds: number, size: string): Promise<unknown>;
 }
 

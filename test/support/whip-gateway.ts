@@ -1,5 +1,5 @@
-// The WHIP endpoint over a real store, real admission, a real customer by HTTPS and a media core that only records.
-// No HTTP port is opened; requests go through `app.request`.
+// The WHIP endpoint over a real store, real admission, a real customer over HTTPS and a media core that only records
+// its calls. No HTTP port is opened; requests go through `app.request`.
 
 import { expect } from "vitest";
 import type { Capacity } from "../../ts/capacity/capacity.ts";
@@ -14,7 +14,7 @@ export const ORIGIN = "https://gateway.example";
 export const TO_OURSELVES = "stream_url=rtmp://ingest.example/live";
 export const TO_STREAM = `${TO_OURSELVES}&stream_name=${STREAM}`;
 export const OFFER = "v=0\r\no=- 7316 2 IN IP4 127.0.0.1\r\ns=offer-marker\r\n";
-/** A session that never was. */
+/** A session that never existed. */
 export const NO_SESSION = "/p/webrtc/3f0c1f0e-5c7c-4b7e-9a9d-0d6f4f6f2f10";
 /** UUID version 4, RFC 9562 section 5.4, as part of a regular expression. */
 export const UUID = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}";
@@ -30,17 +30,17 @@ export interface WhipCall {
   readonly headers?: Readonly<Record<string, string>>;
   /** Sent without Content-Length unless `headers` has one. */
   readonly body?: string | Uint8Array;
-  /** Scheme, host and port that are called; `ORIGIN` unless given. */
+  /** Scheme, host and port of the request; `ORIGIN` by default. */
   readonly origin?: string;
-  /** The peer's address as the socket tells it. */
+  /** The peer's address as reported by the socket. */
   readonly peer?: string;
 }
 
 export interface WhipGatewayOptions {
-  /** Foreign hosts that a `stream_url` may name. */
+  /** Other hosts that a `stream_url` may name. */
   readonly allow?: readonly string[];
   readonly publicUrl?: string;
-  /** Settings as the environment would give them. */
+  /** Settings as in the environment. */
   readonly env?: Readonly<Record<string, string>>;
   readonly settings?: StageOptions["settings"];
   readonly capacity?: Capacity;
@@ -51,13 +51,13 @@ export interface WhipGateway extends Pick<Stage, "db" | "media" | "publishing" |
   readonly tokens: Tokens;
   /** Everything logged so far, as text. */
   log(): string;
-  /** Asserts what every answer carries, whatever it is: `x-api-version`, a new `x-request-id`, CORS. */
+  /** Asserts what every answer must carry: `x-api-version`, a new `x-request-id`, CORS. */
   call(method: string, path: string, options?: WhipCall): Promise<WhipAnswer>;
   /** POSTs `OFFER` as application/sdp with this query. */
   offer(query: string, options?: WhipCall): Promise<WhipAnswer>;
-  /** Like `offer`, must be answered 201; returns the path of the session and its client id. */
+  /** Like `offer`, but the answer must be 201; returns the path of the session and its client id. */
   opened(query?: string, options?: WhipCall): Promise<{ readonly session: string; readonly clientId: number }>;
-  /** For a test that listens. */
+  /** For a test that listens on a port. */
   fetch(request: Request): Response | Promise<Response>;
   /** What the media core was told to open, in order. */
   openings(): readonly Opening[];
@@ -96,7 +96,7 @@ export async function openWhipGateway(options: WhipGatewayOptions = {}): Promise
     tokens,
     log: stage.log,
     async call(method, path, { headers = {}, body, origin = ORIGIN, peer = "203.0.113.7" } = {}) {
-      // As bytes: of a text Request would make a content type.
+      // As bytes, because Request would derive a content type from text.
       const bytes = body === undefined ? {} : { body: new Uint8Array(Buffer.from(body)) };
       const response = await app.request(
         `${origin}${path}`,
@@ -135,7 +135,8 @@ export async function openWhipGateway(options: WhipGatewayOptions = {}): Promise
   return gateway;
 }
 
-/** Asserts a whole problem document: status, type, members, nothing else, and nothing of the offer or the webhook. */
+/** Asserts a complete problem document: status, type and members, nothing else, and nothing of the offer or the
+ *  webhook. */
 export function expectProblem(answer: WhipAnswer, status: number, code: string, title: string, detail: string): void {
   expect(answer.headers.get("content-type")).toBe("application/problem+json");
   expect(JSON.parse(answer.body)).toStrictEqual({ type: `/docs/problems#${code}`, title, status, detail, code });

@@ -1,5 +1,5 @@
-// What an upstream got of a WHIP publish, judged: it decodes, in order, from a keyframe on, sound and picture together,
-// and the customer was told of one publish and one end.
+// Checks what an upstream got of a WHIP publish: it decodes, in order, from a keyframe on, with audio and video
+// starting together, and the customer got one publish and one end.
 import { expect } from "vitest";
 import { until } from "./child.ts";
 import type { Customer } from "./customer.ts";
@@ -7,21 +7,22 @@ import { decodeComplaints, packetsOf } from "./ffmpeg.ts";
 import { isMonotonic, ofTrack, startsAtKeyframe } from "./judge.ts";
 import type { NginxRtmp } from "./nginx-rtmp.ts";
 
-/** Sound and picture begin at most this far apart, ms: a picture lasts 40 and an AAC frame 21. */
+/** Limit of the offset between the starts of audio and video, ms: a video frame lasts 40 and an AAC frame 21. */
 const START_LIMIT_MS = 100;
-/** Of what was published; a client counts its seconds from before its media flows, or ends its tracks one by one. */
+/** Minimum share of the published duration: a client counts its seconds from before its media flows, or ends its
+ *  tracks one by one. */
 const LEAST_PART = 0.8;
 const DONE_LIMIT_MS = 10_000;
 
 export interface Figures {
   readonly pictures: number;
   readonly seconds: number;
-  /** From the first picture to the first sound, ms. */
+  /** From the first video frame to the first audio frame, ms. */
   readonly startGapMs: number;
   readonly longestGopMs: number;
 }
 
-/** Fails unless the ended publish of this name went upstream as it should; gives what was measured. */
+/** Fails unless the ended publish of this name arrived upstream as it should; returns the measurements. */
 export async function expectGoodPublish(
   name: string,
   { customer, upstream, seconds }: { customer: Customer; upstream: NginxRtmp; seconds: number },

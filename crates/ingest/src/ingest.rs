@@ -1,4 +1,4 @@
-//! The running core, as the gateway holds it: starts, answers, asks, stops. Any thread may call it.
+//! The running core as the gateway uses it: start and stop, answers, state. Any thread may call its methods.
 
 mod accepting;
 mod armed;
@@ -53,11 +53,11 @@ pub struct Ingest {
 }
 
 impl Ingest {
-    /// Binds, starts the workers and serves. `wake` is called from any thread when [`Ingest::drain`] has something;
-    /// it must not block.
+    /// Binds the ports, starts the workers and begins to serve. `wake` is called from any thread when [`Ingest::drain`]
+    /// has events; it must not block.
     ///
     /// # Errors
-    /// A taken port, or what the system refuses.
+    /// A port is in use, or the system refuses a socket or a thread.
     pub fn start(
         config: &IngestConfig,
         wake: Box<dyn Fn() + Send + Sync>,
@@ -77,16 +77,16 @@ impl Ingest {
             audio_threads: Mutex::default(),
             media_threads: Mutex::default(),
         };
-        // Of a start that fails no thread is left: each holds what wakes the gateway.
+        // A failed start leaves no thread behind: each one holds the callback that wakes the gateway.
         ingest.spawn(reactors, transcoding).inspect_err(|_| ingest.stop())?;
         Ok(ingest)
     }
 
-    /// Starts every thread, or as many as the system gives.
+    /// Starts every thread, or as many as the system allows.
     fn spawn(&self, reactors: Vec<Reactor>, transcoding: TranscodingThreads) -> io::Result<()> {
-        let told = self.shared.clone();
+        let shared = self.shared.clone();
         let notify: Notify = Arc::new(move |worker, stream| {
-            told.tell(worker, Message::Transcoded(stream));
+            shared.tell(worker, Message::Transcoded(stream));
         });
         transcoding.spawn(notify, |thread| put(&self.audio_threads, thread))?;
         for reactor in reactors {
@@ -96,10 +96,10 @@ impl Ingest {
         Ok(())
     }
 
-    /// Connections that come from now on see this certificate.
+    /// Serves this certificate to new TLS connections.
     ///
     /// # Errors
-    /// When it cannot be used; the old one stays.
+    /// The certificate or key cannot be used; the previous certificate stays in place.
     pub fn set_certificate(&self, cert_pem: &str, key_pem: &str) -> Result<(), TlsError> {
         self.shared.tls.set_certificate(cert_pem, key_pem)
     }
@@ -110,52 +110,52 @@ impl Ingest {
         &self.media_ports
     }
 
-    /// Bytes that the kernel buffers on each media port, when it grants fewer than asked for.
+    /// Size in bytes of each media port's kernel receive buffer when that is less than was requested.
     #[must_use]
     pub const fn small_receive_buffer(&self) -> Option<usize> {
         self.small_receive_buffer
     }
 
-    /// Datagrams that the kernel dropped on the media ports because we did not read them in time; `None` where the
-    /// system does not say. Reads a file: not for a media worker.
+    /// Datagrams that the kernel dropped on the media ports because they were not read in time; `None` where the system
+    /// does not report it. Reads a file, so media workers must not call it.
     #[must_use]
     pub fn kernel_drops(&self) -> Option<u64> {
         udp::kernel_drops(&self.media_ports)
     }
 
-    /// RTMP connections that were closed at once because a limit was reached, and upstreams that were not dialled for
+    /// RTMP connections that were closed at once because a limit was reached, plus upstreams that were not dialled for
     /// the same reason.
     #[must_use]
     pub fn refused_connections(&self) -> u64 {
         self.shared.connections.refused()
     }
 
-    /// Connections to the RTMP ports now.
+    /// Open connections to the RTMP ports.
     #[must_use]
     pub fn connections(&self) -> ConnectionCount {
         self.shared.connections.count()
     }
 
-    /// Transcoders that run now.
+    /// Transcoders currently running.
     #[must_use]
     pub fn transcoders(&self) -> usize {
         self.shared.transcoders.running()
     }
 
-    /// Transcoders that could not do their work, since the start.
+    /// Transcoders that failed since the start.
     #[must_use]
     pub fn failed_transcoders(&self) -> u64 {
         self.shared.transcoders.failed()
     }
 
-    /// Everything the gateway must know since the last call, oldest first.
+    /// Drains the events since the previous call, oldest first.
     #[must_use]
     pub fn drain(&self) -> Vec<Event> {
         self.shared.publishes.mailbox().drain()
     }
 
-    /// Answers a request: the publish goes live under `client_id` and is pushed to `upstreams`. A [`crate::PublishEnded`]
-    /// follows in any case, also when the broadcaster did not wait.
+    /// Allows a publish request: the publish goes live under `client_id` and is pushed to `upstreams`. A
+    /// [`crate::PublishEnded`] follows in every case, even if the broadcaster has already left.
     pub fn allow(&self, request: u64, client_id: u64, upstreams: Vec<Upstream>, hold: Hold) {
         self.prepare_tls(&upstreams);
         let (worker, now, publishes) =
@@ -180,22 +180,22 @@ impl Ingest {
         if home == worker {
             return self.shared.tell(worker, Message::Allow { request, opening });
         }
-        // The stream's worker first: it is told by the other when the broadcaster did not wait.
+        // The stream's worker first: the other one reports to it if the broadcaster has already left.
         let relay = Arc::new(Relay::default());
         let open = Message::OpenForAway { worker, relay: relay.clone(), name, opening };
         self.shared.tell(home, open);
         self.shared.tell(worker, Message::AllowAway { request, home, relay, record });
     }
 
-    /// Ends the upstreams and players of a publish that was lost, if they are held. Unknown client ids are ignored.
+    /// Stops holding a lost publish: its upstreams and players end. Unknown client ids are ignored.
     pub fn release(&self, client_id: u64) {
         if let Some(Held { record, .. }) = self.shared.publishes.find_held(client_id) {
             self.shared.tell(record.worker, Message::Release(record.stream));
         }
     }
 
-    /// Where a publish is to live: with the one that it continues, or with the other one of its name. The gateway hears
-    /// if that is there no more.
+    /// Decides where a publish lives: with the lost publish that it continues, or with the other publish of its name.
+    /// If that other one has ended, the gateway is notified that this publish is on air.
     fn find_near(&self, client_id: u64, hold: &Hold) -> Near {
         let publishes = &self.shared.publishes;
         let held = hold.continues.and_then(|lost| publishes.find_held(lost));
@@ -211,24 +211,24 @@ impl Ingest {
         Near { held, other }
     }
 
-    /// Puts one of two running publishes of a name on air: at once, or at its next keyframe. Unknown client ids are
-    /// ignored, and one that is on air is left there.
+    /// Puts one of two running publishes of a name on air, at once or at its next keyframe. Unknown client ids and
+    /// publishes that are already on air are ignored.
     pub fn switch_to(&self, client_id: u64) {
         if let Some(record) = self.shared.publishes.find(client_id) {
             self.shared.tell(record.worker, Message::SwitchTo(record.stream));
         }
     }
 
-    /// Answers a play request: the player reads what is published here. Another node is not counted as a player, nor what
-    /// it gets. A [`crate::PlayEnded`] follows in any case, also when it did not wait.
+    /// Allows a play request: the player reads a publish of this node. Another node and its bytes are not counted. A
+    /// [`crate::PlayEnded`] follows in every case, even if the player has already left.
     pub fn allow_play(&self, request: u64, is_counted: bool) {
         let guard = PlayGuard::new(self.shared.publishes.clone(), request);
         let message = Message::AllowPlay { request, guard, is_counted };
         self.shared.tell(self.shared.worker_of(request), message);
     }
 
-    /// Answers a play request: the player reads what is pulled from another node, by the pull of its name that runs or a
-    /// new one. A [`crate::PlayEnded`] follows in any case, and a [`crate::PullEnded`] for each pull.
+    /// Allows a play request for a stream of another node: the player reads from the running pull of that name, or from
+    /// a new one. A [`crate::PlayEnded`] follows in every case, and a [`crate::PullEnded`] for each pull.
     pub fn pull(&self, request: u64, source: PullSource) {
         self.prepare_source(&source);
         let guard = PlayGuard::new(self.shared.publishes.clone(), request);
@@ -236,13 +236,13 @@ impl Ingest {
         self.shared.tell(self.shared.worker_of(request), message);
     }
 
-    /// Answers [`crate::SourceWanted`]; `None`: the stream is nowhere any more.
+    /// Answers [`crate::SourceWanted`]; `None` means that no node publishes the stream any more.
     pub fn dial_pull(&self, pull: u64, source: Option<PullSource>) {
         source.iter().for_each(|source| self.prepare_source(source));
         self.shared.tell(self.shared.worker_of(pull), Message::DialPull { pull, source });
     }
 
-    /// The pulls that run, by name.
+    /// The running pulls, sorted by name.
     #[must_use]
     pub fn pulls(&self) -> Vec<PullStatus> {
         let mut pulls = self.shared.publishes.pulls(Instant::now(), SystemTime::now());
@@ -250,25 +250,25 @@ impl Ingest {
         pulls
     }
 
-    /// Answers a publish or play request: refused, with a description that the peer sees.
+    /// Denies a publish or play request; the peer sees `description`.
     pub fn deny(&self, request: u64, denial: Denial, description: String) {
         let message = Message::Deny { request, denial, description };
         self.shared.tell(self.shared.worker_of(request), message);
     }
 
-    /// Answers [`crate::PublishRequested`]: it is refused here. Who is known to follow is sent to one of these tcUrls
-    /// (`rtmp://host:port/app`), once; the others are told the description.
+    /// Answers [`crate::PublishRequested`]: redirects the broadcaster to one of these tcUrls (`rtmp://host:port/app`),
+    /// once. Clients that are not known to follow redirects get `description` instead.
     pub fn redirect(&self, request: u64, tc_urls: Vec<String>, description: String) {
         let message = Message::Redirect { request, tc_urls, description };
         self.shared.tell(self.shared.worker_of(request), message);
     }
 
-    /// Answers [`crate::AddressWanted`]; no address means "not now".
+    /// Answers [`crate::AddressWanted`]; an empty list means that the push cannot connect for now.
     pub fn dial(&self, push: u64, addresses: Vec<IpAddr>) {
         self.shared.tell(self.shared.worker_of(push), Message::Dial { push, addresses });
     }
 
-    /// Ends a running publish; `description` is shown to the broadcaster. Unknown client ids are ignored.
+    /// Ends a running publish; the broadcaster sees `description`. Unknown client ids are ignored.
     pub fn end(&self, client_id: u64, reason: EndReason, description: String) {
         if let Some(record) = self.shared.publishes.find(client_id) {
             let message = Message::End { stream: record.stream, reason, description };
@@ -276,7 +276,7 @@ impl Ingest {
         }
     }
 
-    /// Pushes a running publish to one more upstream.
+    /// Adds an upstream to a running publish.
     pub fn add_upstream(&self, client_id: u64, upstream: Upstream) -> AddedUpstream {
         let Some(record) = self.shared.publishes.find(client_id) else {
             return AddedUpstream::NotRunning;
@@ -293,7 +293,8 @@ impl Ingest {
         }
     }
 
-    /// Takes an upstream from a running publish, by its [`Upstream::id`]. False when it has none of that name.
+    /// Removes an upstream from a running publish by its [`Upstream::id`]. Returns false if the publish or the upstream
+    /// does not exist.
     pub fn remove_upstream(&self, client_id: u64, id: &str) -> bool {
         let Some(record) = self.shared.publishes.find(client_id) else { return false };
         let Some(serial) = record.upstreams.remove(id) else { return false };
@@ -301,29 +302,29 @@ impl Ingest {
         true
     }
 
-    /// Reads the system's authorities before the first upstream by RTMPS, so that no media worker has to.
+    /// Loads the system's root certificates before the first RTMPS upstream, so that no media worker has to.
     fn prepare_tls(&self, upstreams: &[Upstream]) {
         if upstreams.iter().any(|upstream| upstream.url.is_tls) {
-            // What is wrong shows, in words, where the upstream is dialled.
+            // Errors are reported, with their text, when the upstream is dialled.
             let _ = self.shared.tls.prepare();
         }
     }
 
-    /// The same before a pull by RTMPS.
+    /// Does the same before a pull over RTMPS.
     fn prepare_source(&self, source: &PullSource) {
         if source.url.is_tls {
             let _ = self.shared.tls.prepare();
         }
     }
 
-    /// The counters of a running publish.
+    /// Counters and state of a running publish.
     #[must_use]
     pub fn snapshot(&self, client_id: u64) -> Option<PublishSnapshot> {
         let record = self.shared.publishes.find(client_id)?;
         Some(record.snapshot(Instant::now(), SystemTime::now()))
     }
 
-    /// Who plays a running publish, the oldest first; none when it does not run.
+    /// The players of a running publish, oldest first; empty if it is not running.
     #[must_use]
     pub fn players(&self, client_id: u64) -> Vec<PlayerStatus> {
         let record = self.shared.publishes.find(client_id);
@@ -332,8 +333,8 @@ impl Ingest {
         })
     }
 
-    /// A running publish, or the pull of one, as FLV, from its cached keyframe on; `None` when it does not run. `wake` is called from any
-    /// thread when there is something to read again; it must not block.
+    /// Opens a preview of a running publish or pull: FLV, starting at the cached keyframe. `None` if it is not running.
+    /// `wake` is called from any thread when there is data to read again; it must not block.
     pub fn open_preview(
         &self,
         client_id: u64,
@@ -346,27 +347,27 @@ impl Ingest {
         Some(reader)
     }
 
-    /// Media workers that run.
+    /// Number of media workers.
     #[must_use]
     pub fn workers(&self) -> usize {
         self.shared.workers()
     }
 
-    /// How busy and how late each media worker was over the last second.
+    /// Load and lateness of each media worker over the last second.
     #[must_use]
     pub fn worker_status(&self) -> Vec<WorkerStatus> {
         let now = Instant::now();
         self.shared.loads.iter().map(|load| load.status(now)).collect()
     }
 
-    /// Ends every session with [`EndReason::Shutdown`] and joins the workers: about a second at most. Call it off the
-    /// JavaScript thread, then drain once more.
+    /// Ends every session with [`EndReason::Shutdown`] and joins the workers, which takes about a second at most. Call
+    /// it off the JavaScript thread, then drain once more.
     pub fn stop(&self) {
         for worker in 0..self.shared.workers() {
             self.shared.send(worker, Command::Stop);
         }
         for thread in taken(&self.media_threads) {
-            // A worker that panicked has said so on standard error and dropped its sessions.
+            // A worker that panicked has already written to standard error and dropped its sessions.
             let _ = thread.join();
         }
         self.shared.transcoders.stop();
@@ -375,14 +376,14 @@ impl Ingest {
         }
     }
 
-    /// The mailbox outlives the workers: their last events are drained from here.
+    /// Returns a function that drains the mailbox, which outlives the workers: use it for their last events.
     pub fn drainer(&self) -> impl Fn() -> Vec<Event> + Send + Sync + 'static {
         let shared = self.shared.clone();
         move || shared.publishes.mailbox().drain()
     }
 }
 
-/// What a publish that begins is opened with.
+/// The existing publishes of its name that a new publish relates to.
 struct Near {
     /// The lost publish that it continues.
     held: Option<Held>,

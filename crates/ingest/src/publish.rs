@@ -1,5 +1,5 @@
-//! What a running publish is to every thread of the core: one record, the registry that finds it, and the events that
-//! report it to the gateway. Pure: it is given the time. Not the media, and not what a worker does with it.
+//! A running publish as all threads of the core see it: one record, the registry to find it by, and the events that
+//! report it to the gateway. Pure: time is an argument. It contains neither media nor what a worker does with it.
 
 pub(crate) mod capture;
 pub(crate) mod end_reason;

@@ -1,4 +1,4 @@
-//! Threads, polls, sockets, buffers and clocks. It moves bytes between sockets and the switchboard and decides nothing.
+//! Threads, polls, sockets, buffers and clocks. Moves bytes between sockets and the switchboard and makes no decisions.
 
 mod accept;
 pub(crate) mod capture_file;

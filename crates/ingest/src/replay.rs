@@ -1,5 +1,5 @@
-//! A capture, played again: the sessions that made frames of it live make frames of it again, with the times of the file
-//! and without sockets. Pure.
+//! Replays a capture: the sessions that turned its input into frames when it was live do so again, with the timing of
+//! the file and without sockets. Pure.
 
 mod comparison;
 mod outcome;
@@ -22,22 +22,22 @@ pub use comparison::Comparison;
 use outcome::Tally;
 pub use outcome::{Replayed, ReplayedTrack};
 
-/// Frames that are compared: a capture of an hour has fewer.
+/// Frames that are compared; a capture of an hour has fewer.
 const FRAMES_LIMIT: usize = 4 << 20;
 
-/// Why a capture cannot be played.
+/// Why a capture cannot be replayed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReplayError {
-    /// It is none, or damaged at once.
+    /// The file is not a capture, or damaged at its start.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The offer in it is none.
+    /// The capture contains no valid offer.
     #[error("the capture has no valid offer")]
     Offer,
-    /// What it says of the session that it began in is impossible.
+    /// The session state at its beginning is invalid.
     #[error("the capture begins in mid-publish, and what it says of that cannot be")]
     State,
-    /// The system has no randomness.
+    /// The system provides no random numbers.
     #[error("no randomness")]
     Randomness,
 }
@@ -47,12 +47,12 @@ enum Session {
     Whip(Box<WhipPublisher>),
 }
 
-/// What is being played.
+/// State of a replay.
 struct Replay {
     start: Instant,
     head: Head,
     record: Arc<PublishRecord>,
-    /// Of WHIP: the offer, or the answer to ours.
+    /// For WHIP: the client's offer, or its answer to ours.
     client_sdp: String,
     session: Option<Session>,
     effects: Vec<Effect>,
@@ -62,11 +62,11 @@ struct Replay {
     finished: Option<String>,
 }
 
-/// Plays the bytes of a file. `start` is any time: only differences count. `write` is given an FLV file of the frames,
-/// piece by piece.
+/// Replays the bytes of a file. `start` is arbitrary: only differences count. `write` gets an FLV file of the frames in
+/// pieces.
 ///
 /// # Errors
-/// See [`ReplayError`]. A file that is cut off is played up to the cut, which [`Replayed::fault`] names.
+/// See [`ReplayError`]. A truncated file is replayed up to its end, and [`Replayed::fault`] reports it.
 pub fn replay(
     bytes: &[u8],
     start: Instant,
@@ -132,7 +132,7 @@ impl Replay {
         Ok(())
     }
 
-    /// What ended the publish from outside ends it here.
+    /// Ends the replay if the live publish was ended from outside.
     fn handle_end(&mut self, body: &[u8]) {
         let Some(ended) = Ended::read(body) else { return };
         if ended.is_ordered {
@@ -148,8 +148,8 @@ impl Replay {
         self.open_whip(&offer, now)
     }
 
-    /// Ours lets the client choose its DTLS role if it was the offer (RFC 8842 5.2), as with v5: then the client's was
-    /// the answer.
+    /// If our SDP was the offer, as with v5, it lets the client choose its DTLS role (RFC 8842 5.2); the client's SDP
+    /// was the answer.
     fn take_our_sdp(&mut self, sdp: &[u8], now: Instant) -> Result<(), ReplayError> {
         let is_offer = String::from_utf8_lossy(sdp).contains("a=setup:actpass");
         if !is_offer {
@@ -241,14 +241,14 @@ fn play_rtmp(
         Kind::Closed => server.handle_closed(now, effects),
         _ => {}
     }
-    // What is said to nobody is written.
+    // The output has no receiver: treat it as written.
     let output = server.output_mut();
     let length = output.pending_bytes();
     output.consume(length);
     server.handle_written(now);
 }
 
-/// The wire has 32 bits, which wrap after 49 days.
+/// The wire format has 32 bits, which wrap after 49 days.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

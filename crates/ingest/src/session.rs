@@ -1,5 +1,5 @@
-//! The sessions of a media worker: RTMP broadcasters and players, pushes, pulls, WHIP broadcasters, previews. Pure: bytes and
-//! time in, [`effect::Effect`]s and output bytes out.
+//! The sessions of a media worker: RTMP broadcasters and players, pushes, pulls, WHIP broadcasters, previews. Pure:
+//! bytes and time in, [`effect::Effect`]s and output bytes out.
 
 mod captured;
 pub(crate) mod effect;
@@ -29,22 +29,22 @@ use rtmp_server::RtmpServer;
 use shared_frame::SharedFrame;
 use whip_publisher::WhipPublisher;
 
-/// A session of one of the kinds a worker carries.
+/// A session of any kind that a worker serves.
 pub(crate) enum Session {
-    /// A broadcaster or a player that came to the RTMP port.
+    /// A broadcaster or a player connected to the RTMP port.
     Server(Box<RtmpServer>),
-    /// A broadcaster who came by WHIP.
+    /// A broadcaster connected by WHIP.
     Whip(Box<WhipPublisher>),
-    /// A stream on its way to an upstream.
+    /// Sends a stream to an upstream.
     Push(Box<RtmpPush>),
-    /// A stream on its way from another node.
+    /// Receives a stream from another node.
     Pull(Box<RtmpPull>),
-    /// A stream on its way to the gateway; its bytes go into no socket of a worker.
+    /// Sends a stream to the gateway; its bytes go to no socket of the worker.
     Preview(Box<FlvPreview>),
 }
 
 impl Session {
-    /// A new turn of the worker.
+    /// Begins a new turn of the worker.
     pub(crate) fn begin_turn(&mut self) {
         match self {
             Self::Server(server) => server.begin_turn(),
@@ -64,7 +64,7 @@ impl Session {
         }
     }
 
-    /// Bytes that were read are still to be handled.
+    /// Whether bytes that were read are still to be handled.
     pub(crate) fn has_unread_input(&self) -> bool {
         match self {
             Self::Server(server) => server.has_unread_input(),
@@ -74,7 +74,7 @@ impl Session {
         }
     }
 
-    /// Bytes from its socket.
+    /// Handles bytes from its socket.
     pub(crate) fn handle_input(&mut self, input: &[u8], now: Instant, effects: &mut Vec<Effect>) {
         match self {
             Self::Server(server) => server.handle_input(input, now, effects),
@@ -84,7 +84,7 @@ impl Session {
         }
     }
 
-    /// Its socket was closed by the peer or broke; `fault`: why TLS failed.
+    /// Its socket was closed by the peer or broke; `fault` is why TLS failed.
     pub(crate) fn handle_closed(
         &mut self,
         fault: Option<&str>,
@@ -99,7 +99,7 @@ impl Session {
         }
     }
 
-    /// Its socket took bytes, or there were none to take.
+    /// Its socket accepted bytes, or there were none to write.
     pub(crate) fn handle_written(&mut self, now: Instant) {
         match self {
             Self::Server(server) => server.handle_written(now),
@@ -119,7 +119,7 @@ impl Session {
         }
     }
 
-    /// Time has passed.
+    /// Performs what is due at `now`.
     pub(crate) fn handle_timeout(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         match self {
             Self::Server(server) => server.handle_timeout(now, effects),
@@ -142,7 +142,7 @@ impl Session {
         }
     }
 
-    /// The next frame of the stream that it reads.
+    /// Writes the next frame of the stream that it reads.
     pub(crate) fn write_frame(&mut self, frame: &SharedFrame, now: Instant) {
         match self {
             Self::Server(server) => server.write_frame(frame),
@@ -151,7 +151,7 @@ impl Session {
         }
     }
 
-    /// The stream that it reads has ended and every frame is written.
+    /// The stream that it reads has ended, and every frame is written.
     pub(crate) fn finish_reading(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         match self {
             Self::Server(server) => server.finish_play(now, effects),
@@ -160,7 +160,7 @@ impl Session {
         }
     }
 
-    /// Bytes for its socket; `None` without one.
+    /// Bytes to write to its socket; `None` if it has none.
     pub(crate) fn output_mut(&mut self) -> Option<&mut Output> {
         match self {
             Self::Server(server) => Some(server.output_mut()),
@@ -170,7 +170,7 @@ impl Session {
         }
     }
 
-    /// The sending side of its socket closes once its output is written.
+    /// Whether the write side of its socket shuts down once the remaining output is written.
     pub(crate) const fn is_closing(&self) -> bool {
         match self {
             Self::Server(server) => server.is_closing(),
@@ -180,7 +180,7 @@ impl Session {
         }
     }
 
-    /// Bytes that must wait in its socket before they are worth a read.
+    /// Number of bytes that must wait in its socket before it is read.
     pub(crate) fn receive_mark(&self) -> usize {
         match self {
             Self::Server(server) => server.receive_mark(),

@@ -1,5 +1,5 @@
-//! One media worker's state without its I/O: sessions, live streams, readers, routes, questions and timers. Pure: it is
-//! handed bytes and time, and leaves actions. Whole workers run in virtual time in its tests.
+//! One media worker's state without its I/O: sessions, live streams, subscribers, routes, pending questions and timers.
+//! Pure: it is given bytes and time, and produces actions. Its tests run whole workers in virtual time.
 
 mod backup;
 mod capturing;
@@ -55,33 +55,33 @@ use routes::Routes;
 use source::{LocalSource, Published};
 use timers::{TimerOwner, Timers};
 
-/// What a switchboard wants of its reactor.
+/// A request of the switchboard to its reactor.
 pub(crate) enum Action {
-    /// A TCP connection for a push or a pull; answered by [`Switchboard::handle_connected`] or
+    /// Open a TCP connection for a push or a pull; answered by [`Switchboard::handle_connected`] or
     /// [`Switchboard::handle_connect_failed`].
     Connect { session: SessionKey, address: SocketAddr, tls_host: Option<String> },
-    /// The session's socket is closed at once.
+    /// Close the session's socket at once.
     Disconnect(SessionKey),
-    /// The session's socket is read although the poll says nothing.
+    /// Read the session's socket although the poll reports nothing.
     Read(SessionKey),
-    /// A datagram for a WHIP client.
+    /// Send a datagram to a WHIP client.
     Send(Path, Vec<u8>),
-    /// The path is nobody's any more: a TCP connection on it closes.
+    /// The path belongs to no session any more: close its TCP connection, if it has one.
     ClosePath(Path),
-    /// A message for another worker.
+    /// Send a message to another worker.
     Tell(usize, Message),
 }
 
-/// What a worker is part of, and how it behaves.
+/// A worker's place in the process, and its configuration.
 #[derive(Clone)]
 pub(crate) struct Context {
     /// This worker's number.
     pub(crate) worker: usize,
-    /// How many there are.
+    /// Number of workers.
     pub(crate) workers: usize,
-    /// Whether late players start with the cached GOP.
+    /// Whether players that join late start with the cached GOP.
     pub(crate) caches_gop: bool,
-    /// Whether pushes without audio get silence (R5).
+    /// Whether pushes without audio get silent AAC (R5).
     pub(crate) pushes_silence: bool,
     /// Whether publishes may be captured from their first byte.
     pub(crate) captures: bool,
@@ -91,9 +91,9 @@ pub(crate) struct Context {
     pub(crate) transcoders: Arc<Transcoders>,
 }
 
-/// A session with what is known of it beyond its own state.
+/// A session and its relations to streams, questions and timers.
 struct Entry {
-    /// Taken out while its turn runs, so that a panic leaves nothing of it behind.
+    /// Taken out while its turn runs, so that nothing of it remains after a panic.
     session: Option<Session>,
     /// The stream that it publishes.
     publishes: Option<Published>,
@@ -101,21 +101,22 @@ struct Entry {
     pushes: Option<StreamKey>,
     /// Its queue on the stream that it reads.
     reads: Option<SubscriberKey>,
-    /// Its open question to the gateway.
+    /// Its pending question to the gateway.
     question: Option<u64>,
-    /// What waits for it is held back until then: audio for the next video frame, a preview's frames for each other.
+    /// Until then its waiting frames are held back: audio for the next video frame, a preview's frames for a larger
+    /// batch.
     held_until: Option<Instant>,
     least_rate: LeastRate,
-    /// Its deadline may have changed since it was armed.
+    /// Whether its deadline may have changed since the timer was armed.
     is_touched: bool,
-    /// Datagrams came since it was settled.
+    /// Whether datagrams have arrived since its last `settle`.
     is_unsettled: bool,
 }
 
 /// The state of one worker.
 ///
-/// The reactor calls [`Switchboard::begin`] with the time when it wakes, then any of the `handle_*` methods; then
-/// [`Switchboard::settle`], which carries out what the batch led to; then it serves every session of
+/// When the reactor wakes, it calls [`Switchboard::begin`] with the time and then any of the `handle_*` methods; then
+/// [`Switchboard::settle`], which carries out the effects of the batch; then it serves every session of
 /// [`Switchboard::poll_ready`] by [`Switchboard::fill`] and its socket, and drains [`Switchboard::poll_actions`] and
 /// [`Switchboard::poll_wakes`]. It sleeps until [`Switchboard::poll_timeout`] at most and then calls
 /// [`Switchboard::handle_timeout`].
@@ -125,7 +126,8 @@ pub(crate) struct Switchboard {
     sessions: SlotMap<SessionKey, Entry>,
     hub: Hub,
     by_id: FxHashMap<StreamId, StreamKey>,
-    /// Open questions to the gateway: publish and play requests, pushes that need an address, pulls that lost their source.
+    /// Pending questions to the gateway: publish and play requests, pushes that need an address, pulls that lost their
+    /// source.
     questions: FxHashMap<u64, SessionKey>,
     routes: Routes,
     revoked: RevokedSessions,
@@ -141,7 +143,7 @@ pub(crate) struct Switchboard {
 }
 
 impl Switchboard {
-    /// A worker with nothing to do.
+    /// A worker without sessions.
     pub(crate) fn new(context: Context, now: Instant) -> Self {
         Self {
             context,
@@ -164,13 +166,13 @@ impl Switchboard {
         }
     }
 
-    /// The time of everything that follows.
+    /// Sets the time of all calls that follow.
     pub(crate) fn begin(&mut self, now: Instant) {
         self.now = now;
         self.revoked.handle_time(now);
     }
 
-    /// A connection came to the RTMP port. `None`: none is taken any more.
+    /// A connection to the RTMP port was accepted. `None` while the worker stops.
     pub(crate) fn accept(&mut self, peer: IpAddr) -> Option<SessionKey> {
         if self.is_stopping {
             return None;
@@ -180,7 +182,7 @@ impl Switchboard {
         Some(self.insert(Session::Server(Box::new(server))))
     }
 
-    /// A new turn of a session: it may do a turn's work again. Whether its socket may be read.
+    /// Begins a new turn of a session, with a full turn's allowance of work. Returns whether its socket may be read.
     pub(crate) fn begin_turn(&mut self, key: SessionKey) -> bool {
         if let Some(session) = self.session_mut(key) {
             session.begin_turn();
@@ -196,13 +198,13 @@ impl Switchboard {
         self.session(key).is_some_and(Session::takes_input)
     }
 
-    /// Bytes from the session's socket.
+    /// Handles bytes from the session's socket.
     pub(crate) fn handle_input(&mut self, key: SessionKey, input: &[u8]) {
         self.turn(key, |session, now, effects| session.handle_input(input, now, effects));
     }
 
-    /// The socket was read as far as this turn goes; `read_closed`: nothing more will come from it. True: bytes that
-    /// were read are still to be handled next turn.
+    /// The socket was read as far as this turn allows; `read_closed`: it will deliver nothing more. Returns true if
+    /// bytes that were read are still to be handled in the next turn.
     pub(crate) fn end_read(&mut self, key: SessionKey, read_closed: bool) -> bool {
         let now = self.now;
         let Some(session) = self.session_mut(key) else { return false };
@@ -212,23 +214,24 @@ impl Switchboard {
         let (has_unread, takes_input) = (session.has_unread_input(), session.takes_input());
         self.touch(key);
         if read_closed && !has_unread && !takes_input {
-            // A publish that waits for its decision is not read; whoever has left does not wait.
+            // A socket is not read while its publish waits for the decision; but a peer that has left must not keep
+            // waiting.
             self.handle_closed(key, None);
         }
         has_unread
     }
 
-    /// Bytes that must wait in the session's socket before they are worth a read.
+    /// Number of bytes that must wait in the session's socket before it is read.
     pub(crate) fn receive_mark(&self, key: SessionKey) -> usize {
         self.session(key).map_or(1, Session::receive_mark)
     }
 
-    /// The peer closed, or the connection broke; `fault`: why TLS failed.
+    /// The peer closed, or the connection broke; `fault` is why TLS failed.
     pub(crate) fn handle_closed(&mut self, key: SessionKey, fault: Option<&str>) {
         self.turn(key, |session, now, effects| session.handle_closed(fault, now, effects));
     }
 
-    /// The connection that a push or a pull asked for is there.
+    /// The connection that a push or a pull requested is established.
     pub(crate) fn handle_connected(&mut self, key: SessionKey) {
         self.turn(key, |session, now, _| match session {
             Session::Push(push) => push.handle_connected(now),
@@ -238,7 +241,7 @@ impl Switchboard {
         self.woken.readers.push(key);
     }
 
-    /// It could not be made; `fault`: no other address would help, and why.
+    /// The connection could not be established; `fault` is set if no other address would help, and says why.
     pub(crate) fn handle_connect_failed(&mut self, key: SessionKey, fault: Option<&str>) {
         self.turn(key, |session, now, effects| match session {
             Session::Push(push) => push.handle_connect_failed(fault, now, effects),
@@ -247,7 +250,7 @@ impl Switchboard {
         });
     }
 
-    /// A datagram from a WHIP client, or from anybody.
+    /// Handles a datagram from a WHIP client, or from an unknown sender.
     pub(crate) fn handle_datagram(&mut self, source: Path, datagram: &mut [u8]) {
         let Some(key) = self.routes.find(source, datagram) else {
             let answer = self.revoked.handle_datagram(datagram);
@@ -272,12 +275,12 @@ impl Switchboard {
         self.routes.has(path)
     }
 
-    /// The TCP connection of a path is gone: the client proves itself on the next one.
+    /// The TCP connection of a path is closed: the client has to authenticate on a new one.
     pub(crate) fn handle_path_closed(&mut self, path: Path) {
         self.routes.remove_path(path);
     }
 
-    /// Carries out what the datagrams of a batch led to, once for each session.
+    /// Carries out the effects of a batch of datagrams, once for each session.
     pub(crate) fn settle(&mut self) {
         for key in std::mem::take(&mut self.unsettled) {
             if let Some(entry) = self.sessions.get_mut(key) {
@@ -304,12 +307,12 @@ impl Switchboard {
         self.timers.next()
     }
 
-    /// The next thing for the reactor to do, oldest first.
+    /// Actions for the reactor, oldest first.
     pub(crate) fn poll_actions(&mut self) -> Vec<Action> {
         std::mem::take(&mut self.actions)
     }
 
-    /// Other workers whose relays have something new.
+    /// Other workers whose relays have new frames or have ended.
     pub(crate) fn poll_wakes(&mut self) -> Vec<usize> {
         let mut workers = std::mem::take(&mut self.woken.workers);
         workers.sort_unstable();
@@ -317,22 +320,22 @@ impl Switchboard {
         workers
     }
 
-    /// Bytes for a session's socket.
+    /// Bytes to write to a session's socket.
     pub(crate) fn output_mut(&mut self, key: SessionKey) -> Option<&mut Output> {
         self.session_mut(key)?.output_mut()
     }
 
-    /// Whether the sending side of a session's socket closes once its output is written.
+    /// Whether the write side of a session's socket shuts down once its remaining output is written.
     pub(crate) fn is_closing(&self, key: SessionKey) -> bool {
         self.session(key).is_some_and(Session::is_closing)
     }
 
-    /// Nothing is left of any session or publish.
+    /// Whether no session and no publish is left.
     pub(crate) fn is_empty(&self) -> bool {
         self.sessions.is_empty() && self.by_id.is_empty()
     }
 
-    /// Some stream is live here: frames will come.
+    /// Whether some stream is live here, so that frames are to be expected.
     pub(crate) fn has_streams(&self) -> bool {
         !self.by_id.is_empty()
     }
@@ -353,7 +356,7 @@ impl Switchboard {
         self.hub.stream_mut(key)?.source.local_mut()
     }
 
-    /// 64 bits that nobody can predict.
+    /// 64 unpredictable bits.
     fn random(&mut self) -> u64 {
         self.drawn += 1;
         let mut hasher = self.hasher.build_hasher();

@@ -1,4 +1,4 @@
-//! The core with real sockets: publishers and players are our own protocol crate's clients on blocking sockets.
+//! The core with real sockets: publishers and players are clients of our own protocol crate on blocking sockets.
 
 mod clocks;
 mod endings;
@@ -29,9 +29,9 @@ use crate::{
     Upstream, UpstreamSource, UpstreamUrl,
 };
 
-/// The arguments of a play of another core.
+/// The arguments with which another core plays.
 const NODE_ARGUMENT: &str = "headgate-node=1";
-/// Longer than anything here should take; only a failing test waits so long.
+/// Longer than anything here should take; only a failing test waits this long.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn asked(event: &Event) -> Option<PublishRequested> {
@@ -47,12 +47,12 @@ fn upstream(url: &str) -> Upstream {
     Upstream { id, url, source: UpstreamSource::Stream }
 }
 
-/// A core with the part of the gateway played by the test; every player is allowed.
+/// A core whose gateway is played by the test; every player is allowed.
 struct Core {
     ingest: Arc<Ingest>,
     events: Receiver<Event>,
     waiting: Vec<Event>,
-    /// What publishers are allowed with.
+    /// How publishers are held.
     hold: Hold,
 }
 
@@ -61,12 +61,12 @@ impl Core {
         Self::start_beside(workers, None)
     }
 
-    /// A core that pulls what is not published at it from there.
+    /// A core that pulls streams from `source` if they are not published here.
     fn start_beside(workers: usize, source: Option<PullSource>) -> Self {
         Self::open(workers, source, None)
     }
 
-    /// A core that inherits a listening socket, and accepts when it is told to.
+    /// A core that inherits a listening socket and accepts once it is told to.
     fn start_after(workers: usize, rtmp_socket: TcpListener) -> Self {
         Self::open(workers, None, Some(Arc::new(rtmp_socket)))
     }
@@ -97,7 +97,7 @@ impl Core {
             rtmp_connections_per_address: 0,
         };
         let wake = Box::new(move || {
-            // Nobody listens once the test is over.
+            // The receiver is gone once the test is over.
             let _ = wake.send(());
         });
         let ingest = Arc::new(Ingest::start(&config, wake).expect("a free port"));
@@ -116,7 +116,7 @@ impl Core {
                                 ingest.allow_play(asked.request, !is_node);
                             }
                         },
-                        // Nobody listens once the test is over.
+                        // The receiver is gone once the test is over.
                         other => drop(put.send(other)),
                     }
                 }
@@ -129,14 +129,14 @@ impl Core {
         self.ingest.rtmp_port()
     }
 
-    /// Waits until a publish has come to a time of its own clock, in ms: all before it is with the hub.
+    /// Waits until a publish has reached this timestamp in ms: everything before it is in the hub.
     fn wait_for_time(&self, client_id: u64, millis: i64) {
         whip::wait_until("the frames are there", || {
             self.ingest.snapshot(client_id).is_some_and(|publish| publish.timestamp_ms >= millis)
         });
     }
 
-    /// Waits for the first event that `pick` takes; others stay for later.
+    /// Waits for the first event that `pick` accepts; others are kept for later.
     fn wait_for<T>(&mut self, pick: impl Fn(&Event) -> Option<T>) -> T {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -149,7 +149,7 @@ impl Core {
         }
     }
 
-    /// The first event that `pick` takes, if it is there.
+    /// The first event that `pick` accepts, if it has arrived.
     fn take<T>(&mut self, pick: impl Fn(&Event) -> Option<T>) -> Option<T> {
         self.waiting.extend(self.events.try_iter());
         let at = self.waiting.iter().position(|event| pick(event).is_some())?;
@@ -160,7 +160,7 @@ impl Core {
         self.wait_for(asked)
     }
 
-    /// The request of a publisher that talks until it has been understood.
+    /// The publish request of a publisher, which is stepped until the core has understood it.
     fn request_of(&mut self, publisher: &mut peer::Peer) -> PublishRequested {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -186,7 +186,7 @@ impl Core {
         })
     }
 
-    /// A publisher of `name` that was allowed as `client_id`, pushed to `upstreams`.
+    /// A publisher of `name`, allowed as `client_id` and pushed to `upstreams`.
     fn publisher(&mut self, name: &str, client_id: u64, upstreams: &[String]) -> peer::Peer {
         let mut publisher = peer::Peer::publish(self.port(), name);
         let request = self.request_of(&mut publisher);

@@ -1,11 +1,12 @@
-//! Opus to AAC on audio threads of its own, so that a slow encoder never delays video. Not what becomes of the AAC.
+//! Transcodes Opus to AAC on dedicated audio threads, so that a slow encoder never delays video. What is done with the
+//! AAC is up to the stream's worker.
 //!
 //! Contract: a stream's media worker opens a [`TranscoderRing`], pushes its Opus frames in order of arrival, and closes
-//! it. When `notify` names the stream, the worker reads [`TranscoderRing::failure`] and drains the ring until it is
-//! empty; `notify` comes again only for what is new after that. One worker uses a ring. Nothing here blocks the caller.
+//! it. When `notify` names the stream, the worker reads [`TranscoderRing::failure`] and drains the ring; `notify` is
+//! called again only for what is added after that. Only one worker uses a ring. Nothing here blocks the caller.
 //!
-//! Encoders are made on a thread of their own, in the order in which streams asked. Until a stream's encoder is there
-//! its packets wait in its ring, and its audio thread serves other streams.
+//! Encoders are created on a thread of their own, in the order in which streams requested them. Until a stream's
+//! encoder is ready its packets wait in its ring, and its audio thread serves other streams.
 
 mod encoders;
 mod ring;
@@ -28,8 +29,8 @@ pub(crate) use encoders::AUDIO_BITRATE;
 use encoders::Encoders;
 pub(crate) use ring::TranscoderRing;
 
-/// Encoders of each kind in demand that are made ahead in production: one for a stream that starts, and one for the
-/// next while that one is replaced.
+/// Encoders of each kind in demand that production creates in advance: one for the next stream, and another one while
+/// that one is being replaced.
 pub const ENCODERS_AHEAD: usize = 2;
 
 /// Called with a media worker and one of its streams whose ring has new output or a new failure.
@@ -41,30 +42,30 @@ pub(crate) struct Transcoders {
     next_thread: AtomicUsize,
 }
 
-/// What waits to be run on the audio threads.
+/// The audio threads before they are started.
 pub(crate) struct TranscodingThreads {
     shared: Arc<Shared>,
     inboxes: Vec<Receiver<Job>>,
 }
 
-/// What the handle and the threads share.
+/// State shared by the handle and the threads.
 struct Shared {
-    // One per audio thread; each ring is in them once at most.
+    // One per audio thread; a ring is queued at most once.
     jobs: Vec<Sender<Job>>,
     encoders: Encoders,
     running: AtomicUsize,
     failed: AtomicU64,
 }
 
-/// What an audio thread is asked to do.
+/// A request to an audio thread.
 enum Job {
     Serve(Arc<TranscoderRing>),
     Stop,
 }
 
 impl Transcoders {
-    /// `count` audio threads, at least one, and `ahead` encoders of each kind in demand made before they are asked
-    /// for. The threads run once [`TranscodingThreads::spawn`] is called.
+    /// `count` audio threads, at least one, and `ahead` encoders of each kind in demand created in advance. The threads
+    /// run once [`TranscodingThreads::spawn`] is called.
     pub(crate) fn new(count: usize, ahead: usize) -> (Self, TranscodingThreads) {
         Self::with_pool(count, ahead, EncoderPool::new(encoders::idle_limit(ahead)))
     }
@@ -78,7 +79,7 @@ impl Transcoders {
         (Self { shared, next_thread: AtomicUsize::new(0) }, threads)
     }
 
-    /// A transcoder for a stream of media worker `worker`, with AAC of that bitrate.
+    /// Opens a transcoder for a stream of media worker `worker` that produces AAC of this bitrate.
     pub(crate) fn open(
         &self,
         stream: StreamId,
@@ -91,14 +92,14 @@ impl Transcoders {
         Arc::new(TranscoderRing::new(stream, worker, thread, bitrate))
     }
 
-    /// Gives an Opus frame, a packet or a configuration, to a stream's transcoder. When its ring is full the oldest is
-    /// dropped, and concealed like a lost packet.
+    /// Passes an Opus frame, a packet or a configuration, to a stream's transcoder. If its ring is full, the oldest
+    /// frame is dropped and concealed like a lost packet.
     pub(crate) fn push(&self, ring: &Arc<TranscoderRing>, packet: Frame) {
         ring.push(packet);
         self.shared.schedule(ring);
     }
 
-    /// The stream's AAC is needed no longer. Does nothing the second time.
+    /// Closes a ring whose AAC is no longer needed. A second call does nothing.
     pub(crate) fn close(&self, ring: &Arc<TranscoderRing>) {
         if ring.close() {
             self.shared.running.fetch_sub(1, Ordering::Relaxed);
@@ -106,26 +107,27 @@ impl Transcoders {
         }
     }
 
-    /// Rings that are open.
+    /// Number of open rings.
     pub(crate) fn running(&self) -> usize {
         self.shared.running.load(Ordering::Relaxed)
     }
 
-    /// Rings that have had a [`TranscoderRing::failure`] since the start, each counted once.
+    /// Number of rings that have had a [`TranscoderRing::failure`] since the start, each counted once.
     pub(crate) fn failed(&self) -> u64 {
         self.shared.failed.load(Ordering::Relaxed)
     }
 
-    /// A stream with Opus is about to start: encoders of the usual kinds are made ahead, while its client connects. Not at
-    /// the start of the process: four encoders take 0.2 s of a core, and a node that only takes RTMP needs none.
+    /// Creates encoders of the usual kinds in advance, while the client of a stream with Opus connects. This is not
+    /// done at the start of the process: four encoders take 0.2 s of a core, and a node that only receives RTMP needs
+    /// none.
     pub(crate) fn warm(&self) {
         self.shared.encoders.warm();
     }
 
-    /// Ends the threads. What waits in the rings is dropped with them.
+    /// Ends the threads. Frames that wait in the rings are dropped.
     pub(crate) fn stop(&self) {
         for inbox in &self.shared.jobs {
-            // It fails only when the thread has ended already.
+            // Fails only if the thread has already ended.
             let _ = inbox.send(Job::Stop);
         }
         self.shared.encoders.stop();
@@ -133,7 +135,7 @@ impl Transcoders {
 }
 
 impl TranscodingThreads {
-    /// Starts the audio threads and the one that makes encoders, and gives each to `started`.
+    /// Starts the audio threads and the thread that creates encoders, and passes each to `started`.
     ///
     /// # Errors
     /// The system refused a thread; those already started end with [`Transcoders::stop`].
@@ -163,17 +165,17 @@ impl TranscodingThreads {
 }
 
 impl Shared {
-    /// Queues a ring behind the others of its audio thread, unless it waits there already.
+    /// Queues a ring for its audio thread, unless it is queued already.
     fn schedule(&self, ring: &Arc<TranscoderRing>) {
         if ring.set_scheduled()
             && let Some(inbox) = self.jobs.get(ring.thread())
         {
-            // It fails only when the thread has ended, and then nobody needs the AAC.
+            // Fails only if the thread has ended, and then nobody needs the AAC.
             let _ = inbox.send(Job::Serve(ring.clone()));
         }
     }
 
-    /// One turn of a ring, on its audio thread.
+    /// Runs one turn of a ring on its audio thread.
     fn serve(&self, ring: &Arc<TranscoderRing>, notify: &Notify) {
         let outcome = ring.take_turn(&self.encoders);
         if outcome.is_first_failure {
@@ -187,7 +189,7 @@ impl Shared {
         }
     }
 
-    /// Makes one encoder, on the thread for that.
+    /// Creates one encoder, on the thread for that.
     fn make(&self, work: encoders::Work) {
         if let Some(ring) = self.encoders.make(work) {
             self.schedule(&ring);

@@ -1,4 +1,4 @@
-//! Where RTMP connections are accepted: ports and sockets, and the hand-over of both to another process.
+//! Accepting RTMP connections: ports and listening sockets, and handing both over to another process.
 
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
@@ -8,45 +8,45 @@ use crate::reactor::config::{PortUse, StartError};
 use crate::reactor::listen;
 use crate::reactor::shared::Command;
 
-/// The worker that accepts for all.
+/// The worker that accepts connections for all workers.
 const ACCEPTING: usize = 0;
 
 impl Ingest {
-    /// The port RTMP is served on.
+    /// The port that serves RTMP.
     #[must_use]
     pub const fn rtmp_port(&self) -> u16 {
         self.rtmp.port
     }
 
-    /// The port RTMP over TLS is served on.
+    /// The port that serves RTMP over TLS.
     #[must_use]
     pub const fn rtmp_tls_port(&self) -> Option<u16> {
         self.rtmp.tls_port
     }
 
-    /// The sockets that listen at these two: for a process that is to inherit them. They are closed by
-    /// [`Ingest::stop_accepting`] and [`Ingest::stop`].
+    /// The listening sockets of these two ports, for a process that is to inherit them. [`Ingest::stop_accepting`] and
+    /// [`Ingest::stop`] close them.
     #[must_use]
     pub const fn rtmp_sockets(&self) -> (RawFd, Option<RawFd>) {
         (self.rtmp.socket, self.rtmp.tls_socket)
     }
 
-    /// Accepts RTMP connections from now on, where the configuration said not to do so at once.
+    /// Starts accepting RTMP connections, if the configuration deferred that.
     pub fn start_accepting(&self) {
         self.shared.send(ACCEPTING, Command::StartAccepting);
     }
 
-    /// Accepts no more RTMP connections and closes the sockets: those that wait in them are another process's. Running
-    /// sessions stay.
+    /// Stops accepting RTMP connections and closes the sockets; connections that wait in their backlog belong to the
+    /// process that inherited them. Running sessions stay.
     pub fn stop_accepting(&self) {
         self.shared.send(ACCEPTING, Command::StopAccepting);
     }
 
-    /// Accepts RTMP connections at one more port, which [`Ingest::stop_accepting`] leaves open: other nodes pull there.
-    /// Returns the port; 0 takes any free one.
+    /// Accepts RTMP connections from other nodes, which pull streams, on one more port; [`Ingest::stop_accepting`]
+    /// leaves it open. Returns the port; 0 picks a free one.
     ///
     /// # Errors
-    /// A taken port, or what the system refuses.
+    /// The port is in use, or the system refuses the socket.
     pub fn accept_pulls(&self, address: SocketAddr) -> Result<u16, StartError> {
         let socket = listen(address, PortUse::Pulls)?;
         let port = socket.local_addr()?.port();

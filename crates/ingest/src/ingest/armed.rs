@@ -1,4 +1,4 @@
-//! Captures of publishes that are about to begin.
+//! Captures that wait for their publish to begin.
 
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,12 +9,12 @@ use crate::publish::capture::{CaptureSettings, CaptureState, Note, Tap};
 
 /// Captures that wait for their publish.
 pub(super) struct Captures {
-    /// Whether there may be any: what they need is kept.
+    /// Whether captures are enabled; if so, the SDP that they need is kept.
     pub(super) is_on: bool,
     armed: Mutex<FxHashMap<u64, Armed>>,
 }
 
-/// One of them.
+/// A capture that waits for its publish.
 pub(super) struct Armed {
     pub(super) settings: CaptureSettings,
     pub(super) tap: Tap,
@@ -27,12 +27,12 @@ impl Captures {
         Self { is_on, armed: Mutex::default() }
     }
 
-    /// The publish that will begin under this client id is to be captured.
+    /// Captures the publish that will begin under this client id.
     pub(super) fn arm(&self, client_id: u64, armed: Armed) {
         self.lock().insert(client_id, armed);
     }
 
-    /// The capture of a publish that begins, once.
+    /// Takes the capture that waits for a publish, once it begins.
     pub(super) fn take(&self, client_id: u64) -> Option<Armed> {
         self.lock().remove(&client_id)
     }

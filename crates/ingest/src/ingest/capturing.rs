@@ -1,4 +1,4 @@
-//! Captures: of a publish that runs, or of one from its first byte on.
+//! Captures of a running publish, or of one from its first byte.
 
 use std::io;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub enum CaptureError {
     /// No such publish runs here.
     #[error("the publish does not run here")]
     NotRunning,
-    /// It came by an offer of ours (v5) that the client has not answered yet.
+    /// The client has not answered our offer (v5) yet.
     #[error("the offer of the publish is not answered yet")]
     Unanswered,
     /// The file cannot be made.
@@ -33,20 +33,20 @@ pub enum CaptureError {
 pub struct CaptureHandle(Arc<CaptureState>);
 
 impl CaptureHandle {
-    /// How it does.
+    /// Current state and counters.
     #[must_use]
     pub fn status(&self) -> CaptureStatus {
         self.0.status()
     }
 
-    /// Ends it, as `stopped`: its file is closed soon.
+    /// Ends the capture with reason `stopped`; its file is closed shortly after.
     pub fn stop(&self) {
         self.0.stop("stopped");
     }
 }
 
 impl Ingest {
-    /// Captures a publish that runs, from now on.
+    /// Captures a running publish from this moment.
     ///
     /// # Errors
     /// See [`CaptureError`].
@@ -63,8 +63,8 @@ impl Ingest {
         Ok(CaptureHandle(state))
     }
 
-    /// Captures the publish that will be allowed under this client id, from its first byte on: to be called right
-    /// before it is allowed.
+    /// Captures the publish that will be allowed under this client id, from its first byte. Call it right before
+    /// allowing the publish.
     #[must_use]
     pub fn capture_next(&self, client_id: u64, settings: CaptureSettings) -> CaptureHandle {
         let (tap, notes, state) = capture_pipe(settings.time_limit);
@@ -73,7 +73,7 @@ impl Ingest {
         CaptureHandle(state)
     }
 
-    /// The publish that was armed for is here.
+    /// Starts the capture that waits for this publish, if there is one.
     pub(super) fn begin_armed(&self, record: &PublishRecord) {
         if !self.captures.is_on {
             return;
@@ -94,7 +94,7 @@ impl Ingest {
         }
     }
 
-    /// What is to be wiped, and what the file begins with.
+    /// Notes the SDP and returns what the file writer must blank or scrub.
     fn begin_file(
         &self,
         record: &PublishRecord,
@@ -108,7 +108,7 @@ impl Ingest {
             return Err(CaptureError::Unanswered);
         }
         let now = Instant::now();
-        // To an offer of ours the client answers later, and the session notes both.
+        // The client answers our own offer later; the session notes both texts then.
         if let Some((client, ours)) = texts {
             tap.put(Kind::Offer, now, || scrub_sdp(client).into_bytes());
             tap.put(Kind::Answer, now, || scrub_sdp(ours).into_bytes());

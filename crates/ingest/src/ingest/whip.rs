@@ -1,4 +1,4 @@
-//! WHIP, seen from the gateway: parse an offer or make one, open a publish with it, and what may be asked of it while it
+//! WHIP as the gateway uses it: parse or create an offer, open a publish with it, and control the publish while it
 //! runs.
 
 use std::net::SocketAddr;
@@ -24,7 +24,7 @@ use crate::session::whip_publisher::WhipOrder;
 use crate::switchboard::message::{Message, WhipOpening};
 use crate::transcoding::AUDIO_BITRATE;
 
-/// An offer that was parsed and validated, or one of our own: [`Ingest::open_whip`] takes it.
+/// A parsed and validated offer, or one of our own, for [`Ingest::open_whip`].
 #[derive(Clone, Debug)]
 pub struct ParsedOffer(Offered, Arc<str>);
 
@@ -35,7 +35,7 @@ enum Offered {
 }
 
 impl Offered {
-    /// What the client sends; of an offer of ours, as far as it is known before the answer.
+    /// What the client sends; for our own offer, as much as is known before the answer.
     fn client_sends(&self) -> &Offer {
         match self {
             Self::ByClient(offer) => offer,
@@ -44,7 +44,7 @@ impl Offered {
     }
 }
 
-/// An offer of our own, to receive audio, video or both; `None` for neither.
+/// Creates an offer of our own to receive audio, video or both; `None` if neither is requested.
 #[must_use]
 pub fn own_offer(audio: bool, video: bool) -> Option<ParsedOffer> {
     OwnOffer::new(audio, video)
@@ -54,16 +54,16 @@ pub fn own_offer(audio: bool, video: bool) -> Option<ParsedOffer> {
 /// Parses and validates an offer without opening anything.
 ///
 /// # Errors
-/// Why it is refused.
+/// The reason for refusing the offer.
 pub fn parse_offer(offer: &str) -> Result<ParsedOffer, OfferError> {
     let text = Arc::from(offer);
     read_offer(offer).map(|offer| ParsedOffer(Offered::ByClient(Box::new(offer)), text))
 }
 
-/// Validates a fragment without looking at any session.
+/// Validates a fragment without applying it to a session.
 ///
 /// # Errors
-/// It is none.
+/// The text is not a valid fragment.
 pub fn validate_fragment(text: &str) -> Result<(), WhipPatchError> {
     read_fragment(text).map(|_| ()).map_err(WhipPatchError::Malformed)
 }
@@ -77,37 +77,38 @@ pub struct WhipPublish {
     pub name: Vec<u8>,
     /// The client's offer, or ours.
     pub offer: ParsedOffer,
-    /// Where it is pushed.
+    /// Upstreams to push it to.
     pub upstreams: Vec<Upstream>,
-    /// Stereo was asked for.
+    /// Whether stereo was requested.
     pub stereo: bool,
-    /// What a browser begins with, kbit/s.
+    /// Bitrate that a browser starts at, kbit/s.
     pub start_bitrate_kbps: u32,
-    /// What it may rise to, kbit/s; 0 is no limit.
+    /// Upper limit of that bitrate, kbit/s; 0 means no limit.
     pub max_bitrate_kbps: u32,
-    /// Bitrate of AAC made of its audio, bit/s, mono or stereo; `None` for the usual one, which mono takes half of.
+    /// Bitrate of AAC transcoded from its audio, bit/s, for mono and stereo alike; `None` for the default, which is
+    /// halved for mono.
     pub audio_bitrate: Option<u32>,
-    /// An AMF0 object that joins the connect command to its own upstream; empty for none.
+    /// Encoded AMF0 object that is merged into the connect command to its own upstream; empty if there is none.
     pub connect_info: Vec<u8>,
-    /// Of its upstreams and players.
+    /// How its upstreams and players are held.
     pub hold: Hold,
 }
 
 /// Why a WHIP publish did not open.
 #[derive(Debug, thiserror::Error)]
 pub enum WhipError {
-    /// No randomness for its credentials.
+    /// No random numbers for its credentials.
     #[error(transparent)]
     Identity(#[from] headgate_whip::IdentityError),
 }
 
 impl Ingest {
-    /// Opens a WHIP publish that was allowed, and returns the answer, or our own offer: [`Ingest::answer_whip`] takes what
-    /// the client answers, within the ten seconds that ICE and DTLS have. A [`crate::PublishEnded`] follows in any case,
-    /// also after an error.
+    /// Opens an allowed WHIP publish and returns our answer, or our own offer. The client's answer to an offer of ours
+    /// goes to [`Ingest::answer_whip`] and must come within the ten seconds that ICE and DTLS have. A
+    /// [`crate::PublishEnded`] follows in every case, even after an error.
     ///
     /// # Errors
-    /// No randomness.
+    /// No random numbers for the credentials.
     pub fn open_whip(&self, publish: WhipPublish) -> Result<String, WhipError> {
         let Near { held, other } = self.find_near(publish.client_id, &publish.hold);
         let (continues, beside) = (
@@ -115,7 +116,7 @@ impl Ingest {
             other.as_ref().map(|of| of.record.stream),
         );
         let near = held.or(other).map(|held| held.record);
-        // Two publishes of one name live together.
+        // Two publishes of one name live on the same worker.
         let worker = near.as_ref().map_or_else(|| self.next_worker(), |near| near.worker);
         let now = Instant::now();
         let WhipPublish { client_id, name, offer: ParsedOffer(offered, text), upstreams, .. } =
@@ -137,7 +138,7 @@ impl Ingest {
                 WhipRecord::new(offered.client_sends().clone(), candidates.clone())
             }
         };
-        // From here on the end is reported whatever happens.
+        // From here on the guard reports the end, whatever happens.
         let publishes = &self.shared.publishes;
         let guard = match &near {
             Some(near) => publishes.open_successor(near, client_id, Some(record), now),
@@ -198,7 +199,7 @@ impl Ingest {
         self.next_whip.fetch_add(1, Ordering::Relaxed) % self.media_ports.len().max(1)
     }
 
-    /// Takes the client's answer to our offer: its publish may connect.
+    /// Applies the client's answer to our offer; the publish can then connect.
     ///
     /// # Errors
     /// See [`AnswerError`]; after [`AnswerError::Refused`] another answer is still awaited.
@@ -216,7 +217,8 @@ impl Ingest {
         Ok(())
     }
 
-    /// Takes a trickled fragment (RFC 9725 4.3): the credentials tell whether it adds candidates or restarts ICE.
+    /// Applies a trickled fragment (RFC 9725 4.3): its credentials determine whether it adds candidates or restarts
+    /// ICE.
     ///
     /// # Errors
     /// See [`WhipPatchError`].
@@ -232,20 +234,21 @@ impl Ingest {
         Ok(WhipPatched::Restarted(answer))
     }
 
-    /// Sends a data message (AMF0 values, the handler's name first) to everyone who reads the publish. False: it is not
-    /// running.
+    /// Sends a data message (AMF0 values, starting with the handler's name) to all subscribers of the publish. Returns
+    /// false if it is not running.
     #[must_use]
     pub fn send_whip_data(&self, client_id: u64, data: Bytes) -> bool {
         self.order_whip(client_id, WhipOrder::SendData(data))
     }
 
-    /// The sender is asked to stay below `kbps` (REMB) from now on; 0 is no limit. False: it is not running.
+    /// Asks the sender to stay below `kbps` (REMB) from this moment; 0 means no limit. Returns false if the publish is
+    /// not running.
     #[must_use]
     pub fn limit_whip_bitrate(&self, client_id: u64, kbps: u32) -> bool {
         self.order_whip(client_id, WhipOrder::LimitBitrate(kbps))
     }
 
-    /// Whether a publish's ICE and DTLS are done; false for one that is not running.
+    /// Whether ICE and DTLS of a publish are complete; false if it is not running.
     #[must_use]
     pub fn is_whip_connected(&self, client_id: u64) -> bool {
         let record = self.whip_record(client_id);
@@ -255,7 +258,7 @@ impl Ingest {
             .is_some_and(WhipRecord::is_connected)
     }
 
-    /// What there is to say about a running WHIP publish, not older than two seconds; `None` before its first second.
+    /// Diagnostics of a running WHIP publish, at most two seconds old; `None` during its first second.
     #[must_use]
     pub fn whip_diagnostics(&self, client_id: u64) -> Option<Diagnostics> {
         self.whip_record(client_id)?.whip.as_ref()?.diagnostics()

@@ -1,5 +1,5 @@
-//! The way from a publish's session to the file that it is captured to: a bounded queue, never a wait. Pure but for its
-//! atomics; who writes the file is the reactor's.
+//! Carries records from a publish's session to its capture file over a bounded queue, without ever blocking. Pure but
+//! for its atomics; the reactor writes the file.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -13,40 +13,40 @@ use headgate_media::Frame;
 
 use super::lock::lock;
 
-/// Records that may wait for the disk.
+/// Records that may wait to be written.
 const NOTES_LIMIT: usize = 16_384;
-/// Bytes of them: several seconds of what a broadcaster may send.
+/// Bytes that may wait: several seconds at the highest rate a broadcaster may send.
 const QUEUE_BYTES_LIMIT: u64 = 16 << 20;
-/// Bytes of the clocks in the body of [`Kind::State`]; what the RTMP session knew follows them.
+/// Bytes that the clocks take in the body of [`Kind::State`]; the state of the RTMP session follows them.
 pub(crate) const CLOCK_BYTES: usize = 19;
 
-/// What to capture, and where to.
+/// What to capture, and to which file.
 #[derive(Clone, Debug)]
 pub struct CaptureSettings {
-    /// A file that does not exist yet.
+    /// Path of a file that must not exist yet.
     pub path: PathBuf,
-    /// For people: a JSON object.
+    /// A JSON object for human readers, written to the file's header.
     pub header: String,
-    /// Audio and video are overwritten.
+    /// Whether audio and video payloads are overwritten.
     pub without_media: bool,
-    /// Bytes of the file.
+    /// Size limit of the file.
     pub bytes_limit: u64,
-    /// From its beginning.
+    /// Duration limit, counted from the start of the capture.
     pub time_limit: Duration,
 }
 
-/// How a capture does.
+/// State of a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaptureStatus {
-    /// Of the file, so far.
+    /// Bytes written to the file so far.
     pub bytes: u64,
-    /// Frames that were handed on.
+    /// Frames that the session has passed on.
     pub frames: u64,
-    /// Why it ended, once its file is closed.
+    /// Why the capture ended, once its file is closed.
     pub ended: Option<&'static str>,
 }
 
-/// What the session, the writing thread and the gateway share of one capture.
+/// State of a capture, shared by the session, the writing thread and the gateway.
 #[derive(Debug, Default)]
 pub(crate) struct CaptureState {
     queued: AtomicU64,
@@ -58,13 +58,13 @@ pub(crate) struct CaptureState {
 }
 
 impl CaptureState {
-    /// The reason of its end; the first one counts.
+    /// Stops the capture; the first reason counts.
     pub(crate) fn stop(&self, reason: &'static str) {
         lock(&self.reason).get_or_insert(reason);
         self.is_stopped.store(true, Ordering::Release);
     }
 
-    /// No more is to be written.
+    /// Whether nothing more may be written.
     pub(crate) fn is_stopped(&self) -> bool {
         self.is_stopped.load(Ordering::Acquire)
     }
@@ -74,17 +74,17 @@ impl CaptureState {
         lock(&self.reason).unwrap_or("publish_ended")
     }
 
-    /// So many bytes are in the file.
+    /// Sets the current size of the file.
     pub(crate) fn set_bytes(&self, bytes: u64) {
         self.bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// A note was taken from the queue.
+    /// Releases the queue space of a note that was taken.
     pub(crate) fn note_taken(&self, note: &Note) {
         self.queued.fetch_sub(note.body.len() as u64, Ordering::Relaxed);
     }
 
-    /// The file is closed.
+    /// Marks the file as closed.
     pub(crate) fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
     }
@@ -106,7 +106,7 @@ pub(crate) struct Note {
     pub(crate) body: Vec<u8>,
 }
 
-/// The session's end of a capture. Without one every method costs a comparison.
+/// The session's end of a capture. Without a capture every method costs one comparison.
 #[derive(Default)]
 pub(crate) struct Tap(Option<Box<Running>>);
 
@@ -117,7 +117,7 @@ struct Running {
     started: Option<Instant>,
 }
 
-/// Both ends of a new capture, and what is known of it.
+/// Creates both ends of a capture and their shared state.
 pub(crate) fn capture_pipe(time_limit: Duration) -> (Tap, Receiver<Note>, Arc<CaptureState>) {
     let (notes, taken) = sync_channel(NOTES_LIMIT);
     let state = Arc::new(CaptureState::default());
@@ -126,12 +126,12 @@ pub(crate) fn capture_pipe(time_limit: Duration) -> (Tap, Receiver<Note>, Arc<Ca
 }
 
 impl Tap {
-    /// Somebody captures.
+    /// Whether a capture is running.
     pub(crate) const fn is_on(&self) -> bool {
         self.0.is_some()
     }
 
-    /// A record of `now`. A queue that is full ends the capture.
+    /// Records an event at `now`. A full queue ends the capture.
     pub(crate) fn put(&mut self, kind: Kind, now: Instant, body: impl FnOnce() -> Vec<u8>) {
         let Some(running) = &mut self.0 else { return };
         if !running.put(kind, now, body) {
@@ -139,14 +139,14 @@ impl Tap {
         }
     }
 
-    /// A frame is handed on.
+    /// Records a frame that is passed on.
     pub(crate) fn frame(&mut self, frame: &Frame, now: Instant) {
         let Some(running) = &self.0 else { return };
         running.state.frames.fetch_add(1, Ordering::Relaxed);
         self.put(Kind::Frame, now, || FrameDigest::of(frame).to_bytes());
     }
 
-    /// The publish has ended, and the capture with it.
+    /// Records the end of the publish, and ends the capture.
     pub(crate) fn end(&mut self, reason: &'static str, is_ordered: bool, now: Instant) {
         let ended = || Ended { is_ordered, reason: reason.to_owned() }.to_bytes();
         self.put(Kind::Ended, now, ended);
@@ -155,13 +155,13 @@ impl Tap {
 }
 
 impl Running {
-    /// False: it is over.
+    /// Returns false when the capture is over.
     fn put(&mut self, kind: Kind, now: Instant, body: impl FnOnce() -> Vec<u8>) -> bool {
         let since = now.saturating_duration_since(*self.started.get_or_insert(now));
         if self.state.is_stopped() {
             return false;
         }
-        // What an input led to is not separated from it.
+        // An input and the frames it produced are never separated.
         if since >= self.time_limit && kind != Kind::Frame {
             self.state.stop("time_limit");
             return false;

@@ -1,19 +1,19 @@
-//! Why a publish ended, and the one table of what each ending says on the wire.
+//! Why a publish ended, and the one table of what each ending sends to the broadcaster.
 
 /// Why a publish session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EndReason {
-    /// The broadcaster said so: FCUnpublish, deleteStream or closeStream.
+    /// The broadcaster ended it by FCUnpublish, deleteStream or closeStream.
     Unpublished,
-    /// The connection closed or broke without a word.
+    /// The connection closed or broke without such a command.
     BroadcasterLeft,
     /// Nothing was received for longer than the limit.
     Silent,
-    /// The broadcaster sent what RTMP does not allow.
+    /// The broadcaster violated the protocol.
     ProtocolError,
-    /// The broadcaster went past a limit.
+    /// The broadcaster exceeded a limit.
     LimitExceeded,
-    /// A new publish took the name over.
+    /// A new publish took over the name.
     Replaced,
     /// The customer answered an update with something other than 200.
     RejectedByCustomer,
@@ -23,31 +23,31 @@ pub enum EndReason {
     Shutdown,
     /// ICE or DTLS did not complete.
     HandshakeFailed,
-    /// Connected, but no usable media came in time.
+    /// ICE and DTLS completed, but no usable media arrived in time.
     NoMedia,
-    /// The publish's own stream_url refused it before it ever accepted it (R4).
+    /// The publish's own stream_url refused it before ever accepting it (R4).
     UpstreamRefused,
-    /// A bug of ours; the session was given up, the process lives.
+    /// A bug in the service; only this session is given up.
     InternalError,
 }
 
-/// What an ending does to the wire.
+/// What an ending sends on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EndEffect {
     /// See [`EndReason::code`].
     pub(crate) code: &'static str,
-    /// `onStatus` code and description for a broadcaster that is still connected; `None` says nothing.
+    /// `onStatus` code and description for a broadcaster that is still connected; `None` sends nothing.
     pub(crate) status: Option<(&'static str, &'static str)>,
 }
 
 impl EndReason {
-    /// Stable name: the gateway, its logs and the webhook's records use it.
+    /// Stable name, used by the gateway, its logs and the webhook's records.
     #[must_use]
     pub const fn code(self) -> &'static str {
         self.effect().code
     }
 
-    /// The table of endings. Adding a reason makes the compiler ask for its row.
+    /// The table of endings; the compiler demands a row for each new reason.
     #[must_use]
     pub(crate) const fn effect(self) -> EndEffect {
         const fn row(
@@ -81,8 +81,9 @@ impl EndReason {
         }
     }
 
-    /// Whether a publish that stands by takes over: from one that was lost, and from one at fault, since the other encoder
-    /// has that fault not. An intended end is one of both; whoever replaces a publish goes on with it itself.
+    /// Whether a publish standing by takes over: yes if this one was lost or failed, because the other encoder need not
+    /// have the same fault. An intended end applies to both publishes, and a publish that replaces another one
+    /// continues its stream itself.
     #[must_use]
     pub(crate) const fn passes_on(self) -> bool {
         match self {
@@ -102,8 +103,8 @@ impl EndReason {
         }
     }
 
-    /// Whether the publisher may come back: its readers are kept for a while (`switchboard/holding.rs`). All other endings
-    /// are somebody's will, or a fault that would come back with it.
+    /// Whether the publisher may come back, so that its subscribers are held for a while (`switchboard/holding.rs`).
+    /// All other endings are intended, or a fault that would recur.
     #[must_use]
     pub(crate) const fn is_loss(self) -> bool {
         match self {

@@ -1,5 +1,5 @@
-//! What stays of a publish that was lost: its upstreams and players, held for a successor. Not how a worker holds them
-//! (`switchboard/holding.rs`).
+//! What remains of a lost publish: its upstreams and players, held for a successor. How a worker holds them is in
+//! `switchboard/holding.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,38 +9,38 @@ use super::mailbox::{Event, HoldEnded};
 use super::record::PublishRecord;
 use super::registry::{Held, PublishGuard, Publishes};
 
-/// What the gateway says of a publish's upstreams and players when it allows it.
+/// How the gateway wants the upstreams and players of an allowed publish to be held.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hold {
-    /// How long they are held when the publisher is lost; zero: not at all.
+    /// How long they are held after the publisher is lost; zero disables it.
     pub window: Duration,
     /// The lost publish whose upstreams and players it takes over, if they are still held.
     pub continues: Option<u64>,
-    /// The other publish of its name: while that is on air, this one stands by.
+    /// The other publish of its name: while that one is on air, this one stands by.
     pub beside: Option<Beside>,
 }
 
-/// A publish that another one of its name is opened beside.
+/// A running publish of the same name that a new publish is opened beside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Beside {
-    /// Of the one that runs.
+    /// Client id of the running publish.
     pub client_id: u64,
     /// Stream name of both, without arguments.
     pub name: Vec<u8>,
 }
 
-/// The promise of exactly one [`HoldEnded`] for a stream that is held: kept when this is dropped, for whatever reason.
+/// Guarantees exactly one [`HoldEnded`] for a held stream: it is reported when this is dropped, for whatever reason.
 #[derive(Debug)]
 pub(crate) struct HoldGuard {
     publishes: Arc<Publishes>,
     record: Arc<PublishRecord>,
-    /// What the end of the lost publish reported.
+    /// Bytes out that the end of the lost publish reported.
     reported_out: u64,
     successor: Option<u64>,
 }
 
 impl HoldGuard {
-    /// Reports the end of a publish whose stream is held from now on, and can be found.
+    /// Reports the end of a lost publish, whose stream is from then on registered as held.
     pub(crate) fn new(mut lost: PublishGuard, reason: EndReason, name: &[u8]) -> Self {
         let (publishes, record) = (lost.publishes().clone(), lost.record().clone());
         publishes.enter_held(Held { record: record.clone(), name: name.to_vec() });
@@ -49,7 +49,7 @@ impl HoldGuard {
         Self { publishes, record, reported_out, successor: None }
     }
 
-    /// `successor` goes on with it, and counts what was handed out meanwhile.
+    /// `successor` continues the stream; bytes sent while it was held count for the successor.
     pub(crate) fn end_by(mut self, successor: &PublishRecord) {
         let (_, out) = self.record.bytes();
         successor.add_out(out.saturating_sub(self.reported_out));

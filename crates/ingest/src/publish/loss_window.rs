@@ -1,23 +1,23 @@
-//! The share of packets lost lately, out of counters since the start. Pure.
+//! Share of recently lost packets, computed from counters since the start. Pure.
 
 use std::collections::VecDeque;
 
-/// Reports that the share is taken over: with one a second, the last five seconds.
+/// Number of reports that the share covers: at one a second, the last five seconds.
 const WINDOW_REPORTS: usize = 5;
 
-/// The newest counters of packets.
+/// The newest packet counters.
 #[derive(Debug, Default)]
 pub(crate) struct LossWindow {
-    /// Packets that came and packets given up, the oldest first; one more than the window has, to subtract.
+    /// Received and lost packets, oldest first; one entry more than the window, to subtract from.
     counts: VecDeque<(u64, u64)>,
 }
 
 impl LossWindow {
-    /// Notes the counters of a report: packets that came and packets given up, each since the start.
+    /// Adds a report's counters, each since the start: packets received and packets given up as lost.
     pub(crate) fn note(&mut self, received: u64, lost: u64) {
         let is_behind = self.counts.back().is_some_and(|last| received < last.0 || lost < last.1);
         if is_behind {
-            // Another simulcast layer counts for itself: what the former one lost says nothing of it.
+            // Each simulcast layer has its own counters: those of the previous layer cannot be compared.
             self.counts.clear();
         }
         if self.counts.len() > WINDOW_REPORTS {
@@ -26,7 +26,7 @@ impl LossWindow {
         self.counts.push_back((received, lost));
     }
 
-    /// Percent of the packets of the window that were lost for good; `None` while there are none to speak of.
+    /// Percentage of the window's packets that were lost for good; `None` if there were no packets.
     #[allow(clippy::cast_precision_loss, reason = "packets of a few seconds")]
     pub(crate) fn percent(&self) -> Option<f64> {
         let (first, last) = (self.counts.front()?, self.counts.back()?);

@@ -1,4 +1,4 @@
-//! What the core reports to the gateway. Workers put events in and wake it; the gateway drains.
+//! Events from the core to the gateway. Workers put events in and wake the gateway, which drains them.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,15 +11,15 @@ use super::upstreams::UpstreamSource;
 
 /// Publish requests that may wait for the gateway; the next one is denied at once.
 const REQUESTS_LIMIT: usize = 10_000;
-/// Play requests that may wait for the gateway, beside those; the next one is refused at once.
+/// Play requests that may wait for the gateway, counted separately; the next one is denied at once.
 const PLAY_REQUESTS_LIMIT: usize = 10_000;
-/// Refused connections that the gateway is told of at once; of more it does not hear.
+/// Refused connections that are reported per drain; further ones are not reported.
 const REFUSALS_LIMIT: usize = 100;
 
-/// A broadcaster reached `publish` and waits for `allow` or `deny`.
+/// A broadcaster sent `publish` and waits for `allow` or `deny`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublishRequested {
-    /// The core's own handle of the question.
+    /// The core's handle of the request.
     pub request: u64,
     /// First segment of the path.
     pub app: String,
@@ -27,48 +27,48 @@ pub struct PublishRequested {
     pub name: Vec<u8>,
     /// Bytes after the first `?`, as sent.
     pub arguments: Option<Vec<u8>>,
-    /// The broadcaster.
+    /// Address of the broadcaster.
     pub address: IpAddr,
 }
 
-/// A player asked for a stream and waits for `allow_play`, `pull` or `deny`.
+/// A player requested a stream and waits for `allow_play`, `pull` or `deny`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlayRequested {
-    /// The core's own handle of the question, and then of the player.
+    /// The core's handle of the request, and later of the player.
     pub request: u64,
     /// Stream name without arguments, as sent.
     pub name: Vec<u8>,
-    /// The publish of this node that is live under that name; `None` when there is none.
+    /// Client id of this node's live publish of that name, if there is one.
     pub client_id: Option<u64>,
     /// Bytes after the first `?` of the name, as sent.
     pub arguments: Option<Vec<u8>>,
-    /// The player.
+    /// Address of the player.
     pub address: IpAddr,
 }
 
-/// A player that was allowed reads no more. Exactly one comes for each.
+/// An allowed player has ended. Reported exactly once for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlayEnded {
     /// Handle of its request.
     pub player: u64,
     /// Audio and video payload handed to it.
     pub bytes_out: u64,
-    /// Frames it lost because it was slow.
+    /// Frames dropped because the player was slow.
     pub dropped_frames: u64,
 }
 
-/// The connection of a pull was lost: where is its stream now? Answered by `dial_pull`.
+/// The connection of a pull was lost, and the core asks where its stream is. Answered by `dial_pull`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceWanted {
-    /// The core's own handle of the pull.
+    /// The core's handle of the pull.
     pub pull: u64,
     /// Stream name without arguments.
     pub name: Vec<u8>,
-    /// The publish that is pulled; another one would be another stream.
+    /// The publish that is pulled; any other publish would be another stream.
     pub client_id: u64,
 }
 
-/// A pull is over. Exactly one comes for each.
+/// A pull has ended. Reported exactly once for each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PullEnded {
     /// The publish at its source.
@@ -77,81 +77,81 @@ pub struct PullEnded {
     pub name: Vec<u8>,
     /// Why.
     pub end: PullEnd,
-    /// The same in words; may be empty.
+    /// Description of the reason; may be empty.
     pub detail: String,
-    /// Audio and video payload from the source.
+    /// Audio and video payload received from the source.
     pub bytes_in: u64,
-    /// The same measure, handed to the players.
+    /// The same measure, sent to the players.
     pub bytes_out: u64,
 }
 
-/// An RTMP connection was refused before it asked for a publish or a play.
+/// An RTMP connection was refused before it requested a publish or a play.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectionRefused {
-    /// Whose it was.
+    /// Address of the peer.
     pub address: IpAddr,
     /// Stable name of the reason.
     pub code: &'static str,
-    /// The reason in words.
+    /// Description of the reason.
     pub detail: String,
 }
 
 /// How a publish or play request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Denial {
-    /// The customer or a rule said no.
+    /// Denied by the customer or by a rule.
     Denied,
-    /// The name is unknown, malformed or live already.
+    /// The name is unknown, malformed or already live.
     BadName,
 }
 
-/// A publish that was allowed is over. Exactly one comes for each.
+/// An allowed publish has ended. Reported exactly once for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublishEnded {
     /// As given with `allow`.
     pub client_id: u64,
     /// Why.
     pub reason: EndReason,
-    /// Audio and video payload from the broadcaster.
+    /// Audio and video payload received from the broadcaster.
     pub bytes_in: u64,
-    /// The same measure, handed to all upstreams and players.
+    /// The same measure, sent to all upstreams and players.
     pub bytes_out: u64,
     /// Its stream is held for a successor: [`HoldEnded`] follows.
     pub is_held: bool,
 }
 
-/// A stream that lost its publisher is held no more. Exactly one comes for each [`PublishEnded`] that says so.
+/// A stream without publisher is no longer held. Reported exactly once for each [`PublishEnded`] with `is_held`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HoldEnded {
     /// The publish that was lost.
     pub client_id: u64,
-    /// The publish that goes on with its upstreams and players; `None`: they have ended.
+    /// The publish that continues with its upstreams and players; `None` if those have ended.
     pub successor: Option<u64>,
 }
 
-/// Upstreams and players get a publish from now on, or do not any more and it stands by.
+/// A publish went on air, so that upstreams and players get it, or went on standby.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OnAirChanged {
     /// Which publish.
     pub client_id: u64,
     /// Whether it is on air.
     pub is_on_air: bool,
-    /// The other publish of its name: which it took over from, or which took over; `None` when there was none.
+    /// The other publish of its name, which it took over from or which took over from it; `None` if there was none.
     pub other: Option<u64>,
     /// Why.
     pub cause: OnAirCause,
 }
 
-/// Why a publish goes on air or stands by.
+/// Why a publish goes on air or on standby.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnAirCause {
     /// It begins beside one that is on air.
     Began,
-    /// The one on air was lost.
+    /// The publish on air was lost.
     Lost,
-    /// Nothing came of the one on air for a while.
+    /// The publish on air sent nothing for a while.
     Silent,
-    /// The gateway said so.
+    /// The gateway ordered the switch.
     Switched,
 }
 
@@ -168,37 +168,37 @@ impl OnAirCause {
     }
 }
 
-/// A push is about to connect and needs addresses that the gateway's guard has passed.
+/// A push is about to connect and needs addresses that passed the gateway's address guard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressWanted {
-    /// The core's own handle of the push.
+    /// The core's handle of the push.
     pub push: u64,
-    /// Whose stream it carries.
+    /// Client id of the publish that it pushes.
     pub client_id: u64,
     /// Host of the upstream's URL.
     pub host: String,
     /// Port of the upstream's URL.
     pub port: u16,
-    /// Who wants the upstream.
+    /// Who requested the upstream.
     pub source: UpstreamSource,
 }
 
 /// A push started or stopped sending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamChanged {
-    /// Whose stream it carries.
+    /// Client id of the publish that it pushes.
     pub client_id: u64,
-    /// As it was given.
+    /// Id of the upstream, as given.
     pub upstream_id: String,
     /// Host and port; the rest of the URL is secret.
     pub upstream: String,
-    /// True when it sends, false when it stopped or failed to start.
+    /// True when it started sending, false when it stopped or failed to start.
     pub sending: bool,
     /// Why it stopped; empty when it sends.
     pub detail: String,
 }
 
-/// One thing the gateway must know.
+/// An event for the gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// See [`PublishRequested`].
@@ -243,7 +243,7 @@ struct State {
 }
 
 impl Mailbox {
-    /// `wake` is called from any thread when something came after a drain; it must not block.
+    /// `wake` is called from any thread on the first event after a drain; it must not block.
     pub(crate) fn new(wake: Wake) -> Arc<Self> {
         Arc::new(Self { state: Mutex::default(), was_woken: AtomicBool::new(false), wake })
     }
@@ -255,19 +255,19 @@ impl Mailbox {
         std::mem::take(&mut *state).events
     }
 
-    /// Puts a request in; false when too many wait.
+    /// Adds a publish request; returns false if too many are waiting.
     pub(crate) fn put_request(&self, request: PublishRequested) -> bool {
         let event = Event::PublishRequested(request);
         self.put_counted(event, REQUESTS_LIMIT, |state| &mut state.requests)
     }
 
-    /// Puts a play request in; false when too many wait.
+    /// Adds a play request; returns false if too many are waiting.
     pub(crate) fn put_play_request(&self, request: PlayRequested) -> bool {
         let event = Event::PlayRequested(request);
         self.put_counted(event, PLAY_REQUESTS_LIMIT, |state| &mut state.play_requests)
     }
 
-    /// Reports a refused connection, unless too many are reported already.
+    /// Reports a refused connection, unless too many reports are waiting.
     pub(crate) fn put_refusal(&self, refused: ConnectionRefused) {
         let event = Event::ConnectionRefused(refused);
         self.put_counted(event, REFUSALS_LIMIT, |state| &mut state.refusals);
@@ -291,7 +291,7 @@ impl Mailbox {
         true
     }
 
-    /// Puts anything else in; bounded by the number of running publishes and pulls, their pushes and players.
+    /// Adds any other event; their number is bounded by the running publishes and pulls, their pushes and players.
     pub(crate) fn put(&self, event: Event) {
         lock(&self.state).events.push(event);
         self.wake();

@@ -1,4 +1,4 @@
-//! A player that was allowed, from then on to its end.
+//! The lifetime of an allowed player.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::mailbox::{Event, PlayEnded};
 use super::registry::Publishes;
 use super::upstreams::Delivery;
 
-/// The promise of exactly one [`PlayEnded`] for a player that was allowed: kept when this is dropped, for whatever
+/// Guarantees exactly one [`PlayEnded`] for an allowed player: it is reported when this is dropped, for whatever
 /// reason.
 #[derive(Debug)]
 pub(crate) struct PlayGuard {
@@ -16,12 +16,12 @@ pub(crate) struct PlayGuard {
 }
 
 impl PlayGuard {
-    /// A player is allowed; `player` is the handle of its request.
+    /// Creates the guard of an allowed player; `player` is the handle of its request.
     pub(crate) fn new(publishes: Arc<Publishes>, player: u64) -> Self {
         Self { publishes, player, delivery: Arc::default() }
     }
 
-    /// Where what the player gets and loses is counted.
+    /// Counters of what the player was sent and what was dropped for it.
     pub(crate) const fn delivery(&self) -> &Arc<Delivery> {
         &self.delivery
     }

@@ -8,19 +8,19 @@ use super::lock::lock;
 use super::upstreams::Delivery;
 use super::wall_time::wall_time;
 
-/// Players that are listed one by one; the sums count all of them.
+/// Players that are listed individually; totals count all of them.
 const LISTED_LIMIT: usize = 1_000;
 
 /// One player at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlayerStatus {
-    /// Where it reads from.
+    /// Address of the player.
     pub address: IpAddr,
     /// When it joined.
     pub since: SystemTime,
     /// Payload handed to it.
     pub bytes_out: u64,
-    /// Frames it lost because it was slow.
+    /// Frames dropped because it was slow.
     pub dropped_frames: u64,
 }
 
@@ -28,26 +28,26 @@ pub struct PlayerStatus {
 struct Player {
     address: IpAddr,
     since: Instant,
-    /// Gone when the player has left.
+    /// Released when the player leaves.
     delivery: Weak<Delivery>,
 }
 
-/// Those that read now, the oldest first.
+/// The current players, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Players(Mutex<Vec<Player>>);
 
 impl Players {
-    /// A player joins; it is listed for as long as somebody holds what it is counted in.
+    /// Adds a player, which is listed for as long as `delivery` has an owner.
     pub(crate) fn enter(&self, address: IpAddr, since: Instant, delivery: &Arc<Delivery>) {
         let mut players = lock(&self.0);
-        // Whoever has left is swept out before the list grows.
+        // Remove players that have left before the list grows.
         if players.len() == players.capacity() {
             players.retain(|player| player.delivery.strong_count() > 0);
         }
         players.push(Player { address, since, delivery: Arc::downgrade(delivery) });
     }
 
-    /// The first thousand of them.
+    /// The first thousand players.
     pub(crate) fn status(&self, now: Instant, wall: SystemTime) -> Vec<PlayerStatus> {
         let players = lock(&self.0);
         let status = players.iter().filter_map(|player| {

@@ -1,5 +1,5 @@
-//! What the gateway reads of one preview: FLV in batches, written by the stream's worker, taken by any thread. A bounded
-//! ring, never a lock. Pure but for its atomics.
+//! Carries one preview to the gateway: FLV in batches, written by the stream's worker, read by any thread. A bounded
+//! lock-free ring. Pure but for its atomics.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,21 +7,22 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use crossbeam_queue::ArrayQueue;
 
-/// Bytes that may wait for the gateway; one frame may go past it. What comes then waits where it can be dropped.
+/// Bytes that may wait for the gateway, exceeded by at most one frame. Beyond that, frames wait in the queue, where
+/// they can be dropped.
 const PIPE_BYTES_LIMIT: usize = 512 << 10;
-/// Batches that may wait: more than the bytes allow of any stream but the thinnest.
+/// Batches that may wait: for all but the thinnest streams the byte limit is reached first.
 const PIPE_BATCHES_LIMIT: usize = 64;
 
 /// Why a preview ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PreviewEnd {
-    /// The publish is over, or was before the preview began.
+    /// The publish has ended, or had ended before the preview began.
     PublishEnded,
-    /// Nothing was taken of it for too long.
+    /// Nothing was read from it for too long.
     Stalled,
-    /// The gateway wants no more of it.
+    /// The gateway closed it.
     Closed,
-    /// A bug of ours; the publish is not concerned.
+    /// A bug in the service; the publish is not affected.
     InternalError,
 }
 
@@ -37,7 +38,7 @@ impl PreviewEnd {
         }
     }
 
-    /// 0 is kept for "runs".
+    /// 0 means that the preview is running.
     const fn to_number(self) -> u8 {
         match self {
             Self::PublishEnded => 1,
@@ -58,14 +59,14 @@ impl PreviewEnd {
     }
 }
 
-/// What a read gave.
+/// Result of a read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PreviewRead {
     /// The next bytes of the FLV.
     Batch(Vec<u8>),
-    /// Nothing for now: the preview wakes its reader when there is.
+    /// No data at present: the reader is woken when there is some.
     Waiting,
-    /// Nothing will come any more.
+    /// No more data will come.
     Ended(PreviewEnd),
 }
 
@@ -81,7 +82,7 @@ struct Pipe {
     wake: Box<dyn Fn() + Send + Sync>,
 }
 
-/// Both ends of a new preview. `wake` is called from any thread when there is something to read after a
+/// Creates both ends of a preview. `wake` is called from any thread when there is data to read after a
 /// [`PreviewRead::Waiting`]; it must not block.
 pub(crate) fn preview_pipe(wake: Box<dyn Fn() + Send + Sync>) -> (PreviewWriter, PreviewReader) {
     let pipe = Arc::new(Pipe {
@@ -97,7 +98,8 @@ pub(crate) fn preview_pipe(wake: Box<dyn Fn() + Send + Sync>) -> (PreviewWriter,
     (PreviewWriter { pipe: pipe.clone(), end }, PreviewReader { pipe })
 }
 
-/// The worker's end. Dropped, it ends the preview: without a reason that was set, by a bug of ours.
+/// The worker's end. Dropping it ends the preview with the reason that was set, by default
+/// [`PreviewEnd::InternalError`].
 pub(crate) struct PreviewWriter {
     pipe: Arc<Pipe>,
     end: PreviewEnd,
@@ -109,9 +111,9 @@ impl PreviewWriter {
         self.pipe.bytes.load(Ordering::Relaxed) < PIPE_BYTES_LIMIT && !self.pipe.batches.is_full()
     }
 
-    /// Passes bytes on; false, and they are lost, without [`PreviewWriter::has_room`].
+    /// Adds a batch. Returns false, and the batch is lost, if there was no [`PreviewWriter::has_room`].
     pub(crate) fn put(&self, batch: Vec<u8>) -> bool {
-        // Counted before the reader can take it out again.
+        // Count the bytes before the reader can take them out again.
         let bytes = batch.len();
         self.pipe.bytes.fetch_add(bytes, Ordering::Relaxed);
         let is_put = self.pipe.batches.push(batch).is_ok();
@@ -122,7 +124,7 @@ impl PreviewWriter {
         is_put
     }
 
-    /// Nothing waits to be taken.
+    /// Whether no batch is waiting to be read.
     pub(crate) fn is_drained(&self) -> bool {
         self.pipe.batches.is_empty()
     }
@@ -132,12 +134,12 @@ impl PreviewWriter {
         self.pipe.taken.load(Ordering::Relaxed)
     }
 
-    /// The reader is gone.
+    /// Whether the reader has been dropped.
     pub(crate) fn is_left(&self) -> bool {
         self.pipe.is_left.load(Ordering::Relaxed)
     }
 
-    /// The reason that the drop tells.
+    /// Sets the reason that dropping the writer reports.
     pub(crate) const fn set_end(&mut self, end: PreviewEnd) {
         self.end = end;
     }
@@ -150,7 +152,7 @@ impl Drop for PreviewWriter {
     }
 }
 
-/// The gateway's end. Dropped, it ends the preview.
+/// The gateway's end. Dropping it ends the preview.
 #[derive(Debug)]
 pub struct PreviewReader {
     pipe: Arc<Pipe>,
@@ -161,7 +163,7 @@ impl PreviewReader {
     #[must_use]
     pub fn read(&self) -> PreviewRead {
         loop {
-            // Asked before: what is there then is all there will ever be.
+            // Load the end first: if it is set, the batches found afterwards are the last ones.
             let end = self.pipe.ended();
             if let Some(batch) = self.take() {
                 return PreviewRead::Batch(batch);
@@ -170,7 +172,7 @@ impl PreviewReader {
                 return PreviewRead::Ended(end);
             }
             self.pipe.was_woken.swap(false, Ordering::AcqRel);
-            // Whatever came before that woke nobody.
+            // Check again: a batch that arrived before the flag was reset did not wake the reader.
             if self.pipe.batches.is_empty() && self.pipe.ended().is_none() {
                 return PreviewRead::Waiting;
             }

@@ -1,5 +1,5 @@
-//! What a stream is that another node of the service publishes and that is pulled from there: its source, its state and
-//! how it ends. Written by its worker, read by the gateway at any time. Not what connects to it (`session/rtmp_pull.rs`).
+//! A stream pulled from another node: its source, its state and how it ended. Its worker writes it, the gateway reads
+//! it at any time. The connection itself is in `session/rtmp_pull.rs`.
 
 use std::net::IpAddr;
 use std::sync::Mutex;
@@ -13,9 +13,9 @@ use super::wall_time::wall_time;
 /// Where a stream is pulled from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PullSource {
-    /// The publish there.
+    /// Client id of the publish at the source.
     pub client_id: u64,
-    /// Complete, with name and arguments.
+    /// Complete URL, with name and arguments.
     pub url: UpstreamUrl,
     /// Address of the URL's host.
     pub address: IpAddr,
@@ -24,11 +24,11 @@ pub struct PullSource {
 /// State of a pull.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PullState {
-    /// From the first player to the first frame.
+    /// Before the first frame.
     Connecting,
-    /// Frames come.
+    /// Frames are arriving.
     Playing,
-    /// The connection was lost; its players wait while it is tried again.
+    /// The connection was lost; players wait while it is retried.
     Reconnecting,
 }
 
@@ -47,21 +47,21 @@ impl PullState {
 /// Why a pull ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PullEnd {
-    /// Nobody read its stream for a while.
+    /// It had no readers for a while.
     Unread,
     /// The stream ended at its source.
     SourceEnded,
     /// The source refused it.
     Refused,
-    /// The source could not be reached, or not again, in time.
+    /// The source could not be reached, or not reached again, in time.
     Lost,
-    /// What the source sent went past a limit or against the protocol.
+    /// What the source sent exceeded a limit or violated the protocol.
     Invalid,
-    /// The stream is published on this node now.
+    /// The stream is being published on this node.
     PublishedHere,
     /// The service is stopping.
     Shutdown,
-    /// A bug of ours; the pull was given up, the process lives.
+    /// A bug in the service; only this pull is given up.
     InternalError,
 }
 
@@ -81,7 +81,7 @@ impl PullEnd {
         }
     }
 
-    /// When the worker ends the stream of a pull, and not the pull itself.
+    /// Maps the reason of a stream that the worker ended, when the pull itself set none.
     pub(crate) const fn of(reason: EndReason) -> Self {
         match reason {
             EndReason::Replaced => Self::PublishedHere,
@@ -101,7 +101,7 @@ impl PullEnd {
     }
 }
 
-/// One pull at one moment. Nothing in it is secret.
+/// One pull at one moment. It contains no secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PullStatus {
     /// The publish at the source.
@@ -110,11 +110,11 @@ pub struct PullStatus {
     pub name: Vec<u8>,
     /// Scheme, host, port and app.
     pub url: String,
-    /// Players that read it here, over all workers.
+    /// Number of players on this node, over all workers.
     pub players: u64,
-    /// Audio and video payload from the source.
+    /// Audio and video payload received from the source.
     pub bytes_in: u64,
-    /// The same measure, handed to the players.
+    /// The same measure, sent to the players.
     pub bytes_out: u64,
     /// When it began.
     pub since: SystemTime,
@@ -122,7 +122,7 @@ pub struct PullStatus {
     pub state: PullState,
 }
 
-/// What a publish's record holds besides when its stream is pulled.
+/// The part of a publish's record that only pulled streams have.
 #[derive(Debug)]
 pub(crate) struct PullRecord {
     pub(crate) name: Vec<u8>,
@@ -135,7 +135,7 @@ struct Progress {
     /// Scheme, host, port and app: names and arguments may be secret.
     url: String,
     state: PullState,
-    /// What is said of its end first holds.
+    /// The first reason that was set, with its description.
     end: Option<(PullEnd, String)>,
 }
 
@@ -154,17 +154,17 @@ impl PullRecord {
         lock(&self.progress).state = state;
     }
 
-    /// The pull ends for this reason, `detail` in words.
+    /// Sets the reason of the end, with a description; only the first call counts.
     pub(crate) fn set_end(&self, end: PullEnd, detail: String) {
         lock(&self.progress).end.get_or_insert((end, detail));
     }
 
-    /// Why it ended; without a reason, a bug of ours is reported.
+    /// Why it ended; [`PullEnd::InternalError`] if no reason was set.
     pub(crate) fn end(&self) -> (PullEnd, String) {
         lock(&self.progress).end.clone().unwrap_or((PullEnd::InternalError, String::new()))
     }
 
-    /// Since when, in wall time; where from; and its state.
+    /// Start in wall time, URL of the source, and state.
     pub(crate) fn progress(
         &self,
         now: Instant,

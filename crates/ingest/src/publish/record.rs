@@ -1,5 +1,5 @@
 //! The one record of a running publish. Its worker writes it, the gateway reads it at any time; everything else that
-//! knows the publish (names, sessions, streams, routes) is an index that leads here.
+//! knows the publish (names, sessions, streams, routes) is an index to it.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use super::tracks::Tracks;
 use super::upstreams::{UpstreamStatus, Upstreams};
 use super::whip_record::{NetworkNumbers, WhipRecord};
 
-/// One live stream, over all workers and for the life of the process: its publish's number in the registry.
+/// Identifies a live stream across all workers for the life of the process: its publish's number in the registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct StreamId(pub(crate) u64);
 
@@ -24,17 +24,17 @@ pub(crate) struct StreamId(pub(crate) u64);
 pub(crate) struct PublishRecord {
     /// Issued by the gateway.
     pub(crate) client_id: u64,
-    /// How workers name its stream to each other.
+    /// Id that workers use for its stream.
     pub(crate) stream: StreamId,
-    /// The media worker it lives on, for life.
+    /// The media worker it lives on for its whole life.
     pub(crate) worker: usize,
-    /// Where it is pushed. Shared with the publish that it continues or stands by for, if it does.
+    /// Its upstreams. Shared with the publish that it continues or stands by for, if any.
     pub(crate) upstreams: Arc<Upstreams>,
-    /// Who plays it. Shared likewise.
+    /// Its players. Shared likewise.
     pub(crate) players: Arc<Players>,
-    /// What the gateway may ask of a WHIP publish; `None` for RTMP.
+    /// State and controls of a WHIP publish; `None` for RTMP.
     pub(crate) whip: Option<WhipRecord>,
-    /// Of a stream that another node publishes and that is pulled from there.
+    /// Set for a stream that is pulled from another node.
     pub(crate) pull: Option<PullRecord>,
     started: Instant,
     is_on_air: AtomicBool,
@@ -46,57 +46,57 @@ pub(crate) struct PublishRecord {
     subscribers: AtomicI64,
     dropped_frames: AtomicU64,
     video_frames: AtomicU64,
-    /// 0: not known.
+    /// 0 means unknown.
     gop_ms: AtomicU64,
-    /// Of an RTMP connection; 0: not known.
+    /// Round trip of an RTMP connection; 0 means unknown.
     round_trip_us: AtomicU32,
-    /// Read from configurations, of which few pass.
+    /// Read from the decoder configurations, which are rare.
     tracks: Mutex<Tracks>,
     transcoder_error: Mutex<Option<String>>,
-    /// Of a publish that is captured from its beginning, until it begins.
+    /// Capture from the beginning, until the publish begins and takes it.
     capture: Mutex<Tap>,
 }
 
 /// Counters and state of a publish session at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishSnapshot {
-    /// Upstreams and players get it; false: it stands by for another publish of its name.
+    /// Whether upstreams and players get it; false if it stands by for another publish of its name.
     pub is_on_air: bool,
     /// Newest frame's timestamp in milliseconds, never negative.
     pub timestamp_ms: i64,
     /// Audio and video payload from the broadcaster (W8).
     pub bytes_in: u64,
-    /// The same measure, handed to all upstreams and players.
+    /// The same measure, sent to all upstreams and players.
     pub bytes_out: u64,
-    /// Everything the broadcaster's connection brought, metadata and protocol included: what a bitrate limit counts.
+    /// All bytes received from the broadcaster, including metadata and protocol overhead; bitrate limits apply to this.
     pub received_bytes: u64,
-    /// Since anything arrived from the broadcaster.
+    /// Time since anything was received from the broadcaster.
     pub silent: Duration,
     /// Upstreams and players reading now, over all workers.
     pub subscribers: u64,
-    /// Frames that slow subscribers lost, summed over them.
+    /// Frames dropped for slow subscribers, summed over them.
     pub dropped_frames: u64,
-    /// Video frames from the broadcaster: two readings give the frame rate.
+    /// Video frames from the broadcaster; the difference of two readings gives the frame rate.
     pub video_frames: u64,
-    /// Time between the two newest keyframes by the broadcaster's clock, ms.
+    /// Time between the two newest keyframes by their timestamps, ms.
     pub gop_ms: Option<u64>,
-    /// Round trip to the broadcaster, ms: of WHIP by requests that were answered, of RTMP as its TCP connection has it.
+    /// Round trip to the broadcaster, ms: for WHIP measured by answered requests, for RTMP as its TCP connection
+    /// reports it.
     pub rtt_ms: Option<f64>,
-    /// Packets that were lost for good in the last five seconds, percent; `None` for RTMP.
+    /// Percentage of packets lost for good in the last five seconds; `None` for RTMP.
     pub loss_percent: Option<f64>,
-    /// How far video and audio are apart by the sender's clocks, ms, positive: the video goes too early; `None` for
-    /// RTMP.
+    /// Offset between video and audio by the sender's clocks, ms; positive if video is early. `None` for RTMP.
     pub skew_ms: Option<f64>,
-    /// What it carries.
+    /// Its audio and video tracks.
     pub tracks: Tracks,
-    /// Where it is pushed; none while it stands by.
+    /// State of its upstreams; empty while it stands by.
     pub upstreams: Vec<UpstreamStatus>,
-    /// Why its audio is not transcoded to AAC although someone needs that; `None` when all is well.
+    /// Why its audio is not transcoded to AAC although a subscriber needs that; `None` if there is no error.
     pub transcoder_error: Option<String>,
 }
 
 impl PublishRecord {
-    /// A publish allowed at `now`.
+    /// A publish that was allowed at `now`.
     #[must_use]
     pub(crate) fn new(
         client_id: u64,
@@ -131,12 +131,12 @@ impl PublishRecord {
         }
     }
 
-    /// The publish that continues a lost one, or stands by for another: it has its upstreams and players.
+    /// Makes this a publish that continues `lost` or stands by for it: it shares its upstreams and players.
     pub(super) fn continuing(self, lost: &Self) -> Self {
         Self { upstreams: lost.upstreams.clone(), players: lost.players.clone(), ..self }
     }
 
-    /// A stream that is pulled from another node, where its publish has this client id.
+    /// A stream pulled from another node, where its publish has this client id.
     pub(crate) fn of_pull(
         client_id: u64,
         stream: StreamId,
@@ -147,22 +147,22 @@ impl PublishRecord {
         Self { pull: Some(pull), ..Self::new(client_id, stream, worker, None, now) }
     }
 
-    /// Whether upstreams and players get it from now on.
+    /// Sets whether upstreams and players get it.
     pub(crate) fn set_on_air(&self, is_on_air: bool) {
         self.is_on_air.store(is_on_air, Ordering::Relaxed);
     }
 
-    /// The publish is to be captured from its beginning.
+    /// Sets the capture that starts when the publish begins.
     pub(crate) fn put_capture(&self, tap: Tap) {
         *lock(&self.capture) = tap;
     }
 
-    /// What it is captured by, once.
+    /// Takes that capture, once.
     pub(crate) fn take_capture(&self) -> Tap {
         std::mem::take(&mut lock(&self.capture))
     }
 
-    /// Bytes of any kind came from the broadcaster.
+    /// Counts bytes of any kind from the broadcaster.
     pub(crate) fn note_input(&self, bytes: usize, now: Instant) {
         self.received_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         let since = now.saturating_duration_since(self.started);
@@ -170,49 +170,49 @@ impl PublishRecord {
         self.last_input_ms.store(millis, Ordering::Relaxed);
     }
 
-    /// Audio or video payload came in a frame of this time.
+    /// Counts audio or video payload of a frame with this timestamp.
     pub(crate) fn add_in(&self, bytes: u64, timestamp_ms: i64) {
         self.bytes_in.fetch_add(bytes, Ordering::Relaxed);
         self.timestamp_ms.fetch_max(timestamp_ms, Ordering::Relaxed);
     }
 
-    /// A video frame came.
+    /// Counts a video frame.
     pub(crate) fn add_video_frame(&self) {
         self.video_frames.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// So much media time lies between the two newest keyframes.
+    /// Notes the media time between the two newest keyframes.
     pub(crate) fn note_gop(&self, millis: u64) {
         self.gop_ms.store(millis, Ordering::Relaxed);
     }
 
-    /// The round trip of the broadcaster's TCP connection.
+    /// Notes the round trip of the broadcaster's TCP connection.
     pub(crate) fn note_round_trip(&self, time: Duration) {
         let micros = u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
         self.round_trip_us.store(micros, Ordering::Relaxed);
     }
 
-    /// Payload handed to one subscriber.
+    /// Counts payload sent to one subscriber.
     pub(crate) fn add_out(&self, bytes: u64) {
         self.bytes_out.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Frames one slow subscriber lost.
+    /// Counts frames that were dropped for a slow subscriber.
     pub(crate) fn add_dropped(&self, frames: u64) {
         self.dropped_frames.fetch_add(frames, Ordering::Relaxed);
     }
 
-    /// A subscriber came (+1) or went (-1).
+    /// Counts a subscriber that joined (+1) or left (-1).
     pub(crate) fn add_subscribers(&self, change: i64) {
         self.subscribers.fetch_add(change, Ordering::Relaxed);
     }
 
-    /// The broadcaster sent a decoder configuration.
+    /// Notes a decoder configuration from the broadcaster.
     pub(crate) fn note_configuration(&self, frame: &Frame) {
         lock(&self.tracks).handle_configuration(frame);
     }
 
-    /// The stream's audio cannot be transcoded, in words; `None` when it is again.
+    /// Sets why the stream's audio cannot be transcoded; `None` once it can.
     pub(crate) fn set_transcoder_error(&self, error: Option<String>) {
         *lock(&self.transcoder_error) = error;
     }
@@ -228,7 +228,7 @@ impl PublishRecord {
         (self.bytes_in.load(Ordering::Relaxed), self.bytes_out.load(Ordering::Relaxed))
     }
 
-    /// Everything, at `now`, which the wall clock calls `wall`.
+    /// A snapshot at `now`; `wall` is the same moment on the wall clock.
     #[must_use]
     pub(crate) fn snapshot(&self, now: Instant, wall: SystemTime) -> PublishSnapshot {
         let (bytes_in, bytes_out) = self.bytes();
@@ -255,7 +255,7 @@ impl PublishRecord {
         }
     }
 
-    /// A pull at `now`, which the wall clock calls `wall`; `None` for a publish of this node.
+    /// State of a pull at `now`; `wall` is the same moment on the wall clock. `None` for a publish of this node.
     pub(crate) fn pull_status(&self, now: Instant, wall: SystemTime) -> Option<PullStatus> {
         let pull = self.pull.as_ref()?;
         let (since, url, state) = pull.progress(now, wall);

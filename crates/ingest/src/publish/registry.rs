@@ -1,5 +1,5 @@
-//! The running publishes of the process, by client id and by live name. Asked when a publish or a player starts and by
-//! the gateway, never per packet.
+//! The running publishes of the process, by client id and by live name. Used by the gateway and when a publish or
+//! player starts, never per packet.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -26,44 +26,44 @@ pub(crate) struct Publishes {
 struct Indexes {
     by_client_id: FxHashMap<u64, Arc<PublishRecord>>,
     by_name: FxHashMap<Vec<u8>, Arc<PublishRecord>>,
-    /// Streams that lost their publisher, by the client id of the lost publish.
+    /// Held streams, which lost their publisher, by the client id of the lost publish.
     held: FxHashMap<u64, Held>,
-    /// Streams of other nodes that players may join. Never one that is in `by_name` when it begins.
+    /// Pulled streams that players may join. A pull never begins under a name that is in `by_name`.
     pulls_by_name: FxHashMap<Vec<u8>, Arc<PublishRecord>>,
-    /// The same and those that drain, until their end is reported.
+    /// All pulls, also those that only drain, until their end is reported.
     pulls: FxHashMap<StreamId, Arc<PublishRecord>>,
 }
 
-/// A stream without a publisher.
+/// A stream that lost its publisher.
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
-    /// Of the publish that was lost.
+    /// Record of the lost publish.
     pub(crate) record: Arc<PublishRecord>,
     /// The name it was live under.
     pub(crate) name: Vec<u8>,
 }
 
-/// What there is to read under a name that is wanted from another node.
+/// Result of opening a pull.
 pub(crate) enum Pulled {
-    /// It runs already: a pull of the same publish or, by now, a publish of this node.
+    /// It is already running: a pull of the same publish, or a publish that this node has meanwhile.
     Running(Arc<PublishRecord>),
-    /// It begins: the caller opens its stream.
+    /// A new pull: the caller opens its stream.
     Opened(PublishGuard),
 }
 
 impl Publishes {
-    /// None yet; ends are reported to `mailbox`.
+    /// An empty registry; ends are reported to `mailbox`.
     pub(crate) fn new(mailbox: Arc<Mailbox>) -> Arc<Self> {
         let (next_stream, indexes) = (AtomicU64::new(0), Mutex::default());
         Arc::new(Self { mailbox, next_stream, indexes })
     }
 
-    /// What the gateway reads.
+    /// The events for the gateway.
     pub(crate) fn mailbox(&self) -> &Mailbox {
         &self.mailbox
     }
 
-    /// A publish was allowed and will live on `worker`. Its end is reported when the guard is dropped.
+    /// Registers an allowed publish that will live on `worker`. Its end is reported when the guard is dropped.
     pub(crate) fn open(
         self: &Arc<Self>,
         client_id: u64,
@@ -74,7 +74,7 @@ impl Publishes {
         self.enter(PublishRecord::new(client_id, self.new_stream(), worker, whip, now))
     }
 
-    /// The same for a publish that continues `lost`, or stands by for it while it runs: on its worker.
+    /// Registers a publish that continues `lost`, or stands by for it while it runs; it lives on the same worker.
     pub(crate) fn open_successor(
         self: &Arc<Self>,
         lost: &PublishRecord,
@@ -92,8 +92,8 @@ impl Publishes {
         PublishGuard::new(self.clone(), record)
     }
 
-    /// The name is wanted from `source`; if it is not there yet, it is pulled on `worker` from now on. A pull of another
-    /// publish keeps its players until it ends. Its end is reported when the guard is dropped.
+    /// Opens a pull of `name` from `source` on `worker`, unless it already runs here. A pull of another publish of that
+    /// name keeps its players until it ends. The end is reported when the guard is dropped.
     pub(crate) fn open_pull(
         self: &Arc<Self>,
         name: &[u8],
@@ -120,7 +120,7 @@ impl Publishes {
         Pulled::Opened(PublishGuard::new(self.clone(), record))
     }
 
-    /// All pulls that run or drain, in no order.
+    /// All pulls, including draining ones, in no particular order.
     pub(crate) fn pulls(&self, now: Instant, wall: SystemTime) -> Vec<PullStatus> {
         let indexes = lock(&self.indexes);
         indexes.pulls.values().filter_map(|record| record.pull_status(now, wall)).collect()
@@ -142,8 +142,8 @@ impl Publishes {
         lock(&self.indexes).by_client_id.get(&client_id).cloned()
     }
 
-    /// The name belongs to `record` from now on; who had it before keeps its players until it ends. Returns the pull of
-    /// that name: the publish takes its place.
+    /// Assigns the name to `record`; the previous owner keeps its players until it ends. Returns the pull of that name,
+    /// which the publish replaces.
     pub(crate) fn enter_name(
         &self,
         name: &[u8],
@@ -154,7 +154,7 @@ impl Publishes {
         indexes.pulls_by_name.remove(name)
     }
 
-    /// Forgets the name if it still belongs to `stream`.
+    /// Frees the name if it still belongs to `stream`.
     pub(crate) fn leave_name(&self, name: &[u8], stream: StreamId) {
         let mut indexes = lock(&self.indexes);
         let Indexes { by_name, pulls_by_name, .. } = &mut *indexes;
@@ -178,13 +178,14 @@ impl Publishes {
         lock(&self.indexes).held.remove(&client_id);
     }
 
-    /// The publish of this node that is live under this name.
+    /// This node's live publish of this name.
     pub(crate) fn find_name(&self, name: &[u8]) -> Option<Arc<PublishRecord>> {
         lock(&self.indexes).by_name.get(name).cloned()
     }
 }
 
-/// The promise of exactly one [`PublishEnded`], of a pull [`PullEnded`]: kept when this is dropped, for whatever reason.
+/// Guarantees exactly one [`PublishEnded`], or [`PullEnded`] for a pull: it is reported when this is dropped, for
+/// whatever reason.
 #[derive(Debug)]
 pub(crate) struct PublishGuard {
     publishes: Arc<Publishes>,
@@ -198,7 +199,7 @@ impl PublishGuard {
         Self { publishes, record, reason: EndReason::InternalError, is_held: false }
     }
 
-    /// The drop reports this reason, and that the stream is held.
+    /// Sets the reason that the drop reports, and that the stream is held.
     pub(super) const fn set_held(&mut self, reason: EndReason) {
         (self.reason, self.is_held) = (reason, true);
     }
@@ -213,7 +214,7 @@ impl PublishGuard {
         &self.record
     }
 
-    /// Sets the reason that the drop reports; without one, a bug of ours is reported.
+    /// Sets the reason that the drop reports; the default is [`EndReason::InternalError`].
     pub(crate) const fn set_reason(&mut self, reason: EndReason) {
         self.reason = reason;
     }

@@ -1,26 +1,26 @@
-//! What a publish carries, read from the configurations that pass. Pure.
+//! The tracks of a publish, read from its decoder configurations. Pure.
 
 use headgate_media::{Codec, Frame, Track, aac::AudioSpecificConfig, h264};
 
 /// The video of a publish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VideoTrack {
-    /// How it is coded.
+    /// Codec of the video.
     pub codec: Codec,
-    /// Width and height in pixels, when its configuration tells.
+    /// Width and height in pixels, if the configuration contains them.
     pub size: Option<(u32, u32)>,
 }
 
-/// The audio of a publish, as its broadcaster sends it.
+/// The audio of a publish as its broadcaster sends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AudioTrack {
-    /// How it is coded.
+    /// Codec of the audio.
     pub codec: Codec,
-    /// Samples per second and channels, when its configuration tells.
+    /// Sample rate in Hz and number of channels, if the configuration contains them.
     pub form: Option<(u32, u8)>,
 }
 
-/// Both, as far as they have come.
+/// Both tracks, as far as their configurations have arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tracks {
     /// Video.
@@ -43,7 +43,8 @@ impl Tracks {
                     Codec::Aac => AudioSpecificConfig::parse(&frame.data)
                         .ok()
                         .map(|config| (config.sample_rate, config.channels)),
-                    // OpusHead (RFC 7845 5.1): channels behind magic and version; the clock is always 48 kHz.
+                    // OpusHead (RFC 7845 5.1): the channel count follows magic and version; the clock rate is always 48
+                    // kHz.
                     Codec::Opus => frame.data.get(9).map(|channels| (48_000, *channels)),
                     _ => None,
                 };
@@ -54,7 +55,7 @@ impl Tracks {
     }
 }
 
-/// The first SPS of an AVCDecoderConfigurationRecord (ISO 14496-15 5.3.3.1) tells the size.
+/// The size given by the first SPS of an AVCDecoderConfigurationRecord (ISO 14496-15 5.3.3.1).
 fn size_of_avc(record: &[u8]) -> Option<(u32, u32)> {
     let &[count, high, low] = record.get(5..8)?.first_chunk()?;
     let length = usize::from(u16::from_be_bytes([high, low]));

@@ -9,20 +9,20 @@ use headgate_rtmp::Credentials;
 pub struct UpstreamUrl {
     /// Host name or address literal, without brackets.
     pub host: String,
-    /// 1935 unless given, 443 with TLS.
+    /// 1935 by default, 443 with TLS.
     pub port: u16,
-    /// `rtmps`.
+    /// Whether the scheme is `rtmps`.
     pub is_tls: bool,
-    /// For servers that ask who we are (`authmod=adobe`, `llnw`).
+    /// For servers that require authentication (`authmod=adobe`, `llnw`).
     pub credentials: Option<Credentials>,
-    /// Everything between host and last path segment.
+    /// Everything between the host and the last path segment.
     pub app: String,
-    /// Last path segment with its arguments, bytes as given.
+    /// The last path segment with its arguments, verbatim.
     pub name: String,
 }
 
 impl UpstreamUrl {
-    /// `None` when it is not an `rtmp` or `rtmps` URL with app and name.
+    /// Parses a URL; `None` unless it is an `rtmp` or `rtmps` URL with app and name.
     #[must_use]
     pub fn parse(url: &str) -> Option<Self> {
         let (scheme, rest) = url.split_once("://")?;
@@ -37,7 +37,7 @@ impl UpstreamUrl {
             None => (None, authority),
         };
         let (host, port) = split_authority(authority, default_port)?;
-        // A slash behind the first question mark belongs to the arguments.
+        // A slash after the first question mark belongs to the arguments.
         let (path, arguments) = path.split_once('?').map_or((path, None), |(p, a)| (p, Some(a)));
         let (app, name) = path.rsplit_once('/')?;
         if host.is_empty() || app.is_empty() || name.is_empty() {
@@ -48,7 +48,7 @@ impl UpstreamUrl {
         Some(Self { host: host.to_owned(), port, is_tls, credentials, app: app.to_owned(), name })
     }
 
-    /// The stream `name` at a tcUrl, whose arguments are the connection's and not the stream's.
+    /// The stream `name` at a tcUrl, whose arguments belong to the connection and not to the stream.
     pub(crate) fn at(tc_url: &str, name: &str) -> Option<Self> {
         let (base, arguments) =
             tc_url.split_once('?').map_or((tc_url, None), |(b, a)| (b, Some(a)));
@@ -64,11 +64,12 @@ impl UpstreamUrl {
         format!("{scheme}://{self}/{}", self.app)
     }
 
-    /// What an upstream said, fit to be shown: without our stream key, arguments and password, of one line, not long.
+    /// An upstream's text made fit to be shown: without our stream key, arguments and password, on one line and
+    /// shortened.
     #[must_use]
     pub(crate) fn conceal(&self, words: &str) -> String {
         const LIMIT_CHARACTERS: usize = 200;
-        /// What is shorter is no secret and would be found in every word.
+        /// Anything shorter is no secret and would match inside ordinary words.
         const LEAST_BYTES: usize = 3;
         let (name, arguments) = self.name.split_once('?').unwrap_or((&self.name, ""));
         let password = self.credentials.as_ref().map_or("", |credentials| &credentials.password);
@@ -114,7 +115,7 @@ fn split_authority(authority: &str, default_port: u16) -> Option<(&str, u16)> {
     }
 }
 
-/// Host and port only: what follows may hold secrets.
+/// Host and port only: the rest may contain secrets.
 impl fmt::Display for UpstreamUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.host.contains(':') {

@@ -1,5 +1,5 @@
 //! The upstreams of one publish and the state of each: written by the publish's worker, read by the gateway at any
-//! time. Not what connects to them (`session/rtmp_push.rs`).
+//! time. Their connections are in `session/rtmp_push.rs`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,19 +11,19 @@ use super::lock::lock;
 use super::upstream_url::UpstreamUrl;
 use super::wall_time::wall_time;
 
-/// Upstreams of one publish, beyond which none is added while it is live: each costs a connection and a queue.
+/// Limit of upstreams of one publish, applied when one is added while it is live: each costs a connection and a queue.
 const UPSTREAMS_LIMIT: usize = 32;
 
-/// Who wants an upstream.
+/// Who requested an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpstreamSource {
     /// The operator, for every publish.
     Deployment,
     /// The stream that is published.
     Stream,
-    /// Someone, for this publish alone.
+    /// Added for this publish alone while it runs.
     Session,
-    /// The publish itself, by its stream_url: a refusal there may end it (R4).
+    /// The publish itself, by its stream_url: a refusal by it may end the publish (R4).
     Own,
 }
 
@@ -40,27 +40,27 @@ impl UpstreamSource {
     }
 }
 
-/// Where a publish is to be pushed, and who wants it.
+/// An upstream to push to, and who requested it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
-    /// Its name for whoever orders it: unique within the publish, and nothing secret.
+    /// Name that it was ordered under: unique within the publish, not secret.
     pub id: String,
-    /// Complete, with name and arguments.
+    /// Complete URL, with name and arguments.
     pub url: UpstreamUrl,
-    /// Who wants it.
+    /// Who requested it.
     pub source: UpstreamSource,
 }
 
 /// State of a push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpstreamState {
-    /// From asking for the address to the upstream's Publish.Start.
+    /// From the address request to the upstream's Publish.Start.
     Connecting,
-    /// It is being sent to.
+    /// Media is being sent.
     Sending,
-    /// The next attempt comes after a pause.
+    /// Waiting for the next attempt.
     Waiting,
-    /// The same, slowly: the upstream refused.
+    /// Waiting for the next attempt with longer pauses, because the upstream refused.
     Refused,
 }
 
@@ -77,41 +77,41 @@ impl UpstreamState {
     }
 }
 
-/// One upstream at one moment. Nothing in it is secret.
+/// One upstream at one moment. It contains no secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamStatus {
-    /// As it was ordered: [`Upstream::id`].
+    /// See [`Upstream::id`].
     pub id: String,
     /// Scheme, host, port and app.
     pub url: String,
-    /// Who wants it.
+    /// Who requested it.
     pub source: UpstreamSource,
     /// State of its push.
     pub state: UpstreamState,
     /// When it entered that state.
     pub since: SystemTime,
-    /// Why it last stopped, in words; or which codec of the stream it does not list.
+    /// Description of the last error; or which codec of the stream the upstream does not list.
     pub last_error: Option<String>,
-    /// Payload handed to it, over all its connections.
+    /// Payload sent to it, over all its connections.
     pub bytes_out: u64,
-    /// Frames it lost because it was slow.
+    /// Frames dropped because it was slow.
     pub dropped_frames: u64,
     /// How often it accepted the stream again after a loss.
     pub reconnects: u64,
 }
 
-/// What adding an upstream to a running publish led to.
+/// Result of adding an upstream to a running publish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddedUpstream {
-    /// It is pushed there from now on, or was already.
+    /// It was added, or is already pushed to.
     Added,
-    /// The publish does not run.
+    /// The publish is not running.
     NotRunning,
-    /// It has as many as it may have.
+    /// The publish has reached its limit of upstreams.
     TooMany,
 }
 
-/// What one subscriber was handed and what it lost; one writer, any reader.
+/// Counters of what one subscriber was sent and what was dropped for it; one writer, any number of readers.
 #[derive(Debug, Default)]
 pub(crate) struct Delivery {
     bytes_out: AtomicU64,
@@ -127,7 +127,7 @@ impl Delivery {
         self.dropped_frames.fetch_add(frames, Ordering::Relaxed);
     }
 
-    /// Payload bytes and lost frames.
+    /// Payload bytes and dropped frames.
     pub(crate) fn so_far(&self) -> (u64, u64) {
         (self.bytes_out.load(Ordering::Relaxed), self.dropped_frames.load(Ordering::Relaxed))
     }
@@ -136,7 +136,7 @@ impl Delivery {
 /// One upstream of a running publish.
 #[derive(Debug)]
 pub(crate) struct UpstreamRecord {
-    /// Its number among the upstreams that the publish ever had.
+    /// Its number among all upstreams that the publish has had.
     pub(crate) serial: u64,
     pub(crate) upstream: Upstream,
     pub(crate) delivery: Arc<Delivery>,
@@ -148,7 +148,7 @@ struct Progress {
     state: UpstreamState,
     since: Instant,
     last_error: Option<String>,
-    /// How often it accepted the stream.
+    /// How often the upstream accepted the stream.
     acceptances: u64,
 }
 
@@ -169,7 +169,8 @@ impl UpstreamRecord {
         progress.last_error = Some(error.to_owned());
     }
 
-    /// The upstream gets frames of a codec that its answer to connect does not list: it may not accept them.
+    /// Notes that the upstream is sent frames of a codec that its answer to connect does not list and that it may not
+    /// accept.
     pub(crate) fn note_unlisted(&self, codec: Codec) {
         let codec = codec.name();
         let words =
@@ -214,12 +215,12 @@ struct List {
 }
 
 impl Upstreams {
-    /// One the publish starts with.
+    /// Adds an upstream when the publish starts.
     pub(crate) fn open(&self, upstream: Upstream, now: Instant) -> Arc<UpstreamRecord> {
         lock(&self.0).open(upstream, now)
     }
 
-    /// One more while it runs; none when it is there already. `Err`: there are too many.
+    /// Adds an upstream to a running publish; `None` if the URL is already in the list, `Err` if there are too many.
     pub(crate) fn add(
         &self,
         upstream: Upstream,
@@ -235,19 +236,19 @@ impl Upstreams {
         Ok(Some(list.open(upstream, now)))
     }
 
-    /// Forgets one and returns its serial number.
+    /// Removes one and returns its serial number.
     pub(crate) fn remove(&self, id: &str) -> Option<u64> {
         let mut list = lock(&self.0);
         let at = list.records.iter().position(|record| record.upstream.id == id)?;
         Some(list.records.remove(at).serial)
     }
 
-    /// Forgets all of them.
+    /// Removes all of them.
     pub(crate) fn clear(&self) {
         lock(&self.0).records.clear();
     }
 
-    /// The same; returns what they were.
+    /// Removes all of them and returns them.
     pub(crate) fn take(&self) -> Vec<Upstream> {
         let records = std::mem::take(&mut lock(&self.0).records);
         records.into_iter().map(|record| record.upstream.clone()).collect()

@@ -1,4 +1,4 @@
-//! What a WHIP publish adds to its record: the two halves of its ICE session, whether it is connected, diagnostics.
+//! The WHIP part of a publish's record: both halves of its ICE session, whether it is connected, diagnostics.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -15,41 +15,41 @@ use super::loss_window::LossWindow;
 /// Pause between two ICE restarts of one session.
 const RESTART_PAUSE: Duration = Duration::from_secs(2);
 
-/// What a fragment led to.
+/// Result of a fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WhipPatched {
-    /// Candidates of the running ICE session: nothing to answer.
+    /// It added candidates to the running ICE session: there is no answer.
     Added,
-    /// A new ICE session, and our half of it (`application/trickle-ice-sdpfrag`).
+    /// It restarted ICE: our half of the new ICE session (`application/trickle-ice-sdpfrag`).
     Restarted(String),
 }
 
-/// Why a fragment led to nothing; the ICE session stays as it is.
+/// Why a fragment was rejected; the ICE session stays as it is.
 #[derive(Debug, thiserror::Error)]
 pub enum WhipPatchError {
-    /// There is no such session (any more).
+    /// The session does not exist or has ended.
     #[error("It has ended or never was")]
     Unknown,
-    /// It is no fragment.
+    /// The text is not a valid fragment.
     #[error("The fragment is not valid")]
     Malformed(OfferError),
-    /// A restart changes user name and password.
+    /// A restart must change both user name and password.
     #[error("An ICE restart must change both ice-ufrag and ice-pwd")]
     HalfRestart,
-    /// One restart follows the other.
+    /// It came too soon after the previous restart.
     #[error("ICE was restarted a moment ago")]
     TooSoon,
-    /// No randomness for new credentials.
+    /// No random numbers for new credentials.
     #[error(transparent)]
     Identity(#[from] headgate_whip::IdentityError),
 }
 
-/// A restart that the session must follow: it answers to these credentials, too.
+/// An ICE restart for the session to apply: it accepts these credentials as well.
 #[derive(Debug)]
 pub(crate) struct IceRestart {
     pub(crate) ufrag: String,
     pub(crate) password: String,
-    /// For the client.
+    /// The answer for the client.
     pub(crate) answer: String,
 }
 
@@ -63,27 +63,27 @@ pub(crate) struct WhipRecord {
     unanswered: Mutex<Option<Unanswered>>,
     is_connected: AtomicBool,
     reported: Mutex<Reported>,
-    /// SDP of the client, and ours, where captures are on.
+    /// SDP of the client and of the service, kept if captures are enabled.
     client_text: OnceLock<String>,
     our_text: OnceLock<String>,
 }
 
-/// What the session tells once a second.
+/// What the session reports once a second.
 #[derive(Debug, Default)]
 struct Reported {
     diagnostics: Option<Diagnostics>,
-    /// Of video and audio together.
+    /// Loss of video and audio together.
     loss: LossWindow,
 }
 
-/// How the way from the sender does; `None` for what is not known.
+/// State of the network path from the sender; `None` for what is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct NetworkNumbers {
     /// Round trip, ms.
     pub(crate) rtt_ms: Option<f64>,
-    /// Packets that were lost for good in the last five seconds, percent.
+    /// Percentage of packets lost for good in the last five seconds.
     pub(crate) loss_percent: Option<f64>,
-    /// How far video and audio are apart, ms; positive: the video goes too early.
+    /// Offset between video and audio, ms; positive if video is early.
     pub(crate) skew_ms: Option<f64>,
 }
 
@@ -91,7 +91,7 @@ pub(crate) struct NetworkNumbers {
 pub(crate) struct Unanswered {
     pub(crate) offer: OwnOffer,
     pub(crate) credentials: Credentials,
-    /// What the sender is asked to stay below, kbit/s; 0 is no limit.
+    /// Bitrate that the sender is asked to stay below, kbit/s; 0 means no limit.
     pub(crate) max_bitrate_kbps: u32,
 }
 
@@ -102,13 +102,13 @@ impl fmt::Debug for Unanswered {
     }
 }
 
-/// Why an answer to our offer led to nothing.
+/// Why an answer to our offer was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
-    /// There is no such publish (any more), or its offer was answered.
+    /// There is no such publish, it has ended, or its offer was already answered.
     #[error("No offer waits for an answer")]
     NotAwaited,
-    /// It does not fit the offer; a better one may follow.
+    /// It does not match the offer; another answer may follow.
     #[error("The answer does not fit the offer")]
     Refused(OfferError),
 }
@@ -122,17 +122,17 @@ struct ClientIce {
 }
 
 impl WhipRecord {
-    /// The client's offer or answer, for captures.
+    /// Keeps the client's offer or answer for captures.
     pub(crate) fn keep_client_text(&self, text: &str) {
         let _ = self.client_text.set(text.to_owned());
     }
 
-    /// Our answer or offer, for captures.
+    /// Keeps our answer or offer for captures.
     pub(crate) fn keep_our_text(&self, text: &str) {
         let _ = self.our_text.set(text.to_owned());
     }
 
-    /// The client's and ours, if both were kept.
+    /// The client's SDP and ours, if both were kept.
     pub(crate) fn texts(&self) -> Option<(&str, &str)> {
         self.client_text.get().zip(self.our_text.get()).map(|(client, ours)| (&**client, &**ours))
     }
@@ -142,7 +142,7 @@ impl WhipRecord {
         &self.offer
     }
 
-    /// A session for `offer`, whose answer named `candidates`.
+    /// A session for the client's `offer`; our answer named `candidates`.
     pub(crate) fn new(offer: Offer, candidates: Vec<SocketAddr>) -> Self {
         let (ufrag, password) = (offer.ufrag.clone(), offer.pwd.clone());
         let client = Mutex::new(ClientIce { ufrag, password, restarted_at: None });
@@ -161,7 +161,7 @@ impl WhipRecord {
         }
     }
 
-    /// The same for an offer of ours: see [`WhipRecord::take_answer`].
+    /// A session for our own offer; see [`WhipRecord::take_answer`].
     pub(crate) fn with_own_offer(
         offer: &OwnOffer,
         credentials: Credentials,
@@ -173,7 +173,7 @@ impl WhipRecord {
         Self { unanswered: Mutex::new(Some(unanswered)), ..record }
     }
 
-    /// Takes the client's answer to our offer, once: what the client will send, and what we offered.
+    /// Accepts the client's answer to our offer, once. Returns what the client will send and what we offered.
     pub(crate) fn take_answer(&self, text: &str) -> Result<(Offer, Unanswered), AnswerError> {
         let mut unanswered = lock(&self.unanswered);
         let awaited = unanswered.take().ok_or(AnswerError::NotAwaited)?;
@@ -186,8 +186,8 @@ impl WhipRecord {
         }
     }
 
-    /// Takes a trickled fragment (RFC 9725 4.3): its credentials tell whether it adds candidates (`None`) or restarts
-    /// ICE.
+    /// Applies a trickled fragment (RFC 9725 4.3): its credentials determine whether it adds candidates (`None`) or
+    /// restarts ICE.
     pub(crate) fn patch(
         &self,
         fragment: Fragment,
@@ -196,7 +196,7 @@ impl WhipRecord {
     ) -> Result<Option<IceRestart>, WhipPatchError> {
         let mut client = lock(&self.client);
         match (client.ufrag == fragment.ufrag, client.password == fragment.pwd) {
-            // ICE-lite sends no checks: the client's own tell where it is.
+            // Nothing to do: ICE-lite sends no checks, and the client's own checks reveal its address.
             (true, true) => return Ok(None),
             (false, false) => {}
             (true, false) | (false, true) => return Err(WhipPatchError::HalfRestart),
@@ -211,17 +211,17 @@ impl WhipRecord {
         Ok(Some(IceRestart { ufrag, password, answer }))
     }
 
-    /// ICE and DTLS are done: media may come.
+    /// Marks ICE and DTLS as complete.
     pub(crate) fn set_connected(&self) {
         self.is_connected.store(true, Ordering::Release);
     }
 
-    /// Whether ICE and DTLS are done.
+    /// Whether ICE and DTLS are complete.
     pub(crate) fn is_connected(&self) -> bool {
         self.is_connected.load(Ordering::Acquire)
     }
 
-    /// The newest diagnostics of the session.
+    /// Sets the newest diagnostics of the session.
     pub(crate) fn put_diagnostics(&self, diagnostics: Diagnostics) {
         let tracks = [
             diagnostics.video.as_ref().map(|video| &video.track),
@@ -234,19 +234,19 @@ impl WhipRecord {
         reported.diagnostics = Some(diagnostics);
     }
 
-    /// Not older than two seconds; `None` before the first second.
+    /// At most two seconds old; `None` during the first second.
     pub(crate) fn diagnostics(&self) -> Option<Diagnostics> {
         lock(&self.reported).diagnostics.clone()
     }
 
-    /// The same age.
+    /// State of the network path, equally old.
     pub(crate) fn network(&self) -> NetworkNumbers {
         let reported = lock(&self.reported);
-        let told = reported.diagnostics.as_ref();
+        let diagnostics = reported.diagnostics.as_ref();
         NetworkNumbers {
-            rtt_ms: told.and_then(|told| told.rtt_ms),
+            rtt_ms: diagnostics.and_then(|of| of.rtt_ms),
             loss_percent: reported.loss.percent(),
-            skew_ms: told.and_then(|told| told.skew_ms),
+            skew_ms: diagnostics.and_then(|of| of.skew_ms),
         }
     }
 }

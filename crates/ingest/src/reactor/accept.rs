@@ -1,4 +1,4 @@
-//! Connections that come to the RTMP ports, dealt to the workers in turn.
+//! Accepts connections to the RTMP ports and distributes them among the workers in turn.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, RawFd};
@@ -13,17 +13,17 @@ use super::shared::{Accepted, Shared};
 use super::spare_descriptor::{SpareDescriptor, is_exhausted};
 use super::tokens::{LISTENER, PULL_LISTENER, TLS_LISTENER};
 
-/// Connections taken from one port in one turn, so that whoever connects in a row does not keep the worker.
+/// Connections accepted from one port per turn, so that a burst of them does not occupy the worker.
 const ACCEPTS_PER_TURN: usize = 64;
 /// Pause before accepting again when not even the spare descriptor could be used.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// A socket that listens.
+/// A listening socket.
 struct Listener {
     socket: TcpListener,
     token: Token,
     is_tls: bool,
-    /// The poll knows it.
+    /// Whether it is registered with the poll.
     is_polled: bool,
 }
 
@@ -42,27 +42,27 @@ impl Listener {
     }
 }
 
-/// The ports and sockets of RTMP, as others name them.
+/// The ports and sockets of RTMP, for use outside this module.
 #[derive(Clone, Copy)]
 pub(crate) struct RtmpPorts {
     pub(crate) port: u16,
     pub(crate) tls_port: Option<u16>,
-    /// Open until the acceptor closes them.
+    /// Valid until the acceptor closes it.
     pub(crate) socket: RawFd,
     pub(crate) tls_socket: Option<RawFd>,
 }
 
-/// The listening sockets; the first worker has them.
+/// The listening sockets, owned by the first worker.
 pub(super) struct Acceptor {
     listeners: Vec<Listener>,
-    /// The worker that the next connection is dealt to.
+    /// The worker that gets the next connection.
     next: usize,
     spare: SpareDescriptor,
     paused_until: Option<Instant>,
 }
 
 impl Acceptor {
-    /// Binds, or takes the sockets that are bound already.
+    /// Binds the ports, or adopts sockets that are already bound.
     pub(super) fn open(config: &IngestConfig) -> Result<(Self, RtmpPorts), StartError> {
         let plain = match &config.rtmp_socket {
             Some(socket) => adopt(socket)?,
@@ -84,12 +84,12 @@ impl Acceptor {
         Ok((Self { listeners, next: 0, spare, paused_until: None }, ports))
     }
 
-    /// From now on connections are accepted.
+    /// Starts accepting connections.
     pub(super) fn start(&mut self, registry: &Registry) -> io::Result<()> {
         self.listeners.iter_mut().try_for_each(|listener| listener.poll(registry))
     }
 
-    /// Accepts at one more socket.
+    /// Accepts connections from one more socket.
     pub(super) fn add(&mut self, socket: TcpListener, registry: &Registry) -> io::Result<()> {
         let mut listener = Listener::new(socket, PULL_LISTENER);
         listener.poll(registry)?;
@@ -97,7 +97,7 @@ impl Acceptor {
         Ok(())
     }
 
-    /// Closes the sockets that broadcasters and players connect to; another process may go on listening at them.
+    /// Closes the sockets for broadcasters and players; another process may continue to listen on them.
     pub(super) fn close_public(&mut self, registry: &Registry) {
         self.close(registry, |listener| listener.token != PULL_LISTENER);
     }
@@ -106,7 +106,7 @@ impl Acceptor {
         self.close(registry, |_| true);
     }
 
-    /// A poll forgets a socket by itself only when every process has closed it.
+    /// Deregisters explicitly: epoll drops a socket only when every process has closed it.
     fn close(&mut self, registry: &Registry, is_meant: impl Fn(&Listener) -> bool) {
         for listener in self.listeners.iter_mut().filter(|each| is_meant(each) && each.is_polled) {
             let _ = registry.deregister(&mut listener.socket);
@@ -114,17 +114,17 @@ impl Acceptor {
         self.listeners.retain(|listener| !is_meant(listener));
     }
 
-    /// When to accept again although the poll says nothing.
+    /// When to call [`Acceptor::accept`] although the poll reports nothing.
     pub(super) const fn deadline(&self) -> Option<Instant> {
         self.paused_until
     }
 
-    /// Takes what came, each with the worker it is dealt to.
+    /// Accepts the waiting connections; returns each with the worker that gets it.
     pub(super) fn accept(&mut self, shared: &Shared, now: Instant) -> Vec<(usize, Accepted)> {
         self.paused_until = None;
         let mut dealt = Vec::new();
         for listener in self.listeners.iter().filter(|listener| listener.is_polled) {
-            // More wait for the next turn.
+            // The rest wait for the next turn.
             let mut left = ACCEPTS_PER_TURN;
             loop {
                 if left == 0 {
@@ -135,7 +135,7 @@ impl Acceptor {
                 let (socket, peer) = match listener.socket.accept() {
                     Ok((socket, peer)) => (socket, peer.ip().to_canonical()),
                     Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                    // One that was reset while it waited says nothing about the next.
+                    // A connection that was reset while waiting does not affect the next one.
                     Err(error)
                         if matches!(
                             error.kind(),
@@ -144,7 +144,7 @@ impl Acceptor {
                     {
                         continue;
                     }
-                    // It is closed without a word, like those past a limit.
+                    // No descriptor is left: close it without an answer, as beyond a limit.
                     Err(error)
                         if is_exhausted(&error) && self.spare.refuse_one(&listener.socket) =>
                     {
@@ -156,7 +156,7 @@ impl Acceptor {
                         break;
                     }
                 };
-                // Past a limit it is closed without a word.
+                // Beyond a limit the connection is closed without an answer.
                 let Some(permit) = shared.connections.admit(peer) else { continue };
                 let worker = self.next % shared.workers();
                 self.next = worker + 1;

@@ -1,5 +1,5 @@
-//! The thread that writes one capture: it takes what the session noted, wipes the secrets and writes the file. A disk
-//! that is slow or full ends the capture; the session waits for nothing.
+//! The thread that writes one capture: it takes the session's notes, removes secrets and writes the file. A disk that
+//! is slow or full ends the capture; the session never waits for it.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -17,23 +17,23 @@ use headgate_whip::MediaBlanker;
 
 use crate::publish::capture::{CLOCK_BYTES, CaptureSettings, CaptureState, Note};
 
-/// How often it is looked whether the capture is to end while nothing arrives.
+/// How often to check whether the capture should end while no notes arrive.
 const LOOK_PAUSE: Duration = Duration::from_millis(200);
-/// How long the file may wait for the session's first word behind the time limit.
+/// How long after the time limit the thread ends the capture itself, if no note makes the session do so.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What is wiped from the inputs.
+/// What is removed from the recorded inputs.
 pub(crate) enum Cleaning {
-    /// Secrets in commands, and the media if asked for.
+    /// Secrets in commands, and the media if requested.
     Rtmp,
-    /// The media if asked for: keys and addresses are in no packet.
+    /// The media if requested; packets contain neither keys nor addresses.
     Whip(Option<MediaBlanker>),
 }
 
 /// Opens the file and starts its thread.
 ///
 /// # Errors
-/// The file or the thread cannot be made.
+/// The file or the thread cannot be created.
 pub(crate) fn start_capture(
     settings: &CaptureSettings,
     head: &Head,
@@ -67,7 +67,7 @@ struct Writing {
     without_media: bool,
     cleaning: Cleaning,
     scrubber: Option<Scrubber>,
-    /// Behind an input that is not clean yet.
+    /// Notes that wait behind an input that is not yet completely scrubbed.
     kept: VecDeque<Note>,
     state: Arc<CaptureState>,
 }
@@ -146,7 +146,7 @@ impl Writing {
         }
     }
 
-    /// Writes what is clean, in order.
+    /// Writes the notes that are ready, in order.
     fn write_clean(&mut self) -> io::Result<()> {
         while let Some(note) = self.kept.pop_front() {
             let Some(scrubber) = &mut self.scrubber else { return Ok(()) };

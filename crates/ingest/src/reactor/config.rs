@@ -1,4 +1,4 @@
-//! How to start the core, and why it did not.
+//! Configuration of the core, and errors of its start.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -6,55 +6,55 @@ use std::sync::Arc;
 
 use super::tls::TlsError;
 
-/// How to start the core.
+/// Configuration of the core.
 #[derive(Clone, Debug)]
 pub struct IngestConfig {
-    /// Where RTMP is served; port 0 takes any free one.
+    /// Address that serves RTMP; port 0 picks a free port.
     pub rtmp: SocketAddr,
-    /// The socket that listens there already, of whoever started the process.
+    /// A socket that already listens there, inherited from the process that started this one.
     pub rtmp_socket: Option<Arc<TcpListener>>,
-    /// Whether connections are accepted from the start, or from [`crate::Ingest::start_accepting`] on.
+    /// Whether connections are accepted from the start, or only after [`crate::Ingest::start_accepting`].
     pub accepts: bool,
-    /// RTMP over TLS beside it.
+    /// RTMP over TLS, in addition.
     pub rtmp_tls: Option<RtmpTls>,
-    /// Authorities that upstreams' certificates are verified by beside the system's, PEM.
+    /// PEM certificates of authorities trusted for upstreams, in addition to the system's.
     pub upstream_ca_pem: Option<String>,
-    /// UDP port of the first media worker, the next workers' follow; port 0 takes any free ones.
+    /// UDP port of the first media worker; the other workers take the following ports. Port 0 picks free ones.
     pub media: SocketAddr,
-    /// What answers name, the best first.
+    /// Addresses named in answers, best first.
     pub public_addresses: Vec<IpAddr>,
-    /// Threads that make AAC of Opus; at least one.
+    /// Threads that transcode Opus to AAC; at least one.
     pub audio_workers: usize,
-    /// AAC encoders of each kind in demand that are made ahead.
+    /// AAC encoders that are created in advance for each kind in demand.
     pub encoders_ahead: usize,
     /// Media workers; at least one.
     pub workers: usize,
-    /// Whether late players start with the cached GOP.
+    /// Whether players that join late start with the cached GOP.
     pub caches_gop: bool,
-    /// Whether pushes without audio get silence (R5).
+    /// Whether pushes without audio get silent AAC (R5).
     pub pushes_silence: bool,
-    /// Whether publishes may be captured: what connections send before that is known is kept meanwhile.
+    /// Whether publishes may be captured: if so, what a connection sends before its publish is known is kept.
     pub captures: bool,
-    /// RTMP connections in all; 0: as many as the process's descriptors allow.
+    /// Limit of all RTMP connections; 0 allows as many as the process's file descriptors permit.
     pub rtmp_connections: usize,
-    /// RTMP connections from one address; 0 is no limit.
+    /// Limit of RTMP connections from one address; 0 means no limit.
     pub rtmp_connections_per_address: usize,
 }
 
 /// RTMP over TLS.
 #[derive(Clone)]
 pub struct RtmpTls {
-    /// Port 0 takes any free one.
+    /// Address that serves it; port 0 picks a free port.
     pub address: SocketAddr,
-    /// The socket that listens there already.
+    /// A socket that already listens there.
     pub socket: Option<Arc<TcpListener>>,
-    /// Certificate chain, the own one first.
+    /// Certificate chain, with the server's own certificate first.
     pub cert_pem: String,
-    /// Its private key.
+    /// The private key of that certificate.
     pub key_pem: String,
 }
 
-/// The key does not print.
+/// Leaves out the key.
 impl std::fmt::Debug for RtmpTls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "RtmpTls({})", self.address)
@@ -64,20 +64,20 @@ impl std::fmt::Debug for RtmpTls {
 /// What a port is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PortUse {
-    /// RTMP, plain.
+    /// Plain RTMP.
     Rtmp,
     /// RTMP over TLS.
     RtmpTls,
-    /// RTMP, plain, for other nodes.
+    /// Plain RTMP for other nodes.
     Pulls,
-    /// The media of WebRTC, over UDP and TCP.
+    /// WebRTC media, over UDP and TCP.
     Media,
 }
 
 /// Why the core did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Another program has the port.
+    /// Another program uses the port.
     #[error("port {1} is taken")]
     PortTaken(PortUse, u16),
     /// The system refused a socket, a poll or a thread.
@@ -86,7 +86,7 @@ pub enum StartError {
     /// The certificate for RTMPS cannot be used.
     #[error("cannot use the certificate for RTMPS: {0}")]
     Tls(#[from] TlsError),
-    /// The media certificate could not be made.
+    /// The media certificate could not be created.
     #[error(transparent)]
     Identity(#[from] headgate_whip::IdentityError),
 }

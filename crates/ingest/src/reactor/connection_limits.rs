@@ -1,37 +1,37 @@
-//! How many connections the process holds: in all, so that HTTP and the store keep their share of the descriptors, and
-//! from one address.
+//! Limits of open connections: in total, so that HTTP and the store keep their share of the file descriptors, and per
+//! address.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxHashMap;
 
-/// The share of the descriptors that is kept for HTTP and the store, within the bounds below.
+/// One part in this many of the descriptors is reserved for HTTP and the store, within the bounds below.
 const KEPT_SHARE: usize = 4;
-/// At least so many: what the process itself has open, and some HTTP clients.
+/// Minimum reserve: the process's own files and some HTTP clients.
 const KEPT_LEAST: usize = 96;
-/// All that HTTP may have (ts/listen/http-port.ts), and what the process itself has open.
+/// Maximum reserve: the limit of HTTP connections (ts/listen/http-port.ts) and the process's own files.
 const KEPT_MOST: usize = 11_024;
-/// The share of what is left that only connections of ours may have: upstreams of running publishes are dialled again
-/// however many strangers came.
+/// One part in this many of the rest is reserved for outgoing connections, so that upstreams of running publishes can
+/// be dialled again however many clients connect.
 const OURS_SHARE: usize = 8;
 
-/// How many connections the RTMP ports have, and may have; no limit where the system names none.
+/// Open connections to the RTMP ports and their limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionCount {
-    /// That came to them, and are there.
+    /// Connections open.
     pub held: usize,
-    /// From here on they are closed at once.
+    /// Above this number connections are closed at once; `None` if the system reports no limit.
     pub limit: Option<usize>,
 }
 
-/// The connections of all workers.
+/// Counts the connections of all workers.
 #[derive(Debug)]
 pub(crate) struct ConnectionLimits {
-    /// Of those that came to the RTMP ports.
+    /// Limit of connections to the RTMP ports.
     inbound: usize,
     per_address: usize,
-    /// Of those and ours: to upstreams, and for media.
+    /// Limit of those plus upstream and media connections.
     in_all: usize,
     held: Mutex<Held>,
 }
@@ -44,7 +44,7 @@ struct Held {
     refused: u64,
 }
 
-/// One connection's place; given back when it is dropped.
+/// Counts as one open connection until it is dropped.
 #[derive(Debug)]
 pub(crate) struct ConnectionPermit {
     limits: Arc<ConnectionLimits>,
@@ -52,7 +52,8 @@ pub(crate) struct ConnectionPermit {
 }
 
 impl ConnectionLimits {
-    /// `inbound` and `per_address` as configured, 0 for none; `descriptors`: what the process may open, if known.
+    /// `inbound` and `per_address` as configured, 0 for no limit; `descriptors` is the process's limit of open files,
+    /// if known.
     pub(crate) fn new(inbound: usize, per_address: usize, descriptors: Option<usize>) -> Arc<Self> {
         let or_none = |limit: usize| if limit == 0 { usize::MAX } else { limit };
         let of_descriptors = descriptors.map_or(usize::MAX, |all| {
@@ -67,7 +68,7 @@ impl ConnectionLimits {
         })
     }
 
-    /// A place for a connection that came from `address` to an RTMP port. `None`: there is none.
+    /// Admits a connection from `address` to an RTMP port; `None` if a limit is reached.
     pub(crate) fn admit(self: &Arc<Self>, address: IpAddr) -> Option<ConnectionPermit> {
         let mut held = self.lock();
         let of_address = held.by_address.get(&address).copied().unwrap_or(0);
@@ -82,8 +83,8 @@ impl ConnectionLimits {
         Some(ConnectionPermit { limits: self.clone(), address: Some(address) })
     }
 
-    /// A place for a connection to an upstream, or to the media port: bounded by the descriptors alone, so that strangers
-    /// at the RTMP port keep nobody from being pushed.
+    /// Admits a connection to an upstream or to the media port. Only the descriptors limit these, so that clients of
+    /// the RTMP ports cannot prevent pushes.
     pub(crate) fn admit_ours(self: &Arc<Self>) -> Option<ConnectionPermit> {
         let mut held = self.lock();
         if held.in_all >= self.in_all {
@@ -94,12 +95,12 @@ impl ConnectionLimits {
         Some(ConnectionPermit { limits: self.clone(), address: None })
     }
 
-    /// A connection was closed because there was no descriptor for it.
+    /// Counts a connection that was closed for lack of a descriptor.
     pub(crate) fn note_refused(&self) {
         self.lock().refused += 1;
     }
 
-    /// Those of the RTMP ports now.
+    /// Open connections to the RTMP ports.
     pub(crate) fn count(&self) -> ConnectionCount {
         let limit = (self.inbound != usize::MAX).then_some(self.inbound);
         ConnectionCount { held: self.lock().inbound, limit }
@@ -110,7 +111,7 @@ impl ConnectionLimits {
         self.lock().refused
     }
 
-    /// A panic while the lock was held left nothing half-done: counters alone change.
+    /// A panic while the lock was held cannot leave an inconsistent state: only counters change.
     fn lock(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -131,7 +132,7 @@ impl Drop for ConnectionPermit {
     }
 }
 
-/// Descriptors that the process may open (proc(5), "Max open files"); `None` where the system does not say.
+/// Maximum number of open files of the process (proc(5), "Max open files"); `None` where the system does not report it.
 pub(crate) fn descriptor_limit() -> Option<usize> {
     let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;

@@ -1,4 +1,4 @@
-//! One media worker: one thread, one poll loop. It waits for nothing but its poll.
+//! One media worker: one thread and one poll loop, which blocks only in its poll.
 
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,14 +21,14 @@ use super::udp::UdpPort;
 use super::worker_load::LoadMeter;
 use crate::switchboard::{Action, SessionKey, Switchboard};
 
-/// Wake-ups are coalesced to this: a sleep costs about as much as two packets, and on average half of it is added as
-/// delay. It also bounds how often one connection gets its turn.
+/// Wake-ups are coalesced to this interval: a sleep costs about as much as two packets and adds half the interval as
+/// delay on average. It also bounds how often one connection gets its turn.
 const COALESCE: Duration = Duration::from_millis(2);
 /// Bytes read from one socket at a time.
 const READ_BUFFER: usize = 64 * 1024;
-/// Batches of datagrams in one turn, so that TCP gets its share.
+/// Batches of datagrams read per turn, so that TCP gets its share.
 const BATCHES_PER_TURN: usize = 8;
-/// What running sessions get to say goodbye when the service stops.
+/// How long running sessions have to send their closing commands when the service stops.
 const STOP_LIMIT: Duration = Duration::from_secs(1);
 
 /// A worker's thread, sockets and buffers around its switchboard.
@@ -39,13 +39,13 @@ pub(crate) struct Reactor {
     commands: Receiver<Command>,
     pub(super) switchboard: Switchboard,
     pub(super) links: SecondaryMap<SessionKey, Link>,
-    /// Sessions whose sockets are to be read, each once.
+    /// Sessions whose sockets are due to be read, without duplicates.
     pub(super) to_read: Vec<SessionKey>,
-    /// Sessions whose sockets take bytes again.
+    /// Sessions whose sockets became writable.
     pub(super) to_write: Vec<SessionKey>,
     pub(super) buffer: Vec<u8>,
     udp: UdpPort,
-    /// The media port had more than one turn's worth to read.
+    /// The media port may have more datagrams to read.
     has_datagrams: bool,
     media_tcp: MediaTcp,
     acceptor: Option<Acceptor>,
@@ -92,8 +92,8 @@ impl Reactor {
         self.index
     }
 
-    /// Serves until [`Command::Stop`]. A panic outside a session's own turn gives up this worker's sessions, loudly,
-    /// and goes on with none.
+    /// Serves until [`Command::Stop`]. After a panic outside a session's own turn this worker ends all its sessions,
+    /// reports that on standard error and continues without them.
     pub(crate) fn run(mut self) {
         let mut events = Events::with_capacity(1024);
         while !self.is_done() {
@@ -114,7 +114,7 @@ impl Reactor {
         }
     }
 
-    /// Nothing of before is served any more.
+    /// Drops everything that was being served.
     fn give_up(&mut self) {
         self.switchboard.give_up();
         self.links.clear();
@@ -122,7 +122,7 @@ impl Reactor {
         self.to_write.clear();
         self.media_tcp.close_all();
         self.buffer.resize(READ_BUFFER, 0);
-        // A wake-up may have been lost on the way.
+        // A wake-up may have been lost in the panic.
         self.shared.set_awake(self.index);
         self.shared.wake(self.index);
     }
@@ -191,7 +191,7 @@ impl Reactor {
     }
 
     fn next_timeout(&mut self) -> Option<Duration> {
-        // Armed even when it is not waited for: what is due is found by it.
+        // Call this even if its result is not used: it arms the timers that find due sessions.
         let deadline = self.switchboard.poll_timeout();
         if !self.to_read.is_empty() || self.has_datagrams || self.media_tcp.has_more() {
             return Some(Duration::ZERO);
@@ -246,12 +246,12 @@ impl Reactor {
 
     fn read_datagrams(&mut self) {
         for _ in 0..BATCHES_PER_TURN {
-            // An error is about a datagram we sent (ICMP): the next ones can still be read.
+            // An error concerns a datagram that we sent (ICMP); the next ones can still be read.
             let Ok(batch) = self.udp.receive() else { continue };
             for (source, datagram) in self.udp.datagrams(batch) {
                 self.switchboard.handle_datagram(source.into(), datagram);
             }
-            // Less than a whole batch: the socket was empty, and what comes now wakes us anew.
+            // An incomplete batch: the socket was empty, and new datagrams raise a new event.
             if batch < BATCH_SIZE {
                 self.has_datagrams = false;
                 break;
@@ -259,7 +259,7 @@ impl Reactor {
         }
     }
 
-    /// Carries out what the turn led to, until nothing new comes of it.
+    /// Carries out the actions of the turn until no new ones result.
     fn serve(&mut self) {
         loop {
             self.switchboard.settle();

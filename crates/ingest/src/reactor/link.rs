@@ -1,4 +1,4 @@
-//! One non-blocking TCP connection of a worker, plain or TLS: reads, and vectored writes out of a session's output.
+//! One non-blocking TCP connection of a worker, plain or TLS: reads, and vectored writes from a session's output.
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::Shutdown;
@@ -11,43 +11,43 @@ use rustls::Connection;
 use super::connection_limits::ConnectionPermit;
 use super::socket_options::{round_trip, set_low_water};
 
-/// Slices in one vectored write: a large keyframe in 64 KiB chunks with its headers, and the audio that rides along.
+/// Slices in one vectored write: a large keyframe in 64 KiB chunks with its headers, and the audio sent along with it.
 const SLICES_LIMIT: usize = 128;
-/// How often the kernel is asked for a connection's round trip: a system call each time.
+/// How often the kernel is asked for a connection's round trip, which is a system call.
 const ROUND_TRIP_PAUSE: Duration = Duration::from_secs(2);
 
-/// What a read gave.
+/// Result of a read.
 pub(super) enum Received {
-    /// So many bytes; see [`Link::has_more`].
+    /// Number of bytes read; see [`Link::has_more`].
     Bytes(usize),
-    /// Nothing for now.
+    /// No data at present.
     Blocked,
     /// The peer closed or the connection broke.
     Closed,
 }
 
-/// One socket, and how writing to it goes.
+/// One socket and its read and write state.
 pub(super) struct Link {
     pub(super) socket: TcpStream,
     tls: Option<Box<Connection>>,
-    /// Why TLS failed, in words for the operator.
+    /// Why TLS failed, as text for the operator.
     fault: Option<String>,
     is_connecting: bool,
     can_write: bool,
     was_shut: bool,
-    /// The peer's last byte is in the socket.
+    /// The peer has sent its last byte, which may not be read yet.
     read_closed: bool,
-    /// So many bytes wake us.
+    /// Number of waiting bytes that raises a read event.
     mark: usize,
-    /// It waits for its turn to be read.
+    /// It is queued to be read.
     is_queued: bool,
     round_trip_at: Option<Instant>,
-    /// Given back with the socket.
+    /// Released together with the socket.
     _permit: ConnectionPermit,
 }
 
 impl Link {
-    /// A connection that came.
+    /// An accepted connection.
     pub(super) const fn accepted(
         socket: TcpStream,
         tls: Option<Box<Connection>>,
@@ -68,7 +68,7 @@ impl Link {
         }
     }
 
-    /// A connection that is being made.
+    /// A connection that is being established.
     pub(super) fn connecting(
         socket: TcpStream,
         tls: Option<Box<Connection>>,
@@ -77,41 +77,41 @@ impl Link {
         Self { is_connecting: true, ..Self::accepted(socket, tls, permit) }
     }
 
-    /// It waits for its turn to be read. False: it did so already.
+    /// Marks it as queued to be read; false if it already was.
     pub(super) const fn enqueue(&mut self) -> bool {
         !std::mem::replace(&mut self.is_queued, true)
     }
 
-    /// Its turn has come.
+    /// Marks it as no longer queued.
     pub(super) const fn dequeue(&mut self) {
         self.is_queued = false;
     }
 
-    /// The connection is not made yet.
+    /// Whether the connection is still being established.
     pub(super) const fn is_connecting(&self) -> bool {
         self.is_connecting
     }
 
-    /// The poll has news of a connection that is being made. False: it failed.
+    /// Handles the first event of a connection that is being established; false if it failed.
     pub(super) fn finish_connect(&mut self) -> bool {
         self.is_connecting = false;
-        // Media is coalesced by us, not by the kernel; without it only latency suffers.
+        // The service coalesces media itself; if this option fails, only latency suffers.
         let _ = self.socket.set_nodelay(true);
         matches!(self.socket.take_error(), Ok(None)) && self.socket.peer_addr().is_ok()
     }
 
-    /// Sealed bytes wait for the socket.
+    /// Whether encrypted bytes wait for the socket.
     pub(super) fn wants_write(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }
 
-    /// What it writes and reads is sealed.
+    /// Whether the connection uses TLS.
     pub(super) const fn is_tls(&self) -> bool {
         self.tls.is_some()
     }
 
-    /// So many bytes are to wait before the poll says so. Where it cannot be had, every byte wakes: TLS has records of
-    /// its own.
+    /// Sets how many bytes must wait before the poll reports the socket. Not applied to TLS, which has records of its
+    /// own; there every byte raises an event.
     pub(super) fn set_mark(&mut self, mark: usize) {
         if mark != self.mark && self.tls.is_none() {
             self.mark = mark;
@@ -119,17 +119,17 @@ impl Link {
         }
     }
 
-    /// Why TLS failed; `None` when it did not.
+    /// Why TLS failed; `None` if it did not.
     pub(super) fn fault(&self) -> Option<&str> {
         self.fault.as_deref()
     }
 
-    /// It is time to ask for the round trip again.
+    /// Whether the round trip is due to be read again.
     pub(super) fn is_round_trip_due(&self, now: Instant) -> bool {
         self.round_trip_at.is_none_or(|at| now >= at + ROUND_TRIP_PAUSE)
     }
 
-    /// The round trip that the kernel measures by what the peer acknowledges; a system call.
+    /// The kernel's estimate of the round trip, from the peer's acknowledgements; a system call.
     pub(super) fn poll_round_trip(&mut self, now: Instant) -> Option<Duration> {
         self.round_trip_at = Some(now);
         round_trip(&self.socket)
@@ -150,29 +150,30 @@ impl Link {
         }
     }
 
-    /// The poll has news of the socket.
+    /// Notes an event of the socket.
     pub(super) const fn handle_ready(&mut self, can_write: bool, read_closed: bool) {
         self.can_write |= can_write;
         self.read_closed |= read_closed;
     }
 
-    /// The peer has sent its last byte, or is gone.
+    /// Whether the peer has sent its last byte, or is gone.
     pub(super) const fn is_read_closed(&self) -> bool {
         self.read_closed
     }
 
-    /// After a read of `length` into `room`: whether another read can give something without a new event. A short read
-    /// has emptied the socket (epoll 7, "Questions and answers", 9), but for the end that was announced already.
+    /// Whether a read of `length` bytes into `room` may be followed by another one without a new event. A short read
+    /// has emptied the socket (epoll 7, "Questions and answers", 9), except for an end that was already announced.
     pub(super) const fn has_more(&self, length: usize, room: usize) -> bool {
         length == room || self.read_closed || self.tls.is_some()
     }
 
-    /// True while the socket takes bytes.
+    /// Whether the socket accepts bytes.
     pub(super) const fn can_write(&self) -> bool {
         self.can_write
     }
 
-    /// Writes as much as the peer takes. True: it took bytes, or there were none. An error means the connection is gone.
+    /// Writes as much as the peer accepts. Returns true if it accepted bytes or none were waiting; an error means that
+    /// the connection is gone.
     pub(super) fn flush(&mut self, output: &mut Output) -> io::Result<bool> {
         if self.tls.is_some() {
             return self.flush_sealed(output);
@@ -187,7 +188,7 @@ impl Link {
                 Ok(written) => {
                     output.consume(written);
                     progress = true;
-                    // A short write is the kernel's word that its buffer is full.
+                    // A short write means that the kernel's buffer is full.
                     self.can_write = written == offered;
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => self.can_write = false,
@@ -213,7 +214,7 @@ impl Link {
                 Ok(_) => {
                     if let Err(error) = tls.process_new_packets() {
                         self.fault = Some(error.to_string());
-                        // The alert that says why; whoever does not read it learns nothing.
+                        // Send the alert that names the error, if the peer reads it.
                         let _ = tls.write_tls(&mut self.socket);
                         return Received::Closed;
                     }
@@ -234,7 +235,7 @@ impl Link {
             let sealed = tls.writer().write_vectored(&slices[..count])?;
             output.consume(sealed);
             if !tls.wants_write() {
-                // In the handshake: the peer's turn.
+                // During the handshake: the peer must send next.
                 break;
             }
             match tls.write_tls(&mut self.socket) {
@@ -248,7 +249,7 @@ impl Link {
         Ok(progress)
     }
 
-    /// Says that nothing more will be written; the peer can still read what is on its way.
+    /// Closes the write side; the peer can still read what is in flight.
     pub(super) fn shut_writing(&mut self) {
         if !self.was_shut {
             self.was_shut = true;
@@ -256,7 +257,7 @@ impl Link {
                 tls.send_close_notify();
                 let _ = tls.write_tls(&mut self.socket);
             }
-            // A peer that is gone already needs no goodbye.
+            // Fails only if the peer is already gone.
             let _ = self.socket.shutdown(Shutdown::Write);
         }
     }

@@ -1,5 +1,5 @@
-//! Media over TCP: connections to the media port's number, for clients behind networks that let no UDP through. Not
-//! whose frames they carry.
+//! Media over TCP: connections to the TCP port with the media port's number, for clients in networks that block UDP. It
+//! does not know which sessions the frames belong to.
 
 mod connection;
 
@@ -24,20 +24,20 @@ use connection::{Connection, Outcome};
 
 /// Connections of one worker.
 const CONNECTIONS_LIMIT: usize = 1024;
-/// Connections of one address that have not proven themselves.
+/// Unauthenticated connections from one address.
 const UNPROVEN_LIMIT: usize = 16;
-/// A connection proves itself by its first frame within this.
+/// A connection must authenticate by its first frame within this time.
 const PROOF_LIMIT: Duration = Duration::from_secs(5);
-/// Connections taken in one turn, so that whoever connects in a row does not keep the worker.
+/// Connections accepted per turn, so that a burst of them does not occupy the worker.
 const ACCEPTS_PER_TURN: usize = 64;
-/// How often connections that are past their time are looked for.
+/// How often expired connections are searched for.
 const SWEEP_PAUSE: Duration = Duration::from_secs(1);
-/// Pause before taking connections again when not even the spare descriptor could be used.
+/// Pause before accepting again when not even the spare descriptor could be used.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Attempts to find a number that is free for UDP and TCP, when any will do.
+/// Attempts to find a port number that is free for both UDP and TCP, when any number will do.
 const PORT_TRIES: usize = 16;
 
-/// Marks the tokens of media connections; the index in a session's key stays below.
+/// Set in the tokens of media connections; the index in a session's key is always below it.
 const CONNECTION_BIT: u64 = 1 << 31;
 
 new_key_type! {
@@ -50,15 +50,15 @@ pub(super) struct MediaTcp {
     listener: TcpListener,
     connections: SlotMap<ConnectionKey, Connection>,
     by_peer: FxHashMap<SocketAddr, ConnectionKey>,
-    /// Connections that had more than one turn's worth to read.
+    /// Connections that had more to read than one turn allows.
     again: Vec<ConnectionKey>,
-    /// Connections whose session is gone, with their last words in their output.
+    /// Connections whose session has ended; their output holds its last datagrams.
     closing: Vec<ConnectionKey>,
     sweep_at: Option<Instant>,
-    /// The listener has connections that were not taken yet.
+    /// The listener may have connections to accept.
     is_pending: bool,
     spare: SpareDescriptor,
-    /// When to look for connections again although the poll says nothing.
+    /// When to accept again although the poll reports nothing.
     accept_at: Option<Instant>,
 }
 
@@ -81,12 +81,12 @@ impl MediaTcp {
         }
     }
 
-    /// Connections came.
+    /// Notes that connections are waiting.
     pub(super) const fn set_pending(&mut self) {
         self.is_pending = true;
     }
 
-    /// Takes connections that came, as many as one turn allows.
+    /// Accepts waiting connections, as many as one turn allows.
     pub(super) fn accept(
         &mut self,
         registry: &Registry,
@@ -145,14 +145,14 @@ impl MediaTcp {
         let _ = socket.set_nodelay(true);
         let interest = Interest::READABLE | Interest::WRITABLE;
         let key = self.connections.insert_with_key(|key| {
-            // An error shows when it is read.
+            // A failure shows up when the socket is read.
             let _ = registry.register(&mut socket, token_of(key), interest);
             Connection::new(socket, peer, now, permit)
         });
         self.by_peer.insert(peer, key);
     }
 
-    /// A connection has news.
+    /// Handles an event of a connection.
     pub(super) fn handle_ready(
         &mut self,
         token: Token,
@@ -168,12 +168,12 @@ impl MediaTcp {
         }
     }
 
-    /// Something is still to be read.
+    /// Whether there is something to read or accept without a new event.
     pub(super) fn has_more(&self) -> bool {
         self.is_pending || !self.again.is_empty()
     }
 
-    /// Forgets all connections.
+    /// Closes all connections.
     pub(super) fn close_all(&mut self) {
         self.connections.clear();
         self.by_peer.clear();
@@ -182,7 +182,7 @@ impl MediaTcp {
         self.sweep_at = None;
     }
 
-    /// Reads on where a turn was too short.
+    /// Continues reading connections that had more than one turn's worth.
     pub(super) fn read_again(&mut self, buffer: &mut [u8], switchboard: &mut Switchboard) {
         for key in std::mem::take(&mut self.again) {
             self.read(key, buffer, switchboard);
@@ -198,21 +198,22 @@ impl MediaTcp {
         }
     }
 
-    /// Sends a frame; what has no room is lost.
+    /// Sends a frame; it is dropped if the buffer is full.
     pub(super) fn send(&mut self, to: SocketAddr, datagram: &[u8]) {
         let Some(&key) = self.by_peer.get(&to) else { return };
         if let Some(connection) = self.connections.get_mut(key) {
-            // A broken one is found out by reading.
+            // A broken connection is detected when it is read.
             connection.send(datagram);
         }
     }
 
-    /// The session that this path led to is gone.
+    /// Marks the connection of a path whose session has ended.
     pub(super) fn close(&mut self, peer: SocketAddr) {
         self.closing.extend(self.by_peer.get(&peer));
     }
 
-    /// Ends those whose session is gone, their last words being written; they are read on for a moment.
+    /// Stops sending on connections whose session has ended, after their last datagrams; their input is still drained
+    /// for a moment.
     pub(super) fn settle_closing(&mut self, now: Instant) {
         for key in std::mem::take(&mut self.closing) {
             let Some(connection) = self.connections.get_mut(key) else { continue };
@@ -230,7 +231,7 @@ impl MediaTcp {
         [self.sweep_at, self.accept_at].into_iter().flatten().min()
     }
 
-    /// Closes connections that proved nothing in time, and those that lingered long enough.
+    /// Closes connections that did not authenticate in time, and those that have lingered long enough.
     pub(super) fn handle_timeout(&mut self, now: Instant, switchboard: &mut Switchboard) {
         if self.sweep_at.take_if(|at| now >= *at).is_none() {
             return;
@@ -247,13 +248,13 @@ impl MediaTcp {
         let peer = connection.peer();
         if self.by_peer.get(&peer) == Some(&key) {
             self.by_peer.remove(&peer);
-            // A client that lost its connection proves itself on the next one.
+            // A client that lost its connection authenticates on the next one.
             switchboard.handle_path_closed(Path::tcp(peer));
         }
     }
 }
 
-/// Whether the token is one of a media connection.
+/// Whether the token belongs to a media connection.
 pub(super) const fn is_media_connection(token: Token) -> bool {
     token.0 as u64 & CONNECTION_BIT != 0
 }
@@ -262,12 +263,12 @@ fn token_of(key: ConnectionKey) -> Token {
     Token(usize::try_from(key.data().as_ffi() | CONNECTION_BIT).unwrap_or(usize::MAX))
 }
 
-/// UDP port and TCP listener of worker `index` on one number.
+/// Opens the UDP port and the TCP listener of worker `index` on the same number.
 pub(super) fn open_media_ports(
     config: &IngestConfig,
     index: usize,
 ) -> Result<(UdpPort, TcpListener), StartError> {
-    // Those that do not fit are kept until the end, so that they are not offered again.
+    // Ports that do not fit stay open until the end, so that they are not offered again.
     let mut unfit = Vec::new();
     loop {
         let udp = open_media_port(config, index)?;

@@ -1,4 +1,4 @@
-//! The ports of the core, bound before any thread runs, so that a taken one is reported at once.
+//! Binds the ports of the core before any thread runs, so that a port in use is reported at once.
 
 use std::io::{self, ErrorKind};
 use std::net::{self, SocketAddr};
@@ -9,10 +9,10 @@ use socket2::{Domain, Protocol, Socket, Type};
 use super::config::{IngestConfig, PortUse, StartError};
 use super::udp::UdpPort;
 
-/// Connections the kernel may hold for us before we accept them.
+/// Connections that the kernel may queue until they are accepted.
 const BACKLOG: i32 = 1024;
 
-/// The media port of worker `index`: the configured one and those after it, or any.
+/// Opens the media port of worker `index`: the configured port plus `index`, or any free one.
 pub(super) fn open_media_port(config: &IngestConfig, index: usize) -> Result<UdpPort, StartError> {
     let mut address = config.media;
     if address.port() != 0 {
@@ -25,14 +25,14 @@ pub(super) fn open_media_port(config: &IngestConfig, index: usize) -> Result<Udp
     })
 }
 
-/// A TCP port that another process has bound.
+/// Uses a TCP socket that another process has bound.
 pub(super) fn adopt(socket: &net::TcpListener) -> io::Result<TcpListener> {
     let socket = socket.try_clone()?;
     socket.set_nonblocking(true)?;
     Ok(TcpListener::from_std(socket))
 }
 
-/// A TCP port.
+/// Binds a TCP port and listens.
 pub(crate) fn listen(address: SocketAddr, port_use: PortUse) -> Result<TcpListener, StartError> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;

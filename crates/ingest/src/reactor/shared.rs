@@ -1,4 +1,4 @@
-//! What all workers and the handle share: the registry, the audio threads, TLS, and each worker's inbox.
+//! State shared by all workers and the handle: the registry, the audio threads, TLS, and each worker's inbox.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,27 +15,27 @@ use crate::publish::registry::Publishes;
 use crate::switchboard::message::Message;
 use crate::transcoding::Transcoders;
 
-/// What other threads ask of a worker.
+/// A request from another thread to a worker.
 pub(crate) enum Command {
-    /// A connection that came.
+    /// Serve an accepted connection.
     Accept(Accepted),
-    /// For its switchboard.
+    /// A message for its switchboard.
     Message(Message),
-    /// Accept at the RTMP ports from now on; for the first worker.
+    /// Start accepting on the RTMP ports; for the first worker.
     StartAccepting,
-    /// Close them; for the first worker.
+    /// Close the RTMP ports; for the first worker.
     StopAccepting,
-    /// Accept here, too; for the first worker.
+    /// Accept on this port as well; for the first worker.
     AcceptPulls(TcpListener),
-    /// End everything, within a second.
+    /// End all sessions within a second.
     Stop,
 }
 
-/// A connection that came to an RTMP port.
+/// A connection accepted on an RTMP port.
 pub(crate) struct Accepted {
     pub(super) socket: TcpStream,
     pub(super) peer: IpAddr,
-    /// It came to the port that speaks TLS.
+    /// Whether it was accepted on the TLS port.
     pub(super) is_tls: bool,
     pub(super) permit: ConnectionPermit,
 }
@@ -53,7 +53,7 @@ impl Inbox {
     }
 }
 
-/// What all workers and the handle share.
+/// State shared by all workers and the handle.
 pub(crate) struct Shared {
     pub(crate) publishes: Arc<Publishes>,
     pub(crate) transcoders: Arc<Transcoders>,
@@ -65,19 +65,19 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// The worker has seen that it was woken; what comes now wakes it again.
+    /// Notes that the worker has seen its wake-up; the next command wakes it again.
     pub(super) fn set_awake(&self, worker: usize) {
         if let Some(inbox) = self.inboxes.get(worker) {
             inbox.is_woken.store(false, Ordering::Release);
         }
     }
 
-    /// The worker that made a question's handle.
+    /// The worker that issued a handle.
     pub(crate) fn worker_of(&self, handle: u64) -> usize {
         usize::try_from(handle % self.inboxes.len() as u64).unwrap_or(0)
     }
 
-    /// Gives a command to a worker. A worker that is gone drops it, and with it what the command holds.
+    /// Sends a command to a worker. If the worker has ended, the command is dropped together with what it owns.
     pub(crate) fn send(&self, worker: usize, command: Command) {
         if let Some(inbox) = self.inboxes.get(worker) {
             let _ = inbox.commands.send(command);
@@ -85,17 +85,17 @@ impl Shared {
         }
     }
 
-    /// Gives a message to a worker's switchboard.
+    /// Sends a message to a worker's switchboard.
     pub(crate) fn tell(&self, worker: usize, message: Message) {
         self.send(worker, Command::Message(message));
     }
 
-    /// Makes a worker drain its commands and relays.
+    /// Wakes a worker to drain its commands and relays.
     pub(super) fn wake(&self, worker: usize) {
         if let Some(inbox) = self.inboxes.get(worker)
             && !inbox.is_woken.swap(true, Ordering::AcqRel)
         {
-            // It fails only when the eventfd is gone, and then so is the worker.
+            // Fails only if the eventfd is gone, and then the worker is too.
             let _ = inbox.waker.wake();
         }
     }

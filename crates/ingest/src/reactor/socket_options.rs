@@ -1,4 +1,4 @@
-//! Options of sockets that no crate of ours has: the only unsafe code of this crate.
+//! Socket options that our libraries do not offer: the only unsafe code of this crate.
 #![allow(unsafe_code)]
 
 use std::os::fd::AsRawFd;
@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use mio::net::{TcpStream, UdpSocket};
 
-/// From now on the socket wakes its poll when so many bytes wait (SO_RCVLOWAT, socket 7).
+/// The poll reports the socket once this many bytes wait (SO_RCVLOWAT, socket 7).
 pub(super) fn set_low_water(socket: &TcpStream, bytes: usize) {
     let bytes = libc::c_int::try_from(bytes).unwrap_or(1);
     set(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes);
 }
 
-/// Datagrams come without what quinn-udp asks the kernel to say of each: addresses, traffic class, time of arrival. Nobody
-/// reads it here, and the kernel writes it apart for every datagram (ip 7, ipv6 7, socket 7).
+/// Turns off the ancillary data that quinn-udp requests for each datagram: addresses, traffic class, time of arrival.
+/// They are not used here, and the kernel would write them for every datagram (ip 7, ipv6 7, socket 7).
 pub(super) fn forget_ancillary_data(socket: &UdpSocket) {
     set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 0);
     set(socket, libc::IPPROTO_IP, libc::IP_PKTINFO, 0);
@@ -22,9 +22,9 @@ pub(super) fn forget_ancillary_data(socket: &UdpSocket) {
     set(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 0);
 }
 
-/// A refusal changes nothing but how much is done for nothing.
+/// A failure is ignored: it only costs unnecessary work.
 fn set(socket: &impl AsRawFd, level: libc::c_int, option: libc::c_int, value: libc::c_int) {
-    // SAFETY: the descriptor is the socket's own and open; the kernel reads one int, whose size it is told.
+    // SAFETY: the descriptor is the socket's own and open; the kernel reads one int, whose size is passed.
     unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -38,19 +38,19 @@ fn set(socket: &impl AsRawFd, level: libc::c_int, option: libc::c_int, value: li
 
 /// The smoothed round trip of TCP_INFO (tcp 7); `None` before the first measurement.
 pub(super) fn round_trip(socket: &TcpStream) -> Option<Duration> {
-    let mut told = std::mem::MaybeUninit::<libc::tcp_info>::zeroed();
+    let mut info = std::mem::MaybeUninit::<libc::tcp_info>::zeroed();
     let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
-    // SAFETY: the descriptor is the socket's own and open; the kernel writes `length` bytes at most, which is the room
-    // there is, and every bit pattern of them, zeros included, is a `tcp_info`.
-    let (outcome, told) = unsafe {
+    // SAFETY: the descriptor is the socket's own and open; the kernel writes at most `length` bytes, which is the size
+    // of the buffer, and every bit pattern of them, zeros included, is a valid `tcp_info`.
+    let (outcome, info) = unsafe {
         let outcome = libc::getsockopt(
             socket.as_raw_fd(),
             libc::IPPROTO_TCP,
             libc::TCP_INFO,
-            told.as_mut_ptr().cast(),
+            info.as_mut_ptr().cast(),
             &raw mut length,
         );
-        (outcome, told.assume_init())
+        (outcome, info.assume_init())
     };
-    (outcome == 0 && told.tcpi_rtt > 0).then(|| Duration::from_micros(told.tcpi_rtt.into()))
+    (outcome == 0 && info.tcpi_rtt > 0).then(|| Duration::from_micros(info.tcpi_rtt.into()))
 }

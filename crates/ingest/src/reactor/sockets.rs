@@ -1,4 +1,4 @@
-//! The TCP sockets of sessions: taken, connected, read and written. What passes is the switchboard's.
+//! The TCP sockets of sessions: accepting, connecting, reading and writing. The switchboard interprets the bytes.
 
 use std::net::SocketAddr;
 
@@ -12,20 +12,20 @@ use super::shared::Accepted;
 use super::tokens::token_of;
 use crate::switchboard::{Filled, SessionKey};
 
-/// Reads of one socket in one turn, so that a fast peer does not keep its neighbours waiting.
+/// Reads of one socket per turn, so that a fast peer does not delay the others.
 const READS_PER_TURN: usize = 4;
 
 impl Reactor {
-    /// A connection that was dealt to this worker.
+    /// Serves a connection that was accepted for this worker.
     pub(super) fn take(&mut self, accepted: Accepted) {
         let Accepted { socket, peer, is_tls, permit } = accepted;
-        // Without a certificate there is no such port.
+        // The TLS port exists only with a certificate.
         let tls = if is_tls { self.shared.tls.accept().ok() } else { None };
         if is_tls && tls.is_none() {
             return;
         }
         let Some(key) = self.switchboard.accept(peer) else { return };
-        // Media is coalesced by us, not by the kernel; without it only latency suffers.
+        // The service coalesces media itself; if this option fails, only latency suffers.
         let _ = socket.set_nodelay(true);
         if self.watch(key, Link::accepted(socket, tls, permit)) {
             self.read(key);
@@ -43,7 +43,7 @@ impl Reactor {
         registered.is_ok()
     }
 
-    /// The poll has news of a session's socket.
+    /// Handles an event of a session's socket.
     pub(super) fn handle_ready(&mut self, key: SessionKey, event: &Event) {
         let Some(link) = self.links.get_mut(key) else { return };
         link.handle_ready(event.is_writable(), event.is_read_closed() || event.is_error());
@@ -57,13 +57,13 @@ impl Reactor {
             self.read_later(key);
         }
         if event.is_writable() {
-            // Behind the reading: what the peer said before it left is the better reason.
+            // Write after reading: if the peer has left, what it sent before gives the better reason.
             self.to_write.push(key);
         }
     }
 
-    /// The session has its turn to read in this cycle, or in the next one if this one's turns are over: one, whatever
-    /// the number of reasons.
+    /// Queues the session to be read in this cycle, or in the next one if reading is already done; once, however often
+    /// this is called.
     pub(super) fn read_later(&mut self, key: SessionKey) {
         if let Some(link) = self.links.get_mut(key)
             && link.enqueue()
@@ -72,7 +72,7 @@ impl Reactor {
         }
     }
 
-    /// Reads what is there, as far as one turn goes.
+    /// Reads as much as one turn allows.
     pub(super) fn read(&mut self, key: SessionKey) {
         let Some(link) = self.links.get_mut(key).filter(|link| !link.is_connecting()) else {
             return;
@@ -110,7 +110,7 @@ impl Reactor {
             self.read_later(key);
         }
         if is_tls {
-            // The handshake has words of its own.
+            // The TLS handshake may have something to send.
             self.pump(key);
         }
     }
@@ -146,11 +146,12 @@ impl Reactor {
         }
     }
 
-    /// Writes what waits for a session, as much as its socket takes.
+    /// Writes a session's output as far as its socket accepts it.
     pub(super) fn pump(&mut self, key: SessionKey) {
         loop {
             let Some(link) = self.links.get_mut(key) else { return };
-            // What TLS has sealed hides that the peer takes nothing: its output must fill for that to show.
+            // With TLS, encrypted data that is still buffered hides that the peer accepts nothing: fill its output so
+            // that this shows.
             if !link.can_write() && !link.is_tls() {
                 return;
             }

@@ -1,5 +1,6 @@
-//! A file descriptor kept for the moment when the process may open no more: with it a connection is taken and closed, so
-//! that its peer hears at once, and the listener does not report it for ever. Not for connections that are served.
+//! A reserve file descriptor for when the process may open no more: it is used to accept a connection and close it, so
+//! that the peer is refused at once and the listener does not report it forever. Not used for connections that are
+//! served.
 
 use std::fs::File;
 use std::io;
@@ -16,13 +17,13 @@ impl SpareDescriptor {
         Self(open())
     }
 
-    /// Takes the connection that waits longest and closes it. False when even that was not possible: then nothing was
-    /// taken, and it is to be tried again after a pause.
+    /// Accepts the longest waiting connection and closes it. Returns false if even that failed: then nothing was
+    /// accepted, and the caller should try again after a pause.
     pub(super) fn refuse_one(&mut self, listener: &TcpListener) -> bool {
         if self.0.is_none() {
             self.0 = open();
         }
-        // Another thread may take it meanwhile.
+        // Another thread may take the freed descriptor in between.
         let had_one = self.0.take().is_some();
         let is_refused = had_one && listener.accept().is_ok();
         self.0 = open();
@@ -30,7 +31,7 @@ impl SpareDescriptor {
     }
 }
 
-/// Whether the process, or the whole machine, may open no more files.
+/// Whether the process or the whole system has reached its limit of open files.
 pub(super) fn is_exhausted(error: &io::Error) -> bool {
     [Errno::MFILE, Errno::NFILE].iter().any(|of| error.raw_os_error() == Some(of.raw_os_error()))
 }

@@ -1,4 +1,4 @@
-//! Everything that is bound and made before a thread runs, so that a taken port is reported at once.
+//! Opens everything before any thread runs, so that a port in use is reported at once.
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -24,13 +24,13 @@ pub(crate) struct Opened {
     pub(crate) shared: Arc<Shared>,
     pub(crate) rtmp: RtmpPorts,
     pub(crate) media_ports: Vec<u16>,
-    /// Bytes that the kernel buffers on each media port, where it grants fewer than asked for.
+    /// Size in bytes of each media port's receive buffer when that is less than was requested.
     pub(crate) small_receive_buffer: Option<usize>,
     pub(crate) reactors: Vec<Reactor>,
     pub(crate) transcoding: TranscodingThreads,
 }
 
-/// Opens all workers of the process; the first one accepts and deals.
+/// Opens all workers of the process; the first one accepts connections for all.
 pub(crate) fn open(config: &IngestConfig, publishes: Arc<Publishes>) -> Result<Opened, StartError> {
     let (acceptor, rtmp) = Acceptor::open(config)?;
     let tls = TlsContext::new(config.upstream_ca_pem.clone());

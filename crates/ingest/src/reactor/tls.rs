@@ -1,4 +1,4 @@
-//! TLS for RTMPS, both ways: our certificate, and how an upstream's is verified. Not the socket (`link`).
+//! TLS for RTMPS in both directions: our certificate, and the verification of upstreams. Sockets are in `link`.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -9,27 +9,28 @@ use rustls::{
     ClientConfig, ClientConnection, Connection, RootCertStore, ServerConfig, ServerConnection,
 };
 
-/// Plaintext that may wait in one connection to be sealed: more stays in the session's output, where it is counted.
+/// Plaintext that may wait in one connection for encryption; the rest stays in the session's output, where it is
+/// counted.
 const PLAINTEXT_LIMIT: usize = 256 * 1024;
 
 /// A certificate, key or authority that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// No PEM, or not what it should be.
+    /// The text is not PEM, or not of the expected kind.
     #[error("not usable PEM: {0}")]
     Pem(#[from] rustls::pki_types::pem::Error),
-    /// Certificate and key do not fit, or the name is none.
+    /// Certificate and key do not match, or the library rejects them.
     #[error(transparent)]
     Tls(#[from] rustls::Error),
-    /// There is no certificate in it.
+    /// The PEM contains no certificate.
     #[error("there is no certificate in it")]
     Empty,
-    /// The upstream's host is neither a name nor an address.
+    /// The upstream's host is neither a domain name nor an address.
     #[error("the host is no name that a certificate can have")]
     Name,
 }
 
-/// Our side of RTMPS connections that come.
+/// Configuration for RTMPS connections to us.
 fn server_config(cert_pem: &str, key_pem: &str) -> Result<Arc<ServerConfig>, TlsError> {
     let chain =
         CertificateDer::pem_slice_iter(cert_pem.as_bytes()).collect::<Result<Vec<_>, _>>()?;
@@ -44,10 +45,10 @@ fn server_config(cert_pem: &str, key_pem: &str) -> Result<Arc<ServerConfig>, Tls
     Ok(Arc::new(config))
 }
 
-/// How upstreams are verified: by the system's authorities and `extra_pem`.
+/// Configuration for connections to upstreams, verified by the system's authorities and `extra_pem`.
 fn client_config(extra_pem: Option<&str>) -> Result<Arc<ClientConfig>, TlsError> {
     let mut roots = RootCertStore::empty();
-    // One bad file among the system's does not make the others useless.
+    // One invalid file among the system's does not invalidate the others.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     for certificate in CertificateDer::pem_slice_iter(extra_pem.unwrap_or_default().as_bytes()) {
         roots.add(certificate?)?;
@@ -59,7 +60,7 @@ fn client_config(extra_pem: Option<&str>) -> Result<Arc<ClientConfig>, TlsError>
     Ok(Arc::new(config))
 }
 
-/// Our side of a connection that came.
+/// Our side of a connection to us.
 fn accept(config: Arc<ServerConfig>) -> Result<Box<Connection>, TlsError> {
     let mut connection = ServerConnection::new(config)?;
     connection.set_buffer_limit(Some(PLAINTEXT_LIMIT));
@@ -74,7 +75,8 @@ fn connect(config: Arc<ClientConfig>, host: &str) -> Result<Box<Connection>, Tls
     Ok(Box::new(Connection::Client(connection)))
 }
 
-/// What all connections share: our certificate, which may be replaced while we run, and whom we trust.
+/// TLS state shared by all connections: our certificate, which can be replaced while running, and the trusted
+/// authorities.
 pub(crate) struct TlsContext {
     server: Mutex<Option<Arc<ServerConfig>>>,
     client: OnceLock<Arc<ClientConfig>>,
@@ -86,24 +88,24 @@ impl TlsContext {
         Self { server: Mutex::new(None), client: OnceLock::new(), extra_pem }
     }
 
-    /// Connections that come from now on see this certificate; those that run keep theirs.
+    /// New connections use this certificate; existing ones keep theirs.
     pub(crate) fn set_certificate(&self, cert_pem: &str, key_pem: &str) -> Result<(), TlsError> {
         let config = server_config(cert_pem, key_pem)?;
         *self.server.lock().unwrap_or_else(PoisonError::into_inner) = Some(config);
         Ok(())
     }
 
-    /// Reads the authorities, so that no worker has to: call it before the first push by RTMPS.
+    /// Loads the authorities, so that no worker has to; call it before the first push over RTMPS.
     pub(crate) fn prepare(&self) -> Result<(), TlsError> {
         if self.client.get().is_none() {
             let config = client_config(self.extra_pem.as_deref())?;
-            // Another thread may have been faster: both read the same.
+            // If another thread was faster, it loaded the same.
             let _ = self.client.set(config);
         }
         Ok(())
     }
 
-    /// Our side of a connection that came.
+    /// Our side of a connection to us.
     pub(crate) fn accept(&self) -> Result<Box<Connection>, TlsError> {
         let config = self.server.lock().unwrap_or_else(PoisonError::into_inner).clone();
         accept(config.ok_or(TlsError::Empty)?)

@@ -1,4 +1,5 @@
-//! A media worker's UDP port: datagrams in batches both ways, one system call for many. Not whose they are.
+//! A media worker's UDP port: datagrams in batches in both directions, many per system call. It does not know which
+//! sessions they belong to.
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
 use std::net::SocketAddr;
@@ -11,13 +12,13 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use super::socket_options::forget_ancillary_data;
 
-/// Room for one datagram; WebRTC sends no more than an Ethernet frame holds.
+/// Buffer size for one datagram; WebRTC sends no more than fits an Ethernet frame.
 pub(super) const DATAGRAM_LIMIT: usize = 2048;
-/// What the kernel holds for us while the worker is busy: 100 streams for 160 ms. The kernel may grant less.
+/// Requested kernel receive buffer for while the worker is busy: 100 streams for 160 ms. The kernel may grant less.
 const RECEIVE_BUFFER: usize = 4 << 20;
-/// The kernel accounts for its own overhead by doubling what is asked for (socket(7), SO_RCVBUF).
+/// The kernel doubles the requested size to account for its own overhead (socket(7), SO_RCVBUF).
 const KERNEL_OVERHEAD: usize = 2;
-/// Datagrams in one system call.
+/// Datagrams sent in one system call.
 const SEND_BATCH: usize = 32;
 
 /// One bound port with its buffers.
@@ -28,16 +29,16 @@ pub(super) struct UdpPort {
     room: usize,
     metas: Vec<RecvMeta>,
     outgoing: Vec<(SocketAddr, Vec<u8>)>,
-    /// What the kernel granted, when it is less than we asked for.
+    /// The size that the kernel granted, if it is less than requested.
     small_receive_buffer: Option<usize>,
 }
 
 impl UdpPort {
-    /// Binds; port 0 takes any free one.
+    /// Binds the port; port 0 picks a free one.
     pub(super) fn open(address: SocketAddr) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
         socket.set_nonblocking(true)?;
-        // The system's own limit may be lower; then bursts are lost earlier, and NACK brings them back.
+        // The system's limit may be lower; bursts are then lost earlier, and NACK recovers them.
         let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER);
         let granted = socket.recv_buffer_size()? / KERNEL_OVERHEAD;
         socket.bind(&address.into())?;
@@ -56,20 +57,20 @@ impl UdpPort {
         })
     }
 
-    /// The port it is bound to.
+    /// The local port.
     pub(super) fn port(&self) -> io::Result<u16> {
         Ok(self.socket.local_addr()?.port())
     }
 
-    /// Bytes that the kernel holds for us, when it grants fewer than we asked for.
+    /// Size in bytes of the receive buffer, if the kernel granted less than requested.
     pub(super) const fn small_receive_buffer(&self) -> Option<usize> {
         self.small_receive_buffer
     }
 
-    /// Reads a batch; 0 when there is nothing.
+    /// Reads a batch; 0 if nothing is waiting.
     pub(super) fn receive(&mut self) -> io::Result<usize> {
         if self.buffer.is_empty() {
-            // Pages that no burst reaches are never touched.
+            // Allocated on first use; pages that no burst reaches are never touched.
             self.buffer = vec![0; self.room * BATCH_SIZE];
         }
         let mut slices: Vec<IoSliceMut<'_>> =
@@ -85,7 +86,7 @@ impl UdpPort {
         }
     }
 
-    /// The datagrams of the last batch; the kernel may have joined several of one sender.
+    /// The datagrams of the last batch; the kernel may have merged several from one sender.
     pub(super) fn datagrams(
         &mut self,
         batch: usize,
@@ -97,12 +98,12 @@ impl UdpPort {
         })
     }
 
-    /// Sends one datagram with the next [`UdpPort::flush`].
+    /// Queues one datagram for the next [`UdpPort::flush`].
     pub(super) fn send(&mut self, to: SocketAddr, datagram: Vec<u8>) {
         self.outgoing.push((to, datagram));
     }
 
-    /// Sends what has gathered; what the kernel does not take is lost like any datagram.
+    /// Sends the queued datagrams; what the kernel does not accept is lost like any datagram.
     pub(super) fn flush(&mut self) {
         for batch in self.outgoing.chunks(SEND_BATCH) {
             send_batch(&self.socket, batch);
@@ -123,14 +124,14 @@ fn send_batch(socket: &UdpSocket, batch: &[(SocketAddr, Vec<u8>)]) {
         sent += match sendmmsg(socket, rest, SendFlags::empty()) {
             Ok(count) => count.max(1),
             Err(rustix::io::Errno::INTR) => 0,
-            // The error is the first datagram's own: a client that is gone. The others still go out.
+            // The error belongs to the first datagram, whose client is gone; the others are still sent.
             Err(_) => 1,
         };
     }
 }
 
-/// Datagrams that the kernel dropped on these ports because we did not read them in time, since they were bound
-/// (proc(5), /proc/net/udp, "drops"). `None` where the system does not say.
+/// Datagrams that the kernel dropped on these ports since they were bound, because they were not read in time (proc(5),
+/// /proc/net/udp, "drops"). `None` where the system does not report it.
 pub(crate) fn kernel_drops(ports: &[u16]) -> Option<u64> {
     let tables = ["/proc/net/udp", "/proc/net/udp6"].map(std::fs::read_to_string);
     if tables.iter().all(Result::is_err) {
@@ -140,7 +141,7 @@ pub(crate) fn kernel_drops(ports: &[u16]) -> Option<u64> {
     Some(lines.filter_map(|line| drops_of(line, ports)).sum())
 }
 
-/// The last column of a line whose local port, in hexadecimal, is one of ours.
+/// The last column of a line whose local port, in hexadecimal, is one of these ports.
 fn drops_of(line: &str, ports: &[u16]) -> Option<u64> {
     let mut columns = line.split_whitespace();
     let (_, port) = columns.nth(1)?.rsplit_once(':')?;
@@ -164,7 +165,7 @@ mod tests {
     #[test]
     fn what_the_kernel_could_say_of_each_datagram_is_not_asked_for() {
         for any in [SocketAddr::from(([127, 0, 0, 1], 0)), SocketAddr::from(([0_u16; 8], 0))] {
-            // A machine without IPv6 has none.
+            // A machine without IPv6 cannot open this port.
             let Ok(port) = UdpPort::open(any) else { continue };
             let socket = socket2::SockRef::from(&port.socket);
             let is_asked =
@@ -182,7 +183,7 @@ mod tests {
         let to = receiver.local_addr().expect("bound");
         for n in 0..40_u8 {
             port.send(to, vec![n; 10]);
-            // Port 0 is nobody's: the kernel refuses it.
+            // Nobody can listen on port 0: the kernel refuses it.
             port.send(any, vec![n; 10]);
         }
         port.flush();

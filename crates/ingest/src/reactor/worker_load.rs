@@ -1,29 +1,29 @@
-//! How busy a media worker is, and how late what comes to it is served: over the last second, measured by itself.
+//! How busy a media worker is and how late it serves its input, measured by the worker itself over the last second.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// What one measurement spans. A worker that sleeps longer measures when it wakes.
+/// Duration of one measurement. A worker that sleeps longer measures when it wakes.
 const SPAN: Duration = Duration::from_secs(1);
-/// A worker that has not measured for so long has slept.
+/// A worker without a measurement for this long was asleep.
 const SLEPT: Duration = Duration::from_secs(4);
-/// Parts of a core, or of a span, that a share is kept in.
+/// Shares are stored as integers in this many parts.
 const WHOLE: f64 = 1_000_000.0;
 
 /// What one worker measured of itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct WorkerStatus {
-    /// Share of a core that its thread took, 0 to 1.
+    /// Share of one core's time that its thread used, 0 to 1.
     pub load: f64,
-    /// Share of the time in which it was at work, or would have been had it got a processor, 0 to 1.
+    /// Share of the time that its turns took, including time spent waiting for a processor, 0 to 1.
     pub busy: f64,
-    /// What comes at any moment waits for its turn for so long on average, beyond the turn that is meant.
+    /// Average delay of input until it is served, beyond the intended interval between turns.
     pub late: Duration,
 }
 
-/// One worker's newest measurement; its thread writes, anybody reads.
+/// One worker's newest measurement; its thread writes, any thread reads.
 #[derive(Debug)]
 pub(crate) struct WorkerLoad {
     start: Instant,
@@ -34,13 +34,13 @@ pub(crate) struct WorkerLoad {
 }
 
 impl WorkerLoad {
-    /// Nothing is measured yet.
+    /// Without a measurement yet.
     pub(super) const fn new(start: Instant) -> Self {
         let [load, busy, late_micros] = [const { AtomicU32::new(0) }; 3];
         Self { start, measured_ms: AtomicU64::new(0), load, busy, late_micros }
     }
 
-    /// All zero for a worker that has slept.
+    /// The newest measurement; all zero for a worker that was asleep.
     pub(crate) fn status(&self, now: Instant) -> WorkerStatus {
         let measured = Duration::from_millis(self.measured_ms.load(Ordering::Relaxed));
         if now.saturating_duration_since(self.start + measured) > SLEPT {
@@ -73,9 +73,9 @@ pub(super) struct LoadMeter {
     measured_at: Instant,
     /// Processor time of the thread at that moment.
     taken: Duration,
-    /// Spent in turns since then.
+    /// Time spent in turns since then.
     busy: Duration,
-    /// Of each turn since then the square of how much too long it was, s².
+    /// Sum over the turns since then of the squared excess duration, s².
     late_squares: f64,
 }
 
@@ -84,13 +84,13 @@ impl LoadMeter {
         Self { measured_at: now, taken: Duration::ZERO, busy: Duration::ZERO, late_squares: 0.0 }
     }
 
-    /// A turn is over that worked for `worked`, and was to take `meant` in all but took `took`.
+    /// Notes a turn: it worked for `worked` and took `took` in total where `meant` was intended.
     pub(super) fn note_turn(&mut self, worked: Duration, took: Duration, meant: Duration) {
         self.busy += worked;
         self.late_squares += took.saturating_sub(meant).as_secs_f64().powi(2);
     }
 
-    /// Measures when it is time; a comparison otherwise.
+    /// Measures if a span has passed; otherwise costs one comparison.
     pub(super) fn measure(&mut self, now: Instant, load: &WorkerLoad) {
         let span = now.saturating_duration_since(self.measured_at);
         if span < SPAN {
@@ -98,7 +98,8 @@ impl LoadMeter {
         }
         let taken = processor_time();
         let of_span = |time: Duration| time.as_secs_f64() / span.as_secs_f64();
-        // What comes during a turn waits for its end: for half of it on average, in the share of time that it took.
+        // Input that arrives during a turn waits for its end: on average half the excess, weighted by the share of
+        // time.
         let late = self.late_squares / 2.0 / span.as_secs_f64();
         let status = WorkerStatus {
             load: of_span(taken.saturating_sub(self.taken)),
@@ -110,7 +111,7 @@ impl LoadMeter {
     }
 }
 
-/// What the calling thread has taken of a processor so far.
+/// Processor time that the calling thread has used so far.
 fn processor_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
@@ -147,7 +148,7 @@ mod tests {
         meter.measure(start + SPAN, &load);
         let status = load.status(start + SPAN);
         assert_eq!((status.busy, status.late), (0.2, Duration::ZERO));
-        // All the time in turns of 42 ms that should have been 2 ms: 24 a second, each 40 ms too long.
+        // All time spent in turns of 42 ms that should have taken 2 ms: 24 a second, each 40 ms too long.
         for _ in 0..24 {
             meter.note_turn(long, long, turn);
         }
@@ -155,7 +156,7 @@ mod tests {
         let status = load.status(start + SPAN * 2);
         assert!(status.busy > 0.99, "{status:?}");
         assert_eq!(status.late.as_micros(), 19_200);
-        // One such turn alone is no reason to complain.
+        // A single such turn hardly counts.
         meter.note_turn(long, long, turn);
         meter.measure(start + SPAN * 3, &load);
         assert_eq!(load.status(start + SPAN * 3).late.as_micros(), 800);

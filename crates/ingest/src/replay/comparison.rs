@@ -1,28 +1,28 @@
-//! Whether a replay made the same frames as the publish did live, and where it did not.
+//! Compares the frames of a replay with those of the live publish and finds the first difference.
 
 use headgate_capture::FrameDigest;
 use headgate_media::Track;
 
-/// A capture that began in mid-publish by WHIP maps the sender's clock anew, by arrival first and then by sender reports,
-/// which the live session had followed already: further apart is a fault, microseconds.
+/// Tolerance in microseconds for a WHIP capture that began in mid-publish: the replay maps the sender's clock anew,
+/// first by arrival and then by sender reports, which the live session had already applied.
 const CLOCK_SLACK_US: i64 = 1_000_000;
-/// Frames at the end that a capture which was cut off may lack: those of its last input.
+/// Frames at the end, of the last input, that a truncated capture may lack.
 const TAIL_LIMIT: usize = 512;
 
-/// How the frames compare.
+/// Result of the comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comparison {
-    /// Frames that were compared.
+    /// Number of compared frames.
     pub compared: usize,
-    /// Of the live publish, before the replay had its first keyframe.
+    /// Frames of the live publish before the replay's first keyframe.
     pub skipped: usize,
-    /// In words, the first difference; `None` for none.
+    /// Description of the first difference, if there is one.
     pub difference: Option<String>,
 }
 
 impl Comparison {
-    /// `is_exact`: both began with the same knowledge; else from the replay's first video keyframe on, and timestamps
-    /// but for a constant.
+    /// Compares all frames exactly if both began with the same state (`is_exact`); otherwise from the replay's first
+    /// video keyframe, ignoring a constant offset of the timestamps.
     pub(crate) fn new(
         live: &[FrameDigest],
         played: &[FrameDigest],
@@ -32,7 +32,7 @@ impl Comparison {
         if is_exact {
             return compare(live, played, without_media, Some(0), 0);
         }
-        // Audio and video may have been mixed otherwise before both tracks ran: each is compared for itself.
+        // Audio and video may have been interleaved differently until both tracks ran: compare each track separately.
         let of = |frames: &[FrameDigest], track: Track| -> Vec<FrameDigest> {
             frames
                 .iter()
@@ -61,7 +61,7 @@ impl Comparison {
     }
 }
 
-/// Where the two begin to be the same: the replay's first frames may not be the publish's next.
+/// The positions from which both are the same; the replay's first frames need not match the publish's first.
 fn meeting(
     live: &[FrameDigest],
     played: &[FrameDigest],
@@ -93,7 +93,7 @@ fn is_media(frame: &FrameDigest) -> bool {
     matches!(frame.kind, Keyframe | Inter | Disposable | Audio)
 }
 
-/// But for the time.
+/// Compares everything but the timestamp.
 fn is_same(live: &FrameDigest, played: &FrameDigest, without_media: bool) -> bool {
     let is_blank = without_media && is_media(live);
     live.codec == played.codec
@@ -124,7 +124,7 @@ fn compare(
             break;
         }
     }
-    // The last input of a capture may lack its frames; a replay never lacks any.
+    // A capture may lack the frames of its last input; a replay never does.
     let (of_live, of_replay) = (live.len(), played.len());
     if difference.is_none() && (of_replay < of_live || of_replay - of_live > TAIL_LIMIT) {
         difference = Some(format!("{of_live} frames were handed on, and {of_replay} are"));

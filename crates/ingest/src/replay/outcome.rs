@@ -1,4 +1,4 @@
-//! What a replay led to, counted.
+//! Result of a replay, with its counters.
 
 use headgate_capture::{Ended, FrameDigest, Hash, Head};
 use headgate_media::{Codec, Frame, FrameKind, Track};
@@ -6,61 +6,61 @@ use headgate_whip::WhipCounters;
 
 use super::Comparison;
 
-/// The longest step between two frames of a track that is no hole, milliseconds.
+/// The largest step between two frames of a track that does not count as a hole, milliseconds.
 const HOLE_MS: i64 = 1_000;
 
-/// One track, as it was handed on.
+/// One track of the replay's output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplayedTrack {
     /// Name of its codec.
     pub codec: &'static str,
-    /// Frames with media in them.
+    /// Frames that contain media.
     pub frames: u64,
-    /// Bytes of them.
+    /// Payload bytes of those frames.
     pub bytes: u64,
-    /// Of these, keyframes; audio has none.
+    /// Keyframes among them; audio has none.
     pub keyframes: u64,
-    /// Decode time of the first frame and of the last, ms.
+    /// Decode timestamp of the first frame, ms.
     pub first_ms: i64,
-    /// See `first_ms`.
+    /// Decode timestamp of the last frame, ms.
     pub last_ms: i64,
-    /// Of the first keyframe, ms.
+    /// Decode timestamp of the first keyframe, ms.
     pub first_keyframe_ms: Option<i64>,
     /// Steps of more than a second between two frames.
     pub holes: u64,
-    /// Steps back.
+    /// Steps backwards.
     pub steps_back: u64,
 }
 
-/// What came of a capture.
+/// Result of a replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replayed {
-    /// Of the file.
+    /// Header of the file.
     pub head: Head,
-    /// Video first.
+    /// The tracks, video first.
     pub tracks: Vec<ReplayedTrack>,
-    /// Of the output: the bodies and times of all RTMP messages.
+    /// Hash of the output: bodies and timestamps of all RTMP messages.
     pub hash: u64,
-    /// All frames, configurations and metadata among them.
+    /// All frames, including configurations and metadata.
     pub frames: u64,
     /// Audio and video payload, bytes.
     pub bytes_in: u64,
-    /// Packets lost, asked for again, recovered; keyframes asked for. `None` for RTMP.
+    /// Packets lost, requested again and recovered; keyframes requested. `None` for RTMP.
     pub requests: Option<WhipCounters>,
-    /// Code of the reason of its end; `None`: it went on.
+    /// Code of the reason for which the replayed publish ended; `None` if it did not end.
     pub end: Option<String>,
-    /// The same, live.
+    /// Code of the reason for which the live publish ended, if known.
     pub live_end: Option<String>,
-    /// Why the capture ended; `None`: the file does not say.
+    /// Why the capture ended; `None` if the file does not contain it.
     pub finished: Option<String>,
-    /// Where the file is damaged.
+    /// Where and how the file is damaged.
     pub fault: Option<String>,
-    /// With what the publish handed on live.
+    /// Comparison with the frames of the live publish.
     pub comparison: Comparison,
 }
 
 impl Replayed {
-    /// What differs from the live publish, in words; `None`: the outcome is the same.
+    /// Description of what differs from the live publish; `None` if nothing does.
     #[must_use]
     pub fn difference(&self) -> Option<String> {
         let ends = (self.live_end.is_some() && self.live_end != self.end).then(|| {
@@ -75,7 +75,7 @@ impl Replayed {
     }
 }
 
-/// What is counted while a capture is played.
+/// Counters of a running replay.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     frames: Vec<FrameDigest>,
@@ -87,7 +87,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// A frame, and the FLV tag that it makes.
+    /// Adds a frame and its FLV tag.
     pub(super) fn add(&mut self, frame: &Frame, tag: &[u8]) {
         self.frames.push(FrameDigest::of(frame));
         self.hash.add(tag);
@@ -112,7 +112,7 @@ impl Tally {
         }
     }
 
-    /// The publish ended; the first reason counts.
+    /// Sets the reason of the end; the first one counts.
     pub(super) fn end(&mut self, reason: &str) {
         self.end.get_or_insert_with(|| reason.to_owned());
     }

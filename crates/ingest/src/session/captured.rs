@@ -1,5 +1,5 @@
-//! What an RTMP session notes for a capture: its input and what came of it. Of a connection that may be captured from its
-//! first byte, what it sends before its publish is allowed is kept meanwhile. Pure.
+//! What an RTMP session records for a capture: its input and the resulting frames. If a connection may be captured from
+//! its first byte, its input is kept until its publish is allowed. Pure.
 
 use std::time::Instant;
 
@@ -10,27 +10,27 @@ use crate::publish::capture::Tap;
 use crate::publish::end_reason::EndReason;
 use crate::publish::record::PublishRecord;
 
-/// Handshake and commands; what is longer is captured from mid-publish on, if at all.
+/// Limit of the kept handshake and commands; a longer start is not kept.
 const EARLY_LIMIT_BYTES: usize = 32 << 10;
 
-/// A session's tap, and what it may need.
+/// A session's capture tap and the input kept for it.
 #[derive(Debug, Default)]
 pub(crate) struct Captured {
     tap: Tap,
-    /// Before the decision: what came, and when. `None`: nobody will ask for it.
+    /// Input before the decision, with its arrival times; `None` if it is not needed.
     early: Option<Vec<(Kind, Instant, Vec<u8>)>>,
     early_bytes: usize,
-    /// Waits for the session to stand between two messages.
+    /// A tap that starts at the next boundary between two messages.
     next: Tap,
 }
 
 impl Captured {
-    /// `keeps_early`: the publish may be captured from its first byte.
+    /// `keeps_early`: whether the publish may be captured from its first byte.
     pub(crate) fn new(keeps_early: bool) -> Self {
         Self { early: keeps_early.then(Vec::new), ..Self::default() }
     }
 
-    /// Bytes came.
+    /// Records received bytes.
     pub(crate) fn input(&mut self, input: &[u8], now: Instant) {
         self.tap.put(Kind::Input, now, || input.to_vec());
         if let Some(early) = &mut self.early {
@@ -42,7 +42,7 @@ impl Captured {
         }
     }
 
-    /// Something happened that the session was told.
+    /// Records an event that the session was notified of.
     pub(crate) fn mark(&mut self, kind: Kind, now: Instant) {
         self.tap.put(kind, now, Vec::new);
         if let Some(early) = &mut self.early {
@@ -50,7 +50,7 @@ impl Captured {
         }
     }
 
-    /// The publish goes live: its capture begins, if it is to have one, with the connection.
+    /// The publish goes live: its capture, if it has one, begins with the kept start of the connection.
     pub(crate) fn allow(&mut self, record: &PublishRecord, now: Instant) {
         let early = self.early.take();
         let mut tap = record.take_capture();
@@ -61,12 +61,13 @@ impl Captured {
         self.tap = tap;
     }
 
-    /// The connection is no publish.
+    /// The connection does not publish: drops what was kept.
     pub(crate) fn forget(&mut self) {
         self.early = None;
     }
 
-    /// A capture of the running publish begins at the next boundary. One at a time: false, and the tap is dropped.
+    /// Starts a capture of the running publish at the next boundary. Returns false and drops the tap if another capture
+    /// is running or waiting.
     pub(crate) fn begin_next(&mut self, tap: Tap) -> bool {
         let is_free = !self.tap.is_on() && !self.next.is_on();
         if is_free {
@@ -75,19 +76,19 @@ impl Captured {
         is_free
     }
 
-    /// That boundary is here: what the session knows, and the input behind it.
+    /// The boundary is reached: records the session's state and the input that follows it.
     pub(crate) fn begin(&mut self, state: &[u8], input: &[u8], now: Instant) {
         self.tap = std::mem::take(&mut self.next);
         self.tap.put(Kind::State, now, || state.to_vec());
         self.tap.put(Kind::Input, now, || input.to_vec());
     }
 
-    /// A frame is handed on.
+    /// Records a frame that is passed on.
     pub(crate) fn frame(&mut self, frame: &Frame, now: Instant) {
         self.tap.frame(frame, now);
     }
 
-    /// The publish ends; `is_ordered`: not because of what arrived.
+    /// The publish ends; `is_ordered` unless its input was the reason.
     pub(crate) fn end(&mut self, reason: EndReason, is_ordered: bool, now: Instant) {
         self.tap.end(reason.code(), is_ordered, now);
     }

@@ -1,5 +1,5 @@
-//! What a session wants of the switchboard it belongs to. A session is handed bytes and time and pushes its effects, in
-//! order, to the list it is given; it never calls back.
+//! Requests of a session to its switchboard. A session is given bytes and time and appends its effects, in order, to
+//! the list that it is given; it never calls back.
 
 use std::net::SocketAddr;
 
@@ -10,92 +10,92 @@ use headgate_whip::{Path, RevokedConsent};
 use crate::publish::end_reason::EndReason;
 use crate::publish::mailbox::UpstreamChanged;
 
-/// One thing that a session wants done.
+/// One request.
 #[derive(Debug)]
 pub(crate) enum Effect {
-    /// A broadcaster reached `publish`: the gateway decides. Answered by `allow` or `deny`.
+    /// A broadcaster sent `publish`: the gateway decides. Answered by `allow` or `deny`.
     Ask(Target),
-    /// The question is closed: an answer would come too late.
+    /// The pending request is closed: an answer would come too late.
     WithdrawQuestion,
     /// A frame of the stream that this session publishes.
     Publish(Frame),
-    /// The publish is over; the connection goes on until its last words are written.
+    /// The publish has ended; the connection stays until its remaining output is written.
     EndPublish(EndReason),
-    /// The same, without having been ended by anybody: the publisher may come back, whatever the reason says.
+    /// The same, but unintended: the publisher may come back, whatever the reason says.
     LosePublish(EndReason),
-    /// A player wants a stream: the gateway decides. Answered by `accept_play`, `await_stream` or `deny`.
+    /// A player requests a stream: the gateway decides. Answered by `accept_play`, `await_stream` or `deny`.
     AskToPlay(Target),
-    /// The connection is refused before anybody was asked for a publish or a play.
+    /// The connection was refused before it requested a publish or a play.
     ReportRefusal(Refused),
-    /// A push wants the frames of its stream, none up to `after` again.
+    /// A push requests the frames of its stream that come after `after`.
     Read {
-        /// In which form its upstream takes Opus audio.
+        /// How its upstream takes Opus audio.
         form: AudioForm,
-        /// Decode time of the newest frame that the upstream has.
+        /// Decode timestamp of the newest frame that the upstream has.
         after: Option<Timestamp>,
     },
-    /// The reader has learnt in which form its peer takes Opus audio.
+    /// It is known how the subscriber's peer takes Opus audio.
     DecideForm(AudioForm),
-    /// No more frames, please; those that wait are dropped.
+    /// Stop delivering frames; queued ones are dropped.
     StopReading,
-    /// The gateway resolves a push's host. Answered by `handle_addresses`.
+    /// Resolve a push's host. The gateway answers by `handle_addresses`.
     Resolve {
-        /// Name or address literal.
+        /// Host name or address literal.
         host: String,
         /// Port of the upstream's URL.
         port: u16,
     },
-    /// The gateway says where a pulled stream is now. Answered by `handle_source`.
+    /// Ask the gateway where a pulled stream is. Answered by `handle_source`.
     Locate,
-    /// A connection to an upstream, or to the source of a pull. Answered by `handle_connected` or `handle_connect_failed`.
+    /// Connect to an upstream, or to the source of a pull. Answered by `handle_connected` or `handle_connect_failed`.
     Connect {
-        /// Where to.
+        /// Address to connect to.
         address: SocketAddr,
-        /// Over TLS, with a certificate for this host.
+        /// Use TLS, with a certificate for this host.
         tls_host: Option<String>,
     },
-    /// That connection is given up at once.
+    /// Close that connection at once.
     Disconnect,
-    /// The socket is to be read although too few bytes may wait for it to say so.
+    /// Read the socket although fewer bytes may wait than raise a read event.
     ReadSocket,
-    /// News of an upstream for the operator.
+    /// Report a change of an upstream to the operator.
     Report(UpstreamChanged),
-    /// The publish's own upstream refused it before it ever accepted: the publish ends (R4).
+    /// The publish's own upstream refused it before ever accepting it: the publish ends (R4).
     RefusePublish,
-    /// A datagram for the client.
+    /// Send a datagram to the client.
     Send(Path, Vec<u8>),
     /// Datagrams from this path belong to this session.
     Route(Path),
-    /// They no longer do.
+    /// Datagrams from this path no longer belong to this session.
     Unroute(Path),
-    /// From now on the client's STUN requests are answered by this.
+    /// From this moment on, answer the client's STUN requests with this.
     Revoke(RevokedConsent),
-    /// The session is over; a publish on it ends for this reason.
+    /// The session has ended; its publish, if any, ends for this reason.
     Close(EndReason),
 }
 
-/// Why a connection was refused before it asked for a publish or a play.
+/// Why a connection was refused before it requested a publish or a play.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// It asked for another app than ours.
+    /// It requested another app than ours.
     App,
-    /// It broke the protocol or a limit.
+    /// It violated the protocol or exceeded a limit.
     Error(headgate_rtmp::Error),
 }
 
-/// In which form a subscriber takes the audio of a stream that comes as Opus.
+/// How a subscriber takes the audio of a stream whose broadcaster sends Opus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AudioForm {
-    /// Not known yet: both are kept for it, and nothing is transcoded on its account.
+    /// Not known yet: both forms are queued for it, and it does not cause transcoding.
     Undecided,
-    /// As it comes.
+    /// Unchanged, as Opus.
     Opus,
-    /// Transcoded.
+    /// Transcoded to AAC.
     Aac,
 }
 
 impl AudioForm {
-    /// Whether a frame is for such a subscriber; `has_opus`: the stream's AAC, if any, is transcoded.
+    /// Whether such a subscriber takes frames of this codec; with `has_opus`, the stream's AAC is transcoded.
     pub(crate) const fn takes(self, codec: Codec, has_opus: bool) -> bool {
         match (self, codec) {
             (Self::Aac, Codec::Opus) => false,

@@ -1,4 +1,4 @@
-//! A preview: the stream as FLV for the gateway's HTTP responses. Pure: frames and time in, batches of bytes out.
+//! A preview: a stream as FLV for the gateway's HTTP responses. Pure: frames and time in, batches of bytes out.
 
 use std::time::{Duration, Instant};
 
@@ -8,30 +8,31 @@ use super::effect::Effect;
 use crate::publish::end_reason::EndReason;
 use crate::publish::preview_pipe::{PreviewEnd, PreviewWriter};
 
-/// Bytes of one batch; the frame that reaches it goes along.
+/// Size at which a batch is passed on, including the frame that reaches it.
 const BATCH_BYTES: usize = 64 << 10;
-/// How often it is checked whether anybody still reads.
+/// How often to check whether the reader still reads.
 const CHECK_PAUSE: Duration = Duration::from_secs(1);
-/// A reader that takes nothing of what waits for so long has its place taken away.
+/// A reader that takes none of the waiting batches for this long is closed.
 const STALL_LIMIT: Duration = Duration::from_secs(30);
 
 /// One preview of one stream.
 ///
-/// The owner calls [`FlvPreview::begin`] once the stream has something to show; then, while
-/// [`FlvPreview::takes_frames`], hands frames to [`FlvPreview::write_frame`], and calls [`FlvPreview::hand_over`] when
-/// it has no more of them for now. At [`FlvPreview::deadline`]: [`FlvPreview::handle_timeout`]. It is over once it
-/// pushed [`Effect::Close`].
+/// The owner calls [`FlvPreview::begin`] once the stream has frames; then, while [`FlvPreview::takes_frames`], it
+/// passes frames to [`FlvPreview::write_frame`] and calls [`FlvPreview::hand_over`] when it has no more for the moment.
+/// At [`FlvPreview::deadline`] it calls [`FlvPreview::handle_timeout`]. The preview is over once it has pushed
+/// [`Effect::Close`].
 pub(crate) struct FlvPreview {
     writer: PreviewWriter,
     batch: Vec<u8>,
     has_begun: bool,
     has_video: bool,
-    /// Of the first frame's time this much is taken off, ms.
+    /// Offset subtracted from all timestamps: the first frame's, ms.
     start_ms: Option<i64>,
-    /// As it was written.
+    /// Newest timestamp as written, ms.
     newest_ms: i64,
     checked_at: Instant,
-    /// Batches taken by the reader when it was last seen to take one, or had none to take, and when that was.
+    /// Number of batches taken at the reader's last progress, and the time of that progress: when it last took a batch
+    /// or had none to take.
     taken: u64,
     progress_at: Instant,
 }
@@ -52,23 +53,23 @@ impl FlvPreview {
         }
     }
 
-    /// Whether the header is written.
+    /// Whether the file header is written.
     pub(crate) const fn has_begun(&self) -> bool {
         self.has_begun
     }
 
-    /// Writes the header: the tracks that the stream has by now.
+    /// Writes the file header with the tracks that the stream has at this point.
     pub(crate) fn begin(&mut self, has_video: bool, has_audio: bool) {
         self.has_begun = true;
         self.batch.extend_from_slice(&flv::file_header(has_video, has_audio));
     }
 
-    /// Whether the reader keeps up: frames may be written.
+    /// Whether the reader keeps up, so that frames may be written.
     pub(crate) fn takes_frames(&self) -> bool {
         self.writer.has_room()
     }
 
-    /// The next frame of the stream.
+    /// Writes the next frame of the stream.
     pub(crate) fn write_frame(&mut self, frame: &Frame) {
         let Some(millis) = self.time_of(frame) else { return };
         flv::write_tag(frame, wire_time(millis), &mut self.batch);
@@ -77,15 +78,15 @@ impl FlvPreview {
         }
     }
 
-    /// Passes on what was written.
+    /// Passes the current batch on to the reader.
     pub(crate) fn hand_over(&mut self) {
         if !self.batch.is_empty() {
-            // There is room: it was asked for before the batch began, and nobody else writes.
+            // This succeeds: room was checked before the batch began, and there is no other writer.
             self.writer.put(std::mem::take(&mut self.batch));
         }
     }
 
-    /// The stream has ended and every frame is written.
+    /// The stream has ended, and every frame is written.
     pub(crate) fn finish(&mut self, effects: &mut Vec<Effect>) {
         self.hand_over();
         self.close(PreviewEnd::PublishEnded, effects);
@@ -96,7 +97,7 @@ impl FlvPreview {
         self.checked_at + CHECK_PAUSE
     }
 
-    /// Time has passed.
+    /// Performs what is due at `now`.
     pub(crate) fn handle_timeout(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         self.checked_at = now;
         let taken = self.writer.taken();
@@ -115,7 +116,7 @@ impl FlvPreview {
         effects.push(Effect::Close(EndReason::Unpublished));
     }
 
-    /// A frame's time on a clock that begins at 0 with the first frame, ms; `None` for what is left out.
+    /// A frame's timestamp relative to the first frame, ms; `None` for frames that are left out.
     fn time_of(&mut self, frame: &Frame) -> Option<i64> {
         let is_header = matches!(
             frame.kind,
@@ -123,7 +124,7 @@ impl FlvPreview {
         );
         let millis = frame.timestamp.as_millis();
         if is_header {
-            // They hold from here on, whatever time they were given.
+            // Headers apply from here on, whatever their timestamp.
             let since_start = self.start_ms.map_or(0, |start| millis - start);
             return Some(since_start.max(self.newest_ms));
         }
@@ -132,10 +133,10 @@ impl FlvPreview {
         let mut since_start = millis - start;
         if since_start < 0 {
             if self.has_video && !is_video {
-                // Audio from before the first video frame.
+                // Audio older than the first video frame.
                 return None;
             }
-            // The broadcaster has set its clock back: ours goes on.
+            // The broadcaster has set its clock back: keep the preview's clock running.
             self.start_ms = Some(millis - self.newest_ms);
             since_start = self.newest_ms;
         }
@@ -145,7 +146,7 @@ impl FlvPreview {
     }
 }
 
-/// The wire has 32 bits, which wrap after 49 days.
+/// The wire format has 32 bits, which wrap after 49 days.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -20,7 +20,7 @@ fn frame(kind: FrameKind, millis: i64) -> Frame {
     Frame { codec, kind, timestamp, composition_ms: 0, data }
 }
 
-/// The times of the tags that these frames become, ms.
+/// The timestamps of the tags written for these frames, ms.
 fn times(frames: &[(FrameKind, i64)]) -> Vec<u32> {
     let (mut preview, reader) = preview(Instant::now());
     for (kind, millis) in frames {
@@ -41,7 +41,7 @@ fn the_clock_begins_at_0_with_the_first_frame_and_headers_take_their_place_in_it
     let given =
         [(Script, 0), (Configuration, 0), (Keyframe, 5_000), (Audio, 5_010), (Inter, 5_040)];
     assert_eq!(times(&given), [0, 0, 0, 10, 40]);
-    // One that is stamped 0 in the middle of the clock.
+    // A header with timestamp 0 in mid-stream.
     assert_eq!(times(&[(Keyframe, 5_000), (Inter, 5_040), (Configuration, 0)]), [0, 40, 40]);
 }
 

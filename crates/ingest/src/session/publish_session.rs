@@ -1,4 +1,4 @@
-//! The broadcaster's side of one publish: what counts as media, and when silence ends it. Not the wire.
+//! The broadcaster's side of one publish: what counts as media, and when silence ends it. Independent of the protocol.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,12 +11,12 @@ use crate::publish::record::PublishRecord;
 
 /// How long a broadcaster may take to send its first media (W19).
 pub(crate) const FIRST_MEDIA_LIMIT: Duration = Duration::from_secs(20);
-/// How long a live broadcaster may be silent (W19).
+/// How long a live broadcaster may send nothing (W19).
 pub(crate) const SILENCE_LIMIT: Duration = Duration::from_secs(15);
-/// New configurations, colour information included, that a publish may have in a second, on average over [`CONFIGURATION_WINDOW`]: each makes every
-/// decoder behind it start over. An encoder that adapts its resolution sends one in several seconds.
+/// Limit of new configurations per second, colour information included, on average over [`CONFIGURATION_WINDOW`]: each
+/// makes every decoder downstream restart. An encoder that adapts its resolution sends one every few seconds.
 const CONFIGURATIONS_PER_SECOND_LIMIT: u32 = 4;
-/// Window of that average, and so the burst that is let through.
+/// Window of that average; it also determines the size of an allowed burst.
 const CONFIGURATION_WINDOW: Duration = Duration::from_secs(10);
 
 /// A publish that was allowed and has not ended.
@@ -25,19 +25,19 @@ pub(crate) struct PublishSession {
     record: Arc<PublishRecord>,
     last_input: Instant,
     has_media: bool,
-    /// The newest configuration of video and of audio, and colour information: repetitions cost nobody anything.
+    /// The newest video and audio configuration and colour information; repetitions of these are not counted.
     newest: [Bytes; 3],
     configurations: u32,
     window_from: Instant,
     last_keyframe: Option<Timestamp>,
 }
 
-/// The broadcaster went past a limit.
+/// The broadcaster exceeded a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LimitExceeded;
 
 impl PublishSession {
-    /// A publish allowed at `now`.
+    /// A publish that was allowed at `now`.
     #[must_use]
     pub(crate) const fn new(record: Arc<PublishRecord>, now: Instant) -> Self {
         let newest = [Bytes::new(), Bytes::new(), Bytes::new()];
@@ -59,18 +59,18 @@ impl PublishSession {
         &self.record
     }
 
-    /// Audio and video payload so far.
+    /// Audio and video payload received so far.
     pub(crate) fn bytes_in(&self) -> u64 {
         self.record.bytes().0
     }
 
-    /// Bytes came from the broadcaster, whatever they were.
+    /// Notes bytes of any kind from the broadcaster.
     pub(crate) fn handle_input(&mut self, bytes: usize, now: Instant) {
         self.last_input = now;
         self.record.note_input(bytes, now);
     }
 
-    /// A frame came from the broadcaster.
+    /// Handles a frame from the broadcaster.
     pub(crate) fn handle_frame(
         &mut self,
         frame: &Frame,
@@ -101,7 +101,7 @@ impl PublishSession {
         Ok(())
     }
 
-    /// When the session ends as [`crate::EndReason::Silent`] unless something arrives.
+    /// When the session ends as [`crate::EndReason::Silent`] if nothing arrives.
     #[must_use]
     pub(crate) fn silence_deadline(&self) -> Instant {
         self.last_input + if self.has_media { SILENCE_LIMIT } else { FIRST_MEDIA_LIMIT }
@@ -114,7 +114,7 @@ impl PublishSession {
         }
         if let Some(last) = self.last_keyframe.replace(frame.timestamp) {
             let millis = frame.timestamp.as_millis() - last.as_millis();
-            // A clock that was set back says nothing.
+            // Ignore the interval if the broadcaster's clock was set back.
             if let Ok(millis) = u64::try_from(millis) {
                 self.record.note_gop(millis);
             }

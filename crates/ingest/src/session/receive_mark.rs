@@ -1,24 +1,25 @@
-//! How many bytes of a broadcaster wake its worker: not an audio frame alone, where the next video frame comes soon.
+//! How many waiting bytes of a broadcaster wake its worker: more than an audio frame, if the next video frame comes
+//! soon.
 //!
-//! The kernel wakes a reader once so many bytes wait (SO_RCVLOWAT, socket(7)). A read takes what there is.
+//! The kernel wakes a reader once that many bytes wait (SO_RCVLOWAT, socket(7)). A read takes everything that waits.
 
 use std::time::{Duration, Instant};
 
-/// Bytes wait so long at most: a frame interval at 24 frames a second, and the sender's jitter.
+/// Longest time that bytes may wait: a frame interval at 24 frames a second, plus the sender's jitter.
 const WAIT_LIMIT: Duration = Duration::from_millis(48);
-/// Video frames over which a stream's rhythm is measured.
+/// Video frames over which a stream's frame rate is measured.
 const FRAMES: u32 = 50;
-/// They come at least so often, on average.
+/// Longest average interval between video frames for which a mark is used.
 const APART_LIMIT: Duration = Duration::from_millis(45);
-/// A mark beyond this gains nothing.
+/// A larger mark gains nothing.
 const MARK_LIMIT: usize = 64 << 10;
-/// Every byte wakes.
+/// Mark with which every byte wakes the worker.
 const NO_MARK: usize = 1;
 
-/// The mark of one publish, from the sizes and the rhythm of its video frames.
+/// The receive mark of one publish, derived from the sizes and the rate of its video frames.
 #[derive(Debug)]
 pub(crate) struct ReceiveMark {
-    /// Half of the shortest video frame of late: with fewer bytes there is only audio.
+    /// Half the size of the shortest recent video frame: fewer bytes can only be audio.
     mark: usize,
     shortest: usize,
     frames: u32,
@@ -31,12 +32,12 @@ impl ReceiveMark {
         Self { mark: NO_MARK, shortest: MARK_LIMIT, frames: 0, since: now, read_at: now }
     }
 
-    /// The socket was read.
+    /// Notes that the socket was read.
     pub(crate) const fn handle_read(&mut self, now: Instant) {
         self.read_at = now;
     }
 
-    /// A video frame of so many bytes came.
+    /// Notes a video frame of `bytes` bytes.
     pub(crate) fn handle_video_frame(&mut self, bytes: usize, now: Instant) {
         self.shortest = self.shortest.min(bytes);
         self.mark = self.mark.min((bytes / 2).max(NO_MARK));
@@ -48,12 +49,12 @@ impl ReceiveMark {
         }
     }
 
-    /// Whole messages were found by the clock alone: video frames do not come as often as they did.
+    /// Complete messages were found only because the deadline passed: video frames have become less frequent.
     pub(crate) const fn handle_late(&mut self, now: Instant) {
         *self = Self { read_at: self.read_at, ..Self::new(now) };
     }
 
-    /// The mark to set while `missing` bytes of a message are still to come.
+    /// The mark to set while `missing` bytes of a message are outstanding.
     pub(crate) fn bytes(&self, missing: usize) -> usize {
         match (self.mark, missing) {
             (NO_MARK, _) => NO_MARK,
@@ -62,7 +63,7 @@ impl ReceiveMark {
         }
     }
 
-    /// When the socket is to be read whatever waits there.
+    /// When to read the socket however few bytes wait.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         (self.mark > NO_MARK).then(|| self.read_at + WAIT_LIMIT)
     }

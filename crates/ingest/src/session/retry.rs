@@ -1,22 +1,22 @@
-//! When an upstream is tried again.
+//! Pauses between attempts to connect to an upstream.
 
 use std::time::Duration;
 
 /// The first pause.
 const FIRST: Duration = Duration::from_secs(1);
-/// The longest pause, and the pace after a refusal.
+/// The longest pause, also used after a refusal.
 const LONGEST: Duration = Duration::from_secs(30);
-/// Sending this long counts as success and resets the pauses.
+/// After sending for this long an attempt counts as a success and resets the pauses.
 pub(crate) const GOOD_SENDING: Duration = Duration::from_secs(30);
 
-/// Pauses that double from one second to thirty, each varied by a fifth.
+/// Pauses that double from one second to thirty, each with a random variation of a fifth.
 #[derive(Debug, Default)]
 pub(crate) struct Retry {
     failures: u32,
 }
 
 impl Retry {
-    /// The pause before the next try; `random` is any 64 random bits.
+    /// The pause before the next attempt; `random` is any 64 random bits.
     pub(crate) fn pause(&mut self, refused: bool, random: u64) -> Duration {
         let base =
             if refused { LONGEST } else { (FIRST * (1 << self.failures.min(5))).min(LONGEST) };
@@ -25,7 +25,7 @@ impl Retry {
         base * 4 / 5 + base * u32::try_from(random % 401).unwrap_or(0) / 1000
     }
 
-    /// The connection was good for [`GOOD_SENDING`].
+    /// The connection has lasted for [`GOOD_SENDING`].
     pub(crate) const fn reset(&mut self) {
         self.failures = 0;
     }

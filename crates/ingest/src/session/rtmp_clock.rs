@@ -1,12 +1,12 @@
-//! RTMP's 32-bit milliseconds extended to one 64-bit clock.
+//! Extends RTMP's 32-bit millisecond timestamps to a 64-bit clock.
 
 use headgate_media::Timestamp;
 
-/// FLV-derived encoders (OBS, ffmpeg) mask the top bit and wrap here: after 24.9 days.
+/// Encoders derived from FLV (OBS, ffmpeg) mask the top bit and wrap here, after 24.9 days.
 const WRAP_31: i64 = 1 << 31;
 /// RTMP's own wrap (RTMP 1.0 5.3.1.2): after 49.7 days.
 const WRAP_32: i64 = 1 << 32;
-/// The tracks of one broadcaster start nearer than this to each other.
+/// The tracks of one broadcaster start less than this apart.
 const TRACKS_APART: i64 = 60_000;
 
 /// One track's clock. The broadcaster's timestamps are extended, never rewritten.
@@ -16,7 +16,7 @@ pub(crate) struct RtmpClock {
 }
 
 impl RtmpClock {
-    /// Nine bytes: whether there is a newest time, and which.
+    /// Nine bytes: a flag whether there is a newest timestamp, and that timestamp.
     pub(crate) fn to_bytes(self) -> [u8; 9] {
         let mut bytes = [0; 9];
         if let Some(newest) = self.newest {
@@ -26,7 +26,7 @@ impl RtmpClock {
         bytes
     }
 
-    /// Reads them. Times that no wire leads to are none.
+    /// Reads them. An impossible timestamp is treated as none.
     pub(crate) fn read(bytes: [u8; 9]) -> Self {
         let [has, rest @ ..] = bytes;
         let newest = i64::from_be_bytes(rest);
@@ -34,8 +34,8 @@ impl RtmpClock {
         Self { newest: is_possible.then_some(newest) }
     }
 
-    /// The 64-bit time nearest to the track's newest one that `wire` can mean. A track that has none yet but begins
-    /// beside `other` behind a wrap begins behind it.
+    /// The 64-bit timestamp nearest to the track's newest one that `wire` can stand for. A track without frames that
+    /// starts close to `other`, which has already wrapped, starts after that wrap.
     pub(crate) fn unwrap(&mut self, wire: u32, other: &Self) -> Timestamp {
         let beside = |newest: &i64| (nearest(wire, *newest) - newest).abs() <= TRACKS_APART;
         let newest = self.newest.or(other.newest.filter(beside));
@@ -45,8 +45,8 @@ impl RtmpClock {
     }
 }
 
-/// What `wire` can mean is one wrap of either kind away from its place in the current 32 bits: that which lies nearest.
-/// A step of less than 2^30 ms (12 days), back or forth, is thus never taken for a wrap.
+/// `wire` can stand for its place in the current 32 bits or for one that is a wrap of either kind away from it; the
+/// nearest counts. A step of less than 2^30 ms (12 days) in either direction is thus never taken for a wrap.
 fn nearest(wire: u32, newest: i64) -> i64 {
     let plain = newest.div_euclid(WRAP_32) * WRAP_32 + i64::from(wire);
     [plain, plain + WRAP_31, plain - WRAP_31, plain + WRAP_32, plain - WRAP_32]

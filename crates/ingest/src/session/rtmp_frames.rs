@@ -1,4 +1,4 @@
-//! RTMP media messages ⇄ frames: tag bodies and clocks in one place. Pure.
+//! Converts between RTMP media messages and frames: tag bodies and clocks in one place. Pure.
 
 use bytes::Bytes;
 use headgate_media::{Codec, Frame, FrameKind, Timestamp, Track, flv, opus};
@@ -17,7 +17,7 @@ pub(crate) struct TrackClocks {
 }
 
 impl TrackClocks {
-    /// As a capture keeps it.
+    /// The state as stored in a capture.
     pub(crate) fn to_bytes(&self) -> [u8; CLOCK_BYTES] {
         let mut bytes = [0; CLOCK_BYTES];
         bytes[..9].copy_from_slice(&self.audio.to_bytes());
@@ -26,14 +26,14 @@ impl TrackClocks {
         bytes
     }
 
-    /// Reads it.
+    /// Reads such a state.
     pub(crate) fn read_bytes(bytes: &[u8; CLOCK_BYTES]) -> Self {
         let mut halves = bytes.chunks_exact(9).map(|half| half.try_into().unwrap_or_default());
         let mut next = || RtmpClock::read(halves.next().unwrap_or_default());
         Self { audio: next(), video: next(), has_opus_head: bytes[18] == 1 }
     }
 
-    /// The frame in a message; `None` for what carries none.
+    /// The frame in a message; `None` if it contains none.
     pub(crate) fn read(&mut self, message: MediaMessage) -> Result<Option<Frame>, flv::Error> {
         let MediaMessage { kind, timestamp, payload } = message;
         let (clock, other, frame) = match kind {
@@ -49,7 +49,7 @@ impl TrackClocks {
         };
         Ok(frame.map(|mut frame| {
             frame.timestamp = match frame.kind {
-                // Headers are stamped 0 even in the middle of a clock: they stay so, and must not move it.
+                // Headers have timestamp 0 even in mid-stream: leave it, and do not let it move the clock.
                 FrameKind::Configuration | FrameKind::ColorInfo | FrameKind::Script
                     if timestamp == 0 =>
                 {
@@ -67,8 +67,8 @@ impl TrackClocks {
         }))
     }
 
-    /// The configuration to put before `frame` when the broadcaster left it out: Opus may begin without one (E-RTMP,
-    /// "Enhanced Audio"), but neither a late player nor every upstream takes it so.
+    /// The configuration to insert before `frame` if the broadcaster omitted it: Opus may begin without one (E-RTMP,
+    /// "Enhanced Audio"), but players that join late and some upstreams need it.
     pub(crate) fn missing_configuration(&mut self, frame: &Frame) -> Option<Frame> {
         if frame.codec != Codec::Opus || std::mem::replace(&mut self.has_opus_head, true) {
             return None;
@@ -85,7 +85,7 @@ fn script(data: Bytes) -> Frame {
     Frame { codec, kind, timestamp: Timestamp::ZERO, composition_ms: 0, data }
 }
 
-/// The message kind a frame travels in.
+/// The kind of message that carries a frame.
 pub(crate) const fn media_kind(frame: &Frame) -> MediaKind {
     match frame.track() {
         Track::Video => MediaKind::Video,
@@ -94,7 +94,7 @@ pub(crate) const fn media_kind(frame: &Frame) -> MediaKind {
     }
 }
 
-/// The wire's 32 bits of a frame's time (RTMP 1.0 5.3.1.2: serial arithmetic).
+/// The 32-bit wire timestamp of a frame (RTMP 1.0 5.3.1.2: serial arithmetic).
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -104,19 +104,20 @@ pub(crate) const fn wire_timestamp(frame: &Frame) -> u32 {
     frame.timestamp.as_millis() as u32
 }
 
-/// In which form a peer with this `fourCcList` takes Opus audio.
+/// How a peer with this `fourCcList` takes Opus audio.
 pub(crate) fn audio_form(four_cc_list: &[String]) -> AudioForm {
     if takes_codec(four_cc_list, Codec::Opus) { AudioForm::Opus } else { AudioForm::Aac }
 }
 
-/// The video codecs that a player with this `fourCcList` does not take: it gets the audio alone.
+/// The video codecs that a player with this `fourCcList` does not support: of a stream in one of them it gets only the
+/// audio.
 pub(crate) fn unlisted_video(four_cc_list: &[String]) -> Vec<Codec> {
     let mut codecs = vec![Codec::Hevc, Codec::Av1, Codec::Vp9];
     codecs.retain(|codec| !takes_codec(four_cc_list, *codec));
     codecs
 }
 
-/// Whether a player with this `fourCcList` takes the codec: legacy FLV always, the rest only when listed (R3).
+/// Whether a player with this `fourCcList` supports the codec: legacy FLV codecs always, others only if listed (R3).
 pub(crate) fn takes_codec(four_cc_list: &[String], codec: Codec) -> bool {
     let four_cc = match codec {
         Codec::H264 | Codec::Aac | Codec::Mp3 | Codec::Amf0 => return true,

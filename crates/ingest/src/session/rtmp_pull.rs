@@ -1,5 +1,5 @@
-//! A stream of another node, played from there for the players of this one: connects, receives, tries again after a loss.
-//! The protocol is `headgate_rtmp`'s, the socket the reactor's. Not its players: they read its stream like any other.
+//! Pulls a stream from another node for the players of this one: connects, receives, reconnects after a loss.
+//! `headgate_rtmp` implements the protocol, the reactor the socket. Players read its stream like any other.
 
 mod receiving;
 
@@ -17,19 +17,19 @@ use crate::publish::end_reason::EndReason;
 use crate::publish::pull_record::{PullEnd, PullSource, PullState};
 use crate::publish::record::PublishRecord;
 
-/// A source has so long to send the first frame, and as long again after a loss: players wait meanwhile.
+/// How long a source has to send the first frame, and again after a loss; players wait during that time.
 pub(crate) const START_LIMIT: Duration = Duration::from_secs(5);
-/// A pull goes on for so long without players: those who come back find it running.
+/// How long a pull continues without players, so that players who come back find it running.
 const UNREAD_LIMIT: Duration = Duration::from_secs(5);
-/// TCP connect.
+/// Limit of the TCP connect.
 const CONNECT_LIMIT: Duration = Duration::from_secs(2);
-/// Between two attempts after a loss; the first one is made at once.
+/// Pause between attempts after a loss; the first attempt follows at once.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
-/// What the source gets to read our goodbye.
+/// How long the source has to read the closing commands.
 const CLOSING_LIMIT: Duration = Duration::from_secs(2);
 
 enum State {
-    /// The gateway says where the stream is now.
+    /// Waiting for the gateway to name the node that has the stream.
     Locating,
     Connecting {
         until: Instant,
@@ -40,7 +40,7 @@ enum State {
     Pausing {
         until: Instant,
     },
-    /// The pull is over; the source is told so.
+    /// The pull has ended; the closing commands are being sent.
     Closing {
         session: Box<ClientSession>,
         until: Instant,
@@ -51,28 +51,28 @@ enum State {
 /// A pull of one stream.
 ///
 /// The owner calls [`RtmpPull::start`] once, carries out the effects of every call in order, and answers
-/// [`Effect::Connect`] by [`RtmpPull::handle_connected`] or [`RtmpPull::handle_connect_failed`] and [`Effect::Locate`] by
-/// [`RtmpPull::handle_source`]. Input is handled as for [`super::rtmp_push::RtmpPush`]. [`RtmpPull::set_unread`] comes
-/// whenever readers come or go. It is over once it pushed [`Effect::Close`].
+/// [`Effect::Connect`] by [`RtmpPull::handle_connected`] or [`RtmpPull::handle_connect_failed`] and [`Effect::Locate`]
+/// by [`RtmpPull::handle_source`]. Input is handled as for [`super::rtmp_push::RtmpPush`]. It calls
+/// [`RtmpPull::set_unread`] whenever subscribers join or leave. The pull is over once it has pushed [`Effect::Close`].
 pub(crate) struct RtmpPull {
     source: PullSource,
     publish: PublishSession,
     clocks: TrackClocks,
     seed: u64,
-    /// Until media comes (again); `None` while it does.
+    /// When the first media is due, initially or after a loss; `None` while media arrives.
     media_due: Option<Instant>,
-    /// There has been media.
+    /// Whether any media has arrived.
     has_media: bool,
-    /// Decode time of the newest frame of each track.
+    /// Decode timestamp of the newest frame of each track.
     newest: NewestFrames,
-    /// The same when the connection was lost: what the source repeats up to there is dropped.
+    /// The same at the time the connection was lost: frames up to there that the source repeats are dropped.
     repeats: NewestFrames,
-    /// Since when nobody reads its stream.
+    /// Since when its stream has had no subscriber.
     unread_since: Option<Instant>,
     state: State,
 }
 
-/// Decode times of the newest frames.
+/// Decode timestamps of the newest frames.
 #[derive(Clone, Copy, Default)]
 struct NewestFrames {
     video: Option<Timestamp>,
@@ -80,7 +80,7 @@ struct NewestFrames {
 }
 
 impl RtmpPull {
-    /// A pull that nobody reads yet; `seed` is random.
+    /// A pull without subscribers; `seed` is random.
     pub(crate) fn new(
         source: PullSource,
         record: Arc<PublishRecord>,
@@ -106,7 +106,7 @@ impl RtmpPull {
         self.connect(now, effects);
     }
 
-    /// The gateway's answer to [`Effect::Locate`]; `None`: the stream is nowhere any more.
+    /// The gateway's answer to [`Effect::Locate`]; `None` if no node has the stream any more.
     pub(crate) fn handle_source(
         &mut self,
         source: Option<PullSource>,
@@ -129,7 +129,7 @@ impl RtmpPull {
         }
     }
 
-    /// The connection is there: RTMP begins.
+    /// The TCP connection is established: RTMP begins.
     pub(crate) fn handle_connected(&mut self, now: Instant) {
         if !matches!(self.state, State::Connecting { .. }) {
             return;
@@ -143,12 +143,12 @@ impl RtmpPull {
             four_cc_list: OUR_FOUR_CCS.map(str::to_owned).to_vec(),
             ..ClientConfig::new(ClientRole::Play)
         };
-        // Silence counts from here.
+        // Silence is measured from this point.
         self.publish.handle_input(0, now);
         self.state = State::Talking { session: Box::new(ClientSession::new(config, now)) };
     }
 
-    /// The connection could not be made; `fault`: why, if it says more than that.
+    /// The connection could not be established; `fault` is the reason, if a specific one is known.
     pub(crate) fn handle_connect_failed(
         &mut self,
         fault: Option<&str>,
@@ -160,7 +160,7 @@ impl RtmpPull {
         }
     }
 
-    /// The connection closed or broke; `fault`: why TLS failed.
+    /// The connection closed or broke; `fault` is why TLS failed.
     pub(crate) fn handle_closed(
         &mut self,
         fault: Option<&str>,
@@ -176,7 +176,7 @@ impl RtmpPull {
         }
     }
 
-    /// Whether anybody reads the stream. A pull that nobody reads for [`UNREAD_LIMIT`] ends.
+    /// Sets whether the stream has no subscribers. The pull ends if that lasts for [`UNREAD_LIMIT`].
     pub(crate) fn set_unread(&mut self, is_unread: bool, now: Instant) {
         self.unread_since = is_unread.then(|| self.unread_since.unwrap_or(now));
     }
@@ -197,7 +197,7 @@ impl RtmpPull {
         [of_state, unread, self.media_due].into_iter().flatten().min()
     }
 
-    /// Time has passed.
+    /// Performs what is due at `now`.
     pub(crate) fn handle_timeout(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         let is_due = |at: Option<Instant>| at.is_some_and(|at| now >= at);
         if is_due(self.unread_since.map(|since| since + UNREAD_LIMIT)) {
@@ -229,7 +229,7 @@ impl RtmpPull {
         }
     }
 
-    /// Ends the pull: its stream ends, and a source that sends is told.
+    /// Ends the pull: its stream ends, and a connected source gets the closing commands.
     pub(crate) fn end(
         &mut self,
         end: PullEnd,
@@ -270,7 +270,7 @@ impl RtmpPull {
         }
     }
 
-    /// Everything is said: the socket's sending side closes once the output is written.
+    /// Whether the write side of the socket shuts down once the remaining output is written.
     pub(crate) const fn is_closing(&self) -> bool {
         matches!(self.state, State::Closing { .. })
     }
@@ -288,7 +288,8 @@ impl RtmpPull {
         effects.push(Effect::Locate);
     }
 
-    /// The connection is gone. A pull that has had media is tried again: at once, then after pauses, until media is due.
+    /// The connection was lost. A pull that has received media reconnects, at once and then after pauses, until media
+    /// is due.
     fn lose(&mut self, detail: &str, now: Instant, effects: &mut Vec<Effect>) {
         effects.push(Effect::Disconnect);
         self.state = State::Pausing { until: now + RETRY_PAUSE };

@@ -1,5 +1,5 @@
-//! A connection that came to the RTMP port: a broadcaster or a player. The protocol is `headgate_rtmp`'s, the socket
-//! the reactor's.
+//! A connection to the RTMP port: a broadcaster or a player. `headgate_rtmp` implements the protocol, the reactor the
+//! socket.
 
 mod capturing;
 mod playing;
@@ -22,37 +22,37 @@ use crate::publish::end_reason::EndReason;
 use crate::publish::mailbox::Denial;
 use crate::publish::record::PublishRecord;
 
-/// The gateway's answer must come within this: its own deadline for the customer is shorter.
+/// Limit for the gateway's answer; the gateway's own deadline for the customer is shorter.
 const DECISION_LIMIT: Duration = Duration::from_secs(12);
-/// A refused or ended peer gets so long to read why.
+/// How long a refused or ended peer has to read the reason.
 const CLOSING_LIMIT: Duration = Duration::from_secs(1);
-/// A peer that takes no byte for so long is gone.
+/// A peer that accepts no bytes for this long is considered gone.
 const STALL_LIMIT: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 enum Role {
-    /// Has not said what it wants.
+    /// It has requested neither a publish nor a play.
     Undecided,
-    /// Waits for the gateway.
+    /// A broadcaster waits for the gateway's decision.
     Asking {
         name: Vec<u8>,
         until: Instant,
     },
-    /// A player waits for the gateway.
+    /// A player waits for the gateway's decision.
     AskingToPlay {
         name: Vec<u8>,
         until: Instant,
     },
     Publishing(Box<Publishing>),
-    /// A player that was allowed waits for the stream's first frame: it comes from another node.
+    /// An allowed player waits for the first frame of a stream that comes from another node.
     AwaitingStream {
         until: Instant,
     },
-    /// Once the stream's tracks are known, it is checked whether the player takes any.
+    /// Once the stream's tracks are known, at `tracks_due`, check whether the player supports any of them.
     Playing {
         tracks_due: Option<Instant>,
     },
-    /// Refused, ended or finished; only its output is left.
+    /// Refused, ended or finished; only its output is left to write.
     Over,
 }
 
@@ -61,18 +61,18 @@ struct Publishing {
     publish: PublishSession,
     clocks: TrackClocks,
     mark: ReceiveMark,
-    /// Payload bytes before a read that the mark's deadline asked for, between two messages.
+    /// Payload bytes before a read that the mark's deadline caused between two messages.
     overdue_at: Option<u64>,
 }
 
 /// One connection with its protocol session.
 ///
-/// The owner, for each batch of input: [`RtmpServer::begin_turn`]; then, while [`RtmpServer::takes_input`], bytes to
-/// [`RtmpServer::handle_input`], first none at all if [`RtmpServer::has_unread_input`]; then [`RtmpServer::end_read`].
-/// At [`RtmpServer::deadline`]: [`RtmpServer::handle_timeout`]. When the socket took bytes of
-/// [`RtmpServer::output_mut`]: [`RtmpServer::handle_written`]; when it is gone: [`RtmpServer::handle_closed`].
-/// After each call the effects are carried out in order. It is over once it pushed [`Effect::Close`], and then it is
-/// called no more.
+/// For each batch of input the owner calls [`RtmpServer::begin_turn`]; then, while [`RtmpServer::takes_input`],
+/// [`RtmpServer::handle_input`] with the bytes, first with none if [`RtmpServer::has_unread_input`]; then
+/// [`RtmpServer::end_read`]. At [`RtmpServer::deadline`] it calls [`RtmpServer::handle_timeout`]; when the socket
+/// accepted bytes of [`RtmpServer::output_mut`], [`RtmpServer::handle_written`]; when it is closed,
+/// [`RtmpServer::handle_closed`]. After each call the owner carries out the effects in order. The session is over once
+/// it has pushed [`Effect::Close`]; it must not be called after that.
 #[derive(Debug)]
 pub(crate) struct RtmpServer {
     session: ServerSession,
@@ -80,12 +80,13 @@ pub(crate) struct RtmpServer {
     role: Role,
     captured: Captured,
     closing_until: Option<Instant>,
-    /// When the peer last took bytes, or had none to take.
+    /// When the peer last accepted bytes, or there were none to write.
     last_progress: Instant,
 }
 
 impl RtmpServer {
-    /// A connection accepted at `now`; `seed` is random. `keeps_early`: a publish may be captured from its first byte.
+    /// A connection accepted at `now`; `seed` is random. `keeps_early`: whether a publish may be captured from its
+    /// first byte.
     pub(crate) fn new(peer: IpAddr, seed: u64, keeps_early: bool, now: Instant) -> Self {
         let config = ServerConfig { seed: seed.to_ne_bytes(), ..ServerConfig::default() };
         let session = ServerSession::new(config, now);
@@ -94,26 +95,27 @@ impl RtmpServer {
         Self { session, peer, role, captured, closing_until: None, last_progress: now }
     }
 
-    /// A new turn of the worker: the session may do a turn's work again.
+    /// Begins a new turn of the worker, with a full turn's allowance of work.
     pub(crate) fn begin_turn(&mut self) {
         self.session.begin_turn();
     }
 
-    /// Whether the socket may be read: not while a publish waits for its decision, so that the kernel holds the
-    /// broadcaster up.
+    /// Whether the socket may be read. False while a publish waits for its decision, so that the kernel's flow control
+    /// stops the broadcaster.
     pub(crate) fn takes_input(&self) -> bool {
         self.session.takes_input()
     }
 
-    /// Bytes that were read can be handled in the next turn: `handle_input` with none does so.
+    /// Whether bytes that were read can be handled in the next turn, by `handle_input` with no bytes.
     pub(crate) fn has_unread_input(&self) -> bool {
         self.session.has_unread_input()
     }
 
-    /// Bytes from the peer.
+    /// Handles bytes from the peer.
     pub(crate) fn handle_input(&mut self, input: &[u8], now: Instant, effects: &mut Vec<Effect>) {
         if self.closing_until.is_some() {
-            // Whoever is refused may still send; reading it keeps our last words from being reset away.
+            // A refused peer may still send: reading and dropping that keeps the kernel from resetting the connection
+            // before the peer has read our last messages.
             return;
         }
         if let Role::Publishing(publishing) = &mut self.role {
@@ -122,14 +124,14 @@ impl RtmpServer {
         }
         self.captured.input(input, now);
         let outcome = self.session.handle_input(input, now);
-        // Events first even when the input ends in an error: what came before it counts.
+        // Handle events even if the input ends in an error: what came before it counts.
         self.handle_events(now, effects);
         if let Err(error) = outcome {
             self.fail(error, now, effects);
         }
     }
 
-    /// The socket was read as far as this turn goes.
+    /// The socket was read as far as this turn allows.
     pub(crate) fn end_read(&mut self, now: Instant) {
         if let Role::Publishing(publishing) = &mut self.role
             && let Some(before) = publishing.overdue_at.take()
@@ -139,19 +141,19 @@ impl RtmpServer {
         }
     }
 
-    /// The peer closed, or the connection broke.
+    /// The peer closed the connection, or it broke.
     pub(crate) fn handle_closed(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         self.captured.mark(Kind::Closed, now);
         self.captured.end(EndReason::BroadcasterLeft, false, now);
         effects.push(Effect::Close(EndReason::BroadcasterLeft));
     }
 
-    /// The socket took bytes, or there were none to take.
+    /// The socket accepted bytes, or there were none to write.
     pub(crate) const fn handle_written(&mut self, now: Instant) {
         self.last_progress = now;
     }
 
-    /// Stream name of the publish or play that waits for its decision, without arguments.
+    /// Stream name, without arguments, of the publish or play that waits for its decision.
     pub(crate) fn name(&self) -> &[u8] {
         match &self.role {
             Role::Asking { name, .. } | Role::AskingToPlay { name, .. } => name,
@@ -178,11 +180,11 @@ impl RtmpServer {
             overdue_at: None,
         }));
         self.session.allow();
-        // What came while the question was open is read now.
+        // Read what arrived while the decision was pending.
         effects.push(Effect::ReadSocket);
     }
 
-    /// Ends a running publish as the table of endings says; the stream is ended by the caller.
+    /// Ends a running publish according to the table of endings; the caller ends its stream.
     pub(crate) fn end_publish(
         &mut self,
         reason: EndReason,
@@ -219,7 +221,7 @@ impl RtmpServer {
             .min()
     }
 
-    /// Time has passed.
+    /// Performs what is due at `now`.
     pub(crate) fn handle_timeout(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         let is_due = |at: Option<Instant>| at.is_some_and(|at| now >= at);
         self.captured.mark(Kind::Timeout, now);
@@ -258,7 +260,7 @@ impl RtmpServer {
         }
     }
 
-    /// Bytes that must wait in the socket before they are worth a read.
+    /// Number of bytes that must wait in the socket before it is read.
     pub(crate) fn receive_mark(&self) -> usize {
         let Role::Publishing(publishing) = &self.role else { return 1 };
         publishing.mark.bytes(self.session.missing_bytes())
@@ -269,17 +271,17 @@ impl RtmpServer {
         self.session.output_mut()
     }
 
-    /// Everything is said: the socket's sending side closes once the output is written.
+    /// Whether the write side of the socket shuts down once the remaining output is written.
     pub(crate) const fn is_closing(&self) -> bool {
         self.closing_until.is_some()
     }
 
-    /// Where the peer is.
+    /// Address of the peer.
     pub(crate) const fn peer(&self) -> IpAddr {
         self.peer
     }
 
-    /// The connection cannot go on.
+    /// Closes the connection after an error.
     fn fail(&mut self, error: Error, now: Instant, effects: &mut Vec<Effect>) {
         if matches!(self.role, Role::Undecided) {
             effects.push(Effect::ReportRefusal(Refused::Error(error)));
@@ -337,9 +339,9 @@ impl RtmpServer {
                     self.end_publish(EndReason::LimitExceeded, None, now, effects);
                     return;
                 }
-                let is_picture =
+                let is_media =
                     !matches!(frame.kind, FrameKind::Configuration | FrameKind::ColorInfo);
-                if frame.track() == Track::Video && is_picture {
+                if frame.track() == Track::Video && is_media {
                     mark.handle_video_frame(frame.data.len(), now);
                 }
                 if let Some(configuration) = clocks.missing_configuration(&frame) {
@@ -360,7 +362,7 @@ impl RtmpServer {
     }
 }
 
-/// The peer's fault by its kind: past a limit, or against the protocol.
+/// Classifies an error of the peer: a limit exceeded, or a protocol violation.
 const fn reason_of(error: Error) -> EndReason {
     if error.is_limit() { EndReason::LimitExceeded } else { EndReason::ProtocolError }
 }

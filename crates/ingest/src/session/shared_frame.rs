@@ -1,4 +1,4 @@
-//! A frame on its way to its readers, its RTMP message written once for all of them.
+//! A frame for several subscribers, whose RTMP message is written once for all of them.
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -8,21 +8,21 @@ use headgate_rtmp::Framed;
 
 use super::rtmp_frames::{media_kind, wire_timestamp};
 
-/// A frame in a reader's queue.
+/// A frame in a subscriber's queue.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedFrame {
     frame: Frame,
-    /// Its tag and chunk headers; written by the first reader, and only where there may be others.
+    /// Its tag and chunk headers, written for the first subscriber; only used if there may be several.
     framed: Option<Arc<OnceLock<Framed>>>,
 }
 
 impl SharedFrame {
-    /// A frame for several readers.
+    /// A frame for several subscribers.
     pub(crate) fn for_many(frame: Frame) -> Self {
         Self { frame, framed: Some(Arc::default()) }
     }
 
-    /// Its message with all headers; `None` when it has one reader, who writes it as it goes.
+    /// Its message with all headers; `None` for a frame with one subscriber, whose headers are written when it is sent.
     pub(super) fn framed(&self) -> Option<&Framed> {
         let framed = self.framed.as_ref()?;
         Some(framed.get_or_init(|| {
@@ -33,7 +33,7 @@ impl SharedFrame {
     }
 }
 
-/// A frame for one reader.
+/// A frame for one subscriber.
 impl From<Frame> for SharedFrame {
     fn from(frame: Frame) -> Self {
         Self { frame, framed: None }

@@ -1,4 +1,5 @@
-//! A WHIP publish on its worker: the session of `headgate_whip` with its frames, its metadata and its end.
+//! A WHIP publish on its worker: connects the session of `headgate_whip` with frames, metadata and the end of the
+//! publish.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -14,23 +15,23 @@ use super::publish_session::PublishSession;
 use crate::publish::capture::Tap;
 use crate::publish::end_reason::EndReason;
 
-/// How often the diagnostics in the publish's record are renewed.
+/// How often the diagnostics in the publish's record are updated.
 const DIAGNOSTICS_PAUSE: Duration = Duration::from_secs(1);
 
-/// What the gateway orders of a running WHIP session.
+/// An order of the gateway to a running WHIP session.
 pub(crate) enum WhipOrder {
-    /// Answer to these credentials, too.
+    /// Accept these credentials as well.
     RestartIce { ufrag: String, password: String },
-    /// Send the values to everyone who reads the stream (AMF0).
+    /// Send the AMF0 values to all subscribers of the stream.
     SendData(Bytes),
-    /// Ask the sender to stay below so many kbit/s; 0 is no limit.
+    /// Ask the sender to stay below this bitrate in kbit/s; 0 means no limit.
     LimitBitrate(u32),
-    /// The client has answered our offer, and this is its session.
+    /// The session that results from the client's answer to our offer.
     Answer(Box<WhipSession>),
 }
 
 impl fmt::Debug for WhipOrder {
-    /// Without credentials and metadata.
+    /// Leaves out credentials and metadata.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::RestartIce { .. } => "RestartIce",
@@ -43,38 +44,38 @@ impl fmt::Debug for WhipOrder {
 
 /// One WHIP publish.
 ///
-/// The owner hands datagrams to [`WhipPublisher::handle_datagram`] and, once for the whole batch, calls
-/// [`WhipPublisher::settle`], which pushes the effects of all of them; [`WhipPublisher::handle_timeout`] at
-/// [`WhipPublisher::deadline`], settled likewise. After [`Effect::EndPublish`] it goes on to say goodbye to the client
-/// until it pushes [`Effect::Close`].
+/// The owner passes datagrams to [`WhipPublisher::handle_datagram`] and calls [`WhipPublisher::settle`] once for the
+/// whole batch, which pushes the effects of all of them. At [`WhipPublisher::deadline`] it calls
+/// [`WhipPublisher::handle_timeout`], followed by `settle` as well. After [`Effect::EndPublish`] the session continues
+/// to send the client its DTLS close_notify until it pushes [`Effect::Close`].
 pub(crate) struct WhipPublisher {
     session: Box<WhipSession>,
-    /// Our offer is not answered yet: the session stands for the time that this may take, and nobody reaches it.
+    /// Our offer is not answered yet: the session only enforces the time limit, and no datagram reaches it.
     awaits_answer: bool,
-    /// Ordered since the start.
+    /// The limit that the gateway ordered since the start.
     limit_kbps: Option<u32>,
     publish: PublishSession,
     tap: Tap,
     diagnostics_at: Instant,
-    /// The metadata the broadcaster sent last: players get it with the video's size.
+    /// The metadata that the broadcaster sent last; players get it together with the video's size.
     custom_metadata: Option<Bytes>,
-    /// The newest frame's.
+    /// Timestamp of the newest frame.
     newest: Timestamp,
-    /// Why the publish ended, while the goodbye is on its way.
+    /// Why the publish ended, while close_notify is being sent.
     ended: Option<EndReason>,
-    /// Bytes that arrived since the last settling.
+    /// Bytes received since the last `settle`.
     unsettled_bytes: usize,
 }
 
 impl WhipPublisher {
-    /// An answered offer, or one of ours that awaits its answer; allowed at `now`.
+    /// A session for an answered offer, or for one of ours that awaits its answer; allowed at `now`.
     pub(crate) fn new(
         session: Box<WhipSession>,
         awaits_answer: bool,
         publish: PublishSession,
         now: Instant,
     ) -> Self {
-        // Before its answer there is nothing to play again.
+        // Before the answer there is nothing to capture.
         let tap = if awaits_answer { Tap::default() } else { publish.record().take_capture() };
         Self {
             session,
@@ -99,7 +100,7 @@ impl WhipPublisher {
         }
     }
 
-    /// A datagram of the client, opened in place.
+    /// Handles a datagram of the client; it is decrypted in place.
     pub(crate) fn handle_datagram(&mut self, source: Path, datagram: &mut [u8], now: Instant) {
         self.unsettled_bytes += datagram.len();
         let opened = self.session.handle_datagram(now, source, datagram);
@@ -108,8 +109,8 @@ impl WhipPublisher {
         }
     }
 
-    /// The running publish is captured from now on, and a keyframe asked for, with which its frames can be compared.
-    /// False: it is captured already.
+    /// Captures the running publish from now on and requests a keyframe, from which its frames can be compared. Returns
+    /// false if it is already being captured.
     pub(crate) fn capture(&mut self, tap: Tap, now: Instant) -> bool {
         let is_free = !self.tap.is_on();
         if is_free {
@@ -119,12 +120,12 @@ impl WhipPublisher {
         is_free
     }
 
-    /// What was lost, asked for and recovered so far.
+    /// Packets lost, requested again and recovered so far.
     pub(crate) fn counters(&self) -> WhipCounters {
         self.session.counters()
     }
 
-    /// The same input, as a capture has it.
+    /// Handles input from a capture.
     pub(crate) fn replay(&mut self, kind: Kind, packet: &[u8], now: Instant) {
         match kind {
             Kind::Input => {
@@ -139,13 +140,13 @@ impl WhipPublisher {
         }
     }
 
-    /// Time has passed.
+    /// Performs what is due at `now`.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         self.tap.put(Kind::Timeout, now, Vec::new);
         self.session.handle_timeout(now);
     }
 
-    /// Passes on what the calls since the last settling led to.
+    /// Pushes the effects of all calls since the previous `settle`.
     pub(crate) fn settle(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         if self.unsettled_bytes > 0 {
             self.publish.handle_input(std::mem::take(&mut self.unsettled_bytes), now);
@@ -164,10 +165,10 @@ impl WhipPublisher {
                 }
                 WhipEvent::Ended(end) => {
                     let reason = reason_of(end);
-                    // What the client said by DTLS is in no capture.
+                    // A capture does not contain what the client sent by DTLS.
                     self.tap.end(reason.code(), end == WhipEnd::Closed, now);
                     effects.push(match end {
-                        // A page that is closed says so by DTLS; who means to end sends a DELETE.
+                        // A closed page also sends close_notify; an intended end is a DELETE.
                         WhipEnd::Closed => Effect::LosePublish(reason),
                         WhipEnd::HandshakeFailed | WhipEnd::Lost | WhipEnd::NoMedia => {
                             Effect::EndPublish(reason)
@@ -188,7 +189,7 @@ impl WhipPublisher {
         self.finish(effects);
     }
 
-    /// Says goodbye to the client; the publish is ended by the caller.
+    /// Closes DTLS with the client; the caller ends the publish.
     pub(crate) fn end(&mut self, reason: EndReason, now: Instant, effects: &mut Vec<Effect>) {
         if self.ended.is_none() {
             self.ended = Some(reason);
@@ -200,7 +201,7 @@ impl WhipPublisher {
         }
     }
 
-    /// Does what the gateway ordered.
+    /// Carries out an order of the gateway.
     pub(crate) fn handle_order(
         &mut self,
         order: WhipOrder,
@@ -227,7 +228,7 @@ impl WhipPublisher {
         }
     }
 
-    /// A capture of an offer of ours begins with the client's answer, which says what comes.
+    /// A capture of a publish with our own offer begins with the client's answer, which describes the media.
     fn begin_capture(&mut self, now: Instant) {
         self.tap = self.publish.record().take_capture();
         let texts = self.publish.record().whip.as_ref().and_then(|whip| whip.texts());
@@ -237,13 +238,13 @@ impl WhipPublisher {
         }
     }
 
-    /// Someone begins to read the stream: a keyframe would serve them.
+    /// A subscriber joins: requests a keyframe for it.
     pub(crate) fn want_keyframe(&mut self, now: Instant) {
         self.tap.put(Kind::KeyframeWanted, now, Vec::new);
         self.session.want_keyframe();
     }
 
-    /// Our halves of the STUN user names that lead here.
+    /// Our ufrags: the local halves of the STUN user names that belong to this session.
     pub(crate) fn ufrags(&self) -> Vec<Vec<u8>> {
         if self.awaits_answer {
             return Vec::new();
@@ -284,7 +285,7 @@ impl WhipPublisher {
         }
     }
 
-    /// The video's size, known to players before they decode, and what the broadcaster added.
+    /// Metadata with the video's size, so that players know it before they decode, and the broadcaster's own entries.
     fn metadata(&self, timestamp: Timestamp) -> Frame {
         /// FLV's codec id of H.264.
         const AVC: f64 = 7.0;
@@ -298,7 +299,7 @@ impl WhipPublisher {
         script(encode_metadata_with(&entries, custom), timestamp)
     }
 
-    /// The broadcaster's own data message. Its `onMetaData` goes out merged with ours, so that players keep both.
+    /// A data message of the broadcaster. Its `onMetaData` is merged with ours, so that players get both.
     fn data_frame(&mut self, data: Bytes) -> Frame {
         match read_metadata(&data) {
             Some(custom) => {

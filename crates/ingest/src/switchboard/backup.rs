@@ -1,5 +1,6 @@
-//! Two publishes of one name: one is on air, the other stands by with its newest group of pictures and takes over at its
-//! own keyframe, on the same connections to upstreams and players. Which publish may, and when one is to, the gateway says.
+//! Two publishes of one name: one is on air, the other stands by with its newest GOP and takes over at its own
+//! keyframe, on the same connections to upstreams and players. The gateway decides which publish may do so and orders
+//! switches.
 
 use std::time::Duration;
 
@@ -14,23 +15,23 @@ use super::{StreamKey, Switchboard};
 use crate::publish::mailbox::{Event, OnAirCause, OnAirChanged};
 use crate::publish::record::StreamId;
 
-/// Nothing came of the publish on air for so long: one that has sent all the while takes over, although the connection
-/// of the other still stands.
+/// If the publish on air has sent no media for this long, a standby that sent media all the time takes over, even
+/// though the other one is still connected.
 const SILENCE_LIMIT: Duration = Duration::from_secs(3);
-/// A group of pictures that ended longer ago is not begun with: the next keyframe is awaited.
+/// A GOP whose newest frame is older than this is not used at a takeover: the next keyframe is awaited.
 const FRESH_LIMIT: Duration = Duration::from_secs(1);
-/// How long a stream without media stays when whoever took over is lost before its first frame.
+/// How long a stream stays without media if a publish that took over is lost before its first frame.
 const FIRST_FRAME_LIMIT: Duration = Duration::from_secs(10);
 
 impl Switchboard {
-    /// The other publish of the name that a publish begins under, if it is still there.
+    /// The other publish of the name that a new publish is opened beside, if it still runs.
     pub(super) fn other_of(&self, opening: &Opening) -> Option<StreamKey> {
         let key = self.stream(opening.beside?)?;
         let local = self.hub.stream(key)?.source.local()?;
         local.draining_until.is_none().then_some(key)
     }
 
-    /// A publish begins beside another one: it stands by while that is on air, else it goes on air itself.
+    /// Opens a publish beside another one: it stands by if that one is on air; otherwise it goes on air itself.
     pub(super) fn open_beside(
         &mut self,
         publisher: Publisher,
@@ -38,7 +39,7 @@ impl Switchboard {
         other: StreamKey,
     ) -> StreamKey {
         let key = if self.stands_by(other) {
-            // Its upstreams are those of the publish that ended before.
+            // Its upstreams are those of the publish that ended before it.
             opening.guard.record().upstreams.clear();
             self.open_anew(publisher, opening)
         } else {
@@ -47,7 +48,7 @@ impl Switchboard {
         self.pair(other, key);
         let on_air = self.hub.stream(other).and_then(|live| live.source.local());
         if on_air.is_some_and(LocalSource::is_held) {
-            // It was lost while the message was on its way.
+            // The publish on air was lost while the message was in flight.
             self.hand_over(key, OnAirCause::Lost);
             return other;
         }
@@ -73,7 +74,7 @@ impl Switchboard {
     }
 
     fn pair(&mut self, one: StreamKey, other: StreamKey) {
-        // One that is being replaced may still be there.
+        // A publish that is being replaced may still be paired.
         for former in [self.partner(one), self.partner(other)].into_iter().flatten() {
             if let Some(local) = self.local_mut(former) {
                 local.partner = None;
@@ -89,7 +90,7 @@ impl Switchboard {
         }
     }
 
-    /// A stream ends, or a publish that stands by: the other one of its name is alone.
+    /// A stream or a standby publish ends: the other publish of its name becomes single.
     pub(super) fn unpair(&mut self, key: StreamKey) {
         let partner = self.local_mut(key).and_then(|local| local.partner.take());
         if let Some(local) = partner.and_then(|partner| self.local_mut(partner)) {
@@ -97,7 +98,7 @@ impl Switchboard {
         }
     }
 
-    /// Whether a publish takes over from one that ends like this; if so it has done so.
+    /// Lets the standby take over from a publish that ends like this, if possible; returns whether it did.
     pub(super) fn hand_over_at_end(&mut self, key: StreamKey, ending: Ending) -> bool {
         let Some(partner) = self.partner(key) else { return false };
         let may_pass = ending.reason.passes_on() && !self.is_stopping;
@@ -110,7 +111,7 @@ impl Switchboard {
         true
     }
 
-    /// Nobody came to continue a held stream: whoever stands by takes over. False: nobody does.
+    /// A held stream had no successor in time: the standby takes over. Returns false if there is none.
     pub(super) fn hand_over_held(&mut self, key: StreamKey) -> bool {
         let partner = self.partner(key);
         if let Some(partner) = partner {
@@ -119,12 +120,12 @@ impl Switchboard {
         partner.is_some()
     }
 
-    /// The gateway wants this publish on air: at once, or at its next keyframe.
+    /// The gateway wants this publish on air, at once or at its next keyframe.
     pub(super) fn switch_to(&mut self, stream: StreamId) {
         let Some(key) = self.stream(stream) else { return };
         let has_partner = self.partner(key).is_some();
         let Some(standby) = self.local_mut(key).and_then(|local| local.standby.as_mut()) else {
-            // It is on air. The other one is wanted no more.
+            // It is already on air. Cancel a pending switch to the other one.
             let partner = self.partner(key).and_then(|partner| self.local_mut(partner));
             if let Some(standby) = partner.and_then(|local| local.standby.as_mut()) {
                 standby.is_wanted = false;
@@ -141,7 +142,7 @@ impl Switchboard {
         }
     }
 
-    /// A publisher's frames have passed: if it stands by, and is to take over, it does so when it can.
+    /// Called after a publisher's frames: a standby that should take over does so as soon as it can.
     pub(super) fn settle_standby(&mut self, key: StreamKey) {
         let now = self.now;
         let Some(local) = self.local_mut(key) else { return };
@@ -156,7 +157,7 @@ impl Switchboard {
             return;
         };
         if partner.is_none() {
-            // The one on air has ended before it could be taken over from.
+            // The publish on air ended before this one could take over.
             self.go_on_air(key);
         } else if self.is_ready(key) {
             self.hand_over(key, cause);
@@ -165,7 +166,8 @@ impl Switchboard {
         }
     }
 
-    /// Readers name the stream that they read by what it was called when they joined: never one that stands by.
+    /// Subscribers name a stream by the id that it had when they joined, which may have changed hands: never return a
+    /// standby.
     pub(super) fn read_stream(&self, id: StreamId) -> Option<StreamKey> {
         let key = self.stream(id)?;
         if self.stands_by(key) { self.partner(key) } else { Some(key) }
@@ -179,14 +181,14 @@ impl Switchboard {
         !local.is_held() && self.now >= newest + SILENCE_LIMIT
     }
 
-    /// It has a group of pictures to begin with, or no video.
+    /// Whether it has a recent GOP to begin with, or no video.
     fn is_ready(&self, key: StreamKey) -> bool {
         let local = self.hub.stream(key).and_then(|live| live.source.local());
         let newest = local.and_then(|local| local.timeline.newest_at());
         newest.is_some_and(|at| self.now <= at + FRESH_LIMIT) && self.hub.can_begin(key)
     }
 
-    /// A publish that stands by, and nothing is on air: its name is live with it from now on.
+    /// Puts a standby on air when nothing else is: its name is live from then on.
     fn go_on_air(&mut self, key: StreamKey) {
         let (now, caches_gop) = (self.now, self.context.caches_gop);
         let Some(local) = self.local_mut(key) else { return };
@@ -205,7 +207,7 @@ impl Switchboard {
         }
     }
 
-    /// `to` stands by and takes over the stream of its partner, which stands by from now on if it still runs.
+    /// The standby `to` takes over the stream of its partner, which itself goes on standby if it still runs.
     fn hand_over(&mut self, to: StreamKey, cause: OnAirCause) {
         let now = self.now;
         let Some(on_air) = self.partner(to) else { return };
@@ -243,7 +245,7 @@ impl Switchboard {
         }
         self.tell_on_air(on_air, Some(former_record.client_id), cause);
         if next.guard.is_some() {
-            // It still runs: it stands by.
+            // The former publish still runs: put it on standby.
             former_record.set_on_air(false);
             let publisher = next.publisher.clone();
             next.partner = Some(on_air);
@@ -263,7 +265,7 @@ impl Switchboard {
         self.begin_with(on_air, &kept);
     }
 
-    /// A publish that has just taken over passes on what was kept of it.
+    /// Passes on the cached frames of a publish that has just taken over.
     fn begin_with(&mut self, key: StreamKey, kept: &[Frame]) {
         let video = || kept.iter().filter(|frame| is_video(frame.kind));
         if let (Some(first), Some(last)) = (video().next(), video().next_back()) {
@@ -277,7 +279,7 @@ impl Switchboard {
                 self.feed(key, frame);
             }
         } else {
-            // Nothing of the past: what comes from now on.
+            // No cached video: begin with the next frames.
             for header in kept.iter().filter(|frame| is_header(frame.kind)) {
                 self.feed(key, header);
             }
@@ -285,7 +287,7 @@ impl Switchboard {
         }
     }
 
-    /// The session of a publisher of this worker publishes this stream from now on.
+    /// Notes that the publisher's session, if it is on this worker, publishes this stream.
     fn set_published(&mut self, publisher: &Publisher, stream: StreamKey) {
         if let Some(entry) = publisher.here().and_then(|key| self.sessions.get_mut(key)) {
             entry.publishes = Some(Published::Here(stream));
@@ -307,7 +309,7 @@ impl Switchboard {
         self.hub.stream(key)?.source.local()?.partner
     }
 
-    /// Whether the publish of this stream waits for its turn.
+    /// Whether the publish of this stream is on standby.
     pub(super) fn stands_by(&self, key: StreamKey) -> bool {
         let local = self.hub.stream(key).and_then(|live| live.source.local());
         local.is_some_and(|local| local.standby.is_some())

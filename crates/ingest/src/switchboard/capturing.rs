@@ -1,4 +1,4 @@
-//! A capture of a running publish begins.
+//! Starting a capture of a running publish.
 
 use super::Switchboard;
 use super::source::Publisher;
@@ -7,8 +7,8 @@ use crate::publish::record::StreamId;
 use crate::session::Session;
 
 impl Switchboard {
-    /// The publish of a stream that lives here is to be captured. One whose publisher is not here, or that is captured
-    /// already, is not: the tap is dropped.
+    /// Captures the publish of a stream that lives here. If its publisher is on another worker, or it is already being
+    /// captured, the tap is dropped.
     pub(super) fn capture(&mut self, stream: StreamId, tap: Tap) {
         let live = self.stream(stream).and_then(|key| self.hub.stream(key));
         let publisher = live.and_then(|live| live.source.live()).map(|of| of.publisher.clone());

@@ -1,4 +1,4 @@
-//! How streams and publishes end: named once, drained for a moment, reported once.
+//! How streams and publishes end: with one reason, after a short drain, reported once.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use crate::publish::pull_record::PullEnd;
 use crate::publish::record::StreamId;
 use crate::session::effect::Effect;
 
-/// After the end, readers get so long to take what waits for them before the publish counts as over (W19: 1 s).
+/// How long subscribers have after the end to take waiting frames, before the publish counts as ended (W19: 1 s).
 const DRAIN_LIMIT: Duration = Duration::from_millis(900);
 
 impl Switchboard {
-    /// The publish of `publisher` is over, whatever becomes of its connection.
+    /// The publish of `publisher` ends, whether or not its connection stays.
     pub(super) fn end_stream_of(&mut self, publisher: SessionKey, ending: impl Into<Ending>) {
         let Some(entry) = self.sessions.get_mut(publisher) else { return };
         if let Some(published) = entry.publishes.take() {
@@ -36,7 +36,7 @@ impl Switchboard {
         }
     }
 
-    /// The stream's publisher is gone: its readers are kept if it may come back.
+    /// The stream's publisher has ended: its subscribers are kept if it may come back.
     pub(super) fn end_stream(&mut self, key: StreamKey, ending: Ending) {
         let local = self.local_mut(key).filter(|local| local.draining_until.is_none());
         let Some(local) = local else { return };
@@ -48,7 +48,7 @@ impl Switchboard {
         }
     }
 
-    /// No frame will come any more: readers take what waits for them.
+    /// Drains a stream to which no more frames will come: subscribers take those that wait.
     pub(super) fn drain(&mut self, key: StreamKey) {
         let until = self.now + DRAIN_LIMIT;
         let Some(live) = self.hub.stream_mut(key) else { return };
@@ -76,8 +76,9 @@ impl Switchboard {
         self.close_if_done(key);
     }
 
-    /// Closes a stream that nobody needs any more: an ended one that is read by nobody or has drained long enough,
-    /// which reports the publish's end; and one of another worker that has no player here. A pull is told of its readers.
+    /// Closes a stream that is no longer needed: an ended one without subscribers or after its drain time, which
+    /// reports the publish's end; or one of another worker without players here. Also updates a pull on whether it has
+    /// subscribers.
     pub(super) fn close_if_done(&mut self, key: StreamKey) {
         self.note_readers(key);
         let Some(live) = self.hub.stream(key) else { return };
@@ -113,7 +114,7 @@ impl Switchboard {
         }
     }
 
-    /// The gateway, or a newer publish, ends a running one.
+    /// Ends a running publish, for the gateway or a newer publish.
     pub(super) fn end_publish(&mut self, stream: StreamId, reason: EndReason, description: String) {
         let live = self.stream(stream).and_then(|key| self.hub.stream(key));
         match live.and_then(|live| live.source.live()).map(|of| of.publisher.clone()) {
@@ -126,7 +127,7 @@ impl Switchboard {
         }
     }
 
-    /// The same, as the worker of the stream asks the publisher's.
+    /// Does the same on the publisher's worker, at the request of the stream's worker.
     pub(super) fn end_away(&mut self, stream: StreamId, reason: EndReason, description: &str) {
         let publishes = |entry: &super::Entry| matches!(&entry.publishes, Some(Published::There(away)) if away.record.stream == stream);
         let publisher = self.sessions.iter().find(|(_, entry)| publishes(entry));
@@ -135,7 +136,7 @@ impl Switchboard {
         }
     }
 
-    /// The publisher of another worker is gone.
+    /// The publisher on another worker has ended.
     pub(super) fn handle_publisher_gone(&mut self, stream: StreamId, ending: Ending) {
         let Some(key) = self.stream(stream) else { return };
         let live = self.hub.stream(key).filter(|live| live.record.stream == stream);
@@ -160,18 +161,19 @@ impl Switchboard {
         });
     }
 
-    /// The publish's own upstream refused it.
+    /// The publish's own upstream refused it: ends the publish.
     pub(super) fn refuse_publish(&mut self, push: SessionKey) {
         let stream = self.sessions.get(push).and_then(|entry| entry.pushes);
         let live = stream.and_then(|stream| self.hub.stream(stream));
-        // Only WHIP publishes have one, and those live where their streams do.
+        // Only WHIP publishes have an own upstream, and they live on the worker of their stream.
         let publisher = live.and_then(|live| live.source.live()).and_then(|of| of.publisher.here());
         if let Some(publisher) = publisher {
             self.end_publisher(publisher, EndReason::UpstreamRefused, None);
         }
     }
 
-    /// The service stops: publishers are told and their streams end; whoever does neither publish nor read is closed.
+    /// The service stops: publishers are notified and their streams end; sessions that neither publish nor read are
+    /// closed.
     pub(crate) fn stop(&mut self) {
         self.is_stopping = true;
         self.release_all();
@@ -185,10 +187,10 @@ impl Switchboard {
         }
     }
 
-    /// Something of ours failed outside any session's turn: everything that lives here ends, and the worker begins
-    /// anew.
+    /// After an internal failure outside any session's turn: ends everything that lives here, so that the worker starts
+    /// afresh.
     pub(crate) fn give_up(&mut self) {
-        // Sockets go with their links; what other workers were to be told still holds.
+        // Sockets close with their links; messages to other workers are still valid.
         self.actions.retain(|action| matches!(action, Action::Tell(..)));
         let streams: Vec<_> = self.hub.streams().map(|(key, _)| key).collect();
         for (_, entry) in &mut self.sessions {
@@ -214,7 +216,7 @@ impl Switchboard {
                 }
             }
         }
-        // Keys and handles go on where they are: what still names something of before leads nowhere.
+        // The generations of keys and the numbers of handles continue: old ones refer to nothing.
         self.sessions.clear();
         self.by_id.clear();
         self.questions.clear();

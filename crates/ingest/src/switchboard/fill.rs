@@ -1,5 +1,5 @@
-//! From a reader's queue to its output: as much as its socket may soon take, what goes beyond stays where it can be
-//! dropped.
+//! Moves frames from a subscriber's queue to its session's output: only as much as its socket is likely to accept soon,
+//! so that the rest can still be dropped.
 
 use std::time::Duration;
 
@@ -8,37 +8,38 @@ use crate::publish::end_reason::EndReason;
 use crate::session::Session;
 use crate::session::effect::Effect;
 
-/// Bytes handed to a session ahead of its socket.
+/// Bytes that may wait in a session's output before frames stay in its queue.
 const AHEAD_LIMIT: usize = 128 * 1024;
-/// Audio waits so long for a video frame to be written with: a write costs the same for 200 bytes as for 10 kB.
+/// How long audio waits to be written together with a video frame: a write costs the same for 200 bytes as for 10 kB.
 const AUDIO_HOLD: Duration = Duration::from_millis(40);
 
-/// A preview's frames wait so long for each other: each batch costs the gateway's one thread a turn and a write.
+/// How long a preview's frames wait to form a batch: each batch costs the gateway's single thread a turn and a write.
 const PREVIEW_HOLD: Duration = Duration::from_millis(100);
-/// The same while its reader has not taken what it was given: room is looked for so often.
+/// The interval at which a full preview is checked for room, while its reader takes nothing.
 const FULL_PREVIEW_HOLD: Duration = Duration::from_millis(50);
 
-/// Whether what waits for a session goes now.
+/// Whether the frames that wait for a session are passed on.
 enum Readiness {
-    /// Not yet; a timer or the next frame asks again.
+    /// Not yet; a timer or the next frame checks again.
     Held,
-    /// Into its output.
+    /// To the session's output.
     Ready,
-    /// To the gateway.
+    /// To the gateway, as a preview.
     Preview,
 }
 
-/// What is left when an output was filled.
+/// What remained after filling an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Filled {
-    /// Everything there is for now.
+    /// Nothing.
     Drained,
-    /// More waits behind the limit: fill again once the socket took bytes.
+    /// Frames beyond the limit: fill again once the socket has accepted bytes.
     More,
 }
 
 impl Switchboard {
-    /// The sessions that have something for their sockets, each once. Previews, which have none, are served here.
+    /// The sessions that may have something to write, without duplicates. Previews, which have no socket, are served
+    /// here.
     pub(crate) fn poll_ready(&mut self) -> Vec<SessionKey> {
         let mut ready = std::mem::take(&mut self.woken.readers);
         ready.sort_unstable();
@@ -54,7 +55,7 @@ impl Switchboard {
         ready
     }
 
-    /// Hands frames that wait for a session to its output.
+    /// Passes waiting frames to a session's output.
     pub(crate) fn fill(&mut self, key: SessionKey) -> Filled {
         let Some(subscriber) = self.sessions.get(key).and_then(|entry| entry.reads) else {
             return Filled::Drained;
@@ -84,7 +85,7 @@ impl Switchboard {
         filled
     }
 
-    /// The session's socket took `bytes`; `is_behind`: more waits for it.
+    /// The session's socket accepted `bytes`; `is_behind`: more waits for it.
     pub(crate) fn handle_written(&mut self, key: SessionKey, bytes: usize, is_behind: bool) {
         let Some(entry) = self.sessions.get_mut(key) else { return };
         let Some(session) = &mut entry.session else { return };
@@ -101,8 +102,8 @@ impl Switchboard {
         self.touch(key);
     }
 
-    /// Whether what waits for a session goes now. Held are a reader that has only audio waiting while a video frame may
-    /// still come to be written with it, and a preview while its next batch fills.
+    /// Whether the frames that wait for a session are passed on. Held back are audio frames without video if a video
+    /// frame may still come to be written with them, and a preview's frames while its next batch fills.
     fn readiness(&mut self, key: SessionKey) -> Readiness {
         let Some(entry) = self.sessions.get_mut(key) else { return Readiness::Held };
         let Some(subscriber) = entry.reads else { return Readiness::Ready };
@@ -127,12 +128,13 @@ impl Switchboard {
         self.hold(key, hold, Readiness::Ready)
     }
 
-    /// A preview's reader has not taken what it was given.
+    /// A preview's reader has not taken the waiting batches.
     pub(super) fn hold_full_preview(&mut self, key: SessionKey) {
         self.hold(key, Some(FULL_PREVIEW_HOLD), Readiness::Preview);
     }
 
-    /// Held until `hold` has passed since it was first asked; then, and without one, `otherwise`, which is the reader's turn.
+    /// Returns `Held` until `hold` has passed since the first such call; after that, or without `hold`, it returns
+    /// `otherwise` and notes the subscriber's turn.
     fn hold(&mut self, key: SessionKey, hold: Option<Duration>, otherwise: Readiness) -> Readiness {
         let Some(entry) = self.sessions.get_mut(key) else { return Readiness::Held };
         let until = hold.map(|hold| *entry.held_until.get_or_insert(self.now + hold));

@@ -1,7 +1,7 @@
-//! Live streams and their readers: one publisher and many subscribers each, and where to join.
+//! Live streams and their subscribers: one publisher and many subscribers each, and the point at which to join.
 //!
-//! A worker's hub holds the streams whose publisher lives on that worker, and copies of streams that live elsewhere but
-//! have players here; a copy is fed by its [`Relay`] and is otherwise like any stream.
+//! A worker's hub holds the streams whose publisher lives on that worker, and copies of streams that live on another
+//! worker but have players here; a copy is fed by its [`Relay`] and is otherwise like any stream.
 
 mod audio;
 mod succession;
@@ -22,10 +22,10 @@ use crate::publish::upstreams::Delivery;
 use crate::session::effect::AudioForm;
 use crate::session::shared_frame::SharedFrame;
 
-/// Whom a change in the hub concerns.
+/// Sessions and workers that a change in the hub concerns.
 #[derive(Debug, Default)]
 pub(super) struct Woken {
-    /// Readers on this worker whose queue grew or ended.
+    /// Subscribers on this worker whose queue grew or ended.
     pub(super) readers: Vec<SessionKey>,
     /// Other workers whose relay grew or ended.
     pub(super) workers: Vec<usize>,
@@ -33,7 +33,7 @@ pub(super) struct Woken {
 
 /// One live stream on this worker.
 pub(super) struct Stream {
-    /// The publish that it is the stream of.
+    /// The publish whose stream this is.
     pub(super) record: Arc<PublishRecord>,
     /// Where its frames come from.
     pub(super) source: Source,
@@ -42,7 +42,7 @@ pub(super) struct Stream {
     join: JoinPoint,
     subscribers: Vec<SubscriberKey>,
     relays: Vec<(usize, Arc<Relay>)>,
-    /// What other workers may still call it: the id of the publish that this one continues.
+    /// The id that other workers may still use for it: that of the publish that this one continues.
     former: Option<StreamId>,
     ended: bool,
 }
@@ -52,13 +52,13 @@ struct Subscriber {
     reader: SessionKey,
     form: AudioForm,
     queue: SubscriberQueue,
-    /// Bytes that the stream has had for it, dropped ones too.
+    /// Bytes that the stream has offered it, including dropped ones.
     offered: u64,
-    /// Where what it gets and loses is counted for it alone.
+    /// Counters for this subscriber alone.
     delivery: Option<Arc<Delivery>>,
     /// Reports its end, if it is a player.
     player: Option<PlayGuard>,
-    /// What it gets and loses counts for the publish, and that it is there: not of previews and other nodes.
+    /// Whether it counts as a subscriber, with its bytes and dropped frames: previews and other nodes do not.
     is_counted: bool,
 }
 
@@ -70,7 +70,7 @@ pub(super) struct Hub {
 }
 
 impl Hub {
-    /// A stream is live here.
+    /// Opens a live stream.
     pub(super) fn open(
         &mut self,
         record: Arc<PublishRecord>,
@@ -98,7 +98,7 @@ impl Hub {
         self.streams.get(key)
     }
 
-    /// The same, to be changed.
+    /// See [`Hub::stream`].
     pub(super) fn stream_mut(&mut self, key: StreamKey) -> Option<&mut Stream> {
         self.streams.get_mut(key)
     }
@@ -108,7 +108,7 @@ impl Hub {
         self.streams.iter()
     }
 
-    /// Gives a frame to everyone; `woken` collects whom it concerns.
+    /// Passes a frame to all subscribers and relays; `woken` collects them.
     pub(super) fn publish(&mut self, stream: StreamKey, frame: &Frame, woken: &mut Woken) {
         let Some(stream) = self.streams.get_mut(stream) else { return };
         if stream.ended || !stream.join.handle_frame(frame) {
@@ -134,7 +134,7 @@ impl Hub {
             if !subscriber.form.takes(frame.codec, stream.has_opus) {
                 continue;
             }
-            // What a transcoder still makes of the time before the video would come behind it.
+            // AAC that was transcoded from before the subscriber's first video frame would arrive after that.
             if is_transcoded && subscriber.queue.is_before_first_video(frame.timestamp) {
                 continue;
             }
@@ -151,8 +151,8 @@ impl Hub {
         }
     }
 
-    /// A reader joins at configuration + keyframe; at the next one, when what is cached begins no later than the
-    /// reader's `after`. `None` when the stream is gone.
+    /// Adds a subscriber that starts at configuration + keyframe; or at the next keyframe, if the cached one is not
+    /// newer than `after`. `None` if the stream is gone.
     pub(super) fn subscribe(
         &mut self,
         stream: StreamKey,
@@ -165,8 +165,8 @@ impl Hub {
         Some(key)
     }
 
-    /// A preview or another node joins, as any reader, but is not counted as one: nobody is charged for a preview, and
-    /// the other node counts its own players.
+    /// Adds a preview or another node, which is not counted as a subscriber: previews are not charged, and the other
+    /// node counts its own players.
     pub(super) fn subscribe_uncounted(
         &mut self,
         stream: StreamKey,
@@ -212,7 +212,7 @@ impl Hub {
         Some(key)
     }
 
-    /// Whether the stream has had video and audio.
+    /// Whether the stream has had video, and audio.
     pub(super) fn tracks_of(&self, key: SubscriberKey) -> Option<(bool, bool)> {
         let stream = self.subscribers.get(key)?.stream;
         Some(self.streams.get(stream)?.join.tracks())
@@ -223,21 +223,21 @@ impl Hub {
         self.subscribers.get(key).map(|subscriber| subscriber.stream)
     }
 
-    /// What this reader gets and loses is counted there as well.
+    /// Counts bytes and dropped frames of this subscriber in `delivery` as well.
     pub(super) fn count(&mut self, key: SubscriberKey, delivery: Arc<Delivery>) {
         if let Some(subscriber) = self.subscribers.get_mut(key) {
             subscriber.delivery = Some(delivery);
         }
     }
 
-    /// The reader is a player: when it reads no more, its guard is dropped.
+    /// The subscriber is a player: `player` is dropped when it stops reading.
     pub(super) fn hold(&mut self, key: SubscriberKey, player: PlayGuard) {
         if let Some(subscriber) = self.subscribers.get_mut(key) {
             subscriber.player = Some(player);
         }
     }
 
-    /// A reader has learnt in which form it takes Opus audio.
+    /// Sets how a subscriber takes Opus audio, once that is known.
     pub(super) fn decide(&mut self, key: SubscriberKey, form: AudioForm) {
         let Some(subscriber) = self.subscribers.get_mut(key) else { return };
         let has_opus = self.streams.get(subscriber.stream).is_some_and(|live| live.has_opus);
@@ -245,21 +245,21 @@ impl Hub {
         subscriber.queue.forget(|frame| !form.takes(frame.codec, has_opus));
     }
 
-    /// A reader does not take frames of these codecs: they neither wait nor count for it.
+    /// Leaves out frames of these codecs for a subscriber: they are neither queued nor counted.
     pub(super) fn leave_out(&mut self, key: SubscriberKey, codecs: Vec<Codec>) {
         if let Some(subscriber) = self.subscribers.get_mut(key) {
             subscriber.queue.leave_out(codecs);
         }
     }
 
-    /// A reader takes now what its socket has room for.
+    /// The subscriber takes at this point what its socket has room for.
     pub(super) fn note_turn(&mut self, key: SubscriberKey) {
         if let Some(subscriber) = self.subscribers.get_mut(key) {
             subscriber.queue.note_turn();
         }
     }
 
-    /// What was published so far is what the stream's readers join with.
+    /// Treats everything queued so far as the burst that subscribers join with.
     pub(super) fn note_joined(&mut self, stream: StreamKey) {
         let Some(stream) = self.streams.get(stream) else { return };
         for key in &stream.subscribers {
@@ -269,14 +269,14 @@ impl Hub {
         }
     }
 
-    /// The stream's video codec when it has nothing else, and a reader does not take it.
+    /// The stream's video codec if the stream has no audio and the subscriber does not take that codec.
     pub(super) fn only_left_out(&self, key: SubscriberKey) -> Option<Codec> {
         let subscriber = self.subscribers.get(key)?;
         let codec = self.streams.get(subscriber.stream)?.join.only_video()?;
         subscriber.queue.leaves_out(codec).then_some(codec)
     }
 
-    /// A reader leaves; what waits for it is gone.
+    /// Removes a subscriber with its queue.
     pub(super) fn unsubscribe(&mut self, key: SubscriberKey) {
         let Some(gone) = self.subscribers.remove(key) else { return };
         if let Some(stream) = self.streams.get_mut(gone.stream) {
@@ -285,7 +285,7 @@ impl Hub {
         }
     }
 
-    /// The next frame for a reader, counted as handed out.
+    /// The next frame for a subscriber, counted as sent.
     pub(super) fn next_frame(&mut self, key: SubscriberKey) -> Option<SharedFrame> {
         let subscriber = self.subscribers.get_mut(key)?;
         let frame = subscriber.queue.pop()?;
@@ -300,38 +300,39 @@ impl Hub {
         Some(frame)
     }
 
-    /// Bytes that the stream has had for a reader so far.
+    /// Bytes that the stream has offered a subscriber so far.
     pub(super) fn offered(&self, key: SubscriberKey) -> u64 {
         self.subscribers.get(key).map_or(0, |subscriber| subscriber.offered)
     }
 
-    /// The reader has everything there will ever be.
+    /// Whether the stream has ended and the subscriber has taken all frames.
     #[must_use]
     pub(super) fn is_finished(&self, key: SubscriberKey) -> bool {
         self.subscribers.get(key).is_none_or(|subscriber| subscriber.queue.is_finished())
     }
 
-    /// No frame will join those that wait for the reader.
+    /// Whether no more frames will be queued for the subscriber.
     #[must_use]
     pub(super) fn is_ended(&self, key: SubscriberKey) -> bool {
         let stream = self.subscribers.get(key).and_then(|of| self.streams.get(of.stream));
         stream.is_none_or(|stream| stream.ended)
     }
 
-    /// Frames wait for the reader.
+    /// Whether frames wait for the subscriber.
     #[must_use]
     pub(super) fn has_frames(&self, key: SubscriberKey) -> bool {
         self.subscribers.get(key).is_some_and(|subscriber| !subscriber.queue.is_empty())
     }
 
-    /// Only audio waits for the reader, and the stream has video that it can be written with. Who is not counted is
-    /// another node, whose own players wait there.
+    /// Whether only audio waits for the subscriber and may wait for a video frame to be written with. Not for other
+    /// nodes, which are uncounted: their own players wait there.
     #[must_use]
     pub(super) fn may_wait_for_video(&self, key: SubscriberKey) -> bool {
         self.subscribers.get(key).is_some_and(|of| of.is_counted && of.queue.holds_only_audio())
     }
 
-    /// Another worker reads this stream: `relay` carries on where the returned frames end. `None` when it is gone.
+    /// Adds a worker that reads this stream: `relay` continues where the returned frames end. `None` if the stream is
+    /// gone.
     pub(super) fn attach(
         &mut self,
         stream: StreamKey,
@@ -346,7 +347,7 @@ impl Hub {
         Some(stream.join.burst().collect())
     }
 
-    /// The other worker has no player of the stream any more.
+    /// Removes a worker that has no player of the stream any more.
     pub(super) fn detach(&mut self, stream: StreamKey, relay: &Arc<Relay>) {
         if let Some(stream) = self.streams.get_mut(stream) {
             stream.relays.retain(|(_, other)| !Arc::ptr_eq(other, relay));
@@ -354,7 +355,7 @@ impl Hub {
         }
     }
 
-    /// The publisher is gone: readers get what waits for them and then the end.
+    /// The publisher has ended: subscribers get the waiting frames and then the end.
     pub(super) fn end(&mut self, stream: StreamKey, woken: &mut Woken) {
         let Some(stream) = self.streams.get_mut(stream) else { return };
         stream.ended = true;
@@ -370,13 +371,13 @@ impl Hub {
         }
     }
 
-    /// Nobody reads the stream: neither here nor through a relay.
+    /// Whether the stream has no subscribers, neither here nor through a relay.
     #[must_use]
     pub(super) fn is_unread(&self, stream: StreamKey) -> bool {
         self.streams.get(stream).is_none_or(|s| s.subscribers.is_empty() && s.relays.is_empty())
     }
 
-    /// Forgets the stream and its subscribers. Their keys lead nowhere from now on, whoever still holds them.
+    /// Removes the stream and its subscribers. Their keys become invalid, even if something still holds them.
     pub(super) fn close(&mut self, stream: StreamKey, woken: &mut Woken) -> Option<Stream> {
         let closed = self.streams.remove(stream)?;
         for key in &closed.subscribers {

@@ -1,20 +1,21 @@
-//! Where to join a live stream: its configurations and its cached GOP.
+//! The point at which subscribers join a live stream: its configurations and its cached GOP.
 
 use headgate_media::{Codec, Frame, FrameKind, Timestamp, Track};
 
-/// Bytes one stream's GOP may hold.
+/// Byte limit of one stream's cached GOP.
 const GOP_BYTES_LIMIT: usize = 4 << 20;
-/// Media time one stream's GOP may span.
+/// Limit of the media time that one stream's cached GOP spans.
 const GOP_TIME_LIMIT_US: i64 = 8_000_000;
 
-/// Frames one stream's GOP may have: of empty ones whose clock stands still the bounds above say nothing. Eight seconds
-/// of 60 video frames and 400 audio packets a second are 3,680.
+/// Limit of the number of frames in it, needed for empty frames with a constant timestamp. Eight seconds with 60 video
+/// frames and 400 audio packets a second are 3,680.
 const GOP_FRAMES_LIMIT: usize = 4_096;
 
-/// Audio from before the first video frame that a joiner still gets; of a stream without video, all it gets.
+/// Media time of audio before the first video frame that a new subscriber still gets; for a stream without video, all
+/// that it gets.
 const PREROLL_LIMIT_US: i64 = 1_000_000;
 
-/// The newest configuration of each track and, when switched on, everything since the last keyframe.
+/// The newest configuration of each track and, if enabled, everything since the last keyframe.
 #[derive(Debug)]
 pub(super) struct JoinPoint {
     metadata: Option<Frame>,
@@ -31,7 +32,7 @@ pub(super) struct JoinPoint {
 }
 
 impl JoinPoint {
-    /// An empty one; `caches_gop` false keeps configurations only.
+    /// An empty join point; with `caches_gop` false it keeps only configurations.
     #[must_use]
     pub(super) fn new(caches_gop: bool) -> Self {
         Self {
@@ -48,7 +49,7 @@ impl JoinPoint {
         }
     }
 
-    /// Notes a frame. False: it repeats what every subscriber already has and must not be passed on.
+    /// Notes a frame. Returns false if it repeats what every subscriber already has and must not be passed on.
     pub(super) fn handle_frame(&mut self, frame: &Frame) -> bool {
         self.has_audio |= frame.track() == Track::Audio;
         match frame.kind {
@@ -76,14 +77,14 @@ impl JoinPoint {
         true
     }
 
-    /// What a joiner gets first: metadata, video configuration and colour, audio configuration, then the GOP. The headers go out at 0, as
-    /// encoders send theirs: they hold from the start, whenever they were last heard, and FFmpeg's demuxer takes
-    /// `onMetaData` at any other time for a track of its own.
+    /// What a new subscriber gets first: metadata, video configuration and colour, audio configuration, then the GOP.
+    /// The headers have timestamp 0, as encoders send theirs: they apply from the start, whenever they last arrived,
+    /// and FFmpeg's demuxer treats `onMetaData` with any other timestamp as a track of its own.
     pub(super) fn burst(&self) -> impl Iterator<Item = Frame> + '_ {
         self.headers().chain(self.gop.iter().cloned())
     }
 
-    /// The headers of [`JoinPoint::burst`] alone.
+    /// Only the headers of [`JoinPoint::burst`].
     pub(super) fn headers(&self) -> impl Iterator<Item = Frame> + '_ {
         let headers = [&self.metadata, &self.video, &self.color, &self.opus, &self.audio];
         headers
@@ -92,14 +93,14 @@ impl JoinPoint {
             .map(|header| Frame { timestamp: Timestamp::ZERO, ..header.clone() })
     }
 
-    /// A keyframe is cached, or there has been no video.
+    /// Whether a keyframe is cached, or there has been no video.
     pub(super) fn can_begin(&self) -> bool {
-        // Audio from before the first keyframe may come first.
+        // The cached frames may begin with audio from before the first keyframe.
         let has_keyframe = self.gop.iter().any(|frame| frame.kind == FrameKind::Keyframe);
         has_keyframe || !self.tracks().0
     }
 
-    /// Whether groups of pictures are cached from now on.
+    /// Sets whether GOPs are cached.
     pub(super) fn set_caches_gop(&mut self, caches_gop: bool) {
         self.caches_gop = caches_gop;
         if !caches_gop {
@@ -117,19 +118,19 @@ impl JoinPoint {
         self.video.as_ref().filter(|_| !self.has_audio).map(|header| header.codec)
     }
 
-    /// The Opus frames a joiner would get: a transcoder that starts now begins with them.
+    /// The Opus frames that a new subscriber would get: a new transcoder begins with them.
     pub(super) fn opus_frames(&self) -> impl Iterator<Item = Frame> + '_ {
         let packets = self.gop.iter().filter(|frame| frame.codec == Codec::Opus);
         self.opus.iter().chain(packets).cloned()
     }
 
-    /// The stream's AAC is made no longer: what is cached of it would be incomplete for a joiner.
+    /// The stream's AAC is no longer transcoded: what is cached of it would be incomplete.
     pub(super) fn forget_aac(&mut self) {
         self.audio = None;
         self.forget_frames(Codec::Aac);
     }
 
-    /// The stream's audio is no Opus any more.
+    /// The stream's audio is no longer Opus.
     pub(super) fn forget_opus(&mut self) {
         self.opus = None;
         self.forget_frames(Codec::Opus);
@@ -140,7 +141,7 @@ impl JoinPoint {
         self.audio.as_ref().filter(|frame| frame.codec == Codec::Aac)
     }
 
-    /// A header changes only when its bytes do; an encoder that repeats it breaks nobody's decoder.
+    /// A header only counts as new if its bytes changed, so that a repeated one does not reset any decoder.
     fn handle_configuration(&mut self, frame: &Frame) -> bool {
         let slot = match frame.track() {
             Track::Video => &mut self.video,
@@ -151,7 +152,7 @@ impl JoinPoint {
         if !replace(slot, frame) {
             return false;
         }
-        // What is cached belongs to the old header.
+        // What is cached belongs to the previous header.
         if frame.track() == Track::Video {
             self.color = self.color.take().filter(|color| color.codec == frame.codec);
             self.clear();
@@ -184,7 +185,7 @@ impl JoinPoint {
             || span > GOP_TIME_LIMIT_US
             || self.gop.len() >= GOP_FRAMES_LIMIT;
         if has_no_room {
-            // Joiners wait for the next keyframe instead.
+            // New subscribers wait for the next keyframe instead.
             self.clear();
             return;
         }
@@ -192,19 +193,19 @@ impl JoinPoint {
         self.gop.push(frame.clone());
     }
 
-    /// Joiners wait for the next keyframe.
+    /// Drops the cached frames: new subscribers wait for the next keyframe.
     pub(super) fn clear(&mut self) {
         self.gop.clear();
         self.gop_bytes = 0;
     }
 }
 
-/// What a joining burst begins with.
+/// Whether a frame of this kind belongs to the headers of the joining burst.
 pub(super) const fn is_header(kind: FrameKind) -> bool {
     matches!(kind, FrameKind::Configuration | FrameKind::ColorInfo | FrameKind::Script)
 }
 
-/// Keeps `frame` unless it repeats what is kept; whether it is new.
+/// Keeps `frame` unless it equals the kept one; returns whether it is new.
 fn replace(slot: &mut Option<Frame>, frame: &Frame) -> bool {
     let same = |known: &Frame| known.codec == frame.codec && known.data == frame.data;
     let is_new = !slot.as_ref().is_some_and(same);

@@ -1,4 +1,4 @@
-//! Generational keys: one that outlives what it named leads to nothing, never to another's.
+//! Generational keys: a key that outlives what it named refers to nothing, never to something else.
 
 use slotmap::new_key_type;
 
@@ -7,6 +7,6 @@ new_key_type! {
     pub(crate) struct SessionKey;
     /// A live stream on this worker: published here, or fed by a relay.
     pub(crate) struct StreamKey;
-    /// A reader's queue on a stream of this worker.
+    /// A subscriber's queue on a stream of this worker.
     pub(crate) struct SubscriberKey;
 }

@@ -1,13 +1,13 @@
-//! A reader that takes its stream at a crawl: each byte it takes counts as progress, and yet it will never catch up.
+//! Detects a subscriber that reads far too slowly: every byte counts as progress, and yet it will never catch up.
 
 use std::time::{Duration, Instant};
 
-/// A reader that is behind may read slower than a tenth of the stream for so long.
+/// How long a subscriber that is behind may read less than a tenth of the stream.
 const SLOW_LIMIT: Duration = Duration::from_secs(30);
-/// The part of the stream that it must read at least.
+/// One part in this many of the stream is the minimum that it must read.
 const LEAST_SHARE: u64 = 10;
 
-/// What one reader took, while it was behind, of what its stream had for it.
+/// What one subscriber took of what its stream offered while it was behind.
 #[derive(Debug, Default)]
 pub(super) struct LeastRate {
     window: Option<Window>,
@@ -16,14 +16,14 @@ pub(super) struct LeastRate {
 #[derive(Clone, Copy, Debug)]
 struct Window {
     since: Instant,
-    /// Bytes the stream had offered when it began.
+    /// Bytes that the stream had offered when the window began.
     offered: u64,
     taken: u64,
 }
 
 impl LeastRate {
-    /// The socket took `taken` bytes; the stream has offered `offered` so far; `is_behind`: more waits for the socket.
-    /// False: it reads slower than it may.
+    /// The socket accepted `taken` bytes; the stream has offered `offered` bytes so far; `is_behind`: more waits for
+    /// the socket. Returns false if the subscriber reads too slowly.
     pub(super) fn handle_written(
         &mut self,
         taken: usize,
@@ -50,7 +50,7 @@ impl LeastRate {
 mod tests {
     use super::*;
 
-    /// A reader of 100 kB/s that takes so many bytes a second, for a minute.
+    /// Whether a reader of a 100 kB/s stream that takes `per_second` bytes a second is kept for a minute.
     fn is_kept(per_second: usize, is_behind: bool) -> bool {
         let (start, mut rate) = (Instant::now(), LeastRate::default());
         (0..60).all(|n| {

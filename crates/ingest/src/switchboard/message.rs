@@ -1,4 +1,4 @@
-//! What the gateway and other workers ask of a worker.
+//! Messages of the gateway and other workers to a worker.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -22,17 +22,17 @@ use crate::publish::registry::PublishGuard;
 use crate::publish::upstreams::{Upstream, UpstreamRecord};
 use crate::session::whip_publisher::WhipOrder;
 
-/// What opens a WHIP publish on its worker.
+/// Everything needed to open a WHIP publish on its worker.
 pub(crate) struct WhipOpening {
     pub(crate) session: Box<WhipSession>,
-    /// The offer was ours: the session is replaced by the one that the client's answer leads to.
+    /// The offer was ours: the session is replaced once the client has answered.
     pub(crate) awaits_answer: bool,
     pub(crate) name: Vec<u8>,
     pub(crate) guard: PublishGuard,
     pub(crate) upstreams: Vec<Upstream>,
-    /// Of AAC made of its audio.
+    /// Bitrate of AAC transcoded from its audio.
     pub(crate) audio_bitrate: AacBitrate,
-    /// An AMF0 object for its own upstream's connect command; empty for none.
+    /// An AMF0 object for its own upstream's connect command; empty if there is none.
     pub(crate) connect_info: Bytes,
     /// See [`PublishOpening::window`].
     pub(crate) window: Duration,
@@ -42,47 +42,47 @@ pub(crate) struct WhipOpening {
     pub(crate) beside: Option<StreamId>,
 }
 
-/// What opens an RTMP publish that was allowed.
+/// Everything needed to open an allowed RTMP publish.
 pub(crate) struct PublishOpening {
     pub(crate) guard: PublishGuard,
     pub(crate) upstreams: Vec<Upstream>,
-    /// How long its stream is held when its publisher is lost.
+    /// How long its stream is held if its publisher is lost.
     pub(crate) window: Duration,
-    /// The held stream that it goes on with.
+    /// The held stream that it continues.
     pub(crate) continues: Option<StreamId>,
     /// The stream of the other publish of its name: while that is on air, this one stands by.
     pub(crate) beside: Option<StreamId>,
 }
 
-/// One thing to do, in the order of arrival.
+/// One message, handled in order of arrival.
 pub(crate) enum Message {
     /// The gateway allowed a publish request.
     Allow { request: u64, opening: PublishOpening },
-    /// The same, and the stream that it continues, or that it is opened beside, lives on worker `home`.
+    /// The same, but the stream that it continues, or that it is opened beside, lives on worker `home`.
     AllowAway { request: u64, home: usize, relay: Arc<Relay>, record: Arc<PublishRecord> },
-    /// The same to that worker: the publisher is one of `worker`.
+    /// The counterpart to that worker: the publisher's session is on `worker`.
     OpenForAway { worker: usize, relay: Arc<Relay>, name: Vec<u8>, opening: PublishOpening },
-    /// The publisher of a stream that lives here, from its own worker: it is gone.
+    /// From the publisher's worker to the worker of its stream: the publisher has ended.
     PublisherGone { stream: StreamId, ending: Ending },
-    /// The other way: it is to end.
+    /// The other direction: end the publisher.
     EndPublisher { stream: StreamId, reason: EndReason, description: String },
-    /// A stream that is read here is that of another publish from now on.
+    /// A stream that is read here has been taken over by another publish.
     Succeeded { stream: StreamId, record: Arc<PublishRecord> },
-    /// This publish is to be on air.
+    /// Put this publish on air.
     SwitchTo(StreamId),
-    /// Nobody is to continue a held stream.
+    /// Stop holding a stream: no successor will come.
     Release(StreamId),
     /// The gateway allowed a play request.
     AllowPlay { request: u64, guard: PlayGuard, is_counted: bool },
-    /// The gateway allowed a play request of a stream that is live on another node.
+    /// The gateway allowed a play request for a stream that is live on another node.
     Pull { request: u64, guard: PlayGuard, source: PullSource },
     /// The gateway's answer to a pull that lost its source.
     DialPull { pull: u64, source: Option<PullSource> },
     /// The gateway denied a publish or play request.
     Deny { request: u64, denial: Denial, description: String },
-    /// The gateway refused a publish request here, and knows where another server takes it.
+    /// The gateway redirects a publish request to other servers.
     Redirect { request: u64, tc_urls: Vec<String>, description: String },
-    /// The gateway's answer to a push that asked for addresses.
+    /// The gateway's answer to a push that requested addresses.
     Dial { push: u64, addresses: Vec<IpAddr> },
     /// A WHIP publish was allowed and its offer answered.
     OpenWhip(Box<WhipOpening>),
@@ -92,26 +92,26 @@ pub(crate) enum Message {
     End { stream: StreamId, reason: EndReason, description: String },
     /// One more upstream of a running publish.
     AddUpstream { stream: StreamId, record: Arc<UpstreamRecord> },
-    /// One upstream less.
+    /// Remove one upstream.
     RemoveUpstream { stream: StreamId, serial: u64 },
-    /// Worker `reader` has players of a stream that lives here.
+    /// Worker `reader` has its first players of a stream that lives here.
     Attach { stream: StreamId, reader: usize, relay: Arc<Relay> },
-    /// The answer: where the relay starts. `None` when the stream is gone.
+    /// The answer: the frames before those in the relay. `None` if the stream is gone.
     Seed { stream: StreamId, relay: Arc<Relay>, burst: Option<Vec<Frame>> },
-    /// Worker `reader` has no players of it any more.
+    /// The reading worker has no players of it any more.
     Detach { stream: StreamId, relay: Arc<Relay> },
-    /// Someone on another worker begins to read a stream that lives here.
+    /// A subscriber on another worker joins a stream that lives here.
     WantKeyframe(StreamId),
-    /// A stream's transcoder has something to say.
+    /// A stream's transcoder has new output or a new failure.
     Transcoded(StreamId),
-    /// Someone looks at a stream that lives here.
+    /// Open a preview of a stream that lives here.
     OpenPreview { stream: StreamId, writer: PreviewWriter },
-    /// The running publish of a stream is to be captured.
+    /// Capture the running publish of a stream.
     Capture { stream: StreamId, tap: Tap },
 }
 
 impl Message {
-    /// The worker serves no more: what would have begun a publish ends it.
+    /// The worker has ended: a publish that this message would have opened ends with [`EndReason::Shutdown`].
     pub(crate) fn refuse(self) {
         match self {
             Self::Allow { mut opening, .. } | Self::OpenForAway { mut opening, .. } => {

@@ -1,4 +1,4 @@
-//! What the gateway and other workers ask, and what time brings.
+//! Handles messages of the gateway and other workers, and timers.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,7 +17,7 @@ use crate::session::rtmp_push::RtmpPush;
 use crate::session::whip_publisher::WhipOrder;
 
 impl Switchboard {
-    /// Does what was asked.
+    /// Carries out a message.
     pub(crate) fn handle_message(&mut self, message: Message) {
         match message {
             Message::Allow { request, opening } => self.allow(request, opening),
@@ -73,7 +73,7 @@ impl Switchboard {
         }
     }
 
-    /// Does what is due.
+    /// Serves the timers that are due.
     pub(crate) fn handle_timeout(&mut self) {
         while let Some(owner) = self.timers.pop_due(self.now) {
             match owner {
@@ -101,7 +101,7 @@ impl Switchboard {
         });
     }
 
-    /// A turn of a push.
+    /// Runs a turn of a push.
     pub(super) fn turn_push(
         &mut self,
         key: SessionKey,
@@ -117,11 +117,11 @@ impl Switchboard {
     fn handle_session_timeout(&mut self, key: SessionKey) {
         let Some(entry) = self.sessions.get_mut(key) else { return };
         if entry.held_until.is_some_and(|until| self.now >= until) {
-            // It waited long enough.
+            // Its held frames have waited long enough.
             self.woken.readers.push(key);
         }
         let subscriber = entry.reads;
-        // An entry may be too early: see `Timers`.
+        // The timer may fire too early: see `Timers`.
         let is_due =
             entry.session.as_ref().and_then(Session::deadline).is_some_and(|at| at <= self.now);
         self.touch(key);
@@ -139,7 +139,7 @@ impl Switchboard {
         });
     }
 
-    /// The gateway orders something of a running WHIP publish.
+    /// An order of the gateway to a running WHIP publish.
     fn handle_order(&mut self, stream: StreamId, order: WhipOrder) {
         let live = self.stream(stream).and_then(|key| self.hub.stream(key));
         let publisher = live.and_then(|live| live.source.live()).and_then(|of| of.publisher.here());
@@ -157,7 +157,7 @@ impl Switchboard {
     }
 
     fn add_upstream(&mut self, stream: StreamId, record: Arc<UpstreamRecord>) {
-        // Both publishes of a name have the upstreams of what is on air.
+        // Both publishes of a name have the upstreams of the one on air.
         let Some(key) = self.read_stream(stream) else { return };
         if self.hub.stream(key).is_some_and(|live| live.source.live().is_some()) {
             self.open_push(key, record, Bytes::new());

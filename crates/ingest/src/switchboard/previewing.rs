@@ -1,4 +1,4 @@
-//! Previews: readers whose frames go to the gateway as FLV, and that count for nothing.
+//! Previews: subscribers whose frames go to the gateway as FLV, and that are not counted.
 
 use super::{SessionKey, Switchboard};
 use crate::publish::preview_pipe::{PreviewEnd, PreviewWriter};
@@ -8,10 +8,10 @@ use crate::session::effect::AudioForm;
 use crate::session::flv_preview::FlvPreview;
 
 impl Switchboard {
-    /// Someone looks at a stream that lives here.
+    /// Opens a preview of a stream that lives here.
     pub(super) fn open_preview(&mut self, stream: StreamId, mut writer: PreviewWriter) {
         let Some(stream) = self.stream(stream) else {
-            // It ended while we were asked.
+            // The stream ended while the message was in flight.
             writer.set_end(PreviewEnd::PublishEnded);
             return;
         };
@@ -25,7 +25,7 @@ impl Switchboard {
         self.want_keyframe(stream);
     }
 
-    /// Hands what waits for a preview to the gateway, as much as it may have untaken.
+    /// Passes waiting frames of a preview to the gateway, until its pipe is full.
     pub(super) fn serve_preview(&mut self, key: SessionKey) {
         let Some(subscriber) = self.sessions.get(key).and_then(|entry| entry.reads) else { return };
         self.run(key, |switchboard, session, _, effects| {
@@ -45,7 +45,7 @@ impl Switchboard {
             }
         });
         if self.hub.has_frames(subscriber) {
-            // Nobody says when the gateway has taken some: it is looked for.
+            // Nothing notifies us when the gateway takes batches: check again after a while.
             self.hold_full_preview(key);
         }
     }

@@ -1,5 +1,5 @@
-//! Streams that are published on this worker: they begin, their frames pass, their audio is transcoded while someone
-//! needs that.
+//! Streams that are published on this worker: opening them, passing their frames on, and transcoding their audio while
+//! a subscriber needs that.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,23 +24,23 @@ use crate::session::rtmp_push::RtmpPush;
 use crate::session::whip_publisher::WhipPublisher;
 use crate::transcoding::AUDIO_BITRATE;
 
-/// What a stream is to be besides its frames.
+/// The properties of a new stream.
 pub(super) struct Opening {
     pub(super) name: Vec<u8>,
     pub(super) guard: PublishGuard,
     pub(super) upstreams: Vec<Upstream>,
     pub(super) audio_bitrate: AacBitrate,
     pub(super) connect_info: Bytes,
-    /// How long its stream is held when its publisher is lost.
+    /// How long its stream is held if its publisher is lost.
     pub(super) window: Duration,
-    /// The stream of the publish that it continues.
+    /// The stream of the lost publish that it continues.
     pub(super) continues: Option<StreamId>,
     /// The stream of the other publish of its name.
     pub(super) beside: Option<StreamId>,
 }
 
 impl Opening {
-    /// Of an RTMP publish.
+    /// For an RTMP publish.
     pub(super) fn of_rtmp(name: Vec<u8>, opening: PublishOpening) -> Self {
         let PublishOpening { guard, upstreams, window, continues, beside } = opening;
         let (audio_bitrate, connect_info) = (AUDIO_BITRATE, Bytes::new());
@@ -53,7 +53,7 @@ impl Switchboard {
     pub(super) fn allow(&mut self, request: u64, mut opening: PublishOpening) {
         let asked = self.take_question(request).filter(|_| !self.is_stopping);
         let Some(key) = asked else {
-            // The broadcaster did not wait: accepted and ended (W12a).
+            // The broadcaster has left: accepted and ended (W12a).
             opening.guard.set_reason(EndReason::BroadcasterLeft);
             return;
         };
@@ -67,7 +67,7 @@ impl Switchboard {
         self.open_stream(key, Opening::of_rtmp(name, opening));
     }
 
-    /// The gateway allowed a publish request here, and the stream that it continues lives on another worker.
+    /// The gateway allowed a publish request on this worker, but the stream that it continues lives on another one.
     pub(super) fn allow_away(
         &mut self,
         request: u64,
@@ -93,7 +93,7 @@ impl Switchboard {
         });
     }
 
-    /// The same on the worker where that stream lives.
+    /// Does the same on the worker where that stream lives.
     pub(super) fn open_for_away(
         &mut self,
         worker: usize,
@@ -110,7 +110,7 @@ impl Switchboard {
         self.drain_relay(key);
     }
 
-    /// A WHIP publish was allowed and its offer answered: media may come.
+    /// Opens a WHIP publish that was allowed and whose offer was answered.
     pub(super) fn open_whip(&mut self, opening: WhipOpening) {
         let WhipOpening {
             session,
@@ -160,11 +160,11 @@ impl Switchboard {
         }
     }
 
-    /// A stream that continues no other.
+    /// Opens a stream that continues no other.
     pub(super) fn open_anew(&mut self, publisher: Publisher, opening: Opening) -> StreamKey {
         let Opening { name, guard, upstreams, audio_bitrate, connect_info, window, .. } = opening;
         let record = guard.record().clone();
-        // A pull has its name from when it was opened.
+        // A pull has entered its name when it was opened.
         let is_pull = record.pull.is_some();
         let replaced = (!is_pull).then(|| self.context.publishes.enter_name(&name, &record));
         let local = LocalSource {
@@ -185,7 +185,7 @@ impl Switchboard {
         key
     }
 
-    /// Pushes a stream to where its publish is to be pushed.
+    /// Opens the pushes to the publish's upstreams.
     pub(super) fn open_pushes(
         &mut self,
         key: StreamKey,
@@ -201,7 +201,7 @@ impl Switchboard {
         }
     }
 
-    /// Pushes a live stream to one more upstream.
+    /// Opens a push of a live stream to one more upstream.
     pub(super) fn open_push(
         &mut self,
         stream: StreamKey,
@@ -226,7 +226,7 @@ impl Switchboard {
         });
     }
 
-    /// A push is over.
+    /// Removes a push that has ended.
     pub(super) fn forget_push(&mut self, stream: StreamKey, push: SessionKey) {
         let live = self.hub.stream_mut(stream);
         if let Some(local) = live.and_then(|live| live.source.local_mut()) {
@@ -234,7 +234,7 @@ impl Switchboard {
         }
     }
 
-    /// A frame of the stream that `publisher` publishes.
+    /// Handles a frame of the stream that `publisher` publishes.
     pub(super) fn publish_frame(&mut self, publisher: SessionKey, frame: &Frame) {
         match self.sessions.get_mut(publisher).and_then(|entry| entry.publishes.as_mut()) {
             Some(Published::Here(stream)) => {
@@ -247,7 +247,7 @@ impl Switchboard {
         }
     }
 
-    /// A frame of a stream of this worker, from its publisher.
+    /// Handles a frame from the publisher of a stream of this worker.
     pub(super) fn feed(&mut self, stream: StreamKey, frame: &Frame) {
         let placed = match self.place(stream, frame) {
             Placed::AsItIs => None,
@@ -271,7 +271,7 @@ impl Switchboard {
         }
     }
 
-    /// The publish that a session carries out; `None` for a session that is no publisher.
+    /// The publish of a session; `None` if the session is no publisher.
     pub(crate) fn publish_of(&self, key: SessionKey) -> Option<&PublishRecord> {
         match self.sessions.get(key)?.publishes.as_ref()? {
             Published::Here(stream) => self.hub.stream(*stream).map(|live| &*live.record),
@@ -279,7 +279,7 @@ impl Switchboard {
         }
     }
 
-    /// Whether the stream has audio that may have to be transcoded first: no push of it makes up silence meanwhile.
+    /// Sets whether the stream has audio that may have to be transcoded first: its pushes insert no silence meanwhile.
     pub(super) fn expect_audio(&mut self, stream: StreamKey, expects_audio: bool) {
         let live = self.hub.stream(stream);
         let pushes = live.and_then(|live| live.source.local()).map(|local| local.pushes.clone());
@@ -288,7 +288,7 @@ impl Switchboard {
         }
     }
 
-    /// An Opus frame passed: it goes to the stream's transcoder if someone needs AAC, and only then is there one.
+    /// Passes an Opus frame to the stream's transcoder, which only exists while a subscriber needs AAC.
     fn transcode(&mut self, stream: StreamKey, packet: &Frame) {
         let needs_aac = self.hub.needs_aac(stream);
         let transcoders = self.context.transcoders.clone();
@@ -301,7 +301,7 @@ impl Switchboard {
             (None, true) => {
                 let transcoder = transcoders.open(id, self.context.worker, local.audio_bitrate);
                 local.transcoder = Some(transcoder.clone());
-                // What a joiner's burst holds is transcoded first, so that its audio starts with its video.
+                // Transcode the cached Opus frames first, so that a new subscriber's audio starts with its video.
                 let mut cached = self.hub.opus_frames(stream);
                 if !cached.iter().any(|frame| frame.kind == packet.kind) {
                     cached.push(packet.clone());
@@ -320,7 +320,7 @@ impl Switchboard {
         }
     }
 
-    /// A stream's transcoder made AAC, or cannot.
+    /// A stream's transcoder has new output or a new failure.
     pub(super) fn publish_transcoded(&mut self, id: StreamId) {
         let Some(stream) = self.stream(id) else { return };
         let Some(live) = self.hub.stream(stream) else { return };
@@ -340,7 +340,7 @@ impl Switchboard {
         }
     }
 
-    /// Nothing of the stream is transcoded any more.
+    /// Stops transcoding the stream.
     pub(super) fn close_transcoder(&mut self, stream: StreamKey) {
         let transcoder = self.local_mut(stream).and_then(|local| local.transcoder.take());
         if let Some(transcoder) = transcoder {

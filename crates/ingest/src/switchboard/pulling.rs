@@ -1,4 +1,4 @@
-//! Streams of other nodes: pulled from there while somebody reads them here, and otherwise like any stream.
+//! Streams of other nodes: pulled while they have subscribers here, and otherwise like any stream.
 
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ use crate::session::rtmp_server::RtmpServer;
 use crate::transcoding::AUDIO_BITRATE;
 
 impl Switchboard {
-    /// The gateway allowed a play request of a stream that is live on another node: the player reads what is pulled from
-    /// there, and waits until there is something.
+    /// The gateway allowed a play request for a stream that is live on another node: the player reads the pulled stream
+    /// and waits for its first frame.
     pub(super) fn pull(&mut self, request: u64, guard: PlayGuard, source: PullSource) {
         let Some(player) = self.take_question(request).filter(|_| !self.is_stopping) else {
             return;
@@ -52,7 +52,7 @@ impl Switchboard {
         let pull = RtmpPull::new(source, guard.record().clone(), self.random(), self.now);
         let key = self.insert(Session::Pull(Box::new(pull)));
         let (upstreams, connect_info) = (Vec::new(), Bytes::new());
-        // Its players wait for their own publisher at the source.
+        // Not held here: its publisher's loss is handled at the source.
         let (audio_bitrate, window, continues) = (AUDIO_BITRATE, Duration::ZERO, None);
         let opening = Opening {
             name,
@@ -68,7 +68,7 @@ impl Switchboard {
         self.turn_pull(key, RtmpPull::start);
     }
 
-    /// A pull lost its connection: the gateway says where the stream is now.
+    /// A pull lost its connection: ask the gateway where the stream is.
     pub(super) fn locate(&mut self, key: SessionKey) {
         let Some(record) = self.publish_of(key) else { return };
         let Some(name) = record.pull.as_ref().map(|pull| pull.name.clone()) else { return };
@@ -78,14 +78,14 @@ impl Switchboard {
         self.context.publishes.mailbox().put(Event::SourceWanted(wanted));
     }
 
-    /// The gateway's answer.
+    /// The gateway's answer to that question.
     pub(super) fn dial_pull(&mut self, pull: u64, source: Option<PullSource>) {
         if let Some(key) = self.take_question(pull) {
             self.turn_pull(key, |pull, now, effects| pull.handle_source(source, now, effects));
         }
     }
 
-    /// A publish of this node has taken the name of a pull.
+    /// A publish of this node has taken over the name of a pull: ends the pull.
     pub(super) fn end_pull(&mut self, record: &PublishRecord) {
         let (stream, reason) = (record.stream, EndReason::Replaced);
         if record.worker == self.context.worker {
@@ -96,7 +96,7 @@ impl Switchboard {
         }
     }
 
-    /// A pull is told whether anybody reads its stream.
+    /// Notifies a pull whether its stream has subscribers.
     pub(super) fn note_readers(&mut self, stream: StreamKey) {
         let Some(live) = self.hub.stream(stream).filter(|live| live.record.pull.is_some()) else {
             return;
@@ -107,8 +107,7 @@ impl Switchboard {
         self.turn_pull(key, |pull, now, _| pull.set_unread(is_unread, now));
     }
 
-    /// A player that waits for a stream is told that it plays once there is something of it, and that there is none
-    /// when it has ended before.
+    /// Accepts the play of a waiting player once its stream has frames, and refuses it if the stream ended before.
     pub(super) fn serve_waiting(
         &self,
         server: &mut RtmpServer,

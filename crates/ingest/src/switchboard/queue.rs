@@ -1,4 +1,4 @@
-//! What waits for one subscriber: a bounded queue that loses to the next IDR.
+//! The queue of one subscriber: bounded; when full, video is dropped up to the next keyframe.
 
 use std::collections::VecDeque;
 
@@ -6,48 +6,48 @@ use headgate_media::{Codec, Frame, FrameKind, Timestamp, Track};
 
 use crate::session::shared_frame::SharedFrame;
 
-/// Media time that may wait for one subscriber beyond what it joined with, once it could have taken some.
+/// Media time that may wait for one subscriber in addition to its joining burst, once it had a chance to take frames.
 const QUEUE_TIME_LIMIT_US: i64 = 3_000_000;
-/// Bytes that may wait for one subscriber beyond what it joined with, of frames of any kind.
+/// Bytes of frames of any kind that may wait for one subscriber in addition to its joining burst.
 const QUEUE_BYTES_LIMIT: usize = 4 << 20;
-/// Frames of any kind that may wait beyond what it joined with: the bounds above say nothing of empty frames whose
-/// clock stands still. Three seconds of 120 video frames and 400 audio packets a second are 1,560.
+/// Frames of any kind that may wait in addition to the joining burst, needed for empty frames with a constant
+/// timestamp. Three seconds with 120 video frames and 400 audio packets a second are 1,560.
 const QUEUE_FRAMES_LIMIT: usize = 2_048;
-/// Script frames that may wait: cue points of a few seconds; of `onMetaData` only the newest does.
+/// Script frames that may wait: cue points of a few seconds. Only the newest `onMetaData` is kept.
 const SCRIPTS_LIMIT: usize = 32;
 
 /// Frames waiting for one subscriber, oldest first.
 ///
-/// When full, video is dropped up to the newest keyframe in the queue, or all of it until the next keyframe comes;
-/// then the oldest audio. Script frames beyond their limit lose the oldest. Of configurations, those are dropped that a
-/// newer one of their track replaces before any frame of it; of colour information all but the newest.
+/// When full, video is dropped up to the newest keyframe in the queue, or all of it until the next keyframe; after that
+/// the oldest audio. Beyond their limit the oldest script frames are dropped. A configuration is dropped if a newer one
+/// of its track replaces it before any frame of that track; of colour information only the newest is kept.
 #[derive(Debug, Default)]
 pub(super) struct SubscriberQueue {
     frames: VecDeque<SharedFrame>,
     bytes: usize,
-    /// Frames of the burst a joiner starts with that are still waiting; they do not count against the limits.
+    /// Frames of the joining burst that are still waiting; they do not count towards the limits.
     joined_with: usize,
     joined_bytes: usize,
-    /// Frames at the back that came since the subscriber could last take some. They may span any time: a publisher
-    /// whose network was gone sends all that it kept at once.
+    /// Frames at the back that arrived since the subscriber last had a chance to take some. They may span any time:
+    /// after a network outage a publisher sends everything it buffered at once.
     fresh: usize,
     scripts: usize,
-    /// Waiting video frames.
+    /// Number of waiting video frames.
     video: usize,
-    /// Waiting frames that are not audio.
+    /// Number of waiting frames that are not audio.
     not_audio: usize,
     awaits_keyframe: bool,
     has_video: bool,
-    /// Decode time of the first keyframe it got.
+    /// Decode timestamp of the first keyframe that it got.
     first_video: Option<Timestamp>,
     dropped: u64,
-    /// Codecs that the subscriber does not take.
+    /// Codecs that the subscriber does not support.
     left_out: Vec<Codec>,
     ended: bool,
 }
 
 impl SubscriberQueue {
-    /// A queue that starts with `burst`: configurations and the cached GOP. Without a keyframe in it, video starts at
+    /// A queue that starts with `burst`: configurations and the cached GOP. If it contains no keyframe, video starts at
     /// the next one.
     pub(super) fn new(burst: impl IntoIterator<Item = Frame>) -> Self {
         let mut queue = Self { awaits_keyframe: true, ..Self::default() };
@@ -79,18 +79,18 @@ impl SubscriberQueue {
         {}
     }
 
-    /// The subscriber takes now what its socket has room for.
+    /// The subscriber takes at this point what its socket has room for.
     pub(super) const fn note_turn(&mut self) {
         self.fresh = 0;
     }
 
-    /// What waits is the burst that the subscriber joins with.
+    /// Treats everything that waits as the joining burst.
     pub(super) fn note_joined(&mut self) {
         self.joined_with = self.frames.len();
         self.joined_bytes = self.bytes;
     }
 
-    /// Frames of these codecs are not for the subscriber, neither those that wait nor those that will come.
+    /// Leaves out frames of these codecs, both waiting and future ones.
     pub(super) fn leave_out(&mut self, codecs: Vec<Codec>) {
         self.forget(|frame| codecs.contains(&frame.codec));
         self.has_video = self.frames.iter().any(|frame| is_video(frame.kind));
@@ -98,13 +98,13 @@ impl SubscriberQueue {
         self.left_out = codecs;
     }
 
-    /// Whether frames of this codec are for the subscriber at all.
+    /// Whether frames of this codec are left out for the subscriber.
     #[must_use]
     pub(super) fn leaves_out(&self, codec: Codec) -> bool {
         self.left_out.contains(&codec)
     }
 
-    /// Takes out what the subscriber does not take; it was never meant for it, so it does not count as dropped.
+    /// Removes frames that are not for the subscriber; they do not count as dropped.
     pub(super) fn forget(&mut self, is_unwanted: impl Fn(&Frame) -> bool) {
         self.retain(|_, frame| !is_unwanted(frame));
     }
@@ -116,12 +116,12 @@ impl SubscriberQueue {
         Some(frame)
     }
 
-    /// Nothing more will be pushed.
+    /// No more frames will be pushed.
     pub(super) const fn end(&mut self) {
         self.ended = true;
     }
 
-    /// Ended and drained.
+    /// Whether the queue has ended and is drained.
     #[must_use]
     pub(super) fn is_finished(&self) -> bool {
         self.ended && self.frames.is_empty()
@@ -133,19 +133,19 @@ impl SubscriberQueue {
         self.frames.is_empty()
     }
 
-    /// Nothing waits but audio that the next video frame could take along.
+    /// Whether only audio waits that could be written with the next video frame.
     #[must_use]
     pub(super) fn holds_only_audio(&self) -> bool {
         self.has_video && self.not_audio == 0 && !self.frames.is_empty()
     }
 
-    /// The subscriber's video has begun, and `timestamp` lies before that.
+    /// Whether the subscriber's video has begun and `timestamp` lies before that.
     #[must_use]
     pub(super) fn is_before_first_video(&self, timestamp: Timestamp) -> bool {
         self.first_video.is_some_and(|first| timestamp < first)
     }
 
-    /// Frames dropped since the last call.
+    /// Frames dropped since the previous call.
     pub(super) fn poll_dropped(&mut self) -> u64 {
         std::mem::take(&mut self.dropped)
     }
@@ -176,16 +176,16 @@ impl SubscriberQueue {
         self.frames.push_back(frame);
     }
 
-    /// Too many bytes in all, or too much media time of this track. Each track by itself: transcoded audio comes later
-    /// than its video, and perhaps much of it at once.
+    /// Whether too many bytes or frames wait in total, or too much media time of this track. Tracks are measured
+    /// separately: transcoded audio arrives later than its video, and possibly in bursts.
     fn has_too_much(&self, track: Track) -> bool {
         self.bytes - self.joined_bytes > QUEUE_BYTES_LIMIT
             || self.frames.len() - self.joined_with > QUEUE_FRAMES_LIMIT
             || self.waiting_us(track) > QUEUE_TIME_LIMIT_US
     }
 
-    /// Media time between the first frame of a track that could have been taken, behind the joining burst, and the
-    /// last.
+    /// Media time between the first frame of a track that the subscriber had a chance to take, after the joining burst,
+    /// and the last one.
     fn waiting_us(&self, track: Track) -> i64 {
         let of_track = |frame: &&SharedFrame| frame.track() == track && !is_header(frame.kind);
         let micros = |frame: &SharedFrame| Timestamp::as_micros(frame.timestamp);
@@ -198,7 +198,7 @@ impl SubscriberQueue {
 
     fn drop_to_keyframe(&mut self) {
         let newest = self.frames.iter().rposition(|frame| frame.kind == FrameKind::Keyframe);
-        // A keyframe that is already the first video frame would drop nothing: give that GOP up as well.
+        // If the newest keyframe is already the first video frame, nothing would be dropped: drop that GOP as well.
         let keep_from =
             newest.filter(|at| self.frames.iter().take(*at).any(|frame| is_video(frame.kind)));
         self.awaits_keyframe = keep_from.is_none();
@@ -206,13 +206,14 @@ impl SubscriberQueue {
         let before = self.frames.len();
         self.retain(|position, frame| position >= keep_from || !is_video(frame.kind));
         self.dropped += (before - self.frames.len()) as u64;
-        // What is left is short: it counts like any other from here on.
+        // Little is left: it counts towards the limits like any other frames.
         self.joined_with = 0;
         self.joined_bytes = 0;
         self.drop_replaced_configurations();
     }
 
-    /// A configuration of this track is about to come: one that waits behind the track's last frame is never used.
+    /// A configuration of this track is about to be pushed: one that waits after the track's last frame will never be
+    /// used.
     fn drop_replaced_configuration(&mut self, track: Track) {
         let newest = self
             .frames
@@ -225,7 +226,7 @@ impl SubscriberQueue {
         }
     }
 
-    /// The same for all that wait, once the frames between them are gone.
+    /// Does the same for all waiting configurations, after the frames between them were dropped.
     fn drop_replaced_configurations(&mut self) {
         for track in [Track::Video, Track::Audio] {
             let mut is_replaced = false;
@@ -293,7 +294,7 @@ pub(super) const fn is_video(kind: FrameKind) -> bool {
     matches!(kind, FrameKind::Keyframe | FrameKind::Inter | FrameKind::Disposable)
 }
 
-/// It comes before pictures or sound, at a time that says nothing of theirs.
+/// A header, whose timestamp does not relate to that of media frames.
 const fn is_header(kind: FrameKind) -> bool {
     matches!(kind, FrameKind::Configuration | FrameKind::ColorInfo)
 }

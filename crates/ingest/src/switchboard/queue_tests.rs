@@ -9,7 +9,7 @@ fn frame(kind: FrameKind, millis: i64) -> Frame {
     Frame { codec, kind, timestamp, composition_ms: 0, data: Bytes::from_static(&[0; 100]) }
 }
 
-/// Pushes a frame, and lets the subscriber take what it has room for, which is none.
+/// Pushes a frame and gives the subscriber a turn, in which its socket takes nothing.
 fn push(queue: &mut SubscriberQueue, frame: Frame) {
     queue.push(&frame.into());
     queue.note_turn();
@@ -93,7 +93,7 @@ fn what_a_publisher_kept_while_its_network_was_gone_costs_nobody_who_can_take_it
         queue.push(&frame(FrameKind::Inter, n * 40).into());
     }
     assert_eq!((drain(&mut queue).len(), queue.poll_dropped()), (125, 0));
-    // And who cannot is behind as ever.
+    // A subscriber that cannot take them is behind as usual.
     for n in 126..=250 {
         queue.push(&frame(FrameKind::Inter, n * 40).into());
     }

@@ -1,4 +1,4 @@
-//! Readers: players and pushes join streams, say in which form they take audio, and leave.
+//! Subscribers: players and pushes join streams, choose the form of their audio, and leave.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::session::effect::{AudioForm, Refused};
 use crate::switchboard::message::Message;
 
 impl Switchboard {
-    /// A player wants a name: whether it may have it is for the gateway to say, and where it is if it is not live here.
+    /// A player requests a name: the gateway decides whether it may play it and, if it is not live here, where it is.
     pub(super) fn ask_to_play(&mut self, player: SessionKey, target: Target) {
         let Some(Session::Server(server)) = self.session(player) else { return };
         let address = server.peer();
@@ -29,7 +29,7 @@ impl Switchboard {
         }
     }
 
-    /// The gateway allowed a play request; not `is_counted` is that of another node.
+    /// The gateway allowed a play request; one of another node is not counted.
     pub(super) fn allow_play(&mut self, request: u64, guard: PlayGuard, is_counted: bool) {
         let Some(player) = self.take_question(request).filter(|_| !self.is_stopping) else {
             return;
@@ -47,7 +47,7 @@ impl Switchboard {
         });
     }
 
-    /// The player reads this stream. `None`: it is gone.
+    /// Lets the player read this stream; `None` if it is gone.
     pub(super) fn join(
         &mut self,
         player: SessionKey,
@@ -75,7 +75,7 @@ impl Switchboard {
         Some(())
     }
 
-    /// A connection that asked for nothing yet is refused.
+    /// Reports that a connection was refused before it requested anything.
     pub(super) fn report_refusal(&self, key: SessionKey, refused: Refused) {
         let Some(Session::Server(server)) = self.session(key) else { return };
         let address = server.peer();
@@ -86,7 +86,7 @@ impl Switchboard {
         self.context.publishes.mailbox().put_refusal(ConnectionRefused { address, code, detail });
     }
 
-    /// A push reads its stream.
+    /// Lets a push read its stream.
     pub(super) fn read_own_stream(
         &mut self,
         push: SessionKey,
@@ -111,7 +111,7 @@ impl Switchboard {
         self.hub.count(subscriber, session.record().delivery.clone());
     }
 
-    /// `reader` reads the stream, and no other, as `subscribe` has it.
+    /// Lets `reader` read this stream and no other; `subscribe` creates its queue.
     fn begin_reading(
         &mut self,
         reader: SessionKey,
@@ -128,7 +128,7 @@ impl Switchboard {
         Some(())
     }
 
-    /// A reader has learnt in which form its peer takes Opus audio.
+    /// Sets how a subscriber takes Opus audio, once that is known.
     pub(super) fn decide_form(&mut self, reader: SessionKey, form: AudioForm) {
         let subscriber = self.sessions.get(reader).and_then(|entry| entry.reads);
         if let Some(subscriber) = subscriber
@@ -140,7 +140,7 @@ impl Switchboard {
         }
     }
 
-    /// `reader` reads no more.
+    /// Stops `reader` from reading its stream.
     pub(super) fn stop_reading(&mut self, reader: SessionKey) {
         let Some(entry) = self.sessions.get_mut(reader) else { return };
         let Some(subscriber) = entry.reads.take() else { return };
@@ -151,12 +151,12 @@ impl Switchboard {
         self.close_if_done(stream);
     }
 
-    /// Someone begins to read: a keyframe would serve them.
+    /// A subscriber joins: requests a keyframe for it.
     pub(super) fn want_keyframe(&mut self, stream: StreamKey) {
         let Some(live) = self.hub.stream(stream) else { return };
         match &live.source {
             Source::Local(local) => {
-                // Only WHIP publishers can be asked, and those are where their streams are.
+                // Only WHIP publishers can be asked, and they live on the worker of their stream.
                 let Some(publisher) = local.publisher.here() else { return };
                 self.turn(publisher, |session, now, _| {
                     if let Session::Whip(whip) = session {

@@ -1,4 +1,4 @@
-//! One stream's frames on their way to another worker: a bounded ring, never a lock. Pure but for its atomics.
+//! Carries one stream's frames to another worker: a bounded lock-free ring. Pure but for its atomics.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -7,13 +7,13 @@ use headgate_media::{Frame, FrameKind};
 
 /// Frames that may wait between two workers: about ten seconds of video and audio.
 const RING_LIMIT: usize = 1024;
-/// Bytes that may wait there, frames of any kind: as many as for one subscriber. One frame may go past it.
+/// Bytes of frames of any kind that may wait there, as many as for one subscriber; exceeded by at most one frame.
 const RING_BYTES_LIMIT: usize = 4 << 20;
 
-/// The ring between a stream's own worker and one other worker that has players of it.
+/// The ring between the worker where a stream lives and another worker that has players of it.
 ///
-/// When full, video is dropped up to the next keyframe and counted; the reader loses video time, the writer never
-/// waits. Headers that were dropped are repeated as soon as there is room.
+/// When full, video is dropped up to the next keyframe and counted; the reader loses video, the writer never waits.
+/// Dropped headers are repeated as soon as there is room.
 #[derive(Debug)]
 pub(crate) struct Relay {
     ring: ArrayQueue<Frame>,
@@ -40,7 +40,7 @@ impl Default for Relay {
 }
 
 impl Relay {
-    /// Writer: passes a frame on, or drops it; `headers` are the stream's, for a reader that missed some.
+    /// Writer: passes a frame on or drops it; `headers` are the stream's, to repeat those that were dropped.
     pub(crate) fn push(&self, frame: &Frame, headers: impl Iterator<Item = Frame>) {
         let needs_earlier = matches!(frame.kind, FrameKind::Inter | FrameKind::Disposable);
         if self.owes_headers.load(Ordering::Relaxed) && !needs_earlier {
@@ -57,7 +57,7 @@ impl Relay {
     }
 
     fn put(&self, frame: &Frame) {
-        // Counted before the reader can take it out again.
+        // Count the bytes before the reader can take them out again.
         let before = self.bytes.fetch_add(frame.data.len(), Ordering::Relaxed);
         if before <= RING_BYTES_LIMIT && self.ring.push(frame.clone()).is_ok() {
             if frame.kind == FrameKind::Keyframe {
@@ -72,7 +72,7 @@ impl Relay {
                 self.awaits_keyframe.store(true, Ordering::Relaxed);
             }
             FrameKind::Configuration => {
-                // What follows must not be decoded by the old one.
+                // Frames that follow must not be decoded with the previous one.
                 self.awaits_keyframe.store(true, Ordering::Relaxed);
                 self.owes_headers.store(true, Ordering::Relaxed);
             }
@@ -83,7 +83,7 @@ impl Relay {
         }
     }
 
-    /// Writer: nothing more will come.
+    /// Writer: no more frames will come.
     pub(crate) fn end(&self) {
         self.ended.store(true, Ordering::Release);
     }
@@ -95,12 +95,12 @@ impl Relay {
         Some(frame)
     }
 
-    /// Reader: ask *before* draining; true then means that what is drained is all there will ever be.
+    /// Reader: call this *before* draining; if true, the frames found afterwards are the last ones.
     pub(crate) fn is_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// Reader: whether anybody over there needs AAC.
+    /// Reader: sets whether a subscriber on its worker needs AAC.
     pub(crate) fn set_needs_aac(&self, needs: bool) {
         self.needs_aac.store(needs, Ordering::Relaxed);
     }
@@ -110,7 +110,7 @@ impl Relay {
         self.needs_aac.load(Ordering::Relaxed)
     }
 
-    /// Frames dropped since the last call.
+    /// Frames dropped since the previous call.
     pub(crate) fn poll_dropped(&self) -> u64 {
         self.dropped.swap(0, Ordering::Relaxed)
     }

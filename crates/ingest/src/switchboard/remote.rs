@@ -1,4 +1,4 @@
-//! Streams that live on one worker and are read on another: a bounded ring each, seeded with the joining burst.
+//! Streams that live on one worker and are read on another: one bounded ring each, preceded by the joining burst.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::{Action, StreamKey, Switchboard};
 use crate::publish::record::{PublishRecord, StreamId};
 
 impl Switchboard {
-    /// A stream of another worker gets its first player here. `None`: it lived here, and is gone.
+    /// Opens a copy of another worker's stream for its first player here. `None` if the stream lived here and is gone.
     pub(super) fn open_remote(&mut self, record: &Arc<PublishRecord>) -> Option<StreamKey> {
         if record.worker == self.context.worker {
             return None;
@@ -27,7 +27,7 @@ impl Switchboard {
         Some(key)
     }
 
-    /// Another worker has players of a stream that lives here.
+    /// Another worker has its first players of a stream that lives here.
     pub(super) fn attach(&mut self, stream: StreamId, reader: usize, relay: Arc<Relay>) {
         let burst = self.read_stream(stream).and_then(|key| {
             if let Some(live) = self.hub.stream(key).filter(|live| live.record.stream != stream) {
@@ -42,13 +42,14 @@ impl Switchboard {
         self.actions.push(Action::Tell(reader, Message::Seed { stream, relay, burst }));
     }
 
-    /// The burst that comes before what the relay holds. `None`: the stream ended while we asked.
+    /// Handles the burst that precedes the frames in the relay. `None`: the stream ended while the message was in
+    /// flight.
     pub(super) fn seed(&mut self, stream: StreamId, of: &Arc<Relay>, burst: Option<Vec<Frame>>) {
         let Some(key) = self.stream(stream) else { return };
         let Some(live) = self.hub.stream_mut(key) else { return };
         let Source::Remote { relay, is_seeded, .. } = &mut live.source else { return };
         if !Arc::ptr_eq(relay, of) {
-            // Its players left meanwhile; others came, whose own burst follows.
+            // The players left in the meantime and others came, whose own burst follows.
             return;
         }
         *is_seeded = true;
@@ -65,7 +66,7 @@ impl Switchboard {
 
     /// Another worker has no player of the stream any more.
     pub(super) fn detach(&mut self, stream: StreamId, relay: &Arc<Relay>) {
-        // Another publish may have taken the stream over since it was joined.
+        // Another publish may have taken over the stream since it was joined.
         let key = self.hub.stream_of_relay(relay).or_else(|| self.stream(stream));
         if let Some(key) = key {
             self.hub.detach(key, relay);
@@ -73,7 +74,7 @@ impl Switchboard {
         }
     }
 
-    /// Takes what other workers put into our relays.
+    /// Takes the frames that other workers put into our relays.
     pub(crate) fn drain_relays(&mut self) {
         let fed = self.hub.streams().filter(|(_, live)| live.source.relay().is_some());
         for key in fed.map(|(key, _)| key).collect::<Vec<_>>() {
@@ -81,12 +82,12 @@ impl Switchboard {
         }
     }
 
-    /// The same for one stream.
+    /// Takes the frames of one stream's relay.
     pub(super) fn drain_relay(&mut self, key: StreamKey) {
         let Some(live) = self.hub.stream(key) else { return };
         let Some(relay) = live.source.relay().cloned() else { return };
         let is_remote = matches!(live.source, Source::Remote { .. });
-        // Asked before draining: what is drained then is all there will ever be.
+        // Checked before draining: if it has ended, the frames drained now are the last ones.
         let is_ended = relay.is_ended();
         while let Some(frame) = relay.pop() {
             if is_remote {
@@ -102,7 +103,7 @@ impl Switchboard {
         }
     }
 
-    /// Tells the worker of a remote stream whether anybody here needs AAC.
+    /// Notifies the worker of a remote stream whether a subscriber here needs AAC.
     pub(super) fn note_form(&self, stream: StreamKey) {
         if let Some(live) = self.hub.stream(stream)
             && let Source::Remote { relay, .. } = &live.source

@@ -1,5 +1,5 @@
-//! Sessions that have ended and whose clients may not have noticed: their STUN requests are answered by 403 for some
-//! seconds, whatever path they come on.
+//! Ended sessions whose clients may not have noticed: for some seconds their STUN requests are answered with error 403,
+//! on any path.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -7,22 +7,22 @@ use std::time::{Duration, Instant};
 use headgate_whip::{RevokedConsent, ufrag_of};
 use rustc_hash::FxHashMap;
 
-/// A browser checks every 2.5 s (Chromium) or 5 s (Firefox), and a check or its answer may be lost twice.
+/// A browser sends a check every 2.5 s (Chromium) or 5 s (Firefox), and a check or its answer may be lost twice.
 const REVOKED_FOR: Duration = Duration::from_secs(15);
-/// Ended sessions of one worker that are remembered: about 1 KiB each. One more, and the oldest is forgotten.
+/// Ended sessions that one worker remembers, about 1 KiB each; beyond that the oldest is dropped.
 const REVOKED_LIMIT: usize = 4_096;
 
 /// Ended sessions, the oldest first.
 #[derive(Debug, Default)]
 pub(super) struct RevokedSessions {
-    /// Numbers are in order of age, without holes: the first is `forgotten`.
+    /// In order of age with consecutive numbers; the first one's number is `forgotten`.
     queue: VecDeque<(Instant, RevokedConsent)>,
     forgotten: u64,
     by_ufrag: FxHashMap<Vec<u8>, u64>,
 }
 
 impl RevokedSessions {
-    /// A session has ended.
+    /// Adds a session that has ended.
     pub(super) fn insert(&mut self, now: Instant, consent: RevokedConsent) {
         if self.queue.len() >= REVOKED_LIMIT {
             self.forget_oldest();
@@ -43,7 +43,7 @@ impl RevokedSessions {
         self.queue.get_mut(at)?.1.handle_request(datagram)
     }
 
-    /// Forgets those whose time is over.
+    /// Removes expired sessions.
     pub(super) fn handle_time(&mut self, now: Instant) {
         while self.queue.front().is_some_and(|(until, _)| *until <= now) {
             self.forget_oldest();
@@ -58,7 +58,7 @@ impl RevokedSessions {
         self.forgotten += 1;
     }
 
-    /// Sessions and user names that are remembered.
+    /// Number of remembered sessions and user names.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.queue.len() + self.by_ufrag.len()

@@ -1,5 +1,5 @@
-//! How datagrams find their WHIP session: by the path that an authenticated check proved, or by the user name of a STUN
-//! request.
+//! Assigns datagrams to WHIP sessions: by a path that an authenticated check has confirmed, or by the user name of a
+//! STUN request.
 
 use headgate_whip::{Path, ufrag_of};
 use rustc_hash::FxHashMap;
@@ -7,7 +7,7 @@ use slotmap::SecondaryMap;
 
 use super::keys::SessionKey;
 
-/// First byte of a datagram up to which it is STUN (RFC 7983).
+/// Largest first byte of a STUN datagram (RFC 7983).
 const STUN_LIMIT: u8 = 3;
 
 /// The routes of one worker.
@@ -15,7 +15,7 @@ const STUN_LIMIT: u8 = 3;
 pub(super) struct Routes {
     by_path: FxHashMap<Path, SessionKey>,
     by_ufrag: FxHashMap<Vec<u8>, SessionKey>,
-    /// The other way round, so that a session's end finds all of its own.
+    /// The routes by session, so that they can be removed when it ends.
     of_session: SecondaryMap<SessionKey, SessionRoutes>,
 }
 
@@ -26,24 +26,24 @@ struct SessionRoutes {
 }
 
 impl Routes {
-    /// The session that a datagram belongs to; `None`: it is nobody's.
+    /// The session that a datagram belongs to; `None` if it belongs to none.
     pub(super) fn find(&self, source: Path, datagram: &[u8]) -> Option<SessionKey> {
         let by_path = self.by_path.get(&source).copied();
         let is_stun = datagram.first().is_some_and(|first| *first <= STUN_LIMIT);
         if by_path.is_some() && !is_stun {
             return by_path;
         }
-        // A check from a known path may name another session: the client began anew from the same port.
+        // A check from a known path may name another session: the client started a new one from the same port.
         let named = ufrag_of(datagram).and_then(|name| self.by_ufrag.get(name)).copied();
         named.or(by_path)
     }
 
-    /// Whether datagrams from this path belong to someone.
+    /// Whether datagrams from this path belong to a session.
     pub(super) fn has(&self, path: Path) -> bool {
         self.by_path.contains_key(&path)
     }
 
-    /// Datagrams on `path` belong to `session`.
+    /// Assigns datagrams on `path` to `session`.
     pub(super) fn add(&mut self, session: SessionKey, path: Path) {
         if let Some(entry) = self.of_session.entry(session) {
             let routes = entry.or_default();
@@ -54,7 +54,7 @@ impl Routes {
         }
     }
 
-    /// They no longer do. True: the path is nobody's now.
+    /// Removes that assignment. Returns true if the path belongs to no session any more.
     pub(super) fn remove(&mut self, session: SessionKey, path: Path) -> bool {
         if let Some(routes) = self.of_session.get_mut(session) {
             routes.paths.retain(|known| *known != path);
@@ -62,7 +62,7 @@ impl Routes {
         self.forget(session, path)
     }
 
-    /// A path is gone with its connection, whosesoever it was.
+    /// Removes a path whose connection is closed, whichever session it belonged to.
     pub(super) fn remove_path(&mut self, path: Path) {
         if let Some(session) = self.by_path.remove(&path)
             && let Some(routes) = self.of_session.get_mut(session)
@@ -71,7 +71,7 @@ impl Routes {
         }
     }
 
-    /// `session` is found by these user names, and by no others.
+    /// Sets the user names of `session`, replacing its previous ones.
     pub(super) fn set_ufrags(&mut self, session: SessionKey, ufrags: Vec<Vec<u8>>) {
         let Some(entry) = self.of_session.entry(session) else { return };
         let routes = entry.or_default();
@@ -81,7 +81,7 @@ impl Routes {
         self.by_ufrag.extend(ufrags.into_iter().map(|ufrag| (ufrag, session)));
     }
 
-    /// `session` is gone. Returns the paths that are nobody's now.
+    /// Removes `session`. Returns the paths that belong to no session any more.
     pub(super) fn remove_session(&mut self, session: SessionKey) -> Vec<Path> {
         let Some(routes) = self.of_session.remove(session) else { return Vec::new() };
         for ufrag in &routes.ufrags {
@@ -98,7 +98,7 @@ impl Routes {
         is_its_own
     }
 
-    /// Paths and user names that lead anywhere.
+    /// Number of paths, user names and sessions with routes.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.by_path.len() + self.by_ufrag.len() + self.of_session.len()

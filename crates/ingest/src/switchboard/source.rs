@@ -17,73 +17,74 @@ use crate::publish::record::PublishRecord;
 use crate::publish::registry::PublishGuard;
 use crate::transcoding::{AUDIO_BITRATE, TranscoderRing};
 
-/// Frames of one publish that are further apart than this have a pause between them.
+/// Longest interval between frames of one publish that does not count as a pause.
 const PAUSE_LIMIT: Duration = Duration::from_secs(1);
-/// Of a publish that takes over from a silent one frames have come for so long: two that are as slow do not take turns.
+/// How long a standby must have sent frames without a pause to take over from a silent publish, so that two unsteady
+/// ones do not alternate.
 const STEADY_TIME: Duration = Duration::from_secs(3);
 
-/// The one feeder of a stream.
+/// The one source of a stream's frames.
 pub(super) enum Source {
     /// A session of this worker publishes it, or pulls it from another node.
     Local(Box<LocalSource>),
     /// It lives on another worker and has players here.
     Remote {
-        /// Its frames.
+        /// Carries its frames.
         relay: Arc<Relay>,
-        /// Where it lives.
+        /// The worker where it lives.
         home: usize,
-        /// The frames before those in the relay have come.
+        /// Whether the frames before those in the relay have arrived.
         is_seeded: bool,
     },
 }
 
-/// A stream whose publisher is here, with all that its publish needs besides readers.
+/// A stream whose publisher's frames arrive here, with everything that the publish needs besides subscribers.
 pub(super) struct LocalSource {
     /// Reports the publish's end when it is dropped; `None` once that was reported.
     pub(super) guard: Option<PublishGuard>,
     /// The name it is live under.
     pub(super) name: Vec<u8>,
-    /// Who publishes, or did.
+    /// The current publisher, or the last one.
     pub(super) publisher: Publisher,
     /// Its pushes.
     pub(super) pushes: Vec<SessionKey>,
-    /// Opus becomes AAC there, while someone needs it.
+    /// Transcodes Opus to AAC while a subscriber needs it.
     pub(super) transcoder: Option<Arc<TranscoderRing>>,
-    /// Of the AAC made, its bitrate.
+    /// Bitrate of the transcoded AAC.
     pub(super) audio_bitrate: AacBitrate,
-    /// An AMF0 object for its own upstream's connect command; empty for none.
+    /// An AMF0 object for its own upstream's connect command; empty if there is none.
     pub(super) connect_info: Bytes,
-    /// The publisher is gone; readers have until then to take what waits for them.
+    /// Set once the publisher has ended: subscribers have until then to take the waiting frames.
     pub(super) draining_until: Option<Instant>,
-    /// How long it is held when its publisher is lost; zero: not at all.
+    /// How long it is held if its publisher is lost; zero disables it.
     pub(super) window: Duration,
-    /// From the loss of a publisher to its successor's first frame.
+    /// Set from the loss of a publisher to its successor's first frame.
     pub(super) interim: Option<Interim>,
     pub(super) timeline: Timeline,
     /// Since when its publisher is on air.
     pub(super) since: Instant,
     /// The other publish of its name, if there is one: one of the two stands by.
     pub(super) partner: Option<StreamKey>,
-    /// Its publisher stands by: nobody gets anything of it but previews. `None`: it is on air.
+    /// Set while its publisher stands by, and only previews get its frames; `None` while it is on air.
     pub(super) standby: Option<Standby>,
 }
 
-/// A publish that waits to take over.
+/// State of a publish that stands by.
 pub(super) struct Standby {
-    /// The gateway wants it on air, and a keyframe is awaited.
+    /// The gateway has ordered a switch to it, and a keyframe is awaited.
     pub(super) is_wanted: bool,
     newest: Instant,
-    /// Since then its frames came without a pause.
+    /// Since when its frames have arrived without a pause.
     steady_since: Instant,
 }
 
 impl Standby {
-    /// One of which nothing has come.
+    /// Before its first frame.
     pub(super) const fn new(now: Instant) -> Self {
         Self { is_wanted: false, newest: now, steady_since: now }
     }
 
-    /// A frame has come. Whether frames have come without a pause for as long as another publish may be silent.
+    /// Notes a frame. Returns whether frames have arrived without a pause for as long as another publish may be silent.
     pub(super) fn note_frame(&mut self, now: Instant) -> bool {
         if now > self.newest + PAUSE_LIMIT {
             self.steady_since = now;
@@ -93,12 +94,12 @@ impl Standby {
     }
 }
 
-/// Who publishes a stream of this worker.
+/// The publisher of a stream of this worker.
 #[derive(Clone)]
 pub(super) enum Publisher {
     /// A session of this worker.
     Here(SessionKey),
-    /// A session of another worker, the successor of one that was here. RTMP; its frames come by the relay.
+    /// A session of another worker, the successor of one that was here. Always RTMP; its frames come through the relay.
     There { worker: usize, relay: Arc<Relay> },
 }
 
@@ -112,27 +113,26 @@ impl Publisher {
     }
 }
 
-/// A stream between two publishers: its readers get silence.
+/// A stream between two publishers: its subscribers get silence.
 pub(super) struct Interim {
-    /// It has no publisher, and is held until a successor is allowed or this ends it. `None`: a successor was allowed,
-    /// and its media is awaited.
+    /// Set while the stream is held and has no publisher; `None` once a successor was allowed and its media is awaited.
     pub(super) hold: Option<HoldGuard>,
-    /// When a stream without a publisher ends.
+    /// When a stream without publisher ends.
     pub(super) until: Instant,
 }
 
-/// A publisher of another worker's stream, in its session's entry.
+/// For a session whose stream lives on another worker.
 pub(super) struct Away {
-    /// Where the stream lives.
+    /// The worker where the stream lives.
     pub(super) home: usize,
     pub(super) record: Arc<PublishRecord>,
     pub(super) relay: Arc<Relay>,
-    /// For a relay that lost some.
+    /// Repeated after the relay has dropped some.
     pub(super) headers: JoinPoint,
 }
 
 impl Away {
-    /// Passes a frame on to the stream's worker, which is to be woken then.
+    /// Passes a frame on to the stream's worker; returns that worker if it must be woken.
     pub(super) fn pass(&mut self, frame: &Frame) -> Option<usize> {
         let is_new = self.headers.handle_frame(frame);
         is_new.then(|| {
@@ -150,7 +150,7 @@ pub(super) enum Published {
     There(Box<Away>),
 }
 
-/// The end of a publish, as its session tells it.
+/// The end of a publish, as its session reports it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ending {
     pub(crate) reason: EndReason,
@@ -165,7 +165,7 @@ impl From<EndReason> for Ending {
 }
 
 impl LocalSource {
-    /// One without a publish, as it is when it begins.
+    /// A new source, still without its publish.
     pub(super) fn new(publisher: Publisher, now: Instant) -> Self {
         Self {
             guard: None,
@@ -185,7 +185,7 @@ impl LocalSource {
         }
     }
 
-    /// It has no publisher, and waits for a successor.
+    /// Whether it has no publisher and waits for a successor.
     pub(super) fn is_held(&self) -> bool {
         self.interim.as_ref().is_some_and(|interim| interim.hold.is_some())
     }
@@ -200,7 +200,7 @@ impl Source {
         }
     }
 
-    /// The same, to be changed.
+    /// See [`Source::local`].
     pub(super) const fn local_mut(&mut self) -> Option<&mut LocalSource> {
         match self {
             Self::Local(local) => Some(local),
@@ -208,12 +208,12 @@ impl Source {
         }
     }
 
-    /// A local source whose publisher is still there.
+    /// The local source, if its publisher is still connected.
     pub(super) fn live(&self) -> Option<&LocalSource> {
         self.local().filter(|local| local.draining_until.is_none() && !local.is_held())
     }
 
-    /// The relay that feeds the stream from another worker, once it may be read.
+    /// The relay that feeds the stream from another worker, if it may be read already.
     pub(super) fn relay(&self) -> Option<&Arc<Relay>> {
         match self {
             Self::Local(local) => match &local.publisher {

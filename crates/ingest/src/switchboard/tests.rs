@@ -1,4 +1,5 @@
-//! A whole worker in virtual time: RTMP peers of our own protocol crate, in memory; no socket, no clock, no thread.
+//! Whole workers in virtual time, with RTMP peers in memory built on our own protocol crate; no socket, no clock, no
+//! thread.
 
 mod backup;
 mod backup_away;

@@ -1,7 +1,7 @@
-//! Where a stream's time stands, over all the publishers that it has: a successor's frames go on behind those of the
-//! publisher that was lost, as much later as it came, and its video begins with a keyframe. Pure arithmetic.
+//! The continuous timestamps of a stream across its successive publishers: a successor's frames follow those of the
+//! lost publisher, delayed by the time it took to arrive, and its video begins with a keyframe. Pure arithmetic.
 //!
-//! The first publisher's timestamps are its own and never rewritten.
+//! The first publisher's timestamps are passed on unchanged.
 
 use std::time::{Duration, Instant};
 
@@ -9,18 +9,19 @@ use bytes::Bytes;
 use headgate_media::aac::Silence;
 use headgate_media::{Codec, Frame, FrameKind, Timestamp, opus};
 
-/// A hole in the audio up to which silence fills it from where it began: beyond, players would wait that long for what
-/// comes next.
+/// A gap in the audio up to this length is filled with silence from its start; a longer one is skipped, because players
+/// would wait that long for what follows.
 const FILL_LIMIT: Duration = Duration::from_secs(1);
-/// A successor's first frame comes so long after the newest one of each track at least: as long as most audio lasts.
+/// Minimum distance of a successor's first frame from the newest frame of each track: the duration of most audio
+/// frames.
 const FRAME_US: i64 = 24_000;
 
-/// Frames are decoded so long before an earlier one is shown, at most.
+/// Limit of the time by which frame reordering can delay the display of an earlier frame.
 const REORDER_US: i64 = 1_000_000;
-/// Frames of a group of pictures that was kept are so far apart when they are passed on at once.
+/// Distance between the frames of a cached GOP when they are passed on at once.
 const CATCH_UP_US: i64 = 2_000;
 
-/// What keeps a time of its own. AAC made of Opus runs behind it.
+/// A sequence of frames with its own newest timestamp. AAC transcoded from Opus lags behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Line {
     Video,
@@ -29,44 +30,44 @@ enum Line {
     Opus,
 }
 
-/// What becomes of a publisher's frame.
+/// How a publisher's frame is passed on.
 pub(super) enum Placed {
-    /// It is passed on with its own timestamp.
+    /// With its own timestamp.
     AsItIs,
-    /// This is passed on.
+    /// As this frame.
     Moved(Frame),
-    /// It is not passed on.
+    /// Not at all.
     LeftOut,
 }
 
 /// The clock of one stream.
 #[derive(Debug, Default)]
 pub(super) struct Timeline {
-    /// The publishers' newest frame, and when it came.
+    /// The newest frame of any publisher, and when it arrived.
     newest: Option<(Timestamp, Instant)>,
-    /// Newest timestamp of each line; of video when the last of it is shown.
+    /// Newest timestamp of each line; for video, when its last frame is displayed.
     lines: [Option<Timestamp>; 3],
-    /// Of a successor what is added to its timestamps, µs.
+    /// Offset added to a successor's timestamps, µs.
     shift_us: Option<i64>,
-    /// Of a successor of which a group of pictures was kept: what came before is passed on at once.
+    /// Set for a successor with a cached GOP, which is passed on at once.
     lead: Option<Lead>,
-    /// Lines on which nothing of the successor has passed.
+    /// Lines on which no frame of the successor has passed yet.
     awaited: [bool; 3],
 }
 
-/// The time of a kept group of pictures, pressed together so that its newest frame is on time. It keeps the order of
-/// all times of decoding and of showing.
+/// Compresses the timestamps of a cached GOP so that its newest frame is on time. It preserves the order of decode and
+/// display times.
 #[derive(Clone, Copy, Debug)]
 struct Lead {
-    /// The publisher's own time of the group's newest frame: from here on time passes as it does.
+    /// The publisher's own timestamp of the GOP's newest frame: from here on time passes unchanged.
     newest: Timestamp,
-    /// What the group lasts, and what is left of it.
+    /// Duration of the GOP, and its compressed duration.
     from_us: i64,
     to_us: i64,
 }
 
 impl Lead {
-    /// How much later than its own time something of the group is.
+    /// How much a timestamp of the GOP is delayed.
     const fn delay_us(&self, timestamp: Timestamp) -> i64 {
         let before = self.newest.as_micros() - timestamp.as_micros();
         if before <= 0 { 0 } else { before - before.saturating_mul(self.to_us) / self.from_us }
@@ -79,12 +80,12 @@ impl Timeline {
         self.newest.is_some()
     }
 
-    /// A frame of the publisher's that is passed on as it is, or was placed.
+    /// Notes a publisher's frame that is passed on, unchanged or placed.
     pub(super) fn note(&mut self, frame: &Frame, now: Instant) {
         if let Some(line) = line_of(frame) {
             self.newest = Some((frame.timestamp, now));
             let shown = shown_at(frame);
-            // With B-frames an earlier frame is shown later; a clock that was set back is another matter.
+            // With B-frames an earlier frame may be displayed later; a clock that was set back is a different case.
             let is_later =
                 |of: &Timestamp| (0..REORDER_US).contains(&(of.as_micros() - shown.as_micros()));
             let latest = self.lines[line as usize].filter(is_later).unwrap_or(shown);
@@ -92,13 +93,13 @@ impl Timeline {
         }
     }
 
-    /// What the stream's time has come to, if it went on at the pace of the clock since its newest frame.
+    /// The stream's time at `now`, if it has advanced with the clock since its newest frame.
     pub(super) fn position(&self, now: Instant) -> Timestamp {
         let Some((timestamp, since)) = self.newest else { return Timestamp::ZERO };
         later(timestamp, micros(now.saturating_duration_since(since)))
     }
 
-    /// A successor's first frame has come: its time goes on at [`Timeline::position`], or behind what has passed.
+    /// A successor's first frame has arrived: its time continues at [`Timeline::position`], or after what has passed.
     pub(super) fn splice(&mut self, first: Timestamp, now: Instant) {
         let after = self.lines.iter().flatten().map(|newest| later(*newest, FRAME_US));
         let begin = after.fold(self.position(now), Timestamp::max);
@@ -107,8 +108,8 @@ impl Timeline {
         self.awaited = [true; 3];
     }
 
-    /// The same for a successor of which a group of pictures was kept, its video from `first` to `newest`: it is decoded
-    /// in a moment, and what follows is on time.
+    /// The same for a successor with a cached GOP, its video from `first` to `newest`: that is decoded within a moment,
+    /// and what follows is on time.
     pub(super) fn splice_group(
         &mut self,
         first: Timestamp,
@@ -120,7 +121,7 @@ impl Timeline {
         let steps = i64::try_from(frames).unwrap_or(i64::MAX).saturating_sub(1);
         let to_us = from_us.min(steps.saturating_mul(CATCH_UP_US));
         let after = self.lines.iter().flatten().map(|newest| later(*newest, FRAME_US));
-        // A stream of which nothing has passed begins at 0.
+        // A stream on which nothing has passed begins at 0.
         let earliest = later(self.position(now), -to_us).max(Timestamp::ZERO);
         let begin = after.fold(earliest, Timestamp::max);
         let shift = begin.as_micros().saturating_add(to_us).saturating_sub(newest.as_micros());
@@ -129,17 +130,17 @@ impl Timeline {
         self.awaited = [true; 3];
     }
 
-    /// When the newest frame came.
+    /// When the newest frame arrived.
     pub(super) fn newest_at(&self) -> Option<Instant> {
         self.newest.map(|(_, at)| at)
     }
 
-    /// A publisher's frame in the stream's time; `None` for what cannot be passed on: video before a successor's first
-    /// keyframe, and audio of a time that has passed.
+    /// Converts a publisher's frame to the stream's time; `None` if it cannot be passed on: video before a successor's
+    /// first keyframe, and audio for a time that has already passed.
     pub(super) fn place(&mut self, frame: &Frame) -> Option<Frame> {
         let Some(shift) = self.shift_us else { return Some(frame.clone()) };
         let Some(line) = line_of(frame) else {
-            // Headers are stamped 0 even in the middle of a clock, cue points as their encoder likes.
+            // Headers have timestamp 0 even in mid-stream, and encoders stamp cue points as they like.
             let newest = self.at_newest(frame);
             let timestamp = later(frame.timestamp, shift).max(newest.timestamp);
             let is_stamped = frame.timestamp != Timestamp::ZERO;
@@ -155,7 +156,7 @@ impl Timeline {
             }
             let floor = self.lines[line as usize].map_or(timestamp, |newest| later(newest, 1_000));
             if timestamp < floor {
-                // It began before the audio did. All that follows is later by as much.
+                // The video began before the audio did. Everything that follows is delayed by the same amount.
                 self.shift_us = Some(shift + floor.as_micros() - timestamp.as_micros());
                 timestamp = floor;
             }
@@ -169,7 +170,8 @@ impl Timeline {
         self.may_pass(&placed).then_some(placed)
     }
 
-    /// A frame of a kept group: in milliseconds, as it leaves, no two are decoded or shown at one time.
+    /// Places a frame of a cached GOP so that, in the milliseconds of the wire format, no two frames share a decode or
+    /// display time.
     fn place_kept(&self, frame: &Frame, timestamp: Timestamp, shift: i64) -> Frame {
         let newest = self
             .newest
@@ -177,7 +179,7 @@ impl Timeline {
             .filter(|of| of.as_millis() >= timestamp.as_millis());
         let timestamp = newest.map_or(timestamp, |newest| later(newest, 1_000));
         let shown = later(frame.timestamp, i64::from(frame.composition_ms) * 1_000);
-        // Nothing is shown before it is decoded.
+        // Nothing is displayed before it is decoded.
         let shown = self.moved(shown, shift).max(timestamp);
         let composition_ms = shown.as_millis() - timestamp.as_millis();
         let composition_ms = i32::try_from(composition_ms).unwrap_or(frame.composition_ms);
@@ -189,13 +191,13 @@ impl Timeline {
         later(timestamp, shift.saturating_add(delay))
     }
 
-    /// A header at the stream's newest time.
+    /// A header with the stream's newest timestamp.
     pub(super) fn at_newest(&self, header: &Frame) -> Frame {
         let timestamp = self.lines.iter().flatten().max().copied().unwrap_or_default();
         Frame { timestamp, ..header.clone() }
     }
 
-    /// Whether a placed frame, or one made of such, is behind what has passed on its line.
+    /// Whether a placed frame, or one transcoded from such a frame, comes after what has passed on its line.
     fn may_pass(&mut self, frame: &Frame) -> bool {
         let Some(line) = line_of(frame) else { return true };
         let awaited = &mut self.awaited[line as usize];
@@ -205,7 +207,7 @@ impl Timeline {
         !is_late
     }
 
-    /// Whether AAC that was made of the publisher's audio may be passed on; notes that it was.
+    /// Whether AAC transcoded from the publisher's audio may be passed on; if so, notes that.
     pub(super) fn pass_made(&mut self, frame: &Frame) -> bool {
         let may_pass = self.may_pass(frame);
         if may_pass && let Some(line) = line_of(frame) {
@@ -214,7 +216,7 @@ impl Timeline {
         may_pass
     }
 
-    /// The publisher's audio is no Opus any more.
+    /// The publisher's audio is no longer Opus.
     pub(super) fn forget_opus(&mut self) {
         self.lines[Line::Opus as usize] = None;
     }
@@ -224,7 +226,7 @@ impl Timeline {
         self.shift_us.is_some()
     }
 
-    /// Silent frames up to a time, on the lines that have had frames: `aac` for AAC, if there is such a frame.
+    /// Silent frames up to `to`, on the lines that have had frames; AAC only if `aac` provides a silent frame.
     pub(super) fn silence(&mut self, to: Timestamp, aac: Option<&Silence>) -> Vec<Frame> {
         let mut frames = Vec::new();
         if let Some(Silence { data, duration_us }) = aac {
@@ -265,7 +267,7 @@ const fn line_of(frame: &Frame) -> Option<Line> {
     }
 }
 
-/// Decode time, and of what is shown later that.
+/// Display time, or decode time if that is later.
 fn shown_at(frame: &Frame) -> Timestamp {
     later(frame.timestamp, i64::from(frame.composition_ms.max(0)) * 1_000)
 }

@@ -1,4 +1,4 @@
-//! The stream's time over several publishers.
+//! The continuous timestamps of a stream across several publishers.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn audio(millis: i64) -> Frame {
     frame(FrameKind::Audio, Codec::Aac, millis)
 }
 
-/// A stream with video and audio up to 10 s, the moment of the last.
+/// A stream with video and audio up to 10 s, and the arrival time of its last frame.
 fn timeline() -> (Timeline, Instant) {
     let (mut timeline, now) = (Timeline::default(), Instant::now());
     timeline.note(&audio(9_980), now);
@@ -54,7 +54,7 @@ fn audio_of_a_time_that_had_silence_is_left_out_and_video_before_it_makes_room()
     let silence = timeline.silence(Timestamp::from_millis(10_500), Some(&silence_step()));
     assert_eq!(silence.len(), 26);
     timeline.splice(Timestamp::from_millis(500), now + Duration::from_millis(500));
-    // Begins at 10,524: a frame after the silence.
+    // Begins at 10,524 ms: one frame after the silence.
     assert_eq!(timeline.place(&audio(400)), None);
     assert_eq!(timeline.place(&audio(500)).map(|of| of.timestamp.as_millis()), Some(10_524));
     let early = timeline.place(&video(FrameKind::Keyframe, -100)).expect("it passes");
@@ -102,7 +102,8 @@ fn opus_has_its_own_silence_until_the_publisher_sends_something_else() {
 #[test]
 fn a_kept_group_ends_on_time_in_order_of_decoding_and_of_showing() {
     let (mut timeline, now) = timeline();
-    // Fifty frames with B-frames, unevenly spaced, up to 71,960 ms; the last publisher's frame came 400 ms ago.
+    // Fifty frames with B-frames, unevenly spaced, up to 71,960 ms; the previous publisher's last frame came 400 ms
+    // ago.
     let shown = |n: i64| if n % 3 == 0 { 120 } else { 40 };
     let group: Vec<_> = (0..50)
         .map(|n| {

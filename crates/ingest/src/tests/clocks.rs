@@ -1,4 +1,4 @@
-//! Times of long publishes from socket to socket: what the gateway is told in 64 bits, what players get in 32.
+//! Timestamps of long publishes from socket to socket: the gateway gets 64 bits, players get 32.
 
 use headgate_rtmp::MediaKind::{Audio, Video};
 
@@ -7,11 +7,11 @@ use super::peer::Peer;
 
 const HEADER: &[u8] = &[0x17, 0, 0, 0, 0, 1, 0x42, 0, 0x1f, 0xff, 0xe1, 0, 0];
 
-/// Sends a keyframe at each of these times of the wire, and holds what comes out to these of 64 bits.
+/// Sends a keyframe at each of these wire timestamps and checks the 64-bit timestamps that result.
 fn assert_times(name: &str, times: &[(u32, i64)]) {
     let mut core = Core::start(1);
     let mut publisher = core.publisher(name, 1, &[]);
-    // At 0, wherever the media begin.
+    // The header has timestamp 0, wherever the media begins.
     publisher.send(Video, 0, HEADER);
     let mut player = Peer::play(core.port(), name);
     player.wait_ready();
@@ -23,7 +23,7 @@ fn assert_times(name: &str, times: &[(u32, i64)]) {
     };
     assert_eq!((next().timestamp, core.ingest.snapshot(1).map(|s| s.timestamp_ms)), (0, Some(0)));
     let mut picture = vec![0x17, 1, 0, 0, 0];
-    // Two chunks, so that the extended time is repeated on the wire.
+    // Two chunks, so that the extended timestamp is repeated on the wire.
     picture.resize(70_000, 7);
     for (wire, millis) in times {
         publisher.send(Video, *wire, &picture);
@@ -33,7 +33,7 @@ fn assert_times(name: &str, times: &[(u32, i64)]) {
         let snapshot = core.ingest.snapshot(1).expect("live");
         assert_eq!(snapshot.timestamp_ms, *millis, "{wire:x}");
     }
-    // A header in the middle of the clock stays at 0 and moves nothing.
+    // A header in mid-stream keeps timestamp 0 and does not move the clock.
     publisher.send(Video, 0, &[HEADER, &[1]].concat());
     assert_eq!(next().timestamp, 0);
     let (wire, millis) = times.last().expect("some");

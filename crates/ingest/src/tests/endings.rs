@@ -1,4 +1,4 @@
-//! Every way a publish ends is reported once, with its reason and its bytes.
+//! Every way in which a publish ends is reported once, with its reason and its bytes.
 
 use headgate_rtmp::ClientEvent;
 
@@ -19,7 +19,7 @@ fn unpublish_and_reset_and_a_closed_connection_end_once_with_their_bytes() {
         for n in 0..10 {
             publisher.send_frame(n, 5);
         }
-        // A reset may overtake what is still on its way: wait until the core has counted it.
+        // A reset may overtake data that is in flight: wait until the core has counted it.
         let bytes = 10 * Peer::FRAME_BYTES;
         while core.ingest.snapshot(id).is_some_and(|snapshot| snapshot.bytes_in < bytes) {
             publisher.step();

@@ -1,4 +1,5 @@
-//! Enhanced RTMP from one socket to others: codecs that not everybody takes, tracks, Opus without a header.
+//! Enhanced RTMP from one socket to others: codecs that not every player supports, multiple tracks, Opus without a
+//! header.
 
 use std::collections::HashSet;
 
@@ -8,10 +9,10 @@ use super::Core;
 use super::peer::Peer;
 use headgate_rtmp::MediaKind::{Audio, Video};
 
-/// A stream in one codec of pictures, with AAC.
+/// A stream with one video codec, and AAC.
 struct Enhanced {
     four_cc: &'static [u8; 4],
-    /// HEVC pictures say their composition time.
+    /// HEVC frames contain their composition time.
     has_offset: bool,
 }
 
@@ -30,7 +31,7 @@ impl Enhanced {
         [&[0x90], &self.four_cc[..], b"the decoder's configuration"].concat()
     }
 
-    /// Picture `n` of a stream with a keyframe every ten.
+    /// Video frame `n` of a stream with a keyframe every ten frames.
     fn picture(&self, n: u32) -> Vec<u8> {
         let first = if n.is_multiple_of(10) { 0x91 } else { 0xa1 };
         let offset: &[u8] = if self.has_offset { &[0, 0, 40] } else { &[] };
@@ -68,7 +69,7 @@ fn players_that_list_a_codec_get_it_late_or_early_and_others_the_sound_alone() {
             player.wait_ready();
             player
         };
-        // Dealt to both workers in turn.
+        // The players are distributed to both workers in turn.
         let early = [join(&[stream.name()]), join(&["*"]), join(&[]), join(&["Opus"])];
         stream.send(&mut publisher, 1..15);
         core.wait_for_time(1, 14 * 40);
@@ -111,7 +112,8 @@ fn of_several_tracks_players_get_the_first_as_if_it_were_the_only_one() {
     publisher.send(Audio, 0, &[0xaf, 0, 0x11, 0x90]);
     let mut player = Peer::play_listing(core.port(), "cam", &["hvc1"]);
     player.wait_ready();
-    // An extension, then two tracks in one message; a second sound as OBS sends it; a second picture alone.
+    // An extension, then two tracks in one message; a second audio track as OBS sends it; a second video track on its
+    // own.
     publisher.send(Video, 0, b"\x97\x02\0\x03\xe8\x06\x13hvc1\x01\0\0\x04side\0\0\0\x05front");
     publisher.send(Audio, 0, b"\x95\x01mp4a\x01second");
     publisher.send(Video, 40, b"\x96\x01hvc1\x01\0\0\0alone");
@@ -176,7 +178,7 @@ fn a_player_that_lists_no_codec_of_a_stream_without_sound_is_told_and_closed() {
     publisher.send(Video, 0, &STREAMS[0].header());
     publisher.send(Video, 0, &STREAMS[0].picture(0));
     core.wait_for_time(1, 0);
-    // Dealt to both workers in turn.
+    // The players are distributed to both workers in turn.
     for _ in 0..2 {
         let mut player = Peer::play(core.port(), "cam");
         player.wait_ready();
@@ -192,7 +194,7 @@ fn a_player_that_lists_no_codec_of_a_stream_without_sound_is_told_and_closed() {
         headgate_rtmp::ClientEvent::Media(message) => message.kind == Video,
         _ => false,
     };
-    // Its header; what follows comes before the end.
+    // The header; the frames that follow come before the end.
     listing.wait_event(is_picture);
     publisher.send(Video, 40, &STREAMS[0].picture(1));
     publisher.say_goodbye();

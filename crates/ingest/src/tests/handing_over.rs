@@ -1,11 +1,11 @@
-//! Two cores that listen at one port, one after the other: what comes to it meanwhile, and what runs at the first.
+//! Two cores that listen on one port, one after the other: new connections meanwhile, and what runs at the first core.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
 use super::Core;
 use super::peer::{Peer, pictures};
 
-/// A core at a socket that another one may inherit.
+/// A core on a socket that another core may inherit.
 fn first() -> (Core, TcpListener) {
     let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     let core = Core::start_after(2, socket.try_clone().expect("a descriptor"));
@@ -21,7 +21,8 @@ fn what_runs_at_the_first_goes_on_and_what_connects_next_comes_to_the_second() {
     assert_eq!(second.port(), first.port());
     second.ingest.start_accepting();
     first.ingest.stop_accepting();
-    // Connections are accepted in order: one that the first still took is over before the next is its successor's.
+    // Connections are accepted in order: one that the first core still accepted has ended before the next one reaches
+    // its successor.
     super::whip::wait_until("the second accepts", || {
         let mut other = Peer::publish(first.port(), "other");
         loop {

@@ -1,4 +1,4 @@
-//! What knocks at the RTMP port without meaning well.
+//! Hostile peers at the RTMP port.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -32,7 +32,7 @@ fn random_bytes_and_half_open_handshakes_cost_the_running_publish_no_frame() {
         thread::sleep(Duration::from_millis(2));
     }
     noise.join().expect("the noise ends");
-    // The handshake may take 5 s; nobody who does not finish it is held longer.
+    // The handshake may take 5 s; a peer that does not finish it is not kept longer.
     for mut socket in half_open {
         socket.set_read_timeout(Some(Duration::from_secs(15))).expect("a socket option");
         let mut rest = Vec::new();
@@ -61,13 +61,13 @@ fn a_publisher_that_pings_and_never_reads_is_ended_by_name() {
     publisher.send_frame(0, 10);
     let ping = [2, 0, 0, 0, 0, 0, 6, 4, 0, 0, 0, 0, 0, 6, 1, 2, 3, 4];
     let pings = ping.repeat(4096);
-    // What both kernels hold is a few MB; then our own limit counts.
+    // Both kernels hold a few MB; after that our own limit applies.
     let refused = (0..2000).any(|_| publisher.send_bytes(&pings).is_err());
     assert!(refused, "144 MB of pings were answered into nowhere");
     assert_eq!(core.ended(1).reason, EndReason::LimitExceeded);
 }
 
-/// Stops somewhere within the handshake.
+/// Connects and stops somewhere within the handshake.
 fn half_open(port: u16, n: usize) -> TcpStream {
     let mut socket = TcpStream::connect(("127.0.0.1", port)).expect("the core listens");
     let mut hello = vec![0_u8; n * 60];
@@ -78,7 +78,7 @@ fn half_open(port: u16, n: usize) -> TcpStream {
     socket
 }
 
-/// Random bytes: raw ones, or behind a good handshake, where the chunk parser meets them.
+/// Sends random bytes: at once, or after a valid handshake, where the chunk parser reads them.
 fn send_noise(port: u16, seed: u64) {
     let Ok(mut socket) = TcpStream::connect(("127.0.0.1", port)) else { return };
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1;
@@ -92,7 +92,7 @@ fn send_noise(port: u16, seed: u64) {
     if seed.is_multiple_of(2) {
         let mut hello = vec![0_u8; 1 + 2 * 1536];
         hello[0] = 3;
-        // The core may close before all of it is out.
+        // The core may close before all of it is written.
         let _ = socket.write_all(&hello);
     }
     let _ = socket.write_all(&bytes);

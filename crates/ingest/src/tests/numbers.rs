@@ -1,4 +1,4 @@
-//! What the gateway reads of running publishes and of the workers, to draw over time.
+//! The figures of running publishes and workers that the gateway graphs over time.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Publishers that answer an offer of ours, as those of the deprecated v5 signalling do.
+//! Publishers that answer an offer of ours, as with the deprecated v5 signalling.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use super::Core;
 use super::whip::{Broadcaster, wait_until};
 use crate::{AnswerError, EndReason, Hold, OfferError, WhipPublish, own_offer};
 
-/// Opens `cam` as client 1; the publisher, and our offer.
+/// Opens `cam` as client 1; returns the publisher and our offer.
 fn open(core: &Core) -> (Publisher, String) {
     let publish = WhipPublish {
         client_id: 1,

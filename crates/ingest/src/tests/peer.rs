@@ -68,7 +68,7 @@ impl Peer {
         self.wait_event(|event| matches!(event, ClientEvent::Ready));
     }
 
-    /// The first event that `pick` wants; others before it are dropped.
+    /// The first event that `pick` accepts; earlier ones are dropped.
     pub(super) fn wait_event(&mut self, pick: impl Fn(&ClientEvent) -> bool) -> ClientEvent {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -82,12 +82,12 @@ impl Peer {
         }
     }
 
-    /// Media until the stream ends.
+    /// Returns all media until the stream ends.
     pub(super) fn media_to_end(&mut self) -> Vec<MediaMessage> {
         self.watch_to_end(|_| {})
     }
 
-    /// The same; `see` gets every message as it comes.
+    /// The same; `see` gets every message as it arrives.
     pub(super) fn watch_to_end(&mut self, see: impl Fn(&MediaMessage)) -> Vec<MediaMessage> {
         let mut media = Vec::new();
         let until = Instant::now() + PATIENCE;
@@ -113,8 +113,8 @@ impl Peer {
         }
     }
 
-    /// Sends frame `n` of a stream with a keyframe every `gop`: header first, then pictures of 1,000 bytes with their
-    /// number, and a sound of 100 bytes with each.
+    /// Sends frame `n` of a stream with a keyframe every `gop` frames: headers first, then video frames of 1,000 bytes
+    /// that contain their number, each with an audio frame of 100 bytes.
     pub(super) fn send_frame(&mut self, n: u32, gop: u32) {
         if n == 0 {
             self.send(MediaKind::Video, 0, AVC_HEADER);
@@ -143,18 +143,18 @@ impl Peer {
         self.flush();
     }
 
-    /// Closes with a reset instead of a goodbye.
+    /// Closes with a reset instead of closing commands.
     pub(super) fn reset(self) {
         let socket = socket2::Socket::from(self.socket);
         socket.set_linger(Some(Duration::ZERO)).expect("a socket option");
     }
 
-    /// Bytes as they are, past the session.
+    /// Sends bytes directly, bypassing the session.
     pub(super) fn send_bytes(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.socket.write_all(bytes)
     }
 
-    /// One round of writing and reading; false when the connection is over.
+    /// One round of writing and reading; false if the connection is closed.
     pub(super) fn step(&mut self) -> bool {
         self.flush();
         let mut buffer = [0; 65_536];
@@ -179,14 +179,14 @@ impl Peer {
             let count = self.session.output().io_slices(&mut slices);
             match self.socket.write_vectored(slices.get(..count).expect("as many as were filled")) {
                 Ok(written) => self.session.output_mut().consume(written),
-                // The core closed: what it said before is read next.
+                // The core closed: what it sent before is read next.
                 Err(_) => return,
             }
         }
     }
 }
 
-/// Numbers of the pictures among `media`, in the order they came.
+/// Numbers of the video frames in `media`, in order of arrival.
 pub(super) fn pictures(media: &[MediaMessage]) -> Vec<u32> {
     let number = |message: &MediaMessage| match message.payload.get(..9) {
         Some(&[_, 1, _, _, _, a, b, c, d]) if message.kind == MediaKind::Video => {

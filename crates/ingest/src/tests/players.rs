@@ -35,7 +35,7 @@ fn ten_players_over_two_workers_get_every_frame_beside_one_that_never_reads() {
     }
     let ended = core.ended(1);
     assert_eq!(ended.bytes_in, 150 * Peer::FRAME_BYTES);
-    // The stalled two were handed what fits in their sockets: everything or less.
+    // The two stalled players were sent what fits in their sockets: everything or less.
     assert!(ended.bytes_out >= 10 * ended.bytes_in, "{ended:?}");
     assert!(ended.bytes_out <= 12 * ended.bytes_in, "{ended:?}");
     drop(stalled);
@@ -51,7 +51,7 @@ fn a_stalled_player_is_counted_and_harms_no_one() {
         let mut player = ready_player(&core);
         thread::spawn(move || player.media_to_end())
     };
-    // 40 s of media at 2 kB a frame would fit in a socket's buffer: make the pictures large.
+    // 40 s of media at 2 kB a frame would fit in a socket's buffer: use large frames.
     let mut picture = vec![0x27, 1, 0, 0, 0];
     picture.resize(60_000, 0);
     for n in 1..400_u32 {
@@ -78,7 +78,7 @@ fn a_player_that_joins_late_starts_at_header_and_keyframe_on_any_worker() {
     for n in 0..40 {
         publisher.send_frame(n, 15);
     }
-    // Dealt to both workers in turn.
+    // The players are distributed to both workers in turn.
     let readers: Vec<_> = (0..4)
         .map(|_| ready_player(&core))
         .map(|mut player| thread::spawn(move || player.media_to_end()))
@@ -151,7 +151,7 @@ fn a_player_that_reads_ten_kilobytes_a_second_loses_pictures_and_nobody_else_doe
     let mut publisher = core.publisher("cam", 1, &[]);
     publisher.send_frame(0, 25);
     let slow = ready_player(&core);
-    // The kernel shall not be patient in its place.
+    // A small receive buffer, so that the kernel does not absorb the backlog.
     socket2::SockRef::from(&slow.socket).set_recv_buffer_size(8 * 1024).expect("a socket option");
     let stop = Arc::new(AtomicBool::new(false));
     let reading = {

@@ -1,4 +1,4 @@
-//! Two cores on one machine: what is published at the one is played from the other.
+//! Two cores on one machine: a stream published at one is played from the other.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Mutex;
@@ -11,7 +11,7 @@ use super::Core;
 use super::peer::{Peer, pictures};
 use crate::{Event, PullEnd, PullSource, UpstreamUrl};
 
-/// A core with a live stream "cam" of client id 1, and one that pulls it from there.
+/// A core with a live stream "cam" of client id 1, its publisher, and a core that pulls the stream from it.
 fn nodes() -> (Core, Peer, Core) {
     let mut first = Core::start(2);
     let publisher = first.publisher("cam", 1, &[]);
@@ -25,14 +25,14 @@ fn source(port: u16) -> PullSource {
     PullSource { client_id: 1, url, address: IpAddr::from(Ipv4Addr::LOCALHOST) }
 }
 
-/// A player that listed no codecs, once it plays.
+/// A player without listed codecs that has begun to play.
 fn player(core: &Core) -> Peer {
     let mut player = Peer::play(core.port(), "cam");
     player.wait_ready();
     player
 }
 
-/// Audio and video as they came.
+/// Only audio and video messages.
 fn media(messages: Vec<MediaMessage>) -> Vec<MediaMessage> {
     messages.into_iter().filter(|message| message.kind != MediaKind::Script).collect()
 }
@@ -58,7 +58,7 @@ fn players_at_both_nodes_get_the_same_messages_by_one_connection_between_them() 
     let seen: Vec<_> = readers.into_iter().map(|reader| reader.join().expect("a player")).collect();
     assert_eq!(pictures(&seen[0]), (0..100).collect::<Vec<_>>());
     for other in &seen {
-        // Audio may wait for video: the order of each track is what counts.
+        // Audio may wait for video: only the order within each track counts.
         for kind in [MediaKind::Video, MediaKind::Audio] {
             let of_kind = |all: &[MediaMessage]| -> Vec<MediaMessage> {
                 all.iter().filter(|message| message.kind == kind).cloned().collect()
@@ -81,14 +81,14 @@ fn players_at_both_nodes_get_the_same_messages_by_one_connection_between_them() 
     assert!(second.ingest.pulls().is_empty());
 }
 
-/// How long after it was sent a frame of a track came: the median and the 99th percentile.
+/// Median and 99th percentile of a track's delays from sending to arrival.
 fn percentiles(mut delays: Vec<Duration>) -> (Duration, Duration) {
     assert_eq!(delays.len(), 124);
     delays.sort_unstable();
     (delays[61], delays[122])
 }
 
-/// Watches to the end; what it says is of the frames behind the first, whose players had not joined yet.
+/// Reads to the end of the stream; the first frame is left out, because it was sent before the player joined.
 fn delays_of(mut player: Peer, sent: &Mutex<Vec<Instant>>) -> [(Duration, Duration); 2] {
     let seen = [MediaKind::Video, MediaKind::Audio].map(|kind| (kind, Mutex::new(Vec::new())));
     player.watch_to_end(|message| {

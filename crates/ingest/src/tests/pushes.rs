@@ -1,4 +1,4 @@
-//! Streams sent on to an upstream: another core.
+//! Streams pushed to an upstream, which is another core.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
@@ -39,7 +39,8 @@ fn the_upstream_gets_every_frame_and_the_arguments_and_the_end() {
     assert_eq!((theirs.reason, theirs.bytes_in), (EndReason::Unpublished, ours.bytes_in));
 }
 
-/// A publish that is pushed to another core under client id 7, fifteen pictures sent; and the number of its push.
+/// A publish that is pushed to another core under client id 7, with fifteen video frames sent; and the number of its
+/// push.
 fn pushing_fifteen_pictures() -> (Core, Core, Peer, u64) {
     let (mut core, mut upstream) = (Core::start(1), Core::start(1));
     let port = upstream.port();
@@ -83,7 +84,7 @@ fn a_lost_upstream_never_gets_anything_twice_and_no_time_goes_back() {
     upstream.ingest.end(7, EndReason::Kicked, String::new());
     upstream.ended(7);
     let again = core.address_wanted();
-    // The group of pictures that runs began before the loss.
+    // The current GOP began before the loss.
     for n in 15..18 {
         publisher.send_frame(n, 10);
     }
@@ -135,7 +136,7 @@ pub(super) fn wait_for_player(upstream: &Core) -> Peer {
     }
 }
 
-/// An upstream that answers every connect with a redirect to `url`, and counts.
+/// An upstream that answers every connect with a redirect to `url`; returns the count of connections.
 pub(super) fn redirect_all(listener: TcpListener, url: String) -> Arc<AtomicUsize> {
     let count = Arc::new(AtomicUsize::new(0));
     let counted = count.clone();
@@ -151,7 +152,7 @@ pub(super) fn redirect_all(listener: TcpListener, url: String) -> Arc<AtomicUsiz
             let mut connect = [0; 1700];
             let _ = socket.read_exact(&mut connect);
             let _ = socket.write_all(&redirect_message(&url));
-            // To its end, or our last words are reset away.
+            // Read to the end; otherwise a reset could discard the redirect.
             while socket.read(&mut connect).is_ok_and(|length| length > 0) {}
         }
     });
@@ -236,6 +237,6 @@ fn an_upstream_that_redirects_in_a_circle_is_left_after_three_hops() {
         _ => None,
     });
     assert_eq!((lost.as_str(), count.load(Ordering::Relaxed)), ("redirected", 4));
-    // The next try begins at home again.
+    // The next attempt begins at the original host again.
     assert_eq!(core.address_wanted().host, "home.test");
 }

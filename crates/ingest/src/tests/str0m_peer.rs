@@ -1,4 +1,4 @@
-//! str0m, a WebRTC stack that shares no line with ours, as publisher: what it sends is what a player gets.
+//! str0m, a WebRTC stack that shares no code with ours, as publisher: a player gets exactly what it sends.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
@@ -21,12 +21,12 @@ use crate::{
 };
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-/// Bytes of a picture: it takes several packets.
+/// Bytes of a video frame, which takes several packets.
 const PICTURE_BYTES: usize = 4_000;
 const GOP: u64 = 25;
 const START_CODE: &[u8] = &[0, 0, 0, 1];
 
-/// Publishes 25 pictures and 50 sounds a second until it is told to stop.
+/// Publishes 25 video frames and 50 audio packets a second until it is told to stop.
 struct Str0m {
     rtc: Rtc,
     socket: UdpSocket,
@@ -34,7 +34,7 @@ struct Str0m {
     video: Mid,
     is_connected: bool,
     keyframe_wanted: bool,
-    /// Requests for a keyframe so far.
+    /// Number of keyframe requests so far.
     asked: Arc<AtomicUsize>,
 }
 
@@ -68,7 +68,7 @@ impl Str0m {
         Self { rtc, socket, audio, video, is_connected, keyframe_wanted, asked }
     }
 
-    /// How many sounds and pictures it has sent.
+    /// Publishes until it is told to stop; returns the number of audio packets and video frames sent.
     fn run(mut self, stop: &AtomicBool) -> (u64, u64) {
         let (mut sounds, mut pictures) = (0, 0);
         let mut media_from = None;
@@ -105,7 +105,7 @@ impl Str0m {
         self.drain();
     }
 
-    /// Takes one datagram, or lets time pass.
+    /// Handles one datagram, or lets time pass.
     fn turn(&mut self) {
         let due = self.drain();
         let wait = due.saturating_duration_since(Instant::now());
@@ -128,7 +128,7 @@ impl Str0m {
         self.rtc.handle_input(input).expect("str0m goes on");
     }
 
-    /// Sends and hears everything there is; when it wants to be called again.
+    /// Sends and receives everything that is waiting; returns when it wants to be called again.
     fn drain(&mut self) -> Instant {
         loop {
             match self.rtc.poll_output().expect("str0m goes on") {
@@ -147,7 +147,7 @@ impl Str0m {
     }
 }
 
-/// An access unit with start codes, as encoders give it.
+/// An access unit with start codes, as encoders produce it.
 fn picture(number: u64, is_key: bool) -> Vec<u8> {
     let mut slice = if is_key { vec![0x65, 0x88] } else { vec![0x41, 0x9a] };
     slice.resize(PICTURE_BYTES, filler(number));
@@ -155,7 +155,7 @@ fn picture(number: u64, is_key: bool) -> Vec<u8> {
     units.into_iter().flat_map(|unit| [START_CODE, unit].concat()).collect()
 }
 
-/// No zero: there is no start code within.
+/// Never zero, so that the payload contains no start code.
 fn filler(number: u64) -> u8 {
     u8::try_from(number % 250).expect("small") + 1
 }
@@ -207,13 +207,13 @@ fn a_keyframe_is_asked_for_when_a_player_joins_on_any_worker_and_when_an_upstrea
     let stops = stop.clone();
     let sending = thread::spawn(move || publisher.run(&stops));
     wait_until("media comes", || core.ingest.snapshot(1).is_some_and(|s| s.bytes_in > 20_000));
-    // It sends one every second by itself: nobody asks without a reason.
+    // It sends a keyframe every second anyway: requests must not come without a reason.
     let mut count = asked.load(Ordering::Relaxed);
     let mut is_asked = |why: &str| {
         wait_until(why, || asked.load(Ordering::Relaxed) > count);
         count = asked.load(Ordering::Relaxed);
     };
-    // Dealt to both workers in turn; the last ones read what is there already.
+    // The players are distributed to both workers in turn; the last ones start with what is already there.
     let mut players = Vec::new();
     for why in ["the first player", "the second", "the third", "the fourth"] {
         players.push(watch(Peer::play_opus(core.port(), "cam")));

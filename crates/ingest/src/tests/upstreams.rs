@@ -14,13 +14,13 @@ use crate::{AddedUpstream, EndReason, Event, Hold, UpstreamState, UpstreamStatus
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// Lets every push that asks connect to this machine.
+/// Lets the push that asks for an address connect to this machine.
 fn dial(core: &mut Core) {
     let wanted = core.address_wanted();
     core.ingest.dial(wanted.push, vec![LOOPBACK]);
 }
 
-/// Waits until the only upstream of publish 1 is as wished.
+/// Waits until `pick` accepts the only upstream of publish 1.
 fn status(core: &Core, pick: impl Fn(&UpstreamStatus) -> bool) -> UpstreamStatus {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -67,7 +67,7 @@ fn one_that_is_added_while_live_starts_at_a_keyframe_and_one_that_is_removed_is_
     let ended = other.ended(7);
     assert_eq!((ended.reason, ended.bytes_in), (EndReason::Unpublished, 15 * Peer::FRAME_BYTES));
     assert_eq!(pictures(&player.media_to_end()), (10..25).collect::<Vec<_>>());
-    // The publish goes on, and may have it again.
+    // The publish continues and may get the upstream again.
     assert!(core.ingest.snapshot(1).is_some_and(|snapshot| snapshot.upstreams.is_empty()));
     assert_eq!(core.ingest.add_upstream(1, upstream(&url)), AddedUpstream::Added);
     dial(&mut core);
@@ -89,7 +89,7 @@ fn one_that_is_removed_before_it_ever_answered_is_left_at_once() {
     dial(&mut core);
     let (mut socket, _) = mute.accept().expect("it connects");
     assert!(core.ingest.remove_upstream(1, &url));
-    // It hears the end of the connection, and nothing is tried again.
+    // Its connection is closed, and nothing is tried again.
     let read = std::io::copy(&mut socket, &mut std::io::sink());
     assert!(read.is_ok() || read.is_err_and(|e| e.kind() == std::io::ErrorKind::ConnectionReset));
     publisher.say_goodbye();
@@ -133,7 +133,7 @@ fn a_healthy_one_beside_dead_ones_loses_nothing() {
     let nobody = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     let refuses = nobody.local_addr().expect("bound").port();
     drop(nobody);
-    // Connects, and never says a word.
+    // Accepts the connection and never sends anything.
     let mute = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     let ports = [refuses, mute.local_addr().expect("bound").port(), healthy.port()];
     let mut publisher =
@@ -145,7 +145,7 @@ fn a_healthy_one_beside_dead_ones_loses_nothing() {
     healthy.ingest.allow(request.request, 7, Vec::new(), Hold::default());
     publisher.send_frame(0, 25);
     let mut player = wait_for_player(&healthy);
-    // Large enough that what waits for the mute one must be dropped: 3 s of media at most.
+    // Large enough that frames for the mute one must be dropped: at most 3 s of media may wait.
     let mut picture = vec![0x27, 1, 0, 0, 0];
     picture.resize(20_000, 0);
     for n in 1..200 {
@@ -163,7 +163,7 @@ fn a_healthy_one_beside_dead_ones_loses_nothing() {
     assert_eq!(theirs.bytes_in, ours.bytes_in);
 }
 
-/// A redirect to an upstream that is asked, and has not answered yet.
+/// A redirect to an upstream that has received the publish request and has not answered yet.
 fn redirected(core: &mut Core, other: &mut Core) -> (Peer, u64) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     let port = listener.local_addr().expect("bound").port();
@@ -215,7 +215,7 @@ fn a_stream_without_sound_comes_with_silence_to_upstreams_and_without_to_players
     near.wait_ready();
     let began = Instant::now();
     let mut n = 0_u32;
-    // Two seconds of the wall clock: the patience runs from the first picture that the upstream got.
+    // Two seconds of the wall clock: the wait for audio starts with the first video frame that the upstream gets.
     while began.elapsed() < Duration::from_secs(2) {
         n += 1;
         publisher.send(MediaKind::Video, n * 40, &[0x27, 1, 0, 0, 0, 0, 0, 0, 0]);
@@ -228,11 +228,11 @@ fn a_stream_without_sound_comes_with_silence_to_upstreams_and_without_to_players
     assert!(sound.len() > 10, "{}", sound.len());
     assert!(far.iter().map(|m| m.timestamp).is_sorted());
     assert!(near.media_to_end().iter().all(|m| m.kind != MediaKind::Audio));
-    // Silence is no payload of the publish.
+    // Inserted silence does not count as payload of the publish.
     assert_eq!(core.ended(1).bytes_in, other.ended(7).bytes_in - 6 * (sound.len() as u64 - 1));
 }
 
-/// An upstream that takes one publish and whose answer to connect lists no HEVC.
+/// An upstream that accepts one publish and whose answer to connect does not list HEVC.
 fn without_hevc() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     let port = listener.local_addr().expect("bound").port();
@@ -279,7 +279,7 @@ fn an_upstream_that_does_not_list_the_codec_gets_the_picture_and_the_operator_a_
 
 #[test]
 fn an_upstream_that_does_not_answer_is_given_up_in_time_and_in_words() {
-    // Its queue of connections is full: what knocks now hears nothing.
+    // Its backlog is full: further connections get no answer.
     let full = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
     let full = full.expect("a socket");
     full.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).expect("a free port");
@@ -291,7 +291,7 @@ fn an_upstream_that_does_not_answer_is_given_up_in_time_and_in_words() {
         waiting.push(socket);
         assert!(waiting.len() < 10, "the queue has an end");
     }
-    // This one takes the connection and never says a word of TLS.
+    // This one accepts the connection and never sends anything over TLS.
     let silent = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     let silent_port = silent.local_addr().expect("bound").port();
     for (url, words) in [

@@ -1,4 +1,4 @@
-//! Bytes that wait in the kernel: for a decision, or for the picture that takes them along.
+//! Bytes that wait in the kernel: for a decision, or, in the case of audio, for the next video frame.
 
 use std::io::Write;
 use std::sync::mpsc::channel;
@@ -10,7 +10,7 @@ use crate::{EndReason, Hold};
 use headgate_rtmp::ClientEvent;
 use headgate_rtmp::MediaKind::{Audio, Video};
 
-/// One picture as a message in chunks of 65,536 bytes.
+/// One video frame as a message in chunks of 65,536 bytes.
 fn picture(millis: u32, length: usize) -> Vec<u8> {
     let [_, t0, t1, t2] = millis.to_be_bytes();
     let [.., l0, l1, l2] = length.to_be_bytes();
@@ -38,7 +38,7 @@ fn a_relay_that_sends_before_the_decision_is_held_up_and_loses_nothing() {
     let sender = thread::spawn(move || {
         for n in 0..14 {
             socket.write_all(&picture(n * 300, LENGTH)).expect("the connection stays");
-            // Nobody listens any more once the decision is there.
+            // The receiver is gone once the decision is made.
             let _ = told.send(n);
         }
     });
@@ -82,7 +82,7 @@ fn a_relay_that_is_denied_reads_why_whatever_it_sends_meanwhile() {
     assert_eq!(description, "Wrong passcode");
 }
 
-/// A publisher whose steady pictures have come: sounds no longer wake us.
+/// A publisher whose steady video frames have arrived, so that audio no longer wakes the worker.
 fn steady(core: &mut Core) -> Peer {
     let mut publisher = core.publisher("cam", 1, &[]);
     for n in 0..120 {

@@ -20,19 +20,19 @@ pub(super) const SILENCE: &[u8] = &[0xf8, 0xff, 0xfe];
 /// What precedes an Opus packet in an Enhanced RTMP tag body.
 pub(super) const OPUS_HEADER: &[u8] = b"\x91Opus";
 
-/// A publisher that runs in a thread of its own until it is told to stop.
+/// A publisher that runs in its own thread until it is told to stop.
 pub(super) struct Broadcaster {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<(u32, bool)>,
 }
 
 impl Broadcaster {
-    /// Opens `name` as `client_id` and publishes 25 pictures and 50 sounds a second.
+    /// Opens `name` as `client_id` and publishes 25 video frames and 50 audio packets a second.
     pub(super) fn start(core: &Core, client_id: u64, name: &str) -> Self {
         Self::start_by(core, client_id, name, false)
     }
 
-    /// The same by TCP.
+    /// The same over TCP.
     fn start_by(core: &Core, client_id: u64, name: &str, is_tcp: bool) -> Self {
         let mut publisher = Publisher::new(Settings::default()).expect("a publisher");
         let publish = WhipPublish {
@@ -52,7 +52,7 @@ impl Broadcaster {
         Self::run(publisher, is_tcp)
     }
 
-    /// A publisher that knows what the core said publishes until it is told to stop.
+    /// Runs a publisher that has handled the core's SDP, until it is told to stop.
     pub(super) fn run(publisher: Publisher, is_tcp: bool) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stops = stop.clone();
@@ -60,7 +60,7 @@ impl Broadcaster {
         Self { stop, thread }
     }
 
-    /// Sounds sent, and whether the server said goodbye.
+    /// Stops it; returns the number of audio packets sent, and whether the server closed DTLS.
     pub(super) fn stop(self) -> (u32, bool) {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().expect("the publisher")
@@ -119,12 +119,12 @@ pub(super) fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
     }
 }
 
-/// Plays to the end of the stream.
+/// Plays to the end of the stream in a thread.
 pub(super) fn watch(player: Peer) -> JoinHandle<Vec<MediaMessage>> {
     listen(player).0
 }
 
-/// Plays to the end of the stream, and counts its sound as it comes.
+/// Plays to the end of the stream in a thread, and counts audio messages as they arrive.
 fn listen(mut player: Peer) -> (JoinHandle<Vec<MediaMessage>>, Arc<AtomicUsize>) {
     player.wait_ready();
     let heard = Arc::new(AtomicUsize::new(0));
@@ -149,7 +149,7 @@ fn players_that_list_opus_get_it_untouched_and_others_get_aac_at_the_same_time()
     let broadcaster = Broadcaster::start(&core, 1, "cam");
     wait_until("media comes", || core.ingest.snapshot(1).is_some_and(|s| s.bytes_in > 20_000));
     assert_eq!(core.ingest.transcoders(), 0, "nobody needs AAC yet");
-    // Dealt to both workers in turn.
+    // The players are distributed to both workers in turn.
     let opus: Vec<_> = (0..2).map(|_| listen(Peer::play_opus(core.port(), "cam"))).collect();
     let has_heard = |(_, heard): &(_, Arc<AtomicUsize>)| heard.load(Ordering::Relaxed) > 100;
     wait_until("they hear something", || opus.iter().all(has_heard));
@@ -274,7 +274,7 @@ fn tcp_connections_that_prove_nothing_are_closed() {
                 || read.is_err_and(|e| e.kind() == std::io::ErrorKind::ConnectionReset)
         );
     }
-    // One that says nothing at all is closed in time.
+    // A connection that sends nothing at all is closed in time.
     let mut silent = std::net::TcpStream::connect(address).expect("taken");
     silent.set_read_timeout(Some(PATIENCE)).expect("an option");
     assert_eq!(std::io::Read::read(&mut silent, &mut [0; 64]).expect("closed"), 0);

@@ -1,4 +1,5 @@
-//! What a WHIP publish says to its upstream beside its media: its own words, and what joins the connect command.
+//! What a WHIP publish sends its upstream besides media: its own data messages, and what is merged into the connect
+//! command.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
@@ -16,7 +17,7 @@ use crate::{
 };
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-/// The one-byte header of a chunk that goes on, on the chunk stream of commands.
+/// The one-byte header of a continuation chunk on the chunk stream of commands.
 const FURTHER_CHUNK: u8 = 0xc3;
 
 fn upstream(port: u16, source: UpstreamSource) -> Upstream {
@@ -25,7 +26,7 @@ fn upstream(port: u16, source: UpstreamSource) -> Upstream {
     Upstream { id, url: UpstreamUrl::parse(&url).expect("an RTMP URL"), source }
 }
 
-/// Answers a handshake; what follows it, without chunk headers in its middle, until `words` are in it.
+/// Answers a handshake; returns what follows, without continuation chunk headers, until it contains `words`.
 fn connect_with(listener: &TcpListener, words: &[u8]) -> Vec<u8> {
     let (mut socket, _) = listener.accept().expect("the push");
     socket.set_read_timeout(Some(PATIENCE)).expect("an option");
@@ -69,7 +70,7 @@ fn connect_info_joins_the_connect_command_to_its_own_upstream_and_to_no_other() 
         core.ingest.dial(wanted.push, vec![LOOPBACK]);
     }
     connect_with(&own, b"\x00\x05event\x02\x00\x06spring");
-    // All of the object is there before its end.
+    // The connect command is complete at its object's end marker.
     let connect = connect_with(&other, b"\x00\x00\x09");
     assert!(!connect.windows(6).any(|of| of == b"spring"), "{connect:?}");
     core.ingest.end(1, EndReason::Kicked, String::new());

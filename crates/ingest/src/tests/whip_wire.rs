@@ -1,10 +1,10 @@
-//! The way between a WHIP publisher and the core: UDP, or frames over TCP (RFC 4571).
+//! The transport between a WHIP publisher and the core: UDP, or frames over TCP (RFC 4571).
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
-/// One way.
+/// One transport.
 pub(super) enum Wire {
     Udp(UdpSocket),
     Tcp { stream: Option<TcpStream>, input: Vec<u8> },
@@ -30,13 +30,13 @@ impl Wire {
                     stream
                 });
                 let length = u16::try_from(datagram.len()).expect("a datagram").to_be_bytes();
-                // Cut where a network might: the length alone, then the rest.
+                // Split where a network might split it: the length alone, then the rest.
                 let _ = stream.write_all(&length).and_then(|()| stream.write_all(datagram));
             }
         }
     }
 
-    /// The next datagram, if one comes soon.
+    /// The next datagram, if one arrives soon.
     pub(super) fn receive(&mut self) -> Option<Vec<u8>> {
         let mut buffer = [0; 4096];
         match self {

@@ -1,5 +1,5 @@
-//! Which stream gets the next AAC encoder, and which encoders are made ahead. Never runs on an audio thread for longer
-//! than a lock.
+//! Decides which stream gets the next AAC encoder and which encoders are created in advance. Never occupies an audio
+//! thread for longer than a lock.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,20 +10,21 @@ use headgate_media::transcode::{AacBitrate, Encoder, EncoderKind, EncoderPool};
 
 use super::ring::TranscoderRing;
 
-/// AAC bitrate unless the publish asks for another.
+/// Default AAC bitrate, unless the publish requests another.
 pub(crate) const AUDIO_BITRATE: AacBitrate = AacBitrate::PerChannel(64_000);
-/// Kinds of encoder that count as in demand, the ones asked for last: the usual bitrate and one more, in mono and stereo.
+/// Number of most recently requested encoder kinds that count as in demand: the usual bitrate and one more, in mono and
+/// stereo.
 const KINDS_LIMIT: usize = 4;
-/// Idle encoders kept at least, some hundred KiB each: those of streams that ended, for the next ones.
+/// Minimum number of idle encoders that are kept, some hundred KiB each, from streams that ended for the next ones.
 const LEAST_IDLE: usize = 8;
 
-/// Encoders a pool keeps for `ahead` of each kind in demand. Never fewer than are made ahead, which would be freed and
-/// made again without end.
+/// Idle encoders that the pool keeps, for `ahead` of each kind in demand. Never fewer than are created in advance:
+/// those would be freed and created again endlessly.
 pub(super) fn idle_limit(ahead: usize) -> usize {
     LEAST_IDLE.max(KINDS_LIMIT * ahead)
 }
 
-/// Idle encoders and the streams that wait for one.
+/// Idle encoders, and the streams that wait for one.
 pub(super) struct Encoders {
     pool: EncoderPool,
     ahead: usize,
@@ -33,18 +34,18 @@ pub(super) struct Encoders {
 
 #[derive(Default)]
 struct State {
-    // In the order in which they asked; a ring waits here once at most.
+    // In the order of their requests; a ring waits at most once.
     waiting: VecDeque<(EncoderKind, Arc<TranscoderRing>)>,
-    // In demand, the newest first.
+    // Kinds in demand, the newest first.
     kinds: Vec<EncoderKind>,
     is_stopping: bool,
 }
 
-/// What the thread that makes encoders does next.
+/// The next task of the thread that creates encoders.
 pub(super) enum Work {
-    /// An encoder for a stream that waits.
+    /// Create an encoder for a waiting stream.
     Serve(EncoderKind, Arc<TranscoderRing>),
-    /// One for a stream to come.
+    /// Create an encoder in advance.
     Ahead(EncoderKind),
 }
 
@@ -53,7 +54,7 @@ impl Encoders {
         Self { pool, ahead, state: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// An idle encoder for `ring`. If there is none, or others wait for that kind, the ring waits behind them and
+    /// Takes an idle encoder for `ring`. If there is none, or other rings wait for that kind, the ring is queued and
     /// [`TranscoderRing::deliver`] is called later.
     pub(super) fn request(&self, kind: EncoderKind, ring: &Arc<TranscoderRing>) -> Option<Encoder> {
         let mut state = self.lock();
@@ -67,7 +68,7 @@ impl Encoders {
         idle
     }
 
-    /// Makes the usual kinds ahead.
+    /// Creates the usual kinds in advance.
     pub(super) fn warm(&self) {
         let mut state = self.lock();
         for channels in [Channels::Mono, Channels::Stereo] {
@@ -76,7 +77,7 @@ impl Encoders {
         self.changed.notify_one();
     }
 
-    /// What to do next; waits for it. `None` after [`Encoders::stop`].
+    /// Waits for the next task. `None` after [`Encoders::stop`].
     pub(super) fn wait(&self) -> Option<Work> {
         let mut state = self.lock();
         loop {
@@ -90,7 +91,7 @@ impl Encoders {
         }
     }
 
-    /// Ends the thread that waits.
+    /// Ends the thread that calls [`Encoders::wait`].
     pub(super) fn stop(&self) {
         let mut state = self.lock();
         state.is_stopping = true;
@@ -98,18 +99,18 @@ impl Encoders {
         self.changed.notify_all();
     }
 
-    /// Does one piece of work, which blocks while an encoder is made. Returns the ring that was served.
+    /// Performs one task, which blocks while an encoder is created. Returns the ring that was served.
     pub(super) fn make(&self, work: Work) -> Option<Arc<TranscoderRing>> {
         match work {
             Work::Serve(kind, ring) => {
-                // One may have come back from a stream that ended.
+                // One may have been returned by a stream that ended.
                 ring.deliver(self.pool.take(kind).map_or_else(|| self.create(kind), Ok));
                 Some(ring)
             }
             Work::Ahead(kind) => {
-                // Dropping an encoder puts it into the pool.
+                // Dropping an encoder returns it to the pool.
                 if self.create(kind).is_err() {
-                    // Not again until a stream asks, whose ring then has the reason.
+                    // Do not retry until a stream requests one; its ring then reports the reason.
                     self.lock().kinds.retain(|other| *other != kind);
                 }
                 None
@@ -124,7 +125,7 @@ impl Encoders {
         }
     }
 
-    /// Streams that wait come first.
+    /// Waiting streams come first.
     fn next_work(&self, state: &mut State) -> Option<Work> {
         while let Some((kind, ring)) = state.waiting.pop_front() {
             if !ring.is_closed() {
@@ -136,7 +137,7 @@ impl Encoders {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // The state is whole between any two operations, so a panic elsewhere cannot have broken it.
+        // The state is consistent between any two operations, so a panic elsewhere cannot have broken it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! What passes between a stream's media worker and its audio thread. The transcoding itself is in `serve`.
+//! The queues between a stream's media worker and its audio thread. The transcoding itself is in `serve`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,34 +11,35 @@ use headgate_media::{Frame, FrameKind};
 use super::turn::Turn;
 use crate::publish::record::StreamId;
 
-/// Opus frames that may wait for a transcoder: more than a whole cached GOP (10 s of 20 ms). When full, the oldest is
-/// dropped and the transcoder conceals it.
+/// Opus frames that may wait for a transcoder: more than a whole cached GOP (10 s of 20 ms frames). If full, the oldest
+/// is dropped and the transcoder conceals it.
 pub(super) const INPUT_LIMIT: usize = 512;
-/// AAC frames that may wait for the stream's worker, about 20 s. When full, the oldest is dropped.
+/// AAC frames that may wait for the stream's worker, about 20 s. If full, the oldest is dropped.
 pub(super) const OUTPUT_LIMIT: usize = 1024;
 
-/// One stream's way to its transcoder and back.
+/// One stream's queues to its transcoder and back.
 pub(crate) struct TranscoderRing {
     stream: StreamId,
     worker: usize,
     thread: usize,
     input: ArrayQueue<Frame>,
     output: ArrayQueue<Encoded>,
-    // It waits in its audio thread's inbox.
+    // Whether it is queued in its audio thread's inbox.
     is_scheduled: AtomicBool,
-    // The worker has been notified and has not drained since.
+    // Whether the worker has been notified and has not drained the ring since.
     is_announced: AtomicBool,
     is_closed: AtomicBool,
     failure: Mutex<Option<String>>,
-    // From the thread that makes encoders, for the next turn.
+    // From the thread that creates encoders, for the next turn.
     delivery: Mutex<Option<Result<Encoder, String>>>,
     // Only the audio thread takes this lock, so it never waits.
     pub(super) turn: Mutex<Turn>,
-    // The decoder configuration of the last frame drained. Only the worker takes this lock.
+    // The decoder configuration of the last drained frame. Only the worker takes this lock.
     drained_configuration: Mutex<Bytes>,
 }
 
-/// An AAC frame with its decoder configuration: the frame that carried it first may have been dropped.
+/// An AAC frame with its decoder configuration, since the frame that first carried the configuration may have been
+/// dropped.
 pub(super) struct Encoded {
     pub(super) frame: Frame,
     pub(super) configuration: Bytes,
@@ -62,14 +63,14 @@ impl TranscoderRing {
         }
     }
 
-    /// The AAC frames made since the last call, at most [`OUTPUT_LIMIT`] and a `Configuration` before the first and
-    /// wherever it changes.
+    /// The AAC frames made since the previous call, at most [`OUTPUT_LIMIT`], plus a `Configuration` before the first
+    /// one and wherever it changes.
     pub(crate) fn drain(&self) -> Vec<Frame> {
-        // Read-modify-write, here and in `announce`: whichever of the two comes second sees what the first one did.
+        // Read-modify-write, here and in `announce`: whichever comes second sees the effect of the first.
         self.is_announced.swap(false, Ordering::AcqRel);
         let mut last = lock(&self.drained_configuration);
         let mut frames = Vec::new();
-        // The audio thread may go on meanwhile.
+        // The limit of the loop matters: the audio thread may add frames meanwhile.
         for Encoded { frame, configuration } in
             std::iter::from_fn(|| self.output.pop()).take(OUTPUT_LIMIT)
         {
@@ -83,8 +84,8 @@ impl TranscoderRing {
         frames
     }
 
-    /// Why no AAC comes, in words; `None` while it does. A transcoder without an encoder asks for one again after a
-    /// while, one that panicked is over until the stream opens another.
+    /// Why no AAC is produced; `None` while it is. A transcoder without an encoder requests one again after a while;
+    /// one that panicked stays failed until the stream opens another.
     pub(crate) fn failure(&self) -> Option<String> {
         lock(&self.failure).clone()
     }
@@ -117,12 +118,12 @@ impl TranscoderRing {
         self.output.force_push(encoded);
     }
 
-    /// Whether the worker must be notified of what is in the ring.
+    /// Whether the worker must be notified of the ring's content.
     pub(super) fn announce(&self) -> bool {
         !self.output.is_empty() && !self.is_announced.swap(true, Ordering::AcqRel)
     }
 
-    /// True unless it is scheduled already.
+    /// Returns true unless it is already scheduled.
     pub(super) fn set_scheduled(&self) -> bool {
         !self.is_scheduled.swap(true, Ordering::AcqRel)
     }
@@ -131,7 +132,7 @@ impl TranscoderRing {
         self.is_scheduled.swap(false, Ordering::AcqRel);
     }
 
-    /// True the first time.
+    /// Returns true the first time.
     pub(super) fn close(&self) -> bool {
         !self.is_closed.swap(true, Ordering::AcqRel)
     }
@@ -144,7 +145,7 @@ impl TranscoderRing {
         *lock(&self.failure) = failure;
     }
 
-    /// The encoder that the ring waits for, or why there is none. The ring must be scheduled after it.
+    /// Sets the encoder that the ring waits for, or why there is none. The ring must be scheduled afterwards.
     pub(super) fn deliver(&self, encoder: Result<Encoder, String>) {
         *lock(&self.delivery) = Some(encoder);
     }

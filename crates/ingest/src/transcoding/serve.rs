@@ -1,4 +1,4 @@
-//! What an audio thread does with one stream at a time. Bounded, so that no stream holds up the others of the thread.
+//! The work of an audio thread on one stream. Each turn is bounded, so that no stream delays the others of the thread.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -10,18 +10,19 @@ use super::encoders::{Encoders, panic_words};
 use super::ring::{Encoded, TranscoderRing, lock};
 use super::turn::{Outcome, Phase, Turn};
 
-/// Opus packets of one stream in a turn, some 4 ms of work: a burst of cached packets shares the thread.
+/// Opus packets of one stream per turn, some 4 ms of work, so that a burst of cached packets does not occupy the
+/// thread.
 pub(super) const TURN_PACKETS_LIMIT: usize = 16;
-/// AAC frames after which a turn ends all the same: a packet behind a hole makes up to a second of them.
+/// AAC frames after which a turn ends in any case: a packet after a gap can produce up to a second of them.
 const TURN_FRAMES_LIMIT: usize = 64;
-/// Packets passed over after a failure before another encoder is asked for: 5 s of 20 ms. Counted in packets, as the
-/// timestamps are the publisher's to choose.
+/// Packets skipped after a failure before another encoder is requested: 5 s of 20 ms packets. Counted in packets,
+/// because the publisher chooses the timestamps.
 pub(super) const RETRY_PACKETS: u32 = 250;
-/// Encoders that may fail one after the other without a frame between them before the stream counts as failed.
+/// Encoders that may fail in a row, without producing a frame, before the stream counts as failed.
 const BROKEN_ENCODERS_LIMIT: u32 = 3;
 
 impl TranscoderRing {
-    /// Transcodes some of what waits. A panic in it ends this ring's transcoder alone.
+    /// Transcodes some of the waiting frames. A panic ends only this ring's transcoder.
     pub(super) fn take_turn(self: &Arc<Self>, encoders: &Encoders) -> Outcome {
         self.clear_scheduled();
         let mut turn = lock(&self.turn);
@@ -38,11 +39,11 @@ impl TranscoderRing {
 }
 
 impl Turn {
-    /// True when packets are left for another turn.
+    /// Returns true if packets are left for another turn.
     fn run(&mut self, ring: &Arc<TranscoderRing>, encoders: &Encoders) -> bool {
         let delivery = ring.take_delivery();
         if ring.is_closed() {
-            // Its encoders go back to the pool.
+            // Returns its encoders to the pool.
             self.end();
             return false;
         }
@@ -100,12 +101,12 @@ impl Turn {
             Err(error @ (TranscodeError::Decoder | TranscodeError::NoEncoder)) => {
                 self.pause(ring, error.to_string());
             }
-            // Not for a transcoder; the stream's other frames are not affected.
+            // Not a codec for the transcoder; the stream's other frames are not affected.
             Err(TranscodeError::Codec) => {}
         }
     }
 
-    /// Passes on what the transcoder made.
+    /// Passes on the transcoder's output.
     fn put(&mut self, made: &mut Vec<Frame>, ring: &TranscoderRing) {
         for frame in made.drain(..) {
             if frame.kind == FrameKind::Configuration {
@@ -121,7 +122,7 @@ impl Turn {
         }
     }
 
-    /// Fails, and tries again with another encoder after [`RETRY_PACKETS`].
+    /// Fails, and retries with another encoder after [`RETRY_PACKETS`].
     fn pause(&mut self, ring: &TranscoderRing, reason: String) {
         (self.phase, self.next) = (Phase::Pausing(RETRY_PACKETS), None);
         self.fail(ring, reason);
@@ -134,7 +135,7 @@ impl Turn {
 
     fn end(&mut self) {
         let (transcoder, next) = (self.transcoder.take(), self.next.take());
-        // What panicked once may do so again.
+        // What panicked once may panic again.
         let _ = catch_unwind(AssertUnwindSafe(|| drop((transcoder, next))));
     }
 }

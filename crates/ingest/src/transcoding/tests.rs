@@ -1,4 +1,4 @@
-//! The audio threads and the encoders' thread, stepped by hand: no thread runs and no time passes.
+//! The audio threads and the thread that creates encoders, stepped by hand: no thread runs and no time passes.
 
 mod failures;
 
@@ -15,11 +15,11 @@ use super::serve::{RETRY_PACKETS, TURN_PACKETS_LIMIT};
 use super::*;
 
 const WORKER: usize = 3;
-/// 20 ms without a signal, mono and stereo (RFC 6716 3.1).
+/// 20 ms of silence, mono and stereo (RFC 6716 3.1).
 const MONO: [u8; 3] = [0xf8, 0xff, 0xfe];
 const STEREO: [u8; 3] = [0xfc, 0xff, 0xfe];
 
-/// What the encoders of a test do, and which were made.
+/// Controls the encoders of a test and records which were created.
 #[derive(Default)]
 struct Factory {
     made: Mutex<Vec<EncoderKind>>,
@@ -58,7 +58,7 @@ impl AacEncoder for FakeEncoder {
     }
 }
 
-/// One audio thread and the encoders' thread, in steps.
+/// One audio thread and the thread that creates encoders, step by step.
 struct Steps {
     transcoders: Transcoders,
     threads: TranscodingThreads,
@@ -84,7 +84,7 @@ impl Steps {
         self.transcoders.open(StreamId(stream), WORKER, AUDIO_BITRATE)
     }
 
-    /// A stream that has its encoder and whose output is drained.
+    /// Opens a stream that has its encoder and whose output is drained.
     fn open_running(&self, stream: u64) -> Arc<TranscoderRing> {
         let ring = self.open(stream);
         self.push(&ring, 0..5);
@@ -100,7 +100,7 @@ impl Steps {
         packets.for_each(|index| self.transcoders.push(ring, packet(index, &MONO)));
     }
 
-    /// One turn of the audio thread; false when it has nothing to do.
+    /// Runs one turn of the audio thread; false if it has nothing to do.
     fn serve_one(&self) -> bool {
         let Ok(Job::Serve(ring)) = self.threads.inboxes[0].try_recv() else { return false };
         self.threads.shared.serve(&ring, &self.notify);
@@ -111,7 +111,7 @@ impl Steps {
         while self.serve_one() {}
     }
 
-    /// One piece of work of the thread that makes encoders; false when it has nothing to do.
+    /// Performs one task of the thread that creates encoders; false if it has nothing to do.
     fn make_one(&self) -> bool {
         let work = self.threads.shared.encoders.poll();
         work.map(|work| self.threads.shared.make(work)).is_some()
@@ -243,7 +243,7 @@ fn encoders_are_made_ahead_of_those_that_wait_and_of_no_more_kinds_than_are_aske
     made.sort_by_key(|kind| kind.channels.count());
     let [mono, stereo] = [Channels::Mono, Channels::Stereo].map(kind);
     assert_eq!(made, [mono, mono, stereo, stereo]);
-    // One taken is replaced.
+    // The encoder that was taken is replaced.
     let ring = steps.open(1);
     steps.push(&ring, 0..5);
     steps.serve_all();
@@ -273,7 +273,7 @@ fn a_burst_shares_its_thread() {
     steps.push(&running, 5..10);
     assert!(steps.serve_one() && steps.serve_one());
     assert_eq!(steps.notified(), [1, 2]);
-    // 16 packets of 960 samples after 5 of which 704 were left.
+    // 16 packets of 960 samples, plus the 704 samples left over from the first 5.
     assert_eq!(joining.drain().len(), (TURN_PACKETS_LIMIT * 960 + 704) / 1024);
     steps.serve_all();
     assert_eq!(joining.drain().len(), (405 * 960 - 1024) / 1024 - 3 - 15);

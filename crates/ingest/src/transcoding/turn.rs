@@ -1,4 +1,4 @@
-//! What an audio thread keeps of one stream between its turns.
+//! State that an audio thread keeps of a stream between its turns.
 
 use bytes::Bytes;
 use headgate_media::Frame;
@@ -9,12 +9,12 @@ pub(super) struct Turn {
     // `None` once the ring was closed, or after a panic.
     pub(super) transcoder: Option<Transcoder>,
     pub(super) phase: Phase,
-    // Taken out of the ring; the encoder for it is on the way.
+    // A packet taken from the ring whose encoder has been requested.
     pub(super) next: Option<Frame>,
-    // Of the frames made now.
+    // Configuration of the frames being produced.
     pub(super) configuration: Bytes,
     pub(super) broken_encoders: u32,
-    // The worker has been given a reason, and no AAC has been made since.
+    // The worker has been given a reason, and no AAC has been produced since.
     pub(super) is_failing: bool,
     pub(super) has_failed: bool,
 }
@@ -22,13 +22,13 @@ pub(super) struct Turn {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Running,
-    /// An encoder has been asked for; packets wait in the ring.
+    /// An encoder has been requested; packets wait in the ring.
     Parked,
-    /// So many packets are passed over before the next try.
+    /// This many packets are skipped before the next attempt.
     Pausing(u32),
 }
 
-/// What the audio thread has to do after a turn.
+/// Result of a turn, for the audio thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Outcome {
     /// Packets are left: the ring needs another turn.

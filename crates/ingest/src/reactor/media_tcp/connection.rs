@@ -1,4 +1,4 @@
-//! One media connection: frames with a length before them (RFC 4571, RFC 6544).
+//! One media connection: frames prefixed with their length (RFC 4571, RFC 6544).
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr};
@@ -11,23 +11,24 @@ use crate::reactor::connection_limits::ConnectionPermit;
 use crate::reactor::udp::DATAGRAM_LIMIT;
 use crate::switchboard::Switchboard;
 
-/// What waits for a connection that does not read: our reports are small, and what is too much is lost like a datagram.
+/// Output buffered for a connection that does not read: our reports are small, and what does not fit is dropped like a
+/// datagram.
 const OUTPUT_LIMIT: usize = 64 * 1024;
-/// A connection that we end is read on for so long, its input dropped: closed over what its client still sends, the
-/// kernel would reset it, and our last words with it.
+/// How long a connection that we end is still read, with its input dropped: if it were closed while its client still
+/// sends, the kernel would reset it and lose our last datagrams.
 const LINGER_LIMIT: Duration = Duration::from_secs(1);
-/// And so far: a client that read our goodbye sends no more than was on its way.
+/// Limit of bytes read meanwhile: a client that has seen the end sends no more than what was in flight.
 const LINGER_LIMIT_BYTES: usize = 1024 * 1024;
-/// Bytes of one connection in one turn, so that others get theirs.
+/// Bytes read from one connection per turn, so that others get their share.
 const TURN_LIMIT: usize = 256 * 1024;
 
-/// What reading led to.
+/// Result of reading.
 pub(super) enum Outcome {
-    /// Nothing more for now.
+    /// No more data at present.
     Stay,
-    /// More waits for the next turn.
+    /// More data waits for the next turn.
     Again,
-    /// It is not worth keeping.
+    /// The connection must be closed.
     Close,
 }
 
@@ -36,13 +37,13 @@ pub(super) struct Connection {
     peer: SocketAddr,
     since: Instant,
     is_proven: bool,
-    /// We have said all: what still comes is dropped, until the client closes or this moment.
+    /// Set once everything was sent: input is dropped until the client closes or until this moment.
     lingers_until: Option<Instant>,
     lingered_bytes: usize,
-    /// The part of a frame that came.
+    /// Received bytes that do not yet form a complete frame.
     input: Vec<u8>,
     output: Vec<u8>,
-    /// Given back with the socket.
+    /// Released together with the socket.
     _permit: ConnectionPermit,
 }
 
@@ -74,7 +75,7 @@ impl Connection {
         !self.is_proven && self.peer.ip() == address
     }
 
-    /// It lingered long enough, or proved nothing within `proof_limit`.
+    /// Whether it has lingered long enough, or did not authenticate within `proof_limit`.
     pub(super) fn is_over(&self, now: Instant, proof_limit: Duration) -> bool {
         match self.lingers_until {
             Some(until) => now >= until,
@@ -82,16 +83,16 @@ impl Connection {
         }
     }
 
-    /// Its session is gone: what waits is written once, then we send no more.
+    /// Its session has ended: writes the remaining output once, then closes the write side.
     pub(super) fn linger(&mut self, now: Instant) {
         self.write();
-        // A broken one is found out by reading.
+        // A broken connection is detected when it is read.
         let _ = self.socket.shutdown(Shutdown::Write);
         self.output.clear();
         self.lingers_until.get_or_insert(now + LINGER_LIMIT);
     }
 
-    /// Sends a frame; what has no room is lost.
+    /// Sends a frame; it is dropped if the buffer is full.
     pub(super) fn send(&mut self, datagram: &[u8]) {
         let Ok(length) = u16::try_from(datagram.len()) else { return };
         if self.output.len() + datagram.len() + 2 > OUTPUT_LIMIT {
@@ -102,7 +103,7 @@ impl Connection {
         self.write();
     }
 
-    /// Writes what waits. False: it is broken.
+    /// Writes the buffered output; false if the connection is broken.
     pub(super) fn write(&mut self) -> bool {
         while !self.output.is_empty() {
             match self.socket.write(&self.output) {
@@ -116,7 +117,7 @@ impl Connection {
         true
     }
 
-    /// Reads a turn's worth and hands whole frames to their session.
+    /// Reads as much as one turn allows and passes complete frames to their session.
     pub(super) fn read(&mut self, buffer: &mut [u8], switchboard: &mut Switchboard) -> Outcome {
         let mut taken = 0;
         while taken < TURN_LIMIT {
@@ -143,7 +144,7 @@ impl Connection {
         Outcome::Again
     }
 
-    /// False: it is not worth keeping.
+    /// Returns false if the connection must be closed.
     fn handle_frames(&mut self, switchboard: &mut Switchboard) -> bool {
         let path = Path::tcp(self.peer);
         let mut at = 0;
@@ -153,7 +154,7 @@ impl Connection {
             let datagram = self.input.get_mut(start..end).unwrap_or_default();
             switchboard.handle_datagram(path, datagram);
             if !self.is_proven {
-                // The first frame is a check that proves itself, or this connection is not for us.
+                // The first frame must be an authenticated check; otherwise the connection is closed.
                 switchboard.settle();
                 self.is_proven = switchboard.has_route(path);
                 if !self.is_proven {
@@ -167,10 +168,10 @@ impl Connection {
     }
 }
 
-/// Where the next whole frame stands in what has come, from `at` on.
+/// Finds the next complete frame in `input`, starting at `at`.
 ///
 /// # Errors
-/// It is larger than any datagram of WebRTC.
+/// The frame is larger than any WebRTC datagram.
 fn next_frame(input: &[u8], at: usize) -> Result<Option<(usize, usize)>, ()> {
     let Some(&[high, low]) = input.get(at..at + 2) else { return Ok(None) };
     let length = usize::from(u16::from_be_bytes([high, low]));

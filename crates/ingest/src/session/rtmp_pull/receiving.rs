@@ -1,4 +1,4 @@
-//! A pull that is connected: what the source says, and the frames that it sends.
+//! A connected pull: the source's events and the frames that it sends.
 
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -11,27 +11,27 @@ use crate::publish::pull_record::{PullEnd, PullState};
 use crate::session::effect::Effect;
 
 impl RtmpPull {
-    /// A new turn of the worker: the session may do a turn's work again.
+    /// Begins a new turn of the worker, with a full turn's allowance of work.
     pub(crate) fn begin_turn(&mut self) {
         if let State::Talking { session } = &mut self.state {
             session.begin_turn();
         }
     }
 
-    /// Bytes that were read are still to be handled: `handle_input` with none does so.
+    /// Whether bytes that were read are still to be handled, by `handle_input` with no bytes.
     pub(crate) fn has_unread_input(&self) -> bool {
         matches!(&self.state, State::Talking { session } if session.has_unread_input())
     }
 
-    /// Bytes from the source.
+    /// Handles bytes from the source.
     pub(crate) fn handle_input(&mut self, input: &[u8], now: Instant, effects: &mut Vec<Effect>) {
-        // While closing, what still comes is dropped.
+        // While closing, further input is dropped.
         let State::Talking { session } = &mut self.state else { return };
         if !input.is_empty() {
             self.publish.handle_input(input.len(), now);
         }
         let outcome = session.handle_input(input, now);
-        // What the source said before the error is the better reason.
+        // What the source said before the error gives the better reason.
         if self.handle_events(now, effects).is_continue()
             && let Err(error) = outcome
         {
@@ -55,7 +55,7 @@ impl RtmpPull {
                 ClientEvent::Ended { code, .. } => {
                     self.end(PullEnd::SourceEnded, &code, now, effects);
                 }
-                // A node asks for no credentials and sends nobody elsewhere.
+                // A node neither asks for credentials nor redirects.
                 ClientEvent::Reconnect { .. } | ClientEvent::Redirected { .. } => {
                     self.end(PullEnd::Refused, "it is no node of this service", now, effects);
                 }
@@ -89,7 +89,8 @@ impl RtmpPull {
 }
 
 impl NewestFrames {
-    /// Whether there is a frame that is as new. The first newer one of a track ends its repetition: a clock may go back.
+    /// Whether the frame is not newer than the newest one. The first newer frame of a track ends this check for it,
+    /// because a clock may go back.
     fn has(&mut self, frame: &Frame) -> bool {
         let slot = if frame.kind == FrameKind::Audio { &mut self.audio } else { &mut self.video };
         let is_repeated = is_media(frame) && slot.is_some_and(|newest| frame.timestamp <= newest);

@@ -1,4 +1,4 @@
-//! A capture that begins in mid-publish, and a session that goes on from where such a one began.
+//! Captures that begin in mid-publish, and sessions that resume from the state stored in one.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::session::receive_mark::ReceiveMark;
 use crate::session::rtmp_frames::TrackClocks;
 
 impl RtmpServer {
-    /// The running publish is captured from its next message on. False: it is captured already, or is none.
+    /// Captures the running publish from its next message. False if it is already being captured or if there is none.
     pub(crate) fn capture(&mut self, tap: Tap) -> bool {
         let is_publish = matches!(self.role, Role::Publishing(_));
         let begins = is_publish && self.captured.begin_next(tap);
@@ -24,7 +24,7 @@ impl RtmpServer {
         begins
     }
 
-    /// Here a message ended, and a capture that waits for it begins.
+    /// A message boundary is reached: starts a capture that waits for it.
     pub(super) fn begin_capture(&mut self, state: &ReadingState, rest: &[u8], now: Instant) {
         if let Role::Publishing(publishing) = &self.role {
             let mut bytes = publishing.clocks.to_bytes().to_vec();
@@ -33,7 +33,7 @@ impl RtmpServer {
         }
     }
 
-    /// A session that knows what a capture's state says; `None`: it says nothing possible.
+    /// A session that resumes from the state stored in a capture; `None` if that is invalid.
     pub(crate) fn resume(state: &[u8], record: Arc<PublishRecord>, now: Instant) -> Option<Self> {
         let (clocks, state) = state.split_first_chunk::<CLOCK_BYTES>()?;
         let state = ReadingState::read(state, &Limits::default())?;

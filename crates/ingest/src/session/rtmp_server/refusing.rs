@@ -1,4 +1,4 @@
-//! A publish or play that is not allowed here.
+//! Refusals of a publish or play.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use crate::publish::mailbox::Denial;
 use crate::session::effect::Effect;
 
 impl RtmpServer {
-    /// The publish or play is refused.
+    /// Denies the publish or play.
     pub(crate) fn deny(
         &mut self,
         denial: Denial,
@@ -31,7 +31,7 @@ impl RtmpServer {
         effects.push(Effect::ReadSocket);
     }
 
-    /// The publish is refused here; who follows is told where to go.
+    /// Redirects the publish; a client that does not follow gets the description.
     pub(crate) fn redirect(
         &mut self,
         tc_urls: &[String],

@@ -1,4 +1,4 @@
-//! The forms of a stream's audio: as it comes, and AAC made of Opus.
+//! The forms of a stream's audio: as its publisher sends it, and AAC transcoded from Opus.
 
 use headgate_media::Frame;
 
@@ -6,7 +6,7 @@ use super::{Hub, StreamKey, SubscriberKey};
 use crate::session::effect::AudioForm;
 
 impl Hub {
-    /// Whether someone, here or behind a relay, takes the stream's audio as AAC only.
+    /// Whether a subscriber, here or behind a relay, takes the stream's audio only as AAC.
     #[must_use]
     pub(in crate::switchboard) fn needs_aac(&self, stream: StreamKey) -> bool {
         let Some(stream) = self.streams.get(stream) else { return false };
@@ -23,19 +23,19 @@ impl Hub {
         self.streams.get(stream).is_some_and(|stream| stream.has_opus_audio)
     }
 
-    /// The Opus frames a joiner would get, their configuration first.
+    /// The Opus frames that a new subscriber would get, starting with their configuration.
     pub(in crate::switchboard) fn opus_frames(&self, stream: StreamKey) -> Vec<Frame> {
         self.streams.get(stream).map_or_else(Vec::new, |live| live.join.opus_frames().collect())
     }
 
-    /// Nobody takes AAC any more: what is cached of it is forgotten.
+    /// Drops the cached AAC, which is no longer transcoded because no subscriber takes it.
     pub(in crate::switchboard) fn forget_aac(&mut self, stream: StreamKey) {
         if let Some(live) = self.streams.get_mut(stream) {
             live.join.forget_aac();
         }
     }
 
-    /// The publisher's audio is no Opus, or no more: readers that take Opus get it as it comes.
+    /// The publisher's audio is not, or no longer, Opus: subscribers that take Opus get it unchanged.
     pub(in crate::switchboard) fn forget_opus(&mut self, stream: StreamKey) {
         if let Some(live) = self.streams.get_mut(stream) {
             (live.has_opus, live.has_opus_audio) = (false, false);

@@ -1,4 +1,4 @@
-//! One publish takes over the stream of another: its readers stay.
+//! Takeovers: one publish takes over the stream of another, whose subscribers stay.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use super::super::join_point::is_header;
 use super::{Hub, Relay, Stream, StreamKey, SubscriberKey};
 use crate::publish::record::{PublishRecord, StreamId};
 
-/// What changed hands.
+/// Result of a takeover.
 pub(in crate::switchboard) struct Succession {
-    /// What the stream was called so far, and still is by messages that are on their way.
+    /// The stream's previous id, which messages in flight still use.
     pub(in crate::switchboard) former: StreamId,
-    /// What it was called before that: nobody means it any more.
+    /// The id before that, which is no longer in use.
     pub(in crate::switchboard) forgotten: Option<StreamId>,
     /// Other workers that read it.
     pub(in crate::switchboard) readers: Vec<usize>,
 }
 
 impl Hub {
-    /// The stream is that of `record` from now on, and so are its readers.
+    /// Makes the stream and its subscribers those of `record`.
     pub(in crate::switchboard) fn succeed(
         &mut self,
         key: StreamKey,
@@ -38,40 +38,40 @@ impl Hub {
         Some(Succession { former, forgotten, readers })
     }
 
-    /// What a joiner would get of a publisher's own: headers, and the newest group of pictures.
+    /// The frames of the publisher itself that a new subscriber would get: headers and the newest GOP.
     pub(in crate::switchboard) fn kept(&self, key: StreamKey) -> Vec<Frame> {
         let Some(live) = self.streams.get(key) else { return Vec::new() };
-        // AAC of a stream of Opus was made here.
+        // AAC in a stream with Opus was transcoded here.
         let is_own = |frame: &Frame| !(live.has_opus && frame.codec == Codec::Aac);
         live.join.burst().filter(is_own).collect()
     }
 
-    /// The headers of the same.
+    /// Only the headers of [`Hub::kept`].
     pub(in crate::switchboard) fn kept_headers(&self, key: StreamKey) -> Vec<Frame> {
         let mut kept = self.kept(key);
         kept.retain(|frame| is_header(frame.kind));
         kept
     }
 
-    /// A keyframe of the stream is cached, or it has no video.
+    /// Whether a keyframe of the stream is cached, or it has no video.
     pub(in crate::switchboard) fn can_begin(&self, key: StreamKey) -> bool {
         self.streams.get(key).is_some_and(|live| live.join.can_begin())
     }
 
-    /// Whether joiners get the newest group of pictures.
+    /// Sets whether new subscribers get the newest GOP.
     pub(in crate::switchboard) fn set_caches_gop(&mut self, key: StreamKey, caches_gop: bool) {
         if let Some(live) = self.streams.get_mut(key) {
             live.join.set_caches_gop(caches_gop);
         }
     }
 
-    /// The stream that another worker reads by this relay.
+    /// The stream that another worker reads through this relay.
     pub(in crate::switchboard) fn stream_of_relay(&self, relay: &Arc<Relay>) -> Option<StreamKey> {
         let reads = |live: &Stream| live.relays.iter().any(|(_, other)| Arc::ptr_eq(other, relay));
         self.streams.iter().find(|(_, live)| reads(live)).map(|(key, _)| key)
     }
 
-    /// What was cached for joiners is of another publish; headers stay until there are others.
+    /// Drops the cached frames, which belong to another publish; headers stay until they are replaced.
     pub(in crate::switchboard) fn forget_frames(&mut self, key: StreamKey) {
         if let Some(live) = self.streams.get_mut(key) {
             live.join.clear();
@@ -80,7 +80,7 @@ impl Hub {
 }
 
 impl Stream {
-    /// What it was called before, as long as somebody may mean it.
+    /// The stream's previous id, as long as messages may use it.
     pub(in crate::switchboard) const fn former(&self) -> Option<StreamId> {
         self.former
     }

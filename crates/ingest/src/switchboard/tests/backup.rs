@@ -11,13 +11,13 @@ use crate::publish::mailbox::{HoldEnded, OnAirCause, OnAirChanged};
 use crate::publish::record::PublishRecord;
 
 const URL: &str = "rtmp://upstream.example/live/out";
-/// Another AVCDecoderConfigurationRecord.
+/// A different AVCDecoderConfigurationRecord.
 const OTHER_HEADER: &[u8] = &[0x17, 0, 0, 0, 0, 1, 0x64, 0, 0x28, 0xff, 0xe1, 0, 0];
 const AAC_HEADER: &[u8] = &[0xaf, 0, 0x12, 0x10];
 const AAC_FRAME: &[u8] = &[0xaf, 1, 0x21, 9, 9];
 const STEP: Duration = Duration::from_millis(40);
 
-/// A publish of "a" beside the one with the client id `other`.
+/// Opens a publish of "a" beside the one with client id `other`.
 fn open_beside(world: &mut World, client_id: u64, other: u64) -> SessionKey {
     let record = world.publishes.find(other).expect("it runs");
     open_beside_record(world, client_id, &record)
@@ -37,7 +37,7 @@ fn open_beside_record(world: &mut World, client_id: u64, record: &PublishRecord)
     key
 }
 
-/// Main and backup with so many frames behind them; the backup's clock and numbers begin at frame 1,000.
+/// Main and backup, each with `frames` frames sent; the backup's timestamps and frame numbers begin at frame 1,000.
 fn live_pair(frames: u32) -> (World, SessionKey, SessionKey, SessionKey) {
     let mut world = World::new();
     let main = world.publisher("a", 1, &[URL]);
@@ -48,7 +48,7 @@ fn live_pair(frames: u32) -> (World, SessionKey, SessionKey, SessionKey) {
     (world, main, backup, upstream)
 }
 
-/// Frames of those that still send, at their pace.
+/// Sends frames from those that are given, in real time.
 fn send_both(
     world: &mut World,
     main: Option<SessionKey>,
@@ -71,7 +71,7 @@ fn switch_to(world: &mut World, client_id: u64) {
     world.settle();
 }
 
-/// The greatest step between two frames of a kind, none of which goes back.
+/// The largest step between two frames of a kind; fails if timestamps go back.
 fn widest_step(world: &World, peer: SessionKey, kind: MediaKind) -> u32 {
     let frames = world.peers[&peer].media.iter().filter(|of| of.kind == kind && of.payload[1] != 0);
     let times: Vec<_> = frames.map(|message| message.timestamp).collect();
@@ -114,7 +114,7 @@ fn nothing_of_a_publish_that_stands_by_is_sent_and_it_opens_no_upstream() {
 
 #[test]
 fn a_lost_publish_is_taken_over_at_once_at_the_newest_keyframe_on_the_same_connections() {
-    // In the middle of a group of pictures, also without a window to hold it.
+    // In the middle of a GOP, even without a hold window.
     let (mut world, main, backup, upstream) = live_pair(70);
     let player = world.player("a");
     world.hang_up(main);
@@ -128,7 +128,7 @@ fn a_lost_publish_is_taken_over_at_once_at_the_newest_keyframe_on_the_same_conne
         assert_eq!(frames.last(), Some(&1_119));
         assert!(widest_step(&world, peer, MediaKind::Video) <= 80);
         assert!(widest_step(&world, peer, MediaKind::Audio) <= 200);
-        // What was kept is decoded in a moment: the stream does not run ahead.
+        // The cached frames are passed on within a moment: the stream does not run ahead.
         let ahead = last_time(&world, peer).abs_diff(119 * 40);
         assert!(ahead <= 150, "{ahead} ms");
         let video = world.peers[&peer].media.iter().filter(|of| of.kind == MediaKind::Video);
@@ -197,7 +197,7 @@ fn a_publish_that_falls_silent_is_taken_over_from_and_stands_by() {
     send_both(&mut world, None, Some(backup), 174..200);
     assert!(on_air(&world, 2) && !on_air(&world, 1) && world.ended.is_empty());
     assert!(widest_step(&world, upstream, MediaKind::Video) < 3_200);
-    // It is back, and the other falls silent in its turn.
+    // The first one is back, and the other falls silent in turn.
     send_both(&mut world, Some(main), Some(backup), 200..300);
     assert!(on_air(&world, 2), "nothing on air is interrupted");
     send_both(&mut world, Some(main), None, 300..380);

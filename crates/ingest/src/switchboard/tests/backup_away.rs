@@ -12,8 +12,8 @@ use super::world::{AVC_HEADER, World, upstream};
 
 const URL: &str = "rtmp://upstream.example/live/out";
 
-/// Two workers of one process: the main encoder, the stream and its upstream on the first, the backup on the second; a
-/// player on each.
+/// Two workers of one process: the main encoder, the stream and its upstream on the first, the backup on the second,
+/// and a player on each.
 struct Workers {
     home: World,
     away: World,
@@ -52,7 +52,8 @@ impl Workers {
         workers
     }
 
-    /// Frames of those that still send; the backup's are a thousand higher.
+    /// Sends frames from the backup and, if `main_runs`, from the main encoder; the backup's numbers are higher by
+    /// 1,000.
     fn send(&mut self, frames: std::ops::Range<u32>, main_runs: bool) {
         for n in frames {
             if main_runs {
@@ -70,7 +71,7 @@ impl Workers {
         self.exchange();
     }
 
-    /// Messages and relays pass between the two, and both have the same time.
+    /// Exchanges messages and relays between the two, and sets both to the same time.
     fn exchange(&mut self) {
         let behind = self.home.now.saturating_duration_since(self.away.now);
         self.away.pass(behind);
@@ -140,7 +141,7 @@ fn a_switch_there_and_back_keeps_players_of_both_and_those_that_join_or_leave_me
         n += 60;
         let want = if to == 2 { n + 999 } else { n - 1 };
         assert_eq!(workers.newest(), [want; 3]);
-        // The one on the other worker leaves, and another joins there.
+        // The player on the other worker leaves, and another one joins there.
         workers.away.hang_up(workers.players[1]);
         workers.exchange();
         workers.players[1] = workers.away.player("a");
@@ -152,7 +153,7 @@ fn a_switch_there_and_back_keeps_players_of_both_and_those_that_join_or_leave_me
     let record = workers.home.publishes.find(1).expect("it runs");
     let snapshot = record.snapshot(workers.home.now, std::time::SystemTime::now());
     assert_eq!((snapshot.is_on_air, snapshot.subscribers), (true, 3));
-    // Nobody reads there any more: nothing is left of the ways that led there.
+    // With the last reader gone, no relay or route to that worker must remain.
     workers.away.hang_up(workers.players[1]);
     workers.exchange();
     workers.away.hang_up(workers.backup);

@@ -1,4 +1,5 @@
-//! Publishes and backups of one name that come, go, fall silent and are switched in any order: what holds throughout.
+//! Publishes and backups of one name that come, go, fall silent and are switched in random order, with invariants
+//! checked throughout.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,16 +13,16 @@ use super::world::{AVC_HEADER, World, upstream};
 const URL: &str = "rtmp://upstream.example/live/out";
 const AAC_HEADER: &[u8] = &[0xaf, 0, 0x12, 0x10];
 const AAC_FRAME: &[u8] = &[0xaf, 1, 0x21, 9, 9];
-/// Sequences of events, and events of each.
+/// Number of sequences, and events in each.
 const SEQUENCES: u64 = 40;
 const EVENTS: u32 = 40;
 
-/// A publisher that runs, and the number of its next frame.
+/// A running publisher.
 struct Running {
     key: SessionKey,
     client_id: u64,
     next: u32,
-    /// It sends nothing for now.
+    /// Whether it currently sends nothing.
     is_silent: bool,
 }
 
@@ -35,7 +36,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// One of so many.
+    /// A random number below `of`.
     fn draw(&mut self, of: u64) -> u64 {
         // Knuth's MMIX generator; its low bits are poor.
         self.seed = self
@@ -45,7 +46,7 @@ impl Scene {
         (self.seed >> 33) % of
     }
 
-    /// As the gateway does it: beside the other one if that runs, else in place of what is held.
+    /// Opens a publish as the gateway does: beside the other one if that runs, else as the successor of a held one.
     fn open(&mut self, slot: usize) {
         self.opened += 1;
         let (client_id, world) = (self.opened, &mut self.world);
@@ -123,7 +124,7 @@ impl Scene {
         self.assert_all_is_well();
     }
 
-    /// Those that were silent for too long.
+    /// Forgets publishers that ended because they were silent for too long.
     fn forget_ended(&mut self) {
         for slot in &mut self.running {
             let has_ended =

@@ -1,4 +1,4 @@
-//! What one allowed peer can grow is bounded.
+//! What a single allowed peer can consume is bounded.
 
 use std::time::Duration;
 

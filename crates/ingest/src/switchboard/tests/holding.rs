@@ -1,4 +1,4 @@
-//! Streams that lose their publisher, in virtual time: what their upstreams and players get until another one comes.
+//! Streams that lose their publisher, in virtual time: what their upstreams and players get until a successor comes.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use super::world::{AVC_HEADER, World, upstream};
 use crate::publish::mailbox::HoldEnded;
 
 const URL: &str = "rtmp://upstream.example/live/out";
-/// Another AVCDecoderConfigurationRecord.
+/// A different AVCDecoderConfigurationRecord.
 const OTHER_HEADER: &[u8] = &[0x17, 0, 0, 0, 0, 1, 0x64, 0, 0x28, 0xff, 0xe1, 0, 0];
 const AAC_HEADER: &[u8] = &[0xaf, 0, 0x12, 0x10];
 const AAC_FRAME: &[u8] = &[0xaf, 1, 0x21, 9, 9];
-/// How long streams are held here.
+/// How long streams are held in these tests.
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// A world that holds streams, its publisher with two seconds of video and audio behind it, and its upstream.
+/// A world that holds streams, its publisher with two seconds of video and audio already sent, and its upstream.
 fn live_world() -> (World, SessionKey, SessionKey) {
     let mut world = World::new();
     world.window = WINDOW;
@@ -28,7 +28,7 @@ fn live_world() -> (World, SessionKey, SessionKey) {
     (world, publisher, upstream)
 }
 
-/// So many seconds of video and audio from the start of the publisher's clock, at its pace.
+/// Sends `seconds` of video and audio in real time, from the start of the publisher's clock.
 fn send_seconds(world: &mut World, publisher: SessionKey, seconds: u32) {
     for n in 0..seconds * 25 {
         world.send_frame(publisher, n, 100);
@@ -37,7 +37,7 @@ fn send_seconds(world: &mut World, publisher: SessionKey, seconds: u32) {
     }
 }
 
-/// A publisher that goes on with the stream of the publish `lost`, if it is held; nothing was sent yet.
+/// A publisher that continues the stream of the publish `lost`, which must be held; nothing was sent yet.
 fn successor(world: &mut World, client_id: u64, lost: u64) -> SessionKey {
     let key = world.connect(ClientRole::Publish, "a");
     let request = world.asked.pop_front().expect("it asked");
@@ -59,7 +59,8 @@ fn times(world: &World, peer: SessionKey, kind: MediaKind) -> Vec<u32> {
     media(world, peer, kind).iter().map(|message| message.timestamp).collect()
 }
 
-/// The greatest step between two frames of a kind, none of which goes back. Headers of a late player come at 0.
+/// The largest step between two frames of a kind; fails if timestamps go back. Headers, which a late player gets at 0,
+/// are ignored.
 fn widest_step(world: &World, peer: SessionKey, kind: MediaKind) -> u32 {
     let frames = media(world, peer, kind).into_iter().filter(|message| message.payload[1] != 0);
     let times: Vec<_> = frames.map(|message| message.timestamp).collect();
@@ -106,7 +107,7 @@ fn a_successor_goes_on_on_the_same_connections_as_much_later_as_it_came() {
     assert_eq!(world.holds_ended, [HoldEnded { client_id: 1, successor: Some(2) }]);
     world.send(second, MediaKind::Video, 0, OTHER_HEADER);
     world.send(second, MediaKind::Audio, 0, AAC_HEADER);
-    // It begins in the middle of a GOP.
+    // It begins in mid-GOP.
     for n in 20..75 {
         world.send_frame(second, n, 100);
         world.send(second, MediaKind::Audio, n * 40, AAC_FRAME);
@@ -148,7 +149,7 @@ fn timestamps_go_on_over_many_losses_and_a_successor_that_begins_anywhere() {
         world.send(publisher, MediaKind::Audio, 0, AAC_HEADER);
         let start = if id % 2 == 0 { 4_000_000 } else { 25 };
         for n in start..start + 30 {
-            // Video before audio, and audio before video.
+            // Alternately video ahead of audio, and audio ahead of video.
             let ahead = u32::try_from(id).expect("small") * 20;
             world.send_frame(publisher, n, 100);
             world.send(publisher, MediaKind::Audio, n * 40 - ahead, AAC_FRAME);

@@ -1,4 +1,4 @@
-//! A successor on another worker than the stream that it continues: its frames come by a relay.
+//! A successor on another worker than the stream that it continues: its frames come through a relay.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::publish::mailbox::HoldEnded;
 
 const URL: &str = "rtmp://upstream.example/live/out";
 
-/// Two workers of one process: the first has a held stream of publish 1, the second its successor, publish 2.
+/// Two workers of one process: the first holds the stream of publish 1, the second has its successor, publish 2.
 struct Workers {
     home: World,
     away: World,
@@ -61,7 +61,7 @@ impl Workers {
         }
     }
 
-    /// Messages and relays pass between the two.
+    /// Exchanges messages and relays between the two.
     fn exchange(&mut self) {
         for _ in 0..4 {
             self.away.now = self.home.now;
@@ -140,7 +140,7 @@ fn a_broadcaster_that_did_not_wait_on_another_worker_leaves_the_stream_to_the_ne
     let (worker, name) = (1, held.name);
     let open = Message::OpenForAway { worker, relay: relay.clone(), name, opening };
     home.switchboard.handle_message(open);
-    // Nobody asks under this number any more.
+    // No request with this number is pending.
     let allow = Message::AllowAway { request: 77, home: 0, relay, record };
     away.switchboard.handle_message(allow);
     away.settle();
@@ -153,7 +153,7 @@ fn a_broadcaster_that_did_not_wait_on_another_worker_leaves_the_stream_to_the_ne
     home.pass(Duration::from_secs(12));
     let ends =
         [(1, Some(2)), (2, None)].map(|(client_id, successor)| HoldEnded { client_id, successor });
-    // One mailbox: whoever looks first has what is there.
+    // Both share one mailbox: whichever drains it first gets the events.
     let told: Vec<_> = away.holds_ended.iter().chain(&home.holds_ended).copied().collect();
     assert_eq!(told, ends);
     assert!(home.switchboard.is_empty());

@@ -1,5 +1,6 @@
-//! What `scripts/instructions.mjs` counts under valgrind: the path of a publish's bytes through a worker, without sockets.
-//! Everything that is fed is made before, for the longest run: what two runs of different lengths differ by is the path's.
+//! The workload that `scripts/instructions.mjs` counts under valgrind: the path of a publish's bytes through a worker,
+//! without sockets. All input is prepared beforehand, for the longest run, so that the difference between two runs of
+//! different lengths is the path's.
 
 use std::io::IoSlice;
 use std::time::Duration;
@@ -12,25 +13,25 @@ use super::peer::{Peer, Remote, take};
 use super::whip::Client;
 use super::world::World;
 
-/// Sizes of a real x264 clip's pictures, two seconds of 720p25 at 2 Mbit/s.
+/// Frame sizes of a real x264 clip, two seconds of 720p25 at 2 Mbit/s.
 const RECORDING: &str = include_str!("../../../../bench/recordings/x264-720p25-2mbps.txt");
-/// AAC at 128 kbit/s, and Opus at 64.
+/// Bytes of an AAC frame at 128 kbit/s, and of an Opus packet at 64.
 const SOUND_BYTES: usize = 341;
 const OPUS_BYTES: usize = 160;
 const PICTURE: Duration = Duration::from_millis(40);
-/// Pictures that are made, at least as many as any run feeds.
+/// Video frames that are prepared, at least as many as any run feeds.
 const PICTURES_MADE: u32 = 1_600;
 
 fn sizes() -> Vec<usize> {
     RECORDING.split_ascii_whitespace().filter_map(|size| size.parse().ok()).collect()
 }
 
-/// How many pictures this run feeds.
+/// Number of video frames that this run feeds.
 fn pictures() -> usize {
     std::env::var("PICTURES").ok().and_then(|of| of.parse().ok()).unwrap_or(50)
 }
 
-/// The wire of a publisher, a piece for each picture and the sound beside it.
+/// The bytes of a publisher, one piece for each video frame and its audio.
 fn wire(world: &mut World, publisher: SessionKey) -> Vec<Vec<u8>> {
     let sizes = sizes();
     let Some(Peer { remote: Remote::Client(client), .. }) = world.peers.get_mut(&publisher) else {
@@ -52,7 +53,7 @@ fn wire(world: &mut World, publisher: SessionKey) -> Vec<Vec<u8>> {
     pictures.collect()
 }
 
-/// Writes what is due, to sockets that take everything. Bytes.
+/// Writes what is due to sockets that accept everything; returns the number of bytes.
 fn write_all(world: &mut World) -> usize {
     let mut written = 0;
     world.switchboard.settle();
@@ -73,7 +74,7 @@ fn write_all(world: &mut World) -> usize {
     written
 }
 
-/// A worker's wake-up for one picture of RTMP: bytes in, bytes out.
+/// One wake-up of a worker for one video frame over RTMP: bytes in, bytes out.
 fn feed_bytes(world: &mut World, publisher: SessionKey, bytes: &[u8]) -> usize {
     world.now += PICTURE;
     world.switchboard.begin(world.now);
@@ -82,7 +83,7 @@ fn feed_bytes(world: &mut World, publisher: SessionKey, bytes: &[u8]) -> usize {
         world.switchboard.handle_input(publisher, bytes);
         world.switchboard.end_read(publisher, false);
     }
-    // What one turn leaves is the next one's.
+    // A turn may leave work for the next one.
     let mut written = write_all(world);
     while world.switchboard.begin_turn(publisher) && world.switchboard.end_read(publisher, false) {
         written += write_all(world);
@@ -107,7 +108,7 @@ fn rtmp_to_twenty_players() {
     feed_wire(world, publisher, 20);
 }
 
-/// Feeds the wire of `publisher`, and sees that each of `readers` got all of it.
+/// Feeds the bytes of `publisher` and checks that each of `readers` got all of them.
 fn feed_wire(mut world: World, publisher: SessionKey, readers: usize) {
     let wire = wire(&mut world, publisher);
     let (mut fed, mut written) = (0, 0);
@@ -115,7 +116,7 @@ fn feed_wire(mut world: World, publisher: SessionKey, readers: usize) {
         fed += bytes.len();
         written += feed_bytes(&mut world, publisher, bytes);
     }
-    // Chunks of another size have other headers.
+    // Chunks of a different size have different headers.
     assert!(written.abs_diff(fed * readers) < fed * readers / 50, "{written} of {readers} x {fed}");
 }
 

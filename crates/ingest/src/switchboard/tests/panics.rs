@@ -1,4 +1,4 @@
-//! A bug in one session's turn is that session's end, and nobody else's.
+//! A panic in one session's turn ends that session and no other.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn a_panic_in_a_turn_ends_that_session_and_its_publish_by_name() {
     world.pass(Duration::from_secs(1));
     assert_eq!(world.reasons(), [(1, EndReason::InternalError)]);
     assert_eq!(world.frames(player), (0..20).collect::<Vec<_>>());
-    // The name is free again and the worker serves on.
+    // The name is free again, and the worker continues to serve.
     let again = world.publisher("faulty", 3, &[]);
     world.hang_up(again);
     assert_eq!(world.reasons().last(), Some(&(3, EndReason::BroadcasterLeft)));

@@ -1,4 +1,4 @@
-//! The other sides of the connections of a worker in tests, in memory.
+//! In-memory peers of a worker's connections in tests.
 
 use std::time::Instant;
 
@@ -14,16 +14,16 @@ pub(super) enum Remote {
     Upstream(Box<ServerSession>),
 }
 
-/// A peer, and how well it reads.
+/// A peer, and how much it reads.
 pub(super) struct Peer {
     pub(super) remote: Remote,
-    /// Bytes that it takes from us at each tick.
+    /// Bytes that it reads at each tick.
     pub(super) reads: usize,
-    /// What came of its stream.
+    /// Media messages that it received.
     pub(super) media: Vec<MediaMessage>,
-    /// What it was told.
+    /// Other events that it received.
     pub(super) events: Vec<String>,
-    /// Upstreams and sources: how they answer.
+    /// For upstreams and sources: whether they accept.
     accepts: bool,
 }
 
@@ -32,12 +32,12 @@ impl Peer {
         Self { remote, reads, media: Vec::new(), events: Vec::new(), accepts }
     }
 
-    /// Takes what the worker wrote for it.
+    /// Handles what the worker wrote for it.
     pub(super) fn read(&mut self, bytes: &[u8], now: Instant) {
         match &mut self.remote {
             Remote::Client(client) => {
                 client.begin_turn();
-                // What is refused shows in the events.
+                // Errors show in the events.
                 let _ = client.handle_input(bytes, now);
                 while let Some(event) = client.poll_event() {
                     match event {
@@ -69,7 +69,7 @@ impl Peer {
     }
 }
 
-/// What was written, as much as the peer takes.
+/// Takes up to `limit` written bytes.
 pub(super) fn take(output: &mut Output, limit: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     while bytes.len() < limit && !output.is_empty() {

@@ -1,4 +1,4 @@
-//! Who plays is for the gateway to say, and each player that it allowed is reported to its end.
+//! The gateway decides who may play, and the end of each allowed player is reported.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -14,7 +14,7 @@ fn was_told(world: &World, key: SessionKey, words: &str) -> bool {
     world.peers[&key].events.iter().any(|event| event.contains(words))
 }
 
-/// A live stream "a" of client id 1, a player of it that waits, and the handle of its request.
+/// A live stream "a" of client id 1, a player that waits for it, and the handle of its request.
 fn asked() -> (World, SessionKey, SessionKey, u64) {
     let mut world = World::new();
     world.holds_plays = true;
@@ -107,7 +107,7 @@ fn a_name_that_is_not_live_is_asked_for_by_name_and_refused_if_it_is_allowed_all
 fn a_connection_that_is_refused_before_it_asks_for_anything_is_reported_by_its_reason() {
     let mut world = World::new();
     let key = world.connect(ClientRole::Publish, "a");
-    // It asked to publish: what it does now is the publish's business.
+    // It has requested a publish: what it does from here on concerns that publish.
     world.asked.pop_front().expect("it asked");
     world.hang_up(key);
     assert!(world.refused.is_empty());

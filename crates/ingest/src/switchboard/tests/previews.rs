@@ -1,4 +1,4 @@
-//! Previews: FLV for the gateway, which counts for nothing and delays nobody.
+//! Previews: FLV for the gateway, which is not counted and delays no one.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn open(world: &mut World, client_id: u64) -> PreviewReader {
     reader
 }
 
-/// Everything that waits, and the end.
+/// Reads everything that waits, and the end.
 fn read(reader: &PreviewReader) -> (Vec<u8>, Option<PreviewEnd>) {
     let mut bytes = Vec::new();
     loop {
@@ -30,7 +30,7 @@ fn read(reader: &PreviewReader) -> (Vec<u8>, Option<PreviewEnd>) {
     }
 }
 
-/// Kind, time and first two bytes of the body of each tag; `flv` begins with a tag.
+/// Kind, timestamp and first two body bytes of each tag; `flv` begins with a tag.
 fn tags(flv: &[u8]) -> Vec<(u8, u32, [u8; 2])> {
     let (mut rest, mut tags) = (flv, Vec::new());
     while let &[kind, s0, s1, s2, t0, t1, t2, t3, _, _, _, b0, b1, ..] = rest {
@@ -48,7 +48,7 @@ fn is_counted(world: &World) -> (u64, u64, u64) {
     (told.subscribers, told.bytes_out, told.dropped_frames)
 }
 
-/// A frame of 200 kB, a keyframe each ten.
+/// Sends a frame of 200 kB, every tenth of them a keyframe.
 fn send_large(world: &mut World, publisher: SessionKey, n: u32) {
     let mut picture = vec![if n.is_multiple_of(10) { 0x17 } else { 0x27 }, 1, 0, 0, 0];
     picture.resize(200_000, 0);
@@ -113,7 +113,7 @@ fn a_preview_that_is_not_read_holds_a_bounded_part_and_goes_on_at_a_keyframe_bes
     }
     assert_eq!(world.frames(player).len(), 200, "nobody waits for it");
     let (held, end) = read(&reader);
-    // What the pipe may hold, with the frame that goes past it.
+    // The pipe's limit, and the frame that may exceed it.
     assert!(held.len() < 800_000 && end.is_none(), "{}", held.len());
     world.pass(Duration::from_millis(200));
     let next = tags(&read(&reader).0);

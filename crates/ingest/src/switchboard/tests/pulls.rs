@@ -1,5 +1,5 @@
-//! A stream of another node: pulled once for all who play it here, for as long as somebody does, and over when it is over
-//! there.
+//! A stream of another node: pulled once for all players here, as long as there are any, and ended when it ends at its
+//! source.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -16,7 +16,7 @@ use crate::switchboard::SessionKey;
 use crate::switchboard::message::Message;
 use crate::{Denial, EndReason, PullStatus, UpstreamUrl};
 
-/// Where "a" is published, by this client id.
+/// The source of "a" under this client id.
 fn source(client_id: u64) -> PullSource {
     let url = UpstreamUrl::parse("rtmp://192.0.2.9/live/a?headgate-node=1").expect("valid");
     PullSource { client_id, url, address: IpAddr::from([192, 0, 2, 9]) }
@@ -26,7 +26,7 @@ fn world() -> World {
     World { holds_plays: true, ..World::new() }
 }
 
-/// A player of "a", which is live elsewhere under this client id.
+/// A player of "a", which is live on another node under this client id.
 fn pulling(world: &mut World, client_id: u64) -> SessionKey {
     let player = world.player("a");
     let asked = world.plays.pop_front().expect("the gateway is asked");
@@ -38,7 +38,7 @@ fn pulling(world: &mut World, client_id: u64) -> SessionKey {
     player
 }
 
-/// The source sends a message to whoever plays from it.
+/// Sends a message from the source to its player.
 fn send(world: &mut World, timestamp: u32, body: &[u8]) {
     let key = world.upstream_peer().expect("connected");
     if let Remote::Upstream(server) = &mut world.peers.get_mut(&key).expect("there").remote {
@@ -47,7 +47,7 @@ fn send(world: &mut World, timestamp: u32, body: &[u8]) {
     world.settle();
 }
 
-/// The source sends these frames, 40 ms each, a keyframe each second; headers first.
+/// Sends these frames from the source, one every 40 ms with a keyframe each second, after the header.
 fn send_frames(world: &mut World, numbers: std::ops::Range<u32>) {
     send(world, 0, AVC_HEADER);
     for n in numbers {
@@ -170,7 +170,7 @@ fn the_end_of_the_stream_at_its_source_ends_its_players_as_any_publish_does() {
     assert_eq!(world.pulls_ended[0].client_id, 7);
 }
 
-/// A player of frames 0 to 29; then the connection is gone.
+/// A player that got frames 0 to 29, whose source connection was then lost.
 fn lost() -> (World, SessionKey) {
     let mut world = world();
     let player = pulling(&mut world, 7);
@@ -188,7 +188,7 @@ fn after_a_loss_the_gateway_says_where_the_stream_is_and_no_frame_comes_twice_or
     let source = Some(source(7));
     world.switchboard.handle_message(Message::DialPull { pull: wanted.pull, source });
     world.settle();
-    // What a joiner gets: from the keyframe on.
+    // What a new player gets: everything from the keyframe.
     send_frames(&mut world, 25..34);
     assert_eq!(world.frames(player), (0..34).collect::<Vec<_>>());
     assert_eq!(pulls(&world)[0].state, PullState::Playing);
@@ -290,7 +290,7 @@ fn another_node_is_served_from_a_publish_alone_and_counts_for_nothing() {
     assert_eq!((snapshot.bytes_out, snapshot.subscribers), (0, 0));
     assert!(record.players.status(world.now, std::time::SystemTime::now()).is_empty());
 
-    // Of what is pulled itself it gets nothing, even if it were allowed.
+    // A pulled stream is not played to another node, even if that is allowed.
     let mut world = self::world();
     pulling(&mut world, 7);
     send_frames(&mut world, 0..3);
@@ -310,7 +310,7 @@ fn a_source_that_sends_what_is_no_media_is_left_and_the_worker_goes_on() {
     let mut world = world();
     let player = pulling(&mut world, 7);
     send_frames(&mut world, 0..3);
-    // A packet type that there is none of.
+    // An undefined packet type.
     send(&mut world, 200, &[0x97, 9, 9]);
     let bytes: Vec<u8> = (0..4_096_u32).map(|n| (n * 31 % 251) as u8).collect();
     if let Some(key) = world.upstream_peer() {

@@ -1,4 +1,4 @@
-//! Nobody gets frames of a stream that he did not join.
+//! No one gets frames of a stream that they did not join.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ fn a_slow_player_of_an_ended_stream_gets_no_frame_of_the_next_one() {
     world.hang_up(a);
     world.pass(Duration::from_secs(1));
     assert_eq!(world.reasons(), [(1, EndReason::BroadcasterLeft)], "its stream is closed by now");
-    // The next stream and its slow player take the places that the first ones had.
+    // The next stream and its slow player reuse the slots of the first ones.
     let b = world.publisher("b", 2, &[]);
     world.send_frame(b, 1_000_000, 100);
     let theirs = world.player("b");
@@ -65,7 +65,7 @@ fn a_player_gets_what_waits_for_it_when_the_publisher_leaves_and_then_the_end() 
     assert!(!world.switchboard.has_streams());
 }
 
-/// A keyframe with its number in it.
+/// A keyframe that contains its number.
 fn keyframe(n: u32) -> Frame {
     let (codec, kind) = (Codec::H264, FrameKind::Keyframe);
     let timestamp = Timestamp::from_millis(i64::from(n) * 40);
@@ -73,7 +73,7 @@ fn keyframe(n: u32) -> Frame {
     Frame { codec, kind, timestamp, composition_ms: 0, data }
 }
 
-/// The relay that the worker asked another to feed last.
+/// The relay of the worker's newest attach message.
 fn attached(world: &World) -> Arc<Relay> {
     let relays = world.told.iter().filter_map(|(_, message)| match message {
         Message::Attach { relay, .. } => Some(relay.clone()),

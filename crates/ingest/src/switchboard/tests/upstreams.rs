@@ -1,4 +1,4 @@
-//! Pushes in virtual time: pauses, stalls, redirects of fate.
+//! Pushes in virtual time: pauses between attempts, stalls, ends.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! WHIP publishers in virtual time: a peer with DTLS and SRTP of its own, in memory.
+//! WHIP publishers in virtual time, with a peer in memory that does its own DTLS and SRTP.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ const SPS: &[u8] = &[0x67, 0x42, 0xc0, 0x1f, 0xda, 0x01, 0x40, 0x16, 0xe8, 0x40]
 const PPS: &[u8] = &[0x68, 0xce, 0x3c, 0x80];
 const OPUS: &[u8] = &[0x78, 1, 2, 3];
 
-/// A client and the path that it comes by.
+/// A client and the path that it uses.
 pub(super) struct Client {
     publisher: Publisher,
     pub(super) path: Path,
@@ -81,7 +81,7 @@ impl Client {
         panic!("it does not connect");
     }
 
-    /// Datagrams pass both ways until none is left.
+    /// Exchanges datagrams in both directions until none is left.
     fn exchange(&mut self, world: &mut World) {
         loop {
             self.publisher.handle_timeout(world.now);
@@ -109,7 +109,7 @@ impl Client {
         }
     }
 
-    /// The datagrams of picture `n` of so many bytes and the sound beside it; nothing is handed over.
+    /// The datagrams of video frame `n` of `picture_bytes` and its audio; they are not delivered.
     pub(super) fn record_media(
         &mut self,
         now: Instant,
@@ -159,7 +159,7 @@ fn transport_wide_feedback_for_minutes_keeps_one_timer_a_session() {
     }
     assert!(client.feedback > 3 * 60 * 5, "{} reports", client.feedback);
     let record = world.publishes.find(1).expect("it runs");
-    // A length before the slice of each video frame, and two audio packets.
+    // The length prefix and slice of each video frame, and two audio packets.
     let frame_bytes = 4 + 3_000 + 2 * OPUS.len() as u64;
     assert_eq!(record.bytes().0, 3 * 60 * 25 * frame_bytes, "every frame counted");
 }
@@ -204,13 +204,13 @@ fn a_kicked_client_is_told_goodbye_more_than_once_and_its_datagrams_are_nobodys_
     world.pass(Duration::from_secs(2));
     assert!(at_once > 0 && world.sent.len() > at_once, "{at_once} of {}", world.sent.len());
     assert!(world.switchboard.is_empty(), "the session is gone after its last goodbye");
-    // Lost ones are made up for by those that follow.
+    // Lost goodbyes are made up for by the repetitions.
     let repeated = world.sent.pop().expect("a goodbye");
     client.publisher.handle_datagram(world.now, &repeated.1);
     assert!(std::iter::from_fn(|| client.publisher.poll_event()).any(|e| e == Event::Closed));
 }
 
-/// What a STUN response says: true is a success, false an error.
+/// Kind of a STUN response: true for success, false for an error.
 fn stun_outcome(datagram: &[u8]) -> Option<bool> {
     match datagram {
         [0x01, 0x01, ..] => Some(true),
@@ -228,7 +228,7 @@ fn checks_of_a_kicked_client_are_refused_for_fifteen_seconds_and_forgotten_then(
     let (reason, description) = (EndReason::Kicked, String::new());
     world.switchboard.handle_message(Message::End { stream, reason, description });
     world.settle();
-    // The goodbye is lost: the client goes on, also from an address that it had not used before.
+    // The goodbye is lost: the client continues, also from an address that it had not used before.
     let other = Path::from(address(50_000));
     for (after, path, refused) in [(5, client.path, true), (5, other, true), (6, other, false)] {
         world.pass(Duration::from_secs(after));

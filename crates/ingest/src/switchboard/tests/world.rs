@@ -35,19 +35,20 @@ pub(super) struct World {
     pub(super) on_air: Vec<OnAirChanged>,
     /// How long streams are held.
     pub(super) window: Duration,
-    /// Requests that no answer was given to yet.
+    /// Requests that have not been answered yet.
     pub(super) asked: VecDeque<u64>,
-    /// When a push asked for an address.
+    /// When pushes requested an address.
     pub(super) resolved: Vec<Instant>,
     /// Messages for other workers.
     pub(super) told: Vec<(usize, Message)>,
     /// Datagrams for WHIP clients.
     pub(super) sent: Vec<(Path, Vec<u8>)>,
-    /// Whether upstreams and sources can be connected to, whether they accept, and what they take at each tick.
+    /// Whether upstreams and sources can be connected to, whether they accept, and how many bytes they read at each
+    /// tick.
     pub(super) upstream: (bool, bool, usize),
     /// Whether the gateway leaves plays unanswered instead of allowing them.
     pub(super) holds_plays: bool,
-    /// Those that it left unanswered.
+    /// Play requests that were left unanswered.
     pub(super) plays: VecDeque<PlayRequested>,
     pub(super) plays_ended: Vec<PlayEnded>,
     /// Pulls that lost their source.
@@ -99,18 +100,18 @@ impl World {
         }
     }
 
-    /// It is a worker of the same process as the other.
+    /// Makes it a worker of the same process as the other.
     pub(super) fn share(&mut self, other: &Self) {
         self.publishes = other.publishes.clone();
         self.switchboard.context.publishes = other.publishes.clone();
     }
 
-    /// A connection from a broadcaster or player of `name`.
+    /// Opens a connection of a broadcaster or player of `name`.
     pub(super) fn connect(&mut self, role: ClientRole, name: &str) -> SessionKey {
         self.connect_to("live", role, name)
     }
 
-    /// The same, to any app.
+    /// The same for any app.
     pub(super) fn connect_to(&mut self, app: &str, role: ClientRole, name: &str) -> SessionKey {
         let config = ClientConfig {
             app: app.into(),
@@ -126,7 +127,7 @@ impl World {
         key
     }
 
-    /// A publisher of `name`, allowed under `client_id`, its headers sent.
+    /// A publisher of `name`, allowed under `client_id`, with its headers sent.
     pub(super) fn publisher(
         &mut self,
         name: &str,
@@ -150,7 +151,7 @@ impl World {
         self.connect(ClientRole::Play, name)
     }
 
-    /// The publisher sends frame `n`, one each 40 ms, a keyframe each second, its number and `length` bytes in it.
+    /// Sends frame `n`, one every 40 ms with a keyframe each second, containing its number and `length` more bytes.
     pub(super) fn send_frame(&mut self, key: SessionKey, n: u32, length: usize) {
         let mut frame = vec![if n.is_multiple_of(25) { 0x17 } else { 0x27 }, 1, 0, 0, 0];
         frame.extend_from_slice(&n.to_be_bytes());
@@ -158,7 +159,7 @@ impl World {
         self.send(key, MediaKind::Video, n * 40, &frame);
     }
 
-    /// A publisher sends a message and the worker has its turn.
+    /// Sends a message from a publisher and gives the worker its turn.
     pub(super) fn send(&mut self, key: SessionKey, kind: MediaKind, timestamp: u32, body: &[u8]) {
         if let Some(Peer { remote: Remote::Client(client), .. }) = self.peers.get_mut(&key) {
             client.send_media(kind, timestamp, &[], &Bytes::copy_from_slice(body));
@@ -166,14 +167,14 @@ impl World {
         self.settle();
     }
 
-    /// The peer closes its connection.
+    /// Closes the peer's connection.
     pub(super) fn hang_up(&mut self, key: SessionKey) {
         self.peers.remove(&key);
         self.switchboard.handle_closed(key, None);
         self.settle();
     }
 
-    /// Time passes, the worker waking as often as it must.
+    /// Lets time pass, with the worker waking as often as it must.
     pub(super) fn pass(&mut self, time: Duration) {
         let until = self.now + time;
         while self.now < until {
@@ -190,7 +191,7 @@ impl World {
         }
     }
 
-    /// Bytes and actions pass until nothing moves.
+    /// Passes bytes and actions on until nothing moves.
     pub(super) fn settle(&mut self) {
         self.switchboard.begin(self.now);
         let mut left: HashMap<_, _> = self.peers.iter().map(|(key, of)| (*key, of.reads)).collect();
@@ -198,7 +199,7 @@ impl World {
             self.switchboard.settle();
             let mut moved = self.carry_actions();
             moved |= self.read_peers();
-            // A peer that reads makes its socket writable again.
+            // A peer that reads makes the worker's socket writable again.
             let behind = self.peers.keys().copied().filter(|key| {
                 self.switchboard.output_mut(*key).is_some_and(|output| !output.is_empty())
             });
@@ -215,7 +216,7 @@ impl World {
         panic!("the worker never comes to rest");
     }
 
-    /// What a peer has seen of its stream: the numbers of its frames.
+    /// Numbers of the frames that a peer has received.
     pub(super) fn frames(&self, key: SessionKey) -> Vec<u32> {
         let numbers = self.peers[&key].media.iter().filter_map(|message| {
             let body = message.payload.get(1..9).filter(|_| message.kind == MediaKind::Video)?;
@@ -249,7 +250,7 @@ impl World {
                     self.switchboard.handle_connect_failed(session, None)
                 }
                 Action::Disconnect(key) => {
-                    // Players and broadcasters stay for their statistics.
+                    // Keep players and broadcasters, for what they recorded.
                     if matches!(
                         self.peers.get(&key),
                         Some(Peer { remote: Remote::Upstream(_), .. })
@@ -265,7 +266,7 @@ impl World {
         moved
     }
 
-    /// Hands what peers have written to the worker.
+    /// Passes what peers have written to the worker.
     fn read_peers(&mut self) -> bool {
         let mut moved = false;
         for key in self.peers.keys().copied().collect::<Vec<_>>() {
@@ -288,7 +289,7 @@ impl World {
         moved
     }
 
-    /// Hands what the worker has for a peer to it, as much as it takes.
+    /// Passes the worker's output to a peer, as much as it reads.
     fn write(&mut self, key: SessionKey, left: &mut usize) -> bool {
         let Some(peer) = self.peers.get_mut(&key) else { return false };
         self.switchboard.fill(key);
@@ -331,26 +332,26 @@ impl World {
         moved
     }
 
-    /// The gateway allows a play.
+    /// Allows a play, as the gateway.
     pub(super) fn allow_play(&mut self, request: u64) {
         let guard = PlayGuard::new(self.publishes.clone(), request);
         let is_counted = true;
         self.switchboard.handle_message(Message::AllowPlay { request, guard, is_counted });
     }
 
-    /// The reasons of the ends so far, by client id.
+    /// The reasons of the ends so far, with client ids.
     pub(super) fn reasons(&self) -> Vec<(u64, EndReason)> {
         self.ended.iter().map(|ended| (ended.client_id, ended.reason)).collect()
     }
 }
 
-/// Where a publish of the tests is pushed.
+/// An upstream for a publish of the tests.
 pub(super) fn upstream(url: &str) -> Upstream {
     let (id, source) = (url.to_owned(), UpstreamSource::Stream);
     Upstream { id, url: UpstreamUrl::parse(url).expect("valid"), source }
 }
 
-/// Where a client of the tests is.
+/// The address of a client of the tests.
 pub(super) fn address(port: u16) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, 7], port))
 }

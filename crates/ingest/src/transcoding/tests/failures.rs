@@ -1,4 +1,4 @@
-//! Streams that cannot be transcoded: what they say, and that they fail alone.
+//! Streams that cannot be transcoded: the reason they report, and that other streams are not affected.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn a_stream_without_an_encoder_says_why_and_asks_again_after_a_while() {
     steps.serve_all();
     assert_eq!(ring.failure().as_deref(), Some("no AAC encoder could be made (status 0x7)"));
     assert_eq!((steps.notified(), steps.transcoders.failed()), (vec![1], 1));
-    // What waited when it failed is passed over as well.
+    // The packets that waited when it failed are skipped as well.
     let passed_over = 5 - 1;
     steps.push(&ring, 5..5 + i64::from(RETRY_PACKETS) - passed_over);
     steps.serve_all();
