@@ -123,7 +123,7 @@ describe.concurrent("without a running service", () => {
     expect(Object.keys(states)).toContain("http.port");
     const behindRouter = { HEADGATE_PUBLIC_ADDRESSES: "203.0.113.1" };
     const told = (await headgate(["doctor"], behindRouter)).out;
-    expect(told).toMatch(/^warn addresses of media: 203\.0\.113\.1 is not of this machine, and a datagram/m);
+    expect(told).toMatch(/^warn addresses of media: 203\.0\.113\.1 is not an address of this machine, and a datagram/m);
     expect(told).toMatch(/^(ok {3}|warn )receive buffer of the media ports: (4194304 bytes|the kernel buffers \d+)/m);
     expect(told).not.toContain("kernel drops");
     const broken = await headgate(["doctor"], { HEADGATE_HTTP_HOST: "203.0.113.1" });

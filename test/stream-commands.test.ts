@@ -64,7 +64,7 @@ describe.concurrent("where there is no store", () => {
   test("doctor says so and makes none", async () => {
     const dataDir = join(folder, "nothing");
     const { out } = await headgate(["doctor"], { HEADGATE_DATA_DIR: dataDir });
-    expect(out).toMatch(/^warn store in .*: there is none yet: /m);
+    expect(out).toMatch(/^warn store in .*: it does not exist yet: /m);
     expect(existsSync(dataDir)).toBe(false);
   }, 60_000);
 
