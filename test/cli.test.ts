@@ -70,7 +70,11 @@ const MISTAKES: readonly (readonly [words: readonly string[], code: number, what
   [["stream", "lock", "nobody"], 2, "there is no stream nobody: headgate stream ls"],
   [["stream", "create", "--tag", "a,,b"], 2, "each tag must have 1 to 100 characters"],
   [["keys", "create"], 2, "--role must be one of administrator, user, readonly"],
-  [["keys", "create", "--role", "user", "--organisation", "nobody"], 2, "no one organisation is called nobody"],
+  [
+    ["keys", "create", "--role", "user", "--organisation", "nobody"],
+    2,
+    "nobody does not name exactly one organisation",
+  ],
   [["user", "password", "who@example.com"], 2, "a user who@example.com of Headgate is missing"],
   [["token", "rotate"], 2, "has not been shown for long enough"],
   [["backup"], 2, "the file to write is missing"],
