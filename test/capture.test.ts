@@ -55,7 +55,7 @@ async function capture(
   const file = join(folder, `${words.join("")}-${Math.random()}.capture`);
   const args = ["scripts/headgate.mjs", "capture", ...words, file, "--url", headgate.http];
   const child = start(process.execPath, args, { env: environment() });
-  await until(`the capture begins: ${child.stderr()}`, () => child.stdout().includes("Captured until"));
+  await until(`the capture begins: ${child.stderr()}`, () => child.stdout().includes("Capturing until"));
   const over = async () => expect(await child.exit, child.stderr()).toBe(0);
   return { file, said: child.stdout, stop: () => child.kill("SIGINT"), over };
 }

@@ -183,10 +183,7 @@ describe("a command that asks a service by HTTPS", () => {
     const url = `https://127.0.0.2:${(elsewhere.address() as AddressInfo).port}`;
     const { code, err } = await asked(["--url", url], { HEADGATE_CA: file("named.pem", named.cert) });
     elsewhere.close();
-    expect([code, err]).toEqual([
-      2,
-      expect.stringMatching(/is for DNS:localhost.*, not for 127\.0\.0\.2: say by --url/),
-    ]);
+    expect([code, err]).toEqual([2, expect.stringMatching(/is for DNS:localhost.*, not for 127\.0\.0\.2: use --url/)]);
   }, 60_000);
 
   test("says that HTTP and HTTPS were mistaken for each other", async () => {

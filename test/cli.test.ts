@@ -70,7 +70,11 @@ const MISTAKES: readonly (readonly [words: readonly string[], code: number, what
   [["stream", "lock", "nobody"], 2, "there is no stream nobody: headgate stream ls"],
   [["stream", "create", "--tag", "a,,b"], 2, "each tag must have 1 to 100 characters"],
   [["keys", "create"], 2, "--role must be one of administrator, user, readonly"],
-  [["keys", "create", "--role", "user", "--organisation", "nobody"], 2, "no one organisation is called nobody"],
+  [
+    ["keys", "create", "--role", "user", "--organisation", "nobody"],
+    2,
+    "nobody does not name exactly one organisation",
+  ],
   [["user", "password", "who@example.com"], 2, "a user who@example.com of Headgate is missing"],
   [["token", "rotate"], 2, "has not been shown for long enough"],
   [["backup"], 2, "the file to write is missing"],
@@ -123,7 +127,7 @@ describe.concurrent("without a running service", () => {
     expect(Object.keys(states)).toContain("http.port");
     const behindRouter = { HEADGATE_PUBLIC_ADDRESSES: "203.0.113.1" };
     const told = (await headgate(["doctor"], behindRouter)).out;
-    expect(told).toMatch(/^warn addresses of media: 203\.0\.113\.1 is not of this machine, and a datagram/m);
+    expect(told).toMatch(/^warn addresses of media: 203\.0\.113\.1 is not an address of this machine, and a datagram/m);
     expect(told).toMatch(/^(ok {3}|warn )receive buffer of the media ports: (4194304 bytes|the kernel buffers \d+)/m);
     expect(told).not.toContain("kernel drops");
     const broken = await headgate(["doctor"], { HEADGATE_HTTP_HOST: "203.0.113.1" });

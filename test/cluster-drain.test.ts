@@ -144,7 +144,9 @@ inWholeRun(
 );
 
 test("a node that is not there cannot be drained, and who is there is said", async () => {
-  await expect(node(0).command(["nodes", "drain", "nobody"])).rejects.toThrow(/nobody does not run here:\n.* a {2}up/);
+  await expect(node(0).command(["nodes", "drain", "nobody"])).rejects.toThrow(
+    /nobody is not running here:\n.* a {2}up/,
+  );
   await expect(node(0).command(["nodes", "drain"])).rejects.toThrow("the node's name is missing");
 }, 60_000);
 
@@ -155,7 +157,7 @@ inWholeRun(
     try {
       const unknown = { state: null, load: null, last_sign_of_life_age_ms: null };
       expect(JSON.parse(await alone.command(["nodes"]))).toMatchObject([{ name: "alone", publishes: 0, ...unknown }]);
-      await expect(alone.command(["nodes", "drain", "alone"])).rejects.toThrow("has one node only");
+      await expect(alone.command(["nodes", "drain", "alone"])).rejects.toThrow("has only one node");
       const metrics = await (await fetch(`${alone.metrics}/metrics`)).text();
       expect(metrics).toContain('headgate_nodes{state="up"} 1\n');
       expect(metrics).not.toContain("sign_of_life");

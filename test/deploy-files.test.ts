@@ -82,7 +82,9 @@ describe("a first start", () => {
       );
       expect(child.stderr()).not.toMatch(shown);
       expect(child.stderr()).not.toContain("signs in as admin");
-      expect(child.stderr().match(/this is a new store\. What opens it is in .*first-start\.txt/g)).toHaveLength(1);
+      expect(
+        child.stderr().match(/this is a new store\. Its API key and password are in .*first-start\.txt/g),
+      ).toHaveLength(1);
     },
     LIMIT_MS,
   );

@@ -111,7 +111,7 @@ describe.concurrent("the store", () => {
       const dataDir = await newStore();
       chmodSync(join(dataDir, "headgate.key"), 0o644);
       expect(await finding("key ", { HEADGATE_DATA_DIR: dataDir })).toMatchObject({
-        ...{ state: "warning", detail: "others on this machine can read it" },
+        ...{ state: "warning", detail: "other users of this machine can read it" },
         remedy: `chmod 600 ${join(dataDir, "headgate.key")}`,
       });
     },
@@ -185,7 +185,7 @@ describe.concurrent("the configuration", () => {
         ),
       ).toMatchObject({
         ...{ state: "bad", detail: expect.stringContaining("do not belong together") },
-        why: "headgate serve refuses to start with files that it cannot use",
+        why: "headgate serve does not start with files that it cannot use",
       });
     },
     LIMIT_MS,
@@ -196,7 +196,7 @@ describe.concurrent("the configuration", () => {
     async () => {
       expect(await finding("name ", { HEADGATE_UPSTREAM_PUSH: "rtmp://nowhere.invalid/live/{name}" })).toMatchObject({
         ...{ code: 1, what: "name nowhere.invalid (upstream.push)", state: "bad" },
-        ...{ detail: expect.stringContaining("does not resolve"), why: "no stream can be pushed there" },
+        ...{ detail: expect.stringContaining("does not resolve"), why: "no stream can be pushed to it" },
       });
       expect(await finding("names ", { HEADGATE_INGEST_HOSTS: "localhost" })).toMatchObject({ state: "good" });
     },
@@ -219,13 +219,13 @@ describe("addresses", () => {
         ...{
           code: 1,
           state: "bad",
-          detail: expect.stringContaining("leads elsewhere: /.well-known/jwks.json answered 404"),
+          detail: expect.stringContaining("leads elsewhere: /.well-known/jwks.json returned 404"),
         },
       });
       other.closeAllConnections();
       await new Promise((resolve) => other.close(resolve));
       expect(await finding("http.public_url", { ...env, HEADGATE_PUBLIC_URL: elsewhere })).toMatchObject({
-        ...{ state: "warning", detail: expect.stringMatching(/^does not answer from here: .*ECONNREFUSED/) },
+        ...{ state: "warning", detail: expect.stringMatching(/^does not respond when called .*ECONNREFUSED/) },
       });
     },
     LIMIT_MS,
@@ -237,7 +237,7 @@ describe("addresses", () => {
       const of = (address: string) => finding("addresses of media", { HEADGATE_PUBLIC_ADDRESSES: address });
       expect(await of("10.1.2.3")).toMatchObject({
         state: "warning",
-        detail: expect.stringContaining("only this network"),
+        detail: expect.stringContaining("reachable only from this network"),
       });
       expect(await of("203.0.113.1")).toMatchObject({ state: "warning", remedy: expect.stringMatching(/^forward /) });
     },
@@ -259,11 +259,11 @@ describe("the webhook", () => {
       const { host } = new URL(customer.url);
       const env = await withWebhook(`${customer.url}?secret=1`);
       const trusted = await finding("webhook ", { ...env, HEADGATE_WEBHOOK_CA: trustFile(customer.ca) });
-      expect(trusted).toMatchObject({ what: `webhook of Headgate at ${host}`, detail: "answers (200 to HEAD)" });
+      expect(trusted).toMatchObject({ what: `webhook of Headgate at ${host}`, detail: "responds (200 to HEAD)" });
       expect(customer.requests.map(({ method, body }) => [method, body])).toEqual([["HEAD", ""]]);
       const untrusted = await finding("webhook ", env);
       expect(untrusted).toMatchObject({ code: 1, state: "bad", detail: expect.stringMatching(/CERT|certificate/) });
-      expect(untrusted.why).toBe("every publish of this organisation is refused while its webhook does not answer");
+      expect(untrusted.why).toBe("every publish of this organisation is rejected while its webhook does not respond");
       const guarded = await finding("webhook ", { ...env, HEADGATE_DEV: "0" });
       expect(guarded).toMatchObject({ state: "bad", detail: expect.stringContaining("publicly reachable") });
       await customer.close();
@@ -271,7 +271,7 @@ describe("the webhook", () => {
       expect(away).toMatchObject({ state: "bad", detail: expect.stringContaining("ECONNREFUSED") });
       expect(JSON.stringify(away)).not.toContain("secret=1");
       expect(await finding("webhook", await withWebhook(null))).toMatchObject({
-        ...{ state: "warning", why: "whoever knows the name of a stream may publish and play it" },
+        ...{ state: "warning", why: "anyone who knows a stream name may publish and play it" },
       });
     },
     LIMIT_MS,
@@ -338,7 +338,7 @@ describe("the machine", () => {
     async () => {
       expect(clockFinding([], null, 1, false)).toMatchObject({
         state: "warning",
-        detail: "nothing keeps it right (NTP)",
+        detail: "it is not synchronised (NTP)",
       });
       const server = await startPostgres();
       const env = {
@@ -346,7 +346,7 @@ describe("the machine", () => {
         HEADGATE_DATABASE_URL: await server.newDatabase(),
       };
       await headgate(["init"], env);
-      expect((await finding("clock", env)).detail).toMatch(/agrees with the database server$|nothing keeps it right/);
+      expect((await finding("clock", env)).detail).toMatch(/agrees with the database server$|it is not synchronised/);
       await server.close();
     },
     LIMIT_MS,
@@ -392,9 +392,9 @@ test(
     });
     expect(code).toBe(1);
     expect(out).toMatch(
-      /^BAD {2}http\.port 203\.0\.113\.1:8080: .*\n {7}why: headgate serve ends with 3\n {7}do: {2}set http\.host/m,
+      /^BAD {2}http\.port 203\.0\.113\.1:8080: .*\n {7}why: headgate serve exits with 3\n {7}do: {2}set http\.host/m,
     );
-    expect(err).toMatch(/^headgate: \d+ of \d+ checks found something that must be mended$/m);
+    expect(err).toMatch(/^headgate: \d+ of \d+ checks found a problem that must be fixed$/m);
   },
   LIMIT_MS,
 );

@@ -198,7 +198,7 @@ describe("a copy is refused", () => {
       const [one, other] = [await small(), await small()];
       await refused(`${other} holds a store already`, one, other);
       const empty = mkdtempSync(join(folder, "empty-"));
-      await refused("there is no .*headgate.key: name the key file", empty, other);
+      await refused("there is no .*headgate.key: set --key FILE to the key file", empty, other);
       copyFileSync(join(one, "headgate.key"), join(empty, "headgate.key"));
       await refused(`there is no store in ${empty}`, empty, join(folder, "never"));
       const key = join(one, "headgate.key");
@@ -278,7 +278,7 @@ describe("a copy that is cut off", () => {
       });
       await looker.end();
       if (signal === "SIGINT") {
-        expect(child.stderr()).toMatch(/interrupted: database test\d+ at .* is as empty as before/);
+        expect(child.stderr()).toMatch(/interrupted: database test\d+ at .* is empty again/);
         expect(rows.map(({ relname }) => relname)).toEqual(["theirs"]);
         expect((await headgate("store", "copy", original, databaseUrl)).code).toBe(0);
       } else {
@@ -302,7 +302,7 @@ describe("a copy that is cut off", () => {
       await until("it is under way", () => existsSync(join(target, "headgate.db")), LONG_MS);
       child.kill("SIGINT");
       expect(await child.exit).toBe(1);
-      expect(child.stderr()).toContain(`interrupted: ${target} is as empty as before`);
+      expect(child.stderr()).toContain(`interrupted: ${target} is empty again`);
       expect(existsSync(target)).toBe(false);
     },
     LONG_MS,
@@ -343,7 +343,7 @@ describe("a backup with its key", () => {
         expect([code, err]).toEqual([expect.toBeOneOf([2, 4]), expect.stringContaining(what)]);
         expect(existsSync(dataDir) ? readdirSync(dataDir) : []).toEqual([]);
       };
-      await refused("name the key of the backup by --key FILE", file);
+      await refused("set --key FILE to the key of the backup", file);
       const other = join(files, "other");
       mkdirSync(other);
       await headgate("init", "--data-dir", other);

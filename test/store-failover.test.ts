@@ -66,7 +66,7 @@ test("doctor tells the primary from its standby", async () => {
     {
       what: `database server ${pair.primary.folder}:5432`,
       state: "good",
-      detail: "takes writes, commits wait for a standby",
+      detail: "accepts writes, commits wait for a standby",
     },
     { what: `database server ${pair.standby.folder}:5432`, state: "good", detail: "is a standby" },
   ]);

@@ -64,14 +64,14 @@ describe.concurrent("where there is no store", () => {
   test("doctor says so and makes none", async () => {
     const dataDir = join(folder, "nothing");
     const { out } = await headgate(["doctor"], { HEADGATE_DATA_DIR: dataDir });
-    expect(out).toMatch(/^warn store in .*: there is none yet: /m);
+    expect(out).toMatch(/^warn store in .*: it does not exist yet: /m);
     expect(existsSync(dataDir)).toBe(false);
   }, 60_000);
 
   test("an empty database is no store either, until init", async () => {
     const env = { HEADGATE_DATA_DIR: join(folder, "empty"), HEADGATE_DATABASE_URL: await server.newDatabase() };
     const { code, err } = await headgate(["keys", "ls"], env);
-    expect([code, err]).toEqual([2, expect.stringContaining("headgate: the database holds no store of headgate: ")]);
+    expect([code, err]).toEqual([2, expect.stringContaining("headgate: the database holds no headgate store: ")]);
     await json(["init"], env);
     expect(await json(["keys", "ls"], env)).toHaveLength(1);
   }, 60_000);
@@ -151,7 +151,7 @@ describe.concurrent.each(storesOfRun)("streams on %s", (kind) => {
     for (const alone of [env, { ...asked, HEADGATE_HTTP_PORT: "1" }]) {
       const { code, err } = await headgate(["stream", "stop", name], alone);
       expect(code).not.toBe(0);
-      expect(err).toContain(`headgate: ${name} is live, and its publish can only be ended by the running service`);
+      expect(err).toContain(`headgate: ${name} is live, and only the running service can end its publish`);
       expect(await state(id)).toBe("live");
     }
     expect(await json(["stream", "stop", name, "--url", service.http], asked)).toMatchObject({ id, state: "locked" });
@@ -186,7 +186,7 @@ describe.concurrent.each(storesOfRun)("streams on %s", (kind) => {
     const back = await headgate([...switching, String(main), "--url", service.http], asked);
     expect(back.out).toMatch(new RegExp(`^Publish ${main} of ${name} (is on air|takes over at its next keyframe)`));
     const wrong = await headgate([...switching, "main", "--url", service.http], asked);
-    expect([wrong.code, wrong.err]).toEqual([2, expect.stringContaining("main is no client id")]);
+    expect([wrong.code, wrong.err]).toEqual([2, expect.stringContaining("main is not a client id")]);
     for (const encoder of encoders) encoder.kill("SIGKILL");
   }, 120_000);
 });

@@ -65,8 +65,7 @@ async function asked<T>(
     throw new ConfigInvalid(`--url ${url} is no address: it must be http:// or https:// with a host`);
   }
   const key = readApiKey();
-  if (!/^[\x21-\x7e]+$/.test(key))
-    throw new ConfigInvalid("the API key of HEADGATE_API_KEY has characters that no key has");
+  if (!/^[\x21-\x7e]+$/.test(key)) throw new ConfigInvalid("HEADGATE_API_KEY contains characters that no API key has");
   const headers = { "x-service-apikey": key, "content-type": "application/json" };
   const caFile = typeof flags.ca === "string" ? flags.ca : readCaFile();
   const ca = caFile === null ? null : readAuthorities(caFile, typeof flags.ca === "string" ? "--ca" : "HEADGATE_CA");
@@ -92,7 +91,7 @@ async function answerOf(response: Response): Promise<unknown> {
     readonly error?: { readonly message: string; readonly code: number; readonly userinfo: object };
   };
   if (response.ok) return answer;
-  const { message, code, userinfo } = answer.error ?? { message: "no answer of headgate", code: 0, userinfo: {} };
+  const { message, code, userinfo } = answer.error ?? { message: "no response from headgate", code: 0, userinfo: {} };
   const more = Object.keys(userinfo).length === 0 ? "" : ` ${JSON.stringify(userinfo)}`;
   throw new ServiceAnswered(`${response.status}: ${message} (code ${code})${more}`, response.status);
 }
@@ -105,14 +104,14 @@ function noAnswer(url: string, error: unknown): ServiceError {
   const { host, hostname } = new URL(url);
   if (UNTRUSTED.includes(code)) {
     return new ConfigInvalid(
-      `the certificate of ${host} is not trusted here (${message}): name the PEM file of its authority, or of the certificate itself when it is self-signed, by --ca FILE or HEADGATE_CA`,
+      `the certificate of ${host} is not trusted here (${message}): set --ca FILE or HEADGATE_CA to the PEM file of its authority, or of the certificate itself if it is self-signed`,
       { cause },
     );
   }
   if (code === "ERR_TLS_CERT_ALTNAME_INVALID") {
     const names = cert?.subjectaltname ?? cert?.subject?.CN ?? "another name";
     return new ConfigInvalid(
-      `the certificate of ${host} is for ${names}, not for ${hostname}: say by --url the address with a name that it has`,
+      `the certificate of ${host} is for ${names}, not for ${hostname}: use --url with a name that the certificate has`,
       { cause },
     );
   }
@@ -123,7 +122,7 @@ function noAnswer(url: string, error: unknown): ServiceError {
     });
   }
   if (code === "EPROTO" || code.startsWith("ERR_SSL_")) {
-    return new ConfigInvalid(`${host} does not answer by HTTPS as it should (${message}): is it http:// (--url)?`, {
+    return new ConfigInvalid(`${host} does not respond with valid HTTPS (${message}): is it http:// (--url)?`, {
       cause,
     });
   }
@@ -145,7 +144,7 @@ function serviceUrl(flags: GivenFlags): string {
   if (typeof flags.url === "string") return flags.url;
   const { config } = loadConfig(readFlags(flags));
   if (config.http.port === 0)
-    throw new ConfigInvalid("http.port is 0, any free one: say by --url where the service is");
+    throw new ConfigInvalid("http.port is 0, any free port: give the address of the service with --url");
   return configuredUrl(config);
 }
 

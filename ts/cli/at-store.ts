@@ -38,8 +38,8 @@ export async function requireStore(config: Pick<Config, "dataDir" | "databaseUrl
   if (await isStorePresent(config)) return;
   throw new ConfigInvalid(
     config.databaseUrl === null
-      ? `there is no store in ${config.dataDir}: name the data directory of your service by --data-dir or HEADGATE_DATA_DIR, or make a new store with headgate init`
-      : "the database holds no store of headgate: check HEADGATE_DATABASE_URL, or make a new store there with headgate init",
+      ? `there is no store in ${config.dataDir}: set the data directory of your service with --data-dir or HEADGATE_DATA_DIR, or create a new store with headgate init`
+      : "the database holds no headgate store: check HEADGATE_DATABASE_URL, or create a new store there with headgate init",
   );
 }
 
@@ -53,7 +53,7 @@ export async function chosenOrganisation({ db }: AtStore, flags: GivenFlags): Pr
   const list = all.map(({ hash, name }) => `  ${hash}  ${name}`).join("\n");
   if (all.length === 0) throw new ConfigInvalid("the store has no organisation yet: headgate init");
   const fault =
-    given === null ? "say which one by --organisation:" : `no one organisation is called ${given}; there are:`;
+    given === null ? "select one with --organisation:" : `${given} does not name exactly one organisation; there are:`;
   throw new ConfigInvalid(`${fault}\n${list}`);
 }
 

@@ -35,7 +35,7 @@ export async function runCapture(words: readonly string[], flags: GivenFlags): P
   })) as ShownCapture;
   const path = `/capture/${begun.id}`;
   const stop = () => void ask(flags, "DELETE", path).catch(() => {});
-  if (!flags.json) console.log("Captured until it ends by itself, or by ^C.");
+  if (!flags.json) console.log("Capturing until the publish ends or ^C.");
   process.on("SIGINT", stop);
   let one = begun;
   try {
@@ -50,12 +50,12 @@ export async function runCapture(words: readonly string[], flags: GivenFlags): P
   }
   if (one.bytes > 0) await fetchTo(flags, `${path}/file`, target);
   const said = one.bytes > 0 ? `${target}: ${one.bytes} bytes, ${one.frames} frames` : "Nothing was captured";
-  print(flags, one, [`${said}; it ended by ${one.reason}.`]);
+  print(flags, one, [`${said}; the capture ended with ${one.reason}.`]);
 }
 
 function deniedLine({ cause, client_id: clientId }: NonNullable<ShownCapture["denied"]>): string {
   const why = clientId === null ? "" : `: headgate explain ${clientId}`;
-  return `A publish was denied (${cause})${why}. The next one is waited for.`;
+  return `A publish was denied (${cause})${why}. Waiting for the next one.`;
 }
 
 export async function runReplay([file]: readonly string[], flags: GivenFlags): Promise<void> {
@@ -79,8 +79,8 @@ function linesOf(outcome: ReplayOutcome): string[] {
   const seconds = (ms: number) => `${(ms / 1_000).toFixed(3)} s`;
   const requests = whip
     ? [
-        `Packets    ${outcome.lost ?? 0} lost, ${outcome.nacks ?? 0} asked for, ${outcome.recovered ?? 0} recovered; ` +
-          `${outcome.plis ?? 0} keyframes asked for`,
+        `Packets    ${outcome.lost ?? 0} lost, ${outcome.nacks ?? 0} requested again, ${outcome.recovered ?? 0} recovered; ` +
+          `${outcome.plis ?? 0} keyframes requested`,
       ]
     : [];
   return [
@@ -90,20 +90,20 @@ function linesOf(outcome: ReplayOutcome): string[] {
       const keyframes = first === null ? "" : `, ${track.keyframes} keyframes, the first at ${seconds(first)}`;
       return (
         `${track.codec.padEnd(10)} ${track.frames} frames, ${track.bytes} bytes, ${seconds(track.firstMs)} to ${seconds(track.lastMs)}` +
-        `${keyframes}; ${track.holes} holes, ${track.stepsBack} timestamps back`
+        `${keyframes}; ${track.holes} gaps, ${track.stepsBack} timestamps going back`
       );
     }),
     ...requests,
-    `End        ${end ?? "none: the publish went on"}`,
+    `End        ${end ?? "none: the publish continued"}`,
     `Output     ${frames} messages, hash ${hash}`,
     ...(fault === null ? [] : [`Damaged    ${fault}`]),
     difference === null
-      ? `Same outcome as the live publish: ${compared} frames compared${skipped > 0 ? `, ${skipped} before the first keyframe left out` : ""}.`
-      : `Not the same as the live publish: ${difference}.`,
+      ? `Same outcome as the live publish: ${compared} frames compared${skipped > 0 ? `, ${skipped} before the first keyframe skipped` : ""}.`
+      : `Different from the live publish: ${difference}.`,
   ];
 }
 
 function clientIdOf(word: string): number {
-  if (!/^\d{1,16}$/.test(word)) throw new ConfigInvalid(`${word} is no client id: headgate sessions ls`);
+  if (!/^\d{1,16}$/.test(word)) throw new ConfigInvalid(`${word} is not a client id: headgate sessions ls`);
   return Number(word);
 }

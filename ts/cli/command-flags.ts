@@ -4,20 +4,20 @@
 /** Flags of every command at the store, as cleye takes them. */
 export const storeFlags = {
   config: { type: String, description: "configuration file; default: headgate.toml in the data directory" },
-  dataDir: { type: String, description: "where the embedded store is (./data)" },
+  dataDir: { type: String, description: "directory of the embedded store (./data)" },
   json: { type: Boolean, description: "print JSON" },
 } as const;
 
 /** And of those that work in one organisation. */
 export const organisationFlags = {
   ...storeFlags,
-  organisation: { type: String, description: "id, hash or name; needed when there are several" },
+  organisation: { type: String, description: "id, hash or name; required if there are several" },
 } as const;
 
 /** Where the service is, and whose certificate is trusted. */
 export const serviceFlags = {
   url: { type: String, description: "address of the service; default: this machine, at the configured http.port" },
-  ca: { type: String, description: "PEM file of certificates to trust beside the public ones (HEADGATE_CA)" },
+  ca: { type: String, description: "PEM file of certificates to trust in addition to the public ones (HEADGATE_CA)" },
 } as const;
 
 /** Flags of every command that asks, as cleye takes them. */
@@ -28,10 +28,13 @@ export const captureFlags = {
   ...askingFlags,
   next: {
     type: String,
-    description: "the next publish of the stream of this id, from its first byte, not a running one",
+    description: "capture the next publish of the stream with this id from its first byte, instead of a running one",
   },
-  seconds: { type: Number, description: "how long; default: as long as the service allows (capture.max_s)" },
-  withoutMedia: { type: Boolean, description: "audio and video become zeros of the same length" },
+  seconds: {
+    type: Number,
+    description: "length of the capture; default: as long as the service allows (capture.max_s)",
+  },
+  withoutMedia: { type: Boolean, description: "replace audio and video by zeros of the same length" },
 } as const;
 
 /** Of `headgate replay`. */
@@ -62,7 +65,7 @@ export const streamFlags = {
 /** Of `headgate backup` and `headgate restore`. */
 export const backupFlags = {
   ...storeFlags,
-  key: { type: String, description: "where the copy of headgate.key is: backup writes it, restore reads it" },
+  key: { type: String, description: "path of the copy of headgate.key: backup writes it, restore reads it" },
 } as const;
 
 /** Of `headgate store`. */
@@ -70,7 +73,7 @@ export const storeCommandFlags = {
   ...storeFlags,
   key: {
     type: String,
-    description: "copy: the headgate.key of FROM, when FROM is a database (that of the data directory)",
+    description: "copy: the headgate.key of FROM, if FROM is a database (default: the one in the data directory)",
   },
 } as const;
 
@@ -78,14 +81,14 @@ export const storeCommandFlags = {
 export const webhookFlags = {
   ...askingFlags,
   json: { type: Boolean, description: "deliveries: print JSON, as test and replay always do" },
-  arguments: { type: String, description: "test: custom arguments, as behind the ? of a stream name" },
+  arguments: { type: String, description: "test: custom arguments, as after the ? of a stream name" },
   failed: { type: Boolean, description: "deliveries: only failed ones" },
   name: { type: String, description: "deliveries: only of this stream name" },
   quantity: { type: Number, description: "deliveries: how many", default: 20 },
   port: { type: Number, description: "simulate: port to listen on", default: 8443 },
-  status: { type: Number, description: "simulate: what to answer", default: 200 },
-  delay: { type: Number, description: "simulate: wait so many ms before", default: 0 },
-  reason: { type: String, description: "simulate: text of the answer", default: "" },
+  status: { type: Number, description: "simulate: status to respond with", default: 200 },
+  delay: { type: Number, description: "simulate: delay before the response, ms", default: 0 },
+  reason: { type: String, description: "simulate: text of the response", default: "" },
   secret: { type: String, description: "simulate: verify signatures with this whsec_…" },
   certificate: {
     type: String,

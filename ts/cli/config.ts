@@ -30,7 +30,7 @@ function checkConfig(flags: GivenFlags): void {
   const warnings = usableCertificates(config, clock.now());
   print(flags, { good: true, file, warnings }, [
     ...warnings.map((warning) => `Warning: ${warning}`),
-    `The configuration is good${file === null ? "" : ` (${file})`}.`,
+    `The configuration is valid${file === null ? "" : ` (${file})`}.`,
   ]);
 }
 

@@ -6,7 +6,7 @@ import { wanted } from "./words.ts";
 
 /** What to tell whoever finds none. */
 const NOT_KEPT =
-  "Publishes are kept for retention.publishes_days. A request that was refused before the webhook was asked has no client " +
+  "Publishes are kept for retention.publishes_days. A request that was rejected before the webhook was called has no client " +
   "id: look for publish denied in the log.";
 
 /** Of the answer of GET /session/{client_id}/timeline. */
@@ -38,6 +38,6 @@ function linesOf({ client_id, stream, state, protocol, trace_id, is_watched, mom
     `Began ${moments[0]?.at ?? "at an unknown time"}`,
     "",
     ...moments.map(({ text }, place) => `${(offsets[place] ?? "").padStart(width)}  ${text}`),
-    ...(is_watched || state === "denied" || state === "asking" ? [] : ["", "Nothing is kept of its media."]),
+    ...(is_watched || state === "denied" || state === "asking" ? [] : ["", "No details of its media were recorded."]),
   ];
 }

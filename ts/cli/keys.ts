@@ -46,7 +46,7 @@ export async function runKeys(words: readonly string[], flags: GivenFlags): Prom
             return await addApiKey(trx, settings);
           },
         );
-        return print(flags, { ...shown(row), key }, [`API key of ${organisation.name}, shown this once: ${key}`]);
+        return print(flags, { ...shown(row), key }, [`API key of ${organisation.name}, shown only once: ${key}`]);
       }
       case "rotate": {
         const old = wanted(id, "the key's id");
@@ -56,8 +56,8 @@ export async function runKeys(words: readonly string[], flags: GivenFlags): Prom
         );
         const until = timeText(former.expires_at);
         return print(flags, { ...shown(row), key, former: shown(former) }, [
-          `New API key, shown this once: ${key}`,
-          `The former one holds until ${until}.`,
+          `New API key, shown only once: ${key}`,
+          `The former one is valid until ${until}.`,
         ]);
       }
       case "revoke": {
@@ -66,7 +66,7 @@ export async function runKeys(words: readonly string[], flags: GivenFlags): Prom
           () => ({ action: "key.revoke", subject: old }),
           (trx) => revokeApiKey(trx, organisationId, old, now),
         );
-        return print(flags, shown(row), [`Key ${row.id} opens nothing any more.`]);
+        return print(flags, shown(row), [`Key ${row.id} is revoked.`]);
       }
       default:
         throw unknownVerb("keys", verb, ["ls", "create", "rotate ID", "revoke ID"]);
@@ -93,10 +93,10 @@ export async function runToken(words: readonly string[], flags: GivenFlags): Pro
       case "revoke": {
         if (typeof flags.stream === "string") {
           await revokeStream(db, flags.stream, now);
-          return print(flags, { streamname: flags.stream }, [`Every token for ${flags.stream} so far holds no more.`]);
+          return print(flags, { streamname: flags.stream }, [`All existing tokens for ${flags.stream} are revoked.`]);
         }
         await revokeToken(db, wanted(word, "the token's jti, or --stream NAME,"), null, now);
-        return print(flags, { jti: word }, [`Token ${word} holds no more.`]);
+        return print(flags, { jti: word }, [`Token ${word} is revoked.`]);
       }
       case "keys": {
         const keys = await db.selectFrom("token_key").selectAll().orderBy("created_at").execute();
@@ -116,7 +116,7 @@ export async function runToken(words: readonly string[], flags: GivenFlags): Pro
         const kid = wanted(word, "the kid of a retired key");
         if (!(await forgetTokenKey(db, kid)))
           throw new ConfigInvalid(`there is no retired or next key ${kid}: headgate token keys`);
-        return print(flags, { kid }, [`What ${kid} signed holds no more.`]);
+        return print(flags, { kid }, [`Tokens signed with ${kid} are no longer valid.`]);
       }
       default:
         throw unknownVerb("token", verb, ["create NAME", "verify TOKEN", "revoke JTI", "keys", "rotate", "forget KID"]);
@@ -130,13 +130,15 @@ async function rotate({ db, config, now }: AtStore, flags: GivenFlags): Promise<
   const done = await rotateTokenKeys(db, openSecretBox(config.dataDir), { alg, now, rotateDays: 0, when });
   if (done.outcome === "too_early") {
     const at = timeText(done.at);
-    throw new ConfigInvalid(`the next key has not been shown for long enough: try again after ${at}, or say --at-once`);
+    throw new ConfigInvalid(
+      `the next key has not been published for long enough: try again after ${at}, or use --at-once`,
+    );
   }
   print(flags, done, [
-    `Web tokens are signed by ${done.kid} now.`,
-    "A running service takes it over within 5 s.",
+    `Web tokens are now signed with ${done.kid}.`,
+    "A running service uses it within 5 s.",
     ...(when === "at_once"
-      ? ["Other verifiers know it when their copy of the key set has expired: after up to 5 minutes."]
+      ? ["Other verifiers learn it when their cached key set expires, after up to 5 minutes."]
       : []),
   ]);
 }

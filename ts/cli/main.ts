@@ -12,7 +12,7 @@ import { unknownVerb } from "./words.ts";
 
 /** The exit codes, for the help. */
 const EXIT_CODES =
-  "0 done · 1 failed · 2 configuration or command line · 3 a port is taken · 4 the store cannot be opened";
+  "0 success · 1 failure · 2 invalid configuration or command line · 3 a port is in use · 4 the store cannot be opened";
 
 /** Runs one command line, without the program's own name. Exits the process with the documented codes. */
 export async function run(argv: readonly string[]): Promise<void> {

@@ -16,7 +16,7 @@ interface Shown extends Omit<ListedNode, "state" | "load" | "ageMs" | "beatAt"> 
   readonly ageMs: number | null;
 }
 
-const ONE_ONLY = "The embedded store has this one node only; several share a PostgreSQL (database_url).";
+const ONE_ONLY = "The embedded store has only this node; several nodes share a PostgreSQL (database_url).";
 
 export async function runNodes(words: readonly string[], flags: GivenFlags): Promise<void> {
   const [verb, name] = words;
@@ -46,7 +46,11 @@ async function list(at: AtStore, flags: GivenFlags): Promise<void> {
     ]),
   ]);
   const more = isEmbedded ? [ONE_ONLY] : [];
-  print(flags, nodes.map(record), nodes.length === 0 ? ["No node has run here within a day."] : [...lines, ...more]);
+  print(
+    flags,
+    nodes.map(record),
+    nodes.length === 0 ? ["No node has been running here within the last day."] : [...lines, ...more],
+  );
 }
 
 /** A node that takes no new publish although nobody drains it is full. */
@@ -82,17 +86,17 @@ async function mark(
   { name, drains }: { readonly name: string; readonly drains: boolean },
 ): Promise<void> {
   if (config.databaseUrl === null)
-    throw new ConfigInvalid("the embedded store has one node only, and nobody would take over: stop it by SIGTERM");
+    throw new ConfigInvalid("the embedded store has only one node, and no other could take over: stop it with SIGTERM");
   if (!(await markDraining(db, name, drains))) {
     const names = (await listNodes(db)).map((node) => `  ${node.name}  ${node.state}`).join("\n");
     throw new ConfigInvalid(
-      names === "" ? `no node runs here, and none is ${name}` : `${name} does not run here:\n${names}`,
+      names === "" ? `no node is running here, and none is called ${name}` : `${name} is not running here:\n${names}`,
     );
   }
   const within = `within ${BEAT_EVERY_MS / 1_000} s`;
   print(flags, { name, state: drains ? "draining" : "up" }, [
     drains
-      ? `${name} takes no new publishes ${within}; those that run go on. It takes them again after undrain or a restart.`
-      : `${name} takes new publishes again ${within}.`,
+      ? `${name} accepts no new publishes ${within}; running ones continue. It accepts new ones again after undrain or a restart.`
+      : `${name} accepts new publishes again ${within}.`,
   ]);
 }

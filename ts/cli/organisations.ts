@@ -31,9 +31,9 @@ export async function runInit(_: readonly string[], flags: GivenFlags): Promise<
     print(flags, { created: made, api_key: key, admin_password: password }, [
       made
         ? `A new store is in ${config.databaseUrl === null ? config.dataDir : "the database"}.`
-        : "There is a store already; nothing was changed.",
-      ...(key === null ? [] : [`Administrator API key, shown this once: ${key}`]),
-      ...(password === null ? [] : [`Password of the user admin, shown this once: ${password}`]),
+        : "A store already exists; nothing was changed.",
+      ...(key === null ? [] : [`Administrator API key, shown only once: ${key}`]),
+      ...(password === null ? [] : [`Password of the user admin, shown only once: ${password}`]),
     ]);
   };
   await atStore(flags, init, { makes: true });
@@ -66,7 +66,7 @@ export async function runOrganisation(words: readonly string[], flags: GivenFlag
         });
         return print(flags, made, [
           `${made.id}  ${made.hash}  ${made.name}`,
-          `Give it a key: headgate keys create --organisation ${made.hash}`,
+          `Create a key for it: headgate keys create --organisation ${made.hash}`,
         ]);
       }
       case "enable":
@@ -94,13 +94,13 @@ export async function runOrganisation(words: readonly string[], flags: GivenFlag
 /** What an organisation may have of its own, as flags. */
 const LIMITS = [
   { flag: "streams", column: "max_streams", words: "live streams" },
-  { flag: "ingestKbps", column: "max_ingest_kbps", words: "kbit/s of all of them" },
-  { flag: "setupsPerSecond", column: "max_setups_per_second", words: "publish requests a second" },
+  { flag: "ingestKbps", column: "max_ingest_kbps", words: "kbit/s in total" },
+  { flag: "setupsPerSecond", column: "max_setups_per_second", words: "publish requests per second" },
 ] as const satisfies readonly { flag: string; column: (typeof LIMIT_COLUMNS)[number]; words: string }[];
 
 type OwnLimits = Pick<OrganisationTable, (typeof LIMIT_COLUMNS)[number]>;
 
-const shownLimit = (limit: number | null) => (limit === null ? "as the service has it" : limit === 0 ? "any" : limit);
+const shownLimit = (limit: number | null) => (limit === null ? "service default" : limit === 0 ? "no limit" : limit);
 
 /** Those that were given: a number, 0 for no limit, or `default` for what the service has for all. */
 function readLimits(flags: GivenFlags): Partial<OwnLimits> {
@@ -115,7 +115,7 @@ function readLimits(flags: GivenFlags): Partial<OwnLimits> {
     limits[column] = given === "default" ? null : Number(given);
   }
   if (Object.keys(limits).length === 0)
-    throw new ConfigInvalid("say which limit: --streams, --ingest-kbps, --setups-per-second");
+    throw new ConfigInvalid("select a limit: --streams, --ingest-kbps, --setups-per-second");
   return limits;
 }
 
@@ -189,7 +189,7 @@ export async function runUser(words: readonly string[], flags: GivenFlags): Prom
         const person = await noted("user.create", (trx) => addPerson(trx, added, now));
         const { id, role } = person;
         return print(flags, { id, email: person.email, role, password }, [
-          `Password of ${person.email}, shown this once: ${password}`,
+          `Password of ${person.email}, shown only once: ${password}`,
         ]);
       }
       case "password": {
@@ -198,7 +198,7 @@ export async function runUser(words: readonly string[], flags: GivenFlags): Prom
         const id = await found();
         const person = await noted("user.password", (trx) => changePerson(trx, organisation.id, id, change, now));
         return print(flags, { email: person.email, password }, [
-          `New password of ${person.email}, shown this once: ${password}`,
+          `New password of ${person.email}, shown only once: ${password}`,
         ]);
       }
       case "role": {
@@ -210,7 +210,7 @@ export async function runUser(words: readonly string[], flags: GivenFlags): Prom
       case "rm": {
         const id = await found();
         const person = await noted("user.remove", (trx) => removePerson(trx, organisation.id, id));
-        return print(flags, { email: person.email }, [`${person.email} is removed.`]);
+        return print(flags, { email: person.email }, [`${person.email} has been removed.`]);
       }
       default:
         throw unknownVerb("user", verb, ["ls", "create EMAIL", "password EMAIL", "role EMAIL", "rm EMAIL"]);

@@ -41,7 +41,7 @@ export async function runSessions(words: readonly string[], flags: GivenFlags): 
       return print(flags, session, [JSON.stringify(session, null, 2)]);
     }
     case "kick":
-      return print(flags, await ask(flags, "POST", `${path()}/kick`), [`Publish ${clientId} is ended.`]);
+      return print(flags, await ask(flags, "POST", `${path()}/kick`), [`Publish ${clientId} has ended.`]);
     default:
       throw unknownVerb("sessions", verb, ["ls", "show CLIENT_ID", "kick CLIENT_ID"]);
   }
@@ -71,11 +71,13 @@ export async function runUpstreams(words: readonly string[], flags: GivenFlags):
     case "add": {
       const label = typeof flags.label === "string" ? flags.label : null;
       const body = { url: wanted(what, "the RTMP URL"), label };
-      return print(flags, await ask(flags, "POST", `${path()}/upstream`, body), ["The stream is pushed there too."]);
+      return print(flags, await ask(flags, "POST", `${path()}/upstream`, body), [
+        "The stream is now pushed there too.",
+      ]);
     }
     case "rm": {
       const id = encodeURIComponent(wanted(what, "the upstream's id"));
-      return print(flags, await ask(flags, "DELETE", `${path()}/upstream/${id}`), ["The push is ended."]);
+      return print(flags, await ask(flags, "DELETE", `${path()}/upstream/${id}`), ["The push has ended."]);
     }
     default:
       throw unknownVerb("upstreams", verb, ["ls CLIENT_ID", "add CLIENT_ID URL", "rm CLIENT_ID ID"]);
@@ -95,10 +97,10 @@ export async function runUpgrade(_: readonly string[], flags: GivenFlags): Promi
   const { pid, former, publishes, drainS } = await askToUpgrade(config.dataDir, (line) => void say(line));
   const stay =
     publishes === 0
-      ? `The former one, ${former}, has no publishes and leaves in a moment.`
-      : `${publishes} ${publishes === 1 ? "publish stays" : "publishes stay"} with the former one, ${former}, until they end, at most ${drainS} s.`;
+      ? `The former process, ${former}, has no publishes and will exit in a moment.`
+      : `${publishes} ${publishes === 1 ? "publish stays" : "publishes stay"} with the former process, ${former}, until they end, at most ${drainS} s.`;
   print(flags, { pid, former_pid: former, publishes, drain_s: drainS }, [
-    `Process ${pid} takes everything new from now on.`,
+    `Process ${pid} now accepts all new connections.`,
     stay,
   ]);
 }

@@ -28,8 +28,13 @@ const LIST_LIMIT = 100_000;
 const CHANGES = {
   stop: { move: lockStream, action: "stream.stop", call: ["PUT", "/stop"], done: "is stopped: locked until unlock" },
   lock: { move: lockStream, action: "stream.lock", call: ["PUT", "/lock"], done: "is locked" },
-  unlock: { move: unlockStream, action: "stream.unlock", call: null, done: "is open again" },
-  rm: { move: deleteStream, action: "stream.delete", call: ["DELETE", ""], done: "is gone, and its name for good" },
+  unlock: { move: unlockStream, action: "stream.unlock", call: null, done: "is unlocked" },
+  rm: {
+    move: deleteStream,
+    action: "stream.delete",
+    call: ["DELETE", ""],
+    done: "is deleted; its name will not be used again",
+  },
 } as const;
 
 export async function runStream(words: readonly string[], flags: GivenFlags): Promise<void> {
@@ -117,7 +122,7 @@ async function changeByService(flags: GivenFlags, stream: StreamTable, verb: key
     return await ask(flags, method, `/stream/${stream.id}${path}`);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    const message = `${stream.name} is live, and its publish can only be ended by the running service, which did not do it:\n${error.message}`;
+    const message = `${stream.name} is live, and only the running service can end its publish, but it did not:\n${error.message}`;
     throw Object.assign(error, { message });
   }
 }
@@ -149,7 +154,7 @@ function recordAt({ config }: AtStore, flags: GivenFlags) {
 
 /** Of a publish: `headgate sessions ls` shows them. */
 function clientIdOf(word: string): number {
-  if (!/^\d{1,16}$/.test(word)) throw new ConfigInvalid(`${word} is no client id: headgate sessions ls`);
+  if (!/^\d{1,16}$/.test(word)) throw new ConfigInvalid(`${word} is not a client id: headgate sessions ls`);
   return Number(word);
 }
 

@@ -27,7 +27,7 @@ const role = { type: String, description: "create: administrator, user or readon
 const json = { type: Boolean, description: "print JSON" } as const;
 
 const limitFlag = (what: string) =>
-  ({ type: String, description: `limit: ${what}; 0: any number; default: as the service has it` }) as const;
+  ({ type: String, description: `limit: ${what}; 0: no limit; default: the service's own limit` }) as const;
 
 /** Every verb by its name. What does the work is imported when its verb is run: help, and what a typing mistake is told,
  *  need none of it. */
@@ -43,13 +43,13 @@ export function verbs(): Readonly<Record<string, Verb>> {
     init: {
       words: "",
       flags: storeFlags,
-      help: "Make the store, the first organisation and its keys",
+      help: "Create the store, the first organisation and its keys",
       run: async (words, flags) => await (await import("./organisations.ts")).runInit(words, flags),
     },
     doctor: {
       words: "",
       flags: { ...settings, json },
-      help: "Look at what would stop a service here: store and key, ports, certificates, names, webhooks, clock, media core",
+      help: "Check what would prevent a service from running here: store and key, ports, certificates, names, webhooks, clock, media core",
       run: async (words, flags) => await (await import("./doctor/doctor.ts")).runDoctor(words, flags),
     },
     config: {
@@ -62,9 +62,9 @@ export function verbs(): Readonly<Record<string, Verb>> {
       words: "ls | create NAME | enable NAME | disable NAME | limit NAME",
       flags: {
         ...organisationFlags,
-        streams: limitFlag("streams that it may have live at a time"),
-        ingestKbps: limitFlag("what they may send together, kbit/s"),
-        setupsPerSecond: limitFlag("publish requests"),
+        streams: limitFlag("streams that may be live at a time"),
+        ingestKbps: limitFlag("total bitrate of these streams, kbit/s"),
+        setupsPerSecond: limitFlag("publish requests per second"),
       },
       help: "Organisations of this deployment",
       run: async (words, flags) => await (await import("./organisations.ts")).runOrganisation(words, flags),
@@ -84,16 +84,16 @@ export function verbs(): Readonly<Record<string, Verb>> {
     stream: {
       words: STREAM_VERBS.join(" | "),
       flags: streamFlags,
-      help: "Streams (to end a running publish, the service is asked with HEADGATE_API_KEY)",
+      help: "Streams (to end a running publish, this calls the service with HEADGATE_API_KEY)",
       run: async (words, flags) => await (await import("./streams.ts")).runStream(words, flags),
     },
     token: {
       words: "create NAME | verify TOKEN | revoke JTI | keys | rotate | forget KID",
       flags: {
         ...storeFlags,
-        ingestUrl: { type: String, description: "create: the RTMP URL the token is for" },
-        stream: { type: String, description: "revoke: every token of this stream name instead" },
-        atOnce: { type: Boolean, description: "rotate: also when the next key was shown for a short while only" },
+        ingestUrl: { type: String, description: "create: the RTMP URL that the token is for" },
+        stream: { type: String, description: "revoke: every token for this stream name instead" },
+        atOnce: { type: Boolean, description: "rotate: even if the next key has been published only for a short time" },
       },
       help: "Web tokens and the keys that sign them",
       run: async (words, flags) => await (await import("./keys.ts")).runToken(words, flags),
@@ -101,7 +101,7 @@ export function verbs(): Readonly<Record<string, Verb>> {
     webhook: {
       words: "test | deliveries | replay ID | simulate",
       flags: webhookFlags,
-      help: "Try the webhook, see what it was sent, send it again, or stand in for it",
+      help: "Test the webhook, list its deliveries, send one again, or simulate a customer",
       run: async (words, flags) => {
         const { runWebhook } = await import("./webhook/command.ts");
         await runWebhook(words, flags as unknown as WebhookFlags & GivenFlags);
@@ -110,67 +110,67 @@ export function verbs(): Readonly<Record<string, Verb>> {
     sessions: {
       words: "ls | show CLIENT_ID | kick CLIENT_ID",
       flags: askingFlags,
-      help: "Running publishes (asks the service, with HEADGATE_API_KEY)",
+      help: "Running publishes (calls the service with HEADGATE_API_KEY)",
       run: async (words, flags) => await (await import("./service.ts")).runSessions(words, flags),
     },
     explain: {
       words: "CLIENT_ID",
       flags: askingFlags,
-      help: "What happened to one publish, now or weeks ago (asks the service, with HEADGATE_API_KEY)",
+      help: "Timeline of one publish, running or past (calls the service with HEADGATE_API_KEY)",
       run: async (words, flags) => await (await import("./explain.ts")).runExplain(words, flags),
     },
     capture: {
       words: "CLIENT_ID FILE | --next STREAM_ID FILE",
       flags: captureFlags,
-      help: "What arrives of a publish to a file, without its secrets, for a bug report (asks the service, with HEADGATE_API_KEY)",
+      help: "Write the incoming data of a publish to a file, without its secrets, for a bug report (calls the service with HEADGATE_API_KEY)",
       run: async (words, flags) => await (await import("./capture.ts")).runCapture(words, flags),
     },
     replay: {
       words: "FILE",
       flags: replayFlags,
-      help: "Play a capture again and compare the outcome; no service is needed",
+      help: "Replay a capture and compare the outcome; needs no running service",
       run: async (words, flags) => await (await import("./capture.ts")).runReplay(words, flags),
     },
     upstreams: {
       words: "ls CLIENT_ID | add CLIENT_ID URL | rm CLIENT_ID ID",
-      flags: { ...askingFlags, label: { type: String, description: "add: what to call it" } },
-      help: "Where a running publish is pushed (asks the service, with HEADGATE_API_KEY)",
+      flags: { ...askingFlags, label: { type: String, description: "add: a label for the upstream" } },
+      help: "Upstreams of a running publish (calls the service with HEADGATE_API_KEY)",
       run: async (words, flags) => await (await import("./service.ts")).runUpstreams(words, flags),
     },
     nodes: {
       words: "drain NAME | undrain NAME | [ls]",
       flags: storeFlags,
-      help: "Nodes on this store (ls is the default), and which of them take no new publishes",
+      help: "Nodes on this store (ls is the default); drain one so that it accepts no new publishes",
       run: async (words, flags) => await (await import("./nodes.ts")).runNodes(words, flags),
     },
     upgrade: {
       words: "",
       flags: storeFlags,
-      help: "Have the running service followed by a new process, of the code on the disk, without a break",
+      help: "Replace the running service with a new process of the installed version, without interruption",
       run: async (words, flags) => await (await import("./service.ts")).runUpgrade(words, flags),
     },
     backup: {
       words: "FILE",
       flags: backupFlags,
-      help: "Copy the embedded store while the service runs",
+      help: "Back up the embedded store while the service is running",
       run: async (words, flags) => await (await import("./store/backup.ts")).runBackup(words, flags),
     },
     restore: {
       words: "FILE",
       flags: backupFlags,
-      help: "Put a backup and its key into a data directory without a store",
+      help: "Restore a backup and its key into a data directory without a store",
       run: async (words, flags) => await (await import("./store/restore.ts")).runRestore(words, flags),
     },
     store: {
       words: "copy FROM TO",
       flags: storeCommandFlags,
-      help: "Move the store: FROM and TO are a data directory or a postgresql:// URL, with no service on them",
+      help: "Copy the store: FROM and TO are each a data directory or a postgresql:// URL, not in use by a service",
       run: async (words, flags) => await (await import("./store/store-command.ts")).runStore(words, flags),
     },
     openapi: {
       words: "",
-      flags: { json: { ...json, description: "as it always does" } },
-      help: "Print the description of the API",
+      flags: { json: { ...json, description: "print JSON (always on)" } },
+      help: "Print the OpenAPI description of the API",
       run: async () => await (await import("./service.ts")).runOpenapi(),
     },
   };

@@ -55,7 +55,7 @@ export function createHandover(deps: HandoverDeps): Handover {
     try {
       await successor.heard("prepared", START_LIMIT_MS);
       if (state.word() !== "handing_over") throw new UpgradeFailed("the service was told to stop meanwhile");
-      say("It has started, and begins to listen.");
+      say("It has started, and is beginning to listen.");
       successor.tell("listen");
       await successor.heard("listening", LISTEN_LIMIT_MS);
     } catch (error) {

@@ -14,8 +14,8 @@ export function certificates(config: Config, now: number): readonly Finding[] {
       {
         what: "certificate",
         state: "warning",
-        detail: "none: HTTPS and RTMPS must be given by a proxy",
-        why: "browsers give camera and microphone to HTTPS pages only, and keys and stream names cross the network in the clear",
+        detail: "none: HTTPS and RTMPS must be provided by a proxy",
+        why: "browsers allow camera and microphone only on HTTPS pages, and keys and stream names cross the network unencrypted",
         remedy: "set http.tls_cert and http.tls_key, or put a TLS proxy in front and set http.public_url",
       },
     ];
@@ -26,23 +26,23 @@ export function certificates(config: Config, now: number): readonly Finding[] {
     if (own === null || faults.length > 0) {
       return {
         ...{ what, state: "bad", detail: faults.join("; ") },
-        why: "headgate serve refuses to start with files that it cannot use",
-        remedy: `let ${names} name the PEM files of one certificate: its chain, own certificate first, and its key without a passphrase`,
+        why: "headgate serve does not start with files that it cannot use",
+        remedy: `set ${names} to the PEM files of one certificate: its chain, own certificate first, and its key without a passphrase`,
       };
     }
     if (warnings.length > 0) {
       return {
         ...{ what, state: "warning", detail: warnings.join("; ") },
-        why: "browsers, encoders and players refuse the connection",
-        remedy: "renew it; the running service takes the new files within seconds",
+        why: "browsers, encoders and players reject the connection",
+        remedy: "renew it; the running service uses the new files within seconds",
       };
     }
     const detail = `for ${own.subjectAltName ?? own.subject}, until ${own.validTo}`;
     if (Date.parse(own.validTo) - now >= SOON_MS) return good(what, detail);
     return {
       ...{ what, state: "warning", detail },
-      why: "it ends within two weeks, and then browsers, encoders and players refuse the connection",
-      remedy: "renew it; the running service takes the new files within seconds",
+      why: "it expires within two weeks, and then browsers, encoders and players reject the connection",
+      remedy: "renew it; the running service uses the new files within seconds",
     };
   });
 }

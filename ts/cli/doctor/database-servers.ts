@@ -15,27 +15,27 @@ export async function databaseServers(databaseUrl: string | null): Promise<reado
     if (standing === null) {
       return {
         ...{ what, state: "warning", detail: `does not answer (${fault})` },
-        why: "there is one server less to go on with when another fails",
-        remedy: "start it, or take it out of database_url",
+        why: "there is one server less to fail over to",
+        remedy: "start it, or remove it from database_url",
       };
     }
     if (!isPrimary(answer)) return good(what, standing.refusal ?? "");
     if (standing.timeline < newest || timelines.length > 1) {
-      const detail = `takes writes, and so does another one: stop the former primary (timeline ${standing.timeline}, the newest is ${newest})`;
-      const why = "what the wrong one is told is lost when it is stopped";
+      const detail = `accepts writes, and so does another one: stop the former primary (timeline ${standing.timeline}, the newest is ${newest})`;
+      const why = "anything written to the wrong one is lost when it is stopped";
       return {
         what,
         state: "bad",
         detail,
         why,
-        remedy: "stop the former primary, and make a standby of it (pg_rewind)",
+        remedy: "stop the former primary, and turn it into a standby (pg_rewind)",
       };
     }
-    if (standing.isSynchronous) return good(what, "takes writes, commits wait for a standby");
+    if (standing.isSynchronous) return good(what, "accepts writes, commits wait for a standby");
     return {
       ...{ what, state: "warning" },
-      detail: "takes writes, but a failover may lose the last ones: synchronous_standby_names is empty",
-      why: "what was acknowledged in the last moments, a publish or a key, may not be there afterwards",
+      detail: "accepts writes, but a failover may lose the last ones: synchronous_standby_names is empty",
+      why: "a publish or a key that was acknowledged just before may be missing afterwards",
       remedy: "set synchronous_standby_names on the primary",
     };
   });

@@ -28,7 +28,7 @@ export async function runDoctor(_: readonly string[], flags: GivenFlags): Promis
   const findings = "faults" in loaded ? await withoutConfig(loaded.faults) : await withConfig(loaded.config);
   print(flags, findings, findings.flatMap(linesOf));
   const bad = findings.filter(({ state }) => state === "bad").length;
-  const message = `${bad} of ${findings.length} checks found something that must be mended`;
+  const message = `${bad} of ${findings.length} checks found a problem that must be fixed`;
   if ("faults" in loaded) throw new ConfigInvalid(message);
   if (bad > 0) throw new NotWell(message);
 }
@@ -47,8 +47,9 @@ async function withoutConfig(faults: readonly string[]): Promise<readonly Findin
   const of = faults.map((detail): Finding => {
     return {
       ...{ what: "configuration", state: "bad", detail },
-      why: "headgate serve ends with 2, and most of what doctor looks at is not known",
-      remedy: "correct that setting in headgate.toml, the environment or the flags (headgate config schema lists all)",
+      why: "headgate serve exits with 2, and doctor cannot run most of its checks",
+      remedy:
+        "correct that setting in headgate.toml, the environment or the flags (headgate config schema lists all settings)",
     };
   });
   return [...of, await addon(), pages(), ...descriptors(null), clockFinding([], null, clock.now())];

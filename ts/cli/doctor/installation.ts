@@ -13,13 +13,13 @@ const PAGES = ["dashboard/page.html", "broadcast/page.html", "sdk/webcaster.mjs"
 /** The media core and its codecs are one library: it loads or it does not. */
 export async function addon(): Promise<Finding> {
   const what = "media core (RTMP, WebRTC, Opus, AAC)";
-  const why = "without it no media can be received: headgate serve ends with 1";
+  const why = "without it no media can be received: headgate serve exits with 1";
   const remedy =
     "install the package for this system and processor (npm does, without --omit=optional), or build it in a clone: npm start";
   try {
     const { refusesEmptyOffer } = await import("../../media.ts");
     if (refusesEmptyOffer()) {
-      return good(what, existsSync(OWN_LIBRARY) ? "loads and works, built from the sources" : "loads and works");
+      return good(what, existsSync(OWN_LIBRARY) ? "loads and works, built from source" : "loads and works");
     }
     return { what, state: "bad", detail: "loads, but accepts an empty offer", why, remedy };
   } catch (error) {
@@ -31,7 +31,7 @@ export async function addon(): Promise<Finding> {
 export function pages(folder = BUILT): Finding {
   const what = "pages";
   const missing = PAGES.filter((name) => !existsSync(new URL(name, folder)));
-  if (missing.length === 0) return good(what, "dashboard, broadcast page and browser client are there");
+  if (missing.length === 0) return good(what, "dashboard, broadcast page and browser client are present");
   return {
     ...{ what, state: "bad", detail: `missing in ${fileURLToPath(folder)}: ${missing.join(", ")}` },
     why: "people who open the dashboard or the broadcast page get an error",

@@ -27,7 +27,7 @@ export function descriptors(config: Config | null, limits = readLimits()): reado
     return [
       {
         ...{ what, state: "bad", detail: `${soft}, fewer than limits.rtmp_connections (${wanted}) needs` },
-        why: "connections beyond them fail one by one, and the store with them",
+        why: "when they are used up, further connections fail, and so does the store",
         remedy: `raise the limit (ulimit -n, LimitNOFILE= of systemd, --ulimit of a container) to ${wanted + 1_024}`,
       },
     ];
@@ -36,7 +36,7 @@ export function descriptors(config: Config | null, limits = readLimits()): reado
   return [
     {
       ...{ what, state: "warning", detail: `${soft}` },
-      why: "each broadcaster, player and upstream is one; a quarter is kept for HTTP and the store",
+      why: "each broadcaster, player and upstream uses one; a quarter is reserved for HTTP and the store",
       remedy: "raise the limit: ulimit -n 65536, LimitNOFILE=65536 of systemd, --ulimit of a container",
     },
   ];
@@ -68,8 +68,8 @@ export function clockFinding(
 ): Finding {
   const what = "clock";
   const why =
-    "signatures of webhook calls, web tokens and certificates hold for a time: customers refuse what is off by five minutes";
-  const remedy = "let chrony or systemd-timesyncd keep it: timedatectl set-ntp true";
+    "webhook signatures, web tokens and certificates are valid for a limited time: customers reject a signature that is off by five minutes";
+  const remedy = "synchronise it with chrony or systemd-timesyncd: timedatectl set-ntp true";
   const text = (ms: number) => `${Math.round(Math.abs(ms) / 1_000)} s`;
   for (const { place, at, readAt } of references) {
     const off = readAt - at;
@@ -81,10 +81,10 @@ export function clockFinding(
     const detail = `${text(newest - now)} behind the newest entry of the store: it was set back`;
     return { what, state: newest - now >= CLOCK_LIMIT_MS ? "bad" : "warning", detail, why, remedy };
   }
-  if (isKept === false) return { what, state: "warning", detail: "nothing keeps it right (NTP)", why, remedy };
+  if (isKept === false) return { what, state: "warning", detail: "it is not synchronised (NTP)", why, remedy };
   const places = references.map(({ place }) => place);
-  const agrees = places.length === 0 ? "no other clock was asked" : `agrees with ${places.join(", ")}`;
-  return good(what, isKept === true ? `kept by NTP, ${agrees}` : agrees);
+  const agrees = places.length === 0 ? "not compared with another clock" : `agrees with ${places.join(", ")}`;
+  return good(what, isKept === true ? `synchronised by NTP, ${agrees}` : agrees);
 }
 
 /** Whether systemd says so; null where it does not say. */
@@ -107,7 +107,7 @@ export function dataDirectory({ dataDir }: Config): readonly Finding[] {
     return [
       {
         ...{ what, state: "bad", detail: `cannot be written: ${reasonOf(error)}` },
-        why: "keys and the embedded store are there: headgate serve ends with 4",
+        why: "it holds the keys and the embedded store: headgate serve exits with 4",
         remedy: "give it to the user that the service runs as (chown -R), mode 0700",
       },
     ];
@@ -119,8 +119,8 @@ export function dataDirectory({ dataDir }: Config): readonly Finding[] {
   return [
     {
       ...{ what, state: "warning", detail },
-      why: "while the disk is full new publishes are refused",
-      remedy: "make room, or move the data directory to a larger disk",
+      why: "new publishes are rejected while the disk is full",
+      remedy: "free some space, or move the data directory to a larger disk",
     },
   ];
 }

@@ -12,17 +12,16 @@ const PRIVATE = /^(10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|127\.|f[cd]|fe80|::
  *  outside. */
 export async function mediaAddresses(config: Config): Promise<Finding> {
   const what = "addresses of media";
-  const why =
-    "browsers send video and audio to the addresses that the answer names: a WHIP publish connects to no other";
+  const why = "browsers send audio and video to the addresses in the WHIP answer, and to no others";
   const own = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
   const said = config.media.publicAddresses;
   const told = said.length > 0 ? said : own.filter(({ internal }) => !internal).map(({ address }) => address);
-  const remedy = "set media.public_addresses to the address by which broadcasters reach this machine";
+  const remedy = "set media.public_addresses to the address at which broadcasters reach this machine";
   if (told.length === 0) {
     return { what, state: "bad", detail: "this machine has none: set media.public_addresses", why, remedy };
   }
   if (told.every((address) => PRIVATE.test(address))) {
-    const detail = `${told.join(", ")}: only this network reaches them; set media.public_addresses`;
+    const detail = `${told.join(", ")}: reachable only from this network; set media.public_addresses`;
     return { what, state: "warning", detail, why, remedy };
   }
   const foreign = told.filter((address) => !own.some((each) => each.address === address));
@@ -30,7 +29,7 @@ export async function mediaAddresses(config: Config): Promise<Finding> {
   for (const address of foreign) if (!(await comesBack(config, address))) silent.push(address);
   if (silent.length === 0) return good(what, told.join(", "));
   const port = config.media.port === 0 ? "the media ports" : `UDP port ${config.media.port}`;
-  const detail = `${silent.join(", ")} is not of this machine, and a datagram to it did not come back: forward ${port} here (a router that does not turn round what its own network sends loses it as well)`;
+  const detail = `${silent.join(", ")} is not an address of this machine, and a datagram sent to it did not arrive here: forward ${port} to this machine (a router without NAT loopback also drops the datagram)`;
   return {
     what,
     state: "warning",

@@ -1,4 +1,4 @@
-// Doctor: whether the names of the configuration resolve.
+// Doctor: whether the names in the configuration resolve.
 import { isIP } from "node:net";
 import type { Config } from "../../config.ts";
 import { withoutBrackets } from "../../network.ts";
@@ -8,7 +8,7 @@ import { type Finding, good } from "./finding.ts";
 
 /** One finding for each name that does not resolve, or one for all of them. */
 export async function names(config: Config): Promise<readonly Finding[]> {
-  const what = "names of the configuration";
+  const what = "names in the configuration";
   const named = namesOf(config);
   if (named.size === 0) return [];
   const findings = await Promise.all(
@@ -22,8 +22,8 @@ export async function names(config: Config): Promise<readonly Finding[]> {
             ...{ what: `name ${name} (${setting})`, state: "bad", detail: `does not resolve: ${reasonOf(error)}` },
             why:
               setting === "upstream.push"
-                ? "no stream can be pushed there"
-                : "nobody who is told this name reaches the service by it",
+                ? "no stream can be pushed to it"
+                : "clients that are given this name cannot reach the service",
             remedy: `correct ${setting}, the DNS zone, or the servers in /etc/resolv.conf`,
           },
         ];

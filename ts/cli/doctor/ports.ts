@@ -65,8 +65,8 @@ export function kernelDrops(config: Config): readonly Finding[] {
     {
       ...{ what, state: "warning" },
       detail: `${drops} datagrams since the service started, because they were not read in time`,
-      why: "viewers see still pictures until the next keyframe",
-      remedy: "raise the receive buffer, use more media.workers, or a faster machine",
+      why: "viewers see a frozen picture until the next keyframe",
+      remedy: "increase the receive buffer, use more media.workers or a faster machine",
     },
   ];
 }
@@ -87,15 +87,15 @@ async function portOf(
     if (code === "EADDRINUSE") {
       return {
         ...{ what, state: "warning", detail: "in use: by a running headgate, or another program" },
-        why: "a second service does not start on it",
-        remedy: `nothing while headgate runs; else end the program, or set ${name} to a free port`,
+        why: "a second service cannot use it",
+        remedy: `none while headgate is running; otherwise stop the other program, or set ${name} to a free port`,
       };
     }
     const remedy =
       code === "EACCES"
         ? `set ${name} to 1024 or more, or give the process CAP_NET_BIND_SERVICE`
         : `set ${name.replace(/\.\w+$/, ".host")} to an address of this machine`;
-    return { what, state: "bad", detail: reasonOf(error), why: "headgate serve ends with 3", remedy };
+    return { what, state: "bad", detail: reasonOf(error), why: "headgate serve exits with 3", remedy };
   }
 }
 

@@ -16,7 +16,7 @@ const PATH = "/.well-known/jwks.json";
 export async function publicUrl({ http }: Config): Promise<readonly Finding[]> {
   if (http.publicUrl === null) return [];
   const what = `http.public_url ${http.publicUrl}`;
-  const why = "stream records, WHIP sessions and broadcast links carry this address";
+  const why = "stream records, WHIP sessions and broadcast links contain this address";
   const sign = randomBytes(16).toString("hex");
   const server = await standIn(http, sign);
   try {
@@ -28,15 +28,15 @@ export async function publicUrl({ http }: Config): Promise<readonly Finding[]> {
     // Where the port is taken, a running headgate answers itself.
     const isOurs = server === null ? text.includes('"keys"') : text.includes(sign);
     if (isOurs) return [good(what, "leads here")];
-    const detail = `leads elsewhere: ${PATH} answered ${said.status}, and not from here`;
-    const remedy = `let the DNS name or the proxy lead to port ${http.port} of this machine`;
+    const detail = `leads elsewhere: ${PATH} returned ${said.status}, but not from this machine`;
+    const remedy = `point the DNS name or the proxy to port ${http.port} of this machine`;
     return [{ what, state: "bad", detail, why, remedy }];
   } catch (error) {
     const reason = failureOf(error instanceof Error && error.cause !== undefined ? error.cause : error).detail;
     return [
       {
-        ...{ what, state: "warning", detail: `does not answer from here: ${reason}`, why },
-        remedy: `see to the name, the certificate, the firewall and the proxy in front of port ${http.port} (some networks reach their own public address only from outside)`,
+        ...{ what, state: "warning", detail: `does not respond when called from here: ${reason}`, why },
+        remedy: `check the name, the certificate, the firewall and the proxy in front of port ${http.port} (some networks can reach their own public address only from outside)`,
       },
     ];
   } finally {

@@ -30,11 +30,11 @@ export async function stored(config: Config): Promise<Stored> {
   const nothing = { webhooks: [], newestAt: null, references: [], isOpen: false };
   if (!(await isStorePresent(config))) {
     const finding: Finding = {
-      ...{ what, state: "warning", detail: "there is none yet: headgate serve or headgate init makes it" },
-      why: "a start makes a new one, with a new key and a new administrator",
+      ...{ what, state: "warning", detail: "it does not exist yet: headgate serve or headgate init creates it" },
+      why: "starting the service creates a new one, with a new key and a new administrator",
       remedy: isPostgres
-        ? "nothing for a new deployment; else check HEADGATE_DATABASE_URL"
-        : "nothing for a new deployment; else name the data directory of yours by --data-dir or HEADGATE_DATA_DIR",
+        ? "none for a new deployment; otherwise check HEADGATE_DATABASE_URL"
+        : "none for a new deployment; otherwise set the data directory with --data-dir or HEADGATE_DATA_DIR",
     };
     return { ...nothing, findings: [finding] };
   }
@@ -50,10 +50,10 @@ export async function stored(config: Config): Promise<Stored> {
   } catch (error) {
     const finding: Finding = {
       ...{ what, state: "bad", detail: reasonOf(error) },
-      why: "streams, keys and webhooks are in it: headgate serve ends with 4",
+      why: "it holds streams, keys and webhooks: headgate serve exits with 4",
       remedy: isPostgres
-        ? "see that the server runs, that this machine may connect, and that name and password are right"
-        : "see that the service's user may read and write the folder; a broken file is replaced by headgate restore",
+        ? "check that the server is running, that this machine may connect, and that name and password are correct"
+        : "check that the service's user may read and write the directory; replace a damaged file with headgate restore",
     };
     return { ...nothing, findings: [finding] };
   }
@@ -96,21 +96,21 @@ async function keyOf(db: Store["db"], { dataDir }: Config, isThere: boolean): Pr
   const path = join(dataDir, KEY_FILE);
   const what = `key ${path}`;
   const why =
-    "it opens the secrets in the store: keys of web tokens, webhook secrets, upstreams. Without the right one headgate serve ends with 4";
-  const remedy = "put back the copy that was made with the backup, or copy it from another node";
+    "it decrypts the secrets in the store: keys of web tokens, webhook secrets, upstreams. Without the right one headgate serve exits with 4";
+  const remedy = "restore the copy that was made with the backup, or copy it from another node";
   if (!isThere) return { what, state: "bad", detail: "is missing", why, remedy };
   try {
     await requireKeyOf(db, openKeyFile(path));
   } catch (error) {
     return { what, state: "bad", detail: reasonOf(error), why, remedy };
   }
-  if ((statSync(path).mode & 0o077) === 0) return good(what, "opens the secrets of this store");
+  if ((statSync(path).mode & 0o077) === 0) return good(what, "decrypts the secrets of this store");
   return {
     ...{
       what,
       state: "warning",
-      detail: "others on this machine can read it",
-      why: "with a copy of the store it opens every secret",
+      detail: "other users of this machine can read it",
+      why: "together with a copy of the store it reveals every secret",
     },
     remedy: `chmod 600 ${path}`,
   };

@@ -30,8 +30,8 @@ export async function webhooks(config: Config, all: readonly CustomerWebhook[]):
     return {
       findings: [
         {
-          ...{ what: "webhook", state: "warning", detail: "no organisation has one" },
-          why: "whoever knows the name of a stream may publish and play it",
+          ...{ what: "webhook", state: "warning", detail: "no organisation has a webhook" },
+          why: "anyone who knows a stream name may publish and play it",
           remedy: "PUT /organisation/webhook, or require web tokens (require_token of PUT /organisation/settings)",
         },
       ],
@@ -44,7 +44,7 @@ export async function webhooks(config: Config, all: readonly CustomerWebhook[]):
     findings: [
       ...tried.map(({ finding }) => finding),
       ...(left > 0
-        ? [good("webhooks", `${left} more were not tried: headgate webhook test asks the running service`)]
+        ? [good("webhooks", `${left} more were not tried: headgate webhook test calls one through the running service`)]
         : []),
     ],
     dates: tried.flatMap(({ place, date }) => (date === null ? [] : [{ place, ...date }])),
@@ -58,12 +58,12 @@ async function tryOne(config: Config, { name, url }: CustomerWebhook) {
   try {
     if (refused !== null) throw new Error(refused.reason);
     const { status, date } = await head(config, url);
-    return { place, date, finding: good(what, `answers (${status} to HEAD)`) };
+    return { place, date, finding: good(what, `responds (${status} to HEAD)`) };
   } catch (error) {
     const finding: Finding = {
       ...{ what, state: "bad", detail: `cannot be reached: ${failureOf(error).detail}` },
-      why: "every publish of this organisation is refused while its webhook does not answer",
-      remedy: `see to name, firewall and certificate of ${place} (webhook.ca trusts an authority of your own); then headgate webhook test`,
+      why: "every publish of this organisation is rejected while its webhook does not respond",
+      remedy: `check name, firewall and certificate of ${place} (webhook.ca sets a certificate authority of your own); then run headgate webhook test`,
     };
     return { place, date: null, finding };
   }
@@ -89,7 +89,7 @@ function head(
       response.destroy();
       resolve({ status: response.statusCode ?? 0, date: Number.isNaN(at) ? null : { at, readAt: clock.now() } });
     });
-    request.on("timeout", () => request.destroy(new Error(`no answer within ${deadlineMs} ms`)));
+    request.on("timeout", () => request.destroy(new Error(`no response within ${deadlineMs} ms`)));
     request.on("error", reject);
     request.end();
   });

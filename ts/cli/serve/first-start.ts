@@ -21,28 +21,30 @@ export function firstStart({ dataDir, bootstrap }: Pick<Config, "dataDir" | "boo
     if (!inFile) console.error(lines.join("\n"));
     else if (fault !== null)
       console.error(
-        `headgate: this is a new store, and ${path} cannot be written (${fault}): make a key by headgate keys create --role administrator, a password by headgate user password admin`,
+        `headgate: this is a new store, and ${path} cannot be written (${fault}): create a key with headgate keys create --role administrator, and a password with headgate user password admin`,
       );
     else if (!isTold)
-      console.error(`headgate: this is a new store. What opens it is in ${path}: keep it elsewhere, remove the file`);
+      console.error(
+        `headgate: this is a new store. Its API key and password are in ${path}: store them elsewhere, then delete the file`,
+      );
     isTold = true;
   };
   return {
     announceKey: (key) =>
       show([
         "",
-        "  This is a new store. Its administrator API key, shown this once:",
+        "  This is a new store. Its administrator API key, shown only once:",
         "",
         `      ${key}`,
         "",
-        "  Send it as the header x-service-apikey. Keep it where secrets are kept.",
+        "  Send it in the header x-service-apikey, and store it like any other secret.",
         "",
       ]),
     announcePassword: (password, dashboard) =>
       show([
         "",
         `  The dashboard is at ${dashboard}`,
-        "  The first person signs in as admin. The password, shown this once:",
+        "  The first person signs in as admin. The password, shown only once:",
         "",
         `      ${password}`,
         "",

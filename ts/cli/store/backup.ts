@@ -16,7 +16,7 @@ export async function runBackup(words: readonly string[], flags: GivenFlags): Pr
   const { config } = loadConfig(readFlags(flags));
   if (config.databaseUrl !== null) {
     throw new ConfigInvalid(
-      `the store is in PostgreSQL, which has its own: pg_dump --format=custom --file=${file} "$HEADGATE_DATABASE_URL"`,
+      `the store is in PostgreSQL, which has its own tool: pg_dump --format=custom --file=${file} "$HEADGATE_DATABASE_URL"`,
     );
   }
   await requireStore(config);
@@ -26,7 +26,7 @@ export async function runBackup(words: readonly string[], flags: GivenFlags): Pr
   print(flags, { file, bytes, ...(key && { key }) }, [
     `${file} holds the store (${bytes} bytes). To use it: headgate restore ${file} --key FILE --data-dir NEW_FOLDER`,
     key === null
-      ? `Keep ${config.dataDir}/headgate.key too, in another place: without it nobody reads the secrets of the copy.`
-      : `${key} is its key. Keep it in another place: whoever has both reads the secrets, and without it nobody does.`,
+      ? `Also keep ${config.dataDir}/headgate.key, in a separate place: without it nobody can read the secrets in the copy.`
+      : `${key} is its key. Keep it in a separate place: anyone who has both can read the secrets, and without it nobody can.`,
   ]);
 }

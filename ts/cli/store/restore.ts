@@ -16,14 +16,14 @@ export async function runRestore(words: readonly string[], flags: GivenFlags): P
   const { config } = loadConfig(readFlags(flags));
   if (config.databaseUrl !== null) {
     throw new ConfigInvalid(
-      "the store is in PostgreSQL, which has its own: pg_restore; a backup of the embedded store gets there by headgate restore without database_url, and headgate store copy",
+      "the store is in PostgreSQL, which has its own tool: pg_restore; to move a backup of the embedded store there, use headgate restore without database_url, then headgate store copy",
     );
   }
   const own = join(config.dataDir, KEY_FILE);
   const key = typeof flags.key === "string" ? resolve(flags.key) : own;
   if (!existsSync(key)) {
     throw new ConfigInvalid(
-      `there is no ${key}: name the key of the backup by --key FILE, without which its secrets are lost`,
+      `there is no ${key}: set --key FILE to the key of the backup; without it, its secrets are lost`,
     );
   }
   const box = openKeyFile(key);
@@ -32,6 +32,6 @@ export async function runRestore(words: readonly string[], flags: GivenFlags): P
     keep: () => copyKeyFile(key, own),
   });
   print(flags, { file, dataDir: config.dataDir, streams }, [
-    `${config.dataDir} holds the store of ${file} (${streams} streams), and the key that opens it. Start the service.`,
+    `${config.dataDir} holds the store of ${file} (${streams} streams), and its key. Start the service.`,
   ]);
 }

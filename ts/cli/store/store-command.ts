@@ -25,7 +25,7 @@ export async function runStore([verb, from, to]: readonly string[], flags: Given
   const check = async ({ db }: { readonly db: Parameters<typeof requireKeyOf>[0] }) => await requireKeyOf(db, box);
   const tables = await interruptible(
     (signal) => copyBetween(source, target, { signal, keep, check }),
-    `interrupted: ${nameOf(target)} is as empty as before`,
+    `interrupted: ${nameOf(target)} is empty again`,
   ).catch((error: unknown) => {
     forget();
     throw error;
@@ -35,11 +35,11 @@ export async function runStore([verb, from, to]: readonly string[], flags: Given
   print(flags, said, [
     ...table([["table", "rows", ""], ...tables.map(({ table, rows }) => [table, rows, "equal"])]),
     "",
-    `${rows} rows of ${said.from} are in ${said.to}, each compared with the one it was copied from.`,
+    `${rows} rows of ${said.from} are in ${said.to}, each compared with its source row.`,
     target.kind === "embedded"
       ? `${join(target.dataDir, KEY_FILE)} is its key. Start the service with data_dir = "${target.dataDir}" and without database_url.`
       : `Start the service with this database_url, and with ${key} as headgate.key in the data directory of each node.`,
-    `${said.from} is as it was: never serve from both.`,
+    `${said.from} is unchanged: never run a service on both.`,
   ]);
 }
 
@@ -56,7 +56,7 @@ function keyOf(source: StorePlace, flags: GivenFlags): string {
   const path = given ?? join(folder, KEY_FILE);
   if (existsSync(path)) return path;
   throw new ConfigInvalid(
-    `there is no ${path}: name the key file that the store's secrets are sealed with by --key FILE${source.kind === "postgres" ? ", or its data directory by --data-dir" : ""}`,
+    `there is no ${path}: set --key FILE to the key file that the store's secrets are encrypted with${source.kind === "postgres" ? ", or its data directory by --data-dir" : ""}`,
   );
 }
 

@@ -17,7 +17,7 @@ const GROUPS: readonly (readonly [title: string, names: readonly string[]])[] = 
       ...["troubleshooting", "capture", "runbook", "monitoring"],
     ],
   ],
-  ["Look inside", ["architecture", "decisions", "measurements", "peers", "security"]],
+  ["Internals", ["architecture", "decisions", "measurements", "peers", "security"]],
 ];
 /** Of the first page, which a forge shows for the folder. */
 const FIRST = "README";
