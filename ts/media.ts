@@ -178,7 +178,7 @@ export interface WhipMedia {
   answerWhip(clientId: number, answer: string): SdpRefused | null;
   /** Why a trickled fragment is invalid, independent of any session; null when it is valid. */
   refuseFragment(fragment: string): SdpRefused | null;
-  /** Opens a WHIP publish; returns the answer, or our offer. A `PublishEnded` follows in any case, also if it throws. */
+  /** Opens a WHIP publish; returns the answer, or our offer. A `PublishEnded` always follows, even if it throws. */
   openWhip(publish: WhipPublish): string;
   /** Applies a trickled fragment to a running publish: more candidates, or an ICE restart. */
   patchWhip(clientId: number, fragment: string): WhipPatched;
