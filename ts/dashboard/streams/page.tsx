@@ -17,7 +17,7 @@ import { StreamRow } from "./stream-row.tsx";
 import { streamSource } from "./stream-source.ts";
 import { VirtualList } from "./virtual-list.tsx";
 
-/** Height of a row, pixels, as style/d-streams.css has it. */
+/** Height of a row, pixels, as in style/d-streams.css. */
 const ROW_PX = 53;
 const CARD_PX = 120;
 const PHONE = matchMedia("(width < 48rem)");
@@ -55,7 +55,7 @@ export function StreamsPage() {
   );
 }
 
-/** The list of a filter, and what the event stream says of all. */
+/** The filtered list, kept current by the event stream of the organisation. */
 function useStreams(filter: StreamFilter) {
   const live = useMemo(() => new LiveRows(), []);
   const list = useMemo(() => new StreamList(streamSource, filter), [filter]);

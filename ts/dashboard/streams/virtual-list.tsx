@@ -4,18 +4,18 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
-/** Rows rendered beyond what is seen, and how far one scrolls before others take their place. */
+/** Rows rendered beyond the visible ones, and how far one scrolls before they are replaced. */
 const BEYOND = 12;
 const STEP = 6;
-/** `onEnd` is called this many rows before the last one is seen. */
+/** `onEnd` is called this many rows before the last one becomes visible. */
 const AHEAD = 60;
 
 interface VirtualListProps {
   readonly count: number;
-  /** Of one row, pixels. */
+  /** Height of one row, pixels. */
   readonly rowHeight: number;
   readonly row: (index: number) => ComponentChildren;
-  /** The end is near. */
+  /** The end of the list is near. */
   readonly onEnd: () => void;
 }
 
@@ -58,7 +58,7 @@ export function VirtualList({ count, rowHeight, row, onEnd }: VirtualListProps) 
   if (focused !== null && focused < count && (focused < seen.first || focused > seen.last)) indices.push(focused);
   const onFocusIn = (event: FocusEvent) => {
     const place = (event.target as Element).closest<HTMLElement>("[aria-rowindex]")?.ariaRowIndex;
-    // Counted from 1, and the heading is the first.
+    // Row numbers count from 1, and the heading is the first.
     setFocused(place ? Number(place) - 2 : null);
   };
   return (
