@@ -284,7 +284,7 @@ export async function serve(
       }
       cluster.drain();
       http.drain();
-      const untold = tellDrain(() => publishing.running().length, config.drainS, log);
+      const untold = logDrain(() => publishing.running().length, config.drainS, log);
       await Promise.race([publishing.drain(config.drainS * 1_000), stoppedNow]);
       untold();
       await stopAll(started);
@@ -348,7 +348,7 @@ async function controlOf(config: Config, handOver: Handover, log: Logger): Promi
 }
 
 /** Logs how many publishes a drain waits for, at its start and periodically; the returned function stops it. */
-function tellDrain(running: () => number, limitS: number, log: Logger): () => void {
+function logDrain(running: () => number, limitS: number, log: Logger): () => void {
   const tell = () => log.info({ running: running(), limitS }, "draining: no new publish; running ones may end");
   tell();
   const timer = setInterval(tell, DRAIN_TOLD_MS);

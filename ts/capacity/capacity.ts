@@ -94,7 +94,7 @@ export function createCapacity(deps: CapacityDeps): Capacity {
   function look(): void {
     try {
       room.look(measure(), now());
-      tell();
+      logChange();
     } catch (err) {
       log.error({ err }, "this node could not be measured");
     }
@@ -113,7 +113,7 @@ export function createCapacity(deps: CapacityDeps): Capacity {
 
   /** Logs once for each change, however many are refused meanwhile. A crowd does not make the node full, but is logged
    *  too. */
-  function tell(): void {
+  function logChange(): void {
     const isCrowded = now() - crowdedAt < CROWD_OVER_MS;
     const short = room.shortage ?? (isCrowded && told?.cause === "setups" ? told : null);
     if (short?.cause !== told?.cause && short !== null) {

@@ -74,8 +74,8 @@ export function sessionRoutes(
       const page = { after: cursor?.[0] ?? after, quantity: quantity + 1, isMeant: await scopeOf(caller) };
       const positionOf = ({ clientId }: LiveSession): [number] => [clientId];
       const here = sessions.list(caller.organisation.id, page);
-      const there = (await deps.others?.sessions(caller.organisation.id, page)) ?? [];
-      const all = [...here, ...there.filter(({ streamId }) => page.isMeant(streamId))];
+      const elsewhere = (await deps.others?.sessions(caller.organisation.id, page)) ?? [];
+      const all = [...here, ...elsewhere.filter(({ streamId }) => page.isMeant(streamId))];
       const found = all.sort((a, b) => a.clientId - b.clientId).slice(0, page.quantity);
       return c.json(pageOf(c, found, { quantity, cursor: Page, positionOf }).map(sessionRecord));
     },

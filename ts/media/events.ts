@@ -157,86 +157,91 @@ export function readEvent(item: MailboxItem): MediaEvent {
     case "publish_requested":
       return {
         kind: item.kind,
-        request: there(item.request),
-        app: there(item.app),
-        name: there(item.name),
+        request: required(item.request),
+        app: required(item.app),
+        name: required(item.name),
         arguments: item.arguments ?? null,
-        address: there(item.address),
+        address: required(item.address),
       };
     case "publish_ended":
       return {
         kind: item.kind,
-        clientId: there(item.clientId),
+        clientId: required(item.clientId),
         // The core's table of end reasons has exactly these codes.
-        reason: there(item.reason) as EndReason,
-        bytesIn: there(item.bytesIn),
-        bytesOut: there(item.bytesOut),
-        held: there(item.held),
+        reason: required(item.reason) as EndReason,
+        bytesIn: required(item.bytesIn),
+        bytesOut: required(item.bytesOut),
+        held: required(item.held),
       };
     case "hold_ended":
-      return { kind: item.kind, clientId: there(item.clientId), successor: item.successor ?? null };
+      return { kind: item.kind, clientId: required(item.clientId), successor: item.successor ?? null };
     case "on_air_changed":
       return {
         kind: item.kind,
-        clientId: there(item.clientId),
-        onAir: there(item.onAir),
+        clientId: required(item.clientId),
+        onAir: required(item.onAir),
         other: item.other ?? null,
         // The core's table of causes has exactly these codes.
-        cause: there(item.cause) as OnAirCause,
+        cause: required(item.cause) as OnAirCause,
       };
     case "play_requested":
       return {
         kind: item.kind,
-        request: there(item.request),
-        name: there(item.name),
+        request: required(item.request),
+        name: required(item.name),
         clientId: item.clientId ?? null,
         arguments: item.arguments ?? null,
-        address: there(item.address),
+        address: required(item.address),
       };
     case "play_ended":
       return {
         kind: item.kind,
-        player: there(item.player),
-        bytesOut: there(item.bytesOut),
-        droppedFrames: there(item.droppedFrames),
+        player: required(item.player),
+        bytesOut: required(item.bytesOut),
+        droppedFrames: required(item.droppedFrames),
       };
     case "source_wanted":
       return {
         kind: item.kind,
-        pull: there(item.pull),
-        name: there(item.name),
-        clientId: there(item.clientId),
+        pull: required(item.pull),
+        name: required(item.name),
+        clientId: required(item.clientId),
       };
     case "pull_ended":
       return {
         kind: item.kind,
-        clientId: there(item.clientId),
-        name: there(item.name),
+        clientId: required(item.clientId),
+        name: required(item.name),
         // The core's table of pull ends has exactly these codes.
-        reason: there(item.reason) as PullEndReason,
-        detail: there(item.detail),
-        bytesIn: there(item.bytesIn),
-        bytesOut: there(item.bytesOut),
+        reason: required(item.reason) as PullEndReason,
+        detail: required(item.detail),
+        bytesIn: required(item.bytesIn),
+        bytesOut: required(item.bytesOut),
       };
     case "connection_refused":
-      return { kind: item.kind, address: there(item.address), code: there(item.code), detail: there(item.detail) };
+      return {
+        kind: item.kind,
+        address: required(item.address),
+        code: required(item.code),
+        detail: required(item.detail),
+      };
     case "address_wanted":
       return {
         kind: item.kind,
-        push: there(item.push),
-        clientId: there(item.clientId),
-        host: there(item.host),
-        port: there(item.port),
-        source: there(item.source) as UpstreamSource,
+        push: required(item.push),
+        clientId: required(item.clientId),
+        host: required(item.host),
+        port: required(item.port),
+        source: required(item.source) as UpstreamSource,
       };
     case "upstream_changed":
       return {
         kind: item.kind,
-        clientId: there(item.clientId),
-        upstreamId: there(item.upstreamId),
-        upstream: there(item.upstream),
-        sending: there(item.sending),
-        detail: there(item.detail),
+        clientId: required(item.clientId),
+        upstreamId: required(item.upstreamId),
+        upstream: required(item.upstream),
+        sending: required(item.sending),
+        detail: required(item.detail),
       };
     default:
       throw new Error(`the media core says ${item.kind}, which this gateway does not know`);
@@ -244,7 +249,7 @@ export function readEvent(item: MailboxItem): MediaEvent {
 }
 
 /** A member that is always present for its kind. */
-function there<T>(member: T | undefined): T {
+function required<T>(member: T | undefined): T {
   if (member === undefined) throw new Error("a member of a media event is missing");
   return member;
 }

@@ -26,11 +26,11 @@ export function withAdmissionSteps(create: (deps: PublishingDeps) => Publishing,
     metrics: {
       ...metrics,
       countStart(protocol) {
-        tell(log, { outcome: "allowed", protocol });
+        logSteps(log, { outcome: "allowed", protocol });
         metrics.countStart(protocol);
       },
       countDenial(cause) {
-        tell(log, { outcome: "denied", cause });
+        logSteps(log, { outcome: "denied", cause });
         metrics.countDenial(cause);
       },
     },
@@ -45,7 +45,7 @@ export function withAdmissionSteps(create: (deps: PublishingDeps) => Publishing,
 
 /** Logs once: whatever continues in the same context, such as the updates of the publish, is not a step of the
  *  admission. */
-function tell(log: Logger, outcome: object): void {
+function logSteps(log: Logger, outcome: object): void {
   const admission = measured();
   if (admission === undefined || admission.isOver) return;
   admission.isOver = true;

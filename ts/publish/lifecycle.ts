@@ -213,7 +213,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     async openWhip(request, open) {
       const admission = stopping ? denied("stopping") : await admit({ ...request, protocol: "whip" });
       if (admission.outcome === "denied") {
-        tellDenied(admission, request.address, "whip");
+        reportDenied(admission, request.address, "whip");
         return admission;
       }
       const { clientId } = admission;
@@ -226,7 +226,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     ...{ running, find, isEnding, ofSession, ofStream, onEnded },
     closed(address) {
       const refusal = stopping ? null : closed();
-      if (refusal !== null) tellDenied(refusal, address, "whip");
+      if (refusal !== null) reportDenied(refusal, address, "whip");
       return refusal;
     },
     switchTo: onAir.switchTo,
@@ -300,7 +300,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     }
     const admission = await admit({ ...event, protocol: "rtmp" });
     if (admission.outcome === "denied") {
-      tellDenied(admission, event.address, "rtmp");
+      reportDenied(admission, event.address, "rtmp");
       media.deny(event.request, admission);
       return;
     }
@@ -322,7 +322,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       publishes.freeName(publish, recording.tried);
       await recording.done;
       const refusal = denied("stopped", stopped);
-      tellDenied({ ...refusal, about: identityOf(intent) }, intent.address, protocol);
+      reportDenied({ ...refusal, about: identityOf(intent) }, intent.address, protocol);
       return refusal;
     }
     // Recorded before the core is told: the end may arrive in the same turn of the event loop (W12a).
@@ -347,7 +347,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     }
   }
 
-  function tellDenied({ cause, about }: Denied, address: string, protocol: RunningPublish["protocol"]): void {
+  function reportDenied({ cause, about }: Denied, address: string, protocol: RunningPublish["protocol"]): void {
     // Refusals of a full node leave no line each: that the node is full is logged once.
     if (cause !== "full") log.info({ cause, ...about, protocol, address }, "publish denied");
     metrics.countDenial(cause);

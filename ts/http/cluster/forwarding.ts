@@ -119,7 +119,7 @@ async function passTo(channel: Channel, node: Node, c: Context, client: string):
     headers: { ...headers, host: url.host, ...traceHeaders(c.get("trace")) },
     body: await bodyOf(c),
     client,
-    signal: gone(c),
+    signal: abortedWith(c),
   });
   const said = new Headers();
   for (const [name, value] of Object.entries(answer.headers)) {
@@ -149,7 +149,7 @@ async function bodyOf(c: Context): Promise<Uint8Array> {
 }
 
 /** Aborts when the client has disconnected. */
-function gone(c: Context): AbortSignal {
+function abortedWith(c: Context): AbortSignal {
   const controller = new AbortController();
   outgoingOf(c)?.once("close", () => controller.abort());
   return controller.signal;

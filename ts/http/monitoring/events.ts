@@ -166,8 +166,8 @@ export function createEvents(deps: {
   }
 
   async function rowsOf(organisationId: string): Promise<readonly LiveRow[]> {
-    const there = deps.others == null ? [] : await deps.others.rows(organisationId);
-    return [...measurements.ofOrganisation(organisationId).map(liveRow), ...there];
+    const remote = deps.others == null ? [] : await deps.others.rows(organisationId);
+    return [...measurements.ofOrganisation(organisationId).map(liveRow), ...remote];
   }
 
   /** Ends a reader that may no longer read, or that has stalled. */

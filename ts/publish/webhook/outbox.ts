@@ -92,8 +92,8 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   /** When an organisation whose customer only times out was last tried, epoch ms. */
   const probed = new Map<string, number>();
   let timer: NodeJS.Timeout | undefined;
-  let looking: Promise<void> | null = null;
-  let lookAgain = false;
+  let checking: Promise<void> | null = null;
+  let checkAgain = false;
   let stopped = false;
   let closed = false;
 
@@ -103,10 +103,10 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     },
     release(clientId) {
       held.delete(clientId);
-      void lookAtAll();
+      void checkAll();
     },
     wake() {
-      void lookAtAll();
+      void checkAll();
     },
     async stop(limitMs) {
       stopped = true;
@@ -119,48 +119,48 @@ export function createOutbox(deps: OutboxDeps): Outbox {
 
   async function flush(): Promise<void> {
     do {
-      await lookAtAll();
+      await checkAll();
       await Promise.all([...inFlight.values()].map((delivery) => delivery.done));
-    } while (!closed && (looking !== null || inFlight.size > 0));
+    } while (!closed && (checking !== null || inFlight.size > 0));
   }
 
-  function lookAtAll(): Promise<void> {
+  function checkAll(): Promise<void> {
     wanted = null;
-    return look();
+    return check();
   }
 
   /** A delivery has ended: checks the organisation it belonged to, and one that had to wait. */
-  function lookAfter(organisation: string): void {
+  function checkNext(organisation: string): void {
     wanted?.add(organisation);
     const [next] = crowdedOut;
     if (next !== undefined) {
       crowdedOut.delete(next);
       wanted?.add(next);
     }
-    void look();
+    void check();
   }
 
   /** One check at a time; another requested during one is remembered. Never rejects. */
-  function look(): Promise<void> {
+  function check(): Promise<void> {
     if (closed) return Promise.resolve();
-    if (looking !== null) {
-      lookAgain = true;
-      return looking;
+    if (checking !== null) {
+      checkAgain = true;
+      return checking;
     }
-    looking = (async () => {
+    checking = (async () => {
       let pause: number;
       do {
-        lookAgain = false;
+        checkAgain = false;
         pause = await startDue().catch((err: unknown) => {
           log.error({ err }, "outbox could not be read");
           return STORE_FAILED_PAUSE_MS;
         });
-      } while (lookAgain);
-      looking = null;
+      } while (checkAgain);
+      checking = null;
       clearTimeout(timer);
-      if (!stopped) timer = setTimeout(() => void lookAtAll(), pause);
+      if (!stopped) timer = setTimeout(() => void checkAll(), pause);
     })();
-    return looking;
+    return checking;
   }
 
   /** Starts every due delivery within the limits; returns ms until the next one is due. */
@@ -202,7 +202,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       const left = (inFlightOf.get(organisation) ?? 1) - 1;
       if (left > 0) inFlightOf.set(organisation, left);
       else inFlightOf.delete(organisation);
-      lookAfter(organisation);
+      checkNext(organisation);
     });
     inFlight.set(row.id, { organisation, done });
     inFlightOf.set(organisation, (inFlightOf.get(organisation) ?? 0) + 1);
