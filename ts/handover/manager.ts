@@ -17,7 +17,7 @@ export function openManager(socket: string | null, log: Pick<Logger, "warn">): S
         const { tellManager } = await import("../media/service-manager.ts");
         tellManager(socket, state);
       } catch (error) {
-        log.warn({ reason: reasonOf(error), state }, "the service manager could not be told");
+        log.warn({ reason: reasonOf(error), state }, "the service manager could not be notified");
       }
     },
   };

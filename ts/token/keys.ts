@@ -89,7 +89,9 @@ export function keepTokenKeys(
   deps: { readonly clock: { now(): number }; readonly log: Logger },
 ): () => Promise<void> {
   const attempt = (work: Promise<void>): void =>
-    void work.catch((err: unknown) => deps.log.warn({ err }, "token keys could not be read; the known ones hold"));
+    void work.catch((err: unknown) =>
+      deps.log.warn({ err }, "token keys could not be read; the known ones stay in use"),
+    );
   const reload = setInterval(() => attempt(keys.reload()), RELOAD_EVERY_MS).unref();
   const upkeep = setInterval(() => attempt(keys.upkeep(deps.clock.now())), UPKEEP_EVERY_MS).unref();
   return async () => {

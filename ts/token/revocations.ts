@@ -128,7 +128,7 @@ export async function openRevocations(deps: {
       await look();
       await forgetExpired(clock.now());
     } catch (err) {
-      log.warn({ err }, "revocations of web tokens could not be read; the known ones hold");
+      log.warn({ err }, "revocations of web tokens could not be read; the known ones stay in force");
     }
     if (!stopped) timer = setTimeout(() => void watch(), LOOK_EVERY_MS).unref();
   }

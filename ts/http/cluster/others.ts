@@ -46,7 +46,7 @@ export function createOthers(deps: {
       if (statusCode !== 200) throw new NodeAway(`node ${node.name} answers ${statusCode}`);
       return (await body.json()) as T[];
     } catch (err) {
-      deps.log.warn({ err, node: node.name }, "what runs on another node is not known");
+      deps.log.warn({ err, node: node.name }, "publishes of another node could not be read");
       return [];
     }
   }

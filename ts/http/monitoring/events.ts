@@ -134,7 +134,7 @@ export function createEvents(deps: {
   /** What fails is tried again at the next poll. */
   function inTurn(watched: Watched, work: () => Promise<void>): void {
     watched.turn = watched.turn.then(work).catch((err: unknown) => {
-      if (!(err instanceof StoreFailed)) log.error({ err }, "events could not be told");
+      if (!(err instanceof StoreFailed)) log.error({ err }, "events could not be sent");
     });
   }
 

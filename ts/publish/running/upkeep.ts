@@ -27,7 +27,7 @@ export function createUpkeep(deps: {
     const organisations = new Set(intents.map(({ organisationId }) => organisationId));
     if (organisations.size === 0) return;
     for (const id of await disabledOf(db, [...organisations], clock.now())) {
-      log.warn({ organisation: id }, "organisation is not enabled any more: its publishes end");
+      log.warn({ organisation: id }, "organisation is no longer enabled: its publishes end");
       kick(({ intent }) => intent.organisationId === id, "Organisation is not enabled");
     }
   };
