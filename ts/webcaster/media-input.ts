@@ -55,14 +55,14 @@ export class MediaInput {
     for (const track of this.stream.getTracks()) track.enabled = !muted[kindOf(track)];
   }
 
-  /** Sends a track of the page from here on; the page has to stop it. */
+  /** Switches to a track of the page; the page has to stop it. */
   async setTrack(track: MediaStreamTrack): Promise<void> {
     const shared = kindOf(track) === "video" ? this.#screen : null;
     await this.#use(track, false);
     if (shared !== null) this.#forgetScreen();
   }
 
-  /** Sends another camera or microphone from here on. */
+  /** Switches to another camera or microphone. */
   async setDevice(kind: TrackKind, deviceId: string | null): Promise<void> {
     const { audio, video } = constraintsOf({
       ...this.#config.mediaStreamCfg,
@@ -105,8 +105,7 @@ export class MediaInput {
     return this.#screen !== null;
   }
 
-  /** Sends the screen from here on. The camera keeps running, and is sent again when the sharing ends, whoever ends
-   *  it. */
+  /** Switches to a screen. The camera keeps running, and is sent again when the sharing ends, whoever ends it. */
   async startScreenShare(options: DisplayMediaStreamOptions): Promise<void> {
     const media = await openScreen({ ...options, audio: false });
     const [track] = media.getVideoTracks();

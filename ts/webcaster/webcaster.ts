@@ -178,13 +178,12 @@ export class Webcaster {
     return this.#muted;
   }
 
-  /** Sends another track from here on, without a new connection: a canvas, a mixer, a screen. The page has to stop
-   *  it. */
+  /** Switches to another track without a new connection: a canvas, a mixer, a screen. The page has to stop it. */
   setTrack(track: MediaStreamTrack): Promise<void> {
     return this.#reporting("media_failed", () => this.#media().setTrack(track));
   }
 
-  /** Sends another camera or microphone from here on; without an id the browser chooses. */
+  /** Switches to another camera or microphone; without an id the browser chooses. */
   setDevice(kind: TrackKind, deviceId: string | null = null): Promise<void> {
     return this.#reporting("media_failed", () => this.#media().setDevice(kind, deviceId));
   }

@@ -1,4 +1,5 @@
-// The streams of the organisation: live ones first and current by themselves, found by state, tag or a part of the name.
+// The streams of the organisation: live ones first, kept current automatically, filtered by state, tag or a part of the
+// name.
 // biome-ignore-all lint/a11y/useSemanticElements: a table of which only some rows are there cannot lay itself out
 import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";

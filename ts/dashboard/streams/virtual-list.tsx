@@ -1,5 +1,5 @@
-// A list of thousands of rows of one height, of which only those near the window are in the document. It scrolls with the
-// page, and the row that has the focus stays while it is scrolled away.
+// A list of thousands of rows of equal height, of which only those near the viewport are rendered. It scrolls with the
+// page, and a focused row stays rendered when it is scrolled away.
 // biome-ignore-all lint/a11y/useSemanticElements: a table of which only some rows are there cannot lay itself out
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";

@@ -97,7 +97,7 @@ export function forwarding({ owners, channel, keepEnd }: Elsewhere, clientAddres
 }
 
 /** An offer that this node does not take: the client is redirected to one that does (RFC 9725 4.5). With credentials it
- *  is passed on instead, because browsers do not send credentials on to another origin. */
+ *  is passed on instead, because browsers drop them when a redirect leads to another origin. */
 export function placement({ owners, channel }: Elsewhere, clientAddress: ClientAddress) {
   return async (c: Context): Promise<Response | undefined> => {
     const { pathname, search, searchParams } = new URL(c.req.url);
