@@ -17,6 +17,16 @@ export function cpuSeconds(pid) {
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
 }
 
+/** Seconds for which a core had nothing to do, or was another machine's: all the rest is work, whoever it was for. */
+export function idleSeconds(core) {
+  const line = readFileSync("/proc/stat", "utf8")
+    .split("\n")
+    .find((text) => text.startsWith(`cpu${core} `));
+  // user, nice, system, idle, iowait, irq, softirq, steal (proc_stat 5); a wait for io_uring counts as iowait.
+  const [, , , idle, iowait, , , steal] = line.split(" ").slice(1).map(Number);
+  return (idle + iowait + steal) / TICKS_PER_SECOND;
+}
+
 /** CPU seconds of the threads whose names begin so, and the seconds they were ready to run and did not. */
 export function threadSeconds(pid, prefix) {
   const sum = { cpu: 0, waited: 0 };

@@ -2,10 +2,14 @@
 //! protocol. One thread; each connection that comes is passed on to the target and back.
 
 mod epoll;
+mod ring;
+mod uring;
 
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
+
+use ring::Sends;
 
 /// A connection that is read once for each picture is read this often at most, its audio with it.
 const PICTURE: Duration = Duration::from_millis(40);
@@ -25,7 +29,8 @@ enum Pace {
     EachPictureInTurns,
 }
 
-/// Runs until it is killed; `None` for a kind that there is not.
+/// Runs until it is killed; `None` for a kind that there is not. It prints `ready`, or `absent` with the reason where
+/// the kernel has no io_uring for us.
 pub(crate) fn run(
     listen: SocketAddr,
     target: SocketAddr,
@@ -35,6 +40,13 @@ pub(crate) fn run(
         "at-once" => epoll::run(listen, target, Pace::AtOnce),
         "each-40-ms" => epoll::run(listen, target, Pace::EachPicture),
         "each-40-ms-in-turns" => epoll::run(listen, target, Pace::EachPictureInTurns),
+        "uring-at-once" => uring::run(listen, target, Pace::AtOnce, Sends::Copied),
+        "uring-each-40-ms-in-turns" => {
+            uring::run(listen, target, Pace::EachPictureInTurns, Sends::Copied)
+        }
+        "uring-zero-copy-each-40-ms-in-turns" => {
+            uring::run(listen, target, Pace::EachPictureInTurns, Sends::InPlace)
+        }
         _ => return None,
     })
 }
