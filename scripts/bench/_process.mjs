@@ -17,6 +17,16 @@ export function cpuSeconds(pid) {
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
 }
 
+/** Seconds in which a core was idle or the hypervisor had taken it away; the rest is work, whichever process it was for. */
+export function idleSeconds(core) {
+  const line = readFileSync("/proc/stat", "utf8")
+    .split("\n")
+    .find((text) => text.startsWith(`cpu${core} `));
+  // user, nice, system, idle, iowait, irq, softirq, steal (proc_stat 5); a wait for io_uring counts as iowait.
+  const [, , , idle, iowait, , , steal] = line.split(" ").slice(1).map(Number);
+  return (idle + iowait + steal) / TICKS_PER_SECOND;
+}
+
 /** CPU seconds of the threads with this name prefix, and the seconds in which they were ready but did not run. */
 export function threadSeconds(pid, prefix) {
   const sum = { cpu: 0, waited: 0 };

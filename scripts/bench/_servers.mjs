@@ -124,13 +124,17 @@ export async function startNginx(sinkPort) {
   };
 }
 
-/** The generator's relay without a protocol in front of `sinkPort`: `at-once` or `each-40-ms`. */
-export async function startRelay(sinkPort, pace) {
+/** The generator's relay without a protocol in front of `sinkPort`, of a kind that it knows; null where it cannot run. */
+export async function startRelay(sinkPort, kind) {
   const port = await freePort();
-  const child = onCore(SERVER_CORE, program(), ["relay", `127.0.0.1:${port}`, `127.0.0.1:${sinkPort}`, pace]);
-  await once(createInterface(child.stdout), "line");
+  const child = onCore(SERVER_CORE, program(), ["relay", `127.0.0.1:${port}`, `127.0.0.1:${sinkPort}`, kind]);
+  const [line] = await once(createInterface(child.stdout), "line");
+  if (line !== "ready") {
+    console.log(`relay ${kind}: ${line}`);
+    return null;
+  }
   return {
-    name: `relay ${pace}`,
+    name: `relay ${kind}`,
     pid: child.pid,
     target: `127.0.0.1:${port}`,
     names: (n) => numbered(n),

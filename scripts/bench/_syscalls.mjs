@@ -4,15 +4,17 @@ import { once } from "node:events";
 
 const READS = ["read", "readv", "recvfrom", "recvmsg", "recvmmsg"];
 const WRITES = ["write", "writev", "sendto", "sendmsg", "sendmmsg"];
+/** What io_uring does in one call is all three. */
 const WAITS = ["epoll_wait", "epoll_pwait", "io_uring_enter"];
+const SLEEPS = ["nanosleep", "clock_nanosleep"];
 const event = (name) => `syscalls:sys_enter_${name}`;
 
 const canCount = () => spawnSync("perf", ["stat", "-e", event("read"), "true"], { stdio: "ignore" }).status === 0;
 
-/** Begins at once; `stop` resolves with reads, writes and waits for each second. Null where perf may not do it. */
+/** Begins at once; `stop` resolves with reads, writes, waits and sleeps for each second. Null where perf may not do it. */
 export function countSyscalls(pid) {
   if (!canCount()) return null;
-  const events = [...READS, ...WRITES, ...WAITS].map(event).join(",");
+  const events = [...READS, ...WRITES, ...WAITS, ...SLEEPS].map(event).join(",");
   const child = spawn("perf", ["stat", "-x", ",", "-e", events, "-p", String(pid)], {
     stdio: ["ignore", "ignore", "pipe"],
   });
@@ -28,7 +30,7 @@ export function countSyscalls(pid) {
       await once(child, "close");
       const counts = new Map(told.split("\n").map((line) => [line.split(",")[2], Number(line.split(",")[0])]));
       const sum = (names) => names.reduce((total, name) => total + (counts.get(event(name)) || 0), 0) / seconds;
-      return { reads: sum(READS), writes: sum(WRITES), waits: sum(WAITS) };
+      return { reads: sum(READS), writes: sum(WRITES), waits: sum(WAITS), sleeps: sum(SLEEPS) };
     },
   };
 }

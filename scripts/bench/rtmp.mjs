@@ -1,19 +1,37 @@
 // CPU per stream for RTMP in → push out: `npm run bench -- rtmp [N] [SECONDS] [ROUNDS] [--clip x264] [--chunk 4096]
-// [--players COUNT] [--against DIR]`. Headgate beside nginx-rtmp and beside a relay that knows no protocol, which reads and
-// writes what is there, or once for each picture; or beside another checkout that is built. Publishers of a clip, at random
-// phases. Blocks alternate, there and back; each block's ledger must be exact, or the run has failed. With players nothing is
-// pushed: so many play each stream, beside nginx-rtmp, and the CPU is that of one of them.
+// [--players COUNT] [--uring] [--against DIR]`. Headgate beside nginx-rtmp and beside a relay that knows no protocol, which
+// reads and writes what is there, or once for each picture; or beside another checkout that is built. Publishers of a clip, at
+// random phases. Blocks alternate, there and back; each block's ledger must be exact, or the run has failed. With players
+// nothing is pushed: so many play each stream, beside nginx-rtmp, and the CPU is that of one of them. With `--uring` the relays
+// alone are measured, those on io_uring beside those on epoll. Of each block it also says how long each core was busy: what
+// the kernel did for a server, but not in its name, is in that.
 import { execFileSync } from "node:child_process";
 import { cpus, release } from "node:os";
 import { parseArgs } from "node:util";
 import { readAgainst, resultOf } from "./_against.mjs";
 import { CLIP_NAMES, honestLoad } from "./_clip.mjs";
-import { coreSeconds, cpuSeconds, idleCpuMs } from "./_process.mjs";
-import { freePort, generatorFault, runLoad, startHeadgate, startNginx, startRelay } from "./_servers.mjs";
+import { coreSeconds, cpuSeconds, idleCpuMs, idleSeconds } from "./_process.mjs";
+import {
+  freePort,
+  generatorFault,
+  LOAD_CORE,
+  median,
+  runLoad,
+  SERVER_CORE,
+  startHeadgate,
+  startNginx,
+  startRelay,
+} from "./_servers.mjs";
 import { countSyscalls } from "./_syscalls.mjs";
 
 /** A run for the counts alone, s: counting costs the server time. */
 const COUNTED_S = "5";
+/** Each relay on io_uring, and the one on epoll that does the same. */
+const URING_RELAYS = [
+  ["uring-at-once", "at-once"],
+  ["uring-each-40-ms-in-turns", "each-40-ms-in-turns"],
+  ["uring-zero-copy-each-40-ms-in-turns", "each-40-ms-in-turns"],
+];
 
 export async function bench(words) {
   const { against, rest } = readAgainst(words);
@@ -23,6 +41,7 @@ export async function bench(words) {
       clip: { type: "string", default: "x264" },
       chunk: { type: "string", default: "4096" },
       players: { type: "string" },
+      uring: { type: "boolean", default: false },
     },
     allowPositionals: true,
   });
@@ -30,14 +49,7 @@ export async function bench(words) {
   if (!CLIP_NAMES.includes(values.clip)) throw new Error(`--clip is one of ${CLIP_NAMES.join(", ")}`);
   const streams = Number(n);
   const sinkPort = await freePort();
-  const push = values.players === undefined;
-  const servers = [await startHeadgate(sinkPort, streams, { push })];
-  if (against === null) {
-    servers.push(await startNginx(push ? sinkPort : null));
-    if (push) servers.push(await startRelay(sinkPort, "at-once"), await startRelay(sinkPort, "each-40-ms"));
-  } else {
-    servers.push(await startHeadgate(sinkPort, streams, { push, from: against, name: "the other" }));
-  }
+  const { servers, pairs } = await startServers(values, { against, sinkPort, streams });
   const readers = streams * Number(values.players ?? 1);
   const load = { ...values, sinkPort, streams, readers, isCoreAlone: against !== null };
   const blocks = [];
@@ -54,7 +66,7 @@ export async function bench(words) {
     if (syscalls !== null) counts.push({ server: server.name, ...syscalls });
     await server.stop();
   }
-  report(blocks, counts, load, servers);
+  report(blocks, counts, load, pairs);
   for (const { server, ...block } of blocks) {
     const both = (name) => block[name] + (block[`visit_${name}`] ?? 0);
     const [lost, misplaced, corrupt] = [both("lost"), both("misplaced"), both("corrupt")];
@@ -66,6 +78,29 @@ export async function bench(words) {
   }
 }
 
+/** The servers, and by name which are compared. */
+async function startServers({ players, uring }, { against, sinkPort, streams }) {
+  if (uring) {
+    const kinds = [...new Set(["each-40-ms", ...URING_RELAYS.flat()])];
+    const relays = await Promise.all(kinds.map((kind) => startRelay(sinkPort, kind)));
+    const servers = relays.filter((relay) => relay !== null);
+    const pairs = [...URING_RELAYS, ["each-40-ms-in-turns", "each-40-ms"]].map((pair) =>
+      pair.map((kind) => `relay ${kind}`),
+    );
+    return { servers, pairs: pairs.filter(([ours]) => servers.some(({ name }) => name === ours)) };
+  }
+  const push = players === undefined;
+  const servers = [await startHeadgate(sinkPort, streams, { push })];
+  if (against === null) {
+    servers.push(await startNginx(push ? sinkPort : null));
+    if (push) servers.push(await startRelay(sinkPort, "at-once"), await startRelay(sinkPort, "each-40-ms"));
+  } else {
+    servers.push(await startHeadgate(sinkPort, streams, { push, from: against, name: "the other" }));
+  }
+  const [ours, ...others] = servers.map(({ name }) => name);
+  return { servers, pairs: others.map((other) => [ours, other]) };
+}
+
 function argsOf(server, { sinkPort, streams, clip, chunk, players }, seconds) {
   const audience = players === undefined ? "nobody" : `${players}-on-each`;
   return honestLoad(server, server.names(streams), { sinkPort, seconds, clip, players: audience, chunk });
@@ -75,11 +110,20 @@ function argsOf(server, { sinkPort, streams, clip, chunk, players }, seconds) {
 async function measure(server, load, seconds) {
   const idle = load.isCoreAlone ? 0 : await idleCpuMs(server.pid);
   const cpuOf = load.isCoreAlone ? coreSeconds : cpuSeconds;
-  const { balance, seen } = await runLoad(await argsOf(server, load, seconds), () => ({ cpu: cpuOf(server.pid) }));
+  const { balance, seen } = await runLoad(await argsOf(server, load, seconds), () => ({
+    cpu: cpuOf(server.pid),
+    idle: idleSeconds(SERVER_CORE),
+    loadIdle: idleSeconds(LOAD_CORE),
+  }));
   const took = seen.measured.time - seen.measuring.time;
   const ms = ((seen.measured.cpu - seen.measuring.cpu) * 1000 - idle * took) / (load.readers * took);
   const noise = generatorFault(balance);
-  return { server: server.name, cpu_ms_per_stream_second: Number(ms.toFixed(3)), noise, ...balance };
+  const busyMs = (core) => {
+    const busy = took - (seen.measured[core] - seen.measuring[core]);
+    return Number(((busy * 1000) / (load.readers * took)).toFixed(3));
+  };
+  const cores = { core_ms: busyMs("idle"), load_core_ms: busyMs("loadIdle") };
+  return { server: server.name, cpu_ms_per_stream_second: Number(ms.toFixed(3)), ...cores, noise, ...balance };
 }
 
 /** Reads, writes and waits per stream-second; null where they cannot be counted. */
@@ -98,21 +142,30 @@ async function count(server, load) {
   return Object.fromEntries(Object.entries(calls).map(perStream));
 }
 
-function report(blocks, counts, { streams, clip, chunk, players }, servers) {
+function report(blocks, counts, { streams, clip, chunk, players, uring }, pairs) {
   const unit = players === undefined ? "stream-second" : "player-second";
   const many = players === undefined ? "" : `, ${players} players each`;
   console.log(
     `\nCPU per ${unit}, N = ${streams}${many}, clip ${clip}, chunks of ${chunk}, one core each for server and load`,
   );
-  const costs = (name) => blocks.filter(({ server }) => server === name).map((block) => block.cpu_ms_per_stream_second);
-  const [ours, ...others] = servers.map(({ name }) => name);
-  for (const other of others) {
-    console.log(resultOf({ name: ours, costs: costs(ours) }, { name: other, costs: costs(other) }));
+  const ofServer = (name, member) => blocks.filter(({ server }) => server === name).map((block) => block[member]);
+  const costs = (name) => ({ name, costs: ofServer(name, "cpu_ms_per_stream_second") });
+  for (const [ours, other] of pairs) console.log(resultOf(costs(ours), costs(other)));
+  if (uring) {
+    console.log(`\nTime for which the cores were not idle per ${unit}, ms, medians`);
+    const middle = (name, member) => Number(median(ofServer(name, member)).toFixed(3));
+    const names = [...new Set(blocks.map(({ server }) => server))];
+    const rowOf = (server) => ({
+      server,
+      server_core: middle(server, "core_ms"),
+      load_core: middle(server, "load_core_ms"),
+    });
+    console.table(names.map(rowOf));
   }
   if (counts.length > 0) console.log(`\nSystem calls per ${unit}`);
   console.table(counts);
   const noisy = blocks.filter(({ noise }) => noise !== null).length;
   if (noisy > 0) console.log(`  ${noisy} of ${blocks.length} blocks were noisy: their figures say little`);
-  if (others.includes("nginx-rtmp")) execFileSync("/usr/sbin/nginx", ["-v"], { stdio: "inherit" });
+  if (pairs.flat().includes("nginx-rtmp")) execFileSync("/usr/sbin/nginx", ["-v"], { stdio: "inherit" });
   console.log(`  ${cpus()[0]?.model}, kernel ${release()}, Node ${process.version}`);
 }

@@ -14,7 +14,7 @@ use crate::whip_load::Sound;
 
 /// For the usage text.
 pub(crate) const USAGE: &str = "headgate-bench honest LISTEN TARGET NAME,NAME,… SECONDS CLIP.flv|recorded nobody|every-second|PLAYERS|PLAYERS-on-each [CHUNK_SIZE]
-headgate-bench relay LISTEN TARGET at-once|each-40-ms
+headgate-bench relay LISTEN TARGET [uring-]at-once|each-40-ms|[uring-[zero-copy-]]each-40-ms-in-turns
 headgate-bench attack KIND TARGET HTTP STREAM_URL NAME SECONDS LISTEN
 headgate-bench starts LISTEN HTTP STREAM_URL NAME,NAME,… PER_SECOND SECONDS stereo|mono
 headgate-bench first-frames LISTEN HTTP STREAM_URL NAME,NAME,… PER_SECOND WARM SECONDS";
@@ -35,13 +35,8 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
             let chunk_size = chunk_size.parse().ok().filter(|size| *size > 0)?;
             run_honest([listen, target, names, seconds], clip, audience, chunk_size)
         }
-        ["relay", listen, target, pace] => {
-            let is_gathering = match pace {
-                "at-once" => false,
-                "each-40-ms" => true,
-                _ => return None,
-            };
-            Some(relay::run(listen.parse().ok()?, target.parse().ok()?, is_gathering))
+        ["relay", listen, target, kind] => {
+            relay::run(listen.parse().ok()?, target.parse().ok()?, kind)
         }
         ["attack", kind, target, http, url, name, seconds, listen] => attack::run(&attack::Run {
             kind: kind.to_owned(),

@@ -8,7 +8,7 @@
 //! `impaired`, `attack`, `starts` and those of `endure` print one JSON line; `proxy` prints where it listens and runs until it is ended.
 //! CONDITIONS are as `impairment` has them, of a network in both directions. The others print `measuring`, `measured` and
 //! then one JSON line; before them `whip` prints `connected` and `honest` prints `ready`.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)] // but for the relay on io_uring
 
 mod aac_start;
 mod attack;

@@ -1,0 +1,144 @@
+//! The relay on epoll: a system call for each read and each write.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::SocketAddr;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use mio::net::{TcpListener, TcpStream};
+use mio::{Events, Interest, Poll, Token};
+
+use super::{BEGINNING, PICTURE, Pace, TURN};
+
+const LISTENER: Token = Token(usize::MAX);
+
+/// One direction's reader, and where it writes.
+struct End {
+    socket: TcpStream,
+    other: usize,
+    is_ready: bool,
+    next_read: Instant,
+    /// Bytes so far.
+    passed: usize,
+    /// What the other side did not take yet.
+    waiting: Vec<u8>,
+}
+
+/// Runs until it is killed.
+pub(super) fn run(listen: SocketAddr, target: SocketAddr, pace: Pace) -> io::Result<String> {
+    let is_gathering = pace != Pace::AtOnce;
+    let mut poll = Poll::new()?;
+    let mut listener = TcpListener::bind(listen)?;
+    poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+    println!("ready");
+    let mut events = Events::with_capacity(1_024);
+    let mut ends: Vec<Option<End>> = Vec::new();
+    let mut buffer = vec![0; 256 << 10];
+    loop {
+        // Without connections there is nothing to take turns for.
+        let timeout = match pace {
+            _ if ends.is_empty() => None,
+            Pace::AtOnce => None,
+            Pace::EachPicture => Some(TURN),
+            Pace::EachPictureInTurns => Some(Duration::ZERO),
+        };
+        poll.poll(&mut events, timeout)?;
+        let now = Instant::now();
+        for event in &events {
+            if event.token() == LISTENER {
+                accept(&listener, target, &poll, &mut ends)?;
+            } else if let Some(Some(end)) = ends.get_mut(event.token().0) {
+                end.is_ready |= event.is_readable();
+                if !is_gathering || end.passed < BEGINNING {
+                    pass(event.token().0, &mut ends, &mut buffer);
+                }
+            }
+        }
+        if is_gathering {
+            for at in 0..ends.len() {
+                let is_due = |end: &End| end.is_ready && now >= end.next_read;
+                if ends.get(at).and_then(Option::as_ref).is_some_and(is_due) {
+                    pass(at, &mut ends, &mut buffer);
+                    if let Some(Some(end)) = ends.get_mut(at) {
+                        end.next_read = now + PICTURE;
+                    }
+                }
+            }
+        }
+        if pace == Pace::EachPictureInTurns && !ends.is_empty() {
+            thread::sleep(TURN);
+        }
+    }
+}
+
+fn accept(
+    listener: &TcpListener,
+    target: SocketAddr,
+    poll: &Poll,
+    ends: &mut Vec<Option<End>>,
+) -> io::Result<()> {
+    while let Ok((socket, _)) = listener.accept() {
+        let at = ends.len();
+        for (mut socket, other) in [(socket, at + 1), (TcpStream::connect(target)?, at)] {
+            socket.set_nodelay(true)?;
+            let interest = Interest::READABLE | Interest::WRITABLE;
+            poll.registry().register(&mut socket, Token(ends.len()), interest)?;
+            let (is_ready, next_read, waiting) = (false, Instant::now(), Vec::new());
+            ends.push(Some(End { socket, other, is_ready, next_read, passed: 0, waiting }));
+        }
+    }
+    Ok(())
+}
+
+/// One read, or as many as fill the buffer, and a write for each.
+fn pass(at: usize, ends: &mut Vec<Option<End>>, buffer: &mut [u8]) {
+    if let Some(Some(end)) = ends.get_mut(at) {
+        let waiting = std::mem::take(&mut end.waiting);
+        send(end, &waiting);
+    }
+    loop {
+        let Some(Some(end)) = ends.get_mut(at) else { return };
+        let other = end.other;
+        match end.socket.read(buffer) {
+            Ok(0) => return close(at, ends),
+            Ok(length) => {
+                end.passed += length;
+                let bytes = buffer.get(..length).unwrap_or_default();
+                if let Some(Some(other)) = ends.get_mut(other) {
+                    send(other, bytes);
+                }
+                // A short read has emptied the socket.
+                if length < buffer.len() {
+                    break;
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+            Err(_) => return close(at, ends),
+        }
+    }
+    if let Some(Some(end)) = ends.get_mut(at) {
+        end.is_ready = false;
+    }
+}
+
+fn send(end: &mut End, bytes: &[u8]) {
+    let mut rest = bytes;
+    while end.waiting.is_empty() && !rest.is_empty() {
+        match end.socket.write(rest) {
+            Ok(written) => rest = rest.get(written..).unwrap_or_default(),
+            Err(_) => break,
+        }
+    }
+    end.waiting.extend_from_slice(rest);
+}
+
+fn close(at: usize, ends: &mut Vec<Option<End>>) {
+    let other = ends.get_mut(at).and_then(Option::take).map(|end| end.other);
+    if let Some(slot) = other.and_then(|other| ends.get_mut(other)) {
+        *slot = None;
+    }
+    // Or a relay of many runs would go through all that there ever were.
+    while ends.last().is_some_and(Option::is_none) {
+        ends.pop();
+    }
+}
