@@ -170,7 +170,7 @@ test("a trial ends at its time for every key; a paid organisation goes on", asyn
   await gateway.db.updateTable("organisation").set({ plan: "trial", trial_ends_at: end }).execute();
   expect(await opens(gateway.keys.user)).toBe(200);
   gateway.clock.ms = end;
-  const off = { status: 403, body: failure(2001, "Organisation is not enabled") };
+  const off = { status: 403, body: failure(2001, "Organisation is not enabled", { required_state: "enabled" }) };
   expect(await gateway.call("GET", "/organisation")).toMatchObject(off);
   await gateway.db.updateTable("organisation").set({ plan: "paid" }).execute();
   expect(await opens(gateway.keys.user)).toBe(200);

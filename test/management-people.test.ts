@@ -219,7 +219,7 @@ describe("a session", () => {
   test("of an organisation that is not enabled opens nothing", async () => {
     const { call } = await signedIn(ADA);
     await gateway.db.updateTable("organisation").set({ enabled: 0 }).execute();
-    const off = { status: 403, body: failure(2001, "Organisation is not enabled") };
+    const off = { status: 403, body: failure(2001, "Organisation is not enabled", { required_state: "enabled" }) };
     expect(await call("GET", "/me")).toStrictEqual(off);
     expect(await login(ADA, PASSWORD)).toMatchObject(off);
   });

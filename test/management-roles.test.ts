@@ -78,15 +78,15 @@ describe("without a key, and with one of an organisation that is not enabled", (
     const [method, path] = route.split(" ") as [string, string];
     const address = path.replaceAll(/\{\w+\}/g, "none");
     const isToken = path.startsWith("/webcaster");
-    const refusal = (message: string) =>
-      isToken ? { success: false, errorCode: 1001, message } : { error: { code: 2001, message, userinfo: {} } };
+    const refusal = (message: string, userinfo: object = {}) =>
+      isToken ? { success: false, errorCode: 1001, message } : { error: { code: 2001, message, userinfo } };
     const none = await gateway.call(method, address, { key: null });
     const wrong = isToken ? "Provided APIKey is not valid" : "Access denied";
     expect({ status: none.status, body: none.body }).toStrictEqual({ status: 403, body: refusal(wrong) });
     const other = await gateway.newOrganisation("Closed");
     await gateway.db.updateTable("organisation").set({ enabled: 0 }).where("id", "=", other.organisation.id).execute();
     const closed = await gateway.call(method, address, { key: other.keys.administrator });
-    const body = refusal("Organisation is not enabled");
+    const body = refusal("Organisation is not enabled", { required_state: "enabled" });
     expect({ status: closed.status, body: closed.body }).toStrictEqual({ status: 403, body });
   });
 });

@@ -76,7 +76,7 @@ describe("an API key", () => {
 
   test("of an organisation that is not enabled opens nothing", async () => {
     await gateway.db.updateTable("organisation").set({ enabled: 0 }).execute();
-    const body = failure(2001, "Organisation is not enabled");
+    const body = failure(2001, "Organisation is not enabled", { required_state: "enabled" });
     for (const [method, path] of ADDRESSES)
       expect(await gateway.call(method, path)).toMatchObject({ status: 403, body });
   });

@@ -64,7 +64,13 @@ const TABLE: Table = {
     userinfo: ({ parameter }) => ({ parameter }),
   },
   unknown_record: { status: 404, means: ({ kind }) => UNKNOWN[kind] },
-  organisation_not_enabled: { status: 403, means: "access_denied", message: "Organisation is not enabled" }, // M14
+  // M14
+  organisation_not_enabled: {
+    status: 403,
+    means: "access_denied",
+    message: "Organisation is not enabled",
+    userinfo: () => ({ required_state: "enabled" }),
+  },
   unknown_stream: { status: 404, means: "unknown_stream" },
   unknown_upstream: { status: 404, means: "unknown_upstream" },
   bad_token: { status: 403, means: "bad_token", message: ({ fault }) => fault },

@@ -54,11 +54,11 @@ export function tellTheOperator(error: unknown): string {
   return id === null ? "" : `Tell the operator this number: ${id}`;
 }
 
-function deniedWords({ userinfo, message }: HeadgateError): string {
+function deniedWords({ userinfo }: HeadgateError): string {
   const role = userinfo["required_role"];
   if (role !== undefined) return `Only ${roleName(String(role))}s may do this.`;
   if (userinfo["reason"] !== undefined) return `That is not allowed: ${userinfo["reason"]}.`;
-  if (message.includes("not enabled"))
+  if (userinfo["required_state"] === "enabled")
     return "This organisation is not enabled: its trial may be over. Ask the operator.";
   return "That is not allowed.";
 }

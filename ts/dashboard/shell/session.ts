@@ -44,8 +44,9 @@ export async function signIn(email: string, password: string): Promise<SignIn> {
   const { response, error } = answer;
   if (response.status === 429) return { retryAfterS: Number(response.headers.get("retry-after") ?? 60) };
   if (error !== undefined) {
-    const { code, message } = (error as { error?: { code?: number; message?: string } }).error ?? {};
-    if (message?.includes("not enabled")) return "not-enabled";
+    type Answer = { error?: { code?: number; userinfo?: { required_state?: string } } };
+    const { code, userinfo } = (error as Answer).error ?? {};
+    if (userinfo?.required_state === "enabled") return "not-enabled";
     return code === 4002 || response.status === 400 ? "wrong" : "unreachable";
   }
   // The password is correct. Only the next request shows whether the browser kept the cookie.
