@@ -5,7 +5,7 @@ use std::time::Instant;
 use headgate_media::{Frame, FrameKind, Track};
 use headgate_rtmp::ClientEvent;
 
-use super::{Effect, Failure, Next, RtmpPush, State};
+use super::{Effect, Failure, KeepAlive, Next, RtmpPush, State};
 use crate::publish::end_reason::EndReason;
 use crate::publish::mailbox::UpstreamChanged;
 use crate::publish::upstream_url::UpstreamUrl;
@@ -81,13 +81,18 @@ impl RtmpPush {
             | FrameKind::Audio
             | FrameKind::Script => self.sent = self.sent.max(Some(frame.timestamp)),
         }
+        let keep_alive = &mut self.keep_alive;
         let Some(silence) = &mut self.silence else {
+            keep_alive.note(frame, now);
             return match frame.framed() {
                 Some(framed) => session.send_framed(framed),
                 None => write_to_upstream(session, frame),
             };
         };
-        let write = |frame: &Frame| write_to_upstream(session, frame);
+        let write = |frame: &Frame| {
+            keep_alive.note(frame, now);
+            write_to_upstream(session, frame);
+        };
         if !silence.handle_frame(frame, now, write) {
             self.silence = None;
         }
@@ -166,6 +171,7 @@ impl RtmpPush {
         self.was_accepted = true;
         self.redirects = 0;
         self.silence = self.adds_silence.then(Silence::default);
+        self.keep_alive = KeepAlive::default();
         self.expect_audio(self.expects_audio);
         self.record.set_sending(now);
         effects.push(Effect::Report(UpstreamChanged {
