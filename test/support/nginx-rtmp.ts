@@ -34,6 +34,8 @@ export async function startNginxRtmp(
     readonly port?: number;
     /** Takes no publish, and says nothing when it closes. */
     readonly refuses?: boolean;
+    /** Ends a publish that brings neither video nor audio for so long. */
+    readonly dropsIdleS?: number;
     /** Files in PEM. With them it takes RTMPS as well. */
     readonly certificate?: { readonly cert: string; readonly key: string };
   } = {},
@@ -57,6 +59,7 @@ export async function startNginxRtmp(
        application live { live on; wait_key off; record all; record_path ${records}; record_suffix .flv;
          ${notifications(options.notify)}
          ${options.refuses ? "deny publish all;" : ""}
+         ${options.dropsIdleS === undefined ? "" : `drop_idle_publisher ${options.dropsIdleS}s;`}
          ${push === undefined ? "" : `push "${push}"; push_reconnect 1s;`} } } }
      ${certificate ? terminator : ""}`,
   );

@@ -46,10 +46,9 @@ impl KeepAlive {
         };
         match frame.kind {
             FrameKind::Configuration => written.configuration = Some(frame.clone()),
-            FrameKind::Keyframe
-            | FrameKind::Inter
-            | FrameKind::Disposable
-            | FrameKind::Audio => written.timestamp = Some(frame.timestamp),
+            FrameKind::Keyframe | FrameKind::Inter | FrameKind::Disposable | FrameKind::Audio => {
+                written.timestamp = Some(frame.timestamp)
+            }
             FrameKind::ColorInfo | FrameKind::Script => {}
         }
     }
