@@ -1,4 +1,4 @@
-//! What keeps a publish open at an upstream while the publisher sends nothing. Pure: time is an argument.
+//! What keeps a publish open at an upstream while the publisher sends nothing (R4). Pure: time is an argument.
 //!
 //! Upstreams end a publish that brings nothing for some seconds (SRS after 5 s, nginx-rtmp after `drop_idle_publisher`),
 //! while a publisher whose network is off may come back much later, with everything that TCP kept for it. Silent frames
