@@ -3,7 +3,6 @@
 
 mod connecting;
 mod holding;
-mod keep_alive;
 mod talking;
 
 use std::collections::VecDeque;
@@ -16,9 +15,8 @@ use bytes::Bytes;
 use headgate_media::{Frame, Timestamp};
 use headgate_rtmp::{ClientSession, ConnectArguments, Output};
 
-use keep_alive::KeepAlive;
-
 use super::effect::{AudioForm, Effect};
+use super::keep_alive::KeepAlive;
 use super::retry::Retry;
 use super::silence::Silence;
 use crate::publish::end_reason::EndReason;
@@ -247,7 +245,7 @@ impl RtmpPush {
                 };
                 match failure {
                     Some(failure) => self.fail(&failure, now, effects),
-                    None => self.keep_alive(now),
+                    None => self.write_keep_alive(now),
                 }
             }
         }

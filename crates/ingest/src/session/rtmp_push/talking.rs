@@ -5,11 +5,12 @@ use std::time::Instant;
 use headgate_media::{Frame, FrameKind, Track};
 use headgate_rtmp::ClientEvent;
 
-use super::{Effect, Failure, KeepAlive, Next, RtmpPush, State};
+use super::{Effect, Failure, Next, RtmpPush, State};
 use crate::publish::end_reason::EndReason;
 use crate::publish::mailbox::UpstreamChanged;
 use crate::publish::upstream_url::UpstreamUrl;
 use crate::session::frame_writer::write_to_upstream;
+use crate::session::keep_alive::KeepAlive;
 use crate::session::retry::GOOD_SENDING;
 use crate::session::rtmp_frames::{audio_form, takes_codec};
 use crate::session::shared_frame::SharedFrame;
@@ -95,6 +96,23 @@ impl RtmpPush {
         };
         if !silence.handle_frame(frame, now, write) {
             self.silence = None;
+        }
+    }
+
+    /// When [`RtmpPush::keep_alive`] has something to do: not while the upstream has yet to take what was sent before.
+    pub(super) fn keep_alive_deadline(&self) -> Option<Instant> {
+        let State::Talking { session, ready_since: Some(_) } = &self.state else { return None };
+        self.keep_alive.deadline().filter(|_| session.output().is_empty())
+    }
+
+    /// Nothing was sent for a while: says that the publish goes on.
+    pub(super) fn write_keep_alive(&mut self, now: Instant) {
+        if self.keep_alive_deadline().is_none() {
+            return;
+        }
+        let State::Talking { session, .. } = &mut self.state else { return };
+        if let Some(configuration) = self.keep_alive.poll(now) {
+            write_to_upstream(session, &configuration);
         }
     }
 

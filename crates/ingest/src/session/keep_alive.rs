@@ -10,18 +10,15 @@ use std::time::{Duration, Instant};
 
 use headgate_media::{Frame, FrameKind, Timestamp, Track};
 
-use super::{RtmpPush, State};
-use crate::session::frame_writer::write_to_upstream;
-
 /// An upstream to which nothing was sent for so long gets a configuration again, and so on until media comes. Two of them
 /// fit into the shortest limit in use, SRS's 5 s.
 const QUIET_LIMIT: Duration = Duration::from_secs(2);
 /// Audio whose newest frame is further than this behind that of the video has stopped: its time is not the stream's.
 const STALE_AUDIO_US: i64 = 1_000_000;
 
-/// What one connection to an upstream was sent.
+/// What one connection to an upstream was sent. Every frame for it is noted as it is written.
 #[derive(Debug, Default)]
-pub(super) struct KeepAlive {
+pub(crate) struct KeepAlive {
     /// When the newest frame was written; servers wait longer for the first one.
     written_at: Option<Instant>,
     audio: Written,
@@ -37,7 +34,7 @@ struct Written {
 
 impl KeepAlive {
     /// A frame was written.
-    pub(super) fn note(&mut self, frame: &Frame, now: Instant) {
+    pub(crate) fn note(&mut self, frame: &Frame, now: Instant) {
         self.written_at = Some(now);
         let written = match frame.track() {
             Track::Audio => &mut self.audio,
@@ -54,12 +51,12 @@ impl KeepAlive {
     }
 
     /// When the configuration is due.
-    pub(super) fn deadline(&self) -> Option<Instant> {
+    pub(crate) fn deadline(&self) -> Option<Instant> {
         self.written_at.map(|at| at + QUIET_LIMIT)
     }
 
     /// A configuration that is due, at the time of its track's newest frame. `None` too when the stream has none (MP3).
-    pub(super) fn poll(&mut self, now: Instant) -> Option<Frame> {
+    pub(crate) fn poll(&mut self, now: Instant) -> Option<Frame> {
         if self.deadline().is_none_or(|at| now < at) {
             return None;
         }
@@ -79,25 +76,6 @@ impl Written {
     fn repeated(&self) -> Option<Frame> {
         let (configuration, timestamp) = (self.configuration.clone()?, self.timestamp?);
         Some(Frame { timestamp, ..configuration })
-    }
-}
-
-impl RtmpPush {
-    /// When [`RtmpPush::keep_alive`] has something to do: not while the upstream has yet to take what was sent before.
-    pub(super) fn keep_alive_deadline(&self) -> Option<Instant> {
-        let State::Talking { session, ready_since: Some(_) } = &self.state else { return None };
-        self.keep_alive.deadline().filter(|_| session.output().is_empty())
-    }
-
-    /// Nothing was sent for a while: says that the publish goes on.
-    pub(super) fn keep_alive(&mut self, now: Instant) {
-        if self.keep_alive_deadline().is_none() {
-            return;
-        }
-        let State::Talking { session, .. } = &mut self.state else { return };
-        if let Some(configuration) = self.keep_alive.poll(now) {
-            write_to_upstream(session, &configuration);
-        }
     }
 }
 
