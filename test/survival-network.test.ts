@@ -186,7 +186,9 @@ inWholeRun(`${DROP_OUTS} networks that go off are one connection at the upstream
           const of = `${protocol} ${outcome}`;
           took[of] = [...(took[of] ?? []), after.tookMs];
           running = after;
-          if (outcome !== "returns" && running.session.continues !== before) failures.push(`${of}: another publish`);
+          const { continues } = running.session;
+          if (outcome !== "returns" && continues !== before)
+            failures.push(`${of}: it continues ${continues}, not ${before}`);
         } catch (error) {
           failures.push(`${protocol} ${outcome} ${how} ${gapMs} ms: ${error}`);
           running.network.restore();
