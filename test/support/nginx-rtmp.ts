@@ -34,6 +34,8 @@ export async function startNginxRtmp(
     readonly port?: number;
     /** Accepts no publish, and closes without a message. */
     readonly refuses?: boolean;
+    /** Ends a publish without audio and video messages for this many seconds. */
+    readonly dropsIdleS?: number;
     /** PEM files. With them it accepts RTMPS as well. */
     readonly certificate?: { readonly cert: string; readonly key: string };
   } = {},
@@ -57,6 +59,7 @@ export async function startNginxRtmp(
        application live { live on; wait_key off; record all; record_path ${records}; record_suffix .flv;
          ${notifications(options.notify)}
          ${options.refuses ? "deny publish all;" : ""}
+         ${options.dropsIdleS === undefined ? "" : `drop_idle_publisher ${options.dropsIdleS}s;`}
          ${push === undefined ? "" : `push "${push}"; push_reconnect 1s;`} } } }
      ${certificate ? terminator : ""}`,
   );

@@ -16,6 +16,7 @@ use headgate_media::{Frame, Timestamp};
 use headgate_rtmp::{ClientSession, ConnectArguments, Output};
 
 use super::effect::{AudioForm, Effect};
+use super::keep_alive::KeepAlive;
 use super::retry::Retry;
 use super::silence::Silence;
 use crate::publish::end_reason::EndReason;
@@ -80,6 +81,8 @@ pub(crate) struct RtmpPush {
     sent: Option<Timestamp>,
     /// While the stream has no audio of its own; anew for each connection.
     silence: Option<Silence>,
+    /// What the upstream gets while the publisher sends nothing; anew for each connection.
+    keep_alive: KeepAlive,
     /// The stream's newest decoder configuration of audio.
     audio_configuration: Option<Frame>,
     addresses: VecDeque<IpAddr>,
@@ -142,6 +145,7 @@ impl RtmpPush {
             has_backlog: false,
             sent: None,
             silence: None,
+            keep_alive: KeepAlive::default(),
             audio_configuration: None,
             addresses: VecDeque::new(),
             address: None,
@@ -213,7 +217,8 @@ impl RtmpPush {
             State::Talking { session, .. } => {
                 let stall =
                     (!session.output().is_empty()).then(|| self.last_progress + STALL_LIMIT);
-                [session.poll_timeout(), stall].into_iter().flatten().min()
+                let keep_alive = self.keep_alive_deadline();
+                [session.poll_timeout(), stall, keep_alive].into_iter().flatten().min()
             }
         }
     }
@@ -238,8 +243,9 @@ impl RtmpPush {
                 } else {
                     session.handle_timeout(now).err().map(|error| Failure::lost(error.to_string()))
                 };
-                if let Some(failure) = failure {
-                    self.fail(&failure, now, effects);
+                match failure {
+                    Some(failure) => self.fail(&failure, now, effects),
+                    None => self.write_keep_alive(now),
                 }
             }
         }

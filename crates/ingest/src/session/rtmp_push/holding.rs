@@ -27,6 +27,10 @@ impl RtmpPush {
     pub(crate) fn write_silence(&mut self, to: Timestamp, now: Instant) {
         let State::Talking { session, ready_since: Some(_) } = &mut self.state else { return };
         let Some(silence) = &mut self.silence else { return };
-        silence.go_on(to, now, |frame: &Frame| write_to_upstream(session, frame));
+        let keep_alive = &mut self.keep_alive;
+        silence.go_on(to, now, |frame: &Frame| {
+            keep_alive.note(frame, now);
+            write_to_upstream(session, frame);
+        });
     }
 }

@@ -10,6 +10,7 @@ use crate::publish::end_reason::EndReason;
 use crate::publish::mailbox::UpstreamChanged;
 use crate::publish::upstream_url::UpstreamUrl;
 use crate::session::frame_writer::write_to_upstream;
+use crate::session::keep_alive::KeepAlive;
 use crate::session::retry::GOOD_SENDING;
 use crate::session::rtmp_frames::{audio_form, takes_codec};
 use crate::session::shared_frame::SharedFrame;
@@ -81,15 +82,37 @@ impl RtmpPush {
             | FrameKind::Audio
             | FrameKind::Script => self.sent = self.sent.max(Some(frame.timestamp)),
         }
+        let keep_alive = &mut self.keep_alive;
         let Some(silence) = &mut self.silence else {
+            keep_alive.note(frame, now);
             return match frame.framed() {
                 Some(framed) => session.send_framed(framed),
                 None => write_to_upstream(session, frame),
             };
         };
-        let write = |frame: &Frame| write_to_upstream(session, frame);
+        let write = |frame: &Frame| {
+            keep_alive.note(frame, now);
+            write_to_upstream(session, frame);
+        };
         if !silence.handle_frame(frame, now, write) {
             self.silence = None;
+        }
+    }
+
+    /// When [`RtmpPush::keep_alive`] has something to do: not while the upstream has yet to take what was sent before.
+    pub(super) fn keep_alive_deadline(&self) -> Option<Instant> {
+        let State::Talking { session, ready_since: Some(_) } = &self.state else { return None };
+        self.keep_alive.deadline().filter(|_| session.output().is_empty())
+    }
+
+    /// Nothing was sent for a while: says that the publish goes on.
+    pub(super) fn write_keep_alive(&mut self, now: Instant) {
+        if self.keep_alive_deadline().is_none() {
+            return;
+        }
+        let State::Talking { session, .. } = &mut self.state else { return };
+        if let Some(configuration) = self.keep_alive.poll(now) {
+            write_to_upstream(session, &configuration);
         }
     }
 
@@ -166,6 +189,7 @@ impl RtmpPush {
         self.was_accepted = true;
         self.redirects = 0;
         self.silence = self.adds_silence.then(Silence::default);
+        self.keep_alive = KeepAlive::default();
         self.expect_audio(self.expects_audio);
         self.record.set_sending(now);
         effects.push(Effect::Report(UpstreamChanged {
