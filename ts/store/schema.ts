@@ -177,7 +177,7 @@ export interface TokenRevocationTable {
   kind: "jti" | "stream";
   /** The jti, or the stream name without arguments. */
   value: string;
-  /** Of a stream: how often its tokens have been revoked; tokens with a lower number hold no more. */
+  /** Of a stream: grows whenever its tokens are revoked; tokens with a lower number hold no more. */
   revision: number;
   updated_at: number;
   /** Grows with every revocation, whoever made it and whatever the clock said. */

@@ -53,13 +53,14 @@ export async function revokeToken(db: Kysely<Schema>, jti: string, exp: number |
   });
 }
 
-/** Revokes every token that exists for a stream; ones issued later hold. */
+/** Revokes every token that exists for a stream; ones issued later hold. The first revision is the sequence's number, which
+ *  no revision was above: tokens may live that were issued after a revocation that has been forgotten. */
 export async function revokeStream(db: Kysely<Schema>, streamName: string, now: number): Promise<void> {
   const times = { updated_at: now, expires_at: now + TOKEN_LIFE_LIMIT_MS };
   await inOrder(db, async (trx, sequence) => {
     await trx
       .insertInto("token_revocation")
-      .values({ kind: "stream", value: streamName, revision: 1, ...times, sequence })
+      .values({ kind: "stream", value: streamName, revision: sequence, ...times, sequence })
       .onConflict((conflict) =>
         conflict
           .columns(["kind", "value"])
