@@ -16,7 +16,7 @@ import { WHIP_PATH } from "../whip/whip-problems.ts";
 const SENT_ON = "headgate-sent-on";
 /** Where a node takes what others pass on. */
 export const PASSED_ON = "/passed-on";
-/** About one connection alone (RFC 9110 7.6.1), or about the first node's. */
+/** About one connection alone (RFC 9110 7.6.1 and 10.1.1: the body is here already), or about the first node's. */
 const OF_ONE_HOP = [
   "connection",
   "keep-alive",
@@ -24,6 +24,7 @@ const OF_ONE_HOP = [
   "upgrade",
   "te",
   "content-length",
+  "expect",
   "x-forwarded-for",
 ];
 

@@ -1,0 +1,60 @@
+// Requests about a publish of another node, which is a server of the test's here: what is passed on, and what happens when
+// that node does not answer. Whole nodes are in cluster-commands.test.ts.
+import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { type Channel, openChannel } from "../ts/cluster/channel.ts";
+import type { Node } from "../ts/cluster/nodes.ts";
+import type { Owned } from "../ts/cluster/owners.ts";
+import { type Gateway, openGateway } from "./support/gateway.ts";
+
+const CLIENT_ID = 7;
+
+let gateway: Gateway;
+let server: Server;
+let channel: Channel;
+let heard: IncomingHttpHeaders[];
+let keptEnds: number[];
+/** The other node, and the publish there. */
+let isAway: boolean;
+let isRunning: boolean;
+
+beforeEach(async () => {
+  [heard, keptEnds, isAway, isRunning] = [[], [], false, true];
+  server = createServer((request, response) => {
+    heard.push(request.headers);
+    if (isAway) response.destroy();
+    else response.end("{}");
+  });
+  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+  const { port } = server.address() as AddressInfo;
+  const node = { name: "other", epoch: 2, channel: `http://127.0.0.1:${port}` } as Node;
+  channel = openChannel(Buffer.alloc(32), Date.now);
+  const ofClient = async (clientId: number): Promise<Owned | null> =>
+    isRunning && clientId === CLIENT_ID
+      ? { clientId, organisationId: gateway.organisation.id, streamId: "s", node }
+      : null;
+  const owners = { ofClient, ofStream: async () => null, ofSession: () => null };
+  gateway = await openGateway(
+    {},
+    {
+      owners: owners as never,
+      channel,
+      keepEnd: async ({ clientId }) => void keptEnds.push(clientId),
+    },
+  );
+});
+afterEach(async () => {
+  await gateway.close();
+  await channel.close();
+  server.close();
+});
+
+const kick = (headers: Readonly<Record<string, string>> = {}) =>
+  gateway.call("POST", `/session/${CLIENT_ID}/kick`, { body: {}, headers });
+
+test("a request whose client waited for 100 Continue is passed on like any other", async () => {
+  expect(await kick({ expect: "100-continue" })).toMatchObject({ status: 200 });
+  expect(heard).toHaveLength(1);
+  expect(heard[0]).not.toHaveProperty("expect");
+});
