@@ -58,3 +58,13 @@ test("a request whose client waited for 100 Continue is passed on like any other
   expect(heard).toHaveLength(1);
   expect(heard[0]).not.toHaveProperty("expect");
 });
+
+test("what would end a publish of a node that is away is not taken for done, also under an Idempotency-Key", async () => {
+  const headers = { "idempotency-key": "kick-1" };
+  isAway = true;
+  expect(await kick(headers)).toMatchObject({ status: 503 });
+  expect(await kick(headers)).toMatchObject({ status: 503 });
+  expect(keptEnds).toEqual([CLIENT_ID, CLIENT_ID]);
+  isRunning = false;
+  expect(await kick(headers)).toMatchObject({ status: 404, body: { error: { code: 9007 } } });
+});
