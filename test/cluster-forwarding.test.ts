@@ -2,13 +2,19 @@
 // that node does not answer. Whole nodes are in cluster-commands.test.ts.
 import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { Readable } from "node:stream";
+import { Hono } from "hono";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type Channel, openChannel } from "../ts/cluster/channel.ts";
 import type { Node } from "../ts/cluster/nodes.ts";
 import type { Owned } from "../ts/cluster/owners.ts";
+import { NodeAway } from "../ts/errors/node-away.ts";
+import { placement } from "../ts/http/cluster/forwarding.ts";
 import { type Gateway, openGateway } from "./support/gateway.ts";
 
 const CLIENT_ID = 7;
+/** Of webhook.deadline_ms. */
+const LONGEST_DEADLINE_MS = 10_000;
 
 let gateway: Gateway;
 let server: Server;
@@ -67,4 +73,28 @@ test("what would end a publish of a node that is away is not taken for done, als
   expect(keptEnds).toEqual([CLIENT_ID, CLIENT_ID]);
   isRunning = false;
   expect(await kick(headers)).toMatchObject({ status: 404, body: { error: { code: 9007 } } });
+});
+
+test("an offer that is passed on is given the time that a customer may take", async () => {
+  const limits: (number | undefined)[] = [];
+  const call: Channel["call"] = async (_, { answerLimitMs }) => {
+    limits.push(answerLimitMs);
+    return { statusCode: 201, headers: {}, body: Readable.from([]) } as never;
+  };
+  const owners = { withRoom: () => ({ name: "other" }) as Node };
+  const place = placement(
+    { owners: owners as never, channel: { ...channel, call }, keepEnd: async () => {} },
+    () => "",
+  );
+  const app = new Hono().post("*", async (c) => (await place(c)) ?? c.notFound());
+  await app.request("/p/webrtc", { method: "POST", headers: { authorization: "Bearer token" } });
+  expect(limits).toEqual([expect.any(Number)]);
+  expect(limits[0]).toBeGreaterThan(LONGEST_DEADLINE_MS);
+});
+
+test("a node that takes longer than a call allows is away", async () => {
+  server.removeAllListeners("request");
+  const node = { name: "other", channel: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+  const call = channel.call(node, { method: "GET", target: "/slow", answerLimitMs: 50 });
+  await expect(call).rejects.toThrow(NodeAway);
 });
