@@ -7,7 +7,7 @@ import { Hono } from "hono";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type Channel, openChannel } from "../ts/cluster/channel.ts";
 import type { Node } from "../ts/cluster/nodes.ts";
-import type { Owned } from "../ts/cluster/owners.ts";
+import { createOwners, type Owned } from "../ts/cluster/owners.ts";
 import { NodeAway } from "../ts/errors/node-away.ts";
 import { placement } from "../ts/http/cluster/forwarding.ts";
 import { type Gateway, openGateway } from "./support/gateway.ts";
@@ -97,4 +97,9 @@ test("a node that takes longer than a call allows is away", async () => {
   const node = { name: "other", channel: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
   const call = channel.call(node, { method: "GET", target: "/slow", answerLimitMs: 50 });
   await expect(call).rejects.toThrow(NodeAway);
+});
+
+test("a stream whose id or name no store takes runs nowhere else", async () => {
+  const { ofStream, ofName } = createOwners(gateway.db, { epoch: 1, nodes: () => [{ epoch: 2 } as Node] });
+  for (const id of ["none", "\0", "\ud800"]) expect([await ofStream(id), await ofName(id)]).toEqual([null, null]);
 });
