@@ -1,7 +1,7 @@
 // /p/webrtcws: the deprecated v5 signalling (api §5). The socket and its bounds; what is said on it is in
 // v5-connection.ts.
 import { upgradeWebSocket } from "@hono/node-server";
-import { Hono } from "hono";
+import { type Context, Hono } from "hono";
 import type { Logger } from "pino";
 import type { WebSocket } from "ws";
 import { TooManyRequests } from "../../errors.ts";
@@ -9,7 +9,7 @@ import type { Authorise } from "../../organisation/callers.ts";
 import type { Whip } from "../../publish/whip/whip-publishes.ts";
 import type { Tokens } from "../../token/tokens.ts";
 import type { Env } from "../openapi.ts";
-import type { ClientAddress } from "../request/request.ts";
+import { type ClientAddress, outgoingOf } from "../request/request.ts";
 import { createV5Access } from "./v5-access.ts";
 import { createV5Connection } from "./v5-connection.ts";
 import { createV5Limits, V5_PATH } from "./v5-limits.ts";
@@ -43,6 +43,8 @@ export function v5Routes(deps: V5SocketDeps): Hono<Env> {
   const admitSocket = createV5Limits(clock);
   const noteUse = createNoteOfUse(deps);
 
+  // Before the socket is prepared: its place would be kept as long as the connection.
+  routes.get(V5_PATH, (c, next) => (asksForSocket(c) ? next() : c.body(null, 426, { upgrade: "websocket" })));
   routes.get(
     V5_PATH,
     upgradeWebSocket((c) => {
@@ -91,9 +93,12 @@ export function v5Routes(deps: V5SocketDeps): Hono<Env> {
       };
     }),
   );
-  // A request that asks for no socket.
-  routes.get(V5_PATH, (c) => c.body(null, 426, { upgrade: "websocket" }));
   return routes;
+}
+
+/** Node hands out no response of its own to a request for a WebSocket. */
+function asksForSocket(c: Context): boolean {
+  return outgoingOf(c) === undefined && c.req.header("upgrade")?.toLowerCase() === "websocket";
 }
 
 /** Pings, and cuts off a client that has not answered by the next one. Returns what ends it. */
