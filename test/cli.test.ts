@@ -230,6 +230,14 @@ describe.concurrent.each(storesOfRun)("beside a running service on %s", (kind) =
     const { jti } = await json<{ jti: string }>(["token", "verify", token], own);
     await json(["token", "revoke", jti], own);
     await until("the revocation is known", async () => (await verify(token)) === 403);
+    const named = "a?passcode=s3cret";
+    const second = await json<{ token: string }>(
+      ["token", "create", named, "--ingest-url", "rtmp://in.example/live"],
+      own,
+    );
+    expect(await verify(second.token)).toBe(200);
+    expect(await json(["token", "revoke", "--stream", named], own)).toEqual({ streamname: "a" });
+    await until("that of the stream's tokens, too", async () => (await verify(second.token)) === 403);
     const { kid } = await json<{ kid: string }>(["token", "rotate", "--at-once"], own);
     const body = { streamname: "a", ingesturl: "b" };
     await until("the new key signs", async () => {

@@ -143,3 +143,8 @@ test("says of a certificate when it ends, and what is wrong with it", async () =
   const problems = [expect.stringContaining("has expired")];
   expect(await certificates()).toMatchObject([{ days_left: -1, problems }]);
 });
+
+test("a capture of a stream whose id no store takes is refused by name", async () => {
+  const refused = await gateway.call("POST", "/capture", { body: { stream: "a\0" } });
+  expect(refused).toMatchObject({ status: 400, body: { error: { code: 9002, userinfo: { parameter: "stream" } } } });
+});

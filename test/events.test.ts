@@ -1,5 +1,7 @@
 // /organisation/events: what runs, as it changes: the sessions of an organisation, and the page of one stream.
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { Kysely } from "kysely";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { StoreFailed } from "../ts/errors.ts";
 import { addOrganisation } from "../ts/organisation/organisations.ts";
 import { addStream, STREAM, type Stage } from "./support/publishing.ts";
 import { ID, openWatching, VIDEO, type Watching } from "./support/watching.ts";
@@ -235,4 +237,26 @@ describe("the page of one stream", () => {
     expect(bodies).toEqual(bodies.map(() => ({ error: { code: 3001, message: "Unknown stream", userinfo: {} } })));
     expect(stage.service.events.readers()).toBe(0);
   });
+});
+
+test("what changed while the store failed in the midst of a look is told by the next one", async () => {
+  const { db, clock } = stage;
+  const [list, page] = [await open(), await open(`?stream=${ID}`)];
+  await list.next();
+  await page.next();
+  clock.ms += 1_000;
+  await db.updateTable("stream").set({ state: "locked", updated_at: clock.ms }).where("id", "=", ID).execute();
+  let asked = 0;
+  const asks = vi.spyOn(db, "selectFrom").mockImplementation((...from) => {
+    asked += 1;
+    // First which streams have changed, then how many there are.
+    if (asked === 2) throw new StoreFailed("the disk is full");
+    return Kysely.prototype.selectFrom.apply(db, from) as never;
+  });
+  await second();
+  asks.mockRestore();
+  expect(asked).toBe(2);
+  await second();
+  expect((await list.next())?.data).toMatchObject({ counts: { locked: 1 }, streams: [{ id: ID, state: "locked" }] });
+  expect((await page.next())?.data).toMatchObject({ state: "locked" });
 });

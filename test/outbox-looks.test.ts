@@ -53,11 +53,11 @@ test("an event that is recorded during a look is delivered by the next one, at o
   await outbox.stop(600_000);
 });
 
-test("a customer that only times out is tried once in five seconds, however often is looked", async () => {
+test("a customer that only times out is tried once in five seconds, however often is looked and the clock set back", async () => {
   const { db, clock } = stage;
   const url = "https://a.example/";
   const tried: number[] = [];
-  for (const clientId of [1, 2, 3, 4]) {
+  const add = async (clientId: number) => {
     const times = { next_attempt_at: clock.ms, created_at: clock.ms, epoch: 1 };
     const event = {
       id: `msg_${clientId}`,
@@ -70,7 +70,8 @@ test("a customer that only times out is tried once in five seconds, however ofte
       .insertInto("outbox")
       .values({ ...event, ...times })
       .execute();
-  }
+  };
+  for (const clientId of [1, 2, 3, 4]) await add(clientId);
   const outbox = createOutbox({
     db,
     member: { epoch: 1 },
@@ -96,8 +97,12 @@ test("a customer that only times out is tried once in five seconds, however ofte
   clock.ms += 1;
   outbox.wake();
   await until(() => tried.length === 2);
+  clock.ms -= 3_600_000;
+  await add(5);
+  outbox.wake();
+  await until(() => tried.length === 3);
   await outbox.stop(5_000);
-  expect(tried).toEqual([1, 2]);
+  expect(tried).toEqual([1, 2, 5]);
 });
 
 /** Some looks one after the other, and whatever they start: the embedded store answers in turn. */

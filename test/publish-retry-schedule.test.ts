@@ -55,4 +55,12 @@ describe("a delivery", () => {
     expect(delay(answered(503, "soon"), 3)).toBe(30_000);
     expect(delay(answered(503, "-5"), 3)).toBe(30_000);
   });
+
+  test("is not given up for a Retry-After while there is time to try again", () => {
+    expect(delay(answered(503, "86400"), 80, 60 * HOUR)).toBe(12 * HOUR);
+    expect(delay(answered(503, "86400"), 80, 72 * HOUR)).toBe("given_up");
+    expect([1, 2, 3, 4].map((attempts) => delay(answered(404, "7200"), attempts))).toEqual([
+      1_000, 30_000, 300_000, 1_800_000,
+    ]);
+  });
 });

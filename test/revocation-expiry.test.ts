@@ -3,6 +3,8 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { until } from "./support/child.ts";
 import { type Gateway, openGateway } from "./support/gateway.ts";
 
+const DAY_MS = 86_400_000;
+
 let gateway: Gateway;
 beforeEach(async () => {
   gateway = await openGateway();
@@ -18,4 +20,23 @@ test("the revocation of a token that has expired is forgotten", async () => {
   expect(await revocations()).toHaveLength(1);
   gateway.clock.ms += 120_000;
   await until("it is forgotten", async () => (await revocations()).length === 0);
+});
+
+test("a stream's revocation ends tokens that were issued after one that has been forgotten", async () => {
+  const { body } = await gateway.call("POST", "/stream");
+  const { streamname } = (body as { ingest: { rtmp: { streamname: string } } }).ingest.rtmp;
+  const revoke = () => gateway.call("POST", "/webcaster/revoke", { body: { streamname } });
+  const revocations = () => gateway.db.selectFrom("token_revocation").select("kind").execute();
+  await revoke();
+  await revoke();
+  gateway.clock.ms += 200 * DAY_MS;
+  const exp = gateway.clock.ms / 1_000 + 364 * 86_400;
+  const made = await gateway.call("POST", "/webcaster", { body: { streamname, ingesturl: "b", exp } });
+  const { token } = (made.body as { data: { token: string } }).data;
+  gateway.clock.ms += 170 * DAY_MS;
+  await until("they are forgotten", async () => (await revocations()).length === 0);
+  const verify = () => gateway.call("POST", "/webcaster/verify", { body: { token } });
+  expect(await verify()).toMatchObject({ status: 200 });
+  expect(await revoke()).toMatchObject({ status: 200 });
+  expect(await verify()).toMatchObject({ status: 403, body: { message: "jwt revoked" } });
 });

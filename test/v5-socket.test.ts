@@ -1,4 +1,5 @@
 // The socket of the deprecated v5 signalling, frame by frame (api §5): who signs in, and how a broadcast begins.
+import { Agent, get } from "node:http";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { until } from "./support/child.ts";
 import { STREAM } from "./support/publishing.ts";
@@ -200,4 +201,23 @@ describe("start_broadcast", () => {
     await client.call("start_broadcast", wanted(session));
     expect(lines()).toBe(before + 1);
   });
+});
+
+test("requests that ask for no socket take no place of one, however many come on a connection", async () => {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const statusOf = async (headers: Readonly<Record<string, string>>) =>
+    await new Promise<number | undefined>((resolve, reject) => {
+      get(`${stage.http}/p/webrtcws`, { agent, headers }, (response) => {
+        response.resume().once("end", () => resolve(response.statusCode));
+      }).once("error", reject);
+    });
+  try {
+    // As many as one address may have sockets.
+    for (let times = 0; times < 100; times += 1) expect(await statusOf({})).toBe(426);
+    expect(await statusOf({ upgrade: "websocket" })).toBe(426);
+    const another = await connectV5(stage.http);
+    await another.close();
+  } finally {
+    agent.destroy();
+  }
 });

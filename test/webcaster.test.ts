@@ -272,6 +272,16 @@ describe("browsers of other origins", () => {
       expect([...answer.headers.keys()].filter((name) => name.startsWith("access-control"))).toEqual([]);
     }
   });
+
+  test("may read that what they have verified is too large", async () => {
+    const body = { token: "a".repeat(70_000) };
+    const answer = await gateway.call("POST", "/webcaster/verify", {
+      key: null,
+      body,
+      headers: { origin: headers.origin },
+    });
+    expect([answer.status, answer.headers.get(ANY_ORIGIN)]).toEqual([413, "*"]);
+  });
 });
 
 describe("a hostile token is never accepted:", () => {

@@ -21,3 +21,18 @@ test("an address that is heard of again and again is not forgotten for others", 
   // The first of the others is: it begins anew.
   for (let at = 0; at < BURST; at += 1) expect(ask(other(0))).toBeNull();
 });
+
+test("sessions that have connected make room, also when the clock was set back meanwhile", () => {
+  let now = 3_600_000;
+  let isConnected = false;
+  const half = { ...settings, requestsPerSecond: 0, halfOpen: 2 };
+  const limits = createWhipLimits({ settings: half, clock: { now: () => now }, isConnected: () => isConnected });
+  for (const clientId of [1, 2]) {
+    const place = limits.halfOpen("203.0.113.7");
+    if ("opened" in place) place.opened(clientId);
+  }
+  expect(limits.halfOpen("203.0.113.7")).toMatchObject({ of: "all" });
+  isConnected = true;
+  now = 0;
+  expect(limits.halfOpen("203.0.113.7")).not.toHaveProperty("of");
+});

@@ -67,9 +67,12 @@ export interface Gateway extends Member {
   close(): Promise<void>;
 }
 
-/** `env`: settings by their HEADGATE_ names. */
-export async function openGateway(env: Readonly<Record<string, string>> = {}): Promise<Gateway> {
-  return await open(mkdtempSync(join(tmpdir(), "headgate-gateway-")), env, null);
+/** `env`: settings by their HEADGATE_ names. `elsewhere`: the way to other nodes, where there are some. */
+export async function openGateway(
+  env: Readonly<Record<string, string>> = {},
+  elsewhere: AppDeps["elsewhere"] = null,
+): Promise<Gateway> {
+  return await open(mkdtempSync(join(tmpdir(), "headgate-gateway-")), env, null, elsewhere);
 }
 
 /** A capture that has ended, whatever is requested. */
@@ -85,7 +88,12 @@ const oneCapture: AppDeps["captures"] = (() => {
   return { begin: () => one, find: () => one, stop: () => one, publishStarts: () => {}, publishDenied: () => {} };
 })();
 
-async function open(folder: string, env: Readonly<Record<string, string>>, present: Member | null): Promise<Gateway> {
+async function open(
+  folder: string,
+  env: Readonly<Record<string, string>>,
+  present: Member | null,
+  elsewhere: AppDeps["elsewhere"] = null,
+): Promise<Gateway> {
   const { config } = loadConfig({
     env: { HEADGATE_DATA_DIR: folder, HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0", ...env },
   });
@@ -105,7 +113,7 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
   const { tokenKeys } = service;
   // The test defines what is live.
   const { sessions, previews } = recorded;
-  const app = createApp({ ...service.appDeps, sessions, previews, captures: oneCapture });
+  const app = createApp({ ...service.appDeps, sessions, previews, captures: oneCapture, elsewhere: elsewhere ?? null });
 
   async function newOrganisation(name: string): Promise<Member> {
     // One after the other: the first one must be the deployment's own.

@@ -5,7 +5,7 @@ import { type Change, changed } from "../organisation/audit.ts";
 import type { ApiKeyTable } from "../store/schema.ts";
 import { openSecretBox } from "../store/secret-box.ts";
 import { loadTokenKeys } from "../token/keys.ts";
-import { openRevocations, revokeStream, revokeToken } from "../token/revocations.ts";
+import { openRevocations, revokeStream, revokeToken, withoutArguments } from "../token/revocations.ts";
 import { forgetTokenKey, rotateTokenKeys } from "../token/rotation.ts";
 import { createTokens, type Tokens } from "../token/tokens.ts";
 import { type AtStore, atStore, chosenOrganisation, operator, roleOf } from "./at-store.ts";
@@ -92,8 +92,9 @@ export async function runToken(words: readonly string[], flags: GivenFlags): Pro
       }
       case "revoke": {
         if (typeof flags.stream === "string") {
-          await revokeStream(db, flags.stream, now);
-          return print(flags, { streamname: flags.stream }, [`All existing tokens for ${flags.stream} are revoked.`]);
+          const streamname = withoutArguments(flags.stream); // copied from a token, it may have arguments
+          await revokeStream(db, streamname, now);
+          return print(flags, { streamname }, [`All existing tokens for ${streamname} are revoked.`]);
         }
         await revokeToken(db, wanted(word, "the token's jti, or --stream NAME,"), null, now);
         return print(flags, { jti: word }, [`Token ${word} is revoked.`]);

@@ -6,7 +6,7 @@ import { reasonOf } from "../reason.ts";
 import type { Node } from "./nodes.ts";
 import { CALL_HEADER, signCall } from "./signature.ts";
 
-/** How long a node may take to accept a connection, and to start its response, ms. */
+/** How long a node may take to accept a connection, and to start its response unless the call says otherwise, ms. */
 const CONNECT_LIMIT_MS = 1_000;
 const ANSWER_LIMIT_MS = 5_000;
 /** Connections to one node; further calls wait. */
@@ -20,6 +20,8 @@ export interface Call {
   readonly body?: Uint8Array;
   /** As in `SignedCall`. */
   readonly client?: string;
+  /** How long the node may take to start its response, ms. */
+  readonly answerLimitMs?: number;
   /** Aborts the call. */
   readonly signal?: AbortSignal;
 }
@@ -39,16 +41,16 @@ export function openChannel(key: Uint8Array, now: () => number): Channel {
     connections: CONNECTIONS_LIMIT,
     pipelining: 1,
     connect: { timeout: CONNECT_LIMIT_MS },
-    headersTimeout: ANSWER_LIMIT_MS,
     bodyTimeout: 0, // event streams and previews may be silent for long; their readers abort them
   });
 
   async function attempt(base: string, call: Call): Promise<Dispatcher.ResponseData> {
-    const { method, target, body = new Uint8Array(), client = "", signal } = call;
+    const { method, target, body = new Uint8Array(), client = "", signal, answerLimitMs = ANSWER_LIMIT_MS } = call;
     const signed = signCall(key, { method, target, body, client }, now());
     const headers = { ...call.headers, [CALL_HEADER]: signed, [CLIENT_HEADER]: client };
     return await request(new URL(base + target), {
       ...{ method, headers, dispatcher: agent, body: body.length === 0 ? null : body },
+      headersTimeout: answerLimitMs,
       ...(signal && { signal }),
     });
   }

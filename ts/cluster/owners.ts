@@ -65,8 +65,12 @@ export function createOwners(db: Kysely<Schema>, member: Pick<ClusterMembership,
 
   return {
     ofClient: (clientId) => found(live().where("client_id", "=", clientId)),
-    ofStream: (streamId) => found(live().where("stream_id", "=", streamId)),
-    ofName: (name) => found(live().where("name", "=", name).orderBy("backup")),
+    async ofStream(streamId) {
+      return isStorable(streamId) ? await found(live().where("stream_id", "=", streamId)) : null;
+    },
+    async ofName(name) {
+      return isStorable(name) ? await found(live().where("name", "=", name).orderBy("backup")) : null;
+    },
     ofSlot: ({ name, backup }) =>
       found(
         live()
@@ -90,3 +94,6 @@ export function createOwners(db: Kysely<Schema>, member: Pick<ClusterMembership,
     others: () => member.nodes().filter(({ epoch, publishes }) => epoch !== member.epoch && publishes > 0),
   };
 }
+
+/** Nothing is called otherwise: the store takes no such text. */
+const isStorable = (text: string) => !text.includes("\0") && text.isWellFormed();

@@ -30,7 +30,7 @@ export function createCustomers(deps: {
   readonly clock: { now(): number };
 }): Customers {
   const { db, secrets, clock } = deps;
-  const remembered = new Map<string, { readonly customer: Promise<Customer>; readonly until: number }>();
+  const remembered = new Map<string, { readonly customer: Promise<Customer>; readonly at: number }>();
 
   async function read(organisationId: string): Promise<Customer> {
     const organisation = db.selectFrom("organisation").select("webhook").where("id", "=", organisationId);
@@ -46,8 +46,9 @@ export function createCustomers(deps: {
     async of(organisationId) {
       const now = clock.now();
       const known = remembered.get(organisationId);
-      if (known !== undefined && now < known.until) return await known.customer;
-      const entry = { customer: read(organisationId), until: now + FRESH_MS };
+      // Of a clock that was set back nobody knows how old it is.
+      if (known !== undefined && now >= known.at && now < known.at + FRESH_MS) return await known.customer;
+      const entry = { customer: read(organisationId), at: now };
       remembered.delete(organisationId);
       if (remembered.size >= REMEMBERED_LIMIT) remembered.delete(remembered.keys().next().value ?? "");
       remembered.set(organisationId, entry);

@@ -177,7 +177,7 @@ export interface TokenRevocationTable {
   kind: "jti" | "stream";
   /** The jti, or the stream name without arguments. */
   value: string;
-  /** For a stream: how often its tokens have been revoked; tokens with a lower number are invalid. */
+  /** For a stream: increases whenever its tokens are revoked; tokens with a lower number are invalid. */
   revision: number;
   updated_at: number;
   /** Increases with every revocation, on every node and independently of clocks. */

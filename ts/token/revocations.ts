@@ -53,13 +53,14 @@ export async function revokeToken(db: Kysely<Schema>, jti: string, exp: number |
   });
 }
 
-/** Revokes every existing token for a stream; tokens issued later are valid. */
+/** Revokes every existing token for a stream; tokens issued later are valid. The first revision is the sequence number, which no
+ *  earlier revision exceeds: tokens issued after a revocation that has since been forgotten may still be alive. */
 export async function revokeStream(db: Kysely<Schema>, streamName: string, now: number): Promise<void> {
   const times = { updated_at: now, expires_at: now + TOKEN_LIFE_LIMIT_MS };
   await inOrder(db, async (trx, sequence) => {
     await trx
       .insertInto("token_revocation")
-      .values({ kind: "stream", value: streamName, revision: 1, ...times, sequence })
+      .values({ kind: "stream", value: streamName, revision: sequence, ...times, sequence })
       .onConflict((conflict) =>
         conflict
           .columns(["kind", "value"])

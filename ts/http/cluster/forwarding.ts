@@ -2,7 +2,7 @@
 // handles only the publishes of its own node.
 import { Readable } from "node:stream";
 import type { Context, MiddlewareHandler } from "hono";
-import { type Channel, CLIENT_HEADER } from "../../cluster/channel.ts";
+import { type Call, type Channel, CLIENT_HEADER } from "../../cluster/channel.ts";
 import type { Node } from "../../cluster/nodes.ts";
 import type { Owned, Owners } from "../../cluster/owners.ts";
 import { NodeAway } from "../../errors/node-away.ts";
@@ -16,7 +16,10 @@ import { WHIP_PATH } from "../whip/whip-problems.ts";
 const SENT_ON = "headgate-sent-on";
 /** Where a node accepts requests that others pass on. */
 export const PASSED_ON = "/passed-on";
-/** Hop-by-hop headers (RFC 9110 7.6.1), and those that belong to the first node. */
+/** How long the node that an offer is passed to may take, ms: it calls the customer's webhook, 10 s at most (W11), and may have
+ *  to end another publish first. */
+const OFFER_ANSWER_LIMIT_MS = 15_000;
+/** Headers of one connection (RFC 9110 7.6.1, and 10.1.1: the body has been read), and those that belong to the first node. */
 const OF_ONE_HOP = [
   "connection",
   "keep-alive",
@@ -24,6 +27,7 @@ const OF_ONE_HOP = [
   "upgrade",
   "te",
   "content-length",
+  "expect",
   "x-forwarded-for",
 ];
 
@@ -103,14 +107,22 @@ export function placement({ owners, channel }: Elsewhere, clientAddress: ClientA
     const { pathname, search, searchParams } = new URL(c.req.url);
     const node = passedOn(c) === null && !searchParams.has(SENT_ON) ? owners.withRoom() : null;
     if (node === null) return undefined;
-    if (c.req.header("authorization") !== undefined) return await passTo(channel, node, c, clientAddress(c));
+    if (c.req.header("authorization") !== undefined) {
+      return await passTo(channel, node, c, clientAddress(c), { answerLimitMs: OFFER_ANSWER_LIMIT_MS });
+    }
     const sentOn = `${search === "" ? "?" : "&"}${SENT_ON}=1`;
     return c.body(null, 307, { location: `${node.http}${pathname}${search}${sentOn}` });
   };
 }
 
 /** Passes a request to another node and streams its response. */
-async function passTo(channel: Channel, node: Node, c: Context, client: string): Promise<Response> {
+async function passTo(
+  channel: Channel,
+  node: Node,
+  c: Context,
+  client: string,
+  limits: Pick<Call, "answerLimitMs"> = {},
+): Promise<Response> {
   const url = new URL(c.req.url);
   const headers = Object.fromEntries([...c.req.raw.headers].filter(([name]) => !OF_ONE_HOP.includes(name)));
   const answer = await channel.call(node, {
@@ -120,6 +132,7 @@ async function passTo(channel: Channel, node: Node, c: Context, client: string):
     body: await bodyOf(c),
     client,
     signal: abortedWith(c),
+    ...limits,
   });
   const said = new Headers();
   for (const [name, value] of Object.entries(answer.headers)) {

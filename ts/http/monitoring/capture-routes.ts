@@ -10,6 +10,7 @@ import type { Capture, Captures } from "../../publish/capture/captures.ts";
 import type { Publishing } from "../../publish/lifecycle.ts";
 import type { Schema } from "../../store/schema.ts";
 import { newRoutes, type RouteDeps, type Routes, z } from "../openapi.ts";
+import { text } from "../request/schema.ts";
 
 const CaptureRecord = z
   .object({
@@ -51,7 +52,7 @@ export function captureRoutes(deps: CaptureDeps): Routes["hono"] {
         "`capture.max_mb`, with the publish, or by DELETE. Refused while `capture.directory` is not set.",
       body: z.object({
         client_id: z.int().min(1, "must be a client id").optional().openapi({ example: 100_482 }),
-        stream: z.string().optional().openapi({ description: "Id of the stream" }),
+        stream: text().optional().openapi({ description: "Id of the stream" }),
         seconds: z.int().min(1, "must be 1 to 86400").max(86_400, "must be 1 to 86400").optional(),
         media: z.boolean().optional().openapi({ description: "false: audio and video are overwritten by zeros" }),
       }),

@@ -55,6 +55,8 @@ export interface Events {
 /** What is watched in one organisation. */
 interface Watched {
   readonly changes: StreamChanges;
+  /** Changed streams that some list or page has not been sent yet, by id. */
+  readonly untold: Map<string, ChangedStream>;
   /** By tag; "" for no tag. */
   readonly lists: Map<string, SessionList>;
   readonly pages: Map<string, StreamPage>;
@@ -126,7 +128,8 @@ export function createEvents(deps: {
 
   function watch(organisationId: string): Watched {
     const changes = new StreamChanges(db, organisationId, clock.now());
-    const watched = { changes, lists: new Map(), pages: new Map(), turn: Promise.resolve(), isBehind: false };
+    const [lists, pages] = [new Map(), new Map()];
+    const watched = { changes, untold: new Map(), lists, pages, turn: Promise.resolve(), isBehind: false };
     organisations.set(organisationId, watched);
     return watched;
   }
@@ -150,19 +153,22 @@ export function createEvents(deps: {
     await Promise.all([...turns, ...[...readers].map(([reader, watching]) => check(reader, watching))]);
   }
 
-  async function tell(organisationId: string, { changes, lists, pages }: Watched): Promise<void> {
+  async function tell(organisationId: string, { changes, untold, lists, pages }: Watched): Promise<void> {
     const at = clock.now();
     // Numbers continue while the store does not answer.
-    const changed = await changes.look(at).catch((err: unknown): readonly ChangedStream[] => {
+    const found = await changes.look(at).catch((err: unknown): readonly ChangedStream[] => {
       if (err instanceof StoreFailed) return [];
       throw err;
     });
+    for (const stream of found) untold.set(stream.id, stream);
+    const changed = [...untold.values()];
     const rows = lists.size === 0 ? [] : await rowsOf(organisationId);
     for (const told of [...lists.values(), ...pages.values()]) {
       if (told instanceof SessionList) await told.tell(at, rows, changed);
       else await told.tell(at, changed);
       if (looks % COMMENT_EVERY_LOOKS === 0) told.channel.comment();
     }
+    untold.clear();
   }
 
   async function rowsOf(organisationId: string): Promise<readonly LiveRow[]> {

@@ -1,6 +1,6 @@
 // /p/webrtcws: the deprecated v5 signalling (api §5). The socket and its limits; the messages are in v5-connection.ts.
 import { upgradeWebSocket } from "@hono/node-server";
-import { Hono } from "hono";
+import { type Context, Hono } from "hono";
 import type { Logger } from "pino";
 import type { WebSocket } from "ws";
 import { TooManyRequests } from "../../errors.ts";
@@ -8,7 +8,7 @@ import type { Authorise } from "../../organisation/callers.ts";
 import type { Whip } from "../../publish/whip/whip-publishes.ts";
 import type { Tokens } from "../../token/tokens.ts";
 import type { Env } from "../openapi.ts";
-import type { ClientAddress } from "../request/request.ts";
+import { type ClientAddress, outgoingOf } from "../request/request.ts";
 import { createV5Access } from "./v5-access.ts";
 import { createV5Connection } from "./v5-connection.ts";
 import { createV5Limits, V5_PATH } from "./v5-limits.ts";
@@ -42,6 +42,8 @@ export function v5Routes(deps: V5SocketDeps): Hono<Env> {
   const admitSocket = createV5Limits(clock);
   const noteUse = createNoteOfUse(deps);
 
+  // Before the socket is prepared: its place would be kept as long as the connection.
+  routes.get(V5_PATH, (c, next) => (asksForSocket(c) ? next() : c.body(null, 426, { upgrade: "websocket" })));
   routes.get(
     V5_PATH,
     upgradeWebSocket((c) => {
@@ -90,9 +92,12 @@ export function v5Routes(deps: V5SocketDeps): Hono<Env> {
       };
     }),
   );
-  // A request without a WebSocket upgrade.
-  routes.get(V5_PATH, (c) => c.body(null, 426, { upgrade: "websocket" }));
   return routes;
+}
+
+/** Whether the request is a WebSocket upgrade: Node provides no response object of its own for one. */
+function asksForSocket(c: Context): boolean {
+  return outgoingOf(c) === undefined && c.req.header("upgrade")?.toLowerCase() === "websocket";
 }
 
 /** Pings, and disconnects a client that has not answered by the next ping. Returns a function that stops it. */

@@ -221,7 +221,9 @@ export function createOutbox(deps: OutboxDeps): Outbox {
 
   /** Whether a delivery of a slow organisation may be tried; if so, schedules the next probe. */
   function mayProbe(organisation: string, now: number): boolean {
-    if (now < (probed.get(organisation) ?? 0) + PROBE_EVERY_MS) return false;
+    const last = probed.get(organisation) ?? Number.NEGATIVE_INFINITY;
+    // One that lies ahead is of a clock that was set back.
+    if (now >= last && now < last + PROBE_EVERY_MS) return false;
     probed.set(organisation, now);
     return true;
   }

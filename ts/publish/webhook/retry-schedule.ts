@@ -46,9 +46,11 @@ export function verdictOf(
   const scheduled = delays[Math.min(event.attempts, delays.length) - 1] ?? SECOND;
   const delay = wasTried(answer) ? scheduled : NOT_TRIED_DELAY_MS;
   const jittered = delay * (1 + JITTER * (2 * random - 1));
-  const asked = answer.outcome === "answered" ? retryAfterMs(answer.retryAfter, now) : 0;
-  const at = Math.round(now + Math.max(jittered, asked));
   const lifetime = refused ? REFUSED_LIFETIME_MS : LIFETIME_MS;
+  // A last attempt rather than none: what the customer asks for shortens nobody's lifetime, nor the five attempts.
+  const asked = answer.outcome === "answered" && !refused ? retryAfterMs(answer.retryAfter, now) : 0;
+  const left = event.createdAt + lifetime - now;
+  const at = Math.round(now + Math.max(jittered, Math.min(asked, left)));
   return at - event.createdAt > lifetime ? { next: "given_up" } : { next: "retry", at };
 }
 

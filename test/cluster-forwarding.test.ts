@@ -1,0 +1,105 @@
+// Requests about a publish of another node, which is a server of the test's here: what is passed on, and what happens when
+// that node does not answer. Whole nodes are in cluster-commands.test.ts.
+import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { Readable } from "node:stream";
+import { Hono } from "hono";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { type Channel, openChannel } from "../ts/cluster/channel.ts";
+import type { Node } from "../ts/cluster/nodes.ts";
+import { createOwners, type Owned } from "../ts/cluster/owners.ts";
+import { NodeAway } from "../ts/errors/node-away.ts";
+import { placement } from "../ts/http/cluster/forwarding.ts";
+import { type Gateway, openGateway } from "./support/gateway.ts";
+
+const CLIENT_ID = 7;
+/** Of webhook.deadline_ms. */
+const LONGEST_DEADLINE_MS = 10_000;
+
+let gateway: Gateway;
+let server: Server;
+let channel: Channel;
+let heard: IncomingHttpHeaders[];
+let keptEnds: number[];
+/** The other node, and the publish there. */
+let isAway: boolean;
+let isRunning: boolean;
+
+beforeEach(async () => {
+  [heard, keptEnds, isAway, isRunning] = [[], [], false, true];
+  server = createServer((request, response) => {
+    heard.push(request.headers);
+    if (isAway) response.destroy();
+    else response.end("{}");
+  });
+  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+  const { port } = server.address() as AddressInfo;
+  const node = { name: "other", epoch: 2, channel: `http://127.0.0.1:${port}` } as Node;
+  channel = openChannel(Buffer.alloc(32), Date.now);
+  const ofClient = async (clientId: number): Promise<Owned | null> =>
+    isRunning && clientId === CLIENT_ID
+      ? { clientId, organisationId: gateway.organisation.id, streamId: "s", node }
+      : null;
+  const owners = { ofClient, ofStream: async () => null, ofSession: () => null };
+  gateway = await openGateway(
+    {},
+    {
+      owners: owners as never,
+      channel,
+      keepEnd: async ({ clientId }) => void keptEnds.push(clientId),
+    },
+  );
+});
+afterEach(async () => {
+  await gateway.close();
+  await channel.close();
+  server.close();
+});
+
+const kick = (headers: Readonly<Record<string, string>> = {}) =>
+  gateway.call("POST", `/session/${CLIENT_ID}/kick`, { body: {}, headers });
+
+test("a request whose client waited for 100 Continue is passed on like any other", async () => {
+  expect(await kick({ expect: "100-continue" })).toMatchObject({ status: 200 });
+  expect(heard).toHaveLength(1);
+  expect(heard[0]).not.toHaveProperty("expect");
+});
+
+test("what would end a publish of a node that is away is not taken for done, also under an Idempotency-Key", async () => {
+  const headers = { "idempotency-key": "kick-1" };
+  isAway = true;
+  expect(await kick(headers)).toMatchObject({ status: 503 });
+  expect(await kick(headers)).toMatchObject({ status: 503 });
+  expect(keptEnds).toEqual([CLIENT_ID, CLIENT_ID]);
+  isRunning = false;
+  expect(await kick(headers)).toMatchObject({ status: 404, body: { error: { code: 9007 } } });
+});
+
+test("an offer that is passed on is given the time that a customer may take", async () => {
+  const limits: (number | undefined)[] = [];
+  const call: Channel["call"] = async (_, { answerLimitMs }) => {
+    limits.push(answerLimitMs);
+    return { statusCode: 201, headers: {}, body: Readable.from([]) } as never;
+  };
+  const owners = { withRoom: () => ({ name: "other" }) as Node };
+  const place = placement(
+    { owners: owners as never, channel: { ...channel, call }, keepEnd: async () => {} },
+    () => "",
+  );
+  const app = new Hono().post("*", async (c) => (await place(c)) ?? c.notFound());
+  await app.request("/p/webrtc", { method: "POST", headers: { authorization: "Bearer token" } });
+  expect(limits).toEqual([expect.any(Number)]);
+  expect(limits[0]).toBeGreaterThan(LONGEST_DEADLINE_MS);
+});
+
+test("a node that takes longer than a call allows is away", async () => {
+  server.removeAllListeners("request");
+  const node = { name: "other", channel: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+  const call = channel.call(node, { method: "GET", target: "/slow", answerLimitMs: 50 });
+  await expect(call).rejects.toThrow(NodeAway);
+});
+
+test("a stream whose id or name no store takes runs nowhere else", async () => {
+  const { ofStream, ofName } = createOwners(gateway.db, { epoch: 1, nodes: () => [{ epoch: 2 } as Node] });
+  for (const id of ["none", "\0", "\ud800"]) expect([await ofStream(id), await ofName(id)]).toEqual([null, null]);
+});
