@@ -106,7 +106,7 @@ test("a node that drains refuses new publishes, and those that run on it go on u
   const name = await node(0).newStream();
   const encoder = publish(0, name);
   await encoder.exit;
-  expect(encoder.stderr()).toContain("takes no new publishes");
+  expect(encoder.stderr()).toContain("is not accepting new publishes");
   expect((await sessions(0)).map(({ streamname }) => streamname)).toEqual([running.streamname]);
 
   // With room on another node the offer would go there.

@@ -100,7 +100,9 @@ test("by the page's own ffmpeg command one is live: the preview moves, graphs fi
   await until("its end", async () => /Ended.*It was ended by a person/s.test(await row.innerText()));
   await row.getByRole("button", { name: "Timeline" }).click();
   const moments = page.getByRole("dialog", { name: "What happened" }).getByRole("listitem");
-  await until("its first video", async () => /The first video came after/.test((await moments.allInnerTexts()).join()));
+  await until("its first video", async () =>
+    /The first video arrived after/.test((await moments.allInnerTexts()).join()),
+  );
   expect(await moments.first().innerText()).toMatch(/\+0\.000 s\s+A broadcaster at .* asked to publish by RTMP\./);
   expect((await moments.allInnerTexts()).join()).toMatch(/Ended after .*: it was ended by a person/);
   await page.getByRole("dialog").getByRole("button", { name: "Close" }).click();

@@ -135,7 +135,7 @@ test("what happened in a broadcast passes", async () => {
   await until("its end", () => customer.calls("publish_done").some(({ body }) => body.includes(name)));
   const { page, ...dash } = await openForAxe(`/dashboard/streams/${id}`, "readonly");
   await page.getByRole("button", { name: "Timeline" }).click();
-  await page.getByText("The first video came after").waitFor();
+  await page.getByText("The first video arrived after").waitFor();
   await judge({ page }, "what happened");
   expect(found).toEqual([]);
   expect(await dash.faults()).toEqual([]);

@@ -56,7 +56,7 @@ describe("a person", () => {
 
     const last = failure(9002, "Invalid value: id is of the last administrator", {
       parameter: "id",
-      reason: "is of the last administrator",
+      reason: "belongs to the last administrator",
     });
     expect(await gateway.call("DELETE", `/organisation/user/${id}`)).toMatchObject({ status: 400, body: last });
     await addUser({ email: "bob@customer.example", password: PASSWORD, role: "administrator" });

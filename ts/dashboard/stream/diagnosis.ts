@@ -177,7 +177,7 @@ function* upstreams({ session: { upstreams } }: Observed): Generator<Finding> {
       yield { tone: "attention", title: `${name} is not reached`, text: `It is tried again and again.${why}` };
     }
     if (audioError !== null) {
-      yield { tone: "attention", title: `${name} gets no audio`, text: `Unless it takes Opus: ${audioError}` };
+      yield { tone: "attention", title: `${name} gets no audio`, text: `Unless it accepts Opus: ${audioError}` };
     }
   }
 }
