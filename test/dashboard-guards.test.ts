@@ -34,7 +34,7 @@ const PAGES: readonly (readonly [path: string, title: string, forbidden: readonl
   [
     "/dashboard/webhook",
     "Webhook",
-    ["Change", "Remove", "Set the webhook", "Call the webhook", "Make a new secret", "Make the secret"],
+    ["Change", "Remove", "Set the webhook", "Call the webhook", "Create a new secret", "Create the secret"],
   ],
   ["/dashboard/deliveries", "Deliveries", []],
   ["/dashboard/usage", "Usage", []],

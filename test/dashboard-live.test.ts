@@ -162,7 +162,7 @@ inWholeRun(
     const dash = await open(`/dashboard/streams/${id}`, "administrator");
     const { page } = dash;
     await page.locator("#tokens").getByRole("textbox").fill("passcode=s3cret");
-    await dash.press("Make the link");
+    await dash.press("Create the link");
     const link = await page.getByRole("group", { name: "Broadcast link" }).locator("code").innerText();
     let pages: Pages | null = null;
     try {

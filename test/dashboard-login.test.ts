@@ -99,11 +99,11 @@ test("a session that ends elsewhere leads to the login, and from there back to t
 inWholeRun("whoever changes the own password signs in with the new one", async () => {
   const { page, ...dash } = await open("/dashboard/account", "user");
   await dash.shows("Your account");
-  await dash.fill("Present password", "not mine at all");
+  await dash.fill("Current password", "not mine at all");
   await dash.fill("New password", "another horse battery staple");
   await dash.press("Change the password");
   await page.getByText("The password is wrong.").waitFor();
-  await dash.fill("Present password", PASSWORD);
+  await dash.fill("Current password", PASSWORD);
   await dash.press("Change the password");
   await dash.shows("Sign in to Headgate");
   expect(await dash.says("form")).toContain("Your password is changed. Sign in with the new one.");

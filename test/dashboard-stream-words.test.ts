@@ -101,7 +101,7 @@ test.each<[string, string, Parameters<typeof diagnosed>]>([
     "attention: Main channel gets no audio",
     [{ upstreams: [{ ...UPSTREAM, audio_error: "no AAC" }] }],
   ],
-  ["a broken transcoder", "bad: The audio is not made into AAC", [{ transcoder_error: "too many" }]],
+  ["a broken transcoder", "bad: The audio is not transcoded to AAC", [{ transcoder_error: "too many" }]],
   ["slow readers", "attention: 1,200 frames did not get through to readers", [{ dropped_frames: 1_200 }]],
 ])("with %s one reads what it is", (_, title, given) => {
   expect(titles(diagnosed(...given))).toContain(title);

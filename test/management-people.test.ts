@@ -54,7 +54,7 @@ describe("a person", () => {
     expect(added).toStrictEqual({ status: 200, body: ada });
     expect((await gateway.call("GET", "/organisation/user")).body).toStrictEqual([ada]);
 
-    const last = failure(9002, "Invalid value: id is of the last administrator", {
+    const last = failure(9002, "Invalid value: id belongs to the last administrator", {
       parameter: "id",
       reason: "belongs to the last administrator",
     });

@@ -82,11 +82,9 @@ function webhookCalls(): RouteConfig[] {
       headers: z.object({
         "webhook-id": z.string().openapi({ description: "The same for every retry (Standard Webhooks 1.0)" }),
         "webhook-timestamp": z.string(),
-        "webhook-signature": z
-          .string()
-          .openapi({
-            description: "`v1,` and an HMAC-SHA256 in base64; two signatures while the secret is being rotated",
-          }),
+        "webhook-signature": z.string().openapi({
+          description: "`v1,` and an HMAC-SHA256 in base64; two signatures while the secret is being rotated",
+        }),
         traceparent: z.string().openapi({ description: "W3C Trace Context: one trace for all calls about a publish" }),
         tracestate: z.string().optional(),
       }),

@@ -25,11 +25,9 @@ const Me = z
     role: Role,
     scope_tag: z.string().nullable(),
     organisation: z.object({ id: z.uuid(), hash: z.string(), name: z.string() }),
-    operator: z
-      .boolean()
-      .openapi({
-        description: "True for an administrator of the deployment's own organisation, who may use /deployment",
-      }),
+    operator: z.boolean().openapi({
+      description: "True for an administrator of the deployment's own organisation, who may use /deployment",
+    }),
     csrf_token: z.string().nullable().openapi({
       description: "Send it as x-csrf-token with every request of the session that changes something; null for a key",
     }),

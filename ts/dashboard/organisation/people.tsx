@@ -16,7 +16,7 @@ import { AddPersonDialog, PasswordDialog } from "./person-dialogs.tsx";
 type Person = Records["User"];
 
 const LAST_ADMINISTRATOR =
-  "This is the last administrator. Make somebody else one first: an organisation always has at least one.";
+  "This is the last administrator. Make someone else an administrator first: an organisation always has at least one.";
 
 export function PeoplePage() {
   const people = useLoaded(async (signal) => await answerOf(api.GET("/organisation/user", { signal })));

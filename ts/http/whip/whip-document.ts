@@ -52,16 +52,11 @@ function calls(): RouteConfig[] {
             "Ab1Cd-9XyZ0?passcode=s3cret",
           ).optional(),
           stream_url: text("Where the stream is pushed to", "rtmp://ingest.example/live").optional(),
-          audio_bitrate: z
-            .int()
-            .min(32_000)
-            .max(320_000)
-            .optional()
-            .openapi({
-              description: "Bitrate of the AAC transcoded from Opus, bit/s",
-              default: 128_000,
-              example: 96_000,
-            }),
+          audio_bitrate: z.int().min(32_000).max(320_000).optional().openapi({
+            description: "Bitrate of the AAC transcoded from Opus, bit/s",
+            default: 128_000,
+            example: 96_000,
+          }),
           stereo: z.enum(["0", "1"]).optional().openapi({ description: "1: request two channels", example: "1" }),
           connect_info: text(
             "A JSON object of at most 2 KiB for the upstream's connect command",
