@@ -1,10 +1,10 @@
-// The headers that an API key may come in (M3): x-service-apikey, and those that the operator names.
+// The headers that may carry an API key (M3): x-service-apikey, and those that the operator names.
 
 export const API_KEY_HEADER = "x-service-apikey";
 
 const HOP_BY_HOP = "it is for one connection only, and proxies drop it";
 const ABOUT_THE_BODY = "it describes the request";
-/** Headers that mean something else already, and what. */
+/** Headers that already have another meaning. */
 const TAKEN: ReadonlyMap<string, string> = new Map([
   ["authorization", "it carries web tokens"],
   ["proxy-authorization", "it is for proxies"],
@@ -26,7 +26,7 @@ const TAKEN: ReadonlyMap<string, string> = new Map([
   ["x-forwarded-for", "proxies set it"],
 ]);
 
-/** Why none of these headers can carry API keys, one sentence for each that cannot. `names` in lower case. */
+/** Why headers among these cannot carry API keys, one sentence for each. `names` in lower case. */
 export function refusalsOfHeaders(names: readonly string[]): readonly string[] {
   return names.flatMap((name) => {
     const reason = TAKEN.get(name);
@@ -34,8 +34,9 @@ export function refusalsOfHeaders(names: readonly string[]): readonly string[] {
   });
 }
 
-/** The API key of a request, null when no header has one. Two different keys are none: the text that comes of them is in
- *  no store, because no header value holds a line feed. `more`: headers beside x-service-apikey. */
+/** The API key of a request, null when no header has one. Two different keys count as an invalid one: they are joined
+ *  by a line feed, which no header value and so no stored key contains. `more`: headers in addition to
+ *  x-service-apikey. */
 export function apiKeyIn(header: (name: string) => string | undefined, more: readonly string[]): string | null {
   const shown = [API_KEY_HEADER, ...more].map(header).filter((key) => key !== undefined);
   return shown.length === 0 ? null : [...new Set(shown)].join("\n");

@@ -1,4 +1,4 @@
-// The HTTP application: routes, limits, the headers of every response, and the one error handler. It listens nowhere.
+// The HTTP application: routes, limits, the headers of every response, and the one error handler. It opens no port.
 import { type Context, Hono } from "hono";
 import { methodNotAllowed } from "hono/method-not-allowed";
 import type { Kysely } from "kysely";
@@ -76,7 +76,7 @@ import type { SecretBox } from "./store/secret-box.ts";
 import type { Revocations } from "./token/revocations.ts";
 import type { Tokens } from "./token/tokens.ts";
 
-/** Everything the application stands on. */
+/** Dependencies of the application. */
 export interface AppDeps {
   readonly db: Kysely<Schema>;
   readonly config: Pick<Config, "capacity" | "dev" | "http" | "ingest" | "limits" | "whip">;
@@ -104,16 +104,16 @@ export interface AppDeps {
   readonly customers: Pick<Customers, "forget">;
   readonly workbench: Workbench;
   readonly whip: Whip;
-  /** The way to publishes of other nodes, and what runs there; null where there are none. */
+  /** The connection to the other nodes, and queries of what runs there; null where there are none. */
   readonly elsewhere?: Elsewhere | null;
   readonly others?: Others | null;
   /** Of this gateway. */
   readonly version: string;
-  /** Where RTMP is served. */
+  /** The ports of RTMP and RTMPS. */
   readonly ingestPorts: () => IngestPorts;
 }
 
-/** `descriptions` is given what makes the OpenAPI document of it. */
+/** `descriptions` receives the parts of the OpenAPI document. */
 export function createApp(deps: AppDeps, descriptions: Describe[] = []): Hono<Env> {
   const { log, metrics } = deps;
   const app = new Hono<Env>();
@@ -122,7 +122,7 @@ export function createApp(deps: AppDeps, descriptions: Describe[] = []): Hono<En
   app.use(envelope({ config: deps.config, log, metrics, clientAddress }));
   app.use(methodNotAllowed({ app, onMethodNotAllowed: (c, allow) => answer(c, new MethodNotAllowed(allow)) }));
   const bounded = boundedBody();
-  // PATCH looks for its session first and then bounds the body itself (P8).
+  // PATCH looks up its session first and then limits the body itself (P8).
   app.use((c, next) => (c.req.method === "PATCH" && isWhip(c.req.path) ? next() : bounded(c, next)));
 
   app.use(readApiKey(deps.config.http.apiKeyHeaders));
@@ -160,7 +160,7 @@ export function createApp(deps: AppDeps, descriptions: Describe[] = []): Hono<En
   app.route("/", sdkRoutes({ ...deps, ...access }));
   app.route("/", broadcastRoutes({ ...deps, ...access }));
   app.route("/", dashboardRoutes({ ...deps, ...access }));
-  // Before the files of /docs, whose pattern its address matches too.
+  // Before the files of /docs, whose pattern also matches its path.
   app.route("/", guideRoutes({ ...deps, ...access }));
   descriptions.push(describeTheRest, describeWhip);
   let document: object | null = null;
@@ -171,14 +171,14 @@ export function createApp(deps: AppDeps, descriptions: Describe[] = []): Hono<En
 
   app.notFound((c) => answer(c, new UnknownAddress()));
   app.onError((error, c) => {
-    // What fails because nobody is there any more is no fault of ours.
+    // A failure after the client has disconnected is not an error of ours.
     if (hasLeft(c)) return c.body(null, 400);
     const known =
       error instanceof WhipProblem || isHttpError(error) ? error : new InternalError("unforeseen", { cause: error });
     const response = answer(c, known);
     const requestId = c.get("requestId");
     if (response.status === 500) log.error({ err: error, requestId }, "request failed");
-    // That the node is full is logged once, not for each of a crowd.
+    // That the node is full is logged once, not for each refused request.
     if (response.status === 503 && known.code !== "full")
       log.warn({ reason: error.message, requestId }, "request cannot be served now");
     return response;
@@ -186,14 +186,14 @@ export function createApp(deps: AppDeps, descriptions: Describe[] = []): Hono<En
   return app;
 }
 
-/** What the routes say of themselves, as OpenAPI 3.1, without a running service. */
+/** The OpenAPI 3.1 document of the routes, without a running service. */
 export function apiDocument(version: string): object {
   const config = {
     http: { publicUrl: null, trustedProxies: [], apiKeyHeaders: [] },
     limits: { apiRequestsPerSecond: 0 },
     whip: {},
   };
-  // No request ever reaches this application, so what serving stands on is left out.
+  // No request ever reaches this application, so the dependencies of serving are left out.
   const descriptions: Describe[] = [];
   createApp({ config, version } as unknown as AppDeps, descriptions);
   return documentOf(descriptions, version);
@@ -213,7 +213,7 @@ function isWhip(path: string): boolean {
   return path === WHIP_PATH || path.startsWith(`${WHIP_PATH}/`);
 }
 
-/** Which shape of error an address speaks. */
+/** The error family of a path. */
 function familyOf(path: string): ErrorFamily {
   return path === "/webcaster" || path.startsWith("/webcaster/") ? "token" : "management";
 }

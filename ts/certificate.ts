@@ -1,5 +1,5 @@
-// The certificate files of HTTPS and RTMPS: read at the start and again when they change, and every mistake in them said
-// in words.
+// The certificate files of HTTPS and RTMPS: read at the start and again when they change, with every fault in them
+// explained.
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync, unwatchFile, watchFile } from "node:fs";
 import { createSecureContext } from "node:tls";
@@ -7,31 +7,31 @@ import type { Logger } from "pino";
 import { ConfigInvalid } from "./errors.ts";
 import { reasonOf } from "./reason.ts";
 
-/** How often the files are looked at: renewals replace them by renaming, which a finer watch would miss, ms. */
+/** How often the files are checked: renewals replace them by renaming, which an inotify watch would miss, ms. */
 const LOOK_EVERY_MS = 2_000;
 
 export interface CertificateFiles {
-  /** Of the settings that name them: `http.tls_cert` and `http.tls_key`, or those of rtmp. */
+  /** The settings that name them: `http.tls_cert` and `http.tls_key`, or those of rtmp. */
   readonly section: "http" | "rtmp";
   readonly certFile: string;
   readonly keyFile: string;
 }
 
-/** PEM, both. */
+/** Both in PEM. */
 export interface Certificate {
-  /** The own certificate first, then what leads to its authority. */
+  /** The certificate itself first, then its chain. */
   readonly cert: string;
   readonly key: string;
 }
 
-/** What is to be said of certificate files. */
+/** Findings about certificate files. */
 export interface CertificateReport {
   readonly files: CertificateFiles;
-  /** Why they cannot be used, a sentence each; none when they can. */
+  /** Why they cannot be used, a sentence each; empty when they can. */
   readonly faults: readonly string[];
-  /** Why clients may refuse them all the same. */
+  /** Why clients may still reject them. */
   readonly warnings: readonly string[];
-  /** The own certificate; null when there is none in the file. */
+  /** The certificate itself; null when there is none in the file. */
   readonly own: X509Certificate | null;
 }
 
@@ -42,7 +42,7 @@ export function readCertificate(files: CertificateFiles): Certificate {
   return { cert, key };
 }
 
-/** Looks at the files of HTTPS and of RTMPS, once where they are the same. `now`: epoch ms. Never throws. */
+/** Inspects the files of HTTPS and of RTMPS, only once when they are the same. `now`: epoch ms. Never throws. */
 export function inspectCertificates(
   config: {
     readonly http: { readonly tls: CertificateFiles | null };
@@ -59,7 +59,7 @@ export function inspectCertificates(
   });
 }
 
-/** Certificates to trust beside the public ones, PEM. `name`: the setting or flag that names the file. Throws
+/** Certificates to trust in addition to the public ones, PEM. `name`: the setting or flag that names the file. Throws
  *  `ConfigInvalid`. */
 export function readAuthorities(path: string, name: string): string {
   const faults: string[] = [];
@@ -68,8 +68,8 @@ export function readAuthorities(path: string, name: string): string {
   return text;
 }
 
-/** A renewed certificate is used from the next connection on; one that cannot be used changes nothing. Returns the end of
- *  it. */
+/** Applies a renewed certificate to new connections; one that cannot be used changes nothing. Returns a function that
+ *  stops this. */
 export function keepCertificate(
   files: CertificateFiles,
   use: (certificate: Certificate) => void,
@@ -86,7 +86,7 @@ export function keepCertificate(
   });
 }
 
-/** Calls `changed` whenever one of the files has changed; returns what ends it. */
+/** Calls `changed` whenever one of the files has changed; returns a function that stops it. */
 export function watchCertificate(files: CertificateFiles, changed: () => void): () => void {
   const look = (now: { readonly mtimeMs: number }, before: { readonly mtimeMs: number }): void => {
     if (now.mtimeMs !== before.mtimeMs && now.mtimeMs !== 0) changed();
@@ -153,7 +153,7 @@ function privateKeyOf(path: string, name: string, faults: string[]) {
   return { text, privateKey: null };
 }
 
-/** What only TLS itself says, such as of a key that is too short. */
+/** Faults that only TLS itself reports, such as a key that is too short. */
 function unusable(certName: string, keyName: string, { cert, key }: Certificate): readonly string[] {
   try {
     createSecureContext({ cert, key });

@@ -1,4 +1,4 @@
-// The clock of the system. Only what starts things takes it from here; everything else is given one.
+// The system clock. Used only where the service is put together; everything else receives a clock as an argument.
 
 /** Epoch ms. */
 export const clock = { now: () => Date.now() };

@@ -1,5 +1,5 @@
 // The configuration, read once: defaults < headgate.toml < environment < flags. The only file that reads process.env.
-// What settings exist is said in settings.ts.
+// The settings are defined in settings.ts.
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parse as parseToml, TomlError } from "smol-toml";
@@ -26,13 +26,13 @@ export interface Config {
   readonly http: {
     readonly host: string;
     readonly port: number;
-    /** Without a trailing slash; null: take the Host header. */
+    /** Without a trailing slash; null: use the Host header. */
     readonly publicUrl: string | null;
     /** Files of HTTPS; null without a certificate. */
     readonly tls: CertificateFiles | null;
-    /** Addresses and networks whose X-Forwarded-For counts. */
+    /** Addresses and networks whose X-Forwarded-For is trusted. */
     readonly trustedProxies: readonly string[];
-    /** Headers that may carry an API key beside x-service-apikey (M3), in lower case. */
+    /** Headers that may carry an API key in addition to x-service-apikey (M3), in lower case. */
     readonly apiKeyHeaders: readonly string[];
   };
   readonly ice: { readonly servers: readonly string[]; readonly turnSecret: string | null };
@@ -46,26 +46,26 @@ export interface Config {
     readonly port: number;
     /** Files of RTMPS and its port; null without a certificate. */
     readonly tls: (CertificateFiles & { readonly port: number }) | null;
-    /** 0: as many in all as the process's file descriptors allow; of one address, no limit. */
+    /** 0: in total as many as the process's file descriptors allow; per address, no limit. */
     readonly limits: { readonly connections: number; readonly connectionsPerAddress: number };
   };
   readonly media: {
     readonly host: string;
     readonly port: number;
-    /** Empty: the interfaces'. */
+    /** Empty: those of the network interfaces. */
     readonly publicAddresses: readonly string[];
     readonly workers: number;
     readonly audioWorkers: number;
     readonly gopCache: boolean;
     readonly pushSilence: boolean;
   };
-  /** Networks that may play RTMP; empty for all. */
+  /** Networks that may play RTMP; empty allows all. */
   readonly play: { readonly allow: readonly string[] };
   readonly publish: Pick<AdmissionDeps["settings"], "duplicate" | "holdSeconds" | "backupArgument">;
   readonly token: {
     readonly alg: SettingValue<"token.alg">;
     readonly issuer: string;
-    /** Age at which the signing key is replaced; 0: never by itself. */
+    /** Age at which the signing key is replaced; 0: never automatically. */
     readonly rotateDays: number;
   };
   readonly retention: RetentionDays;
@@ -74,10 +74,10 @@ export interface Config {
     readonly apiRequestsPerSecond: number;
     readonly apiBurst: number;
   };
-  /** What this node, and one organisation on it, may take. */
+  /** Capacity limits of this node, and of one organisation on it. */
   readonly capacity: CapacityConfig;
   readonly capture: CaptureConfig;
-  /** Among the nodes that share a database. */
+  /** This node among those that share a database. */
   readonly node: {
     readonly name: string;
     readonly host: string;
@@ -92,33 +92,33 @@ export interface Config {
   readonly webhook: {
     readonly deadlineMs: number;
     readonly updateS: number;
-    /** PEM certificates trusted beside the public ones, or null. */
+    /** PEM certificates trusted in addition to the public ones, or null. */
     readonly ca: string | null;
   };
   readonly bootstrap: {
     readonly apiKey: string | null;
     readonly adminPassword: string | null;
-    /** Where those that are generated are shown. */
+    /** Where generated credentials are shown. */
     readonly show: SettingValue<"bootstrap.show">;
   };
   readonly dev: boolean;
   readonly log: { readonly level: SettingValue<"log.level">; readonly format: SettingValue<"log.format"> };
 }
 
-/** What the command line's client reads from the environment; no setting of the service. */
+/** Environment variables of the command line's client, which are not settings of the service. */
 const CLIENT_NAMES = ["HEADGATE_API_KEY", "HEADGATE_API_KEY_FILE", "HEADGATE_CA"];
 
-/** The file of authorities that these commands trust beside the public ones; null without. */
+/** The file of authorities that client commands trust in addition to the public ones; null when not set. */
 export function readCaFile(env: Readonly<Record<string, string | undefined>> = process.env): string | null {
   return env["HEADGATE_CA"] || null;
 }
 
-/** What systemd says of a standard error that is the journal (systemd.exec(5)); null elsewhere. */
+/** Set by systemd when standard error is the journal (systemd.exec(5)); null elsewhere. */
 export function readJournalStream(env: Readonly<Record<string, string | undefined>> = process.env): string | null {
   return env["JOURNAL_STREAM"] || null;
 }
 
-/** The API key that commands use which ask a running service. Throws `ConfigInvalid` when there is none. */
+/** The API key for commands that call a running service. Throws `ConfigInvalid` when there is none. */
 export function readApiKey(env: Readonly<Record<string, string | undefined>> = process.env): string {
   const { HEADGATE_API_KEY: key, HEADGATE_API_KEY_FILE: file } = env;
   if (key) return key;
@@ -134,13 +134,13 @@ export type Source = "default" | "file" | "environment" | "flag";
 
 export interface LoadedConfig {
   readonly config: Config;
-  /** Every setting as it was found, secrets included, and who said so. */
+  /** Every setting as found, secrets included, with its source. */
   readonly origin: ReadonlyMap<SettingKey, { readonly value: unknown; readonly source: Source }>;
   /** The file that was read, or null. */
   readonly file: string | null;
 }
 
-/** What Kubernetes sets for a service called `headgate`; none of ours. */
+/** Variables that Kubernetes sets for a service called `headgate`; not settings of ours. */
 const KUBERNETES = /^HEADGATE_(SERVICE_|PORT)/;
 
 /** Reads the configuration. Throws `ConfigInvalid` with one line for each fault.
@@ -301,7 +301,7 @@ function readEnvironment(
   }
   const texts: Text[] = [];
   for (const [name, text] of Object.entries(env)) {
-    // An empty variable is how many tools write "not set".
+    // Many tools write an empty variable for "not set".
     if (CLIENT_NAMES.includes(name) || !name.startsWith("HEADGATE_") || KUBERNETES.test(name)) continue;
     if (text === undefined || text === "") continue;
     const known = names.get(name);
@@ -318,7 +318,7 @@ function readEnvironment(
 interface Text {
   readonly key: SettingKey;
   readonly text: string;
-  /** What the person wrote, for the error. */
+  /** The name as the person wrote it, for the error. */
   readonly name: string;
 }
 
@@ -371,7 +371,7 @@ function accept(
   else faults.push(`${name} must be ${wanted}${secret ? "" : `, not ${JSON.stringify(given)}`}`);
 }
 
-/** The one text in the file, without the line end editors add; nothing when it cannot be read. */
+/** The text of the file, without the trailing line end that editors add; empty list when it cannot be read. */
 function readSecret(key: SettingKey, path: string, name: string, faults: string[]): Text[] {
   try {
     return [{ key, text: readFileSync(path, "utf8").replace(/\r?\n$/, ""), name }];

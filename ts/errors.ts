@@ -1,4 +1,4 @@
-// What can go wrong, by stable code. What an HTTP caller is told of it is in http/error-answers.ts, and for WHIP in
+// The errors of this service, by stable code. What an HTTP caller receives is in http/error-answers.ts, and for WHIP in
 // http/whip/whip-problems.ts.
 
 import type { CaptureRefused } from "./errors/capture-refused.ts";
@@ -7,7 +7,7 @@ import type { NodeAway } from "./errors/node-away.ts";
 import type { TooManyReaders } from "./errors/too-many-readers.ts";
 import type { Role } from "./store/schema.ts";
 
-/** Base of every error this service raises on purpose. `code` is stable and may be relied on. */
+/** Base of every error this service raises on purpose. `code` is stable and part of the contract. */
 export abstract class ServiceError extends Error {
   abstract readonly code: string;
 }
@@ -22,7 +22,7 @@ export class ParameterRequired extends ServiceError {
   }
 }
 
-/** A member or query parameter is of another type than `type` (M5, T2). */
+/** A member or query parameter is not of type `type` (M5, T2). */
 export class WrongDataType extends ServiceError {
   readonly code = "wrong_data_type";
   readonly parameter: string;
@@ -35,7 +35,7 @@ export class WrongDataType extends ServiceError {
   }
 }
 
-/** A value of the right type that is outside of what we accept; `reason` completes "<parameter> …". */
+/** A value of the right type but outside the accepted range; `reason` completes "<parameter> …". */
 export class InvalidValue extends ServiceError {
   readonly code = "invalid_value";
   readonly parameter: string;
@@ -57,12 +57,12 @@ export class BadWebhookUrl extends ServiceError {
   }
 }
 
-/** There is no webhook that could be called. */
+/** No webhook is configured. */
 export class WebhookMissing extends ServiceError {
   readonly code = "webhook_missing";
 }
 
-/** No delivery of the organisation has this id, or it is too old. */
+/** No delivery of the organisation has this id, or it has been deleted. */
 export class UnknownDelivery extends ServiceError {
   readonly code = "unknown_delivery";
 }
@@ -80,7 +80,7 @@ export class BadApiKey extends ServiceError {
   readonly code = "bad_api_key";
 }
 
-/** The API key is good, but its role may not do this (M4). */
+/** The API key is valid, but its role does not permit this (M4). */
 export class RoleRequired extends ServiceError {
   readonly code = "role_required";
   readonly role: Role;
@@ -90,8 +90,8 @@ export class RoleRequired extends ServiceError {
   }
 }
 
-/** The API key is good, but it is limited to the streams of one tag, and this is about the whole organisation; or it is an
- *  organisation's, and this is about the deployment. */
+/** The API key is valid, but it is limited to the streams of one tag, and this concerns the whole organisation; or it
+ *  is an organisation's, and this concerns the deployment. */
 export class ScopeRequired extends ServiceError {
   readonly code = "scope_required";
   readonly scope: "organisation" | "deployment";
@@ -101,22 +101,22 @@ export class ScopeRequired extends ServiceError {
   }
 }
 
-/** The upstream is there, but the operator's, for every publish. */
+/** The upstream exists, but belongs to the operator, who configured it for every publish. */
 export class OperatorsUpstream extends ServiceError {
   readonly code = "operators_upstream";
 }
 
-/** A session alone does not do: the page token is missing or wrong, or another site's page made the request. */
+/** A session alone is not enough: the page token is missing or wrong, or another site's page made the request. */
 export class ForeignPage extends ServiceError {
   readonly code = "foreign_page";
 }
 
-/** E-mail and password do not go together; the same when nobody has that e-mail. */
+/** Wrong e-mail or password; the same when the e-mail is unknown. */
 export class WrongCredentials extends ServiceError {
   readonly code = "wrong_credentials";
 }
 
-/** Another one has this value already. */
+/** The value is already in use. */
 export class NotUnique extends ServiceError {
   readonly code = "not_unique";
   readonly parameter: string;
@@ -147,12 +147,12 @@ export class TooManyRequests extends ServiceError {
   }
 }
 
-/** As many previews run as are served at once. */
+/** The limit of concurrent previews is reached. */
 export class TooManyPreviews extends ServiceError {
   readonly code = "too_many_previews";
 }
 
-/** The Idempotency-Key came with another request before (M17). */
+/** The Idempotency-Key was used for a different request (M17). */
 export class IdempotencyKeyReused extends ServiceError {
   readonly code = "idempotency_key_reused";
 }
@@ -183,7 +183,7 @@ export class UnknownUpstream extends ServiceError {
   readonly code = "unknown_upstream";
 }
 
-/** A web token that does not hold, in the words of T3; "jwt revoked" is ours (T7). */
+/** Why a web token is invalid, in the words of T3; "jwt revoked" is ours (T7). */
 export type TokenFault = "jwt expired" | "jwt not active" | "invalid signature" | "jwt malformed" | "jwt revoked";
 
 export class BadToken extends ServiceError {
@@ -201,7 +201,7 @@ export class UnknownAddress extends ServiceError {
 
 export class MethodNotAllowed extends ServiceError {
   readonly code = "method_not_allowed";
-  /** Methods the address does have. */
+  /** Methods that the path supports. */
   readonly allow: readonly string[];
   constructor(allow: readonly string[]) {
     super(`Allowed: ${allow.join(", ")}`);
@@ -209,7 +209,7 @@ export class MethodNotAllowed extends ServiceError {
   }
 }
 
-/** The store cannot be opened; the message says why and what helps. */
+/** The store cannot be opened; the message gives the reason and a remedy. */
 export class StoreUnavailable extends ServiceError {
   readonly code = "store_unavailable";
 }
@@ -224,17 +224,17 @@ export class ConfigInvalid extends ServiceError {
   readonly code = "config_invalid";
 }
 
-/** A port that was asked for is taken, or may not be had. */
+/** A requested port is in use, or may not be bound. */
 export class PortTaken extends ServiceError {
   readonly code = "port_taken";
 }
 
-/** The library of the media core is not there, or not for this machine. */
+/** The library of the media core is missing, or built for another platform. */
 export class MediaCoreMissing extends ServiceError {
   readonly code = "media_core_missing";
 }
 
-/** Errors an HTTP caller can meet. */
+/** Errors that an HTTP caller can receive. */
 export type HttpError =
   | ParameterRequired
   | WrongDataType
@@ -269,7 +269,7 @@ export type HttpError =
   | StoreFailed
   | InternalError;
 
-/** Anything we did not foresee; the cause is logged, never shown. */
+/** Any unexpected error; the cause is logged, never shown. */
 export class InternalError extends ServiceError {
   readonly code = "internal_error";
 }

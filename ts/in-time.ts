@@ -1,7 +1,7 @@
-// Waiting that ends.
+// Waiting with a time limit.
 
-/** What `work` comes to, or `late` when it takes longer than `limitMs`. Rejects as `work` does; what it comes to after
- *  that is nobody's business any more. */
+/** The result of `work`, or `late` when it takes longer than `limitMs`. Rejects as `work` does; a later result or
+ *  rejection is ignored. */
 export async function inTime<T, L>(limitMs: number, work: Promise<T>, late: L): Promise<T | L> {
   let timer: NodeJS.Timeout | undefined;
   const limit = new Promise<L>((resolve) => {

@@ -1,27 +1,28 @@
-// The log: pino to standard error, readable on a terminal, JSON elsewhere. Nothing secret is handed to it: stream names
-// go in without what follows `?`, keys and tokens never.
+// The log: pino to standard error, readable on a terminal, JSON elsewhere. Callers pass nothing secret: stream names
+// without what follows `?`, and never keys or tokens.
 import { writeSync } from "node:fs";
 import { type DestinationStream, type Logger, pino, stdSerializers, stdTimeFunctions } from "pino";
 import type { Config } from "./config.ts";
 
 const STANDARD_ERROR = 2;
-/** Of lines that cannot be written yet; later ones are lost, and counted. */
+/** Lines that cannot be written yet, bytes; further ones are dropped, and counted. */
 const WAITING_LIMIT_BYTES = 1 << 20;
-/** How often they are tried when none comes, and how long at the end of the process. */
+/** How often pending lines are retried when no new one comes, and for how long at the end of the process. */
 const RETRY_MS = 50;
 const LAST_TRY_MS = 1_000;
-/** An error is made anew at each try, which costs more than the line. */
+/** After a failed write no other is tried for this long: creating the error costs more than the line. */
 const FAILURE_LASTS_MS = 1;
 
-/** Of an error what it says and where it happened. Its other members are left out: libraries put there what they were
- *  given, such as the whole URL that could not be parsed, or a row. */
+/** Message and stack of an error. Other members are left out: libraries store their input there, such as the whole URL
+ *  that could not be parsed, or a row. */
 function errorForLog(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const { type, message, stack, code } = stdSerializers.err(error);
   return { type, message, stack, ...(code === undefined ? {} : { code }) };
 }
 
-/** Synchronous, so that the last line before an exit is written too. `to`: where to, when not to standard error. */
+/** Synchronous, so that the last line before an exit is written too. `to`: the destination when it is not standard
+ *  error. */
 export async function createLog(config: Config["log"], isTerminal: boolean, to?: DestinationStream): Promise<Logger> {
   const pretty = config.format === "pretty" || (config.format === "auto" && isTerminal);
   const { level } = config;
@@ -40,8 +41,8 @@ async function readable(lines: DestinationStream, isTerminal: boolean): Promise<
   return { write: (line) => lines.write(look(line)) };
 }
 
-/** Never waits for who reads them, and goes on when they cannot be written: a full disk or a reader that stands still costs
- *  lines of the log, and no stream. They wait up to the limit; `onRoom` gets how many came too late for that. */
+/** Never blocks on the reader, and survives failed writes: a full disk or a stalled reader costs log lines, but no
+ *  stream. Lines wait up to the limit; `onRoom` receives the number of those dropped beyond it. */
 function patientLines(file: number, onRoom: (lost: number) => void): DestinationStream {
   // libuv makes a pipe or socket non-blocking when it opens it.
   void process.stderr;
@@ -57,7 +58,7 @@ function patientLines(file: number, onRoom: (lost: number) => void): Destination
     bytes += line.length;
     retryLater();
   };
-  /** What could not be written of a line. Errors are of the moment, such as EAGAIN and ENOSPC. */
+  /** Returns the unwritten rest of a line. Errors such as EAGAIN and ENOSPC are temporary. */
   const put = (line: Buffer): Buffer => {
     try {
       return line.subarray(writeSync(file, line));

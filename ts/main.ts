@@ -41,32 +41,33 @@ import { keepPruned } from "./store/retention.ts";
 import { openSecretBox } from "./store/secret-box.ts";
 import { keepTokenKeys } from "./token/keys.ts";
 
-/** What a broadcaster is told whose end was wanted while its node was away. */
+/** The reason sent to a broadcaster whose end was requested while its node was away. */
 const KEPT_END = "Publish was ended by the operator";
-/** How often a drain says for whom it waits, ms. */
+/** How often a drain logs how many publishes it waits for, ms. */
 const DRAIN_TOLD_MS = 30_000;
 
-/** How long a service whose place another process has taken takes new publishes from connections that it has, ms. */
+/** How long a service that has been replaced by another process accepts new publishes on its existing connections,
+ *  ms. */
 const LAST_REQUESTS_MS = 5_000;
 
 export interface RunningService {
   readonly addresses: Addresses;
-  /** Resolves when a new process has taken this one's place: it is time to `stop`. Its publishes go on until then. */
+  /** Resolves when a new process has taken over: call `stop` then. Publishes of this one continue until their end. */
   readonly handedOver: Promise<void>;
-  /** Whether that process has gone again: whoever ends this one then waits for a start of the service. */
+  /** Whether that process has exited again: the service then has to be started anew after this one ends. */
   isSuccessorGone(): boolean;
-  /** Not ready, no new publish, running ones until `drain_s`; then everything ends and every done event is sent or
+  /** Not ready, no new publish, running ones until `drain_s`; then everything ends and every publish_done is sent or
    *  kept for the next start. */
   stop(): Promise<void>;
-  /** Cuts the wait of `stop` short: running publishes end now. */
+  /** Cuts the wait of `stop` short: running publishes end at once. */
   stopNow(): void;
-  /** Rejects when the store dies while the service runs; nothing works after that. */
+  /** Rejects when the store fails permanently while the service runs; nothing works after that. */
   readonly failed: Promise<never>;
 }
 
-/** Starts everything. Rejects with `ConfigInvalid`, `PortTaken`, `StoreUnavailable` or `MediaCoreMissing`, and leaves nothing behind.
- *  `announceKey` and `announcePassword` show the first administrator's key and password, with the address of the
- *  dashboard, to the person who starts a new store; they are never logged. */
+/** Starts everything. Rejects with `ConfigInvalid`, `PortTaken`, `StoreUnavailable` or `MediaCoreMissing`, and releases
+ *  everything it had opened. `announceKey` and `announcePassword` show the first administrator's key and password, with
+ *  the address of the dashboard, to the person who starts a new store; they are never logged. */
 export async function serve(
   config: Config,
   terminal: {
@@ -79,7 +80,7 @@ export async function serve(
 ): Promise<RunningService> {
   const log = await createLog(config.log, terminal.isTerminal);
   forbidCoreDumps(log);
-  /** What has been started, to be stopped in the reverse order. */
+  /** Functions that stop what has been started, called in reverse order. */
   const started: (() => Promise<void>)[] = [];
   const inherited = readInherited();
   const former = inherited.isSuccessor ? openPredecessor() : null;
@@ -162,7 +163,8 @@ export async function serve(
     const nodePorts = createNodePorts({ config, fetch: calls.fetch, accepting: () => accepting, isSuccessor });
     started.push(() => nodePorts.stop());
     if (!isFile || isSuccessor) await nodePorts.open();
-    // Where the store is a file, other processes reach this one on this machine alone, wherever its RTMP listens.
+    // With a file store, other processes of the service are on the same machine and reach this one there, whatever
+    // address its RTMP port is bound to.
     if (isFile && isSuccessor) await nodePorts.openPulls();
     const { tls } = config.http;
     const certificate = tls && readCertificate(tls);
@@ -179,7 +181,7 @@ export async function serve(
     const httpOptions = { certificate, takesWebSockets: true, ...inheritedSocket("http"), duplicate };
     const http = await listen(app.fetch, { ...config.http, name: "http.port" }, httpOptions);
     started.push(() => http.stop());
-    // Before the port waits for its running requests: these end by themselves only with their readers.
+    // Before the port waits for its running requests: event streams end only when they are stopped here.
     started.push(async () => service.events.stop());
     started.push(async () => service.previews.stop());
     if (tls !== null) {
@@ -187,7 +189,7 @@ export async function serve(
       started.push(async () => unwatch());
     }
 
-    // Last: a start that fails before has made no key, so that the one that succeeds makes and shows it.
+    // Last: a start that fails earlier has created no key, so that the one that succeeds creates and shows it.
     const first = await ensureFirstOrganisation(db, config.bootstrap.apiKey, clock.now());
     if (first.outcome === "bootstrap_key_unused") {
       log.warn("bootstrap.api_key is none of this store's keys and opens nothing");
@@ -282,7 +284,7 @@ export async function serve(
       }
       cluster.drain();
       http.drain();
-      const untold = tellDrain(() => publishing.running().length, config.drainS, log);
+      const untold = logDrain(() => publishing.running().length, config.drainS, log);
       await Promise.race([publishing.drain(config.drainS * 1_000), stoppedNow]);
       untold();
       await stopAll(started);
@@ -300,7 +302,8 @@ export async function serve(
   }
 }
 
-/** Loaded for the service alone: every command that needs no media works without it, and `doctor` says why. */
+/** Imported only by the service: commands that need no media work without it, and `doctor` reports when it is
+ *  missing. */
 async function loadMediaCore(): Promise<typeof import("./media/open.ts")> {
   try {
     return await import("./media/open.ts");
@@ -314,7 +317,7 @@ function rtmpOf(sockets: ReadonlyMap<SocketName, number>): { readonly plain?: nu
   return { ...(plain !== undefined && { plain }), ...(tls !== undefined && { tls }) };
 }
 
-/** What a successor inherits, by name. */
+/** The sockets that a successor inherits, by name. */
 function socketsOf(sockets: {
   readonly http: number | null;
   readonly metrics: number | null;
@@ -322,7 +325,7 @@ function socketsOf(sockets: {
   readonly tls: number | null;
 }): readonly (readonly [SocketName, number])[] {
   const { http, metrics, plain: rtmp, tls: rtmps } = sockets;
-  // Deno and Bun have no descriptors of their servers: a new process could not listen where this one does.
+  // Deno and Bun do not expose the descriptors of their servers: a new process could not listen on the same ports.
   if (http === null || metrics === null) {
     throw new UpgradeFailed("only under Node can a service hand over its HTTP ports: restart it instead");
   }
@@ -334,7 +337,7 @@ function socketsOf(sockets: {
   return rtmps === null ? plain : [...plain, ["rtmps", rtmps]];
 }
 
-/** The service runs without it, too, when its path is too long for the system, say. */
+/** The service also runs without it, for instance when its path is too long for the system. */
 async function controlOf(config: Config, handOver: Handover, log: Logger): Promise<Control | null> {
   try {
     return await openControl(config.dataDir, handOver);
@@ -344,8 +347,8 @@ async function controlOf(config: Config, handOver: Handover, log: Logger): Promi
   }
 }
 
-/** Logs for whom a drain waits, at its start and now and then; what comes back ends that. */
-function tellDrain(running: () => number, limitS: number, log: Logger): () => void {
+/** Logs how many publishes a drain waits for, at its start and periodically; the returned function stops it. */
+function logDrain(running: () => number, limitS: number, log: Logger): () => void {
   const tell = () => log.info({ running: running(), limitS }, "draining: no new publish; running ones may end");
   tell();
   const timer = setInterval(tell, DRAIN_TOLD_MS);

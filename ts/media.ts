@@ -1,5 +1,5 @@
-// The typed face of the media core. Only this file imports #native; everyone else takes a `Media`.
-// Shapes and names mirror crates/bridge; `null` is "none".
+// The typed interface of the media core. Only this file imports #native; all other modules use `Media`. Shapes and
+// names mirror crates/bridge; `null` means none.
 import {
   ownOffer,
   type PublishCounters,
@@ -29,32 +29,32 @@ export interface MediaOptions extends AcceptingOptions {
   readonly rtmpHost: string;
   /** 0 takes any free port. */
   readonly rtmpPort: number;
-  /** RTMP over TLS beside it, on the same host; null without a certificate. */
+  /** RTMP over TLS on the same host; null without a certificate. */
   readonly rtmpTls: { readonly port: number; readonly cert: string; readonly key: string } | null;
-  /** Authorities for upstreams' certificates beside the system's, PEM; null for none. */
+  /** Authorities for upstreams' certificates in addition to the system's, PEM; null for none. */
   readonly upstreamCa: string | null;
   /** An IP address. */
   readonly mediaHost: string;
-  /** UDP port of the first media worker; 0 takes any free ones. */
+  /** UDP port of the first media worker; 0 takes free ones. */
   readonly mediaPort: number;
-  /** IP addresses that answers name, the best first. */
+  /** IP addresses for the candidates of answers, the preferred first. */
   readonly publicAddresses: readonly string[];
-  /** Media workers. */
+  /** Number of media workers. */
   readonly workers: number;
-  /** Threads that make AAC of Opus. */
+  /** Threads that transcode Opus to AAC. */
   readonly audioWorkers: number;
-  /** Whether late players start with the cached GOP. */
+  /** Whether players that join late start with the cached GOP. */
   readonly gopCache: boolean;
   /** Whether pushes without audio get silence (R5). */
   readonly pushSilence: boolean;
   readonly captures: boolean; // whether publishes may be captured
-  /** RTMP connections in all, upstreams included; 0: as many as the process's file descriptors allow. */
+  /** RTMP connections in total, upstreams included; 0: as many as the process's file descriptors allow. */
   readonly rtmpConnections: number;
   /** RTMP connections from one address; 0 is no limit. */
   readonly rtmpConnectionsPerAddress: number;
 }
 
-/** Why the media core could not start, as crates/ingest names it; `io` for whatever the system refused. */
+/** Why the media core could not start, by the names in crates/ingest; `io` for any error of the system. */
 const START_FAULTS = ["rtmp_port_taken", "rtmp_tls_port_taken", "media_port_taken", "tls", "identity", "io"] as const;
 
 /** The media core could not start. */
@@ -66,36 +66,36 @@ export class MediaStartError extends Error {
   }
 }
 
-/** Where a publish is to be pushed. */
+/** An upstream of a publish. */
 export interface Upstream {
-  /** Unique within the publish, and nothing secret. */
+  /** Unique within the publish, and not secret. */
   readonly id: string;
-  /** A complete RTMP URL: it may hold secrets. */
+  /** A complete RTMP URL: it may contain secrets. */
   readonly url: string;
   readonly source: UpstreamSource;
 }
 
-/** How one upstream of a running publish does. */
+/** The state of one upstream of a running publish. */
 export interface UpstreamStatus {
-  /** As it was ordered. */
+  /** The id given when it was added. */
   readonly id: string;
   /** `rtmp[s]://host:port/app`: without credentials, stream key and arguments. */
   readonly url: string;
   readonly source: UpstreamSource;
-  /** `waiting`: for the next try after a loss; `refused`: the same after a refusal, slowly. */
+  /** `waiting`: for the next attempt after a loss; `refused`: the same after a refusal, with longer pauses. */
   readonly state: UpstreamState;
-  /** When it came into that state, epoch ms. */
+  /** When it entered that state, epoch ms. */
   readonly since: number;
   /** Why it last stopped, in words; null when it never did. */
   readonly lastError: string | null;
-  /** Audio and video payload bytes handed to it, over all its connections. */
+  /** Audio and video payload bytes sent to it, over all its connections. */
   readonly bytesOut: number;
   readonly droppedFrames: number;
-  /** How often it was connected again. */
+  /** How often it was reconnected. */
   readonly reconnects: number;
 }
 
-/** What a publish carries; null for what is not there or not known yet. */
+/** The tracks of a publish; null for what is absent or not known yet. */
 export interface PublishTracks {
   readonly video: { readonly codec: string; readonly width: number | null; readonly height: number | null } | null;
   readonly audio: {
@@ -109,36 +109,35 @@ export interface PublishTracks {
 export interface PublishSnapshot {
   readonly clientId: number;
   readonly onAir: boolean; // false: it stands by
-  /** Newest packet time in ms, 64-bit extended, non-negative. */
+  /** Newest packet timestamp in ms, extended to 64 bits, non-negative. */
   readonly timestampMs: number;
   readonly bytesIn: number;
   readonly bytesOut: number;
-  /** Everything that the broadcaster's connection brought, metadata and protocol included. */
+  /** All bytes received on the broadcaster's connection, metadata and protocol included. */
   readonly receivedBytes: number;
-  /** Milliseconds since anything arrived from the broadcaster. */
+  /** Milliseconds since anything was received from the broadcaster. */
   readonly silentMs: number;
   readonly subscribers: number;
   readonly droppedFrames: number;
   /** Video frames from the broadcaster: two readings give the frame rate. */
   readonly videoFrames: number;
-  /** Time between the two newest keyframes by the broadcaster's clock, ms; null before the second one. */
+  /** Time between the two newest keyframes on the broadcaster's clock, ms; null before the second one. */
   readonly gopMs: number | null;
-  /** Round trip to the broadcaster, ms: of WHIP by requests that were answered, of RTMP as the TCP connection has it
-   *  (behind a TLS terminator, that to the terminator). At most two seconds old; null while unknown. */
+  /** Round-trip time to the broadcaster, ms: for WHIP measured by answered requests, for RTMP that of the TCP
+   *  connection (behind a TLS terminator, that to the terminator). At most two seconds old; null while unknown. */
   readonly rttMs: number | null;
-  /** Packets of a WHIP publish that were lost for good in the last five seconds, percent; null while unknown and for
-   *  RTMP. */
+  /** Packets of a WHIP publish lost for good in the last five seconds, percent; null while unknown and for RTMP. */
   readonly lossPercent: number | null;
-  /** How far video and audio of a WHIP publish are apart by the sender's clocks, ms, positive: the video goes too early;
-   *  null while unknown and for RTMP. */
+  /** Offset between video and audio of a WHIP publish on the sender's clocks, ms, positive: the video is early; null
+   *  while unknown and for RTMP. */
   readonly skewMs: number | null;
   readonly tracks: PublishTracks;
   readonly upstreams: readonly UpstreamStatus[];
-  /** Why its audio is not transcoded to AAC although someone needs that; null when all is well. */
+  /** Why its audio is not transcoded to AAC although a reader needs that; null when there is no problem. */
   readonly transcoderError: string | null;
 }
 
-/** A WHIP publish that was allowed. */
+/** An allowed WHIP publish. */
 export interface WhipPublish {
   readonly clientId: number;
   /** Stream name without arguments. */
@@ -150,50 +149,50 @@ export interface WhipPublish {
   readonly ownUpstream: string | null;
   readonly stereo: boolean;
   readonly startBitrateKbps: number;
-  /** 0 is no limit. */
+  /** 0 means no limit. */
   readonly maxBitrateKbps: number;
-  /** AAC bitrate, bit/s, mono or stereo; null for the usual one, which mono takes half of. */
+  /** AAC bitrate, bit/s, mono or stereo; null for the default, which is halved for mono. */
   readonly audioBitrate: number | null;
-  /** An AMF0 object that joins the connect command to `ownUpstream`; null for none. */
+  /** An AMF0 object added to the connect command to `ownUpstream`; null for none. */
   readonly connectInfo: Uint8Array | null;
   /** By default nothing is held. */
   readonly hold?: Hold;
 }
 
-/** What there is to say about a running WHIP publish; members as in crates/bridge/src/whip.rs, `undefined` is none. */
+/** Diagnostics of a running WHIP publish; members as in crates/bridge/src/whip.rs, `undefined` means none. */
 export type WhipDiagnostics = WhipReport;
 
-/** What a trickled fragment led to. */
+/** The result of a trickled fragment. */
 export type WhipPatched =
   | { readonly outcome: "added" }
   | { readonly outcome: "restarted"; readonly fragment: string }
   | { readonly outcome: "refused"; readonly code: string; readonly status: number; readonly detail: string };
 
-/** What may be asked of the media core about WHIP. */
+/** The WHIP functions of the media core. */
 export interface WhipMedia {
-  /** Parses and validates a WHIP offer before anyone is asked. */
+  /** Parses and validates a WHIP offer, before the customer is asked. */
   parseOffer(offer: string): ParsedOffer;
-  /** An offer of our own, to receive audio, video or both; throws for neither. */
+  /** Creates an offer to receive audio, video or both; throws for neither. */
   ownOffer(audio: boolean, video: boolean): WhipOffer;
-  /** Takes a client's answer to an offer of ours, once; null when it is accepted. */
+  /** Takes a client's answer to our offer, once; null when it is accepted. */
   answerWhip(clientId: number, answer: string): SdpRefused | null;
-  /** Why a trickled fragment is none, without looking at any session; null when it is one. */
+  /** Why a trickled fragment is invalid, independent of any session; null when it is valid. */
   refuseFragment(fragment: string): SdpRefused | null;
-  /** Opens a WHIP publish and returns the answer, or our own offer. A `PublishEnded` follows in any case, also when it throws. */
+  /** Opens a WHIP publish; returns the answer, or our offer. A `PublishEnded` always follows, even if it throws. */
   openWhip(publish: WhipPublish): string;
-  /** Gives a trickled fragment to a running publish: more candidates, or an ICE restart. */
+  /** Applies a trickled fragment to a running publish: more candidates, or an ICE restart. */
   patchWhip(clientId: number, fragment: string): WhipPatched;
-  /** Sends AMF0 values, a handler's name first, to everyone who reads the publish; false when it does not run. */
+  /** Sends AMF0 values, the handler's name first, to every subscriber of the publish; false when it does not run. */
   sendWhipData(clientId: number, data: Uint8Array): boolean;
-  /** The sender is told to stay below so many kbit/s from now on, 0 for no limit; false when it does not run. */
+  /** Asks the sender to stay below `kbps` kbit/s, 0 for no limit; false when it does not run. */
   limitWhipBitrate(clientId: number, kbps: number): boolean;
-  /** ICE and DTLS are done; false when it does not run. */
+  /** Whether ICE and DTLS are complete; false when it does not run. */
   isWhipConnected(clientId: number): boolean;
-  /** At most two seconds old; null before the publish's first second, and for any that did not come by WHIP. */
+  /** At most two seconds old; null in the publish's first second, and for protocols other than WHIP. */
   whipDiagnostics(clientId: number): WhipDiagnostics | null;
 }
 
-/** An offer that was parsed and validated, or one of ours: what `openWhip` takes. */
+/** A parsed and validated offer, or one of ours: the input of `openWhip`. */
 export type { PlayerStatus, WhipOffer };
 
 /** Why an offer or a fragment is refused; `detail` is for people and never repeats the SDP. */
@@ -206,31 +205,31 @@ export interface SdpRefused {
 
 export type ParsedOffer = { readonly outcome: "parsed"; readonly offer: WhipOffer } | SdpRefused;
 
-/** The media core, already started. */
+/** The running media core. */
 export interface Media extends WhipMedia, PlayMedia, PreviewMedia, HoldMedia, WorkerMedia, CaptureMedia {
-  /** The port RTMP is served on (the configured one, or the free one that was found for 0). */
+  /** The port of RTMP (the configured one, or the free one chosen for 0). */
   readonly rtmpPort: number;
-  /** The port RTMP over TLS is served on; null without one. */
+  /** The port of RTMP over TLS; null without one. */
   readonly rtmpTlsPort: number | null;
   readonly accepting: AcceptingMedia;
-  /** Connections that come from now on see this certificate. Throws when it cannot be used. */
+  /** New connections use this certificate. Throws when it cannot be used. */
   setCertificate(certificate: { readonly cert: string; readonly key: string }): void;
   /** The UDP ports, one per media worker. */
   readonly mediaPorts: readonly number[];
-  /** Transcoders that run now. */
+  /** Transcoders running at present. */
   transcoders(): number;
-  /** Transcoders that could not do their work, since the start. */
+  /** Transcoders that failed, since the start. */
   failedTranscoders(): number;
-  /** RTMP connections that were closed at once because a limit was reached, and upstreams that were not dialled for the
-   *  same reason, since the start. */
+  /** RTMP connections closed at once because a limit was reached, and upstreams not dialled for the same reason, since
+   *  the start. */
   refusedConnections(): number;
   /** Datagrams that the kernel dropped on the media ports because they were not read in time; null where the system
-   *  does not say. */
+   *  does not report them. */
   kernelDrops(): number | null;
-  /** Bytes that the kernel buffers on each media port, when it grants fewer than `RECEIVE_BUFFER_BYTES`; else null. */
+  /** Bytes that the kernel buffers on each media port when that is less than `RECEIVE_BUFFER_BYTES`; else null. */
   readonly smallReceiveBuffer: number | null;
-  /** Lets the publish go live under `clientId`, pushed to each of `upstreams`; by default nothing of it is held.
-   *  A `PublishEnded` follows in any case, also when the broadcaster is gone. */
+  /** Lets the publish go live under `clientId`, pushed to each of `upstreams`; by default nothing of it is held. A
+   *  `PublishEnded` follows in any case, also when the broadcaster is gone. */
   allow(
     request: number,
     publish: { readonly clientId: number; readonly upstreams: readonly Upstream[]; readonly hold?: Hold },
@@ -241,27 +240,27 @@ export interface Media extends WhipMedia, PlayMedia, PreviewMedia, HoldMedia, Wo
   dial(push: number, addresses: readonly string[]): void;
   /** Ends a running publish; unknown client ids are ignored. */
   end(clientId: number, reason: EndRequest, description: string): void;
-  /** Pushes a running publish to one more upstream; one that it has already is as good as added. */
+  /** Pushes a running publish to one more upstream; `added` also when it already has it. */
   addUpstream(clientId: number, upstream: Upstream): "added" | "not_running" | "too_many";
-  /** Takes an upstream from a running publish. False when it has none of that id. */
+  /** Removes an upstream from a running publish. False when it has none with that id. */
   removeUpstream(clientId: number, id: string): boolean;
   /** null when the publish is not running. */
   snapshot(clientId: number): PublishSnapshot | null;
-  /** Who plays a running publish, the oldest first, the first thousand; none when it does not run. */
+  /** The players of a running publish, oldest first, at most a thousand; empty when it does not run. */
   players(clientId: number): readonly PlayerStatus[];
-  /** Ends every session with reason `shutdown`; all `PublishEnded` have been delivered when it resolves. */
+  /** Ends every session with reason `shutdown`; resolves after all `PublishEnded` have been delivered. */
   stop(): Promise<void>;
 }
 
-/** Plays a capture; `flv`: a file for its frames. Throws when it cannot be read, is none, or the file cannot be made. */
+/** Replays a capture; `flv`: a file for its frames. Throws when it is invalid, or a file cannot be used. */
 export const replayCapture = (path: string, flv: string | null): ReplayOutcome => readReplay(playCapture(path, flv));
 
-/** True when the core loads and refuses an empty offer: a check before a start. */
+/** True when the core loads and refuses an empty offer: a self-test before a start. */
 export function refusesEmptyOffer(): boolean {
   return !(parseOffer("") instanceof WhipOffer);
 }
 
-/** Starts the media core. `handle` gets every event, in order, on the JavaScript thread; what it throws goes to `failed`.
+/** Starts the media core. `handle` gets every event, in order, on the JavaScript thread; its exceptions go to `failed`.
  *  @throws {MediaStartError} */
 export function startMedia(
   options: MediaOptions,
@@ -334,11 +333,11 @@ export function startMedia(
     deny: (request, refusal) => refuse(core, request, refusal),
     dial: (push, addresses) => core.dial(push, [...addresses]),
     end: (clientId, reason, description) => core.end(clientId, reason, description),
-    // The bridge has exactly these outcomes.
+    // The bridge returns exactly these outcomes.
     addUpstream: (clientId, upstream) => core.addUpstream(clientId, upstream) as ReturnType<Media["addUpstream"]>,
     removeUpstream: (clientId, id) => core.removeUpstream(clientId, id),
     players: (clientId) => core.players(clientId),
-    // Its buffers are as long as what they hold, and nobody else's.
+    // Each buffer is exactly as long as its content and not shared.
     openPreview: (clientId, wake) => core.openPreview(clientId, wake) as PreviewSource | null,
     snapshot(clientId) {
       const counters = core.snapshot(clientId);

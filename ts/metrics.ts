@@ -1,32 +1,32 @@
-// What the gateway measures of itself, for Prometheus. Names are a contract with operators: add, never rename.
+// Metrics of the gateway for Prometheus. Names are a contract with operators: add, never rename.
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { inTime } from "./in-time.ts";
 import type { Protocol } from "./media/protocols.ts";
 
-/** How a webhook call ended, as far as it is counted. */
+/** The outcomes of a webhook call that are counted. */
 type WebhookOutcome =
   | { readonly outcome: "answered"; readonly status: number }
   | { readonly outcome: "unreachable"; readonly cause: string };
 
 /** A webhook answer that takes longer delays broadcasters noticeably, ms (W11). */
 const SLOW_ANSWER_MS = 300;
-/** How long a scrape waits for one number, ms. */
+/** How long a scrape waits for one value, ms. */
 const READ_LIMIT_MS = 2_000;
 
-/** What runs now. */
+/** Values of what is running. */
 interface LiveNumbers {
   readonly publishes: Readonly<Record<Protocol, number>>;
   readonly players: number;
-  /** Streams of other nodes. */
+  /** Streams pulled from other nodes. */
   readonly pulls: number;
   /** By state. */
   readonly upstreams: Readonly<Record<string, number>>;
-  /** Of the running publishes and pulls so far. */
+  /** Totals of the running publishes and pulls. */
   readonly bytesIn: number;
   readonly bytesOut: number;
 }
 
-/** What the media core counts of itself, since its start. */
+/** The media core's own counters, since its start. */
 interface MediaCounts {
   kernelDrops(): number | null;
   refusedConnections(): number;
@@ -35,7 +35,7 @@ interface MediaCounts {
 
 export interface Metrics {
   readonly registry: Registry;
-  /** `route` is the pattern, never the path: names and ids are no labels. */
+  /** `route` is the pattern, never the path: names and ids must not become labels. */
   observeRequest(request: {
     readonly method: string;
     readonly route: string;
@@ -46,29 +46,29 @@ export interface Metrics {
   observeWebhook(call: string, answer: WebhookOutcome, tookMs: number): void;
   countDenial(cause: string): void;
   countStart(protocol: Protocol): void;
-  /** `reason` as it is recorded; the bytes of the whole publish. */
+  /** `reason` as recorded; the bytes of the whole publish. */
   countEnd(reason: string, bytes: { readonly bytesIn: number; readonly bytesOut: number }): void;
-  /** What the players of a pull got, which has ended. */
+  /** Bytes sent to the players of a pull that has ended. */
   countPullEnd(bytesOut: number): void;
   countUpstreamLost(): void;
-  /** A publish took over from the other one of its stream; `cause`: as the media core has it. */
+  /** A publish took over from the other one of its stream; `cause`: as the media core reports it. */
   countTakeover(cause: string): void;
-  /** An event that its customer will never get. */
+  /** An event was given up: its customer will never receive it. */
   countGivenUp(): void;
   /** Reads the media core's counters at each scrape. Call once, when it has started. */
   watchMedia(media: MediaCounts): void;
   /** `running`: how many previews run. */
   watchPreviews(running: () => number): void;
-  /** What is asked at each scrape. */
+  /** Values read at each scrape. */
   watchPublishing(publishing: {
-    /** `open`: organisations whose webhook, as it is now, has an open breaker. */
+    /** `open`: organisations whose current webhook has an open breaker. */
     load(): { readonly inFlight: number; readonly waiting: number; readonly open: readonly string[] };
     outbox(): Promise<{ readonly events: number; readonly oldestMs: number }>;
     live(): LiveNumbers;
   }): void;
 }
 
-/** Those that publishes and players count in. */
+/** The counters used by publishes and players. */
 export type PublishingMetrics = Pick<
   Metrics,
   | "observeWebhook"
@@ -152,7 +152,7 @@ export function createMetrics(): Metrics {
     help: "publish_done events that were given up, after 72 hours or a lasting refusal",
     registers,
   });
-  /** Of the publishes that have ended. */
+  /** Totals of the publishes that have ended. */
   const ended = { bytesIn: 0, bytesOut: 0 };
   return {
     registry,
@@ -191,7 +191,7 @@ export function createMetrics(): Metrics {
             this.inc(read());
           },
         });
-      // Where the system does not count them there is no such metric: 0 would be wrong.
+      // Where the system does not report drops the metric is absent: 0 would be wrong.
       let drops = media.kernelDrops();
       if (drops !== null) {
         counter(
@@ -276,12 +276,13 @@ export function createMetrics(): Metrics {
   };
 }
 
-/** NaN when it cannot be read in time: a scrape is needed most while the store is down. */
+/** NaN when it cannot be read in time: metrics are needed most while the store is down. */
 async function orUnknown(read: () => number | Promise<number>): Promise<number> {
   return await inTime(READ_LIMIT_MS, Promise.resolve().then(read), Number.NaN).catch(() => Number.NaN);
 }
 
-/** All metrics of a scrape are collected in one turn of the event loop: what several of them tell is measured once. */
+/** All metrics of a scrape are collected in one turn of the event loop: a value that several of them need is measured
+ *  once. */
 function oncePerTurn<T>(measure: () => T): () => T {
   let known: { readonly value: T } | null = null;
   return () => {

@@ -1,11 +1,11 @@
-// What somebody who mistyped a name may have meant.
+// Suggestions for mistyped names.
 
-/** The known name with the fewest edits to `name`. */
+/** The known name with the smallest edit distance to `name`. */
 export function nearest(name: string, known: readonly string[]): string {
   return known.reduce((best, each) => (edits(name, each) < edits(name, best) ? each : best), known[0] ?? "");
 }
 
-/** The same when at most half of the letters differ, else null: a suggestion out of the blue helps nobody. */
+/** The same when at most half of the letters differ, else null: an unrelated suggestion helps nobody. */
 export function similar(name: string, known: readonly string[]): string | null {
   const best = nearest(name, known);
   return edits(name, best) <= Math.max(name.length, best.length) / 2 ? best : null;

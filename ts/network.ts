@@ -1,4 +1,4 @@
-// IP addresses and networks: which belong to which, and whom an address stands for when something is counted by it.
+// IP addresses and networks: membership, and the network by which clients are counted.
 import { BlockList, isIP, isIPv6 } from "node:net";
 
 /** Whether this is an IP address, or a network such as `10.0.0.0/8`. */
@@ -9,7 +9,7 @@ export function isNetwork(value: string): boolean {
   return prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= bits);
 }
 
-/** Tells whether an IP address belongs to one of these addresses and networks. */
+/** Returns a test of whether an IP address belongs to one of these addresses and networks. */
 export function networkList(networks: readonly string[]): (address: string) => boolean {
   const list = new BlockList();
   for (const network of networks) {
@@ -23,14 +23,14 @@ export function networkList(networks: readonly string[]): (address: string) => b
   };
 }
 
-/** An IPv4 peer of a dual-stack socket, told as IPv4. */
+/** An IPv4-mapped address of a dual-stack socket as plain IPv4. */
 export function withoutMapping(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, "");
 }
 
 const familyOf = (address: string) => (isIP(address) === 6 ? "ipv6" : "ipv4");
 
-/** An IPv6 client has a whole /64 to call from. */
+/** An IPv6 client usually has a whole /64, so it is counted by that. */
 export function networkOf(address: string): string {
   if (!isIPv6(address)) return address;
   const [head = "", tail = ""] = address.toLowerCase().split("::");
@@ -44,12 +44,12 @@ export function networkOf(address: string): string {
     .join(":")}::/64`;
 }
 
-/** `::1` as sockets take it → `[::1]` as URLs write it. */
+/** `::1` as sockets use it → `[::1]` as URLs write it. */
 export function withBrackets(host: string): string {
   return host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
 }
 
-/** `[::1]` as URLs write it → `::1` as sockets take it. */
+/** `[::1]` as URLs write it → `::1` as sockets use it. */
 export function withoutBrackets(host: string): string {
   return host.startsWith("[") && host.endsWith("]") ? host.slice(1, -1) : host;
 }

@@ -1,12 +1,12 @@
-// Where this service is reached: the addresses that are announced at the start, that WebRTC answers name, and that a
-// stream_url may mean by "ourselves".
+// The addresses of this service: those announced at the start, those of WebRTC candidates, and those that count as our
+// own in a stream_url.
 import { hostname, networkInterfaces } from "node:os";
 import type { Config } from "./config.ts";
 import type { Listening } from "./listen/http-port.ts";
 import type { Media } from "./media.ts";
 import { withBrackets, withoutBrackets } from "./network.ts";
 
-/** Where the running service is reached: the ready line of operations.md §2. */
+/** The addresses of the running service, as in the ready line of operations.md §2. */
 export interface Addresses {
   readonly http: string;
   readonly rtmp: string;
@@ -36,8 +36,8 @@ export function addressesOf(
   };
 }
 
-/** By which other nodes reach this one: as configured, else its first address and the port. A process beside another
- *  listens at another port than the configured one; then that is the address's. */
+/** Address by which other nodes reach this one: as configured, else its first address and the port. A process beside
+ *  another listens on a port other than the configured one, which then replaces the port of the address. */
 export function nodeAddressOf({ node }: Config, { port }: Pick<Listening, "port">): string {
   if (node.address !== null) {
     if (port === node.port || node.port === 0) return node.address;
@@ -49,16 +49,16 @@ export function nodeAddressOf({ node }: Config, { port }: Pick<Listening, "port"
   return `http://${withBrackets(first)}:${port}`;
 }
 
-/** What WebRTC answers name: as configured, the one address media is bound to, or those of the interfaces. */
+/** Addresses of WebRTC candidates: as configured, the one address media is bound to, or those of the interfaces. */
 export function publicAddressesOf(config: Config, mediaHost: string): readonly string[] {
   return config.media.publicAddresses.length > 0 ? config.media.publicAddresses : reachableAt(mediaHost);
 }
 
-/** Where others reach what is bound to a host. */
+/** Addresses by which others reach a socket bound to `host`. */
 function reachableAt(host: string): readonly [string, ...string[]] {
   if (host !== "0.0.0.0" && host !== "::") return [host];
   const addresses = interfaceAddresses().filter(({ internal }) => !internal);
-  // IPv4 first: some clients take the first candidate and look no further.
+  // IPv4 first: some clients try only the first candidate.
   const ordered = [...addresses.filter(({ family }) => family === "IPv4")];
   if (host === "::") ordered.push(...addresses.filter(({ family }) => family === "IPv6"));
   const [first = "127.0.0.1", ...rest] = ordered.map(({ address }) => address);
@@ -70,14 +70,14 @@ function interfaceAddresses() {
   return all.filter(({ address }) => !/^fe80:/i.test(address));
 }
 
-/** Hosts in a stream_url that mean ourselves: as configured, else every name and address of this machine. */
+/** Hosts in a stream_url that count as our own: as configured, else every name and address of this machine. */
 export function ownHosts(config: Config): readonly string[] {
   const configured = config.ingest.hosts.map((host) => withoutBrackets(host).toLowerCase());
   if (configured.length > 0) return configured;
   return ["localhost", hostname().toLowerCase(), ...interfaceAddresses().map(({ address }) => address)];
 }
 
-/** A host as a URL can hold it; "all addresses" is reached on this machine by loopback. */
+/** A host in URL form; "all addresses" is reached on this machine by loopback. */
 function nameOf(host: string): string {
   if (host === "0.0.0.0" || host === "::") return "127.0.0.1";
   return withBrackets(host);

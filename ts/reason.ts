@@ -1,6 +1,6 @@
-// Why something failed, as text for people.
+// The reason of a failure, as text for people.
 
-/** What was thrown, in its own words. */
+/** The message of whatever was thrown. */
 export function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,5 +1,5 @@
-// The one wiring of the service: every part made and handed what it needs. It opens no port, starts no media core and
-// owns neither store nor clock: main.ts does for the service, the tests for theirs.
+// Puts the service together: creates every part and passes its dependencies. It opens no port, starts no media core and
+// owns neither store nor clock: main.ts does that for the service, the tests for themselves.
 import type { Hono } from "hono";
 import type { Logger } from "pino";
 import { type AppDeps, createApp } from "./app.ts";
@@ -40,37 +40,38 @@ import { requiredToken } from "./token/required-token.ts";
 import { openRevocations } from "./token/revocations.ts";
 import { createTokens } from "./token/tokens.ts";
 
-/** What the service stands on. */
+/** Dependencies of the service. */
 export interface ServiceDeps {
   readonly db: Store["db"];
-  /** Why the store cannot be written; null while it can. Without: not known before it is tried. */
+  /** Why the store cannot be written; null while it can. Absent: unknown until a write is tried. */
   readonly storeProblem?: () => string | null;
   /** Epoch ms. */
   readonly clock: { now(): number };
   readonly log: Logger;
-  /** This node among those on the store; by default it has the store for itself. */
+  /** This node among those on the store; by default it uses the store alone. */
   readonly member?: Membership;
-  /** The way to the other nodes; null, the default, where there are none. */
+  /** The connection to the other nodes; null, the default, where there are none. */
   readonly cluster?: Cluster | null;
   /** Measures whether this node has room; by default it always has. */
   readonly openCapacity?: (deps: CapacityDeps) => Capacity;
   /** Whether this node takes no new publishes for now; by default it takes them. */
   readonly isDraining?: () => boolean;
-  /** Asked at each use: the media core starts after this, when the publishing has taken over what it found. */
+  /** Called at each use: the media core starts after this, once publishing has taken over what the previous process
+   *  left. */
   readonly media: () => Media;
-  /** Of the names that customers bring; by default the system's. */
+  /** Resolves the names that customers supply; by default with the system's resolver. */
   readonly resolve?: Resolve;
   /** The other nodes of the service; by default there are none. */
   readonly otherNodes?: OtherNodes;
 }
 
-/** The parts that are needed from outside. */
+/** The parts used from outside. */
 export interface Service
   extends Pick<AppDeps, "tokens" | "secrets" | "sessions" | "streamUpstreams" | "events" | "measurements"> {
-  /** What the application stands on. */
+  /** Dependencies of the HTTP application. */
   readonly appDeps: AppDeps;
   readonly app: Hono<Env>;
-  /** Takes the events of the media core. */
+  /** Handles the events of the media core. */
   readonly publishing: Publishing;
   readonly tokenKeys: TokenKeys;
   readonly customers: ReturnType<typeof createCustomers>;
@@ -78,13 +79,13 @@ export interface Service
   readonly previews: Pick<Previews, "stop">;
   /** Why this node is full; null while it has room. */
   readonly full: () => string | null;
-  /** Of this node, now. */
+  /** Current epoch of this node. */
   readonly epoch: () => number;
-  /** Writes what the store does not have yet of timelines. */
+  /** Writes pending timelines to the store. */
   flushTimelines(): Promise<void>;
-  /** The media core is open: whether there is room is measured from now on. */
+  /** Call when the media core is open: starts measuring whether there is room. */
   startMeasuring(): void;
-  /** Finishes what is under way. Call after `Media.stop` and before the store is closed. */
+  /** Finishes pending work. Call after `Media.stop` and before the store is closed. */
   stop(): Promise<void>;
 }
 

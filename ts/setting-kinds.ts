@@ -1,8 +1,8 @@
-// How the value of a setting is read, from text and from TOML. Which settings there are is said in settings.ts.
+// Parses the value of a setting, from text and from TOML. The settings are defined in settings.ts.
 import { isIP } from "node:net";
 import { isNetwork } from "./network.ts";
 
-/** How a value is read. Both readers return undefined for what is not `wanted`. */
+/** A kind of value. Both readers return undefined for a value that is not as `wanted`. */
 export interface Kind<T> {
   /** Completes "must be …". */
   readonly wanted: string;
@@ -19,7 +19,7 @@ export const onOff: Kind<boolean> = {
     /^(true|on|yes|1)$/i.test(value) ? true : /^(false|off|no|0)$/i.test(value) ? false : undefined,
   fromToml: (value) => (typeof value === "boolean" ? value : undefined),
 };
-/** Of a custom argument; "off", or nothing in TOML, for none. */
+/** The name of a custom argument; "off", or an empty string in TOML, for none. */
 export const argumentName = textWhere("letters, digits, - and _, at most 32, or off", (value) =>
   /^[\w-]{0,32}$/.test(value),
 );
@@ -38,7 +38,7 @@ export const apiKey: Kind<string | null> = textWhere("24 to 128 characters that 
 export const password: Kind<string | null> = textWhere("12 to 256 bytes of text", (value) => {
   return [...value].length >= 12 && Buffer.byteLength(value) <= 256;
 });
-/** Tokens as HTTP has them (RFC 9110 5.6.2), in the case in which they are compared. */
+/** Tokens as HTTP defines them (RFC 9110 5.6.2), in lower case for comparison. */
 export const headerNames: Kind<readonly string[]> = lowerCase(
   list("HTTP header names", (value) => /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/.test(value)),
 );
@@ -62,7 +62,7 @@ export function oneOf<const T extends string>(...values: readonly T[]): Kind<T> 
   return { wanted: values.join(", "), fromText: read, fromToml: read };
 }
 
-/** As text the members are separated by commas. */
+/** In text form the members are separated by commas. */
 function list(wanted: string, accepts: (value: string) => boolean): Kind<readonly string[]> {
   const read = (values: readonly unknown[]) =>
     values.every((value): value is string => typeof value === "string" && accepts(value)) ? values : undefined;
@@ -84,7 +84,7 @@ function lowerCase({ wanted, fromText, fromToml }: Kind<readonly string[]>): Kin
   return { wanted, fromText: (value) => lower(fromText(value)), fromToml: (value) => lower(fromToml(value)) };
 }
 
-/** Every value by its whole name; of tables only empty ones, so that none goes unseen. */
+/** Every value with its full name; an empty table is yielded as a value, so that it is noticed. */
 export function* flatten(table: Record<string, unknown>, prefix = ""): Generator<readonly [string, unknown]> {
   for (const [name, value] of Object.entries(table)) {
     if (isTable(value) && Object.keys(value).length > 0) yield* flatten(value, `${prefix}${name}.`);
@@ -92,7 +92,7 @@ export function* flatten(table: Record<string, unknown>, prefix = ""): Generator
   }
 }
 
-/** Whether a value of TOML is a table. */
+/** Whether a TOML value is a table. */
 export function isTable(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Date);
 }

@@ -1,5 +1,5 @@
-// Every setting there is: its names, its kind, its default and what it means (operations.md §2). One row, one setting;
-// the file, the environment, the flags, `--help` and `config print` all read this table.
+// Every setting: names, kind, default and meaning (operations.md §2). One row per setting; the file, the environment,
+// the flags, `--help` and `config print` all read this table.
 import { availableParallelism, hostname } from "node:os";
 import { CAPACITY_SETTINGS } from "./capacity/settings.ts";
 import { CAPTURE_SETTINGS } from "./publish/capture/settings.ts";
@@ -25,13 +25,13 @@ import {
 } from "./setting-kinds.ts";
 
 export interface Setting<T> extends Kind<T> {
-  /** Name in the environment. */
+  /** Name of the environment variable. */
   readonly env: string;
   readonly fallback: T;
   readonly meaning: string;
   /** Never printed, never a flag; may also be given as the path of a file, under the name with `_file`. */
   readonly secret?: true;
-  /** Its values hold secrets: they are not printed. */
+  /** Its values may contain secrets: they are not printed. */
   readonly hidden?: true;
 }
 
@@ -368,7 +368,7 @@ export type SettingValue<K extends SettingKey> = (typeof SETTINGS)[K] extends Ki
 
 export const SETTING_KEYS = Object.keys(SETTINGS) as readonly SettingKey[];
 
-/** The row of `key`, seen as any setting. */
+/** The row of `key`, typed as any setting. */
 export function settingOf(key: SettingKey): Setting<unknown> {
   return SETTINGS[key];
 }

@@ -1,11 +1,11 @@
-// How long the steps of a piece of work take. A step finds the work by the asynchronous context that it runs in, so that
-// nobody hands it along. What nobody measures costs nothing.
+// Measures the duration of the steps of a piece of work. A step finds the work through its asynchronous context, so
+// that it need not be passed along. Without measurement it costs nothing.
 import { AsyncLocalStorage } from "node:async_hooks";
 
-/** An admission, so far the one kind of work that is measured. */
+/** The work being measured: an admission. */
 export interface Measured {
   readonly startedAt: number;
-  /** By name, ms; the customer is asked while the intent is recorded. */
+  /** By name, ms; the customer is asked while the intent is recorded, so these overlap. */
   readonly steps: Record<string, number>;
   clientId: number | null;
   organisation: string | null;
@@ -14,18 +14,18 @@ export interface Measured {
 
 const current = new AsyncLocalStorage<Measured>();
 
-/** The work that is measured in this context. */
+/** The work being measured in this context. */
 export function measured(): Measured | undefined {
   return current.getStore();
 }
 
-/** Does `work` and measures the steps in it. */
+/** Runs `work` and measures the steps in it. */
 export function measuring<T>(work: () => T): T {
   const startedAt = performance.now();
   return current.run({ startedAt, steps: {}, clientId: null, organisation: null, isOver: false }, work);
 }
 
-/** Does `work`, and if it is a step of what is being measured, notes how long that took. */
+/** Runs `work`, and if it is a step of measured work, records its duration. */
 export async function step<T>(name: string, work: () => Promise<T>, clientId: number | null = null): Promise<T> {
   const whole = current.getStore();
   if (whole === undefined || whole.isOver) return await work();
@@ -38,7 +38,7 @@ export async function step<T>(name: string, work: () => Promise<T>, clientId: nu
   }
 }
 
-/** Milliseconds to a tenth. */
+/** Milliseconds, rounded to a tenth. */
 export function tenths(ms: number): number {
   return Math.round(ms * 10) / 10;
 }

@@ -1,29 +1,31 @@
-// Camera, microphone and screen: opened when asked, replaced while they run, and stopped, every one of them, at the end.
+// Camera, microphone and screen: opens them on request, replaces them while they run, and stops all of them at the end.
 import type { Quality } from "./qualities.ts";
 import type { Choice, Device, Devices } from "./state.ts";
 
 export interface Capture {
-  /** The tracks that run now, in one object that stays the same: the preview shows it. */
+  /** The current tracks, in one stream object that stays the same, since the preview shows it. */
   readonly stream: MediaStream;
-  /** Opens video, and audio where there is a microphone. Rejects with the browser's `DOMException`; then nothing is
-   *  left open. */
+  /** Opens video, and audio where there is a microphone. Rejects with the browser's `DOMException`, with nothing left
+   *  open. */
   open(choice: Choice): Promise<void>;
-  /** Opens another video in place of the one that runs. When a screen is not shared after all, that one runs on. */
+  /** Replaces the current video by another. If the person does not share a screen after all, the current video is
+   *  kept. */
   replaceVideo(choice: Choice): Promise<MediaStreamTrack>;
-  /** The same for the microphone; null when none is wanted. */
+  /** The same for the microphone; null when none is chosen. */
   replaceAudio(choice: Choice): Promise<MediaStreamTrack | null>;
-  /** Asks the camera for another size and frame rate; it gives what comes nearest. A screen keeps its own. */
+  /** Requests another size and frame rate from the camera, which picks the nearest it supports. A screen keeps its
+   *  own. */
   resize(quality: Quality): Promise<void>;
-  /** What there is to choose from. Browsers tell labels and ids after the first permission. */
+  /** The available devices. Browsers reveal labels and ids only after the first permission. */
   devices(): Promise<Devices>;
   /** Stops every track. */
   release(): void;
 }
 
-/** `onLost` is told of a track that ended by itself: unplugged, or no longer shared by the browser's own button. */
+/** `onLost` is called when a track ended unexpectedly: unplugged, or no longer shared by the browser's own button. */
 export function createCapture(media: MediaDevices, onLost: (kind: "audio" | "video") => void): Capture {
   const stream = new MediaStream();
-  /** Counts releases: what is opened meanwhile is not wanted any more. */
+  /** Counts releases: whatever is opened across one is stopped at once. */
   let released = 0;
 
   function put(track: MediaStreamTrack): void {
@@ -43,7 +45,7 @@ export function createCapture(media: MediaDevices, onLost: (kind: "audio" | "vid
     }
   }
 
-  /** Puts what `opening` gives onto the stream, unless everything was released meanwhile. */
+  /** Adds the tracks of `opening` to the stream, unless everything was released meanwhile. */
   async function keep(opening: Promise<MediaStream>): Promise<void> {
     const before = released;
     for (const track of (await opening).getTracks()) {
@@ -64,7 +66,7 @@ export function createCapture(media: MediaDevices, onLost: (kind: "audio" | "vid
   async function microphoneOf({ microphoneId }: Choice): Promise<MediaTrackConstraints | false> {
     if (microphoneId === null) return false;
     if (microphoneId !== "") return { deviceId: { exact: microphoneId } };
-    // Who has a camera but no microphone still has a broadcast.
+    // A computer with a camera but no microphone can still broadcast.
     return (await media.enumerateDevices()).some(({ kind }) => kind === "audioinput") ? {} : false;
   }
 
@@ -77,7 +79,7 @@ export function createCapture(media: MediaDevices, onLost: (kind: "audio" | "vid
           await keep(media.getUserMedia({ video: cameraOf(choice), audio }));
           return;
         }
-        await keep(screenOf(choice)); // first: the browser wants the click to be recent
+        await keep(screenOf(choice)); // first: browsers require a recent click
         const audio = await microphoneOf(choice);
         if (audio !== false) await keep(media.getUserMedia({ audio }));
       } catch (error) {

@@ -1,7 +1,7 @@
-// The live figures as people read them: one text each, from the metrics of the last second.
+// The live figures as texts for people, from the metrics of the last second.
 import type { Metrics } from "../webcaster/pure/metrics.ts";
 
-/** By the part of the page that shows them (`figure-…`). */
+/** By the element of the page that shows them (`figure-…`). */
 export interface Figures {
   readonly bitrate: string;
   readonly "frame-rate": string;
@@ -10,7 +10,7 @@ export interface Figures {
   readonly loss: string;
 }
 
-/** What stands for a figure that is not known yet. */
+/** Placeholder for a figure that is not known yet. */
 const UNKNOWN = "–";
 
 export function figuresOf({ video, audio, connection }: Metrics): Figures {
@@ -31,7 +31,7 @@ function bitrateText(bitsPerSecond: number): string {
   return `${Math.round(bitsPerSecond / 1_000)} kbps`;
 }
 
-/** A little loss is not none. */
+/** A little loss must not read as none. */
 function percent(value: number): string {
   return value > 0 && value < 10 ? value.toFixed(1) : String(Math.round(value));
 }

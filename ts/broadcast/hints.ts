@@ -1,19 +1,19 @@
-// What is wrong with a broadcast that runs, from its metrics: nothing is said before it has lasted, and nothing is taken
-// back before it has been gone for as long, so that no sentence flickers.
+// Detects problems of a running broadcast from its metrics: a hint appears only once a problem has lasted, and
+// disappears only once it has been absent for as long, so that texts do not flicker.
 import type { Metrics } from "../webcaster/pure/metrics.ts";
 import type { Notice } from "./notices.ts";
 
 type Trouble = "cpu" | "bandwidth" | "loss" | "delay" | "tcp";
 
-/** Readings in a row, one each second, until it is said, and until it is taken back. */
+/** Consecutive readings, one each second, before a hint appears or disappears. */
 const LASTS = 5;
-/** From here on viewers see it, percent and milliseconds. */
+/** Above this viewers notice it, percent and milliseconds. */
 const MUCH_LOSS_PERCENT = 5;
 const LONG_ROUND_TRIP_MS = 800;
-/** An uplink is too slow when it carries less than this share of what is to be sent. */
+/** An uplink is too slow when it carries less than this share of what should be sent. */
 const SLOW_SHARE = 0.6;
 
-/** What helps, the gravest first: only one is shown. */
+/** Remedies, the most serious problem first: only one is shown. */
 const HINTS: Readonly<Record<Trouble, Notice>> = {
   cpu: {
     tone: "warning",
@@ -44,11 +44,11 @@ const HINTS: Readonly<Record<Trouble, Notice>> = {
 };
 const TROUBLES = Object.keys(HINTS) as readonly Trouble[];
 
-/** What was seen so far: for how many readings each trouble has been there, or, below 0, gone. */
+/** The state of the detection: for how many readings each trouble has been present or, below 0, absent. */
 export interface Watch {
   readonly lasted: Readonly<Record<Trouble, number>>;
   readonly said: readonly Trouble[];
-  /** What to say now. */
+  /** The hint to show. */
   readonly hint: Notice | null;
 }
 
@@ -58,7 +58,7 @@ export const NOTHING_SEEN: Watch = {
   hint: null,
 };
 
-/** The watch after one more reading. `wantedBitrate`: what the chosen quality takes, bit/s. */
+/** The state after one more reading. `wantedBitrate`: the bitrate of the chosen quality, bit/s. */
 export function watchOn(before: Watch, metrics: Metrics, wantedBitrate: number): Watch {
   const now = troublesOf(metrics, wantedBitrate);
   const lasted = { ...before.lasted };
@@ -77,7 +77,7 @@ function troublesOf({ video, connection }: Metrics, wantedBitrate: number): Read
   const troubles = new Set<Trouble>();
   if (video?.limitedBy === "cpu") troubles.add("cpu");
   const carried = connection?.availableBitrateBps ?? null;
-  // The browser says "bandwidth" of a slow start as well: only the estimate tells whether it is really too little.
+  // Browsers report "bandwidth" during a slow start as well: only the estimate shows whether it is really too little.
   if (video?.limitedBy === "bandwidth" && carried !== null && carried < wantedBitrate * SLOW_SHARE) {
     troubles.add("bandwidth");
   }

@@ -1,8 +1,8 @@
-// How loud a microphone is, as a bar: in decibels below full scale, since ears hear ratios.
+// The level of a microphone for a bar: in decibels below full scale, since hearing is logarithmic.
 
 /** What counts as silence, dBFS. */
 const FLOOR_DB = -60;
-/** Above it the sound is about to be clipped, dBFS. */
+/** Above this level the audio is close to clipping, dBFS. */
 const LOUD_DB = -3;
 
 export interface Level {
@@ -11,7 +11,7 @@ export interface Level {
   readonly isLoud: boolean;
 }
 
-/** The level of samples between −1 and 1, by their peak. */
+/** The peak level of samples between −1 and 1. */
 export function levelOf(samples: Float32Array): Level {
   let peak = 0;
   for (const sample of samples) peak = Math.max(peak, Math.abs(sample));

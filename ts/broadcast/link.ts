@@ -1,18 +1,18 @@
-// Where a broadcast goes: what a token link (`/broadcast#token=…`) says, read without believing it. The service verifies
-// the token when the broadcast starts. A fragment is in no request and in no referrer.
+// The target of a broadcast according to a token link (`/broadcast#token=…`), read without verification. The service
+// verifies the token when the broadcast starts. A fragment is part of no request and no referrer.
 
-/** What the link of a broadcaster leads to. */
+/** The content of a broadcaster's link. */
 export type Link =
   | {
       readonly kind: "token";
-      /** The web token as it came: a secret. */
+      /** The web token as received: a secret. */
       readonly token: string;
       /** Stream name without its custom arguments, for people. */
       readonly streamName: string;
     }
-  /** There is a token, but it was cut off or changed on its way. */
+  /** There is a token, but it was truncated or altered in transit. */
   | { readonly kind: "broken" }
-  /** Stream name and address are given by hand. */
+  /** Stream name and address are entered by hand. */
   | { readonly kind: "none" };
 
 /** The token of a fragment (`#token=…`), or null. */
@@ -28,7 +28,7 @@ export function readLink(token: string | null): Link {
   return { kind: "token", token: token.trim(), streamName: withoutArguments(claims.streamname) };
 }
 
-/** A stream name as people may see it: what follows the `?` may be a password. */
+/** A stream name for display: what follows the `?` may be a password. */
 export function withoutArguments(streamName: string): string {
   return streamName.split("?", 1)[0] ?? "";
 }

@@ -1,9 +1,9 @@
-// Where the page starts: everything it takes from the browser is taken here.
+// Entry point of the page: everything it needs from the browser is passed in here.
 import { readLink, tokenIn } from "./link.ts";
 import { startPage } from "./page.ts";
 import { createScreenLock } from "./wake-lock.ts";
 
-// The token leaves the address bar, which a shared screen shows; a reload still finds it.
+// The token is removed from the address bar, which a shared screen would show; it survives a reload.
 const token = tokenIn(location.hash) ?? (history.state as { readonly token?: string } | null)?.token ?? null;
 history.replaceState(token === null ? null : { token }, "", location.pathname);
 
@@ -21,11 +21,11 @@ addEventListener("beforeunload", (event) => {
   if (page.isBroadcasting()) event.preventDefault();
 });
 addEventListener("pagehide", () => page.leave());
-// Another link that is opened in the same tab changes nothing but the fragment.
+// Opening another link in the same tab changes only the fragment.
 addEventListener("hashchange", () => location.reload());
 if (link.kind === "token") void verify(link.token);
 
-/** Tells before the camera is on that a link has expired; who is offline learns of that later. */
+/** Reports an expired link before the camera is on; if the page is offline, that happens later. */
 async function verify(token: string): Promise<void> {
   const body = JSON.stringify({ token });
   const headers = { "content-type": "application/json" };

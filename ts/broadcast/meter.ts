@@ -1,9 +1,9 @@
-// Listens to a microphone and shows its level, as often as the page is drawn.
+// Measures a microphone and shows its level in every animation frame.
 import { type Level, levelOf } from "./level.ts";
 
-/** How fast the bar falls back, of its whole length for each frame of the page: a peak is seen before it is gone. */
+/** How far the bar falls per animation frame, as a share of its length: slowly enough that peaks are seen. */
 const FALL = 0.015;
-/** Samples that are looked at for each frame of the page. */
+/** Samples analysed in each animation frame. */
 const WINDOW = 2_048;
 
 /** Shows the level of an audio track until the returned function is called. */

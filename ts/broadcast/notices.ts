@@ -1,11 +1,11 @@
-// What people read when something does not work: what happened, and what they can do about it themselves.
+// Texts for people when something does not work: what happened, and what they can do about it themselves.
 import type { ErrorName, WebcasterError } from "../webcaster/pure/errors.ts";
 
 export interface Notice {
-  /** An error keeps from broadcasting; a warning does not. */
+  /** An error prevents broadcasting; a warning does not. */
   readonly tone: "error" | "warning";
   readonly title: string;
-  /** Somebody else's words, shown as theirs: the customer's reason. */
+  /** A text written by somebody else, shown as a quotation: the customer's reason. */
   readonly quote?: string;
   readonly remedy: string;
   /** The field of the page that has to be corrected. */
@@ -15,7 +15,7 @@ export interface Notice {
 const error = (title: string, remedy: string): Notice => ({ tone: "error", title, remedy });
 const warning = (title: string, remedy: string): Notice => ({ tone: "warning", title, remedy });
 
-/** Browsers give cameras to pages of HTTPS and of this machine only. */
+/** Browsers allow cameras only on pages of HTTPS and of the local machine. */
 export const INSECURE = error(
   "The camera needs a secure page",
   "Open this page by its https:// address. Browsers allow camera and microphone only there.",
@@ -45,7 +45,7 @@ export const CAMERA_LOST = warning("The camera was disconnected", "Connect it ag
 export const MICROPHONE_LOST = warning("The microphone was disconnected", "Connect it again, or choose another one.");
 
 /** Why a camera or microphone was not opened, by the name of the browser's exception (Media Capture and Streams,
- *  section 10.2). Null where people decided it themselves and know. */
+ *  section 10.2). Null where people caused it themselves and know. */
 const DEVICES: Readonly<Record<string, Notice>> = {
   NotAllowedError: error(
     "Camera and microphone are blocked",
@@ -63,7 +63,7 @@ const DEVICES: Readonly<Record<string, Notice>> = {
   OverconstrainedError: error("This camera is no longer available", "Choose another one and try again."),
 };
 
-/** What to say of a device that was not opened. */
+/** The notice for a device that could not be opened. */
 export function deviceNotice(name: string): Notice {
   return DEVICES[name] ?? DEVICES.NotReadableError ?? INSECURE;
 }
@@ -110,14 +110,14 @@ const REFUSALS: Readonly<Record<string, Notice>> = {
   node_away: error("The service cannot accept a new broadcast right now", LATER),
   internal_error: error("Something went wrong in the service", LATER),
 };
-/** What the token service says of a token (T3), where that is more than "not valid". */
+/** By the token service's reason (T3), where that is more specific than "not valid". */
 const TOKEN_FAULTS: Readonly<Record<string, Notice>> = {
   "jwt expired": EXPIRED_LINK,
   "jwt revoked": error("This link was withdrawn", NEW_LINK),
   "jwt not active": error("This link is not valid yet", "It becomes valid later. Ask the person who sent it when."),
 };
 
-/** What the client package found out by itself, by the name of its error (docs/broadcasting.md). */
+/** Errors detected by the client package itself, by their name (docs/broadcasting.md). */
 const FAULTS: { readonly [reason in ErrorName]?: Notice } = {
   permission_denied: deviceNotice("NotAllowedError"),
   webrtc_missing: error("This browser cannot broadcast", "Use a current Chrome, Edge, Firefox or Safari."),
@@ -140,10 +140,10 @@ const FAULTS: { readonly [reason in ErrorName]?: Notice } = {
   too_many_requests: REFUSALS.too_many_requests as Notice,
 };
 
-/** What a customer's reason is replaced by when there is none. */
+/** The service's text in place of a missing customer's reason. */
 const NO_REASON = "Publish denied";
 
-/** What to say of a broadcast that was refused or failed. */
+/** The notice for a broadcast that was refused or failed. */
 export function failureNotice({
   reason,
   problem,
@@ -157,7 +157,7 @@ export function failureNotice({
   return refused ?? { ...error("The broadcast could not start", LATER), ...(detail ? { quote: detail } : {}) };
 }
 
-/** What to say of a token that does not hold, by the words of the token service. */
+/** The notice for an invalid token, by the token service's reason. */
 export function tokenNotice(fault: string): Notice {
   return TOKEN_FAULTS[fault] ?? (REFUSALS.bad_token as Notice);
 }

@@ -1,5 +1,5 @@
-// The broadcast page: what happens when a broadcaster does something, or something happens to the broadcast. Every
-// browser part comes from main.ts.
+// The broadcast page: reacts to the broadcaster's actions and to events of the broadcast. Every browser object is
+// passed in from main.ts.
 import { type Capture, createCapture } from "./capture.ts";
 import { figuresOf } from "./figures.ts";
 import { NOTHING_SEEN, type Watch, watchOn } from "./hints.ts";
@@ -14,21 +14,21 @@ import type { ScreenLock } from "./wake-lock.ts";
 
 export interface PageDeps {
   readonly page: Document;
-  /** Where the service is: `https://host`. */
+  /** Origin of the service: `https://host`. */
   readonly serverUrl: string;
-  /** The service's own RTMP address, for streams that are named by hand. */
+  /** The service's own RTMP address, for stream names entered by hand. */
   readonly ingestUrl: string;
   readonly link: Link;
-  /** Undefined on a page that is not secure. */
+  /** Undefined when the page is not secure. */
   readonly media: MediaDevices | undefined;
   readonly screenLock: ScreenLock;
 }
 
 export interface Page {
   isBroadcasting(): boolean;
-  /** The page goes away: everything is released. */
+  /** The page is being left: everything is released. */
   leave(): void;
-  /** Says that the link's token does not hold. */
+  /** Reports that the link's token is invalid. */
   refuseLink(fault: string): void;
 }
 
@@ -60,7 +60,7 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
   let watch: Watch = NOTHING_SEEN;
   let metered: MediaStreamTrack | null = null;
   let stopMeter = () => {};
-  /** Choices are made one after the other: a camera that is still opening cannot be replaced. */
+  /** Changes are made one after another: a camera that is still opening cannot be replaced. */
   let changes: Promise<void> = Promise.resolve();
   media?.addEventListener("devicechange", () => void listDevices());
   set({});
@@ -93,7 +93,7 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
     await listDevices();
   }
 
-  /** Preview, meter and buttons follow the tracks there are. */
+  /** Updates preview, meter and buttons for the current tracks. */
   function showMedia(): void {
     if (capture === null) return;
     const { stream } = capture;
@@ -108,7 +108,7 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
     set({ has: { audio: audio !== null, video: stream.getVideoTracks().length > 0 } });
   }
 
-  /** The lists, with the devices in use chosen. */
+  /** Fills the lists, with the devices in use selected. */
   async function listDevices(): Promise<void> {
     if (capture === null) return;
     const devices = await capture.devices();
@@ -148,7 +148,7 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
       showMedia();
       await listDevices();
     } catch (error) {
-      // Who closes the picker of screens keeps the camera and knows why.
+      // A person who closes the screen picker keeps the camera and needs no notice.
       const isPicker = change.source === "screen" && nameOf(error) === "NotAllowedError";
       set({ choice: before, notice: isPicker ? null : notices.deviceNotice(nameOf(error)) });
       showMedia();
@@ -200,7 +200,8 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
     set({ stage: "ready" });
   }
 
-  /** The end of a broadcast, or of a try: who was never live keeps the preview and can try again at once. */
+  /** The end of a broadcast, or of an attempt: if it was never live, the preview stays and the person can try again at
+   *  once. */
   function end(notice: notices.Notice | null): void {
     const wasLive = state.stage !== "connecting";
     session?.end();
@@ -228,7 +229,7 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
   };
 }
 
-/** Where to, or what is missing. */
+/** The target, or a notice about what is missing. */
 function targetOf({ link, streamName, address }: PageState): Target | notices.Notice {
   if (link.kind === "token") return { token: link.token };
   if (streamName.trim() === "") return notices.NO_STREAM_NAME;

@@ -1,4 +1,4 @@
-// What a broadcaster can choose between: sizes, frame rates and bitrates that suit each other for H.264 in a browser.
+// The qualities a broadcaster can choose from: matching sizes, frame rates and bitrates for H.264 in a browser.
 
 export interface Quality {
   readonly id: "high" | "standard" | "low";
@@ -8,7 +8,7 @@ export interface Quality {
   readonly height: number;
   /** Frames per second. */
   readonly frameRate: number;
-  /** Most that the video may take, bit/s. */
+  /** Highest bitrate of the video, bit/s. */
   readonly videoBitrate: number;
 }
 
@@ -18,7 +18,7 @@ export const QUALITIES: readonly Quality[] = [
   { id: "low", label: "Low: 360p, 0.6 Mbps", width: 640, height: 360, frameRate: 25, videoBitrate: 600_000 },
 ];
 
-/** What a page starts with. */
+/** The default quality. */
 export const STANDARD = QUALITIES[1] as Quality;
 
 export function qualityOf(id: string): Quality {

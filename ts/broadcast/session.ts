@@ -1,8 +1,8 @@
-// One broadcast, from Go live to its end: the client package as the page needs it. The tracks stay the page's.
+// One broadcast, from Go live to its end: wraps the client package for the page, which remains the owner of the tracks.
 import { encodeStreamName, type Metrics, type MutedConfig, Webcaster, WebcasterError } from "../webcaster/index.ts";
 import type { Quality } from "./qualities.ts";
 
-/** Where a broadcast goes: where a web token says, or where people say. */
+/** The target of a broadcast: from a web token, or entered by hand. */
 export type Target = { readonly token: string } | { readonly streamName: string; readonly address: string };
 
 export interface SessionOptions {
@@ -14,7 +14,7 @@ export interface SessionOptions {
   readonly muted: Required<MutedConfig>;
 }
 
-/** What is told of a broadcast; `ended` comes once, last, and not after `end`. */
+/** Receives the events of a broadcast; `ended` is called once, last, and not after `end`. */
 export interface Listener {
   live(): void;
   reconnecting(): void;
@@ -26,7 +26,7 @@ export interface Session {
   replaceTrack(track: MediaStreamTrack): Promise<void>;
   changeQuality(quality: Quality): Promise<void>;
   setMuted(muted: Required<MutedConfig>): void;
-  /** Ends it, however far it has come. */
+  /** Ends it, in whatever state it is. */
   end(): void;
 }
 
@@ -50,7 +50,7 @@ export function startSession(options: SessionOptions, listener: Listener): Sessi
   webcaster.onMetrics = (metrics) => {
     if (!isOver && metrics.state === "live") listener.metrics(metrics);
   };
-  // A lost device is told as well, and ends nothing.
+  // A lost device is reported here as well, but ends nothing.
   webcaster.onError = (error) => {
     if (webcaster.state === "failed") fail(error);
   };

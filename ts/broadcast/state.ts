@@ -1,13 +1,13 @@
-// What the page knows at one moment. Everything that is seen follows from it (words.ts, view.ts); page.ts changes it.
+// The state of the page at one moment. Everything displayed is derived from it (words.ts, view.ts); page.ts changes it.
 import type { Figures } from "./figures.ts";
 import type { Link } from "./link.ts";
 import type { Notice } from "./notices.ts";
 import type { Quality } from "./qualities.ts";
 
-/** What the video is taken from. */
+/** The source of the video. */
 export type Source = "camera" | "screen";
 
-/** What a broadcaster chose. An empty id is the browser's own choice. */
+/** A broadcaster's choices. An empty id lets the browser choose. */
 export interface Choice {
   readonly source: Source;
   readonly cameraId: string;
@@ -16,7 +16,7 @@ export interface Choice {
   readonly quality: Quality;
 }
 
-/** A device as a list shows it. */
+/** A device as shown in a list. */
 export interface Device {
   readonly id: string;
   readonly label: string;
@@ -27,36 +27,35 @@ export interface Devices {
   readonly microphones: readonly Device[];
 }
 
-/** Where a broadcast stands:
- *  off → opening → ready → connecting → live ⇄ reconnecting → ended → opening → …
- *  A refusal leads from connecting back to ready, every other end to ended. */
+/** The stage of a broadcast: off → opening → ready → connecting → live ⇄ reconnecting → ended → opening → … A refusal
+ *  leads from connecting back to ready, every other end to ended. */
 export type Stage = "off" | "opening" | "ready" | "connecting" | "live" | "reconnecting" | "ended";
 
 export interface PageState {
   readonly stage: Stage;
   readonly link: Link;
-  /** What was typed; of no interest when there is a link. */
+  /** As entered; unused when there is a link. */
   readonly streamName: string;
   readonly address: string;
   readonly choice: Choice;
   readonly devices: Devices;
-  /** Whether the browser can share a screen: phones cannot. */
+  /** Whether the browser can share a screen, which phones cannot. */
   readonly canShareScreen: boolean;
-  /** Whether there is such a track now. */
+  /** Whether there is such a track at present. */
   readonly has: { readonly audio: boolean; readonly video: boolean };
   readonly muted: { readonly audio: boolean; readonly video: boolean };
-  /** Whether the broadcast began with audio: none can be added while it runs. */
+  /** Whether the broadcast started with audio: none can be added while it runs. */
   readonly sendsAudio: boolean;
-  /** What keeps from broadcasting, or should be known before. */
+  /** What prevents broadcasting, or should be known before. */
   readonly notice: Notice | null;
-  /** What is not as it should be while live. */
+  /** A problem while live. */
   readonly hint: Notice | null;
   readonly figures: Figures | null;
-  /** Seconds that the broadcast is, or was, live. */
+  /** How long the broadcast has been, or was, live, seconds. */
   readonly liveSeconds: number;
 }
 
-/** Whether media is on its way, or about to be. */
+/** Whether media is being sent, or about to be. */
 export function isBroadcasting({ stage }: Pick<PageState, "stage">): boolean {
   return stage === "connecting" || stage === "live" || stage === "reconnecting";
 }

@@ -1,14 +1,14 @@
-// The page's elements (page.html): shows a state, tells what the broadcaster does. It decides nothing, and writes text
-// only, never markup.
+// The page's elements (page.html): displays a state, and reports the broadcaster's actions. It decides nothing, and
+// writes only text, never markup.
 import type { Level } from "./level.ts";
 import type { Notice } from "./notices.ts";
 import { QUALITIES, qualityOf } from "./qualities.ts";
 import { type Choice, type Device, isBroadcasting, type PageState } from "./state.ts";
 import { clockOf, streamOf, wordsOf } from "./words.ts";
 
-/** What a broadcaster does. */
+/** The broadcaster's actions. */
 export interface Actions {
-  /** The one button. */
+  /** The main button. */
   primary(): void;
   choose(choice: Partial<Choice>): void;
   type(field: "streamName" | "address", text: string): void;
@@ -17,17 +17,17 @@ export interface Actions {
 
 export interface View {
   show(state: PageState): void;
-  /** The preview. */
+  /** Shows a stream in the preview. */
   preview(stream: MediaStream): void;
   level(level: Level): void;
-  /** Puts the keyboard into a field that has to be corrected. */
+  /** Focuses a field that has to be corrected. */
   enter(field: "name" | "address"): void;
 }
 
-/** Values of the lists that are no id of a device. */
+/** Values in the lists that are not ids of devices. */
 const BROWSERS_CHOICE = "";
 const NONE = "none";
-/** How often a screen reader may learn of a new level, in frames of the page. */
+/** How often a screen reader may be given a new level, in animation frames. */
 const LEVEL_EVERY = 30;
 
 export function createView(page: Document, actions: Actions): View {
@@ -47,7 +47,7 @@ export function createView(page: Document, actions: Actions): View {
   let frames = 0;
 
   primary.addEventListener("click", (event) => {
-    // The second click of a double click was not meant for what the button says by then.
+    // The second click of a double click was not meant for the button's new function.
     if (event.detail <= 1 && primary.ariaDisabled !== "true") actions.primary();
   });
   fields.name.addEventListener("input", () => actions.type("streamName", fields.name.value));
@@ -64,7 +64,8 @@ export function createView(page: Document, actions: Actions): View {
   });
   fields.quality.addEventListener("change", () => actions.choose({ quality: qualityOf(fields.quality.value) }));
 
-  /** Runs `act` when what it depends on is new: a list that is rebuilt closes, a text that is written is read out. */
+  /** Runs `act` only when `value` has changed: rebuilding a list closes it, and writing a text makes screen readers
+   *  read it. */
   function whenNew(key: string, value: unknown, act: () => void): void {
     const text = JSON.stringify(value);
     if (shown[key] === text) return;
@@ -116,7 +117,7 @@ export function createView(page: Document, actions: Actions): View {
     list(fields.camera, named(devices.cameras, "Camera"), choice.cameraId);
     const none = { id: NONE, label: "No microphone" };
     const microphones = named(devices.microphones, "Microphone");
-    // While live, Mute is the way to be silent.
+    // While live, Mute is used for silence.
     const isLive = isBroadcasting({ stage });
     list(fields.microphone, isLive && sendsAudio ? microphones : [...microphones, none], choice.microphoneId ?? NONE);
     list(fields.quality, QUALITIES, choice.quality.id);
@@ -143,7 +144,7 @@ export function createView(page: Document, actions: Actions): View {
       const words = wordsOf(state);
       const { stage, figures } = state;
       page.body.dataset.stage = stage;
-      // Who goes live, or is off air again, sees it, however far down the settings are.
+      // The preview is scrolled into view at the start and the end of a broadcast, however far down the settings are.
       whenNew("frame", stage === "connecting" || stage === "ended", () => {
         page.querySelector(".frame")?.scrollIntoView({ block: "nearest" });
       });
@@ -185,7 +186,7 @@ export function createView(page: Document, actions: Actions): View {
   };
 }
 
-/** Labels are unknown before the first permission, and in some browsers ever after. */
+/** Labels are unknown before the first permission, and in some browsers always. */
 function named(devices: readonly Device[], kind: string): readonly Device[] {
   if (devices.length === 0) return [{ id: BROWSERS_CHOICE, label: `Default ${kind.toLowerCase()}` }];
   return devices.map(({ id, label }, index) => ({ id, label: label || `${kind} ${index + 1}` }));

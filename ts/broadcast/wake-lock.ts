@@ -1,12 +1,12 @@
 // Keeps a phone's screen on while it is live: a phone that goes to sleep stops its camera.
 
 export interface ScreenLock {
-  /** Taken again whenever the page comes back into sight: browsers release it when it leaves. */
+  /** Requested again whenever the page becomes visible: browsers release it when the page is hidden. */
   hold(): void;
   release(): void;
 }
 
-/** `wakeLock`: of the navigator; older browsers have none. */
+/** `wakeLock`: from the navigator; older browsers have none. */
 export function createScreenLock(page: Document, wakeLock: WakeLock | undefined): ScreenLock {
   let isWanted = false;
   let held: WakeLockSentinel | null = null;
@@ -16,7 +16,7 @@ export function createScreenLock(page: Document, wakeLock: WakeLock | undefined)
     try {
       held = (await wakeLock?.request("screen")) ?? null;
     } catch {
-      // A low battery may forbid it; the broadcast goes on without.
+      // Refused, for instance because the battery is low; the broadcast continues without.
     }
     if (!isWanted) drop();
   }

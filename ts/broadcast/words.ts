@@ -1,17 +1,17 @@
-// The words that belong to a state of the page: badge, status line, the cover of an empty preview, the one button.
+// The texts for a state of the page: badge, status line, the cover of an empty preview, the main button.
 import { withoutArguments } from "./link.ts";
 import { isBroadcasting, type PageState, type Stage } from "./state.ts";
 
 export interface Words {
   readonly badge: string;
-  /** What a screen reader says when it changes, too. Empty when there is nothing to say. */
+  /** Announced by screen readers when it changes. Empty when there is nothing to report. */
   readonly status: string;
-  /** What stands where there is no video; null when there is one. */
+  /** Shown in place of missing video; null when there is video. */
   readonly cover: { readonly title: string; readonly text: string } | null;
   readonly primary: {
     readonly label: string;
     readonly does: "open" | "go-live" | "cancel" | "end";
-    /** Pressed, and not done yet. */
+    /** Pressed, and not finished yet. */
     readonly isBusy: boolean;
   };
 }
@@ -39,7 +39,7 @@ export function clockOf(seconds: number): string {
   return hours > 0 ? `${hours}:${two(minutes)}:${two(seconds % 60)}` : `${minutes}:${two(seconds % 60)}`;
 }
 
-/** `3 min 7 s`, as it is read aloud. */
+/** `3 min 7 s`, for screen readers. */
 export function durationOf(seconds: number): string {
   const hours = Math.floor(seconds / 3_600);
   const minutes = Math.floor(seconds / 60) % 60;
@@ -47,7 +47,7 @@ export function durationOf(seconds: number): string {
   return minutes > 0 ? `${minutes} min ${seconds % 60} s` : `${seconds} s`;
 }
 
-/** The stream as people may see it, or "" when none is named. */
+/** The stream name for display, or "" when none is given. */
 export function streamOf({ link, streamName }: Pick<PageState, "link" | "streamName">): string {
   return link.kind === "token" ? link.streamName : withoutArguments(streamName.trim());
 }

@@ -1,5 +1,5 @@
-// What a node looks at to know whether it has room, twice a second, and who is told: the log once for each change, metrics,
-// and whoever asks for a place. What is too much is decided in room.ts.
+// Measures twice a second whether this node has room, and reports the result: to the log once for each change, to the
+// metrics, and to every caller that asks for a place. What counts as full is decided in room.ts.
 import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
 import type { WorkerMedia } from "../media/workers.ts";
@@ -8,55 +8,55 @@ import { type Figures, Room, SHORTAGES, type Shortage } from "./room.ts";
 import type { CapacityConfig } from "./settings.ts";
 import { Turnstile } from "./turnstile.ts";
 
-/** Between two looks, ms. */
+/** Between two measurements, ms. */
 const LOOK_EVERY_MS = 500;
-/** What those are told to wait that are refused one after the other, seconds: not all of a crowd comes back at once. */
+/** Retry-After of consecutive refusals, seconds: varied so that a crowd does not come back all at once. */
 const WAITS_S = [2, 3, 4, 5, 6] as const;
-/** A crowd is over when nobody was refused because of it for so long, ms. */
+/** A crowd is over when it has caused no refusal for this long, ms. */
 const CROWD_OVER_MS = 5_000;
 /** Set-ups that may wait for their turn: a few seconds' worth. */
 const WAITING_LIMIT = 500;
-/** Begun in one turn of the event loop: a set-up takes several milliseconds of it in all. */
+/** Set-ups started in one turn of the event loop: each takes several milliseconds of it in total. */
 const SETUPS_IN_A_TURN = 1;
 
-/** What may be asked of the media core. */
+/** The functions of the media core that are measured. */
 type MeasuredMedia = WorkerMedia & { kernelDrops(): number | null };
 
-/** A publish that was let in and is not measured yet. */
+/** Capacity reserved for an admitted publish that is not measured yet. */
 export interface Place {
-  /** Resolves when it is its turn to be set up: not all of a crowd at once. */
+  /** Resolves when the publish may be set up: a crowd is not set up all at once. */
   readonly turn: Promise<void>;
-  /** It runs. */
+  /** The publish runs. */
   started(): void;
-  /** It never ran, or has ended. */
+  /** The publish never ran, or has ended. */
   release(): void;
 }
 
-/** Where nobody measures. */
+/** For use where capacity is not measured. */
 export const NO_PLACE: Place = { turn: Promise.resolve(), started() {}, release() {} };
 
-/** Nobody is let in now. */
+/** No publish is admitted at present. */
 export interface Refused {
   readonly retryAfterS: number;
 }
 
 export interface Capacity {
-  /** The media core is there to be measured. */
+  /** Call when the media core is available to be measured. */
   start(): void;
-  /** Why no new publish is taken, for the operator; null while there is room. */
+  /** Why no new publish is accepted, for the operator; null while there is room. */
   problem(): string | null;
-  /** A place for one publish. */
+  /** Reserves a place for one publish. */
   take(): Place | Refused;
-  /** Refuses whoever would be too much, without a place being taken; null while there is room. */
+  /** The refusal for one more publish, without reserving a place; null while there is room. */
   refusal(): Refused | null;
   stop(): void;
 }
 
 export interface CapacityDeps {
   readonly config: CapacityConfig;
-  /** Asked at each look. */
+  /** Called at each measurement. */
   readonly media: () => MeasuredMedia;
-  /** Publishes that run. */
+  /** Number of running publishes. */
   readonly publishes: () => number;
   readonly log: Pick<Logger, "warn" | "info" | "error">;
   readonly registry: Registry;
@@ -64,7 +64,7 @@ export interface CapacityDeps {
 
 export function createCapacity(deps: CapacityDeps): Capacity {
   const { log } = deps;
-  // Never set back, as no other clock is.
+  // A monotonic clock, unlike the system's.
   const now = () => performance.now();
   const room = new Room(deps.config);
   const figures = openFigures(deps.config);
@@ -83,9 +83,9 @@ export function createCapacity(deps: CapacityDeps): Capacity {
       for (const cause of SHORTAGES) this.set({ cause }, cause === room.shortage?.cause ? 1 : 0);
     },
   });
-  /** What the log was told last. */
+  /** The shortage logged last. */
   let told: Shortage | null = null;
-  /** Refused since then. */
+  /** Publishes refused since then. */
   let refused = 0;
   let crowdedAt = Number.NEGATIVE_INFINITY;
   const turnstile = new Turnstile(SETUPS_IN_A_TURN);
@@ -94,7 +94,7 @@ export function createCapacity(deps: CapacityDeps): Capacity {
   function look(): void {
     try {
       room.look(measure(), now());
-      tell();
+      logChange();
     } catch (err) {
       log.error({ err }, "this node could not be measured");
     }
@@ -111,8 +111,9 @@ export function createCapacity(deps: CapacityDeps): Capacity {
     };
   }
 
-  /** Once for each change, however many are refused meanwhile. A crowd makes no node full; it is told all the same. */
-  function tell(): void {
+  /** Logs once for each change, however many are refused meanwhile. A crowd does not make the node full, but is logged
+   *  too. */
+  function logChange(): void {
     const isCrowded = now() - crowdedAt < CROWD_OVER_MS;
     const short = room.shortage ?? (isCrowded && told?.cause === "setups" ? told : null);
     if (short?.cause !== told?.cause && short !== null) {

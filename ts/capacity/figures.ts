@@ -1,5 +1,5 @@
-// What this process takes of memory, descriptors and its event loop, and how much there is: from /proc and the control group.
-// Where the system does not say, there is no figure.
+// Memory, descriptors and event-loop delay of this process, and their limits: from /proc and the control group. A
+// figure that the system does not provide is absent.
 import { readFileSync, statSync } from "node:fs";
 import { totalmem } from "node:os";
 import { join } from "node:path";
@@ -9,18 +9,18 @@ import type { Usage } from "./room.ts";
 
 /** How often the event loop's delay is sampled, ms. */
 const LOOP_SAMPLED_MS = 20;
-/** What version 1 of control groups says where there is no limit is above every machine's memory, bytes. */
+/** Version 1 of control groups reports a missing limit as a number above any machine's memory, bytes. */
 const NO_LIMIT_BYTES = 2 ** 60;
 
 export interface ProcessFigures {
   readonly memory: Usage | null;
   readonly heap: Usage;
   readonly descriptors: Usage | null;
-  /** On average since the last time, ms. */
+  /** Average since the last reading, ms. */
   readonly loopLateMs: number;
 }
 
-/** Where a control group tells its memory: what it may take, what it takes, and how much of that can be given back. */
+/** Files of a control group's memory: the limit, the usage, and how much of that can be reclaimed. */
 interface MemoryGroup {
   readonly limit: string;
   readonly used: string;
@@ -28,7 +28,7 @@ interface MemoryGroup {
   readonly reclaimable: RegExp;
 }
 
-/** Looks at this process until `stop`. `memoryMb`: what there is, or 0 for what the system says. */
+/** Measures this process until `stop`. `memoryMb`: the memory available, or 0 for what the system reports. */
 export function openFigures({ memoryMb }: { readonly memoryMb: number }): { read(): ProcessFigures; stop(): void } {
   const loop = monitorEventLoopDelay({ resolution: LOOP_SAMPLED_MS });
   loop.enable();
@@ -51,7 +51,7 @@ export function openFigures({ memoryMb }: { readonly memoryMb: number }): { read
       try {
         last = { memory: memory() };
       } catch {
-        // Without a descriptor nothing can be read: what was seen last holds.
+        // Without a free descriptor nothing can be read: the last values are used.
       }
       return {
         memory: last?.memory ?? null,
@@ -66,8 +66,8 @@ export function openFigures({ memoryMb }: { readonly memoryMb: number }): { read
 
 const share = ({ used, limit }: Usage) => used / limit;
 
-/** Since Linux 6.2 the size of the folder is the number of its entries, which takes no descriptor to read; before it is 0,
- *  and only the RTMP connections tell how full it is. */
+/** Since Linux 6.2 the size of the folder is the number of its entries, which can be read without a descriptor; before
+ *  that it is 0, and only the RTMP connections show how many are in use. */
 function openDescriptors(): number {
   try {
     return statSync("/proc/self/fd").size;
@@ -76,17 +76,17 @@ function openDescriptors(): number {
   }
 }
 
-/** Of this process. */
+/** The limit of this process. */
 export const ownDescriptorLimit = (): number | null => descriptorLimitOf(readText("/proc/self/limits") ?? "");
 
-/** What the process may open (proc_pid_limits(5)), as it was when it started; null where nothing says. */
+/** The limit of open files (proc_pid_limits(5)); null where it cannot be determined. */
 export function descriptorLimitOf(limits: string): number | null {
   const [, soft] = /^Max open files +(\d+)/m.exec(limits) ?? [];
   return soft === undefined ? null : Number(soft);
 }
 
-/** The control groups of this process that may limit its memory, by /proc/self/cgroup (cgroups(7)): its own and those
- *  around it, of version 2 or 1. */
+/** The control groups that may limit this process's memory, by /proc/self/cgroup (cgroups(7)): its own and its
+ *  ancestors, of version 2 or 1. */
 export function memoryGroups(cgroup: string, root = "/sys/fs/cgroup"): readonly MemoryGroup[] {
   const groups: MemoryGroup[] = [];
   for (const line of cgroup.split("\n")) {
@@ -113,7 +113,7 @@ function groupAt(folder: string, [limit, used]: readonly [string, string], recla
   return { limit: join(folder, limit), used: join(folder, used), stat: join(folder, "memory.stat"), reclaimable };
 }
 
-/** null without a limit. Throws when it cannot be read any more. */
+/** null without a limit. Throws when it cannot be read. */
 export function usageOf({ limit, used, stat, reclaimable }: MemoryGroup): Usage | null {
   const allowed = Number(readText(limit) ?? Number.NaN);
   if (!(allowed < NO_LIMIT_BYTES)) return null;

@@ -1,8 +1,8 @@
-// Whether this node has room for one more publish: a pure function of what was measured, its limits and the time. It
-// measures nothing (figures.ts), and refuses nobody itself.
+// Whether this node has room for one more publish: a pure function of measurements, limits and the time. It measures
+// nothing (figures.ts), and sends no refusals.
 import type { ConnectionCount, WorkerStatus } from "../media/workers.ts";
 
-/** What a node can run out of. */
+/** The resources a node can run out of. */
 export const SHORTAGES = [
   "cpu",
   "late",
@@ -18,22 +18,22 @@ export type ShortageCause = (typeof SHORTAGES)[number];
 
 export interface Shortage {
   readonly cause: ShortageCause;
-  /** For the operator: what is short, and how short. */
+  /** For the operator: which resource is short, and by how much. */
   readonly words: string;
 }
 
-/** How much there is of something, and how much is used. */
+/** The limit of a resource, and how much of it is used. */
 export interface Usage {
   readonly used: number;
   readonly limit: number;
 }
 
-/** What one look at the node found; null is what the system does not say. */
+/** One set of measurements; null for what the system does not report. */
 export interface Figures {
   readonly workers: readonly WorkerStatus[];
-  /** Datagrams that the kernel dropped on the media ports so far. */
+  /** Datagrams dropped by the kernel on the media ports so far. */
   readonly kernelDrops: number | null;
-  /** How late the gateway's event loop ran on average since the last look, ms. */
+  /** Average delay of the gateway's event loop since the last measurement, ms. */
   readonly loopLateMs: number;
   /** Bytes of the whole process, or of its control group. */
   readonly memory: Usage | null;
@@ -41,66 +41,69 @@ export interface Figures {
   readonly heap: Usage;
   /** File descriptors. */
   readonly descriptors: Usage | null;
-  /** Of the RTMP ports. */
+  /** Connections to the RTMP ports. */
   readonly connections: ConnectionCount;
-  /** Publishes that run. */
+  /** Number of running publishes. */
   readonly publishes: number;
 }
 
-/** Percent; 0 switches the look off. */
+/** Percent; 0 disables the check. */
 export interface RoomLimits {
-  /** Of the time, which a media worker may be at work. With it goes all that is about being late. */
+  /** Share of the time that a media worker may be at work. 0 also disables the checks of delays. */
   readonly loadPercent: number;
   readonly memoryPercent: number;
   readonly descriptorsPercent: number;
 }
 
-/** There is room again only when so much less is used, percent: what is refused on the edge does not come and go. */
+/** Usage must fall this far below the limit before there is room again, percent, so that the state does not flap. */
 const EASED_PERCENT = 5;
-/** A worker that serves what comes this late on average delays every stream of it by a frame. There is room again below the
- *  second, ms. */
+/** An average delay of a media worker at which all of its streams are a frame late. There is room again below the
+ *  second value, ms. */
 const LATE_MS = { full: 30, room: 10 };
-/** The gateway answers this late on average: refusals are no longer fast, and webhooks look slow. The same, ms. */
+/** The same for the gateway's event loop, ms: at this delay refusals are slow, and webhooks appear to be. */
 const LOOP_LATE_MS = { full: 150, room: 50 };
-/** Datagrams that the kernel may drop in a second: more than what a hiccup costs. Any later one keeps it full. */
+/** Datagrams that the kernel may drop in a second: more than a brief stall causes. While any are dropped the node stays
+ *  full. */
 const DROPS_PER_SECOND = { full: 100, room: 1 };
-/** JavaScript ends the process when its heap is full, percent. */
+/** JavaScript aborts the process when its heap is full, percent. */
 const HEAP_PERCENT = 90;
-/** The rest is kept so that who is refused can be told why, percent of the RTMP connections. */
+/** The remaining connections are kept for sending refusals, percent of the RTMP connections. */
 const CONNECTIONS_PERCENT = 92;
 
-/** A worker may be busy or late for so long before it counts: compilers and backups make hiccups, ms. */
+/** How long a worker may be busy or late before it counts: compilers and backups cause brief stalls, ms. */
 const PATIENCE_MS = 1_500;
-/** A node that is full stays so at least this long, ms. */
+/** A full node stays full at least this long, ms. */
 const FULL_AT_LEAST_MS = 2_000;
-/** From its start on a publish is reserved for until the workers have measured it: two of their spans and a look, ms. */
+/** How long a place stays reserved after the publish has started, until the workers have measured it: two of their
+ *  intervals and one measurement, ms. */
 const MEASURED_AFTER_MS = 3_000;
-/** Before it starts it is reserved for so long: one that waits longer for its webhook keeps nobody else out, ms. */
+/** How long a place stays reserved before the start: a publish that waits longer for its webhook blocks no other,
+ *  ms. */
 const SETUP_MS = 1_000;
-/** What a publish is expected to take of a worker where fewer than `KNOWN_FROM` run, and between which bounds the average of
- *  those that run is believed. 720p at 2 Mbit/s takes 0.1 % of a core by RTMP and 0.15 % by WebRTC: after a failure of the
- *  network hundreds come within a second or two, and a node that can carry them lets them in. */
+/** The expected load of a publish on a worker while fewer than `KNOWN_FROM` run, and the bounds for the average of the
+ *  running ones. 720p at 2 Mbit/s takes 0.1 % of a core by RTMP and 0.15 % by WebRTC: after a network failure hundreds
+ *  reconnect within a second or two, and a node that can carry them must admit them. */
 const SETUP_SHARE = { usual: 0.001, least: 0.0003, most: 0.05 };
 const KNOWN_FROM = 20;
-/** What a publish is expected to take of memory until it is measured: its buffers and a GOP, bytes. */
+/** The expected memory of a publish until it is measured: its buffers and a GOP, bytes. */
 const SETUP_BYTES = 1 << 20;
-/** And of descriptors: its own connection, the webhook's, and two upstreams. */
+/** The expected descriptors: its own connection, the webhook's, and two upstreams. */
 const SETUP_DESCRIPTORS = 4;
 
-/** A publish that was let in and is not measured yet. */
+/** Capacity reserved for an admitted publish that is not measured yet. */
 export interface Place {
-  /** It runs: from `now` on it will be measured. */
+  /** The publish runs, and will be measured from `now` on. */
   started(now: number): void;
-  /** It never ran, or has ended. */
+  /** The publish never ran, or has ended. */
   release(): void;
 }
 
 interface Reserved {
-  /** When it has been measured, or has taken too long to start, ms. */
+  /** When the publish has been measured, or has taken too long to start, ms. */
   until: number;
 }
 
-/** All times are of the same clock, ms. */
+/** All times are on the same clock, ms. */
 export class Room {
   readonly #limits: RoomLimits;
   readonly #places = new Set<Reserved>();
@@ -108,19 +111,19 @@ export class Room {
   #lookedAt = 0;
   #dropsPerSecond = 0;
   #full: (Shortage & { readonly since: number }) | null = null;
-  /** Since when a worker or the loop has been over its limit. */
+  /** Since when a worker or the event loop has been over its limit. */
   #overSince: number | null = null;
 
   constructor(limits: RoomLimits) {
     this.#limits = limits;
   }
 
-  /** Why the node is full, as the last look found it; null while there is room. */
+  /** Why the node is full, according to the last measurement; null while there is room. */
   get shortage(): Shortage | null {
     return this.#full;
   }
 
-  /** Takes what was measured at `now`. */
+  /** Takes the measurements of `now`. */
   look(figures: Figures, now: number): void {
     const before = this.#figures;
     const span = now - this.#lookedAt;
@@ -133,7 +136,7 @@ export class Room {
     this.#full = this.#shortAt(figures, now);
   }
 
-  /** A place for one more publish, or why there is none. */
+  /** Reserves a place for one more publish, or says why there is none. */
   take(now: number): Place | Shortage {
     const short = this.#full ?? this.#shortWithOneMore(now);
     if (short !== null) return short;
@@ -159,12 +162,12 @@ export class Room {
     return was !== null && now - was.since < FULL_AT_LEAST_MS ? was : null;
   }
 
-  /** What a crowd that starts at once would run out of, before any of it is measured. */
+  /** The resource that a crowd starting at once would exhaust, before any of it is measured. */
   #shortWithOneMore(now: number): Shortage | null {
     const figures = this.#figures;
     if (figures === null) return null;
     const reserved = [...this.#places].filter(({ until }) => until > now).length;
-    if (reserved === 0) return null; // one alone is what the last look allows
+    if (reserved === 0) return null; // a single publish is covered by the last measurement
     const used = this.#used(figures, reserved + 1, false);
     const { loadPercent } = this.#limits;
     const busy = busyOf(figures.workers) + (reserved * setupShare(figures)) / Math.max(1, figures.workers.length);
@@ -173,7 +176,7 @@ export class Room {
     return { cause: "setups", words: `${reserved} publishes are being set up` };
   }
 
-  /** What is filled, not how fast; `more`: publishes to come. */
+  /** Checks resources that fill up, not delays; `more`: further publishes to expect. */
   #used({ memory, heap, descriptors, connections }: Figures, more: number, isFull: boolean): Shortage | null {
     const eased = isFull ? EASED_PERCENT : 0;
     const isOver = (usage: Usage | null, percent: number, each: number) =>
@@ -201,7 +204,7 @@ export class Room {
     return { cause: "drops", words: `the kernel drops ${Math.ceil(this.#dropsPerSecond)} datagrams a second` };
   }
 
-  /** What is too slow now, if anything. */
+  /** Checks what is too slow. */
   #late({ workers, loopLateMs }: Figures, isFull: boolean): Shortage | null {
     const { loadPercent } = this.#limits;
     if (loadPercent === 0) return null;
@@ -220,10 +223,10 @@ export class Room {
   }
 }
 
-/** Of the busiest, 0 to 1: a publish may come to any. */
+/** Of the busiest worker, 0 to 1, since a publish may be assigned to any. */
 const busyOf = (workers: readonly WorkerStatus[]) => Math.max(0, ...workers.map(({ busy }) => busy));
 
-/** What one more publish is expected to take of a worker. */
+/** The expected load of one more publish on a worker. */
 function setupShare({ workers, publishes }: Figures): number {
   if (publishes < KNOWN_FROM) return SETUP_SHARE.usual;
   const average = workers.reduce((sum, { busy }) => sum + busy, 0) / publishes;

@@ -1,4 +1,4 @@
-// The settings of what a node, and what one organisation on it, may take. settings.ts has them among all others.
+// The capacity settings of a node, and of one organisation on it, included in settings.ts.
 import { integer, perSecond } from "../setting-kinds.ts";
 
 const percent = integer(0, 100, "percent from 0 to 100 (0: not looked at)");
@@ -50,22 +50,22 @@ export const CAPACITY_SETTINGS = {
 
 type CapacityKey = keyof typeof CAPACITY_SETTINGS;
 
-/** What the settings say. */
+/** The values of the settings. */
 export interface CapacityConfig {
   readonly loadPercent: number;
   readonly memoryPercent: number;
-  /** Megabytes; 0: as the system has it. */
+  /** Megabytes; 0: as the system reports. */
   readonly memoryMb: number;
   readonly descriptorsPercent: number;
-  /** Of each organisation that has none of its own; 0 is no limit. */
+  /** Limits of each organisation that has none of its own; 0 means no limit. */
   readonly organisation: OrganisationLimits;
 }
 
-/** 0 is no limit. */
+/** 0 means no limit. */
 export interface OrganisationLimits {
-  /** Live at a time. */
+  /** Concurrent live streams. */
   readonly streams: number;
-  /** Of all of them together, kbit/s. */
+  /** Total of all its streams, kbit/s. */
   readonly ingestKbps: number;
   readonly setupsPerSecond: number;
 }

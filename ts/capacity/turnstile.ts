@@ -1,21 +1,21 @@
-// Work of a crowd, a little in each turn of the event loop: everybody else comes between.
+// Spreads the work of a crowd over turns of the event loop, so that other work runs in between.
 
 export class Turnstile {
   readonly #perTurn: number;
   readonly #waiting: (() => void)[] = [];
   #isScheduled = false;
 
-  /** `perTurn`: how many are begun in one turn. */
+  /** `perTurn`: how many are started in one turn. */
   constructor(perTurn: number) {
     this.#perTurn = perTurn;
   }
 
-  /** What has not begun. */
+  /** How many have not been started. */
   get waiting(): number {
     return this.#waiting.length;
   }
 
-  /** Calls `begin` in its turn, in the order of asking. It must not throw. */
+  /** Calls `begin` in its turn, in order of arrival. It must not throw. */
   pass(begin: () => void): void {
     this.#waiting.push(begin);
     this.#schedule();

@@ -1,5 +1,5 @@
-// Commands that ask a running service through its management API: where it is, with which key, whose certificate is
-// trusted, and what it said.
+// Calls a running service through its management API on behalf of commands: its URL, the key, the trusted certificate,
+// and its response.
 import { createWriteStream } from "node:fs";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -11,11 +11,11 @@ import { ConfigInvalid, ServiceError } from "../errors.ts";
 import { withBrackets } from "../network.ts";
 import { type GivenFlags, readFlags } from "./flags.ts";
 
-/** How long the service may take to answer, ms: a webhook's deadline and a little. */
+/** How long the service may take to answer, ms: a webhook's deadline and a little more. */
 const ANSWER_LIMIT_MS = 15_000;
-/** Hosts to listen on that mean every interface. */
+/** Listening hosts that mean every interface. */
 const EVERYWHERE = ["0.0.0.0", "::", ""];
-/** How TLS says that nobody vouches for a certificate (OpenSSL's X509_V_ERR_…, as Node names them). */
+/** TLS errors for a certificate without a trusted issuer (OpenSSL's X509_V_ERR_…, as Node names them). */
 const UNTRUSTED = [
   "DEPTH_ZERO_SELF_SIGNED_CERT",
   "SELF_SIGNED_CERT_IN_CHAIN",
@@ -27,10 +27,10 @@ const UNTRUSTED = [
   "INVALID_CA",
 ];
 
-/** The service said no, or nothing. */
+/** The service returned an error, or did not answer. */
 export class ServiceAnswered extends ServiceError {
   readonly code = "service_answered";
-  /** Of HTTP; null for no answer. */
+  /** HTTP status; null for no response. */
   readonly status: number | null;
   constructor(message: string, status: number | null, options?: ErrorOptions) {
     super(message, options);
@@ -38,14 +38,15 @@ export class ServiceAnswered extends ServiceError {
   }
 }
 
-/** The JSON of an answer. The key is HEADGATE_API_KEY or in HEADGATE_API_KEY_FILE. Throws `ConfigInvalid` when it is not
- *  known whom to ask or with which key, or when its certificate is not trusted; `ServiceAnswered` when the answer is an
- *  error or does not come. */
+/** The JSON of a response. The key is HEADGATE_API_KEY or in HEADGATE_API_KEY_FILE. Throws `ConfigInvalid` when URL or
+ *  key are unknown, or when the certificate is not trusted; `ServiceAnswered` when the response is an error or does not
+ *  come. */
 export async function ask(flags: GivenFlags, method: string, path: string, body?: object): Promise<unknown> {
   return await asked(flags, method, path, body, answerOf);
 }
 
-/** The bytes of an answer, to a file that does not exist yet. Throws as `ask` does, and when the file cannot be made. */
+/** Saves the bytes of a response to a file that does not exist yet. Throws as `ask` does, and when the file cannot be
+ *  created. */
 export async function fetchTo(flags: GivenFlags, path: string, file: string): Promise<void> {
   await asked(flags, "GET", path, undefined, async (response) => {
     if (!response.ok || response.body === null) await answerOf(response);
@@ -96,9 +97,9 @@ async function answerOf(response: Response): Promise<unknown> {
   throw new ServiceAnswered(`${response.status}: ${message} (code ${code})${more}`, response.status);
 }
 
-/** What to tell a person whose request had no answer. */
+/** The error for a person whose request got no response. */
 function noAnswer(url: string, error: unknown): ServiceError {
-  // fetch wraps what went wrong.
+  // fetch wraps the actual error.
   const cause = (error as { readonly cause?: unknown }).cause ?? error;
   const { code = "", message = "", cert } = cause as TlsFailure;
   const { host, hostname } = new URL(url);
@@ -126,20 +127,20 @@ function noAnswer(url: string, error: unknown): ServiceError {
       cause,
     });
   }
-  // A port of HTTPS hangs up on plain HTTP.
+  // An HTTPS port closes a plain HTTP connection without a response.
   const isCut = ["UND_ERR_SOCKET", "ECONNRESET"].includes(code) && url.startsWith("http:");
   const advice = isCut ? "is it https:// there? (--url)" : "is headgate running there? (--url)";
   return new ServiceAnswered(`no answer from ${url}: ${advice}`, null, { cause });
 }
 
-/** What Node's errors of TLS tell. */
+/** The members of Node's TLS errors. */
 interface TlsFailure {
   readonly code?: string;
   readonly message?: string;
   readonly cert?: { readonly subjectaltname?: string; readonly subject?: { readonly CN?: string } };
 }
 
-/** Where the service is: as `--url` says, or on this machine as it is configured. Throws `ConfigInvalid`. */
+/** The URL of the service: from `--url`, or that of this machine as configured. Throws `ConfigInvalid`. */
 function serviceUrl(flags: GivenFlags): string {
   if (typeof flags.url === "string") return flags.url;
   const { config } = loadConfig(readFlags(flags));
@@ -148,7 +149,7 @@ function serviceUrl(flags: GivenFlags): string {
   return configuredUrl(config);
 }
 
-/** The service on this machine. */
+/** The URL of the service on this machine. */
 export function configuredUrl({ http }: Pick<Config, "http">): string {
   const host = EVERYWHERE.includes(http.host) ? "127.0.0.1" : http.host;
   return `${http.tls === null ? "http" : "https"}://${withBrackets(host)}:${http.port}`;

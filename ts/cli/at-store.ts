@@ -1,4 +1,4 @@
-// What commands that work on the store itself share: whether the service runs or not, they open it, act and close it.
+// Shared by commands that work directly on the store: they open it, whether the service runs or not, act and close it.
 
 import { clock } from "../clock.ts";
 import { type Config, loadConfig } from "../config.ts";
@@ -16,8 +16,8 @@ export interface AtStore {
   readonly now: number;
 }
 
-/** Opens the store that the configuration names, beside a running service too. Throws `StoreUnavailable`, and
- *  `ConfigInvalid` where there is no store, unless `makes` says that this command may make one. */
+/** Opens the configured store, also beside a running service. Throws `StoreUnavailable`, and `ConfigInvalid` where no
+ *  store exists, unless `makes` allows this command to create one. */
 export async function atStore<T>(
   flags: GivenFlags,
   act: (at: AtStore) => Promise<T>,
@@ -33,7 +33,7 @@ export async function atStore<T>(
   }
 }
 
-/** Throws `ConfigInvalid` where there is no store. */
+/** Throws `ConfigInvalid` where no store exists. */
 export async function requireStore(config: Pick<Config, "dataDir" | "databaseUrl">): Promise<void> {
   if (await isStorePresent(config)) return;
   throw new ConfigInvalid(
@@ -43,7 +43,7 @@ export async function requireStore(config: Pick<Config, "dataDir" | "databaseUrl
   );
 }
 
-/** The organisation that `--organisation` names, or the only one. Throws `ConfigInvalid`. */
+/** The organisation given by `--organisation`, or the only one. Throws `ConfigInvalid`. */
 export async function chosenOrganisation({ db }: AtStore, flags: GivenFlags): Promise<OrganisationTable> {
   const all = await db.selectFrom("organisation").selectAll().orderBy("created_at").execute();
   const given = typeof flags.organisation === "string" ? flags.organisation : null;
@@ -57,12 +57,12 @@ export async function chosenOrganisation({ db }: AtStore, flags: GivenFlags): Pr
   throw new ConfigInvalid(`${fault}\n${list}`);
 }
 
-/** Whoever types here, for the audit log. */
+/** The operator at the command line, for the audit log. */
 export function operator(organisation: { readonly id: string }): Actor {
   return { organisation, who: { kind: "operator", id: null }, requestId: null };
 }
 
-/** The role that `--role` names. Throws `ConfigInvalid`. */
+/** The role given by `--role`. Throws `ConfigInvalid`. */
 export function roleOf(flags: GivenFlags): Role {
   const role = ROLES.find((known) => known === flags.role);
   if (role === undefined) throw new ConfigInvalid(`--role must be one of ${ROLES.join(", ")}`);

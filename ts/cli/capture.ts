@@ -1,4 +1,4 @@
-// `headgate capture`: a publish to a file, by the running service. `headgate replay`: such a file played again, here and
+// `headgate capture`: the running service records a publish to a file. `headgate replay`: replays such a file locally,
 // without any service.
 import { setTimeout as pause } from "node:timers/promises";
 import { ConfigInvalid } from "../errors.ts";
@@ -9,10 +9,10 @@ import type { GivenFlags } from "./flags.ts";
 import { print } from "./output.ts";
 import { wanted } from "./words.ts";
 
-/** How often the service is asked whether the capture has ended, ms. */
+/** How often the service is polled for the end of the capture, ms. */
 const LOOK_MS = 500;
 
-/** Of the answer of POST /capture. */
+/** From the response of POST /capture. */
 interface ShownCapture {
   readonly id: string;
   readonly client_id: number | null;

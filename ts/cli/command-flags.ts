@@ -1,29 +1,29 @@
-// Flags of every command, as cleye takes them. Nothing is imported here that takes time: help and a mistyped command are
-// answered at once, before the modules of the service are read.
+// Flags of all commands, in cleye's format. This file imports nothing that is slow to load: help and errors about
+// mistyped commands appear at once, before the modules of the service are read.
 
-/** Flags of every command at the store, as cleye takes them. */
+/** Flags of every command that works on the store. */
 export const storeFlags = {
   config: { type: String, description: "configuration file; default: headgate.toml in the data directory" },
   dataDir: { type: String, description: "directory of the embedded store (./data)" },
   json: { type: Boolean, description: "print JSON" },
 } as const;
 
-/** And of those that work in one organisation. */
+/** Those of commands that work in one organisation. */
 export const organisationFlags = {
   ...storeFlags,
   organisation: { type: String, description: "id, hash or name; required if there are several" },
 } as const;
 
-/** Where the service is, and whose certificate is trusted. */
+/** URL of the service, and the trusted certificate. */
 export const serviceFlags = {
   url: { type: String, description: "address of the service; default: this machine, at the configured http.port" },
   ca: { type: String, description: "PEM file of certificates to trust in addition to the public ones (HEADGATE_CA)" },
 } as const;
 
-/** Flags of every command that asks, as cleye takes them. */
+/** Flags of every command that calls the service. */
 export const askingFlags = { ...serviceFlags, config: storeFlags.config, json: storeFlags.json } as const;
 
-/** Of `headgate capture`. */
+/** Flags of `headgate capture`. */
 export const captureFlags = {
   ...askingFlags,
   next: {
@@ -37,13 +37,13 @@ export const captureFlags = {
   withoutMedia: { type: Boolean, description: "replace audio and video by zeros of the same length" },
 } as const;
 
-/** Of `headgate replay`. */
+/** Flags of `headgate replay`. */
 export const replayFlags = {
   json: askingFlags.json,
   flv: { type: String, description: "also write the frames to this FLV file, as they would be pushed" },
 } as const;
 
-/** What `headgate stream` does. */
+/** The verbs of `headgate stream`. */
 export const STREAM_VERBS = [
   "ls",
   "create",
@@ -55,20 +55,20 @@ export const STREAM_VERBS = [
   "rm NAME|ID",
 ] as const;
 
-/** Of `headgate stream`. */
+/** Flags of `headgate stream`. */
 export const streamFlags = {
   ...organisationFlags,
   ...serviceFlags,
   tag: { type: String, description: "create: its tags, separated by commas" },
 } as const;
 
-/** Of `headgate backup` and `headgate restore`. */
+/** Flags of `headgate backup` and `headgate restore`. */
 export const backupFlags = {
   ...storeFlags,
   key: { type: String, description: "path of the copy of headgate.key: backup writes it, restore reads it" },
 } as const;
 
-/** Of `headgate store`. */
+/** Flags of `headgate store`. */
 export const storeCommandFlags = {
   ...storeFlags,
   key: {
@@ -77,7 +77,7 @@ export const storeCommandFlags = {
   },
 } as const;
 
-/** Of `headgate webhook`. */
+/** Flags of `headgate webhook`. */
 export const webhookFlags = {
   ...askingFlags,
   json: { type: Boolean, description: "deliveries: print JSON, as test and replay always do" },
@@ -97,7 +97,7 @@ export const webhookFlags = {
   },
 } as const;
 
-/** What was given of them. */
+/** Their values. */
 export interface WebhookFlags {
   readonly json?: boolean | undefined;
   readonly arguments?: string | undefined;

@@ -1,13 +1,13 @@
-// Which commit this Headgate was made of: a package says it in its package.json, a clone in its .git.
+// The commit this Headgate was built from: in package.json for a package, in .git for a clone.
 import { readFileSync } from "node:fs";
 
-/** The installation's folder, for sources (`ts/cli`) and for what is built of them (`dist/cli`) alike. */
+/** The installation's folder, both for the sources (`ts/cli`) and for the build (`dist/cli`). */
 const ROOT = new URL("../../", import.meta.url);
 const COMMIT = /^[0-9a-f]{40}$/;
 /** As git abbreviates it by default in large repositories. */
 const SHOWN_CHARACTERS = 12;
 
-/** `0.1.0 (commit 0123456789ab)`; the version alone where nobody knows the commit, as in a container image. */
+/** `0.1.0 (commit 0123456789ab)`; only the version where the commit is unknown, as in a container image. */
 export function versionWithCommit(version: string, root = ROOT): string {
   const commit = packagedCommit(root) ?? checkedOutCommit(root);
   return commit === null ? version : `${version} (commit ${commit.slice(0, SHOWN_CHARACTERS)})`;

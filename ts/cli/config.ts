@@ -24,7 +24,7 @@ export function runConfig(words: readonly string[], flags: GivenFlags): void {
   }
 }
 
-/** Says whether the configuration can be used. Throws `ConfigInvalid`. */
+/** Reports whether the configuration can be used. Throws `ConfigInvalid`. */
 function checkConfig(flags: GivenFlags): void {
   const { config, file } = loadConfig(readFlags(flags));
   const warnings = usableCertificates(config, clock.now());
@@ -34,7 +34,7 @@ function checkConfig(flags: GivenFlags): void {
   ]);
 }
 
-/** What is to be warned of in the certificates of the configuration. Throws `ConfigInvalid` when they cannot be used. */
+/** Warnings about the certificates of the configuration. Throws `ConfigInvalid` when they cannot be used. */
 export function usableCertificates(config: Config, now: number): readonly string[] {
   const reports = inspectCertificates(config, now);
   const faults = reports.flatMap((report) => report.faults);
@@ -42,8 +42,8 @@ export function usableCertificates(config: Config, now: number): readonly string
   return reports.flatMap((report) => report.warnings);
 }
 
-/** Prints every setting with its value and who said it, as TOML that can be read again; secrets are masked, and they and
- *  what is not set are comments. */
+/** Prints every setting with its value and source, as TOML that can be read again; secrets are masked, and printed as
+ *  comments like settings without a value. */
 function printConfig(flags: GivenFlags): void {
   const shown = [...loadConfig(readFlags(flags)).origin].map(([key, { value, source }]) => {
     return { key, value: isMasked(key, value) ? MASK : value, source };
@@ -63,7 +63,7 @@ function isMasked(key: SettingKey, value: unknown): boolean {
   return (secret || hidden) && isSet;
 }
 
-/** Prints what settings there are: their names in the file, in the environment and as flags, defaults and meanings. */
+/** Prints all settings: their names in the file, in the environment and as flags, defaults and meanings. */
 function printSchema(flags: GivenFlags): void {
   const settings = SETTING_KEYS.map((key) => {
     const { env, fallback, wanted, meaning, secret = false } = settingOf(key);

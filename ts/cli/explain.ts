@@ -1,15 +1,15 @@
-// `headgate explain CLIENT_ID`: what happened to one publish, line by line, asked of a running service.
+// `headgate explain CLIENT_ID`: what happened to one publish, line by line, from a running service.
 import { ask, ServiceAnswered } from "./asking.ts";
 import type { GivenFlags } from "./flags.ts";
 import { print } from "./output.ts";
 import { wanted } from "./words.ts";
 
-/** What to tell whoever finds none. */
+/** The message when there is no such publish. */
 const NOT_KEPT =
   "Publishes are kept for retention.publishes_days. A request that was rejected before the webhook was called has no client " +
   "id: look for publish denied in the log.";
 
-/** Of the answer of GET /session/{client_id}/timeline. */
+/** From the response of GET /session/{client_id}/timeline. */
 interface ShownTimeline {
   readonly client_id: number;
   readonly stream: string;

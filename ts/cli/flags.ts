@@ -1,13 +1,13 @@
-// Every setting that is no secret as a flag, and back from flags to settings.
+// Every setting except secrets as a flag, and the conversion of flags to settings.
 import { flagOf, SETTING_KEYS, type SettingKey, settingOf } from "../settings.ts";
 
-/** What cleye read of the command line, by name. */
+/** The command line as parsed by cleye, by name. */
 export type GivenFlags = Readonly<Record<string, unknown>>;
 
-/** One flag, as cleye takes it (an alias: an interface has no index signature). */
+/** One flag in cleye's format (an alias: an interface has no index signature). */
 type Flag = { readonly type: StringConstructor; readonly description: string };
 
-/** Flag name in camel case, as cleye wants it, → setting. */
+/** Flag name in camel case, as cleye requires it, → setting. */
 const KEYS = new Map<string, SettingKey>(
   SETTING_KEYS.filter((key) => !settingOf(key).secret).map((key) => [camel(flagOf(key)), key]),
 );
@@ -25,13 +25,13 @@ export function settingFlags(): Record<string, Flag> {
   return flags;
 }
 
-/** Whether a flag means something without a value: "on". */
+/** Whether a flag may be given without a value, which means "on". */
 export function isSwitch(name: string): boolean {
   const key = KEYS.get(name);
   return key !== undefined && typeof settingOf(key).fallback === "boolean";
 }
 
-/** What was said on the command line. A switch without a value says "on". */
+/** The settings given on the command line. A switch without a value means "on". */
 export function readFlags(flags: Readonly<Record<string, unknown>>): {
   readonly flags: ReadonlyMap<SettingKey, string>;
   readonly file: string | null;

@@ -1,4 +1,4 @@
-// `headgate keys …` and `headgate token …`: what customers' servers work with.
+// `headgate keys …` and `headgate token …`: the credentials that customers' servers use.
 import { ConfigInvalid } from "../errors.ts";
 import { addApiKey, checkRoomForKey, listApiKeys, revokeApiKey, rotateApiKey } from "../organisation/api-keys.ts";
 import { type Change, changed } from "../organisation/audit.ts";
@@ -149,6 +149,6 @@ async function tokensOf({ db, config, now }: AtStore): Promise<Tokens> {
   const { createLog } = await import("../log.ts");
   const keys = await loadTokenKeys(db, openSecretBox(config.dataDir), { alg, now, algorithm: "active" });
   const revocations = await openRevocations({ db, clock, log: await createLog(config.log, false) });
-  revocations.stop(); // what is known now is enough for one command
+  revocations.stop(); // one command needs no later revocations
   return createTokens({ keys, issuer, clock, revocations });
 }

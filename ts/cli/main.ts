@@ -1,5 +1,5 @@
-// The command line. Verbs, help and exit codes are a contract with operators (operations.md §1); each verb is told in
-// its own file.
+// The command line. Verbs, help and exit codes are a contract with operators (operations.md §1); each verb is
+// implemented in its own file.
 import { cli, command } from "cleye";
 import { readVersion } from "../config.ts";
 import { ConfigInvalid, ServiceError } from "../errors.ts";
@@ -56,7 +56,7 @@ export async function run(argv: readonly string[]): Promise<void> {
   }
 }
 
-/** Nothing on the command line is overlooked. Throws `ConfigInvalid`. */
+/** Rejects everything on the command line that is unknown. Throws `ConfigInvalid`. */
 function requireKnown(
   name: string,
   verb: Verb,
@@ -70,14 +70,14 @@ function requireKnown(
   }
   requireWords(name, verb.words, parsed._);
   for (const [flag, value] of Object.entries(parsed.flags)) {
-    // A switch without a value says "on"; what others mean without one nobody knows.
+    // A switch without a value means "on"; other flags require one.
     if (value === "" && !isSwitch(flag) && !isDefault(verb, flag, value))
       throw new ConfigInvalid(`--${kebab(flag)} needs a value`);
     if (Number.isNaN(value)) throw new ConfigInvalid(`--${kebab(flag)} must be a number`);
   }
 }
 
-/** `known`: `ls | show ID`, or the words of a command that does one thing. Throws `ConfigInvalid`. */
+/** `known`: `ls | show ID`, or the words of a command that has no verbs. Throws `ConfigInvalid`. */
 function requireWords(name: string, known: string, said: readonly string[]): void {
   const forms = known.split(" | ").map((form) => form.split(" ").filter(Boolean));
   const isVerb = (word: string | undefined) => word !== undefined && /^[a-z]/.test(word);
@@ -96,7 +96,7 @@ function isDefault(verb: Verb, flag: string, value: string): boolean {
 
 const kebab = (flag: string) => flag.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 
-/** The command line with its command: `serve` unless another is named, and other ways to ask for help. */
+/** The command line with its command, `serve` by default; `help` and `-v` become the flags that cleye knows. */
 function wordsOf(argv: readonly string[]): readonly string[] {
   const [first, ...others] = argv;
   if (first === undefined) return ["serve"];

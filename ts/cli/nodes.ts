@@ -1,4 +1,4 @@
-// `headgate nodes …`: the nodes on the store, and which of them take no new publishes.
+// `headgate nodes …`: the nodes on the store, and which of them accept no new publishes.
 import { besides, type ListedNode, listNodes } from "../cluster/node-list.ts";
 import { lastNode, markDraining } from "../cluster/nodes.ts";
 import { BEAT_EVERY_MS } from "../cluster/watch.ts";
@@ -8,7 +8,7 @@ import type { GivenFlags } from "./flags.ts";
 import { print, table, timeText } from "./output.ts";
 import { unknownVerb, wanted } from "./words.ts";
 
-/** What one row of the list tells; null is what an embedded store does not know of its one node. */
+/** One row of the list; null for values that an embedded store does not have for its single node. */
 interface Shown extends Omit<ListedNode, "state" | "load" | "ageMs" | "beatAt"> {
   readonly state: ListedNode["state"] | null;
   readonly load: number | null;
@@ -53,11 +53,11 @@ async function list(at: AtStore, flags: GivenFlags): Promise<void> {
   );
 }
 
-/** A node that takes no new publish although nobody drains it is full. */
+/** A node that accepts no new publish although it is not draining is full. */
 const stateOf = ({ state, full = null }: Shown) => (state === "up" && full !== null ? "full" : state);
 
-/** The one node, which gives no signs of life: nobody else could do anything about it; and those that it follows since an
- *  upgrade. */
+/** The single node of a file store, which sends no heartbeats because no other node could act on them; and predecessors
+ *  that an upgrade has left running. */
 async function ofFile({ db }: AtStore): Promise<readonly Shown[]> {
   const node = await lastNode(db);
   if (node === null) return [];

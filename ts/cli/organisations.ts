@@ -17,12 +17,12 @@ import { unknownVerb, wanted } from "./words.ts";
 /** 24 of 62 characters are 142 random bits. */
 const PASSWORD_LENGTH = 24;
 
-/** Makes the store, the first organisation, its administrator key and the person `admin`, and shows what nobody can
- *  read again. On a store that has them it changes nothing. */
+/** Creates the store, the first organisation, its administrator key and the person `admin`, and shows the credentials,
+ *  which cannot be read again. No effect on a store that already has them. */
 export async function runInit(_: readonly string[], flags: GivenFlags): Promise<void> {
   const init = async ({ db, config, now }: AtStore) => {
     const { alg } = config.token;
-    // First: it refuses a key file that is not this store's.
+    // Comes first, because it rejects a key file that does not belong to this store.
     await rotateTokenKeys(db, openSecretBox(config.dataDir), { alg, now, rotateDays: 0, algorithm: "active" });
     const first = await ensureFirstOrganisation(db, config.bootstrap.apiKey, now);
     const password = await ensureFirstPerson(db, config.bootstrap.adminPassword, now);
@@ -91,7 +91,7 @@ export async function runOrganisation(words: readonly string[], flags: GivenFlag
   });
 }
 
-/** What an organisation may have of its own, as flags. */
+/** Flags for an organisation's own limits. */
 const LIMITS = [
   { flag: "streams", column: "max_streams", words: "live streams" },
   { flag: "ingestKbps", column: "max_ingest_kbps", words: "kbit/s in total" },
@@ -102,7 +102,7 @@ type OwnLimits = Pick<OrganisationTable, (typeof LIMIT_COLUMNS)[number]>;
 
 const shownLimit = (limit: number | null) => (limit === null ? "service default" : limit === 0 ? "no limit" : limit);
 
-/** Those that were given: a number, 0 for no limit, or `default` for what the service has for all. */
+/** The limits given: a number, 0 for no limit, or `default` for the service's limit. */
 function readLimits(flags: GivenFlags): Partial<OwnLimits> {
   const limits: Partial<OwnLimits> = {};
   for (const { flag, column } of LIMITS) {

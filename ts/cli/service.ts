@@ -1,6 +1,6 @@
-// Commands that ask a running service through its management API, with the API key of HEADGATE_API_KEY or
-// HEADGATE_API_KEY_FILE: `headgate sessions …`, `headgate upstreams …`; `headgate upgrade`, which asks it by its
-// socket; and `headgate openapi`, which asks nobody.
+// Commands that call a running service through its management API, with the API key of HEADGATE_API_KEY or
+// HEADGATE_API_KEY_FILE: `headgate sessions …`, `headgate upstreams …`; `headgate upgrade`, which uses its control
+// socket; and `headgate openapi`, which needs no service.
 import { loadConfig, readVersion } from "../config.ts";
 import { askToUpgrade } from "../handover/control.ts";
 import { ask } from "./asking.ts";
@@ -8,7 +8,7 @@ import { type GivenFlags, readFlags } from "./flags.ts";
 import { print, table } from "./output.ts";
 import { unknownVerb, wanted } from "./words.ts";
 
-/** What of a session record goes into a line. */
+/** Members of a session record that are shown as columns. */
 const SESSION_COLUMNS = [
   "client_id",
   "streamname",
@@ -47,7 +47,7 @@ export async function runSessions(words: readonly string[], flags: GivenFlags): 
   }
 }
 
-/** Of the session record. */
+/** From the session record. */
 interface ShownUpstream {
   readonly id: string;
   readonly label: string | null;
@@ -84,13 +84,13 @@ export async function runUpstreams(words: readonly string[], flags: GivenFlags):
   }
 }
 
-/** The description of the API, as a service of this version gives it. */
+/** Prints the API description of this version. */
 export async function runOpenapi(): Promise<void> {
   const { apiDocument } = await import("../app.ts");
   console.log(JSON.stringify(apiDocument(readVersion()), null, 2));
 }
 
-/** The running service is followed by a new process, of the code that is on the disk now. */
+/** Hands the running service over to a new process, which runs the code presently on disk. */
 export async function runUpgrade(_: readonly string[], flags: GivenFlags): Promise<void> {
   const { config } = loadConfig(readFlags(flags));
   const say = (line: string) => flags.json || console.log(line);

@@ -1,5 +1,5 @@
-// `headgate stream …`: at the store, whether the service runs or not. Only what ends a running publish asks the service,
-// which alone can end it.
+// `headgate stream …`: works on the store, whether the service runs or not. Only to end a running publish it calls the
+// service, which alone can do that.
 import { ConfigInvalid, ServiceError } from "../errors.ts";
 import { ingestAt } from "../http/request/ingest.ts";
 import { streamRecord } from "../http/request/stream-record.ts";
@@ -21,10 +21,11 @@ import type { GivenFlags } from "./flags.ts";
 import { print, table } from "./output.ts";
 import { unknownVerb, wanted } from "./words.ts";
 
-/** How many streams are listed: more than anybody reads, and what a terminal and a script can take. */
+/** Most streams listed: more than anybody reads, and still manageable for a terminal and a script. */
 const LIST_LIMIT = 100_000;
 
-/** What a verb does to a stream: at the store, and the call of the API that does the same and ends a running publish. */
+/** The change of a stream that each verb makes in the store, and the API call that does the same and also ends a
+ *  running publish. */
 const CHANGES = {
   stop: { move: lockStream, action: "stream.stop", call: ["PUT", "/stop"], done: "is stopped: locked until unlock" },
   lock: { move: lockStream, action: "stream.lock", call: ["PUT", "/lock"], done: "is locked" },
@@ -99,7 +100,7 @@ export async function runStream(words: readonly string[], flags: GivenFlags): Pr
   });
 }
 
-/** Null while a publish of the stream runs, which what `verb` does would have to end. */
+/** Null while a publish of the stream runs that `verb` would have to end. */
 async function changeAtStore(
   { db, now }: AtStore,
   stream: StreamTable,
@@ -127,7 +128,7 @@ async function changeByService(flags: GivenFlags, stream: StreamTable, verb: key
   }
 }
 
-/** By name or id, which no two streams share; in the organisation of `--organisation` if that is given. */
+/** Finds a stream by name or id, both of which are unique; in the organisation of `--organisation` if given. */
 async function find(at: AtStore, flags: GivenFlags, which: string | undefined): Promise<StreamTable> {
   const word = wanted(which, "the stream's name or id");
   const organisation = typeof flags.organisation === "string" ? await chosenOrganisation(at, flags) : null;
@@ -144,7 +145,7 @@ async function find(at: AtStore, flags: GivenFlags, which: string | undefined): 
   return stream;
 }
 
-/** The record of the API (M9). Its URLs name the service by `--url`, else as it is configured. */
+/** The record of the API (M9). Its URLs use the host of `--url`, else the configured one. */
 function recordAt({ config }: AtStore, flags: GivenFlags) {
   const said = typeof flags.url === "string" && URL.canParse(flags.url) ? new URL(flags.url).origin : null;
   const ports = { rtmp: config.rtmp.port, rtmps: config.rtmp.tls?.port ?? null };
@@ -152,7 +153,7 @@ function recordAt({ config }: AtStore, flags: GivenFlags) {
   return (stream: StreamTable) => streamRecord(stream, ingest);
 }
 
-/** Of a publish: `headgate sessions ls` shows them. */
+/** The client id of a publish: `headgate sessions ls` shows them. */
 function clientIdOf(word: string): number {
   if (!/^\d{1,16}$/.test(word)) throw new ConfigInvalid(`${word} is not a client id: headgate sessions ls`);
   return Number(word);

@@ -1,4 +1,4 @@
-// The verbs of the command line: their words, flags and help, and where the work is done.
+// The verbs of the command line: their words, flags and help, and where each is implemented.
 import type { Flags } from "cleye";
 import {
   askingFlags,
@@ -16,7 +16,7 @@ import {
 import { type GivenFlags, settingFlags } from "./flags.ts";
 
 export interface Verb {
-  /** In the help of the verb; every word is optional for cleye, so that our own errors say what is missing. */
+  /** As shown in the help; for cleye every word is optional, so that our own errors say what is missing. */
   readonly words: string;
   readonly flags: Flags;
   readonly help: string;
@@ -29,8 +29,8 @@ const json = { type: Boolean, description: "print JSON" } as const;
 const limitFlag = (what: string) =>
   ({ type: String, description: `limit: ${what}; 0: no limit; default: the service's own limit` }) as const;
 
-/** Every verb by its name. What does the work is imported when its verb is run: help, and what a typing mistake is told,
- *  need none of it. */
+/** Every verb by its name. The implementation is imported only when the verb runs: help and errors about mistyped verbs
+ *  do not need it. */
 export function verbs(): Readonly<Record<string, Verb>> {
   const settings = settingFlags();
   return {

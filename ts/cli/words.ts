@@ -1,13 +1,13 @@
-// The words of a command line: one that must be there, and one that nobody knows.
+// The words of a command line: a required one, and an unknown one.
 import { ConfigInvalid } from "../errors.ts";
 
-/** A word that must be there. Throws `ConfigInvalid` with what is missing. */
+/** A required word. Throws `ConfigInvalid` that names what is missing. */
 export function wanted(word: string | undefined, what: string): string {
   if (word === undefined || word === "") throw new ConfigInvalid(`${what} is missing`);
   return word;
 }
 
-/** For a verb that a command does not have. */
+/** The error for a verb that a command does not have. */
 export function unknownVerb(command: string, verb: string | undefined, verbs: readonly string[]): ConfigInvalid {
   const known = verbs.map((each) => `headgate ${command} ${each}`).join(", ");
   if (verb === undefined) return new ConfigInvalid(`${command} needs a further word: ${known}`);

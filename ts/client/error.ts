@@ -1,32 +1,32 @@
-// What a refused call throws: one error whose `kind` says what happened, whichever service refused.
+// The error of a refused call: its `kind` says what happened, whichever service refused.
 import { MANAGEMENT_ERRORS, TOKEN_ERRORS } from "./error-codes.ts";
 
 type Known =
   | (typeof MANAGEMENT_ERRORS)[keyof typeof MANAGEMENT_ERRORS]
   | (typeof TOKEN_ERRORS)[keyof typeof TOKEN_ERRORS];
 
-/** What an error says, by name. `other`: a code of a newer gateway than this client, or an answer that is none of the
- *  API, for example a proxy's. */
+/** The kind of an error. `other`: a code of a gateway newer than this client, or a response that is not from the API,
+ *  for example a proxy's. */
 export type ErrorKind = Known | "other";
 
-/** A call that was refused. The message names code, status and, where one is at fault, the field. */
+/** A refused call. The message contains code, status and, if one is invalid, the field. */
 export class HeadgateError extends Error {
   /** Stable, and the same in both services: "unknown_stream", "invalid_value", … */
   readonly kind: ErrorKind;
   readonly status: number;
-  /** As it was sent. Stable; 1002 and 1003 mean one thing in the management API and another in the token service. */
+  /** The number as sent. Stable; 1002 and 1003 have different meanings in the management API and the token service. */
   readonly code: number;
-  /** The parameter that is at fault, or null; the token service names it in the message alone. */
+  /** The invalid parameter, or null; the token service names it only in the message. */
   readonly field: string | null;
   readonly userinfo: Readonly<Record<string, string | number>>;
-  /** Tell it to the operator: the log knows the request by it. */
+  /** Quote it in a report to the operator, who can find the request in the log by it. */
   readonly requestId: string | null;
 
   constructor(response: Response, body: unknown) {
     const { kind, code, message, userinfo } = readError(body);
     const given = userinfo["required_parameter"] ?? userinfo["parameter"];
     const field = given === undefined ? null : String(given);
-    // Gateways before this client did not name it in the message.
+    // Gateways older than this client did not include it in the message.
     const named = field === null || message.includes(field) ? message : `${message}: ${field}`;
     super(`${named} (HTTP ${response.status}, code ${code})`);
     this.name = "HeadgateError";
@@ -39,8 +39,8 @@ export class HeadgateError extends Error {
   }
 }
 
-/** Whether a call was refused, and for one of these reasons when some are given:
- *  `if (isHeadgateError(error, "unknown_stream")) return null`. */
+/** Whether the error is a refused call, and of one of these kinds when some are given: `if (isHeadgateError(error,
+ *  "unknown_stream")) return null`. */
 export function isHeadgateError<Kind extends ErrorKind = ErrorKind>(
   error: unknown,
   ...kinds: readonly Kind[]
@@ -55,7 +55,7 @@ interface Refusal {
   readonly userinfo: Readonly<Record<string, string | number>>;
 }
 
-/** Both shapes of error: the management API's, and the token service's flat one. */
+/** Both shapes of errors: the management API's, and the token service's flat one. */
 function readError(body: unknown): Refusal {
   if (typeof body === "object" && body !== null) {
     if ("error" in body && typeof body.error === "object" && body.error !== null) {

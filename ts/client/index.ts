@@ -1,5 +1,5 @@
-// A client of the management API for TypeScript: every call, parameter and answer is typed by what the routes say of
-// themselves. It stands on fetch alone, so it runs in Node, in browsers and in workers.
+// A client of the management API for TypeScript: every call, parameter and response is typed by the OpenAPI
+// description. It needs only fetch, so it runs in Node, in browsers and in workers.
 import createClient, { type Client } from "openapi-fetch";
 import { HeadgateError } from "./error.ts";
 import type { components, paths } from "./paths.d.ts";
@@ -15,10 +15,10 @@ export interface HeadgateOptions {
   readonly baseUrl: string;
   /** An API key; it belongs on servers, never in a page. */
   readonly apiKey: string;
-  /** Another fetch than the one of the platform. */
+  /** A fetch to use instead of the platform's. */
   readonly fetch?: Fetch;
-  /** How often a request without an answer, or one that came too early, is sent again; 2 unless said. A POST carries an
-   *  Idempotency-Key, so that it is done once. */
+  /** How often a request is sent again that got no response, or came too early; 2 by default. A POST carries an
+   *  Idempotency-Key, so that it is carried out once. */
   readonly retries?: number;
 }
 
@@ -34,7 +34,8 @@ export function createHeadgateClient({ baseUrl, apiKey, fetch, retries }: Headga
   });
 }
 
-/** The answer of a call, or a `HeadgateError`: `const stream = await answerOf(client.POST("/stream"))`. */
+/** The data of a response; throws a `HeadgateError` for an error: `const stream = await
+ *  answerOf(client.POST("/stream"))`. */
 export async function answerOf<T>(
   call: Promise<{ readonly data?: T; readonly error?: unknown; readonly response: Response }>,
 ): Promise<T> {
@@ -43,7 +44,7 @@ export async function answerOf<T>(
   return data;
 }
 
-/** The query of one page of a list. */
+/** The query for one page of a list. */
 export interface PageQuery {
   readonly cursor?: string;
 }

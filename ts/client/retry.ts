@@ -1,12 +1,12 @@
-// A fetch that asks again where that is safe: when no answer came, and when the service says that it cannot just now. A
-// POST carries an Idempotency-Key, so that what was done is not done twice.
+// A fetch that retries where that is safe: when no response came, and when the service reports a temporary error. A
+// POST carries an Idempotency-Key, so that it is not carried out twice.
 
-/** How often a request is sent again. */
+/** How often a request is retried. */
 export const RETRIES_DEFAULT = 2;
 /** First pause, doubled each time, and the longest one, ms. */
 const PAUSE_MS = 250;
 const PAUSE_LIMIT_MS = 10_000;
-/** The first request under this Idempotency-Key still runs. */
+/** The first request with this Idempotency-Key is still running. */
 const ANSWER_PENDING = 9410;
 
 export type Fetch = (request: Request) => Promise<Response>;
@@ -28,7 +28,8 @@ export function retryingFetch(
         if (again === null || !(await isForLater(response))) return response;
         await pause(Math.min(Number(response.headers.get("retry-after") ?? 0) * 1_000 || fallback, PAUSE_LIMIT_MS));
       } catch (error) {
-        // Whether a DELETE was done is not known: a second one would be answered "unknown".
+        // Whether the DELETE was carried out is unknown: a second one might return "unknown" although the first
+        // succeeded.
         if (again === null || request.method === "DELETE" || request.signal.aborted) throw error;
         await pause(fallback);
       }

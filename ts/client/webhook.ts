@@ -5,11 +5,11 @@
 //   if (event.call === "publish" && event.arguments.get("passcode") !== "s3cret") return new Response("Wrong passcode", { status: 403 });
 //   return new Response(null, { status: 200 });
 
-/** How old, or how far ahead, a call may be, seconds: an older one may be somebody's recording. */
+/** How old, or how far ahead, a call may be, seconds: an older one may be a replayed recording. */
 export const TOLERANCE_S = 300;
 
 interface Common {
-  /** The same over all retries of one event: keep it to notice a repetition. */
+  /** The same in all retries of one event: store it to recognise duplicates. */
   readonly id: string;
   /** Stream name without arguments. */
   readonly name: string;
@@ -18,7 +18,7 @@ interface Common {
   readonly addr: string;
   /** The same in all events of one publish. */
   readonly clientid: number;
-  /** What the broadcaster put behind the `?` of the stream name. */
+  /** What the broadcaster put after the `?` of the stream name. */
   readonly arguments: URLSearchParams;
 }
 
@@ -28,19 +28,19 @@ export type WebhookEvent =
       readonly call: "update_publish";
       /** Seconds since the publish was allowed. */
       readonly time: number;
-      /** Newest packet time, ms. */
+      /** Newest packet timestamp, ms. */
       readonly timestamp: number;
-      /** Fields the organisation asked for, by name. */
+      /** Fields requested by the organisation, by name. */
       readonly extras: ReadonlyMap<string, number>;
     })
   | (Common & {
       readonly call: "publish_done";
-      /** Audio and video bytes from the encoder, and handed out. */
+      /** Audio and video bytes received from the encoder, and sent out. */
       readonly bytesIn: number;
       readonly bytesOut: number;
     });
 
-/** The call is not Headgate's, not fresh, or not an event. Answer it with 401. */
+/** The call is not Headgate's, not recent, or not a valid event. Respond with 401. */
 export class WebhookRefused extends Error {
   readonly code: "missing_header" | "bad_timestamp" | "bad_signature" | "bad_body";
   constructor(code: WebhookRefused["code"], message: string) {
@@ -52,8 +52,8 @@ export class WebhookRefused extends Error {
 
 type Headers = { get(name: string): string | null } | Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** Checks the signature over the raw body and reads the event. `secret`: one, or several while one is being replaced.
- *  `body`: the bytes as they came, or the text they are. Rejects with `WebhookRefused`. */
+/** Verifies the signature over the raw body and parses the event. `secret`: one, or several during a rotation. `body`:
+ *  the bytes as received, or the same as text. Rejects with `WebhookRefused`. */
 export async function verify(
   headers: Headers,
   body: ArrayBuffer | Uint8Array | string,
@@ -79,7 +79,7 @@ export async function verify(
   throw new WebhookRefused("bad_signature", "no signature of this secret");
 }
 
-/** Our fields come last, so what the broadcaster sent cannot pass for them. */
+/** Our fields come last, so that fields sent by the broadcaster cannot replace them. */
 function readEvent(id: string, body: Uint8Array): WebhookEvent {
   const pairs = [...new URLSearchParams(`&${new TextDecoder().decode(body)}`)];
   const start = pairs.findLastIndex(([name]) => name === "call");

@@ -1,14 +1,15 @@
-// Calls from this node to another: signed, bounded in time, tried a second time only when the first did not get there.
+// Calls from this node to another: signed, with a time limit, repeated only when the first attempt did not reach the
+// node.
 import { Agent, type Dispatcher, request } from "undici/index.js";
 import { NodeAway } from "../errors/node-away.ts";
 import { reasonOf } from "../reason.ts";
 import type { Node } from "./nodes.ts";
 import { CALL_HEADER, signCall } from "./signature.ts";
 
-/** How long a node may take to take a connection, and to begin its answer, ms. */
+/** How long a node may take to accept a connection, and to start its response, ms. */
 const CONNECT_LIMIT_MS = 1_000;
 const ANSWER_LIMIT_MS = 5_000;
-/** Connections to one node; more calls wait. */
+/** Connections to one node; further calls wait. */
 const CONNECTIONS_LIMIT = 64;
 
 export interface Call {
@@ -19,11 +20,11 @@ export interface Call {
   readonly body?: Uint8Array;
   /** As in `SignedCall`. */
   readonly client?: string;
-  /** Gives the call up. */
+  /** Aborts the call. */
   readonly signal?: AbortSignal;
 }
 
-/** Where the address of a client is told to the node that answers its request. */
+/** The header that carries the client's address to the node that answers the request. */
 export const CLIENT_HEADER = "headgate-client";
 
 export interface Channel {
@@ -32,14 +33,14 @@ export interface Channel {
   close(): Promise<void>;
 }
 
-/** `key`: what the nodes share; `now`: epoch ms by the store's clock. */
+/** `key`: the secret that the nodes share; `now`: epoch ms on the store's clock. */
 export function openChannel(key: Uint8Array, now: () => number): Channel {
   const agent = new Agent({
     connections: CONNECTIONS_LIMIT,
     pipelining: 1,
     connect: { timeout: CONNECT_LIMIT_MS },
     headersTimeout: ANSWER_LIMIT_MS,
-    bodyTimeout: 0, // events and previews are quiet for long; whoever reads them gives them up
+    bodyTimeout: 0, // event streams and previews may be silent for long; their readers abort them
   });
 
   async function attempt(base: string, call: Call): Promise<Dispatcher.ResponseData> {
@@ -70,7 +71,7 @@ export function openChannel(key: Uint8Array, now: () => number): Channel {
   };
 }
 
-/** Whether a second try cannot do a second time what the first may have done. */
+/** Whether a second attempt cannot repeat an effect of the first. */
 function mayRepeat({ method }: Call, error: unknown): boolean {
   const code = (error as { readonly code?: string }).code ?? "";
   if (["ECONNREFUSED", "UND_ERR_CONNECT_TIMEOUT"].includes(code)) return true;

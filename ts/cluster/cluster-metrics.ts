@@ -1,13 +1,13 @@
-// What a node measures of itself among the others, for Prometheus. Names are a contract with operators: add, never rename.
+// Metrics of a node's part in the cluster, for Prometheus. Names are a contract with operators: add, never rename.
 import { Counter, Gauge, type Registry } from "prom-client";
 import type { ClusterMembership } from "./membership.ts";
 
 export interface ClusterMetrics {
-  /** This node has ended what nodes that are gone had left. */
+  /** This node has ended what nodes that are gone had left behind. */
   countTakeover(): void;
 }
 
-/** `cluster`: null where the node has the store for itself; then it waits for no signs of life and takes nothing over. */
+/** `cluster`: null where the node uses the store alone; it then expects no heartbeats and takes nothing over. */
 export function watchCluster(
   registry: Registry,
   node: { readonly name: string; readonly version: string; readonly epoch: () => number },
@@ -40,7 +40,7 @@ export function watchCluster(
     help: "Seconds since the store confirmed this node's last sign of life; after 10 the others may take it for dead",
     registers,
     collect() {
-      // After others have taken it for dead, its former row tells until the new one has been read.
+      // After others have declared it dead, its old row is reported until the new one has been read.
       const own = cluster.nodes().find(({ name }) => name === node.name);
       this.set(own === undefined ? Number.NaN : Math.max(0, cluster.now() - own.beatAt) / 1_000);
     },

@@ -1,8 +1,9 @@
-// A node that takes no new publishes because its operator said so (`headgate nodes drain`), while those that run go on.
+// A node that accepts no new publishes on request of its operator (`headgate nodes drain`), while running ones
+// continue.
 import type { Logger } from "pino";
 import type { ClusterMembership } from "./membership.ts";
 
-/** Whether this node drains, by its own row as it was last read: it notices at a sign of life. Logs each change. */
+/** Whether this node is draining, according to its own row as last read, at the latest heartbeat. Logs each change. */
 export function watchDraining(
   cluster: Pick<ClusterMembership, "epoch" | "nodes">,
   log: Pick<Logger, "info">,

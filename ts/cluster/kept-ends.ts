@@ -1,4 +1,4 @@
-// Ends of publishes that a node is to bring about when it is back: it did not answer when somebody wanted them.
+// Ends of publishes that a node has to carry out when it is back, because it did not answer when they were requested.
 import type { Kysely } from "kysely";
 import type { Schema } from "../store/schema.ts";
 
@@ -7,7 +7,7 @@ export interface KeptEnd {
   readonly clientId: number;
 }
 
-/** Kept once, however often it is asked for. */
+/** Stored once, however often it is requested. */
 export async function keepEnd(db: Kysely<Schema>, { epoch, clientId }: KeptEnd): Promise<void> {
   await db
     .insertInto("kept_end")
@@ -16,7 +16,7 @@ export async function keepEnd(db: Kysely<Schema>, { epoch, clientId }: KeptEnd):
     .execute();
 }
 
-/** Client ids of the publishes that the node is to end; told once. */
+/** Client ids of the publishes that the node has to end; each is returned only once. */
 export async function takeKeptEnds(db: Kysely<Schema>, epoch: number): Promise<readonly number[]> {
   const rows = await db.deleteFrom("kept_end").where("epoch", "=", epoch).returning("client_id").execute();
   return rows.map(({ client_id }) => Number(client_id));

@@ -1,5 +1,5 @@
-// A node's part in the service: its epoch, its signs of life, and what follows when another node is dead or when the others
-// took this one for dead. It ends no publish and sends no webhook itself: it tells those who do.
+// A node's membership of the cluster: its epoch, its heartbeats, and the consequences when another node is dead or the
+// others have declared this one dead. It ends no publish and sends no webhook itself, but notifies the parts that do.
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import type { Schema } from "../store/schema.ts";
@@ -16,18 +16,19 @@ import {
 } from "./nodes.ts";
 import { BEAT_EVERY_MS, LEASE_MS, Watch } from "./watch.ts";
 
-/** How long the nodes that did not notice first wait, ms. */
+/** How long the other nodes wait before they take over what one of them has noticed first, ms. */
 const OTHERS_WAIT_MS = 4_000;
 
-/** What the owner of publishes asks of its membership. */
+/** The part of the membership that the owner of publishes needs. */
 export interface Membership {
-  /** Of this node. Changes when the others took it for dead and it came back: what it owned then is not its own any more. */
+  /** Epoch of this node. Changes when the others declared it dead and it came back: publishes of the former epoch no
+   *  longer belong to it. */
   readonly epoch: number;
-  /** Whether the others cannot have taken this node for dead: what it owns is its own for sure. */
+  /** Whether the others cannot have declared this node dead, so that its publishes certainly belong to it. */
   isSure(): boolean;
 }
 
-/** A service that has the store for itself. */
+/** For a service that uses the store alone. */
 export async function joinAlone(
   db: Kysely<Schema>,
   node: { readonly name: string; readonly version: string; readonly now: number },
@@ -38,32 +39,33 @@ export async function joinAlone(
 }
 
 export interface ClusterMembership extends Membership {
-  /** Every node that others count on, this one too, as last read; the oldest first. */
+  /** Every present node including this one, as last read; oldest first. */
   nodes(): readonly Node[];
-  /** Epoch ms by the store's clock, which all nodes share. */
+  /** Epoch ms on the store's clock, which all nodes share. */
   now(): number;
-  /** From now on signs of life are given, and asked for. */
+  /** Starts sending heartbeats and watching those of others. */
   start(events: MembershipEvents): void;
-  /** A sign of life at once: what the others say of themselves is known when it resolves, and they can know of this one.
-   *  Rejects when the store does not answer. */
+  /** Sends a heartbeat at once: when it resolves, the present state of the other nodes has been read, and they can read
+   *  this node's. Rejects when the store does not answer. */
   look(): Promise<void>;
-  /** Leaves its name to the process that follows this one, and takes another. */
+  /** Leaves its name to its successor process, and takes another. */
   rename(name: string): Promise<void>;
-  /** This node takes no new publishes. */
+  /** Marks this node as accepting no new publishes. */
   drain(): void;
-  /** Gives the last sign of life: nothing is owned any more. */
+  /** Sends the last heartbeat: call when no publish belongs to this node any more. */
   leave(): Promise<void>;
 }
 
 export interface MembershipEvents {
-  /** What this node says of itself. */
+  /** The status that this node publishes. */
   readonly status: () => NodeStatus;
-  /** A sign of life was given: what others want of this node is looked at. */
+  /** Called after each heartbeat: checks for requests to this node. */
   readonly alive: () => Promise<void>;
-  /** The others took this node for dead: what it owned has been ended or will be. Called before it has its new epoch. */
+  /** The others declared this node dead: its publishes have been ended or will be. Called before it has its new
+   *  epoch. */
   readonly lost: () => void;
-  /** A node died or left: what it owned is anybody's. Called by the one that noticed at once, by the others some seconds
-   *  later, should that one die too; again after a failure. */
+  /** A node died or left, and its publishes have to be ended. Called at once on the node that noticed, on the others
+   *  some seconds later in case that node dies too; called again after a failure. */
   readonly gone: () => Promise<void>;
 }
 
@@ -72,9 +74,9 @@ export interface ClusterDeps {
   readonly name: string;
   readonly version: string;
   readonly log: Logger;
-  /** How others come to a store that is a file. By none but an upgrade: while this node is there by itself it gives no
-   *  signs of life, since nobody waits for them. `first`: whoever was there before is gone; `successor`: that one is not.
-   *  null, the default: any node may come to the store at any time. */
+  /** For a file store, where another process appears only in an upgrade: a node that is alone there sends no
+   *  heartbeats, since nobody waits for them. `first`: the previous process is gone; `successor`: it still runs. null,
+   *  the default: any node may join the store at any time. */
   readonly file?: "first" | "successor" | null;
 }
 
@@ -88,13 +90,13 @@ export async function joinCluster(deps: ClusterDeps): Promise<ClusterMembership>
   let state: "up" | "draining" = "up";
   let present = await presentNodes(db);
   let confirmedAt = performance.now();
-  /** Of the store's clock before `performance.now`. */
+  /** Offset of the store's clock from `performance.now`. */
   let ahead = (present.find((node) => node.epoch === epoch)?.beatAt ?? 0) - confirmedAt;
   let events: MembershipEvents | null = null;
   let timer: NodeJS.Timeout | undefined;
   let turn: Promise<void> = Promise.resolve();
   let left = false;
-  /** When what nodes that are gone have left is to be seen to, by `performance.now`; null: nothing is. */
+  /** When the publishes of departed nodes have to be ended, on `performance.now`; null: nothing is pending. */
   let owedFrom: number | null = null;
 
   async function live(): Promise<void> {
@@ -144,7 +146,7 @@ export async function joinCluster(deps: ClusterDeps): Promise<ClusterMembership>
     return acted;
   }
 
-  /** Nobody can come to the store without this node's knowing. */
+  /** Whether no other process can have joined the store without this node's knowledge. */
   function isByItself(): boolean {
     return file !== null && owedFrom === null && present.every((node) => node.epoch === epoch);
   }

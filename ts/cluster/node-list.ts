@@ -1,4 +1,4 @@
-// The nodes as people are shown them: those that serve, and those that went away lately.
+// The nodes as shown to people: those that serve, and those that left recently.
 import type { Kysely } from "kysely";
 import type { Schema } from "../store/schema.ts";
 import { formerName, type Node, type NodeStatus, namedNodes } from "./nodes.ts";
@@ -7,14 +7,14 @@ import { formerName, type Node, type NodeStatus, namedNodes } from "./nodes.ts";
 const GONE_SHOWN_MS = 86_400_000;
 
 export interface ListedNode extends Omit<Node, "beats"> {
-  /** Since the last sign of life, by the store's clock, ms. */
+  /** Age of the last heartbeat, on the store's clock, ms. */
   readonly ageMs: number;
 }
 
-/** By name. */
+/** Sorted by name. */
 export async function listNodes(db: Kysely<Schema>): Promise<readonly ListedNode[]> {
   const nodes = await namedNodes(db, GONE_SHOWN_MS);
-  // One that was followed by another process is shown while it is there.
+  // A node replaced by a successor process is shown only while it is still present.
   const shown = nodes.filter((node) => isPresent(node) || !node.name.endsWith(formerName("", node.epoch)));
   return shown.map(({ now, beats: _, ...node }) => ({
     ...node,
@@ -23,24 +23,24 @@ export async function listNodes(db: Kysely<Schema>): Promise<readonly ListedNode
   }));
 }
 
-/** What an upgrade has left beside the node of this epoch. */
+/** The processes that an upgrade has left running beside the node with this epoch. */
 export async function besides(db: Kysely<Schema>, epoch: number): Promise<readonly DeploymentNode[]> {
   const others = (await listNodes(db)).filter((node) => isPresent(node) && node.epoch !== epoch);
   return others.map((node) => ({ ...node, isThis: false }));
 }
 
-/** Whether others count on it. */
+/** Whether the node is present in the cluster. */
 export function isPresent({ state }: Pick<Node, "state">): boolean {
   return state === "up" || state === "draining";
 }
 
 export interface DeploymentNode extends ListedNode {
-  /** It is the one that lists them. */
+  /** Whether it is the node that made the list. */
   readonly isThis: boolean;
 }
 
-/** How a node lists all of them; null while the store does not answer. `alone`: of a node that has the store for itself,
- *  which nobody waits for signs of life of; beside it there may be those that it follows. */
+/** Lists all nodes on behalf of one; null while the store does not answer. `alone`: for a node that uses the store
+ *  alone and sends no heartbeats; its predecessors may still be listed beside it. */
 export function createNodeList(deps: {
   readonly db: Kysely<Schema>;
   readonly node: { readonly name: string; readonly version: string; readonly epoch: () => number };

@@ -3,32 +3,32 @@ import { type Kysely, type RawBuilder, SqliteAdapter, sql } from "kysely";
 import type { NodeTable, Schema } from "../store/schema.ts";
 
 const SEQUENCE = "node_epoch";
-/** States of a node that others count on. */
+/** States in which a node counts as present. */
 const PRESENT = ["up", "draining"] as const;
-/** Milliseconds since 1970 by the clock of PostgreSQL; by this machine's where the store is a file. */
+/** Milliseconds since 1970 on the clock of PostgreSQL, or on this machine's clock when the store is a file. */
 function storeNow(db: Kysely<Schema>): RawBuilder<number> {
   return db.getExecutor().adapter instanceof SqliteAdapter
     ? sql<number>`cast((julianday('now') - 2440587.5) * 86400000 as integer)`
     : sql<number>`cast(extract(epoch from clock_timestamp()) * 1000 as bigint)`;
 }
 
-/** What a node says of itself. */
+/** The status that a node publishes. */
 export interface NodeStatus {
   /** Base URL of its channel for other nodes; null while it has none. */
   readonly channel: string | null;
-  /** Where clients reach it: base URL of HTTP, and `rtmp://host:port`. */
+  /** The addresses for clients: base URL of HTTP, and `rtmp://host:port`. */
   readonly http: string | null;
   readonly rtmp: string | null;
-  /** Absent from what a node of an older version says. */
+  /** Absent in the status of an older version. */
   readonly rtmps?: string | null;
-  /** RTMP port for other nodes, at the host of its channel, where `rtmp` leads to another process; absent from what a
-   *  node of an older version says. */
+  /** RTMP port for other nodes, on the host of its channel, for when `rtmp` leads to another process; absent in the
+   *  status of an older version. */
   readonly pullPort?: number | null;
-  /** Publishes that run on it. */
+  /** Number of publishes running on it. */
   readonly publishes: number;
-  /** The busiest of its media workers, 0 to 1. */
+  /** Load of its busiest media worker, 0 to 1. */
   readonly load: number;
-  /** Why it takes no new publish although it would; null while it has room. Absent from what a node of an older version says. */
+  /** Why it has no room for a new publish; null while it has. Absent in the status of an older version. */
   readonly full?: string | null;
 }
 
@@ -37,7 +37,7 @@ export interface Node extends NodeStatus {
   readonly name: string;
   readonly state: NodeTable["state"];
   readonly beats: number;
-  /** Of the last sign of life, and of the start, epoch ms by the store's clock. */
+  /** Time of the last heartbeat, and of the start, epoch ms on the store's clock. */
   readonly beatAt: number;
   readonly startedAt: number;
   readonly version: string;
@@ -49,18 +49,18 @@ interface NewNode {
   readonly status: NodeStatus;
 }
 
-/** Gives a node that starts its epoch, and takes the name from one that had it: the caller knows that it is gone. */
+/** Assigns an epoch to a starting node, and takes its name from a former holder, which the caller knows to be gone. */
 export async function register(db: Kysely<Schema>, node: NewNode): Promise<number> {
   return await insert(db, node, storeNow(db), (query) => query.where("name", "=", node.name));
 }
 
-/** The same where nobody else can be: whoever was there before is gone. `now`: epoch ms; the store's by default. */
+/** The same where no other node can exist: any former one is gone. `now`: epoch ms; by default the store's clock. */
 export async function registerAlone(db: Kysely<Schema>, node: NewNode, now?: number): Promise<number> {
   const at = now === undefined ? storeNow(db) : sql<number>`cast(${now} as bigint)`;
   return await insert(db, node, at, (query) => query);
 }
 
-/** Gives a node another name, and takes that from one that had it: the caller knows that it is gone. */
+/** Renames a node, and takes the name from a former holder, which the caller knows to be gone. */
 export async function renameNode(db: Kysely<Schema>, epoch: number, name: string): Promise<void> {
   await db.transaction().execute(async (trx) => {
     const others = trx.updateTable("node").set({ state: "lost" }).where("epoch", "!=", epoch);
@@ -69,7 +69,7 @@ export async function renameNode(db: Kysely<Schema>, epoch: number, name: string
   });
 }
 
-/** What a node is called when it has left its name to the process that follows it. */
+/** The name of a node that has left its own to its successor process. */
 export const formerName = (name: string, epoch: number) => `${name}@${epoch}`;
 
 async function insert(
@@ -104,8 +104,8 @@ async function insert(
   });
 }
 
-/** A sign of life. Resolves with the store's clock, epoch ms; null when others have taken the node for dead. "up" leaves
- *  the state alone: an operator may have said that the node drains. */
+/** Writes a heartbeat. Resolves with the store's clock, epoch ms; null when others have declared the node dead. "up"
+ *  does not change the state, since an operator may have set it to draining. */
 export async function beat(db: Kysely<Schema>, epoch: number, state: "up" | "draining", status: NodeStatus) {
   const row = await db
     .updateTable("node")
@@ -118,14 +118,14 @@ export async function beat(db: Kysely<Schema>, epoch: number, state: "up" | "dra
   return row === undefined ? null : Number(row.beat_at);
 }
 
-/** Those that others count on, the oldest first. */
+/** The present nodes, oldest first. */
 export async function presentNodes(db: Kysely<Schema>): Promise<readonly Node[]> {
   const rows = await db.selectFrom("node").selectAll().where("state", "in", PRESENT).orderBy("epoch").execute();
   return rows.map(nodeOf);
 }
 
-/** The last start of each name, by name: those that others count on, and those that have not been gone for longer than
- *  `goneMs`. With the store's clock, epoch ms. */
+/** The latest start of each name, by name: present nodes, and those that left less than `goneMs` ago. With the store's
+ *  clock, epoch ms. */
 export async function namedNodes(
   db: Kysely<Schema>,
   goneMs: number,
@@ -146,14 +146,14 @@ export async function namedNodes(
   return rows.map(({ now, ...row }) => ({ ...nodeOf(row), now: Number(now) }));
 }
 
-/** The one node of an embedded store at its last start; null before the first. */
+/** The latest start of an embedded store's single node; null before the first. */
 export async function lastNode(db: Kysely<Schema>): Promise<Node | null> {
   const row = await db.selectFrom("node").selectAll().orderBy("epoch", "desc").executeTakeFirst();
   return row === undefined ? null : nodeOf(row);
 }
 
-/** An operator says whether a node takes new publishes; it reads so at its next sign of life. False when no such node is
- *  there. */
+/** Sets whether a node accepts new publishes; the node reads this at its next heartbeat. False when no such node is
+ *  present. */
 export async function markDraining(db: Kysely<Schema>, name: string, drains: boolean): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable("node")
@@ -175,7 +175,8 @@ function nodeOf({ status, beat_at, started_at, ...row }: NodeTable): Node {
   };
 }
 
-/** Takes a node for dead unless it has given a sign of life since it was read. Of several that do so, one is told true. */
+/** Declares a node dead unless it has sent a heartbeat since it was read. If several nodes do so, the result is true
+ *  for one of them. */
 export async function takeForDead(db: Kysely<Schema>, node: Pick<Node, "epoch" | "beats">): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable("node")
@@ -187,7 +188,7 @@ export async function takeForDead(db: Kysely<Schema>, node: Pick<Node, "epoch" |
   return numUpdatedRows > 0n;
 }
 
-/** A node that ends by itself and owns no publish any more. */
+/** Records that a node has stopped and owns no publish any more. */
 export async function leave(db: Kysely<Schema>, epoch: number): Promise<void> {
   await db
     .updateTable("node")

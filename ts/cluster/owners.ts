@@ -1,4 +1,4 @@
-// Which other node owns a running publish: by what a request names.
+// Finds the other node that owns a running publish, by whatever a request names.
 import type { Kysely } from "kysely";
 import type { Schema } from "../store/schema.ts";
 import type { ClusterMembership } from "./membership.ts";
@@ -16,17 +16,18 @@ export interface Owners {
   ofClient(clientId: number): Promise<Owned | null>;
   ofStream(streamId: string): Promise<Owned | null>;
   ofName(name: string): Promise<Owned | null>;
-  /** The same of a publish that came as a backup, or as none. */
+  /** The same for only the backup of a name, or only the other publish. */
   ofSlot(slot: { readonly name: string; readonly backup: boolean }): Promise<Owned | null>;
-  /** Of a WHIP session: its id names the epoch. */
+  /** The node of a WHIP session: the session's id contains the epoch. */
   ofSession(session: string): Node | null;
-  /** A WHIP session's id of this node. */
+  /** Makes the id of a WHIP session on this node. */
   sessionId(id: string): string;
   /** Every other node that has publishes. */
   others(): readonly Node[];
-  /** The node with the fewest publishes that takes new ones and is not full; null when there is none besides this one. */
+  /** The node with the fewest publishes that accepts new ones and is not full; null when there is none besides this
+   *  one. */
   withRoom(): Node | null;
-  /** RTMP and RTMPS of that one: `rtmp://host:port/app`. */
+  /** RTMP and RTMPS of that node: `rtmp://host:port/app`. */
   rtmpWithRoom(): readonly string[];
   /** `host:port` of RTMP on the other nodes. */
   rtmpHosts(): readonly string[];

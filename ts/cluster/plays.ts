@@ -1,28 +1,30 @@
-// Plays between nodes: where a stream of another node is pulled from, and what shows that node that a node plays.
+// Plays between nodes: where a stream of another node is pulled from, and how a node authenticates as such when it
+// plays.
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import { withoutBrackets } from "../network.ts";
 import type { Owned, Owners } from "./owners.ts";
 import { CallVerifier, signCall } from "./signature.ts";
 
-/** A play as a call that is signed: of this name, once. */
+/** A play in the form of a signed call, for this name. */
 const callOf = (name: string) => ({ method: "PLAY", target: name, body: new Uint8Array(), client: "" });
 
 export interface Plays {
   /** Where the stream of a name is pulled from; null: no other node has it. */
   elsewhere(name: string): Promise<PulledFrom | null>;
-  /** Whether whoever plays is a node of this service. */
+  /** Whether the player is a node of this service. */
   isNode(name: string, customArguments: Uint8Array | null): boolean;
 }
 
 export interface PulledFrom extends Pick<Owned, "clientId" | "organisationId" | "streamId"> {
-  /** With the argument that shows the node that a node plays. */
+  /** Includes the argument that authenticates the play. */
   readonly url: string;
   /** IP address. */
   readonly address: string;
 }
 
-/** `key`: what the nodes share; `argument`: under which name a play carries its signature; `now`: by the store's clock. */
+/** `key`: the secret that the nodes share; `argument`: name of the argument that carries the signature; `now`: on the
+ *  store's clock. */
 export function createPlays(deps: {
   readonly owners: Pick<Owners, "ofName">;
   readonly key: Uint8Array;
@@ -36,7 +38,7 @@ export function createPlays(deps: {
       const owned = await owners.ofName(name);
       const { channel = null, rtmp = null, pullPort = null } = owned?.node ?? {};
       if (owned === null || channel === null || rtmp === null) return null;
-      // By the address that nodes reach each other at; what clients are told may be a load balancer's.
+      // The address by which nodes reach each other; the one for clients may be a load balancer's.
       const host = withoutBrackets(new URL(channel).hostname);
       const address = isIP(host) === 0 ? (await lookup(host)).address : host;
       const at = `${isIP(address) === 6 ? `[${address}]` : address}:${pullPort ?? (new URL(rtmp).port || "1935")}`;

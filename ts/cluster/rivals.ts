@@ -1,19 +1,19 @@
-// A publish of another node that has the name which is wanted here (W20): whether it gives way, and that it does.
+// A publish on another node that holds the requested name (W20): whether it may be replaced, and its replacement.
 import type { Logger } from "pino";
 import { inTime } from "../in-time.ts";
 import type { Channel } from "./channel.ts";
 import type { Owned, Owners } from "./owners.ts";
 
-/** How long a replaced publish may take to end, and how often it is looked for meanwhile, ms. */
+/** How long a replaced publish may take to end, and how often that is checked, ms. */
 const END_LIMIT_MS = 2_000;
 const LOOK_EVERY_MS = 50;
 
 export interface Rival {
-  /** For how long nothing has come from its broadcaster, ms; null while its node does not answer. */
+  /** Time since anything was received from its broadcaster, ms; null while its node does not answer. */
   readonly silentMs: number | null;
-  /** It was told to end, and will be gone in a moment. */
+  /** Whether it is being ended and about to disappear. */
   readonly isEnding: boolean;
-  /** Ends it, and resolves when the store knows; or when that takes too long. */
+  /** Ends it, and resolves when the store has its end, or when that takes too long. */
   replace(): Promise<void>;
 }
 
@@ -24,8 +24,8 @@ interface Slot {
 }
 
 export interface Rivals {
-  /** `rival`: null, none of that kind runs under the name on another node. `otherAt`: RTMP and RTMPS of the node that has
-   *  the one beside it, the backup of this publish, or the publish that this is the backup of; null for none. */
+  /** `rival`: null when no publish of that kind holds the name on another node. `otherAt`: RTMP and RTMPS of the node
+   *  with the counterpart: the backup of this publish, or the publish that this is the backup of; null for none. */
   find(slot: Slot): Promise<{ readonly rival: Rival | null; readonly otherAt: readonly string[] | null }>;
 }
 
@@ -52,7 +52,7 @@ export function createRivals(deps: {
 
   return {
     async find(slot) {
-      // Most names are live nowhere else: one question.
+      // Most names are live on no other node: one query suffices.
       if ((await owners.ofName(slot.name)) === null) return { rival: null, otherAt: null };
       const owned = await owners.ofSlot(slot);
       const other = await owners.ofSlot({ ...slot, backup: !slot.backup });
@@ -74,7 +74,7 @@ export function createRivals(deps: {
   }
 }
 
-/** What a node answers about its own. */
+/** Answers the queries of other nodes about this node's publishes. */
 export function answersToRivals(deps: {
   /** null: it does not run. */
   readonly silentMs: (clientId: number) => number | null;

@@ -1,12 +1,12 @@
-// What proves that a call comes from a node of this service: an HMAC over all that the call says, of this moment and never
-// seen before. Whoever listens between the nodes can read a call, but neither repeat nor change one.
+// Authenticates a call as coming from a node of this service: an HMAC over the entire call, valid only for a short time
+// and only once. An eavesdropper between the nodes can read a call, but neither repeat nor change one.
 import { createHash, createHmac, randomUUID, timingSafeEqual } from "node:crypto";
 
 /** Header of a call: `<epoch ms>.<nonce>.<hex>`. */
 export const CALL_HEADER = "headgate-call";
-/** How far apart two nodes may believe the store's clock to be, ms. */
+/** How far apart two nodes' estimates of the store's clock may be, ms. */
 const AGE_LIMIT_MS = 30_000;
-/** Calls that are remembered, so that none is taken twice; beyond, calls are refused. */
+/** Calls kept in memory so that none is accepted twice; beyond that, calls are refused. */
 const REMEMBERED_LIMIT = 200_000;
 
 export interface SignedCall {
@@ -14,7 +14,7 @@ export interface SignedCall {
   /** Path and query. */
   readonly target: string;
   readonly body: Uint8Array;
-  /** IP address of the client whose request is passed on; empty for a call of the node's own. */
+  /** IP address of the client whose request is passed on; empty for a call of the node itself. */
   readonly client: string;
 }
 
@@ -24,17 +24,17 @@ export function signCall(key: Uint8Array, call: SignedCall, now: number): string
   return `${head}.${macOf(key, call, head).toString("hex")}`;
 }
 
-/** Checks calls; remembers those of the last moments. */
+/** Verifies calls; remembers those of the last seconds. */
 export class CallVerifier {
   readonly #key: Uint8Array;
-  /** Nonce → when it may be forgotten, epoch ms; in the order of arrival. */
+  /** Nonce → when it may be forgotten, epoch ms; in order of arrival. */
   readonly #seen = new Map<string, number>();
 
   constructor(key: Uint8Array) {
     this.#key = key;
   }
 
-  /** Whether the call is of a node, from now, and for the first time. `now`: epoch ms. */
+  /** Whether the call comes from a node, is recent, and was not seen before. `now`: epoch ms. */
   holds(header: string | undefined, call: SignedCall, now: number): boolean {
     const [, time = "", nonce = "", mac = ""] = /^(\d{1,16})\.([\w-]{36})\.([0-9a-f]{64})$/.exec(header ?? "") ?? [];
     if (mac === "" || Math.abs(now - Number(time)) > AGE_LIMIT_MS) return false;

@@ -1,25 +1,26 @@
-// Which other nodes are dead, by their signs of life in the store and a clock of our own that is never set: the nodes'
-// clocks and the store's may say what they like.
+// Detects dead nodes, by their heartbeats in the store and this node's monotonic clock: the time of day on the nodes
+// and on the store does not matter.
 
-/** A node that gives no sign of life for so long is dead to the others, ms. */
+/** A node without a heartbeat for this long is declared dead, ms. */
 export const LEASE_MS = 10_000;
-/** Between two signs of life, ms. */
+/** Interval of heartbeats, ms. */
 export const BEAT_EVERY_MS = 2_000;
-/** Whoever has not read the store for so long has been away, or the store has: nobody is dead by what was read before. */
+/** After this long without reading the store, either this node or the store was unavailable: earlier readings are then
+ *  no evidence that a node is dead. */
 const AWAY_AFTER_MS = 5_000;
 
-/** A node as it was read. */
+/** A node as read from the store. */
 export interface Seen {
   readonly epoch: number;
   readonly beats: number;
 }
 
 export class Watch {
-  /** Epoch → how many beats were read, and when they were new. */
+  /** Epoch → the number of heartbeats read, and when it last changed. */
   readonly #since = new Map<number, { readonly beats: number; readonly at: number }>();
   #readAt = Number.NEGATIVE_INFINITY;
 
-  /** Takes what was read of the others at `at` (ms, never set back) and says which of them are dead. */
+  /** Takes what was read of the others at `at` (ms, monotonic) and returns those that are dead. */
   read<Other extends Seen>(others: readonly Other[], at: number): readonly Other[] {
     if (at - this.#readAt > AWAY_AFTER_MS) this.#since.clear();
     this.#readAt = at;

@@ -1,4 +1,4 @@
-// The whole dashboard: the login, or the frame with the page that the address names.
+// The whole dashboard: the login, or the frame with the page for the current path.
 import { LocationProvider, Route, Router } from "preact-iso/router";
 import { PAGES } from "./pages.ts";
 import { ConfirmHost } from "./parts/confirm.tsx";

@@ -1,10 +1,10 @@
-// The dashboard's entry: renders it into the document. Everything else takes what it needs from there.
+// The dashboard's entry point: renders it into the document.
 import { render } from "preact";
 import { Dashboard } from "./dashboard.tsx";
 import { isReadable } from "./shell/addresses.ts";
 import { startSession } from "./shell/session.ts";
 
-// The router decodes addresses and would throw: one that nobody can read is no page of ours.
+// The router decodes paths and would throw: a path that cannot be decoded is no page of the dashboard.
 if (!isReadable(location.pathname)) history.replaceState(null, "", "/dashboard/");
 void startSession();
 const place = document.getElementById("dashboard");

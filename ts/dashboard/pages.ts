@@ -1,5 +1,5 @@
-// Every page of the dashboard: where it is, what it is called, who sees it, and the part of the script that it comes in.
-// To add one: a row here, and a component in a folder of its own.
+// All pages of the dashboard: path, title, required permission, and the chunk of the script that contains it. To add
+// one: a row here, and a component in a folder of its own.
 
 import { lazyPage } from "./shell/lazy-page.tsx";
 import type { PageEntry } from "./shell/page-entry.ts";
@@ -17,7 +17,7 @@ const people = lazyPage(async () => (await import("./organisation/people.tsx")).
 const audit = lazyPage(async () => (await import("./organisation/audit.tsx")).AuditPage);
 const account = lazyPage(async () => (await import("./organisation/account.tsx")).AccountPage);
 
-/** In the order of the navigation. A page without a `group` is not in it: one comes there from another page. */
+/** In the order of the navigation. A page without a `group` is not listed there, but linked from other pages. */
 export const PAGES: readonly PageEntry[] = [
   {
     path: "/dashboard/streams",

@@ -1,4 +1,4 @@
-// Nothing can take over on air.
+// The error for a switch without a standby.
 import { ServiceError } from "../errors.ts";
 
 /** No publish of the stream stands by for the one on air. */

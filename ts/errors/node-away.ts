@@ -1,7 +1,7 @@
-// The node that has what a request is about does not answer.
+// The node that owns the subject of a request does not answer.
 import { ServiceError } from "../errors.ts";
 
-/** Come back: in a moment the node answers, or another has ended what it had. */
+/** Worth retrying: soon the node answers again, or another has ended its publishes. */
 export class NodeAway extends ServiceError {
   readonly code = "node_away";
 }

@@ -1,7 +1,7 @@
-// What the operating system did not give at the start.
+// A resource that the operating system refused at the start.
 import { ServiceError } from "../errors.ts";
 
-/** A thread, a socket or a poll; the message says what the system said, and where its limits are. */
+/** A thread, a socket or a poll; the message contains the system's error, and where its limits are set. */
 export class SystemRefused extends ServiceError {
   readonly code = "system_refused";
 }

@@ -1,7 +1,7 @@
-// The refusal of one more event stream.
+// The refusal of a further event stream.
 import { ServiceError } from "../errors.ts";
 
-/** As many event streams are open as an organisation, or the service, may have; or it is stopping. */
+/** The limit of open event streams of an organisation, or of the service, is reached; or the service is stopping. */
 export class TooManyReaders extends ServiceError {
   readonly code = "too_many_readers";
 }

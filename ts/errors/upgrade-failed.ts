@@ -1,4 +1,4 @@
-// The service was to be followed by a new process, and was not: the running one goes on as before.
+// The handover to a new process failed; the running service continues as before.
 import { ServiceError } from "../errors.ts";
 
 export class UpgradeFailed extends ServiceError {

@@ -1,5 +1,5 @@
-// The socket in the data directory by which an operator on this machine tells the running service what to do. Whoever may
-// open it is the service's own user, or root: its mode says so.
+// The control socket in the data directory, by which an operator on this machine commands the running service. Its mode
+// restricts it to the service's own user and root.
 import { chmod, unlink } from "node:fs/promises";
 import { createConnection, createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
@@ -18,11 +18,11 @@ type Line = { readonly say: string } | { readonly failed: string } | { readonly 
 const pathIn = (dataDir: string) => join(dataDir, "headgate.sock");
 
 export interface Control {
-  /** Takes no new commands; the one that runs is answered. */
+  /** Accepts no new commands; a running one is still answered. */
   close(): Promise<void>;
 }
 
-/** Rejects with what the system says. */
+/** Rejects with the system's error. */
 export async function openControl(dataDir: string, handOver: Handover): Promise<Control> {
   const path = pathIn(dataDir);
   const server = createServer((socket) => {
@@ -39,12 +39,12 @@ export async function openControl(dataDir: string, handOver: Handover): Promise<
     await listening(server, path);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE" || (await isAnswered(path))) throw error;
-    await unlink(path); // of a process that died
+    await unlink(path); // left by a process that died
     await listening(server, path);
   }
   await chmod(path, 0o600);
   return {
-    // The rest of its clients is none of its business: it unlinks the path, and does not wait for them.
+    // Unlinks the path, and does not wait for connected clients.
     async close() {
       server.close();
     },
@@ -81,7 +81,7 @@ function isAnswered(path: string): Promise<boolean> {
   });
 }
 
-/** Has the service of a data directory followed by a new process. Rejects with `UpgradeFailed`, and with `ConfigInvalid`
+/** Hands the service of a data directory over to a new process. Rejects with `UpgradeFailed`, and with `ConfigInvalid`
  *  when no service runs there. */
 export async function askToUpgrade(dataDir: string, say: (line: string) => void): Promise<HandedOver> {
   const path = pathIn(dataDir);
@@ -98,7 +98,7 @@ export async function askToUpgrade(dataDir: string, say: (line: string) => void)
     }
   } catch (error) {
     socket.destroy();
-    // Some versions of Node end the lines with the error of the socket, others just end them.
+    // Some versions of Node end the lines with the socket's error, others just end them.
     if (error !== (await broken)) throw error;
   }
   const error = (await broken) as NodeJS.ErrnoException | null;

@@ -1,5 +1,5 @@
-// How a service gives its place to a new process: that one starts beside it, listens at the same sockets, and takes what
-// comes from then on. Until it listens nothing has changed for anybody, and whatever goes wrong is undone.
+// Hands the service over to a new process, which starts beside this one, listens on the same sockets, and accepts all
+// new connections from then on. Until it listens nothing changes for anybody, and any failure is rolled back.
 import type { Logger } from "pino";
 import { UpgradeFailed } from "../errors/upgrade-failed.ts";
 import { reasonOf } from "../reason.ts";
@@ -7,9 +7,9 @@ import type { SocketName } from "./inherited.ts";
 import type { ServiceState } from "./state.ts";
 import { type Successor, startSuccessor } from "./successor.ts";
 
-/** How long the new process may take to start, ms: the store may have to change tables. */
+/** How long the new process may take to start, ms: the store may have to migrate tables. */
 const START_LIMIT_MS = 300_000;
-/** And to listen, once it is told to. */
+/** How long it may take to listen, once it is told to, ms. */
 const LISTEN_LIMIT_MS = 60_000;
 
 export interface HandoverDeps {
@@ -17,18 +17,18 @@ export interface HandoverDeps {
   readonly log: Logger;
   /** Program and arguments of the new process. */
   readonly command: readonly string[];
-  /** What it inherits. */
+  /** The sockets that it inherits. */
   readonly sockets: () => readonly (readonly [name: SocketName, descriptor: number])[];
-  /** Makes this process one that others can reach beside the new one, and undoes that. */
+  /** Makes this process reachable for others beside the new one, and rolls that back. */
   readonly stepAside: () => Promise<void>;
   readonly stepBack: () => Promise<void>;
-  /** Reads who is there. */
+  /** Reads which nodes are present. */
   readonly look: () => Promise<void>;
-  /** The new process listens: this one does not any more. */
+  /** Called when the new process listens and this one stops listening. */
   readonly leave: (successor: Pick<Successor, "pid" | "isGone">) => Promise<void>;
-  /** It did not happen. */
+  /** The handover failed. */
   readonly failed: () => void;
-  /** Publishes that run here. */
+  /** Number of publishes running here. */
   readonly running: () => number;
   readonly drainS: number;
 }
@@ -41,7 +41,8 @@ export interface HandedOver {
   readonly drainS: number;
 }
 
-/** One at a time. `say` tells a person what happens. Rejects with `UpgradeFailed`: then this service goes on as before. */
+/** One at a time. `say` reports progress to a person. Rejects with `UpgradeFailed`: this service then continues as
+ *  before. */
 export type Handover = (say: (line: string) => void) => Promise<HandedOver>;
 
 export function createHandover(deps: HandoverDeps): Handover {
@@ -62,7 +63,7 @@ export function createHandover(deps: HandoverDeps): Handover {
       await successor.kill();
       throw error;
     }
-    // From here on it stands: the new process listens, and goes on if this one dies.
+    // From here on the handover is final: the new process listens, and continues even if this one dies.
     await deps.look().catch((err: unknown) => log.warn({ err }, "the new process could not be looked up in the store"));
     await deps.leave(successor);
     successor.tell("yours");

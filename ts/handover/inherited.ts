@@ -1,14 +1,14 @@
-// What whoever started this process has left to it: sockets that listen already, and the service manager to tell of its
-// state. By the protocol of systemd (sd_listen_fds(3), sd_notify(3)), which a service speaks to the process that follows it, too.
+// What this process inherits from its parent: listening sockets, and the service manager to notify. By the protocol of
+// systemd (sd_listen_fds(3), sd_notify(3)), which a service also uses towards its successor process.
 import { closeSync } from "node:fs";
 import { ConfigInvalid } from "../errors.ts";
 
-/** What a socket is for, as `FileDescriptorName=` calls it. */
+/** The purpose of a socket, as in `FileDescriptorName=`. */
 const SOCKET_NAMES = ["http", "rtmp", "rtmps", "metrics"] as const;
 export type SocketName = (typeof SOCKET_NAMES)[number];
-/** The first one's descriptor; the others follow. */
+/** Descriptor of the first socket; the others follow. */
 export const FIRST_SOCKET = 3;
-/** Says that the sockets come from the parent: unlike systemd, it cannot know the id of the process that it starts. */
+/** Marks sockets inherited from a parent that, unlike systemd, cannot know the id of the process it starts. */
 const PARENT = "LISTEN_PARENT_PID";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -16,13 +16,13 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export interface Inherited {
   /** Name → file descriptor. */
   readonly sockets: ReadonlyMap<SocketName, number>;
-  /** Whether the parent is the service that this process follows. */
+  /** Whether the parent is the service that this process replaces. */
   readonly isSuccessor: boolean;
-  /** Where the service manager is told; null without one. */
+  /** Socket of the service manager; null without one. */
   readonly manager: string | null;
 }
 
-/** Throws `ConfigInvalid` for a socket that nobody knows what to do with. */
+/** Throws `ConfigInvalid` for a socket of unknown purpose. */
 export function readInherited(
   self: { readonly pid: number; readonly ppid: number } = process,
   env: Environment = process.env,
@@ -43,7 +43,7 @@ export function readInherited(
   return { sockets, isSuccessor, manager };
 }
 
-/** The environment of a process that is to inherit sockets of these names, in this order. */
+/** The environment of a process that inherits sockets with these names, in this order. */
 export function environmentFor(
   names: readonly SocketName[],
   self: { readonly pid: number } = process,
@@ -58,7 +58,7 @@ export function environmentFor(
   };
 }
 
-/** Closes sockets that somebody else has a descriptor of by now. */
+/** Closes sockets for which another descriptor exists. */
 export function closeSockets({ sockets }: Inherited, names: readonly SocketName[]): void {
   for (const name of names) {
     const socket = sockets.get(name);

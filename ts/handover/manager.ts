@@ -1,13 +1,14 @@
-// The service manager, if it asked to be told (Type=notify of systemd): whether the service is ready, and which process it is.
+// Notifies the service manager, if it asked for that (Type=notify of systemd): whether the service is ready, and which
+// process it is.
 import type { Logger } from "pino";
 import { reasonOf } from "../reason.ts";
 
 export interface ServiceManager {
-  /** By the words of sd_notify(3). A manager that does not listen changes nothing but the log. */
+  /** In the format of sd_notify(3). A failure is only logged. */
   tell(state: string): Promise<void>;
 }
 
-/** `socket`: as the manager named it; null without one. */
+/** `socket`: as named by the manager; null without one. */
 export function openManager(socket: string | null, log: Pick<Logger, "warn">): ServiceManager {
   return {
     async tell(state) {
@@ -16,7 +17,7 @@ export function openManager(socket: string | null, log: Pick<Logger, "warn">): S
         const { tellManager } = await import("../media/service-manager.ts");
         tellManager(socket, state);
       } catch (error) {
-        log.warn({ reason: reasonOf(error), state }, "the service manager could not be told");
+        log.warn({ reason: reasonOf(error), state }, "the service manager could not be notified");
       }
     },
   };

@@ -1,5 +1,5 @@
-// Where other processes of the service reach this one: a port for calls, and one for plays where the RTMP port may lead to
-// another process. Of nodes that share a database as configured; where the store is a file, on this machine alone, and
+// The ports on which other processes of the service reach this one: one for calls, and one for plays where the RTMP
+// port may lead to another process. With a shared database as configured; with a file store only on this machine, and
 // only while an upgrade needs it.
 import { lookup } from "node:dns/promises";
 import type { Config } from "../config.ts";
@@ -9,22 +9,22 @@ import type { AcceptingMedia } from "../media/accepting.ts";
 import { nodeAddressOf } from "../own-addresses.ts";
 import { reasonOf } from "../reason.ts";
 
-/** Ports from the configured one on that are tried for a process beside another. */
+/** How many ports, starting at the configured one, a process beside another tries. */
 const PORTS_TRIED = 8;
 const LOOPBACK = "127.0.0.1";
 
 export interface NodePorts {
-  /** Opens the port for calls, if it is not open. Rejects with `PortTaken`. */
+  /** Opens the port for calls, unless it is open. Rejects with `PortTaken`. */
   open(): Promise<void>;
   /** The same for plays, for as long as this process runs. */
   openPulls(): Promise<void>;
-  /** Of `NodeStatus`. */
+  /** As in `NodeStatus`. */
   readonly channel: string | null;
   readonly pullPort: number | null;
   stop(): Promise<void>;
 }
 
-/** `isSuccessor`: the configured port is another process's, and the next free one is taken. */
+/** `isSuccessor`: another process uses the configured port, and the next free one is taken. */
 export function createNodePorts(deps: {
   readonly config: Config;
   readonly fetch: Parameters<typeof listen>[0];
@@ -67,7 +67,8 @@ function acceptPulls(accepting: AcceptingMedia, host: string, port: number): num
   }
 }
 
-/** What `open` comes to at the first free port from `port` on; at any when that is 0. Rejects with the last `PortTaken`. */
+/** The result of `open` for the first free port from `port` on; for any free one when that is 0. Rejects with the last
+ *  `PortTaken`. */
 async function firstFree<T>(port: number, open: (port: number) => Promise<T>): Promise<T> {
   for (let at = port; ; at += 1) {
     try {

@@ -1,17 +1,17 @@
-// The service that this process follows, as this one talks to it.
+// The predecessor, the service that this process replaces, from this process's point of view.
 import { converse, type Dialogue, type Message } from "./words.ts";
 
 /** How long it may take to answer, ms: it reads the store in between. */
 const ANSWER_LIMIT_MS = 60_000;
 
 export interface Predecessor {
-  /** Everything is there but the ports. Resolves when it is this process's turn to listen. */
+  /** Reports that everything but the ports is ready. Resolves when this process may listen. */
   prepared(): Promise<void>;
-  /** This process listens, too. Resolves when the other one does not any more, or is not there to say so. */
+  /** Reports that this process listens, too. Resolves when the predecessor has stopped listening, or has gone. */
   listening(): Promise<void>;
 }
 
-/** Tells the service that this process was to follow why it does not; without one nobody is told. */
+/** Reports to the predecessor, if there is one, why this process cannot replace it. */
 export function failToFollow(reason: string): void {
   const message: Message = { failed: reason };
   process.send?.(message, undefined, undefined, () => {});
@@ -35,7 +35,7 @@ export function openPredecessor(): Predecessor {
     },
     async listening() {
       dialogue.tell("listening");
-      // Whatever became of the other one, this process is the service now.
+      // Whatever has happened to the predecessor, this process is the service from here on.
       await dialogue.heard("yours", ANSWER_LIMIT_MS).catch(() => {});
       process.removeAllListeners("message");
       if (process.connected) process.disconnect();

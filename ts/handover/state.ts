@@ -1,9 +1,9 @@
-// What a service does, in one word: for /readyz, the metrics, the log and the service manager.
+// The state of a service in one word: for /readyz, the metrics, the log and the service manager.
 import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
 
-/** `handing_over`: a new process starts beside this one. `leaving`: it takes what comes, and this one ends with its last
- *  publish. `draining`: no new publishes, by a signal or by `headgate nodes drain`. */
+/** `handing_over`: a new process is starting beside this one. `leaving`: the new process accepts all new connections,
+ *  and this one ends with its last publish. `draining`: no new publishes, after a signal or `headgate nodes drain`. */
 const WORDS = ["starting", "ready", "handing_over", "draining", "leaving", "stopped"] as const;
 export type StateWord = (typeof WORDS)[number];
 
@@ -12,7 +12,7 @@ export interface ServiceState {
   become(word: StateWord): void;
 }
 
-/** `isDraining`: whether an operator said that it takes no new publishes, while nothing else is the matter. */
+/** `isDraining`: whether an operator has asked for no new publishes; reported only in state `ready`. */
 export function createState(log: Pick<Logger, "info">, isDraining: () => boolean): ServiceState {
   let state: StateWord = "starting";
   return {
@@ -34,7 +34,7 @@ const STATED: Readonly<Record<StateWord, string>> = {
   stopped: "stopped",
 };
 
-/** Shows the word as one of several series, 1 for the one that holds, and counts what `failed` is called for. */
+/** Exports the state as several series, 1 for the current one, and counts calls of `failed`. */
 export function watchState(registry: Registry, state: Pick<ServiceState, "word">): { failed(): void } {
   new Gauge({
     name: "headgate_state_info",
@@ -53,8 +53,9 @@ export function watchState(registry: Registry, state: Pick<ServiceState, "word">
   return { failed: () => failures.inc() };
 }
 
-/** Why no new publishes are taken, for `/readyz`; null while they are. One that hands over takes them still, and who reaches
- *  one that leaves does so by a connection of before: at this address the new process takes them. */
+/** Why no new publishes are accepted, for `/readyz`; null while they are. While handing over they still are. A caller
+ *  that reaches a leaving process does so by an existing connection: new connections to this address reach the new
+ *  process, which accepts publishes. */
 export function notReady(word: StateWord): string | null {
   return word === "ready" || word === "handing_over" || word === "leaving" ? null : word;
 }

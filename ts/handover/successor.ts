@@ -1,5 +1,5 @@
-// The process that is to follow this one, as this one starts it: with its environment, its user and its limits, the code
-// that is on the disk now, and the sockets that listen.
+// Starts the successor process: with this one's environment, user and limits, the code presently on disk, and the
+// listening sockets.
 import { spawn } from "node:child_process";
 import { reasonOf } from "../reason.ts";
 import { environmentFor, type SocketName } from "./inherited.ts";
@@ -8,9 +8,9 @@ import { converse, type Dialogue, type Message } from "./words.ts";
 export interface Successor extends Dialogue {
   readonly pid: number;
   isGone(): boolean;
-  /** It runs by itself from now on. */
+  /** Detaches it: it continues on its own. */
   release(): void;
-  /** Ends it, and resolves when it has gone. */
+  /** Kills it, and resolves when it has exited. */
   kill(): Promise<void>;
 }
 
@@ -34,7 +34,7 @@ export function startSuccessor(
   });
   const dialogue = converse(
     {
-      // One that has gone is heard of by itself.
+      // Its exit is reported separately, so errors of sending are ignored.
       send: (message) => void child.send(message, () => {}),
       listen(heard, left) {
         child.on("message", (message) => heard(message as Message));

@@ -1,22 +1,22 @@
-// What a service and the process that follows it tell each other, in this order, and what is waited for in between.
+// The messages between a service and its successor process, their order, and the waits in between.
 import { UpgradeFailed } from "../errors/upgrade-failed.ts";
 
-/** From the new process: `prepared`: it has started and may listen; `listening`: it does, beside the former one.
- *  From the former one: `listen`, and `yours`: it does not listen any more. */
+/** From the new process: `prepared`: it has started and may listen; `listening`: it listens, beside the former one.
+ *  From the former one: `listen`, and `yours`: it has stopped listening. */
 export type Word = "prepared" | "listen" | "listening" | "yours";
 export type Message = { readonly word: Word } | { readonly failed: string };
 
 /** One end of the channel between the two. */
 export interface Channel {
   send(message: Message): void;
-  /** What the other end says, and that it has gone, with the reason. */
+  /** Receives the messages of the other end, and its disappearance, with the reason. */
   listen(heard: (message: Message) => void, gone: (reason: string) => void): void;
 }
 
 export interface Dialogue {
   tell(word: Word): void;
-  /** Resolves when the other has said so. Rejects with `UpgradeFailed` when it says why it fails, goes away, or takes
-   *  longer than `limitMs`. */
+  /** Resolves when the other has sent the word. Rejects with `UpgradeFailed` when it reports a failure, disappears, or
+   *  takes longer than `limitMs`. */
   heard(word: Word, limitMs: number): Promise<void>;
 }
 

@@ -6,7 +6,7 @@ import { newRoutes, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
 import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
 import { text } from "./request/schema.ts";
 
-/** Longest filter, characters: no action and no id is longer. */
+/** Longest filter, characters: no action or id is longer. */
 const FILTER_LIMIT = 64;
 
 const EntryId = z.string().refine((given) => /^\d{1,40}$/.test(given), { params: { type: "id of an entry" } });

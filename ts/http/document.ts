@@ -1,5 +1,5 @@
-// The parts of the OpenAPI document that are no routes: its head, the security schemes, and the calls that the customer
-// receives (W1–W18). WHIP is in whip-document.ts.
+// The parts of the OpenAPI document that are not routes: its head, the security schemes, and the webhook calls that the
+// customer receives (W1–W18). WHIP is in whip-document.ts.
 import { OpenAPIHono, type RouteConfig } from "@hono/zod-openapi";
 import { API_KEY_HEADER } from "../api-key-headers.ts";
 import { API_KEY_SCHEME, type Describe, type Registry, SESSION_SCHEME, z } from "./openapi.ts";
@@ -12,10 +12,10 @@ const HEAD = {
     "new versions only add to the API. Every success is 200 with a JSON body. Requests are rate-limited per key: see `429`.",
 };
 
-/** Who helps: we know no address. */
+/** Contact for support; the address is not known here. */
 const CONTACT = { name: "The operator of this Headgate" };
 
-/** The OpenAPI 3.1 document of all that is described, without `servers`. */
+/** The OpenAPI 3.1 document of everything described, without `servers`. */
 export function documentOf(descriptions: readonly Describe[], version: string): object {
   const described = new OpenAPIHono();
   for (const describe of descriptions) describe(described.openAPIRegistry);
@@ -42,7 +42,7 @@ export function documentOf(descriptions: readonly Describe[], version: string): 
   });
 }
 
-/** Adds what no route of ours says. */
+/** Adds the parts that no route describes. */
 export function describeTheRest(registry: Registry): void {
   registry.registerComponent("securitySchemes", API_KEY_SCHEME, {
     type: "apiKey",

@@ -1,10 +1,10 @@
 // The one table from an error to its HTTP status and JSON body, in both shapes: the management API's (M2) and the token
-// service's (T2, T3). Messages name the parameter that is at fault (M19).
+// service's (T2, T3). Messages name the invalid parameter (M19).
 import { type HttpError, ServiceError } from "../errors.ts";
 import { ERROR_CODES, type ErrorFamily, type ErrorName, numberOf } from "./error-codes.ts";
 
-/** `means`: the entry of error-codes.ts, where it has another name than the error. `message`: in place of what the
- *  number says; `tokenMessage`: the same in the token family. */
+/** `means`: the entry of error-codes.ts when its name differs from the error's. `message`: replaces the text of the
+ *  number; `tokenMessage`: the same in the token family. */
 interface Row<E extends HttpError> {
   readonly status: 400 | 403 | 404 | 405 | 409 | 413 | 429 | 500 | 503;
   readonly means: ErrorName | ((error: E) => ErrorName);
@@ -82,12 +82,12 @@ const TABLE: Table = {
   internal_error: { status: 500, means: "internal_error" },
 };
 
-/** Status and JSON body of an error, in the shape of the family the address belongs to. */
+/** Status and JSON body of an error, in the shape of the family that the path belongs to. */
 export function answerOf(
   error: HttpError,
   family: ErrorFamily,
 ): { readonly status: Row<never>["status"]; readonly body: object } {
-  // One row per code: the row of an error's own code takes that error.
+  // The row of an error's own code accepts that error.
   const row = TABLE[error.code] as Row<HttpError>;
   const name = typeof row.means === "string" ? row.means : row.means(error);
   const number = numberOf(name, family);
@@ -104,7 +104,7 @@ export function answerOf(
   }
 }
 
-/** True for errors the table knows. */
+/** Whether the table has a row for the error. */
 export function isHttpError(error: unknown): error is HttpError {
   return error instanceof ServiceError && error.code in TABLE;
 }

@@ -1,22 +1,22 @@
-// Every number that an error of the API can have, with what it says: one table, from which the OpenAPI description, the
-// typed client and docs/management.md are made. Numbers below 9000 are the contract's (M2, T2, T3), ours begin at 9000.
+// Every error number of the API with its text: one table, from which the OpenAPI description, the typed client and
+// docs/management.md are generated. Numbers below 9000 come from the contract (M2, T2, T3), ours start at 9000.
 
 /** The two shapes of error bodies: the management API's (M2) and the token service's (T2, T3). */
 export type ErrorFamily = "management" | "token";
 
-/** `null`: no route of that family answers so. */
+/** `null`: no route of that family returns it. */
 interface ErrorCode {
   readonly management: number | null;
   readonly token: number | null;
-  /** What the number says, for people. */
+  /** The text of the number, for people. */
   readonly says: string;
 }
 
 /** The same number in both families. */
 const both = (number: number, says: string) => ({ management: number, token: number, says });
 
-/** By name. Within a family a number says one thing. Across them the contract itself gives 1002 and 1003 two meanings,
- *  which deployed clients of both services rely on: a client tells them apart by the shape of the body. */
+/** By name. Within a family a number has one meaning. Across families the contract itself gives 1002 and 1003 two
+ *  meanings, on which deployed clients of both services rely: a client tells them apart by the shape of the body. */
 export const ERROR_CODES = {
   parameter_required: { management: 1002, token: 1000, says: "Parameter required" },
   access_denied: { management: 2001, token: 1001, says: "Access denied" },
@@ -48,7 +48,7 @@ export const ERROR_CODES = {
   too_many_previews: { management: 9504, token: null, says: "Too many previews are open" },
 } as const satisfies Readonly<Record<string, ErrorCode>>;
 
-/** What a number says, by a name that means the same in both families. */
+/** The name of an error, with the same meaning in both families. */
 export type ErrorName = keyof typeof ERROR_CODES;
 
 /** The number of an error in a family; that of an internal error where the family has none. */
@@ -63,14 +63,14 @@ export function codesOf(family: ErrorFamily): readonly { readonly number: number
   return given.sort((a, b) => a.number - b.number);
 }
 
-/** The numbers of a family with what they say, for the document. */
+/** The numbers of a family with their texts, for the document. */
 export function codesInWords(family: ErrorFamily): string {
   return codesOf(family)
     .map(({ number, name }) => `${number} ${ERROR_CODES[name].says} (${name})`)
     .join("; ");
 }
 
-/** The table for docs/management.md, a row for each number. */
+/** The table for docs/management.md, one row for each number. */
 export function codesAsMarkdown(): string {
   const numbers = [...new Set([...codesOf("management"), ...codesOf("token")].map(({ number }) => number))];
   const cell = (number: number, family: ErrorFamily) => {

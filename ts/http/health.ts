@@ -1,12 +1,12 @@
-// The metrics port: /metrics for Prometheus, /healthz (the process runs), /readyz (it takes publishes).
+// The metrics port: /metrics for Prometheus, /healthz (the process runs), /readyz (it accepts publishes).
 import { Hono } from "hono";
 import type { Registry } from "prom-client";
 
 export function healthApp(deps: {
   readonly registry: Registry;
-  /** Which node this is. */
+  /** The name of this node. */
   readonly node: string;
-  /** Why it takes none, or null. */
+  /** Why it accepts no publishes, or null. */
   readonly problem: () => string | null;
   /** Metrics of another process of this service, by its node's name; null when there is none. */
   readonly metricsOf?: (node: string) => Promise<string | null>;

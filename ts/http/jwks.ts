@@ -2,7 +2,7 @@
 import type { Tokens } from "../token/tokens.ts";
 import { newRoutes, type RouteDeps, type Routes, z } from "./openapi.ts";
 
-/** How long a copy may be used; a new key is shown as `next` for longer before it signs. */
+/** How long a response may be cached; a new key is published as `next` for longer than this before it signs. */
 const CACHE_S = 300;
 
 export function jwksRoutes(deps: RouteDeps & { readonly tokens: Tokens }): Routes["hono"] {

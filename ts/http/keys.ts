@@ -1,5 +1,5 @@
-// /organisation/key: API keys of an organisation (M15). Administrators only; a key's text is in the answer that makes
-// it and nowhere else.
+// /organisation/key: API keys of an organisation (M15). Administrators only; a key's text appears only in the response
+// that creates it.
 import type { Kysely } from "kysely";
 import { InvalidValue } from "../errors.ts";
 import {
@@ -19,7 +19,7 @@ import { text, time } from "./request/schema.ts";
 
 /** Longest label, characters. */
 const LABEL_LIMIT = 100;
-/** Of one page: as many as there are. */
+/** Of one page: as many as an organisation may have. */
 const QUANTITY = { standard: KEYS_LIMIT, most: KEYS_LIMIT } as const;
 const Page = cursorOf("key", z.tuple([z.int(), text()]));
 
@@ -143,7 +143,7 @@ export function keyRoutes(
   return routes.hono;
 }
 
-/** As the list is ordered: by time, then by id. */
+/** The order of the list: by time, then by id. */
 function compare([at, id]: readonly [number, string], [otherAt, otherId]: readonly [number, string]): number {
   return at - otherAt || (id < otherId ? -1 : Number(id > otherId));
 }

@@ -1,5 +1,6 @@
-// How a route is written: served and described for OpenAPI 3.1 by the same declaration, its caller authorised by the
-// row of roles.ts, its query and body read by the schemas that describe them. Every http file may import this one.
+// How a route is written: one declaration both serves it and describes it for OpenAPI 3.1; its caller is authorised by
+// the row of roles.ts, its query and body are parsed by the schemas that describe them. Every http file may import this
+// one.
 import { type OpenAPIHono, type RouteConfig, z } from "@hono/zod-openapi";
 import { type Context, Hono } from "hono";
 import type { Owned } from "../cluster/owners.ts";
@@ -24,16 +25,16 @@ export type Env = {
     trace: Trace;
     apiKey: string | null;
     noted?: ReturnType<typeof notedForLog>;
-    /** What the request would end, on a node that does not answer. */
+    /** The publish that the request would end, on a node that does not answer. */
     away?: Owned;
   };
 };
 
 export interface RouteText<Query extends z.ZodObject = z.ZodObject, Body extends z.ZodObject = z.ZodObject> {
-  /** A few words for a list, and what a caller must know beyond the schemas. */
+  /** A short summary for a list, and what a caller must know beyond the schemas. */
   readonly summary: string;
   readonly description?: string;
-  /** Heading that the route is listed under. */
+  /** The heading under which the route is listed. */
   readonly tag:
     | "Organisation"
     | "Streams"
@@ -48,15 +49,15 @@ export interface RouteText<Query extends z.ZodObject = z.ZodObject, Body extends
   /** JSON body, and whether a request must have one. */
   readonly body?: Body;
   readonly bodyRequired?: boolean;
-  /** JSON of the 200; null when it is no JSON. */
+  /** Schema of the JSON of the 200; null when the response is not JSON. */
   readonly answer: z.ZodType | null;
   /** Content type of an `answer` that is null. */
   readonly answerType?: string;
-  /** Content type of text that the answer is instead, when the request asks for it. */
+  /** Content type of the text returned instead when the request asks for it. */
   readonly alsoAnswers?: string;
-  /** When the answer is a 302 instead, and where it leads. */
+  /** Meaning of the 302 that is returned instead, and where it leads. */
   readonly redirect?: string;
-  /** Statuses of errors besides those that `guarded` and `open` know of. */
+  /** Statuses of errors in addition to those that `guarded` and `open` add. */
   readonly errors?: readonly ErrorStatus[];
 }
 
@@ -66,7 +67,7 @@ type HonoPath<P extends string> = P extends `${infer Before}{${infer Param}}${in
   ? `${Before}:${Param}${HonoPath<After>}`
   : P;
 
-/** What a request says, read by the route's schemas. */
+/** A request parsed by the route's schemas. */
 export interface Request<Query extends z.ZodObject, Body extends z.ZodObject> {
   readonly query: z.output<Query>;
   readonly body: z.output<Body>;
@@ -74,7 +75,7 @@ export interface Request<Query extends z.ZodObject, Body extends z.ZodObject> {
 
 export interface Routes {
   readonly hono: Hono<Env>;
-  /** A route that needs a caller; who it is comes with the request. */
+  /** A route that requires a caller, who is passed with the request. */
   guarded<Name extends RouteName, Query extends z.ZodObject, Body extends z.ZodObject>(
     name: Name,
     text: RouteText<Query, Body>,
@@ -92,13 +93,13 @@ export interface Routes {
   ): void;
 }
 
-/** What the OpenAPI document is made of. */
+/** The registry that the OpenAPI document is generated from. */
 export type Registry = OpenAPIHono["openAPIRegistry"];
 
-/** Adds what it knows to the OpenAPI document. Called once somebody asks for that: serving needs none of it. */
+/** Adds its part to the OpenAPI document. Called only when the document is requested: serving needs none of it. */
 export type Describe = (registry: Registry) => void;
 
-/** What every set of routes stands on. */
+/** Dependencies of every set of routes. */
 export interface RouteDeps {
   readonly authorise: Authorise;
   readonly keptAnswers: KeptAnswers;
@@ -106,7 +107,7 @@ export interface RouteDeps {
   readonly descriptions: Describe[];
 }
 
-/** An empty set of routes; hand its `hono` to the application. A guarded POST is repeatable (M17). */
+/** An empty set of routes; mount its `hono` in the application. A guarded POST can be repeated safely (M17). */
 export function newRoutes({ authorise, keptAnswers, descriptions }: RouteDeps): Routes {
   const hono = new Hono<Env>();
   return {
@@ -161,7 +162,7 @@ const REPEATABLE = z.object({
     }),
 });
 
-/** What reads the requests of a route. */
+/** The parser for requests of a route. */
 function readerOf<Query extends z.ZodObject, Body extends z.ZodObject>({
   query,
   body,
@@ -228,7 +229,7 @@ function descriptionOf(name: RouteName, text: RouteText, action: Action | null):
   };
 }
 
-/** Ids have one type wherever they stand. */
+/** An id has the same type everywhere. */
 function pathParameter(name: string, path: string): z.ZodType {
   if (name === "client_id") return z.int().openapi({ description: "As returned by GET /session", example: 100_482 });
   const description =
@@ -240,7 +241,7 @@ function pathParameter(name: string, path: string): z.ZodType {
   return UUID_NAMED.test(path) ? z.uuid().openapi({ description }) : z.string().openapi({ description });
 }
 
-/** Routes whose ids are UUIDs, as their records say; anything else is an id that nobody has. */
+/** Routes whose ids are UUIDs, as in their records; any other value is the id of nothing. */
 const UUID_NAMED = /^\/(stream|organisation\/user)\/\{id\}/;
 
 /** `GET /stream/{id}` → getStreamById. */
@@ -253,13 +254,13 @@ function operationId(method: string, path: string): string {
   return method.toLowerCase() + camel.join("");
 }
 
-/** What Hono's `on` takes. */
+/** Arguments for Hono's `on`. */
 function placeOf(name: RouteName): [method: string, path: string] {
   const [method, path] = name.split(" ") as [string, string];
   return [method, path.replaceAll(/\{(\w+)\}/g, ":$1")];
 }
 
-// Shared schemas. Numbers and sentences that callers rely on stand in api-decisions.
+// Shared schemas. Numbers and sentences that callers rely on are defined in api-decisions.
 
 export type ErrorStatus = 400 | 401 | 403 | 404 | 405 | 409 | 413 | 429 | 500 | 503;
 

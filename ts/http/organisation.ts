@@ -14,7 +14,7 @@ import type { Workbench } from "../publish/webhook/workbench.ts";
 import type { OrganisationTable, Schema } from "../store/schema.ts";
 import { newRoutes, Organisation, type RouteDeps, type Routes, z } from "./openapi.ts";
 
-/** Validates a webhook URL at save: null when it may be saved (W21). */
+/** Validates a webhook URL before it is saved: null when it may be saved (W21). */
 export type CheckWebhookUrl = typeof checkWebhookUrl;
 
 export function organisationRoutes(
@@ -97,7 +97,7 @@ export function organisationRoutes(
   async function change(caller: Caller & Actor, webhook: string | null) {
     const now = clock.now();
     const { id, webhook: former } = caller.organisation;
-    // The log is kept for a year and more: the URLs' queries are not in it.
+    // The audit log is kept for a year or longer, so it leaves out the URLs' queries.
     const detail = {
       origin: webhook === null ? null : new URL(webhook).origin,
       webhook: webhook === null ? null : withoutQuery(webhook),

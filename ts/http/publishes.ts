@@ -1,4 +1,4 @@
-// /stream/{id}/publish: what was published to a stream, newest first, and why it ended or was denied.
+// /stream/{id}/publish: the publishes of a stream, newest first, and why each ended or was denied.
 import type { Kysely } from "kysely";
 import { findStream } from "../organisation/streams.ts";
 import { listPublishes, type PastPublish } from "../publish/monitoring/publish-list.ts";

@@ -1,4 +1,4 @@
-// /session: publishes that run now: list, show, kick, upstreams for as long as they run. What is about one publish is
+// /session: running publishes: list, show, kick, and upstreams for as long as they run. Requests about one publish are
 // answered by the node that has it (cluster/forwarding.ts).
 import type { Kysely } from "kysely";
 import { InvalidValue, OperatorsUpstream, UnknownRecord, UnknownUpstream } from "../errors.ts";
@@ -19,7 +19,7 @@ import { requiredText, text, wholeNumber } from "./request/schema.ts";
 
 /** Of one page. */
 const QUANTITY = { standard: 1_000, most: 1_000 } as const;
-/** Longest reason for the broadcaster, characters, and what it is without one. */
+/** Longest reason for the broadcaster, characters, and the default. */
 const REASON_LIMIT = 200;
 const BAD_REASON = `must be at most ${REASON_LIMIT} printable ASCII characters`;
 const REASON = "Publish was ended by the operator";
@@ -48,7 +48,7 @@ export function sessionRoutes(
     readonly clock: { now(): number };
     readonly sessions: LiveSessions;
     readonly measurements: Pick<Measurements, "numbersOf" | "historyOf">;
-    /** What runs on other nodes; null where there are none. */
+    /** Publishes running on other nodes; null where there are none. */
     readonly others?: Pick<Others, "sessions"> | null;
   },
 ): Routes["hono"] {
@@ -72,8 +72,8 @@ export function sessionRoutes(
       const page = { after: cursor?.[0] ?? after, quantity: quantity + 1, isMeant: await scopeOf(caller) };
       const positionOf = ({ clientId }: LiveSession): [number] => [clientId];
       const here = sessions.list(caller.organisation.id, page);
-      const there = (await deps.others?.sessions(caller.organisation.id, page)) ?? [];
-      const all = [...here, ...there.filter(({ streamId }) => page.isMeant(streamId))];
+      const elsewhere = (await deps.others?.sessions(caller.organisation.id, page)) ?? [];
+      const all = [...here, ...elsewhere.filter(({ streamId }) => page.isMeant(streamId))];
       const found = all.sort((a, b) => a.clientId - b.clientId).slice(0, page.quantity);
       return c.json(pageOf(c, found, { quantity, cursor: Page, positionOf }).map(sessionRecord));
     },
@@ -139,7 +139,7 @@ export function sessionRoutes(
         if (!(await scopeOf(caller))(away.streamId)) throw new UnknownRecord("session");
         const detail = { client_id: away.clientId };
         await record(caller, { action: "session.kick", subject: away.streamId, detail });
-        return c.json({}); // in whose place the node's absence is told
+        return c.json({}); // replaced by the error for the node that does not answer
       }
       const session = await find(caller, c.req.param("client_id"));
       const reason = body.reason ?? REASON;

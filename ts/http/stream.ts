@@ -31,14 +31,14 @@ import { baseUrlOf } from "./request/request.ts";
 import { text } from "./request/schema.ts";
 import { streamRecord } from "./request/stream-record.ts";
 
-/** States a list can be asked for. */
+/** States by which a list can be filtered. */
 const LISTED_STATES = ["created", "live", "ended", "locked"] as const satisfies readonly StreamState[];
 
-/** Behind a stream; in the order that has live ones first also whether it was live. */
+/** The position after a stream; in the order with live streams first it includes whether the stream was live. */
 const Page = cursorOf("stream", z.union([z.tuple([z.int(), text()]), z.tuple([z.int(), text(), z.boolean()])]));
-/** Longest text to search for, characters. */
+/** Longest search text, characters. */
 const SEARCH_LIMIT = 100;
-/** Tags as a request gives them; null: none. */
+/** Tags as given in a request; null: none. */
 const GivenTags = z
   .array(text({ most: TAG_LENGTH_LIMIT }))
   .max(TAGS_LIMIT, `must be at most ${TAGS_LIMIT}`)
@@ -46,7 +46,7 @@ const GivenTags = z
   .transform((tags): readonly string[] => tags ?? [])
   .openapi({ example: ["studio-1"] });
 
-/** What the broadcaster of a stopped, locked or deleted stream is told. */
+/** The reason sent to the broadcaster of a stopped, locked or deleted stream. */
 const KICKED = "Stream was stopped";
 
 interface StreamDeps extends RouteDeps {
@@ -115,7 +115,7 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
       const tags = [...(query["tags[]"] ?? []), ...(scopeTag === null ? [] : [scopeTag])];
       const filter = { quantity: quantity + 1, state, tags, search: search || null };
       const [createdAt, id, live] = cursor ?? [];
-      // A cursor of the one order says nothing in the other.
+      // A cursor of one order is invalid in the other.
       if (cursor !== null && (live !== undefined) !== (order === "live"))
         throw new InvalidValue("cursor", FOREIGN_CURSOR);
       const position = createdAt === undefined || id === undefined ? null : { createdAt, id };
@@ -234,7 +234,7 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
       const now = clock.now();
       const change = { action, subject: stream.id, detail: { from: stream.state } };
       const moved = await changed(db, caller, now, change, (trx) => move(trx, stream, now));
-      // After the store knows: a publish that comes back meets the lock.
+      // After the store has it: a publish that reconnects meets the lock.
       if (move !== unlockStream) sessions.kick(caller.organisation.id, { streamId: stream.id }, KICKED);
       return c.json(streamRecord(moved, ingestOf(c, deps)));
     });
@@ -245,7 +245,7 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
   }
 }
 
-/** A key that is limited to a tag makes and keeps streams with it. */
+/** A key limited to a tag creates streams with it and cannot remove it. */
 function withScope(tags: readonly string[], { scopeTag }: Caller): readonly string[] {
   if (scopeTag === null || tags.includes(scopeTag)) return tags;
   if (tags.length >= TAGS_LIMIT) throw new InvalidValue("tags", `must be at most ${TAGS_LIMIT}`);

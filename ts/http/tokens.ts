@@ -1,5 +1,5 @@
-// /stream/{id}/play-token: tokens for players (R3). /webcaster/revoke: tokens that must hold no more, and the broadcasts
-// they opened (T7).
+// /stream/{id}/play-token: tokens for players (R3). /webcaster/revoke: revokes tokens, and ends the broadcasts they
+// opened (T7).
 import type { Kysely } from "kysely";
 import { InvalidValue, ParameterRequired, UnknownStream } from "../errors.ts";
 import { changed } from "../organisation/audit.ts";
@@ -11,9 +11,9 @@ import { PLAY_VALIDITY_DEFAULT_S, type Tokens } from "../token/tokens.ts";
 import { newRoutes, type RouteDeps, type Routes, UnixTime, z } from "./openapi.ts";
 import { text } from "./request/schema.ts";
 
-/** Names of which a request gives exactly one. */
+/** A request gives exactly one of these. */
 const WAYS = ["token", "jti", "streamname"] as const;
-/** Longest jti that is taken, characters; ours have 36. */
+/** Longest jti accepted, characters; ours have 36. */
 const JTI_LENGTH_LIMIT = 128;
 const Way = text().nullable().optional();
 

@@ -1,4 +1,4 @@
-// /stream/{id}/upstream: where a stream is always pushed to. A running publish of it follows at once.
+// /stream/{id}/upstream: where a stream is always pushed to. A running publish of it is updated at once.
 import type { Kysely } from "kysely";
 import { InvalidValue } from "../errors.ts";
 import { UPSTREAM_STATES } from "../media/codes.ts";
@@ -17,7 +17,8 @@ import type { Schema } from "../store/schema.ts";
 import { newRoutes, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
 import { requiredText, text } from "./request/schema.ts";
 
-/** Validates a URL at save (W21): null, or why not. `owner`: the organisation that asks. */
+/** Validates a URL before it is saved (W21): null, or the reason for refusing it. `owner`: the organisation whose
+ *  look-up limit applies. */
 export type CheckUpstreamUrl = (url: string, owner: string) => Promise<null | { readonly reason: string }>;
 
 interface UpstreamDeps extends RouteDeps {
@@ -133,7 +134,7 @@ export function upstreamRoutes(deps: UpstreamDeps): Routes["hono"] {
   }
 }
 
-/** For the audit log, which is no place for a stream key. */
+/** Without the stream key, which must not appear in the audit log. */
 function changeOf(action: string, stream: string): (upstream: StreamUpstream) => Change {
   return ({ id, url, label }) => {
     return { action, subject: stream, detail: { id, url: shownUpstream(url), ...(label === null ? {} : { label }) } };

@@ -8,7 +8,7 @@ import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
 import { text } from "./request/schema.ts";
 
 const DAY_MS = 86_400_000;
-/** Days that are told when nothing else is asked for. */
+/** Days returned by default. */
 const SPAN_DEFAULT_DAYS = 30;
 /** Rows of one page: a month of a hundred streams. */
 const QUANTITY = { standard: 3_100, most: 10_000 } as const;
@@ -20,7 +20,7 @@ const bytes = {
     .openapi({ description: "Audio and video bytes sent to upstreams and players, counted the same way" }),
 };
 const Day = z.string().openapi({ description: "A day in UTC", example: "2026-01-31" });
-/** Days and where a page begins, as a request gives them. */
+/** Days and page position as given in a request. */
 const GivenDay = z
   .string()
   .refine((given) => msOfDay(given) !== null, { params: { type: "day (YYYY-MM-DD)" } })
@@ -93,7 +93,7 @@ export function usageRoutes(
   return routes.hono;
 }
 
-/** RFC 4180, as the rows come; nothing is read ahead of the reader. */
+/** CSV (RFC 4180), streamed; no rows are read ahead of the reader. */
 function csvOf(portions: AsyncGenerator<readonly UsageOfDay[]>): ReadableStream<Uint8Array> {
   const lines = ["day,stream,streamname,bytes_in,bytes_out"];
   return new ReadableStream<Uint8Array>(
@@ -121,7 +121,7 @@ function csvOf(portions: AsyncGenerator<readonly UsageOfDay[]>): ReadableStream<
   );
 }
 
-/** What a spreadsheet would take for a formula stays text. */
+/** Escapes what a spreadsheet would interpret as a formula. */
 function cell(value: string | number): string {
   const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
@@ -141,10 +141,10 @@ function spanOf(
   return { from: dayText(from), to: dayText(to) };
 }
 
-/** A day as epoch ms; null for text that is none. */
+/** A day as epoch ms; null for text that is not one. */
 function msOfDay(text: string): number | null {
   const ms = /^(19|2\d)\d\d-\d\d-\d\d$|^2\d{3}-\d\d-\d\d$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN;
-  // Dates like 2026-02-31 are moved to March by some readers.
+  // Some parsers move dates like 2026-02-31 to March.
   return Number.isNaN(ms) || dayText(ms) !== text ? null : ms;
 }
 

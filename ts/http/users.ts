@@ -27,9 +27,9 @@ const Password = requiredText()
     return given;
   })
   .openapi({ minLength: 12, maxLength: 256, example: "correct horse battery staple" });
-/** Written as a choice: generators refuse a null that is laid over an enum. */
+/** Written as a union: generators reject a nullable enum. */
 const RoleOrNull = z.union([Role, z.null()]);
-/** Of one page: as many as there may be. */
+/** Of one page: as many as an organisation may have. */
 const QUANTITY = { standard: PEOPLE_LIMIT, most: PEOPLE_LIMIT } as const;
 const Page = cursorOf("user", z.tuple([z.int(), text()]));
 

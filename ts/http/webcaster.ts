@@ -13,7 +13,7 @@ import { requiredText } from "./request/schema.ts";
 
 /** Longest stream name and ingest URL in a token (T2), bytes. */
 const CLAIM_LIMIT_BYTES = 2_048;
-/** How long a browser may remember the preflight of verify, seconds. */
+/** How long a browser may cache the preflight of verify, seconds. */
 const PREFLIGHT_AGE_S = 600;
 
 const Token = z.object({ success: z.literal(true), data: z.object({ token: z.string() }) });
@@ -62,7 +62,7 @@ export function webcasterRoutes(
     },
   );
 
-  // Browsers verify from any page; tokens are created by servers only (T5).
+  // Browsers verify from any page; only servers create tokens (T5).
   const preflight = cors({
     origin: "*",
     allowMethods: ["POST"],

@@ -1,4 +1,4 @@
-// /organisation/settings, and what stands below /organisation/webhook: the secret, a test, deliveries and their replay.
+// /organisation/settings, and the routes below /organisation/webhook: the secret, a test, deliveries and their replay.
 import type { Kysely } from "kysely";
 import { InvalidValue } from "../errors.ts";
 import { changed, recordChange } from "../organisation/audit.ts";
@@ -185,7 +185,7 @@ export function webhookRoutes(
     },
     async (c, caller) => {
       const id = c.req.param("id");
-      // What was sent cannot be taken back: it is in the log before.
+      // Recorded before it is sent, because what was sent cannot be taken back.
       const note = () => recordChange(db, caller, clock.now(), { action: "delivery.replay", subject: id });
       return c.json(callRecord(await workbench.replay(caller.organisation.id, id, note, c.get("trace"))));
     },

@@ -1,22 +1,22 @@
-// More connections from one listening socket. libuv takes one in each turn of the event loop since 1.45: while turns take ten
-// milliseconds, because publishes are set up, a crowd of a hundred would wait in the kernel for a second. Further handles on
-// the same socket take one each.
+// Accepts more connections from one listening socket. Since 1.45 libuv accepts one in each turn of the event loop:
+// while turns take ten milliseconds, because publishes are being set up, a crowd of a hundred would wait in the kernel
+// for a second. Each further handle on the same socket accepts one more.
 import type { Server as HttpServer } from "node:http";
 import { Server as HttpsServer } from "node:https";
 import { createServer, type Server, type Socket } from "node:net";
 import { ownDescriptorLimit } from "../capacity/figures.ts";
 
-/** Handles besides the server's own; fewer where descriptors are few. */
+/** Handles in addition to the server's own; fewer where descriptors are scarce. */
 const ACCEPTORS = 15;
 const DESCRIPTORS_FOR_EACH = 64;
 
 export interface Acceptors {
-  /** Takes no more; resolves when the connections that came by them have ended, too. */
+  /** Stops accepting; resolves when the connections accepted through these handles have ended, too. */
   close(): Promise<void>;
 }
 
-/** Opens them for a `server` that listens at `descriptor`, as many as the system allows; all together hold no more than its
- *  `maxConnections` of now. */
+/** Opens them for a `server` that listens on `descriptor`, as many as the system allows; together they hold at most its
+ *  present `maxConnections`. */
 export async function openAcceptors(
   server: HttpServer | HttpsServer,
   descriptor: number,
@@ -46,7 +46,7 @@ export async function openAcceptors(
     server.emit("connection", socket);
   }
 
-  // As the server's own connections are, by Node's defaults.
+  // The same options as for the server's own connections, by Node's defaults.
   const options = { allowHalfOpen: !(server instanceof HttpsServer), noDelay: true };
   const acceptors: Server[] = [];
   const descriptors = ownDescriptorLimit() ?? Number.POSITIVE_INFINITY;
@@ -60,7 +60,7 @@ export async function openAcceptors(
       acceptors.push(acceptor);
     }
   } catch {
-    // No descriptor is left: those that are open do.
+    // No descriptor is left: the handles already open have to do.
   }
   return {
     async close() {

@@ -1,4 +1,4 @@
-// One HTTP or HTTPS port: bounded slow peers, and a stop that lets running requests finish.
+// One HTTP or HTTPS port, with limits for slow peers, and a stop that lets running requests finish.
 import { createServer as createHttpServer, type Server, type ServerOptions } from "node:http";
 import { createServer as createHttpsServer, Server as HttpsServer } from "node:https";
 import { type AddressInfo, Server as NetServer } from "node:net";
@@ -15,48 +15,50 @@ const HEADERS_TIMEOUT_MS = 5_000;
 const REQUEST_TIMEOUT_MS = 10_000;
 /** How long a TLS handshake may take, ms. */
 const HANDSHAKE_TIMEOUT_MS = 5_000;
-/** How long a connection may wait for its next request, ms. */
+/** How long an idle connection may wait for its next request, ms. */
 const IDLE_TIMEOUT_MS = 5_000;
-/** Longest header block, bytes; a longer one is answered 431. */
+/** Longest header block, bytes; a longer one gets a 431. */
 const HEADERS_LIMIT_BYTES = 16_384;
-/** Connections at a time; the next ones are closed at once. Each is a file descriptor and some 10 kB: of few descriptors a
- *  port takes a share, so that HTTP alone leaves RTMP and the store theirs (reactor/connection_limits.rs). */
+/** Concurrent connections; further ones are closed at once. Each uses a file descriptor and some 10 kB: where
+ *  descriptors are scarce a port takes only a share, so that HTTP cannot exhaust those of RTMP and the store
+ *  (reactor/connection_limits.rs). */
 const CONNECTIONS_LIMIT = 10_000;
 const DESCRIPTORS_SHARE = 8;
-/** How often Node looks for those that took longer, ms; its own default of 30 s would make the limits 35 and 40 s. */
+/** How often Node checks these timeouts, ms; its own default of 30 s would turn the limits into 35 and 40 s. */
 const TIMEOUT_CHECK_MS = 1_000;
-/** While stopping: how often idle connections are closed (Node 20 leaves that to us), and when all of them are, ms. */
+/** While stopping: how often idle connections are closed (Node 20 does not do that itself), and when all of them are,
+ *  ms. */
 const IDLE_CHECK_MS = 100;
 const STOP_LIMIT_MS = 5_000;
 
 export interface Listening {
-  /** The port, also when 0 was asked for. */
+  /** The actual port, also when 0 was requested. */
   readonly port: number;
-  /** From now on every response says `Connection: close`. */
+  /** From here on every response says `Connection: close`. */
   drain(): void;
-  /** Connections that come from now on see this certificate. Throws when it cannot be used; the old one stays. */
+  /** New connections use this certificate. Throws when it cannot be used; the old one stays. */
   setCertificate(certificate: Certificate): void;
-  /** Descriptor of the socket that listens; null when none does any more. */
+  /** Descriptor of the listening socket; null when there is none any more. */
   socket(): number | null;
-  /** Takes no new connection; those that are open go on until `stop`. The socket may be another process's, too. */
+  /** Accepts no new connection; open ones continue until `stop`. The socket may be shared with another process. */
   stopListening(): void;
-  /** Takes no new connection, lets running requests finish within 5 s, closes the rest. */
+  /** Accepts no new connection, lets running requests finish within 5 s, closes the rest. */
   stop(): Promise<void>;
 }
 
 export interface ListenOptions {
-  /** Without one it is served in the clear. */
+  /** Plain HTTP without one. */
   readonly certificate?: Certificate | null;
   /** Whether some route opens WebSockets. */
   readonly takesWebSockets?: boolean;
-  /** Descriptor of a socket that listens already, instead of at the address; it is this port's from now on. */
+  /** Descriptor of a listening socket to use instead of the address; this port owns it from then on. */
   readonly socket?: number | undefined;
-  /** Makes another descriptor of a socket: then a crowd of connections is taken at once. */
+  /** Duplicates the descriptor of a socket: then several connections are accepted per turn of the event loop. */
   readonly duplicate?: (descriptor: number) => number;
 }
 
-/** Listens on `host`:`port`, by TLS when there is a certificate. Rejects with `PortTaken` or `ConfigInvalid`; `name` is
- *  the setting that chose the port. */
+/** Listens on `host`:`port`, with TLS when there is a certificate. Rejects with `PortTaken` or `ConfigInvalid`; `name`
+ *  is the setting that chose the port. */
 export async function listen(
   fetch: (request: Request) => Response | Promise<Response>,
   address: { readonly name: string; readonly host: string; readonly port: number },
@@ -90,7 +92,7 @@ export async function listen(
     },
     setCertificate(renewed) {
       if (!(server instanceof HttpsServer)) return;
-      // Bun has no such thing.
+      // Bun does not support it.
       if (!("setSecureContext" in server)) throw new Error("under this runtime a restart is needed to use it");
       server.setSecureContext(renewed);
     },
@@ -98,7 +100,7 @@ export async function listen(
     stopListening() {
       draining = true;
       void closeAcceptors();
-      // Not its own `close`, which would cut connections off that wait for their next request.
+      // Not the HTTP server's own `close`, which would cut off connections that wait for their next request.
       if (server.listening) NetServer.prototype.close.call(server);
     },
     async stop() {
@@ -119,13 +121,13 @@ export async function listen(
   };
 }
 
-/** Node keeps it where its type does not show it. */
+/** Node keeps it in a member that its types do not include. */
 function descriptorOf(server: Server | HttpsServer): number | null {
   const { _handle: handle } = server as { readonly _handle?: { readonly fd: number } | null };
   return handle?.fd ?? null;
 }
 
-/** What the adaptor is given for either protocol. */
+/** The adaptor's options, for either protocol. */
 interface Served {
   readonly fetch: (request: Request) => Response | Promise<Response>;
   readonly hostname: string;
@@ -158,7 +160,7 @@ function createServer(
   }
 }
 
-/** What to tell a person about a port that cannot be had. */
+/** The error for people when a port cannot be opened. */
 export function portError(cause: NodeJS.ErrnoException, name: string, host: string, port: number): PortTaken {
   const reasons: Readonly<Record<string, string>> = {
     EADDRINUSE: "it is in use by another program",

@@ -1,29 +1,29 @@
-// Where the media core accepts RTMP connections, and how it leaves that to the process that follows this one.
+// The sockets on which the media core accepts RTMP connections, and their handover to the successor process.
 import type { MediaOptions as CoreOptions, MediaCore } from "#native";
 
-/** Sockets that listen, as file descriptors of this process; null without RTMPS. */
+/** Listening sockets, as file descriptors of this process; null without RTMPS. */
 export interface RtmpSockets {
   readonly plain: number;
   readonly tls: number | null;
 }
 
 export interface AcceptingOptions {
-  /** Sockets that listen already, which whoever started this process has left to it: they stay open beside the core's
-   *  own. By default the core binds its ports itself. */
+  /** Listening sockets inherited from the parent process: they stay open beside the core's own. By default the core
+   *  binds its ports itself. */
   readonly rtmpSockets?: Partial<RtmpSockets>;
   /** Whether RTMP connections are accepted at once, the default, or from `startAccepting` on. */
   readonly accepts?: boolean;
 }
 
 export interface AcceptingMedia {
-  /** What a successor inherits; closed by `stopAccepting`. */
+  /** The sockets that a successor inherits; `stopAccepting` closes them. */
   rtmpSockets(): RtmpSockets;
-  /** Accepts RTMP connections from now on. */
+  /** Starts accepting RTMP connections. */
   startAccepting(): void;
-  /** Accepts no more, and closes the sockets: what waits in them is the successor's. Sessions stay. */
+  /** Stops accepting, and closes the sockets: pending connections go to the successor. Sessions continue. */
   stopAccepting(): void;
-  /** Accepts connections of other nodes at one more port of an IP address, which stays open; 0 takes any free one.
-   *  Throws with the code `pull_port_taken`, or what the system refuses. */
+  /** Accepts connections of other nodes on one more port of an IP address, which stays open; 0 takes any free one.
+   *  Throws with the code `pull_port_taken`, or the system's error. */
   acceptPulls(host: string, port: number): number;
 }
 
@@ -40,7 +40,7 @@ export function acceptingOf(core: MediaCore): AcceptingMedia {
   };
 }
 
-/** As the core takes them. */
+/** In the form the core expects. */
 export function acceptingOptions({
   rtmpSockets = {},
   accepts = true,

@@ -1,4 +1,4 @@
-// Captures as the media core makes and plays them: a publish to a file, and a file played again.
+// Captures as the media core makes them: the recording of a publish to a file.
 
 /** What to capture, and where to. */
 export interface CaptureOptions {
@@ -8,25 +8,25 @@ export interface CaptureOptions {
   readonly header: string;
   /** false: audio and video are overwritten by zeros of the same length. */
   readonly media: boolean;
-  /** Of the file. */
+  /** Limit of the file's size. */
   readonly bytesLimit: number;
   readonly timeLimitMs: number;
 }
 
-/** One capture. */
+/** A running capture. */
 export interface CaptureSource {
-  /** `ended`: why; undefined until its file is closed. */
+  /** `ended`: the reason; undefined until its file is closed. */
   status(): { readonly bytes: number; readonly frames: number; readonly ended?: string };
-  /** Ends it; its file is closed soon. */
+  /** Ends it; its file is closed soon after. */
   stop(): void;
 }
 
-/** What may be asked of the media core about captures. */
+/** The capture functions of the media core. */
 export interface CaptureMedia {
-  /** Captures a publish that runs, from now on; null when it does not run here, or our offer (v5) is not answered yet.
-   *  Throws when the file cannot be made. */
+  /** Captures a running publish from this moment on; null when it does not run here, or our offer (v5) is not answered
+   *  yet. Throws when the file cannot be created. */
   capture(clientId: number, options: CaptureOptions): CaptureSource | null;
-  /** Captures the publish that is allowed under this client id right after, from its first byte on; null when the core has
+  /** Captures the publish that is allowed under this client id next, from its first byte on; null when the core has
    *  stopped. */
   captureNext(clientId: number, options: CaptureOptions): CaptureSource | null;
 }

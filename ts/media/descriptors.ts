@@ -1,7 +1,7 @@
-// File descriptors of this process, which JavaScript only closes.
+// File descriptors of this process, which JavaScript can only close.
 import { duplicateDescriptor } from "#native";
 
-/** Another descriptor of an open socket; both are closed for themselves. Throws what the system refuses. */
+/** Duplicates the descriptor of an open socket; both have to be closed. Throws the system's error. */
 export function duplicate(descriptor: number): number {
   return duplicateDescriptor(descriptor);
 }

@@ -1,12 +1,12 @@
-// What the media core reports to the gateway, and how that is read from its mailbox. Shapes and names mirror
-// crates/ingest/src/publish/mailbox.rs; `null` is "none".
+// The events of the media core, and how they are read from its mailbox. Shapes and names mirror
+// crates/ingest/src/publish/mailbox.rs; `null` means none.
 import type { MailboxItem } from "#native";
 import type { EndReason, OnAirCause, PullEndReason, UpstreamSource } from "./codes.ts";
 
-/** A broadcaster reached `publish` and waits. Answer with `allow` or `deny`; no answer in 12 s is a denial. */
+/** A broadcaster has sent `publish` and waits. Answer with `allow` or `deny`; no answer in 12 s is a denial. */
 export interface PublishRequested {
   readonly kind: "publish_requested";
-  /** The core's own handle of this question; never shown to a customer. */
+  /** The core's own handle of this request; never shown to a customer. */
   readonly request: number;
   /** First segment of the RTMP path, `live`. */
   readonly app: string;
@@ -18,65 +18,66 @@ export interface PublishRequested {
   readonly address: string;
 }
 
-/** Exactly one comes for every `allow`, whatever happened to the session. */
+/** Sent exactly once for every `allow`, whatever happens to the session. */
 export interface PublishEnded {
   readonly kind: "publish_ended";
   readonly clientId: number;
   readonly reason: EndReason;
   /** Audio and video payload bytes from the broadcaster (no RTMP, no FLV bytes). */
   readonly bytesIn: number;
-  /** The same measure, handed to all upstreams and players. */
+  /** Audio and video payload bytes sent to all upstreams and players. */
   readonly bytesOut: number;
   /** Its publisher was lost, and its upstreams and players are held: a `HoldEnded` follows. */
   readonly held: boolean;
 }
 
-/** The upstreams and players of a lost publish are held no more. */
+/** The upstreams and players of a lost publish are no longer held. */
 export interface HoldEnded {
   readonly kind: "hold_ended";
   readonly clientId: number;
-  /** The publish that goes on with them; null: they have ended. */
+  /** The publish that takes them over; null: they have ended. */
   readonly successor: number | null;
 }
 
-/** Upstreams and players get a publish from now on; or they do not, and it stands by. */
+/** A publish has gone on air, so that upstreams and players receive it, or has gone on standby. */
 export interface OnAirChanged {
   readonly kind: "on_air_changed";
   readonly clientId: number;
   readonly onAir: boolean;
-  /** The other publish of its name: which it took over from, or which is on air; null for none. */
+  /** The other publish of its name: the one it took over from, or the one on air; null for none. */
   readonly other: number | null;
   readonly cause: OnAirCause;
 }
 
-/** A push is about to dial; answer with `dial`. Asked again before every reconnect. */
+/** A push is about to connect; answer with `dial`. Sent again before every reconnect. */
 export interface AddressWanted {
   readonly kind: "address_wanted";
   readonly push: number;
   readonly clientId: number;
   readonly host: string;
   readonly port: number;
-  /** Who wants the upstream: not everybody may go everywhere. */
+  /** Who configured the upstream, which determines the addresses it may use. */
   readonly source: UpstreamSource;
 }
 
-/** What a push did, for the operator. */
+/** A change of a push, for the operator. */
 export interface UpstreamChanged {
   readonly kind: "upstream_changed";
   readonly clientId: number;
-  /** As it was ordered. */
+  /** The id given when the upstream was added. */
   readonly upstreamId: string;
   /** Host and port; the rest of the URL is secret. */
   readonly upstream: string;
   readonly sending: boolean;
-  /** Why it stopped; empty when it sends. */
+  /** Why it stopped; empty while it is sending. */
   readonly detail: string;
 }
 
-/** A player asked for a stream and waits. Answer with `allowPlay`, `pull` or `deny`; no answer in 12 s is a refusal. */
+/** A player has requested a stream and waits. Answer with `allowPlay`, `pull` or `deny`; no answer in 12 s is a
+ *  refusal. */
 export interface PlayRequested {
   readonly kind: "play_requested";
-  /** The core's own handle of this question, and then of the player. */
+  /** The core's own handle of this request, and afterwards of the player. */
   readonly request: number;
   /** Stream name as sent, without arguments. */
   readonly name: Uint8Array;
@@ -88,29 +89,29 @@ export interface PlayRequested {
   readonly address: string;
 }
 
-/** Exactly one comes for every `allowPlay`, whatever happened to the player. */
+/** Sent exactly once for every `allowPlay`, whatever happens to the player. */
 export interface PlayEnded {
   readonly kind: "play_ended";
   /** Handle of its request. */
   readonly player: number;
-  /** Audio and video payload bytes handed to it. */
+  /** Audio and video payload bytes sent to it. */
   readonly bytesOut: number;
-  /** What it lost because it was slow. */
+  /** Frames dropped because it was slow. */
   readonly droppedFrames: number;
 }
 
-/** The connection of a pull was lost: answer with `dialPull`, where its stream is now. */
+/** The connection of a pull was lost: answer with `dialPull` and the present source of its stream. */
 export interface SourceWanted {
   readonly kind: "source_wanted";
   /** The core's own handle of the pull. */
   readonly pull: number;
   /** Stream name without arguments. */
   readonly name: Uint8Array;
-  /** The publish that is pulled; another one of that name is another stream. */
+  /** The pulled publish; another publish of that name is another stream. */
   readonly clientId: number;
 }
 
-/** Exactly one comes for every pull that was begun. */
+/** Sent exactly once for every pull that was started. */
 export interface PullEnded {
   readonly kind: "pull_ended";
   /** The publish at the source. */
@@ -122,16 +123,16 @@ export interface PullEnded {
   readonly detail: string;
   /** Audio and video payload bytes from the source. */
   readonly bytesIn: number;
-  /** The same measure, handed to the players. */
+  /** Audio and video payload bytes sent to the players. */
   readonly bytesOut: number;
 }
 
-/** An RTMP connection was refused before it asked for a publish or a play. */
+/** An RTMP connection was refused before it requested a publish or a play. */
 export interface ConnectionRefused {
   readonly kind: "connection_refused";
   /** IP address of the peer. */
   readonly address: string;
-  /** Stable name of the reason: the codes of `Error` in crates/rtmp/src/error.rs, or `app`. */
+  /** Stable code of the reason: the codes of `Error` in crates/rtmp/src/error.rs, or `app`. */
   readonly code: string;
   /** The reason in words. */
   readonly detail: string;
@@ -156,94 +157,99 @@ export function readEvent(item: MailboxItem): MediaEvent {
     case "publish_requested":
       return {
         kind: item.kind,
-        request: there(item.request),
-        app: there(item.app),
-        name: there(item.name),
+        request: required(item.request),
+        app: required(item.app),
+        name: required(item.name),
         arguments: item.arguments ?? null,
-        address: there(item.address),
+        address: required(item.address),
       };
     case "publish_ended":
       return {
         kind: item.kind,
-        clientId: there(item.clientId),
-        // The core's table of endings has exactly these codes.
-        reason: there(item.reason) as EndReason,
-        bytesIn: there(item.bytesIn),
-        bytesOut: there(item.bytesOut),
-        held: there(item.held),
+        clientId: required(item.clientId),
+        // The core's table of end reasons has exactly these codes.
+        reason: required(item.reason) as EndReason,
+        bytesIn: required(item.bytesIn),
+        bytesOut: required(item.bytesOut),
+        held: required(item.held),
       };
     case "hold_ended":
-      return { kind: item.kind, clientId: there(item.clientId), successor: item.successor ?? null };
+      return { kind: item.kind, clientId: required(item.clientId), successor: item.successor ?? null };
     case "on_air_changed":
       return {
         kind: item.kind,
-        clientId: there(item.clientId),
-        onAir: there(item.onAir),
+        clientId: required(item.clientId),
+        onAir: required(item.onAir),
         other: item.other ?? null,
-        // The core's table of causes has exactly these.
-        cause: there(item.cause) as OnAirCause,
+        // The core's table of causes has exactly these codes.
+        cause: required(item.cause) as OnAirCause,
       };
     case "play_requested":
       return {
         kind: item.kind,
-        request: there(item.request),
-        name: there(item.name),
+        request: required(item.request),
+        name: required(item.name),
         clientId: item.clientId ?? null,
         arguments: item.arguments ?? null,
-        address: there(item.address),
+        address: required(item.address),
       };
     case "play_ended":
       return {
         kind: item.kind,
-        player: there(item.player),
-        bytesOut: there(item.bytesOut),
-        droppedFrames: there(item.droppedFrames),
+        player: required(item.player),
+        bytesOut: required(item.bytesOut),
+        droppedFrames: required(item.droppedFrames),
       };
     case "source_wanted":
       return {
         kind: item.kind,
-        pull: there(item.pull),
-        name: there(item.name),
-        clientId: there(item.clientId),
+        pull: required(item.pull),
+        name: required(item.name),
+        clientId: required(item.clientId),
       };
     case "pull_ended":
       return {
         kind: item.kind,
-        clientId: there(item.clientId),
-        name: there(item.name),
-        // The core's table of these ends has exactly these codes.
-        reason: there(item.reason) as PullEndReason,
-        detail: there(item.detail),
-        bytesIn: there(item.bytesIn),
-        bytesOut: there(item.bytesOut),
+        clientId: required(item.clientId),
+        name: required(item.name),
+        // The core's table of pull ends has exactly these codes.
+        reason: required(item.reason) as PullEndReason,
+        detail: required(item.detail),
+        bytesIn: required(item.bytesIn),
+        bytesOut: required(item.bytesOut),
       };
     case "connection_refused":
-      return { kind: item.kind, address: there(item.address), code: there(item.code), detail: there(item.detail) };
+      return {
+        kind: item.kind,
+        address: required(item.address),
+        code: required(item.code),
+        detail: required(item.detail),
+      };
     case "address_wanted":
       return {
         kind: item.kind,
-        push: there(item.push),
-        clientId: there(item.clientId),
-        host: there(item.host),
-        port: there(item.port),
-        source: there(item.source) as UpstreamSource,
+        push: required(item.push),
+        clientId: required(item.clientId),
+        host: required(item.host),
+        port: required(item.port),
+        source: required(item.source) as UpstreamSource,
       };
     case "upstream_changed":
       return {
         kind: item.kind,
-        clientId: there(item.clientId),
-        upstreamId: there(item.upstreamId),
-        upstream: there(item.upstream),
-        sending: there(item.sending),
-        detail: there(item.detail),
+        clientId: required(item.clientId),
+        upstreamId: required(item.upstreamId),
+        upstream: required(item.upstream),
+        sending: required(item.sending),
+        detail: required(item.detail),
       };
     default:
       throw new Error(`the media core says ${item.kind}, which this gateway does not know`);
   }
 }
 
-/** A member that its kind always has. */
-function there<T>(member: T | undefined): T {
+/** A member that is always present for its kind. */
+function required<T>(member: T | undefined): T {
   if (member === undefined) throw new Error("a member of a media event is missing");
   return member;
 }

@@ -1,4 +1,4 @@
-// Opens the media core as configured, and says which setting is at fault when that fails.
+// Opens the media core as configured, and names the setting at fault when that fails.
 import { lookup } from "node:dns/promises";
 import { readCertificate } from "../certificate.ts";
 import type { Config } from "../config.ts";
@@ -10,12 +10,12 @@ import type { AcceptingOptions } from "./accepting.ts";
 
 export { duplicate } from "./descriptors.ts";
 
-/** Media ports from the configured one on that are tried for a process beside another, for each media worker. */
+/** How many media ports, starting at the configured one, a process beside another tries for each media worker. */
 const MEDIA_PORTS_TRIED = 8;
 
-/** How to open it beside another process, whose RTMP sockets it may share. */
+/** How to open it beside another process, with which it may share RTMP sockets. */
 export interface OpenOptions extends AcceptingOptions {
-  /** The configured media ports are another process's, and the next free ones are taken. */
+  /** Another process uses the configured media ports, and the next free ones are taken. */
   readonly isSuccessor?: boolean;
 }
 
@@ -38,7 +38,7 @@ export async function openMedia(
   }
 }
 
-/** Where threads and files of a service are limited. */
+/** Where the threads and files of a service are limited. */
 const LIMITS = "ulimit -u and -n, TasksMax= and LimitNOFILE= of systemd, pids.max of a container";
 
 async function openAt(
@@ -75,7 +75,7 @@ async function openAt(
   );
 }
 
-/** The error that an operator understands. */
+/** Translates the fault into an error for the operator. */
 function faultOf(cause: MediaStartError, config: Config): Error {
   const { rtmp, media, webhook } = config;
   const taken = (where: string) =>

@@ -1,18 +1,18 @@
-// Players, and pulls: streams that another node of the service publishes and that are played from there for the players of
-// this one. Shapes and names mirror crates/bridge/src/pull.rs.
+// Players, and pulls: streams published on another node of the service and pulled from there for the players of this
+// one. Shapes and names mirror crates/bridge/src/pull.rs.
 import type { PullState } from "./codes.ts";
 
 /** Where a stream is pulled from. */
 export interface PullSource {
-  /** The publish there. */
+  /** The publish at the source. */
   readonly clientId: number;
-  /** A complete RTMP URL, by TLS when it says so: it may hold secrets. */
+  /** A complete RTMP(S) URL: it may contain secrets. */
   readonly url: string;
   /** The IP address to connect to. */
   readonly address: string;
 }
 
-/** How one pull does. */
+/** The state of one pull. */
 export interface PullStatus {
   /** The publish at the source. */
   readonly clientId: number;
@@ -24,7 +24,7 @@ export interface PullStatus {
   readonly players: number;
   /** Audio and video payload bytes from the source. */
   readonly bytesIn: number;
-  /** The same measure, handed to the players. */
+  /** Audio and video payload bytes sent to the players. */
   readonly bytesOut: number;
   /** When it began, epoch ms. */
   readonly since: number;
@@ -32,22 +32,22 @@ export interface PullStatus {
   readonly state: PullState;
 }
 
-/** What may be asked of the media core about players. */
+/** The player functions of the media core. */
 export interface PlayMedia {
-  /** Lets a player read what is published here. Another node of the service is not counted: neither as a player nor with
-   *  what it gets. A `PlayEnded` follows in any case, also when the player is gone. */
+  /** Lets a player read a local publish. Another node of the service is not counted: neither as a player nor with its
+   *  bytes. A `PlayEnded` follows in any case, also when the player is gone. */
   allowPlay(request: number, options: { readonly counted: boolean }): void;
-  /** Lets a player read a stream of another node: by the pull of its name that runs, else by a new one. It is told that
-   *  it plays once there is something of the stream; after 5 s without, that there is none. A `PlayEnded` follows in any
-   *  case, and one `PullEnded` for each pull. Throws when the URL or the address is none. */
+  /** Lets a player read a stream of another node: through the running pull of its name, else a new one. The player gets
+   *  its success response once media arrives; after 5 s without any, that there is no such stream. A `PlayEnded`
+   *  follows in any case, and one `PullEnded` for each pull. Throws when the URL or the address is invalid. */
   pull(request: number, source: PullSource): void;
-  /** Where the stream of a pull is now that lost its connection; null: nowhere, and then the pull ends. */
+  /** The present source of a pull that lost its connection; null: none, and the pull ends. */
   dialPull(pull: number, source: PullSource | null): void;
-  /** The pulls that run, by name. */
+  /** The running pulls, by name. */
   pulls(): readonly PullStatus[];
 }
 
-/** A pull as the core counts it. */
+/** A pull with its counters, as the core returns it. */
 interface PullCounters extends Omit<PullStatus, "name" | "state"> {
   readonly name: Uint8Array;
   readonly state: string;
@@ -58,14 +58,14 @@ export function readPull({ name, state, ...counters }: PullCounters): PullStatus
   return { ...counters, name: Buffer.from(name).toString(), state: state as PullState };
 }
 
-/** How one player of a running publish does. */
+/** The state of one player of a running publish. */
 export interface PlayerStatus {
   /** IP address it reads from. */
   readonly address: string;
   /** When it joined, epoch ms. */
   readonly since: number;
-  /** Audio and video payload bytes handed to it. */
+  /** Audio and video payload bytes sent to it. */
   readonly bytesOut: number;
-  /** What it lost because it was slow. */
+  /** Frames dropped because it was slow. */
   readonly droppedFrames: number;
 }

@@ -1,3 +1,3 @@
-/** How a broadcaster publishes. */
+/** The protocols by which a broadcaster can publish. */
 export const PROTOCOLS = ["rtmp", "whip"] as const;
 export type Protocol = (typeof PROTOCOLS)[number];

@@ -1,15 +1,15 @@
-// How a publish or a play that came by RTMP is refused, and where its broadcaster may go instead.
+// How a publish or a play by RTMP is refused, and where its broadcaster may go instead.
 
-/** What a broadcaster or player is told. */
+/** The refusal sent to a broadcaster or player. */
 export interface Refusal {
   readonly code: "denied" | "bad_name";
   readonly description: string;
-  /** tcUrls of other servers that take the publish (`rtmp://host:port/app`): a broadcaster that is known to follow is sent
-   *  to the first that is as safe as the one it came by, once. */
+  /** tcUrls of other servers that take the publish (`rtmp://host:port/app`): a broadcaster known to follow redirects is
+   *  sent once to the first that is as secure as its present connection. */
   readonly elsewhere?: readonly string[];
 }
 
-/** Tells the core. */
+/** Passes the refusal to the core. */
 export function refuse(
   core: {
     deny(request: number, code: string, description: string): void;

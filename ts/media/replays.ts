@@ -1,11 +1,11 @@
-// A capture played again by the media core's own code, without a service (docs/capture.md).
+// Replays a capture through the media core's own code, without a service (docs/capture.md).
 
-/** What crosses the bridge: `undefined` is none. */
+/** The shape that crosses the bridge, where `undefined` means none. */
 type Crossed<T> = { readonly [K in keyof T as null extends T[K] ? never : K]: T[K] } & {
   readonly [K in keyof T as null extends T[K] ? K : never]?: Exclude<T[K], null>;
 };
 
-/** One track, as it was handed on. */
+/** One track as it was delivered. */
 export interface ReplayTrack {
   readonly codec: string;
   readonly frames: number;
@@ -15,19 +15,19 @@ export interface ReplayTrack {
   readonly lastMs: number;
   /** null for audio. */
   readonly firstKeyframeMs: number | null;
-  /** Steps of more than a second. */
+  /** Timestamp steps of more than a second. */
   readonly holes: number;
   readonly stepsBack: number;
 }
 
-/** What came of a capture. */
+/** The result of a replay. */
 export interface ReplayOutcome {
   readonly header: string;
   readonly whip: boolean;
   readonly media: boolean;
   readonly fromMiddle: boolean;
   readonly tracks: readonly ReplayTrack[];
-  /** Of the bodies and times of all RTMP messages. */
+  /** Over the bodies and timestamps of all RTMP messages. */
   readonly hash: string;
   readonly frames: number;
   readonly bytesIn: number;
@@ -36,14 +36,14 @@ export interface ReplayOutcome {
   readonly nacks: number | null;
   readonly recovered: number | null;
   readonly plis: number | null;
-  /** EndReason's code; null when the publish went on. */
+  /** Code of the EndReason; null when the publish did not end. */
   readonly end: string | null;
   /** Why the capture ended; null when the file does not say. */
   readonly finished: string | null;
   readonly fault: string | null;
   readonly compared: number;
   readonly skipped: number;
-  /** What is not as it was live; null: the outcome is the same. */
+  /** How the result differs from the live publish; null when it does not. */
   readonly difference: string | null;
 }
 

@@ -1,30 +1,31 @@
-// How the media workers do, as they measure it themselves, and how full the RTMP ports are.
+// The load of the media workers, as they measure it themselves, and the number of connections to the RTMP ports.
 
-/** One worker over the last second; all zero for one that slept. */
+/** One worker over the last second; all zero for an idle one. */
 export interface WorkerStatus {
-  /** Share of a core that its thread took, 0 to 1. */
+  /** CPU time of its thread as a share of one core, 0 to 1. */
   readonly load: number;
-  /** Share of the time in which it was at work, or would have been had it got a processor, 0 to 1. */
+  /** Share of the time in which it was working or waiting for a CPU, 0 to 1. */
   readonly busy: number;
-  /** How long what comes to it waits for its turn on average, beyond the 2 ms of a turn, ms. */
+  /** Average delay of incoming work beyond the 2 ms of a turn, ms. */
   readonly lateMs: number;
 }
 
-/** What may be asked of the media core about its load. */
+/** The load functions of the media core. */
 export interface WorkerMedia {
   /** One for each worker. */
   workerStatus(): readonly WorkerStatus[];
-  /** Those to the RTMP ports now. */
+  /** Open connections to the RTMP ports. */
   connections(): ConnectionCount;
 }
 
 export interface ConnectionCount {
   readonly held: number;
-  /** From here on they are closed at once; absent where neither the configuration nor the system sets a limit. */
+  /** Beyond this, new connections are closed at once; absent where neither the configuration nor the system sets a
+   *  limit. */
   readonly limit?: number;
 }
 
-/** The share of a core that the busiest takes, 0 to 1. */
+/** The load of the busiest worker, as a share of one core, 0 to 1. */
 export function busiestOf(workers: readonly WorkerStatus[]): number {
   return Math.max(0, ...workers.map(({ load }) => load));
 }

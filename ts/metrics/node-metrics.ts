@@ -1,11 +1,11 @@
-// What alerts need to know of a node beside what it counts: whether its store can be written, how full its disk and its
-// workers are, when its certificates end, what time it believes it is. Names are a contract with operators.
+// Metrics for alerts about a node: whether its store can be written, how full its disk and how busy its workers are,
+// when its certificates expire, and its clock. Names are a contract with operators.
 import { statfs } from "node:fs/promises";
 import { Gauge, type Registry } from "prom-client";
 import { inTime } from "../in-time.ts";
 import type { WorkerStatus } from "../media/workers.ts";
 
-/** How long a scrape waits for the disk, ms. */
+/** How long a scrape waits for the free disk space, ms. */
 const READ_LIMIT_MS = 2_000;
 
 export interface WatchedNode {
@@ -16,11 +16,11 @@ export interface WatchedNode {
   /** The data directory. */
   readonly folder: string;
   readonly workerStatus: () => readonly WorkerStatus[];
-  /** When each certificate ends, epoch ms; null when it cannot be read. */
+  /** When each certificate expires, epoch ms; null when it cannot be read. */
   readonly certificates: () => readonly { readonly section: string; readonly endsAt: number | null }[];
 }
 
-/** Reads all of it at each scrape. Call once. */
+/** Reads all values at each scrape. Call once. */
 export function watchNode(registry: Registry, node: WatchedNode): void {
   const registers = [registry];
   const gauge = (name: string, help: string, read: () => number | Promise<number>) =>
@@ -58,7 +58,7 @@ export function watchNode(registry: Registry, node: WatchedNode): void {
   });
 }
 
-/** `troubles`: how many running publishes have each of them now. */
+/** `troubles`: how many running publishes have each of them at present. */
 export function watchTroubles(registry: Registry, troubles: () => Readonly<Record<string, number>>): void {
   new Gauge({
     name: "headgate_publish_troubles",
@@ -71,7 +71,7 @@ export function watchTroubles(registry: Registry, troubles: () => Readonly<Recor
   });
 }
 
-/** NaN when the system does not say in time. */
+/** NaN when the system does not answer in time. */
 async function freeBytes(folder: string): Promise<number> {
   const read = statfs(folder).then(({ bavail, bsize }) => bavail * bsize);
   return await inTime(READ_LIMIT_MS, read, Number.NaN).catch(() => Number.NaN);

@@ -1,4 +1,4 @@
-// API keys: issued once, kept as SHA-256, rotated while two of them live, revoked at once (M3, M15).
+// API keys: issued once, stored as SHA-256, rotated with an overlap in which both are valid, revoked at once (M3, M15).
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
@@ -6,24 +6,24 @@ import { BadApiKey, InvalidValue, UnknownRecord } from "../errors.ts";
 import type { ApiKeyTable, OrganisationTable, Role, Schema } from "../store/schema.ts";
 import { newKeyText } from "./key-text.ts";
 
-/** How exact `last_used_at` is, ms: a write per request would cost an fsync each. */
+/** Precision of `last_used_at`, ms: a write per request would cost an fsync each. */
 const LAST_USED_STEP_MS = 60_000;
-/** Compared with when a key is unknown, so that both refusals do the same work (M3). */
+/** Compared with when a key is unknown, so that both kinds of refusal do the same work (M3). */
 const NO_HASH = "0".repeat(64);
-/** Keys of one organisation that live. */
+/** Most valid keys of one organisation. */
 export const KEYS_LIMIT = 100;
-/** How long a rotated key lives on beside its successor, ms. */
+/** How long a rotated key stays valid beside its successor, ms. */
 export const ROTATION_MS = 86_400_000;
 
-/** A key that holds, with the organisation it is of. */
+/** A valid key with its organisation. */
 export interface KnownKey extends Pick<ApiKeyTable, "id" | "role" | "scope_tag"> {
   readonly organisation: OrganisationTable;
 }
 
 export interface ApiKeys {
-  /** The key of this text. Rejects with `BadApiKey`, also for null and for an expired or revoked key. */
+  /** The key with this text. Rejects with `BadApiKey`, also for null and for an expired or revoked key. */
   find(text: string | null): Promise<KnownKey>;
-  /** Writes down, now and then, that the key was used. */
+  /** Records the use of the key, at most once a minute. */
   used(id: string): void;
 }
 
@@ -33,9 +33,9 @@ export function createApiKeys(deps: {
   readonly log: Logger;
 }): ApiKeys {
   const { db, clock, log } = deps;
-  /** When this process last wrote the use of a key, by its id; as many as there are keys. */
+  /** When this process last recorded the use of a key, by its id; bounded by the number of keys. */
   const written = new Map<string, number>();
-  /** Every request asks this: put into words once. */
+  /** Needed for every request, so the statement is built once. */
   let byHash: ReturnType<typeof keyQuery> | undefined;
 
   return {
@@ -90,7 +90,7 @@ export function hashOfKey(key: string): string {
   return createHash("sha256").update(key).digest("hex");
 }
 
-/** Adds a key to an organisation; the text is in the result and nowhere else. `text`: one chosen by the operator. */
+/** Adds a key to an organisation; its text is only in the result. `text`: one chosen by the operator. */
 export async function addApiKey(
   db: Kysely<Schema>,
   options: {
@@ -125,7 +125,7 @@ export async function addApiKey(
   return { id: fresh.id, key, row };
 }
 
-/** The keys of an organisation that live, oldest first. */
+/** The valid keys of an organisation, oldest first. */
 export async function listApiKeys(db: Kysely<Schema>, organisationId: string, now: number): Promise<ApiKeyTable[]> {
   const rows = await db
     .selectFrom("api_key")
@@ -138,14 +138,14 @@ export async function listApiKeys(db: Kysely<Schema>, organisationId: string, no
   return rows.filter((row) => lives(row, now));
 }
 
-/** Throws `InvalidValue` when an organisation has as many living keys as it may have. */
+/** Throws `InvalidValue` when an organisation already has the most valid keys allowed. */
 export async function checkRoomForKey(db: Kysely<Schema>, organisationId: string, now: number): Promise<void> {
   const living = await listApiKeys(db, organisationId, now);
   if (living.length >= KEYS_LIMIT) throw new InvalidValue("key", `exceeds the limit of ${KEYS_LIMIT} live keys`);
 }
 
-/** A successor with the same role, scope and label; the old key lives on for `ROTATION_MS`, if it does not expire
- *  before. Rejects with `UnknownRecord`. */
+/** Creates a successor with the same role, scope and label; the old key stays valid for `ROTATION_MS`, unless it
+ *  expires earlier. Rejects with `UnknownRecord`. */
 export async function rotateApiKey(
   db: Kysely<Schema>,
   organisationId: string,
@@ -174,8 +174,8 @@ export async function rotateApiKey(
   return { key, row, former };
 }
 
-/** Ends a key at once. Rejects with `UnknownRecord`, or with `InvalidValue` when nobody could administrate by a key
- *  afterwards. */
+/** Revokes a key at once. Rejects with `UnknownRecord`, or with `InvalidValue` when no key would be left with which to
+ *  administrate. */
 export async function revokeApiKey(
   db: Kysely<Schema>,
   organisationId: string,
@@ -195,7 +195,7 @@ export async function revokeApiKey(
     .executeTakeFirstOrThrow();
 }
 
-/** Of the whole organisation, and not for a while only. */
+/** Whether the key administrates the whole organisation, without expiry. */
 function administrates(key: Pick<ApiKeyTable, "role" | "scope_tag" | "expires_at">): boolean {
   return key.role === "administrator" && key.scope_tag === null && key.expires_at === null;
 }

@@ -1,9 +1,9 @@
-// The audit log (M15): every change with who made it, in the transaction that makes it: both or neither.
+// The audit log (M15): every change with its author, recorded in the same transaction as the change.
 import { randomInt } from "node:crypto";
 import { type Kysely, sql } from "kysely";
 import type { AuditTable, Schema } from "../store/schema.ts";
 
-/** Who changes something, and by which request. */
+/** The author of a change, and the request that made it. */
 export interface Actor {
   readonly organisation: { readonly id: string };
   readonly who: { readonly kind: AuditTable["who_kind"]; readonly id: string | null };
@@ -11,10 +11,10 @@ export interface Actor {
   readonly requestId: string | null;
 }
 
-/** What is told of a change. `detail` never holds a secret. */
+/** The description of a change. `detail` never contains a secret. */
 export interface Change {
   readonly action: string;
-  /** Id of what was changed. */
+  /** Id of the changed object. */
   readonly subject: string;
   readonly detail?: Readonly<Record<string, unknown>>;
 }
@@ -22,7 +22,7 @@ export interface Change {
 /** How many entries one list returns: by default, and at most. */
 export const AUDIT_QUANTITY = { standard: 50, most: 500 } as const;
 
-/** Does `work` and writes down what it was, in one transaction. */
+/** Runs `work` and records the change it returns, in one transaction. */
 export async function changed<T>(
   db: Kysely<Schema>,
   actor: Actor,
@@ -37,7 +37,7 @@ export async function changed<T>(
   });
 }
 
-/** Writes down a change that no table shows. */
+/** Records a change that affects no table. */
 export async function recordChange(db: Kysely<Schema>, actor: Actor, now: number, change: Change): Promise<void> {
   await db
     .insertInto("audit")
@@ -55,8 +55,8 @@ export async function recordChange(db: Kysely<Schema>, actor: Actor, now: number
     .execute();
 }
 
-/** Entries of an organisation, newest first. `before`: only those older than the entry of this id; `action`: only this
- *  action, or those that begin with it and a dot; `who`: only what this person or key changed. */
+/** Entries of an organisation, newest first. `before`: only those older than the entry with this id; `action`: only
+ *  this action, or those that begin with it and a dot; `who`: only changes by this person or key. */
 export async function listAudit(
   db: Kysely<Schema>,
   organisationId: string,
@@ -72,7 +72,7 @@ export async function listAudit(
   if (before !== null) query = query.where("id", "<", before);
   if (who !== null) query = query.where("who_id", "=", who);
   if (action !== null) {
-    // No pattern: what is typed has no wildcards.
+    // Not a LIKE pattern: the text may contain wildcard characters.
     const beginning = `${action}.`;
     const begins = sql<boolean>`substr(action, 1, ${[...beginning].length}) = ${beginning}`;
     query = query.where((eb) => eb.or([eb("action", "=", action), begins]));
@@ -82,7 +82,7 @@ export async function listAudit(
 
 let counter = 0;
 
-/** Ids ascend with time, in one process also within a millisecond; processes do not meet. */
+/** Ids ascend with time, within one process even in the same millisecond; random digits keep processes apart. */
 function nextId(now: number): string {
   counter = (counter + 1) % 1_000_000;
   const digits = (value: number, length: number) => String(value).padStart(length, "0");

@@ -1,4 +1,4 @@
-// Who makes a request, by API key or as a signed-in person, and whether they may.
+// The caller of a request, by API key or as a signed-in person, and the check of what it may do.
 import type { Kysely } from "kysely";
 import { BadApiKey, ForeignPage, OrganisationNotEnabled, ScopeRequired } from "../errors.ts";
 import { isEnabled } from "../store/enabled.ts";
@@ -13,29 +13,29 @@ export interface Caller {
   readonly organisation: Readonly<OrganisationTable>;
   readonly role: Role;
   readonly who: { readonly kind: "key" | "user"; readonly id: string };
-  /** The caller sees and creates only streams with this tag; null: the whole organisation. */
+  /** Only streams with this tag are visible to the caller, and it creates only such; null: the whole organisation. */
   readonly scopeTag: string | null;
-  /** Of a person; null for a key. */
+  /** For a person; null for a key. */
   readonly email: string | null;
 }
 
-/** What a request shows of its caller. */
+/** The credentials in a request. */
 export interface Credentials {
-  /** The API key as sent, or null. It counts when there is a session, too. */
+  /** The API key as sent, or null. It takes precedence over a session. */
   readonly apiKey: string | null;
   /** Id of a person's session, or null. */
   readonly sessionId: string | null;
   /** The page token as sent, or null. */
   readonly pageToken: string | null;
-  /** It changes something, so a session alone does not do. */
+  /** Whether the request changes something, for which a session alone is not enough. */
   readonly changes: boolean;
-  /** The browser says that another site's page made it. */
+  /** Whether the browser reports that another site's page made it. */
   readonly foreignPage: boolean;
 }
 
-/** The caller behind the credentials if they may do `action`. `identified` is told who it is before that is checked.
- *  Rejects with `BadApiKey` (also for none and for a session
- *  that does not run), `ForeignPage`, `OrganisationNotEnabled`, `RoleRequired` or `ScopeRequired`. */
+/** The caller with these credentials if it may perform `action`. `identified` is called with the caller before
+ *  permissions are checked. Rejects with `BadApiKey` (also without credentials and for a session that has ended),
+ *  `ForeignPage`, `OrganisationNotEnabled`, `RoleRequired` or `ScopeRequired`. */
 export type Authorise = (
   credentials: Credentials,
   action: Action,

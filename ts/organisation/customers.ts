@@ -1,26 +1,26 @@
-// What a call to a customer needs to know of its organisation: keys to sign with, and switches. Read at most once in a
-// while: a burst of publishes asks the store once.
+// What a webhook call needs of its organisation: signing keys and settings. Cached for a short time, so that a burst of
+// publishes reads the store once.
 import type { Kysely } from "kysely";
 import type { Schema } from "../store/schema.ts";
 import { type OrganisationSettings, readSettings } from "./settings.ts";
 import type { WebhookSecrets } from "./webhook-secret.ts";
 
-/** How long another node's change may take to be seen here, ms. A former secret holds for a day. */
+/** How long until another node's change is seen here, ms. A former secret stays valid for a day. */
 const FRESH_MS = 10_000;
-/** Organisations remembered; the one that was read first goes. */
+/** Organisations cached; the one read first is evicted first. */
 const REMEMBERED_LIMIT = 10_000;
 
 export interface Customer {
   /** The current key first. */
   readonly keys: readonly Uint8Array[];
   readonly settings: OrganisationSettings;
-  /** The webhook's URL now; publishes go on asking the one that they began with. */
+  /** The current webhook URL; publishes continue to use the one they started with. */
   readonly webhook: string | null;
 }
 
 export interface Customers {
   of(organisationId: string): Promise<Customer>;
-  /** After a change made here: the next call sees it. */
+  /** Call after a local change: the next call then sees it. */
   forget(organisationId: string): void;
 }
 
@@ -51,7 +51,7 @@ export function createCustomers(deps: {
       remembered.delete(organisationId);
       if (remembered.size >= REMEMBERED_LIMIT) remembered.delete(remembered.keys().next().value ?? "");
       remembered.set(organisationId, entry);
-      // A failure is not remembered.
+      // A failure is not cached.
       entry.customer.catch(() => {
         if (remembered.get(organisationId) === entry) remembered.delete(organisationId);
       });

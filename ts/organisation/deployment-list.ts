@@ -1,4 +1,4 @@
-// The organisations of the deployment as its operator sees them: who they are, what they have, and how much flowed.
+// The organisations of the deployment for its operator: identity, number of objects, and traffic.
 import type { Kysely } from "kysely";
 import { isEnabled } from "../store/enabled.ts";
 import type { OrganisationTable, Schema } from "../store/schema.ts";
@@ -6,19 +6,19 @@ import type { OrganisationTable, Schema } from "../store/schema.ts";
 export interface OrganisationSummary extends Pick<OrganisationTable, "id" | "hash" | "name" | "plan"> {
   /** Epoch ms; null for a trial without an end and for paid ones. */
   readonly trialEndsAt: number | null;
-  /** False when it was disabled, or its trial is over. */
+  /** False when it is disabled, or its trial is over. */
   readonly enabled: boolean;
-  /** Without deleted ones. */
+  /** Excluding deleted ones. */
   readonly streams: number;
   readonly live: number;
-  /** Of the month, UTC. */
+  /** In the current month, UTC. */
   readonly bytesIn: number;
   readonly bytesOut: number;
   /** Epoch ms. */
   readonly createdAt: number;
 }
 
-/** Oldest first, of the order behind the organisation `behind`. */
+/** Oldest first, only those after the organisation `behind`. */
 export async function listOrganisations(
   db: Kysely<Schema>,
   page: { readonly behind: { readonly createdAt: number; readonly id: string } | null; readonly quantity: number },

@@ -1,5 +1,5 @@
-// Answers that are given again (M17): a request that comes once more under its Idempotency-Key is not done once more.
-// What was answered may hold a secret that is shown once, so it is sealed.
+// Stored responses (M17): a request repeated with its Idempotency-Key is not carried out again. A response may contain
+// a secret that is shown only once, so it is sealed.
 import { createHash } from "node:crypto";
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
@@ -8,11 +8,12 @@ import { KEPT_ANSWER_DAYS } from "../store/retention.ts";
 import type { Schema } from "../store/schema.ts";
 import type { SecretBox } from "../store/secret-box.ts";
 
-/** How long an answer is kept, ms. */
+/** How long a response is kept, ms. */
 const KEPT_MS = KEPT_ANSWER_DAYS * 86_400_000;
-/** A request without an answer after this was cut off, by a crash say, ms: the next one does the work. */
+/** A request without a response after this time was cut off, for instance by a crash, ms: the next one does the
+ *  work. */
 const PENDING_LIMIT_MS = 60_000;
-/** When to ask again for the answer of a request that runs, seconds. */
+/** Retry-After for the response of a request that is still running, seconds. */
 const PENDING_RETRY_S = 1;
 
 export interface KeptAnswer {
@@ -21,23 +22,23 @@ export interface KeptAnswer {
   readonly body: string;
 }
 
-/** A request under an Idempotency-Key. */
+/** A request with an Idempotency-Key. */
 export interface Repeatable {
   readonly organisationId: string;
-  /** Who sent it: the same key of another caller is another one. */
+  /** The sender: the same key from another caller is a different key. */
   readonly holder: string;
   readonly key: string;
-  /** Everything that makes it this request and no other: method, address and body. */
+  /** Everything that identifies the request: method, address and body. */
   readonly content: string;
 }
 
 export interface KeptAnswers {
-  /** The answer that was given before, or null: then the caller does the work, and calls `keep` or `release`. Rejects
-   *  with `IdempotencyKeyReused` when the key came with another request, with `AnswerPending` while that one runs. */
+  /** The stored response, or null: then the caller does the work, and calls `keep` or `release`. Rejects with
+   *  `IdempotencyKeyReused` when the key was used for a different request, with `AnswerPending` while that one runs. */
   begin(request: Repeatable): Promise<KeptAnswer | null>;
   /** Never rejects. */
   keep(request: Repeatable, answer: KeptAnswer): Promise<void>;
-  /** Nothing was done: the key is as good as new. */
+  /** Nothing was done: the key can be used again. */
   release(request: Repeatable): Promise<void>;
 }
 
@@ -54,7 +55,7 @@ export function createKeptAnswers(deps: {
       const id = idOf(request);
       const now = clock.now();
       const fresh = { organisation_id: request.organisationId, sealed: null, begun_at: now };
-      // One statement takes the key, also one that is as good as absent: of requests at once, one gets it.
+      // One statement takes the key, including an expired one: of concurrent requests exactly one gets it.
       const taken = await db
         .insertInto("kept_answer")
         .values({ id, ...fresh })
@@ -85,7 +86,7 @@ export function createKeptAnswers(deps: {
       const id = idOf(request);
       const told: Sealed = { content: digestOf(request.content), status, body };
       const sealed = secretBox.seal(JSON.stringify(told), purposeOf(id));
-      // The work is done whatever becomes of this: the caller gets the answer.
+      // The work is done even if this fails: the caller gets the response.
       await db
         .updateTable("kept_answer")
         .set({ sealed })
@@ -99,7 +100,7 @@ export function createKeptAnswers(deps: {
   };
 }
 
-/** `content`: a digest, inside the seal: a body may hold a password. */
+/** `content`: a digest, inside the seal, since a body may contain a password. */
 interface Sealed extends KeptAnswer {
   readonly content: string;
 }

@@ -1,11 +1,11 @@
-// The text of an API key we issue (M15): `hg_<id>_<secret><checksum>`. The checksum tells a person or a scanner that a
-// key is mistyped or real without asking the store; it is no secret and proves nothing.
+// The text of an API key issued by us (M15): `hg_<id>_<secret><checksum>`. The checksum lets a person or a scanner
+// recognise a mistyped or genuine key without the store; it is not secret and proves nothing.
 import { randomInt } from "node:crypto";
 import { crc32 } from "node:zlib";
 
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 const ID_LENGTH = 8;
-/** 28 of 62 characters are 166 random bits; M15 wants 160. */
+/** 28 of 62 characters are 166 random bits; M15 requires 160. */
 const SECRET_LENGTH = 28;
 /** 6 of 62 characters hold every CRC-32. */
 const CHECKSUM_LENGTH = 6;
@@ -16,19 +16,20 @@ export function randomText(length: number): string {
   return Array.from({ length }, () => ALPHABET[randomInt(ALPHABET.length)]).join("");
 }
 
-/** A fresh key: shown once, then only its hash exists. */
+/** A new key: shown once, afterwards only its hash is stored. */
 export function newKeyText(): { readonly id: string; readonly key: string } {
   const id = randomText(ID_LENGTH);
   const body = `hg_${id}_${randomText(SECRET_LENGTH)}`;
   return { id, key: body + checksum(body) };
 }
 
-/** False when `text` has the form of a key of ours and a wrong checksum. Keys of other forms are not ours to check. */
+/** False when `text` has the form of our keys but a wrong checksum. Keys of other forms cannot be checked and count as
+ *  valid. */
 export function keyChecksumHolds(text: string): boolean {
   return !PATTERN.test(text) || checksum(text.slice(0, -CHECKSUM_LENGTH)) === text.slice(-CHECKSUM_LENGTH);
 }
 
-/** The id in the text of a key of ours; null for texts of other forms and mistyped ones. Nobody has proven anything by it. */
+/** The id in the text of a key of ours; null for texts of other forms and mistyped ones. It authenticates nobody. */
 export function keyIdIn(text: string): string | null {
   return PATTERN.test(text) && keyChecksumHolds(text) ? text.slice(3, 3 + ID_LENGTH) : null;
 }

@@ -1,14 +1,15 @@
-// Bounds guessing of passwords: failures within a window, of a name from one network, of a network, and of a name from
-// everywhere. The last is wide: otherwise whoever knows a name could lock its owner out. In memory: a restart forgets.
+// Limits password guessing: failures within a window, of a name from one network, of a network, and of a name from
+// everywhere. The last limit is generous: otherwise anyone who knows a name could lock its owner out. In memory: lost
+// at a restart.
 import { TooManyRequests } from "../errors.ts";
 import { networkOf } from "../network.ts";
 
 const WINDOW_MS = 900_000;
-/** Failures within the window after which they are refused until the window ends. */
+/** After this many failures further attempts are refused until the window ends. */
 const FAILURES_LIMIT = { pair: 10, network: 50, name: 500 } as const;
-/** Windows of each kind that are remembered. */
+/** Windows of each kind kept in memory. */
 const ENTRIES_LIMIT = 10_000;
-/** Beyond, of so many that began first the one with the fewest failures is forgotten: names that nobody has cannot push
+/** Beyond that, among this many of the oldest the one with the fewest failures is evicted: made-up names cannot push
  *  out those that are being guessed at. */
 const OLDEST = 64;
 
@@ -19,16 +20,16 @@ interface Window {
 type Kind = keyof typeof FAILURES_LIMIT;
 
 export interface LoginThrottle {
-  /** Counts an attempt. Throws `TooManyRequests` when there were too many: the password is not looked at then. */
+  /** Counts an attempt. Throws `TooManyRequests` when there were too many, without checking the password. */
   attempt(email: string, address: string): void;
-  /** The attempt was right: it and the failures of its name from this network are forgotten. */
+  /** The attempt succeeded: it and the failures of its name from this network are forgotten. */
   succeeded(email: string, address: string): void;
 }
 
 export function createLoginThrottle(clock: { now(): number }): LoginThrottle {
   const windows: Readonly<Record<Kind, Map<string, Window>>> = { pair: new Map(), network: new Map(), name: new Map() };
   return {
-    // Counted before the password is checked: attempts at the same time count, too.
+    // Counted before the password is checked, so that concurrent attempts count, too.
     attempt(email, address) {
       const now = clock.now();
       const counted = keysOf(email, address).map(([kind, key]) => ({ kind, window: windowOf(kind, key, now) }));
@@ -71,7 +72,7 @@ function forgetOne(windows: Map<string, Window>, now: number): void {
   if (least !== null) windows.delete(least[0]);
 }
 
-/** What an attempt counts for. */
+/** The counters to which an attempt is added. */
 function keysOf(email: string, address: string): readonly (readonly [Kind, string])[] {
   const network = networkOf(address);
   return [

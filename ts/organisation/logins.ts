@@ -1,5 +1,5 @@
-// Sessions of people: a random id in a cookie, kept as SHA-256, ended by sign-out, idleness or age; and the token that
-// proves a request was made by our own page.
+// Sessions of people: a random id in a cookie, stored as SHA-256, ended by sign-out, idleness or age; and the token
+// that proves a request came from our own page.
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Kysely } from "kysely";
 import { WrongCredentials } from "../errors.ts";
@@ -7,26 +7,26 @@ import type { PersonTable, Schema } from "../store/schema.ts";
 import type { LoginThrottle } from "./login-throttle.ts";
 import { passwordHolds } from "./passwords.ts";
 
-/** A session ends after this much idleness, and at this age, ms. */
+/** A session ends after this much idle time, and at this age, ms. */
 const IDLE_LIMIT_MS = 8 * 3_600_000;
 export const AGE_LIMIT_MS = 7 * 86_400_000;
-/** How exact `last_seen_at` is, ms: a write per request would cost an fsync each. */
+/** Precision of `last_seen_at`, ms: a write per request would cost an fsync each. */
 const LAST_SEEN_STEP_MS = 60_000;
 const ID_BYTES = 32;
 
 export interface Logins {
-  /** A new session's id for the right password. Rejects with `WrongCredentials`, the same for an unknown e-mail, or
-   *  `TooManyRequests`. */
+  /** The id of a new session for the correct password. Rejects with `WrongCredentials`, the same for an unknown e-mail,
+   *  or `TooManyRequests`. */
   open(
     email: string,
     password: string,
     address: string,
   ): Promise<{ readonly id: string; readonly person: PersonTable }>;
-  /** Counts a try of the password of a person who is signed in. Throws `TooManyRequests`. */
+  /** Counts an attempt at the password of a signed-in person. Throws `TooManyRequests`. */
   attempt(personId: string, address: string): void;
-  /** Whose session it is; null when it does not run (any more). */
+  /** The person of a session; null when it does not exist (any more). */
   find(id: string): Promise<PersonTable | null>;
-  /** Ends a session; nothing happens when it does not run. */
+  /** Ends a session; no effect when it does not exist. */
   end(id: string): Promise<void>;
 }
 
@@ -85,12 +85,12 @@ export function createLogins(deps: {
   };
 }
 
-/** The token that a page sends with every change. It follows from the session's id, which no script can read. */
+/** The token that a page sends with every change. Derived from the session's id, which no script can read. */
 export function pageTokenOf(sessionId: string): string {
   return createHash("sha256").update(`page token of ${sessionId}`).digest("base64url");
 }
 
-/** Whether `given` is the page token of the session, in constant time. */
+/** Whether `given` is the page token of the session; compared in constant time. */
 export function pageTokenHolds(sessionId: string, given: string | null): boolean {
   const [right, said] = [Buffer.from(pageTokenOf(sessionId)), Buffer.from(given ?? "")];
   return right.length === said.length && timingSafeEqual(right, said);

@@ -10,19 +10,20 @@ import { addPerson } from "./people.ts";
 /** Length of the hash that begins every stream name of an organisation (M12). */
 const HASH_LENGTH = 5;
 const FIRST_NAME = "Headgate";
-/** How the first person signs in instead of by an e-mail address; 24 of 62 characters are 142 random bits. */
+/** Name with which the first person signs in instead of an e-mail address; 24 of 62 characters are 142 random bits. */
 const FIRST_PERSON = "admin";
 const FIRST_PASSWORD_LENGTH = 24;
 
-/** What the first start found or did. */
+/** The result of the first start. */
 export type FirstOrganisation =
-  /** A new store: it has an organisation and an administrator key now. `key` is null when the operator chose it. */
+  /** A new store, which has an organisation and an administrator key after this. `key` is null when the operator chose
+   *  it. */
   | { readonly outcome: "created"; readonly key: string | null }
   | { readonly outcome: "present" }
-  /** The operator's key is none of this store's: it opens nothing. */
+  /** The operator's key does not exist in this store, so it grants nothing. */
   | { readonly outcome: "bootstrap_key_unused" };
 
-/** Makes sure that there is an organisation with an administrator key. `apiKey`: bootstrap.api_key, or null. */
+/** Ensures that there is an organisation with an administrator key. `apiKey`: bootstrap.api_key, or null. */
 export async function ensureFirstOrganisation(
   db: Kysely<Schema>,
   apiKey: string | null,
@@ -46,8 +47,9 @@ export async function ensureFirstOrganisation(
   });
 }
 
-/** Makes sure that someone can sign in: without a person, the oldest organisation gets the administrator `admin`.
- *  `password`: bootstrap.admin_password, or null for a fresh one, which is the result then; null in all other cases. */
+/** Ensures that someone can sign in: if there is no person, the oldest organisation gets the administrator `admin`.
+ *  `password`: bootstrap.admin_password, or null for a generated one, which is then returned; null in all other
+ *  cases. */
 export async function ensureFirstPerson(
   db: Kysely<Schema>,
   password: string | null,
@@ -58,7 +60,7 @@ export async function ensureFirstPerson(
   const given = password ?? randomText(FIRST_PASSWORD_LENGTH);
   const password_hash = await hashPassword(given);
   const isAdded = await db.transaction().execute(async (trx) => {
-    // Another node may have begun at the same moment.
+    // Another node may have started at the same moment.
     if ((await anybody(trx)) !== undefined) return false;
     const organisation_id = await firstOrganisation(trx);
     await addPerson(trx, { organisation_id, email: FIRST_PERSON, role: "administrator", password_hash }, now);
@@ -106,7 +108,7 @@ export async function addOrganisation(db: Kysely<Schema>, name: string, now: num
   return organisation;
 }
 
-/** Sets or removes (null) the webhook and returns the organisation as it is then. */
+/** Sets or removes (null) the webhook and returns the updated organisation. */
 export async function setWebhook(
   db: Kysely<Schema>,
   organisationId: string,

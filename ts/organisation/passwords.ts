@@ -1,18 +1,19 @@
-// Passwords: kept as argon2id (RFC 9106), checked a few at a time because each check costs 19 MiB and some 20 ms.
+// Passwords: stored as argon2id (RFC 9106), and only a few checked at a time because each check costs 19 MiB and some
+// 20 ms.
 import { hash, verify } from "@node-rs/argon2";
 import { InvalidValue, TooManyRequests } from "../errors.ts";
 
-/** Length of a password, characters (NIST SP 800-63B section 5.1.1.2), and the longest that is hashed, bytes. */
+/** Least length of a password, characters (NIST SP 800-63B section 5.1.1.2), and the longest that is hashed, bytes. */
 const PASSWORD_LENGTH_AT_LEAST = 12;
 const PASSWORD_LIMIT_BYTES = 256;
-/** Checks under way at once in this process; more are refused for `BUSY_RETRY_S`. */
+/** Concurrent checks in this process; further ones are refused for `BUSY_RETRY_S`. */
 const CHECKS_LIMIT = 8;
 const BUSY_RETRY_S = 2;
 /** OWASP's first choice for argon2id (the library's default algorithm): 19 MiB, two passes, no parallelism. */
 const COST = { memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const;
 
 let underWay = 0;
-/** Compared with when nobody has that name, so that both refusals take the same time. */
+/** Compared with when the name is unknown, so that both kinds of refusal take the same time. */
 let nobody: Promise<string> | null = null;
 
 /** Throws `InvalidValue` for a password that is too short or too long. */
@@ -30,7 +31,7 @@ export async function hashPassword(password: string): Promise<string> {
   return await bounded(() => hash(password, COST));
 }
 
-/** Whether `password` belongs to `phc`; null is nobody's, and as slow. Rejects with `TooManyRequests`. */
+/** Whether `password` matches `phc`; null matches nothing, but takes the same time. Rejects with `TooManyRequests`. */
 export async function passwordHolds(phc: string | null, password: string): Promise<boolean> {
   if (Buffer.byteLength(password) > PASSWORD_LIMIT_BYTES) return false;
   return await bounded(async () => {

@@ -6,10 +6,10 @@ import type { PersonTable, Role, Schema } from "../store/schema.ts";
 
 /** Longest e-mail address, characters (RFC 5321 section 4.5.3.1). */
 const EMAIL_LIMIT = 254;
-/** People of one organisation. */
+/** Most people of one organisation. */
 export const PEOPLE_LIMIT = 1_000;
 
-/** An e-mail address as it is kept and compared. Throws `InvalidValue`. */
+/** An e-mail address in the form in which it is stored and compared. Throws `InvalidValue`. */
 export function readEmail(parameter: string, given: string): string {
   const email = given.trim().toLowerCase();
   if (email.length > EMAIL_LIMIT || !/^[^\s@\p{Cc}]+@[^\s@\p{Cc}]+$/u.test(email) || !email.isWellFormed()) {
@@ -18,7 +18,7 @@ export function readEmail(parameter: string, given: string): string {
   return email;
 }
 
-/** Adds a person. `email`: from `readEmail`. Throws `NotUnique` when anyone of this deployment has that e-mail. */
+/** Adds a person. `email`: from `readEmail`. Throws `NotUnique` when anyone in this deployment has that e-mail. */
 export async function addPerson(
   db: Kysely<Schema>,
   person: Pick<PersonTable, "organisation_id" | "email" | "role" | "password_hash">,
@@ -40,7 +40,7 @@ export async function addPerson(
   return added;
 }
 
-/** People of an organisation, oldest first; of the order behind the person `behind`, who may be gone. */
+/** People of an organisation, oldest first; only those after the person `behind`, who may have been removed. */
 export async function listPeople(
   db: Kysely<Schema>,
   organisationId: string,
@@ -60,7 +60,7 @@ export async function listPeople(
   return await query.orderBy("created_at").orderBy("id").limit(quantity).execute();
 }
 
-/** Changes role or password (null: as it is); a new password ends the person's sessions. Throws `UnknownRecord`, also
+/** Changes role or password (null: unchanged); a new password ends the person's sessions. Throws `UnknownRecord`, also
  *  for people of other organisations, or `InvalidValue` when the organisation would have no administrator. */
 export async function changePerson(
   db: Kysely<Schema>,
@@ -93,7 +93,7 @@ export async function removePerson(db: Kysely<Schema>, organisationId: string, i
   return person;
 }
 
-/** The password's hash of a person; null when the person is gone. */
+/** The password hash of a person; null when the person has been removed. */
 export async function passwordHashOf(db: Kysely<Schema>, id: string): Promise<string | null> {
   const person = await db.selectFrom("person").select("password_hash").where("id", "=", id).executeTakeFirst();
   return person?.password_hash ?? null;

@@ -1,16 +1,16 @@
-// How often one caller may call (M13): a bucket per API key that refills evenly and holds a burst. Told the time.
-// (rate-limiter-flexible counts in fixed windows: neither of its limiters keeps 20/s with a burst of 60 exactly.)
+// Rate limit of callers (M13): a bucket per API key that refills evenly and holds a burst. The caller supplies the
+// time. (rate-limiter-flexible counts in fixed windows: neither of its limiters keeps 20/s with a burst of 60 exactly.)
 
-/** Buckets beyond this are swept: those that are full again are nobody's. A bucket lives for its refill only, so the
- *  number is bounded by the requests of a few seconds, whatever keys they carry. */
+/** With more buckets than this the full ones are removed, since a full bucket equals a new one. A bucket exists only
+ *  while it refills, so the number is bounded by the requests of a few seconds, whatever keys they carry. */
 const SWEEP_AT = 10_000;
 
 export interface RateVerdict {
   readonly allowed: boolean;
-  /** How many requests the bucket holds, and how many are left now. */
+  /** Capacity of the bucket, and requests left. */
   readonly limit: number;
   readonly remaining: number;
-  /** Until the bucket is full again, and until one more request is allowed (0: at once), seconds, rounded up. */
+  /** Seconds until the bucket is full again, and until one more request is allowed (0: at once), rounded up. */
   readonly resetS: number;
   readonly retryAfterS: number;
 }
@@ -20,7 +20,7 @@ export interface RequestRate {
   take(caller: string): RateVerdict;
 }
 
-/** `perSecond`: refill, more than 0. `burst`: what a full bucket holds. */
+/** `perSecond`: refill, more than 0. `burst`: capacity of the bucket. */
 export function createRequestRate(
   limits: { readonly perSecond: number; readonly burst: number },
   clock: { now(): number },

@@ -1,9 +1,9 @@
-// Who may do what (M4): one table from route to action, one from action to the least role. A route without a row does
-// not compile, and a test looks for rows nobody serves.
+// Permissions (M4): one table from route to action, one from action to the least role. A route without a row does not
+// compile, and a test finds rows that no route uses.
 import { RoleRequired, ScopeRequired } from "../errors.ts";
 import { ROLES, type Role } from "../store/schema.ts";
 
-/** The least role that may do it. */
+/** The least role for each action. */
 const LEAST_ROLE = {
   view: "readonly",
   view_deliveries: "readonly",
@@ -25,7 +25,7 @@ const LEAST_ROLE = {
 
 export type Action = keyof typeof LEAST_ROLE;
 
-/** What a key that is limited to the streams of one tag may do, its role permitting. */
+/** Actions allowed to a key that is limited to the streams of one tag, if its role permits. */
 const SCOPED: ReadonlySet<Action> = new Set([
   "view",
   "create_stream",
@@ -35,10 +35,10 @@ const SCOPED: ReadonlySet<Action> = new Set([
   "control_stream",
 ]);
 
-/** What an administrator of the deployment's own organisation alone may do. */
+/** Actions allowed only to administrators of the deployment's own organisation. */
 const OPERATORS: ReadonlySet<Action> = new Set(["view_deployment", "capture"]);
 
-/** What every route asks of its caller; `anyone`: no key, no session. */
+/** The action of every route; `anyone`: no key, no session required. */
 export const ROUTES = {
   "GET /organisation": "view",
   "PUT /organisation/webhook": "change_webhook",
@@ -125,22 +125,22 @@ export const ROUTES = {
   "GET /docs/guide/file/{file}": "anyone",
 } as const satisfies Readonly<Record<string, Action | "anyone">>;
 
-/** A method and a path as OpenAPI writes them. */
+/** Method and path in OpenAPI's notation. */
 export type RouteName = keyof typeof ROUTES;
 
-/** Throws `RoleRequired` with the least role that would do. */
+/** Throws `RoleRequired` with the least role required. */
 export function requireRole(role: Role, action: Action): void {
   const least = LEAST_ROLE[action];
-  // A role may do what those behind it may.
+  // A role includes all that follow it in the list.
   if (ROLES.indexOf(role) > ROLES.indexOf(least)) throw new RoleRequired(least);
 }
 
-/** Whether it is about the whole deployment. */
+/** Whether the action concerns the whole deployment. */
 export function isForOperators(action: Action): boolean {
   return OPERATORS.has(action);
 }
 
-/** Throws `ScopeRequired` for an action that is about more than the streams of one tag. */
+/** Throws `ScopeRequired` for an action that concerns more than the streams of one tag. */
 export function requireWholeOrganisation(action: Action): void {
   if (!SCOPED.has(action)) throw new ScopeRequired();
 }

@@ -1,20 +1,20 @@
-// The switches of an organisation (M7, §1 of the decisions): what they are called, what they may be, and their defaults.
+// The settings of an organisation (M7, §1 of the decisions): names, allowed values, and defaults.
 import type { Kysely } from "kysely";
 import { z } from "zod";
 import { isNetwork } from "../network.ts";
 import type { Schema } from "../store/schema.ts";
 
-/** What update_publish may tell beside the fields of the specification. */
+/** Fields that update_publish may carry in addition to those of the specification. */
 export const UPDATE_FIELDS = ["bitrate", "bytes_in", "bytes_out", "dropped_frames", "fps", "loss", "rtt"] as const;
 export type UpdateField = (typeof UPDATE_FIELDS)[number];
 
-/** Highest number of rejected or unanswered updates in a row that can be asked for. */
+/** Highest value for the number of rejected or unanswered updates in a row. */
 const ROW_LIMIT = 1_000;
-/** Networks that may play an organisation's streams. */
+/** Most networks that may play an organisation's streams. */
 const NETWORKS_LIMIT = 100;
-/** Highest bitrate limit that can be asked for, kbit/s. */
+/** Highest bitrate limit, kbit/s. */
 export const BITRATE_LIMIT_KBPS = 100_000;
-/** Longest time for which upstreams and players of a lost publish are held, s. */
+/** Longest time for which upstreams and players of a lost publish may be held, s. */
 export const HOLD_LIMIT_S = 60;
 
 const SWITCHES = {
@@ -66,7 +66,7 @@ const SWITCHES = {
     .describe("Additional fields of update_publish, after the documented ones"),
 };
 
-/** Every switch, as callers see it. */
+/** All settings, as callers see them. */
 export const organisationSettings = z.object(SWITCHES);
 export type OrganisationSettings = z.output<typeof organisationSettings>;
 
@@ -84,10 +84,10 @@ export const DEFAULT_SETTINGS: OrganisationSettings = {
   update_fields: [],
 };
 
-/** What a PUT may change: any of the switches, and nothing else. */
+/** The body of a PUT: any of the settings, and nothing else. */
 export const settingsChange = organisationSettings.partial().strict();
 
-/** Of a PUT's body what it names. */
+/** The settings that a PUT's body contains. */
 export function givenSettings(change: z.output<typeof settingsChange>): Partial<OrganisationSettings> {
   return Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined));
 }
@@ -101,7 +101,7 @@ export async function readSettings(db: Kysely<Schema>, organisationId: string): 
   return { ...DEFAULT_SETTINGS, ...(row === undefined ? {} : JSON.parse(row.settings)) };
 }
 
-/** Changes the named switches in the caller's transaction, leaves the others, and returns all. */
+/** Changes the given settings in the caller's transaction, leaves the others, and returns all. */
 export async function changeSettings(
   trx: Kysely<Schema>,
   organisationId: string,

@@ -1,11 +1,11 @@
-// Streams: named places one can publish to (M8–M12). Their states live and ended are set by the life of a publish.
+// Streams: named places one can publish to (M8–M12). The states live and ended are set by the life of a publish.
 import { randomUUID } from "node:crypto";
 import { type Kysely, type RawBuilder, sql } from "kysely";
 import { StoreFailed, UnknownStream } from "../errors.ts";
 import type { OrganisationTable, Schema, StreamState, StreamTable } from "../store/schema.ts";
 import { randomText } from "./key-text.ts";
 
-/** Limits of M8: how many tags a stream has, and how long one may be, in characters. */
+/** Limits of M8: tags of a stream, and length of a tag in characters. */
 export const TAGS_LIMIT = 50;
 export const TAG_LENGTH_LIMIT = 100;
 /** How many streams one list returns: by default, and at most (M10). */
@@ -13,7 +13,8 @@ export const QUANTITY_DEFAULT = 50;
 export const QUANTITY_LIMIT = 500;
 /** Length of the part of a stream name after the organisation's hash (M12). */
 const NAME_PART_LENGTH = 5;
-/** How often a taken name is replaced by another: of 62^5 names, five in a row are taken only when nearly all are. */
+/** How often another name is tried when one is taken: of 62^5 names, five in a row are taken only when nearly all
+ *  are. */
 const NAME_ATTEMPTS_LIMIT = 5;
 
 /** Creates a stream with a fresh name `<organisation hash>-<5 characters>`. */
@@ -43,21 +44,21 @@ export async function createStream(
   throw new StoreFailed(`no free stream name for organisation ${organisation.id}`);
 }
 
-/** Which streams a list has. */
+/** Selects the streams of a list. */
 export interface StreamFilter {
   readonly quantity: number;
-  /** Behind this stream of the order, which may be gone. */
+  /** Only those after this stream in the order of the list; it may have been deleted. */
   readonly behind?: { readonly createdAt: number; readonly id: string } | null;
   readonly state: StreamState | null;
-  /** Those that it is not in; beside `state`. */
+  /** Excludes a state; applies in addition to `state`. */
   readonly notIn?: StreamState;
-  /** All of them. */
+  /** Streams must have all of them. */
   readonly tags: readonly string[];
-  /** Part of the name or of a tag, whatever its case; null for any. */
+  /** Part of the name or of a tag, case-insensitive; null for any. */
   readonly search?: string | null;
 }
 
-/** Streams of an organisation, newest first, without deleted ones. */
+/** Streams of an organisation, newest first, excluding deleted ones. */
 export async function listStreams(
   db: Kysely<Schema>,
   organisationId: string,
@@ -68,7 +69,7 @@ export async function listStreams(
     .selectAll()
     .where("organisation_id", "=", organisationId)
     .where("state", "!=", "deleted");
-  // Said and not bound: the index of the live ones serves no parameter.
+  // A literal, not a parameter: the partial index of live streams is not used with a parameter.
   if (filter.state === "live") query = query.where(sql<boolean>`state = 'live'`);
   else if (filter.state !== null) query = query.where("state", "=", filter.state);
   for (const tag of filter.tags) query = query.where(hasTag(tag));
@@ -86,8 +87,8 @@ export async function listStreams(
   return await query.orderBy("created_at", "desc").orderBy("id").limit(filter.quantity).execute();
 }
 
-/** The same, live ones first. `behind` says of its stream whether it came among the live ones. A stream that begins or
- *  ends between two pages may be on both or on neither. */
+/** The same, live ones first. `behind` says whether its stream was listed as live. A stream that starts or ends between
+ *  two pages may be on both or on neither. */
 export async function listStreamsLiveFirst(
   db: Kysely<Schema>,
   organisationId: string,
@@ -103,7 +104,7 @@ export async function listStreamsLiveFirst(
   return [...live, ...(await listStreams(db, organisationId, { ...filter, ...rest, notIn: "live" }))];
 }
 
-/** Holds for streams with `search` in the name or in a tag, whatever its case. */
+/** True for streams with `search` in the name or in a tag, case-insensitive. */
 function isLike(search: string): RawBuilder<boolean> {
   const part = `%${search.replaceAll(/[\\%_]/g, "\\$&")}%`;
   const has = (column: string) => sql`lower(${sql.ref(column)}) like lower(${part}) escape '\\'`;
@@ -111,13 +112,13 @@ function isLike(search: string): RawBuilder<boolean> {
     where ${has("json_each.value")}))`;
 }
 
-/** Holds for streams with this tag. */
+/** True for streams with this tag. */
 export function hasTag(tag: string): RawBuilder<boolean> {
   return sql<boolean>`exists (select 1 from json_each(stream.tags) where json_each.value = ${tag})`;
 }
 
-/** A stream of the organisation, with the tag if there is one. Throws `UnknownStream`, also for another organisation's
- *  and for deleted ones. */
+/** A stream of the organisation, which must have the tag if one is given. Throws `UnknownStream`, also for another
+ *  organisation's and for deleted ones. */
 export async function findStream(
   db: Kysely<Schema>,
   organisationId: string,
@@ -137,8 +138,8 @@ export async function findStream(
   return stream;
 }
 
-/** The stream of this name (without arguments) in the organisation, with the tag if there is one. Throws `UnknownStream`
- *  like `findStream`. */
+/** The stream of this name (without arguments) in the organisation, which must have the tag if one is given. Throws
+ *  `UnknownStream` like `findStream`. */
 export async function findStreamByName(
   db: Kysely<Schema>,
   organisationId: string,
@@ -160,8 +161,8 @@ export async function setTags(
   return await update(db, stream, { tags: JSON.stringify(tags), updated_at: now });
 }
 
-/** How long upstreams and players of a lost publish are held from the next publish on, s; null: as the organisation has
- *  it. */
+/** Sets how long upstreams and players of a lost publish are held from the next publish on, s; null: the organisation's
+ *  setting applies. */
 export async function setHold(
   db: Kysely<Schema>,
   stream: StreamTable,
@@ -171,21 +172,22 @@ export async function setHold(
   return await update(db, stream, { hold_s: seconds, updated_at: now });
 }
 
-/** From now on publishes are refused (M11); a locked stream stays as it is. Who runs it is for the caller to end. */
+/** Locks the stream, so that publishes are refused (M11); no effect on a locked stream. The caller must end a running
+ *  publish. */
 export async function lockStream(db: Kysely<Schema>, stream: StreamTable, now: number): Promise<StreamTable> {
   if (stream.state === "locked") return stream;
   const before = stream.state === "created" ? "created" : "ended"; // what is live will have ended
   return await update(db, stream, { state: "locked", state_before_lock: before, updated_at: now });
 }
 
-/** The state before the lock is back; a stream that is not locked stays as it is. */
+/** Restores the state before the lock; no effect on a stream that is not locked. */
 export async function unlockStream(db: Kysely<Schema>, stream: StreamTable, now: number): Promise<StreamTable> {
   if (stream.state !== "locked") return stream;
   const state = stream.state_before_lock ?? "ended";
   return await update(db, stream, { state, state_before_lock: null, updated_at: now });
 }
 
-/** The stream is gone for good; its row keeps the name from being used again. */
+/** Deletes the stream permanently; its row keeps the name from being used again. */
 export async function deleteStream(db: Kysely<Schema>, stream: StreamTable, now: number): Promise<StreamTable> {
   return await update(db, stream, { state: "deleted", updated_at: now });
 }

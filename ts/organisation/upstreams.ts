@@ -1,5 +1,5 @@
-// Upstreams that a stream is always pushed to. Their URLs hold stream keys: the store has them sealed, and nobody gets
-// to read them again.
+// Upstreams that a stream is always pushed to. Their URLs contain stream keys: the store has them sealed, and they are
+// never shown again.
 import { randomUUID } from "node:crypto";
 import type { Kysely } from "kysely";
 import { InvalidValue, UnknownUpstream } from "../errors.ts";
@@ -7,16 +7,16 @@ import type { Schema } from "../store/schema.ts";
 import type { SecretBox } from "../store/secret-box.ts";
 import { findStream } from "./streams.ts";
 
-/** How many one stream may have: each is a connection and a queue while it is live. */
+/** Most upstreams of one stream: each is a connection and a queue while it is live. */
 export const UPSTREAMS_LIMIT = 16;
 /** Longest label, characters. */
 export const UPSTREAM_LABEL_LIMIT = 100;
 
 export interface StreamUpstream {
   readonly id: string;
-  /** Complete: secret. */
+  /** The complete URL: secret. */
   readonly url: string;
-  /** What the customer calls it; null for none. */
+  /** The customer's label; null for none. */
   readonly label: string | null;
   /** Epoch ms. */
   readonly createdAt: number;
@@ -25,8 +25,8 @@ export interface StreamUpstream {
 export interface StreamUpstreams {
   /** Oldest first. Rejects with `UnknownStream`. */
   list(organisationId: string, streamId: string): Promise<readonly StreamUpstream[]>;
-  /** In the caller's transaction. `url` was validated by the caller. Rejects with `UnknownStream`, or with `InvalidValue`
-   *  beyond the limit. */
+  /** In the caller's transaction. `url` was validated by the caller. Rejects with `UnknownStream`, or with
+   *  `InvalidValue` beyond the limit. */
   add(
     trx: Kysely<Schema>,
     organisationId: string,
@@ -34,20 +34,20 @@ export interface StreamUpstreams {
     wanted: Pick<StreamUpstream, "url" | "label">,
     now: number,
   ): Promise<StreamUpstream>;
-  /** In the caller's transaction; returns what was removed. Rejects with `UnknownStream` or `UnknownUpstream`. */
+  /** In the caller's transaction; returns the removed upstream. Rejects with `UnknownStream` or `UnknownUpstream`. */
   remove(trx: Kysely<Schema>, organisationId: string, streamId: string, id: string): Promise<StreamUpstream>;
-  /** For a publish that begins. */
+  /** For a publish that is starting. */
   of(streamId: string): Promise<readonly StreamUpstream[]>;
 }
 
-/** A label as it is kept: printable, and null when nothing was given. Throws `InvalidValue`. */
+/** A label in the form in which it is stored: printable, and null when none was given. Throws `InvalidValue`. */
 export function readUpstreamLabel(text: string | null): string | null {
   const label = text?.trim() ?? "";
   if (label === "") return null;
   if ([...label].length > UPSTREAM_LABEL_LIMIT) {
     throw new InvalidValue("label", `must not be longer than ${UPSTREAM_LABEL_LIMIT} characters`);
   }
-  // Control and format characters (line ends, reversed writing) would alter the text around it.
+  // Control and format characters (line ends, bidirectional overrides) would alter the text around it.
   if (/[\p{C}\p{Zl}\p{Zp}]/u.test(label)) throw new InvalidValue("label", "must be printable characters");
   return label;
 }
@@ -67,7 +67,7 @@ export function createStreamUpstreams(deps: {
       await findStream(trx, organisationId, streamId);
       const id = randomUUID();
       const sealed = secretBox.seal(url, purposeOf(id));
-      // Counted in the statement that adds: two requests at once do not pass the limit together.
+      // Counted in the statement that adds the row, so that concurrent requests cannot exceed the limit together.
       const added = await trx
         .insertInto("stream_upstream")
         .columns(["id", "stream_id", "url", "label", "created_at"])
@@ -125,7 +125,7 @@ export function createStreamUpstreams(deps: {
   }
 }
 
-/** A sealed URL opens in its own row only. */
+/** A sealed URL can be opened only for its own row. */
 function purposeOf(id: string): string {
   return `stream_upstream:${id}`;
 }

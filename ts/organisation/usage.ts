@@ -1,9 +1,9 @@
-// Bytes per stream and day, as publish/daily-bytes.ts wrote them: read and summed here.
+// Reads and sums the bytes per stream and day that publish/daily-bytes.ts writes.
 import type { Kysely } from "kysely";
 import type { Schema } from "../store/schema.ts";
 import { hasTag } from "./streams.ts";
 
-/** Longest span that is asked for at once, days. */
+/** Longest span of one request, days. */
 export const USAGE_SPAN_LIMIT_DAYS = 366;
 
 export interface Usage {
@@ -11,15 +11,15 @@ export interface Usage {
   readonly bytes_out: number;
 }
 
-/** Which days are meant, and a page of them. */
+/** The days requested, and a page of them. */
 export interface UsageSpan {
-  /** `2026-01-31`, UTC; both counted. */
+  /** `2026-01-31`, UTC; both inclusive. */
   readonly from: string;
   readonly to: string;
-  /** Only of that stream, of streams with that tag. */
+  /** Only that stream, and only streams with that tag. */
   readonly stream: string | null;
   readonly tag: string | null;
-  /** Behind this day and stream. */
+  /** Only after this day and stream. */
   readonly after: { readonly day: string; readonly stream: string } | null;
   readonly quantity: number;
 }
@@ -31,10 +31,11 @@ export interface UsageOfDay extends Usage {
   readonly streamname: string;
 }
 
-/** Days that are read at once for a table of the whole span. */
+/** Rows read at a time for a table of the whole span. */
 const PORTION = 2_000;
 
-/** Every day of a span, as `readUsage` gives them, in portions: a year of many streams is never held at once. */
+/** Every row of a span, as `readUsage` returns them, in portions: a year of many streams is never held in memory at
+ *  once. */
 export async function* everyDay(
   db: Kysely<Schema>,
   organisationId: string,
@@ -49,7 +50,7 @@ export async function* everyDay(
   }
 }
 
-/** Bytes of the days of a span: their sum, and a page of them by day and stream. */
+/** The usage of a span: the sum, and a page of rows by day and stream. */
 export async function readUsage(
   db: Kysely<Schema>,
   organisationId: string,

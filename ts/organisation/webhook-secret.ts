@@ -1,23 +1,24 @@
-// The secrets that webhook calls are signed with (W9): made when they are first needed, shown once, and for a day after
-// a rotation the former one signs along. Kept encrypted.
+// The secrets with which webhook calls are signed (W9): created when first needed, shown once, and for a day after a
+// rotation the former one signs as well. Stored encrypted.
 import { randomBytes, randomUUID } from "node:crypto";
 import type { Kysely } from "kysely";
 import type { Schema } from "../store/schema.ts";
 import type { SecretBox } from "../store/secret-box.ts";
 
-/** Random bytes of a secret; Standard Webhooks wants 24 to 64. */
+/** Random bytes of a secret; Standard Webhooks requires 24 to 64. */
 const SECRET_BYTES = 32;
 const PREFIX = "whsec_";
-/** How long the former secret signs along, ms (M7). */
+/** How long the former secret is also used for signing, ms (M7). */
 export const ROTATION_MS = 24 * 3_600_000;
 
 export interface WebhookSecrets {
-  /** Makes a secret unless there is one. */
+  /** Creates a secret unless there is one. */
   ensure(organisationId: string): Promise<void>;
   isSet(organisationId: string): Promise<boolean>;
-  /** Makes a new current secret in the caller's transaction and returns its text `whsec_…`, this once. */
+  /** Creates a new current secret in the caller's transaction and returns its text `whsec_…`, which is never shown
+   *  again. */
   rotate(trx: Kysely<Schema>, organisationId: string): Promise<string>;
-  /** The keys to sign with, the current one first; there is one after this, whatever was before. */
+  /** The keys to sign with, the current one first; creates one if there is none. */
   keys(organisationId: string): Promise<readonly Uint8Array[]>;
 }
 
@@ -40,7 +41,7 @@ export function createWebhookSecrets(deps: {
         created_at: clock.now(),
         expires_at: null,
       })
-      .onConflict((conflict) => conflict.doNothing()) // another request was first: one current secret at a time
+      .onConflict((conflict) => conflict.doNothing()) // a concurrent request may have created the current one
       .execute();
     return text;
   }
@@ -74,7 +75,7 @@ export function createWebhookSecrets(deps: {
     isSet,
     async rotate(trx, organisationId) {
       const now = clock.now();
-      // Two that rotate at once wait for each other here: the second retires the first one's secret.
+      // Concurrent rotations wait for each other here: the second retires the first one's secret.
       await trx
         .updateTable("organisation")
         .set({ updated_at: now })
@@ -104,7 +105,7 @@ export function createWebhookSecrets(deps: {
   };
 }
 
-/** `whsec_…` → the bytes that sign. */
+/** `whsec_…` → the bytes of the key. */
 function keyOf(text: string): Uint8Array {
   return Buffer.from(text.slice(PREFIX.length), "base64");
 }

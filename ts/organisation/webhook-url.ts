@@ -1,13 +1,13 @@
-// Whom a webhook's URL is shown to: its query may hold a secret of the customer's. Logs and metrics never have it.
+// Who sees a webhook URL in full: its query may contain a secret of the customer's. Logs and metrics never do.
 import type { Caller } from "./callers.ts";
 
-/** The URL without what its query says. */
+/** The URL with its query removed. */
 export function withoutQuery(url: string): string {
   const at = url.indexOf("?");
   return at === -1 ? url : `${url.slice(0, at)}?…`;
 }
 
-/** The URL as this caller may see it: whole for administrators of the whole organisation. */
+/** The URL as this caller may see it: in full for administrators of the whole organisation. */
 export function webhookShownTo({ role, scopeTag }: Pick<Caller, "role" | "scopeTag">, url: string): string {
   return role === "administrator" && scopeTag === null ? url : withoutQuery(url);
 }

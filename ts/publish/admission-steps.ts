@@ -1,10 +1,10 @@
-// How long each step of an admission takes, one line of the log at debug. What decides (admission.ts, lifecycle.ts) knows
-// nothing of it. Without debug nothing is measured.
+// Logs how long each step of an admission takes, one debug line per admission. The code that decides (admission.ts,
+// lifecycle.ts) does not know about it. Below debug level nothing is measured.
 import type { Logger } from "pino";
 import { measured, measuring, step, tenths } from "../step-times.ts";
 import type { Publishing, PublishingDeps } from "./lifecycle.ts";
 
-/** Publishing as `create` makes it; at debug every admission leaves a line with its steps. */
+/** Publishing as `create` makes it; at debug level every admission logs one line with its steps. */
 export function withAdmissionSteps(create: (deps: PublishingDeps) => Publishing, deps: PublishingDeps): Publishing {
   const { log, customers, metrics } = deps;
   if (!log.isLevelEnabled("debug")) return create(deps);
@@ -14,7 +14,7 @@ export function withAdmissionSteps(create: (deps: PublishingDeps) => Publishing,
       of(organisationId) {
         const admission = measured();
         if (admission !== undefined) {
-          // What came before is the look-up of the stream.
+          // The time before this point is the look-up of the stream.
           admission.steps.stream ??= tenths(performance.now() - admission.startedAt);
           admission.organisation = organisationId;
         }
@@ -26,11 +26,11 @@ export function withAdmissionSteps(create: (deps: PublishingDeps) => Publishing,
     metrics: {
       ...metrics,
       countStart(protocol) {
-        tell(log, { outcome: "allowed", protocol });
+        logSteps(log, { outcome: "allowed", protocol });
         metrics.countStart(protocol);
       },
       countDenial(cause) {
-        tell(log, { outcome: "denied", cause });
+        logSteps(log, { outcome: "denied", cause });
         metrics.countDenial(cause);
       },
     },
@@ -43,8 +43,9 @@ export function withAdmissionSteps(create: (deps: PublishingDeps) => Publishing,
   };
 }
 
-/** Once: what runs on in the same context, such as the updates of the publish, is no step any more. */
-function tell(log: Logger, outcome: object): void {
+/** Logs once: whatever continues in the same context, such as the updates of the publish, is not a step of the
+ *  admission. */
+function logSteps(log: Logger, outcome: object): void {
   const admission = measured();
   if (admission === undefined || admission.isOver) return;
   admission.isOver = true;

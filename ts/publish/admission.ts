@@ -1,4 +1,4 @@
-// The one door: decides a publish request, whichever protocol it came by. It knows streams, organisations and the
+// The single entry point that decides publish requests of every protocol. It knows streams, organisations and the
 // customer's answer; it knows no protocol, and it starts no media.
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
@@ -32,7 +32,7 @@ import type { Webhook } from "./webhook/call.ts";
 import type { Outbox } from "./webhook/outbox.ts";
 import { newWebhookId } from "./webhook/signature.ts";
 
-/** A running publish that has been silent this long gives way to a new one of its name (W20), ms. */
+/** A running publish that has been silent this long is replaced by a new one of the same name (W20), ms. */
 const SILENT_FOR_REPLACEMENT_MS = 5_000;
 /** How long a replaced publish may take to end before its successor starts anyway, ms. */
 const REPLACEMENT_LIMIT_MS = 1_000;
@@ -52,28 +52,28 @@ export interface PublishRequest {
   readonly arguments: Uint8Array | null;
   /** IP address of the broadcaster. */
   readonly address: string;
-  /** Of the web token that came beside it; absent or null when there was none. */
+  /** Claims of the web token that came with the request; absent or null when there was none. */
   readonly claims?: TokenClaims | null;
-  /** What it belongs to; without, a trace begins with it. */
+  /** The trace the request belongs to; a new trace begins here when it is absent. */
   readonly trace?: Trace;
-  /** What a WHIP client offered, SDP. */
+  /** The SDP offer of a WHIP client. */
   readonly offered?: string;
 }
 
 export type Admission = (AllowedPublish & { readonly outcome: "allowed" }) | Denied;
 
 export interface AdmissionDeps {
-  /** Whether this node has room; absent where nobody measures it. */
+  /** Whether this node has room; absent where capacity is not measured. */
   readonly room?: Pick<Capacity, "take" | "refusal"> | null;
-  /** What one organisation may begin; absent: anything. */
+  /** Limits on what one organisation may start; absent: no limits. */
   readonly organisationLimits?: OrganisationLimiter;
   readonly db: Kysely<Schema>;
-  /** Why the store cannot be written; null while it can. Without: not known before it is tried. */
+  /** Why the store cannot be written; null while it can. Absent: unknown until a write is tried. */
   readonly storeProblem?: () => string | null;
   readonly member: Pick<Membership, "epoch">;
-  /** Whether this node takes no new publishes for now; by default it takes them. */
+  /** Whether this node takes no new publishes for now; absent: it takes them. */
   readonly isDraining?: () => boolean;
-  /** Where another node takes publishes by RTMP(S); without it there are none. */
+  /** Where other nodes take publishes by RTMP(S); absent: there are none. */
   readonly rtmpElsewhere?: () => readonly string[];
   /** Publishes of other nodes; null or absent where there are none. */
   readonly rivals?: Rivals | null;
@@ -87,7 +87,7 @@ export interface AdmissionDeps {
   readonly tokenOf: TokenOf;
   readonly outbox: Outbox;
   readonly media: () => Media;
-  /** Where a stream is pushed to. */
+  /** The upstreams that a stream is pushed to. */
   readonly streamUpstreams: (streamId: string) => Promise<readonly StoredUpstream[]>;
   readonly clock: { now(): number };
   readonly log: Logger;
@@ -96,20 +96,20 @@ export interface AdmissionDeps {
     readonly upstreamPush: readonly string[];
     readonly duplicate: "reject_if_active" | "replace";
     readonly maxBitrateKbps: BitrateLimits;
-    /** How long upstreams and players of a lost publish are held, s; streams and organisations may differ. */
+    /** How long upstreams and players of a lost publish are held, s; streams and organisations may override it. */
     readonly holdSeconds: number;
-    /** Name of the custom argument that makes a publish the backup of its stream; "": none does. */
+    /** Name of the custom argument that makes a publish the backup of its stream; "" disables backups. */
     readonly backupArgument: string;
   };
 }
 
 /** Decides publish requests. `admit` never rejects. After `allowed` the caller starts the media under `clientId` at
- *  once; the name stays taken until `Publishes.freeName`, and its place until it is released. */
+ *  once; the name stays reserved until `Publishes.freeName`, and the capacity until `place` is released. */
 export function createAdmission(deps: AdmissionDeps): {
   admit(request: PublishRequest): Promise<Admission>;
   /** Why this node takes no publish at all for now; null while it takes some. */
   closed(): Denied | null;
-  /** Resolves when nothing is left to be recorded of the denials so far. */
+  /** Resolves when all denials so far have been recorded. */
   settled(): Promise<void>;
 } {
   const { db, publishes, clock, log, settings } = deps;
@@ -155,7 +155,7 @@ export function createAdmission(deps: AdmissionDeps): {
     return { ...sentOn(denied("full")), retryAfterS };
   }
 
-  /** With the servers that take the publish instead. */
+  /** Adds the servers that take the publish instead. */
   function sentOn(refusal: Denied): Denied {
     return { ...refusal, elsewhere: deps.rtmpElsewhere?.() ?? [] };
   }
@@ -171,7 +171,7 @@ export function createAdmission(deps: AdmissionDeps): {
     if (check.outcome === "refused") return denied(check.cause, check.description);
     const { isBackup: backup, others: otherArguments } = readBackupArgument(request.arguments, settings.backupArgument);
     const slot = { name: check.name, backup };
-    // Publish and backup are one broadcast: it goes to the same addresses.
+    // Publish and backup are one broadcast, so both are pushed to the same addresses.
     const configured = writeUpstreams(settings.upstreamPush, check.name, otherArguments);
     if (configured === null) return denied("malformed_name", "Custom arguments are not UTF-8");
     const found = await findStream(db, check.name);
@@ -193,7 +193,7 @@ export function createAdmission(deps: AdmissionDeps): {
     const limit = customer.settings.max_bitrate_kbps;
     const maxBitrateKbps = bitrateLimitOf(settings.maxBitrateKbps, found.plan, limit);
     const holdMs = (found.hold_s ?? customer.settings.hold_s ?? settings.holdSeconds) * 1_000;
-    // A customer that is asked counts on the end event, and that one could not be kept.
+    // A customer that is asked relies on receiving the end event, and without a store that event could not be kept.
     if ((deps.storeProblem?.() ?? null) !== null) return denied("store_unavailable");
 
     const { rival = null, otherAt = null } = (await deps.rivals?.find(slot)) ?? {};
@@ -201,7 +201,7 @@ export function createAdmission(deps: AdmissionDeps): {
       return { ...denied("already_live", APART[backup ? "backup" : "publish"]), elsewhere: otherAt };
     if (rival !== null && !givesWay(rival)) return denied("already_live");
     const overLimit = (await deps.organisationLimits?.(found, check.name)) ?? (() => null);
-    // From here to the reservation nothing is awaited: of two requests exactly one gets the name.
+    // Nothing is awaited from here to the reservation: of two simultaneous requests exactly one gets the name.
     const running = publishes.live(slot);
     if (running !== null) {
       const { silentMs = null } = deps.media().snapshot(running) ?? {};
@@ -248,13 +248,14 @@ export function createAdmission(deps: AdmissionDeps): {
     }
   }
 
-  /** The publish that has the name; `silentMs` is null when that is not known. */
+  /** Whether the publish that holds the name may be replaced; `silentMs` is null when it is not known. */
   function givesWay({ silentMs, isEnding }: Pick<Rival, "silentMs" | "isEnding">): boolean {
     if (settings.duplicate === "replace" || isEnding) return true;
     return silentMs !== null && silentMs >= SILENT_FOR_REPLACEMENT_MS;
   }
 
-  /** Live: the customer said 200, the intent is on disk (W17a), the name is free. With the stream's own upstreams. */
+  /** Live: the customer answered 200, the intent is on disk (W17a), the name is free. Includes the stream's own
+   *  upstreams. */
   async function accept(
     intent: Intent,
     customer: Customer,
@@ -269,11 +270,11 @@ export function createAdmission(deps: AdmissionDeps): {
       await publishes.recorded(intent);
       await deps.ends.retry();
       if (await recordLive(db, intent, clock.now())) {
-        // Last, so that none is missed that is stored from now on: those go to the running publish.
+        // Read last, so that none is missed: upstreams stored from here on are added to the running publish.
         return { outcome: "live", upstreams: await deps.streamUpstreams(intent.streamId) };
       }
     } catch (err) {
-      // The customer said 200, yet there will be no media: accepted and ended at once, so publish_done follows.
+      // The customer answered 200, yet there will be no media: accepted and ended at once, so publish_done follows.
       await withdraw(intent, "internal_error");
       throw err;
     }
@@ -281,7 +282,7 @@ export function createAdmission(deps: AdmissionDeps): {
       await withdraw(intent, "replaced");
       return denied("already_live");
     }
-    // Locked or deleted, or its organisation disabled, while the customer was asked.
+    // The stream was locked or deleted, or its organisation disabled, while the customer was asked.
     await withdraw(intent, "stream_withdrawn");
     return denied("locked_stream");
   }
@@ -310,7 +311,7 @@ export function createAdmission(deps: AdmissionDeps): {
     return refusal;
   }
 
-  /** Ends the publish, if the store has it: then publish_done follows. */
+  /** Ends the publish if the store has its intent; publish_done then follows. */
   async function withdraw({ clientId, epoch }: Intent, reason: RecordedEndReason): Promise<void> {
     await deps.ends.record({ clientId, epoch, reason, bytes: null }).done;
   }
@@ -344,7 +345,8 @@ export function createAdmission(deps: AdmissionDeps): {
   }
 }
 
-/** Exactly 200 allows (W10); no usable answer denies unless the organisation wants it otherwise (W12). */
+/** Exactly 200 allows (W10); without a usable answer the request is denied unless the organisation chose otherwise
+ *  (W12). */
 function refusalOf(answer: WebhookAnswer, settings: Customer["settings"]): Denied | null {
   if (answer.outcome === "unreachable") {
     return settings.publish_on_hook_unreachable === "allow" ? null : denied("customer_unreachable");
@@ -362,7 +364,7 @@ interface FoundStream
   readonly webhook: OrganisationTable["webhook"];
 }
 
-/** Deleted streams are unknown (W22a). */
+/** Deleted streams count as unknown (W22a). */
 async function findStream(db: Kysely<Schema>, name: string): Promise<FoundStream | null> {
   const row = await db
     .selectFrom("stream")

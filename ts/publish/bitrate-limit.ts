@@ -1,18 +1,19 @@
-// What a sender that can be told is told to stay below, kbit/s: of several limits the lowest. RTMP has no word for it.
+// The bitrate that a sender is asked to stay below, kbit/s: the lowest of several limits. Applies only to protocols
+// that can ask a sender to; RTMP cannot.
 
-/** By plan; 0 is no limit. */
+/** By plan; 0 means no limit. */
 export interface BitrateLimits {
   readonly all: number;
-  /** Of organisations on trial, beside `all`. */
+  /** For organisations on trial, in addition to `all`. */
   readonly trial: number;
 }
 
-/** What the deployment, the plan and the organisation say together; 0 is no limit. */
+/** The lowest limit of the deployment, the plan and the organisation; 0 means no limit. */
 export function bitrateLimitOf(limits: BitrateLimits, plan: "trial" | "paid", ofOrganisation: number): number {
   return lowestLimit(limits.all, plan === "trial" ? limits.trial : 0, ofOrganisation);
 }
 
-/** The lowest of limits where 0 is none; 0 when there is none at all. */
+/** The lowest of the limits, where 0 means none; 0 when there is none at all. */
 export function lowestLimit(...limits: readonly number[]): number {
   const given = limits.filter((limit) => limit > 0);
   return given.length === 0 ? 0 : Math.min(...given);

@@ -3,7 +3,7 @@
 import type { Kysely } from "kysely";
 import type { Schema } from "../store/schema.ts";
 
-/** How many ids one visit to the store reserves (W6). */
+/** How many ids one write to the store reserves (W6). */
 export const CLIENT_ID_BLOCK = 1_000;
 const SEQUENCE_NAME = "client_id";
 const FIRST_CLIENT_ID = 1;

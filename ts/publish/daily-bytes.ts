@@ -1,16 +1,16 @@
-// Bytes per stream and day (UTC): whatever a publish's counters grow by is added to the day it was seen on, in the same
-// transaction. So the days of a stream sum up to what its publish_done events say (W8).
+// Bytes per stream and day (UTC): growth of a publish's counters is added to the day on which it was observed, in the
+// same transaction. So the days of a stream sum up to the totals of its publish_done events (W8).
 import { type CompiledQuery, type Kysely, type RawBuilder, sql } from "kysely";
 import type { Schema } from "../store/schema.ts";
 
-/** Adds what the counters of an open publish have grown by. Goes before the update of the publish's own row. */
+/** Adds the growth of an open publish's counters. Must run before the update of the publish's own row. */
 export function addUsage(
   db: Kysely<Schema>,
   counters: {
     readonly clientId: number;
     readonly bytesIn: number;
     readonly bytesOut: number;
-    /** What must hold of its row. */
+    /** Condition that its row must meet. */
     readonly whose: RawBuilder<boolean>;
   },
   now: number,

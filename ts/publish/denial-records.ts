@@ -1,24 +1,24 @@
-// Records of denials, written behind the answer and some at a time: no broadcaster waits for them, and a customer that
-// denies or hangs a hundred times costs the store one write. While the store fails they wait. If one is lost the answer
-// counts as unknown: recovery rather sends one publish_done too many than too few.
+// Records of denials, written in batches after the answer: no broadcaster waits for them, and a customer that denies or
+// times out a hundred times costs the store one write. While the store fails they wait. If a record is lost the
+// customer's answer counts as unknown, and recovery sends one publish_done too many rather than one too few.
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import type { Schema } from "../store/schema.ts";
 import { type Denial, recordDenied } from "./record.ts";
 
-/** How long a denial waits for others, ms. */
+/** How long a denial waits for others to share its write, ms. */
 const BATCH_MS = 100;
 /** Between two attempts while the store fails, ms. */
 const RETRY_MS = 2_000;
-/** Denials that wait for a store that fails; further ones are lost. */
+/** Denials that wait while the store fails; further ones are lost. */
 const WAITING_LIMIT = 10_000;
 /** Denials in one statement. */
 const AT_A_TIME = 100;
 
 export interface DenialRecords {
-  /** Returns at once. `recorded`: settled when the intent was written, or could not be. */
+  /** Returns at once. `recorded`: settles when the intent was written, or could not be. */
   add(denial: Denial, recorded: Promise<unknown>): void;
-  /** Writes what waits; resolves when nothing is left to be written of the denials so far, or the store fails. */
+  /** Writes what is waiting; resolves when all denials so far are written, or the store fails. */
   settled(): Promise<void>;
 }
 
@@ -36,7 +36,7 @@ export function createDenialRecords(deps: {
 
   return {
     add(denial, recorded) {
-      // An intent that could not be written may be there all the same: the answer was lost.
+      // An intent whose write failed may still be in the store: perhaps only the reply was lost.
       track(recorded.then(() => gather(denial)));
     },
     async settled() {

@@ -1,4 +1,4 @@
-// Every reason to deny a publish request, and the one table from reason to what the broadcaster is told.
+// Every reason to deny a publish request, and the one table from reason to what the broadcaster receives.
 
 export type DenialCause =
   | "malformed_name"
@@ -22,26 +22,26 @@ export type DenialCause =
 export interface Denied {
   readonly outcome: "denied";
   readonly cause: DenialCause;
-  /** What RTMP says (W22a, W24): `bad_name` for a bad, unknown, locked or live name, else `denied`. */
+  /** The RTMP code (W22a, W24): `bad_name` for a bad, unknown, locked or live name, else `denied`. */
   readonly code: "denied" | "bad_name";
   /** For the broadcaster; at most 200 characters, never a secret. */
   readonly description: string;
-  /** When to try again, seconds from now; none unless given. */
+  /** When to try again, seconds from now; absent: not given. */
   readonly retryAfterS?: number;
-  /** Other servers that take the publish (`rtmp://host:port/app`); none unless given. */
+  /** Other servers that take the publish (`rtmp://host:port/app`); absent: none. */
   readonly elsewhere?: readonly string[];
-  /** For the operator's log: what was known of the request by then. */
+  /** For the operator's log: what was known about the request at that point. */
   readonly about?: DenialContext;
 }
 
 export interface DenialContext {
-  /** As the log names it everywhere: 32 hexadecimal digits. */
+  /** The trace id as it appears in every log line: 32 hexadecimal digits. */
   trace_id?: string;
   organisation?: string;
-  /** Id: names are secrets. */
+  /** The stream's id: names are secrets. */
   stream?: string;
   clientId?: number;
-  /** Status of the customer, or why there is none, and the platform's words. */
+  /** The customer's HTTP status, or why there is none, and the platform's message. */
   status?: number;
   unreachable?: string;
   detail?: string;
@@ -67,7 +67,7 @@ const DENIALS: Readonly<Record<DenialCause, readonly [code: Denied["code"], desc
   internal_error: ["denied", "Internal error"],
 };
 
-/** A denial with `description`, or with the table's words when there is no better one. */
+/** A denial with `description`, or with the table's text when it is null. */
 export function denied(cause: DenialCause, description: string | null = null): Denied {
   const [code, standard] = DENIALS[cause];
   return { outcome: "denied", cause, code, description: description ?? standard };

@@ -1,6 +1,6 @@
-// Ends of publishes on their way into the store: each is recorded once, kept while the store cannot take it, and its event
-// held back until the last update has been answered. A statement whose answer was lost may have been carried out, so the
-// end of a publish is recorded also where nobody knows whether the store has its intent.
+// Records the ends of publishes: each end is recorded once, kept in memory while the store cannot take it, and its
+// event held back until the last update has been answered. A statement whose reply was lost may have been carried out,
+// so the end of a publish is recorded even when it is unknown whether the store has its intent.
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import type { Schema } from "../store/schema.ts";
@@ -13,28 +13,29 @@ const RETRY_MS = 2_000;
 export interface Ended {
   readonly clientId: number;
   readonly reason: RecordedEndReason;
-  /** The last count; null when there was no media. */
+  /** The final counters; null when there was no media. */
   readonly bytes: { readonly bytesIn: number; readonly bytesOut: number } | null;
-  /** Of the node whose publish it was. */
+  /** Epoch of the node that owned the publish. */
   readonly epoch: number;
 }
 
 export interface Recording {
-  /** After the first attempt: the store has it, or could not take it yet. */
+  /** Resolves after the first attempt: the store has it, or could not take it yet. */
   readonly tried: Promise<void>;
-  /** When its event may go, too. */
+  /** Resolves when its event may be sent, too. */
   readonly done: Promise<void>;
 }
 
 export interface Ends {
-  /** Whether the end is being recorded: what was said of it first holds. */
+  /** Whether an end of the publish is being recorded; the first one counts. */
   has(clientId: number): boolean;
-  /** Records it, now or as soon as the store takes it. The event waits for `lastUpdate`. Neither promise rejects. */
+  /** Records the end, at once or as soon as the store takes it. The event waits for `lastUpdate`. Neither promise
+   *  rejects. */
   record(end: Ended, lastUpdate?: Promise<void>): Recording;
-  /** Tries once more what the store could not take. Never rejects. */
+  /** Retries once what the store could not take. Never rejects. */
   retry(): Promise<void>;
-  /** Ends what nodes that are gone left open, for the node of this epoch. One that cannot be ended does not keep the
-   *  others; rejects after the last of them. */
+  /** Ends the publishes that nodes which are gone left open, on behalf of the node with this epoch. A failure of one
+   *  does not stop the others; rejects after the last of them. */
   recordOrphans(reason: RecordedEndReason, epoch: number): Promise<void>;
 }
 

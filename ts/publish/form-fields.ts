@@ -1,17 +1,18 @@
-// Which fields some form parser finds in custom arguments (W3). Customers read the webhook body with the parser of their
-// language, and these disagree: whatever the most lenient of them makes of a name counts. Nothing here is forwarded.
+// Which fields some form parser finds in custom arguments (W3). Customers read the webhook body with the parser of
+// their language, and parsers disagree: a name counts as present when the most lenient of them would find it. Nothing
+// here is forwarded.
 
-/** Names beyond this many pairs are not looked for: parsers stop at 1,000 (PHP, Django, qs), and our fields come last. */
+/** Pairs after this many are not examined: parsers stop at 1,000 (PHP, Django, qs), and our fields come last. */
 export const PAIRS_LIMIT = 500;
 
-/** How many pairs there are for a parser that takes both `&` and `;` for separators. */
+/** How many pairs a parser finds that takes both `&` and `;` as separators. */
 export function pairCount(customArguments: Uint8Array): number {
   let count = 1;
   for (const byte of customArguments) if (byte === 0x26 || byte === 0x3b) count += 1;
   return count;
 }
 
-/** Every name that a parser may find, in lower case, with `_` where PHP puts it. */
+/** Every name that a parser may find, in lower case, with `_` where PHP writes it. */
 export function fieldNames(customArguments: Uint8Array): ReadonlySet<string> {
   const names = new Set<string>();
   for (const body of readings(customArguments)) {
@@ -22,7 +23,7 @@ export function fieldNames(customArguments: Uint8Array): ReadonlySet<string> {
   return names;
 }
 
-/** Bytes that a first byte says its character has, whether they follow or not (RFC 2279, which had up to six). */
+/** Length of a UTF-8 sequence as its first byte declares it, whether the bytes follow or not (RFC 2279: up to six). */
 function claimedLength(first: number): number {
   if (first < 0xc0 || first > 0xfd) return 1;
   if (first < 0xe0) return 2;
@@ -31,8 +32,8 @@ function claimedLength(first: number): number {
   return first < 0xfc ? 5 : 6;
 }
 
-/** The ASCII that lenient decoders of UTF-8 make of bytes, each in its own way: by dropping what is invalid and going on
- *  with the next byte, or by taking as many bytes as the first one claims. Both know overlong forms. */
+/** The ASCII text that lenient UTF-8 decoders make of bytes: some drop what is invalid and continue with the next byte,
+ *  others consume as many bytes as the first one declares. Both accept overlong forms. */
 function readings(bytes: Uint8Array): readonly Uint8Array[] {
   if (bytes.every((byte) => byte < 0x80)) return [bytes];
   const careful = asciiOf(bytes, false);
@@ -40,8 +41,8 @@ function readings(bytes: Uint8Array): readonly Uint8Array[] {
   return Buffer.compare(careful, trusting) === 0 ? [careful] : [careful, trusting];
 }
 
-/** `bytes` without the characters that have no ASCII counterpart; `takesClaimed`: an invalid sequence is passed over as
- *  long as it claims to be. */
+/** `bytes` without the characters that have no ASCII counterpart; `takesClaimed`: an invalid sequence is skipped for
+ *  its declared length. */
 function asciiOf(bytes: Uint8Array, takesClaimed: boolean): Uint8Array {
   let text = "";
   for (let at = 0; at < bytes.length; ) {
@@ -53,7 +54,8 @@ function asciiOf(bytes: Uint8Array, takesClaimed: boolean): Uint8Array {
     else if (isWhole && length > 1) text += String.fromCodePoint(codePoint(first, rest));
     at += isWhole || takesClaimed ? length : 1;
   }
-  // Compatibility forms (full width, ligatures) and accents lose what sets them apart; byte order marks go as well.
+  // Compatibility forms (full width, ligatures) and accents are reduced to their ASCII letters; byte order marks are
+  // removed.
   // biome-ignore lint/suspicious/noControlCharactersInRegex: all of ASCII is kept
   return Buffer.from(text.normalize("NFKD").replace(/[^\x00-\x7f]/gu, ""), "latin1");
 }
@@ -64,34 +66,34 @@ function codePoint(first: number, rest: Uint8Array): number {
   return point > 0x10ffff ? 0xfffd : point;
 }
 
-/** The names before the first `=` of each pair, `?` in front of the first one dropped as URLSearchParams does. */
+/** The names before the first `=` of each pair; a leading `?` of the first one is dropped as URLSearchParams does. */
 function splitPairs(body: Uint8Array): readonly string[] {
   const text = Buffer.from(body).toString("latin1").replace(/^\?+/, "");
   return text.split(/[&;]/).map((pair) => pair.split("=", 1)[0] ?? "");
 }
 
-/** `%XX`, and `%uXXXX` as ASP.NET, Perl's CGI and Jetty read it. */
+/** Decodes `%XX`, and `%uXXXX` as ASP.NET, Perl's CGI and Jetty do. */
 function percentDecoded(name: string): Uint8Array {
   const utf8 = (_: string, hex: string) =>
     Buffer.from(String.fromCharCode(Number.parseInt(hex, 16))).toString("latin1");
   const byte = (_: string, hex: string) => String.fromCharCode(Number.parseInt(hex, 16));
-  // In one pass: what one escape makes is no part of another.
+  // In one pass: the output of one escape is not part of another.
   const decoded = name.replace(/%u([0-9a-f]{4})|%([0-9a-f]{2})/gi, (all, unit?: string, hex?: string) =>
     unit === undefined ? byte(all, hex ?? "") : utf8(all, unit),
   );
   return Buffer.from(decoded.replaceAll("+", " "), "latin1");
 }
 
-/** A name as parsers that know arrays, trim, or make identifiers of it see it. */
+/** A name as it appears to parsers that support arrays, trim, or turn names into identifiers. */
 function formsOf(name: Uint8Array): readonly string[] {
   const text = Buffer.from(name).toString("latin1").toLowerCase();
-  // Rack takes brackets off the front, qs an empty parent; qs with `allowDots` takes a dot for one.
+  // Rack strips leading brackets, qs an empty parent; qs with `allowDots` treats a dot as a bracket.
   // biome-ignore lint/suspicious/noControlCharactersInRegex: parsers trim control characters like spaces
   const front = text.replace(/^[\x00-\x20[\].]+/, "");
   // biome-ignore lint/suspicious/noControlCharactersInRegex: C parsers end a name at NUL
   const whole = front.replace(/\x00.*$/s, "");
   const cut = whole.replace(/[[\]].*$/s, "");
-  // PHP writes `_` for a bracket that nothing closes, and for a dot, which begins a property for others.
+  // PHP writes `_` for an unclosed bracket and for a dot, which other parsers take as the start of a property.
   return [cut, whole, whole.replace(/[[\].].*$/s, "")].map((form) => trimmed(form).replace(/[. []/g, "_"));
 }
 

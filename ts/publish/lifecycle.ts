@@ -47,79 +47,80 @@ import { createWorkbench, type Workbench } from "./webhook/workbench.ts";
 const UPKEEP_INTERVAL_MS = 10_000;
 /** How long `stop` waits for work under way, and then again for the outbox, ms. */
 const STOP_LIMIT_MS = 5_000;
-/** What a broadcaster is told whose token was revoked. */
+/** Sent to a broadcaster whose token was revoked. */
 const REVOKED = "Token revoked";
 
 export interface PublishingDeps
   extends OtherNodes,
     Pick<AdmissionDeps, "isDraining" | "rtmpElsewhere" | "rivals" | "room"> {
   readonly db: Kysely<Schema>;
-  /** Why the store cannot be written; null while it can. Without: not known before it is tried. */
+  /** Why the store cannot be written; null while it can. Absent: unknown until a write is tried. */
   readonly storeProblem?: () => string | null;
-  /** Whose publishes these are. */
+  /** The node whose publishes these are. */
   readonly member: Membership;
-  /** Asked at each use: the media core may start after this. */
+  /** Called at each use: the media core may start after this object. */
   readonly media: () => Media;
-  /** Where a stream is pushed to. */
+  /** The upstreams that a stream is pushed to. */
   readonly streamUpstreams: (streamId: string) => Promise<readonly StoredUpstream[]>;
   /** Epoch ms. */
   readonly clock: { now(): number };
   readonly log: Logger;
-  /** Keys and switches of the organisations. */
+  /** Webhook keys and settings of the organisations. */
   readonly customers: Pick<Customers, "of">;
   /** The web token of a publish, which its organisation may require. */
   readonly tokenOf: TokenOf;
-  /** Whether a web token holds no more. */
+  /** Whether a web token has been revoked. */
   readonly isRevoked: (claims: TokenClaims) => boolean;
-  /** Whether a player brings the token that the organisation may require. */
+  /** Whether a player presents the token that the organisation may require. */
   readonly holdsPlayToken: HoldsPlayToken;
-  /** Of the names that customers bring. */
+  /** Resolves the names that customers supply. */
   readonly resolve: Resolve;
   readonly metrics: PublishingMetrics;
-  /** Right before the core is told that a publish may begin. */
+  /** Called just before the core is told that a publish may begin. */
   readonly publishStarts?: (clientId: number, streamId: string) => void;
-  /** A publish request of a stream that is known was denied. */
+  /** Called when a publish request of a known stream was denied. */
   readonly publishDenied?: (streamId: string, denial: { cause: DenialCause; clientId: number | null }) => void;
-  /** What else the log tells of a publish that has ended. */
+  /** Further fields of the log line about a publish that has ended. */
   readonly figuresOf?: (clientId: number) => object;
   readonly settings: PublishingSettings;
-  /** What a running publish sends now, kbit/s; null while that is not known. Without, nobody knows it. */
+  /** What a running publish sends at present, kbit/s; null while it is not known. Absent: not measured. */
   readonly ingestKbpsOf?: (clientId: number) => number | null;
 }
 
 export interface Publishing
   extends Pick<Publishes, "running" | "find" | "isEnding" | "ofSession" | "ofStream" | "onEnded">,
     Pick<OnAir, "switchTo"> {
-  /** What the customer's developers look at. */
+  /** Webhook tools for the customer's developers. */
   readonly workbench: Workbench;
-  /** Why this node takes no WHIP publish at all for now; null while it takes some. Whoever asks is refused by it. */
+  /** Why this node takes no WHIP publish at all for now; null while it takes some. A refusal is counted and logged. */
   closed(address: string): Denied | null;
   /** Takes an event of the media core. Never throws; every request is answered. */
   handle(event: MediaEvent): void;
-  /** Decides a WHIP publish request; when it is allowed, `open` makes the media and its answer at once. */
+  /** Decides a WHIP publish request; when it is allowed, `open` starts the media at once and returns the SDP answer. */
   openWhip(
     request: WhipPublishRequest,
     open: (allowed: AllowedPublish, hold: Hold) => string,
   ): Promise<OpenedWhip | Denied>;
-  /** Ends every publish that is meant, also one that is being admitted: it never goes live. `description` is for the
-   *  broadcaster. What is held of a lost one ends, too. False when there is none. */
+  /** Ends every matching publish, including one still being admitted, which never goes live. `description` is for the
+   *  broadcaster. Held upstreams and players of a lost match end, too. False when nothing matched. */
   kick(isMeant: (publish: AskedPublish) => boolean, description: string): boolean;
-  /** Every publish whose web token was revoked ends. Call it after a revocation. */
+  /** Ends every publish whose web token was revoked. Call it after a revocation. */
   endRevoked(): void;
-  /** The broadcaster ends its WHIP session, also one that is held; `isLeft`: it goes without meaning to end, as one that is
-   *  lost. False when there is none (any more). */
+  /** The broadcaster ends its WHIP session, which may be held; `isLeft`: it disconnected without ending the publish,
+   *  which is then treated as lost. False when there is no such session (any more). */
   endWhip(session: string, isLeft?: boolean): boolean;
-  /** Ends what nodes that are gone left open, and delivers what they owed. Call it before the first event, where it is
-   *  what the process before this one left, and whenever a node is gone. Rejects when some could not be ended: call it
-   *  again. */
+  /** Ends the publishes that departed nodes left open, and delivers their pending events. Call it before the first
+   *  event, for what the previous process left behind, and whenever a node is gone. Rejects when some could not be
+   *  ended: call it again. */
   takeOver(reason: "gateway_restarted" | "node_lost"): Promise<void>;
-  /** Others have taken this node for dead: whatever runs ends here, where it is not this node's any more. */
+  /** The other nodes have declared this node dead: every publish here ends, since it no longer belongs to this node. */
   abandon(): void;
-  /** Keeps what players of this node got of publishes on other nodes (W8). Call it often: an end counts what is kept. */
+  /** Records what players on this node received of publishes on other nodes (W8). Call it often: a publish_done counts
+   *  what is recorded by then. */
   keepPulledBytes(): Promise<void>;
-  /** From now on every request is denied; resolves when no publish runs any more, or `limitMs` is over. */
+  /** Denies every request from here on; resolves when no publish runs any more, or after `limitMs`. */
   drain(limitMs: number): Promise<void>;
-  /** Finishes ends under way and tries the outbox once more, within 10 s. Call after `Media.stop`: then every end is
+  /** Finishes ends in progress and tries the outbox once more, within 10 s. Call after `Media.stop`, when every end is
    *  known. A publish that is still running is ended by the next `takeOver`. */
   stop(): Promise<void>;
 }
@@ -166,7 +167,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     outbox: outbox.depth,
     live: () => liveNumbers(running(), deps.media),
   });
-  /** Publishes that were told to end because too many updates had no answer (W16). */
+  /** Publishes being ended because too many updates had no answer (W16). */
   const unreachable = new Set<number>();
   const underWay = new Set<Promise<void>>();
   const holds = createHolds<RunningPublish>(deps);
@@ -212,7 +213,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     async openWhip(request, open) {
       const admission = stopping ? denied("stopping") : await admit({ ...request, protocol: "whip" });
       if (admission.outcome === "denied") {
-        tellDenied(admission, request.address, "whip");
+        reportDenied(admission, request.address, "whip");
         return admission;
       }
       const { clientId } = admission;
@@ -225,7 +226,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     ...{ running, find, isEnding, ofSession, ofStream, onEnded },
     closed(address) {
       const refusal = stopping ? null : closed();
-      if (refusal !== null) tellDenied(refusal, address, "whip");
+      if (refusal !== null) reportDenied(refusal, address, "whip");
       return refusal;
     },
     switchTo: onAir.switchTo,
@@ -239,7 +240,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
         deps.media().end(publish.clientId, isLeft ? "broadcaster_left" : "unpublished", "");
         return true;
       }
-      // Some clients close their connection before they say by a DELETE that they meant to end.
+      // Some clients close their connection before they send the DELETE that ends the session deliberately.
       const isHeld = (of: AskedPublish & Pick<RunningPublish, "session">) => of.session === session;
       return isLeft ? holds.all().some(isHeld) : holds.release(isHeld);
     },
@@ -283,7 +284,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     return claims !== null && deps.isRevoked(claims);
   }
 
-  /** Remembers work so that `stop` can wait for it; whatever fails in it is logged, never thrown. */
+  /** Keeps the promise so that `stop` can wait for it; a failure is logged, never thrown. */
   function track(work: Promise<void>): void {
     const settled = work
       .catch((err: unknown) => log.error({ err }, "publish event failed"))
@@ -299,7 +300,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     }
     const admission = await admit({ ...event, protocol: "rtmp" });
     if (admission.outcome === "denied") {
-      tellDenied(admission, event.address, "rtmp");
+      reportDenied(admission, event.address, "rtmp");
       media.deny(event.request, admission);
       return;
     }
@@ -308,11 +309,11 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     if (refusal !== null) media.deny(event.request, refusal);
   }
 
-  /** The publish is live from here on; a refusal when it was stopped meanwhile or the core would not have it, and then
-   *  it has ended. */
+  /** Starts the publish; returns a refusal when it was stopped meanwhile or the core refused it, and then it has
+   *  ended. */
   async function begin(publish: StartingPublish, start: (hold: Hold) => void): Promise<Denied | null> {
     const { clientId, intent, protocol } = publish;
-    // A token may have been revoked after it was verified and before anybody was asked.
+    // A token may have been revoked after it was verified, while the customer was being asked.
     const stopped = publishes.answered(clientId) ?? (isRevoked(publish) ? REVOKED : null);
     if (stopped !== null) {
       publish.place.release();
@@ -321,10 +322,10 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       publishes.freeName(publish, recording.tried);
       await recording.done;
       const refusal = denied("stopped", stopped);
-      tellDenied({ ...refusal, about: identityOf(intent) }, intent.address, protocol);
+      reportDenied({ ...refusal, about: identityOf(intent) }, intent.address, protocol);
       return refusal;
     }
-    // Known before the core is told: the end may come in the same turn (W12a).
+    // Recorded before the core is told: the end may arrive in the same turn of the event loop (W12a).
     metrics.countStart(protocol);
     const lost = holds.lostBefore(intent);
     const other = publishes.beside(intent);
@@ -346,8 +347,8 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     }
   }
 
-  function tellDenied({ cause, about }: Denied, address: string, protocol: RunningPublish["protocol"]): void {
-    // A crowd that is refused leaves no line for each: that the node is full is logged once.
+  function reportDenied({ cause, about }: Denied, address: string, protocol: RunningPublish["protocol"]): void {
+    // Refusals of a full node leave no line each: that the node is full is logged once.
     if (cause !== "full") log.info({ cause, ...about, protocol, address }, "publish denied");
     metrics.countDenial(cause);
     if (about?.stream !== undefined) deps.publishDenied?.(about.stream, { cause, clientId: about.clientId ?? null });
@@ -385,7 +386,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     await recording.done;
   }
 
-  /** The media core knows one way in which the customer ends a publish. */
+  /** The media core has a single reason for a publish that the customer ends. */
   function reasonOf({ clientId, reason }: PublishEnded): RecordedEndReason {
     const unanswered = unreachable.delete(clientId);
     return unanswered && reason === "rejected_by_customer" ? "customer_unreachable" : reason;

@@ -1,4 +1,4 @@
-// Publish sessions that run now, as an operator sees and steers them: list, show, kick, upstreams while live.
+// Running publish sessions as an operator views and controls them: list, show, kick, upstreams while live.
 import { randomUUID } from "node:crypto";
 import { InvalidValue } from "../errors.ts";
 import type { Protocol } from "../media/protocols.ts";
@@ -15,7 +15,7 @@ import { checkUpstreamUrl, maskedKey, maskedText } from "./upstreams/upstream-ur
 
 /** One upstream of a running publish. */
 export interface LiveUpstream extends UpstreamStatus, UpstreamNames {
-  /** Why it gets no audio unless it takes Opus, in words; null when all is well. */
+  /** Why it gets no audio unless it accepts Opus, in words; null when there is no problem. */
   readonly audioError: string | null;
 }
 
@@ -31,43 +31,43 @@ export interface LiveSession {
   readonly address: string;
   /** Epoch ms. */
   readonly acceptedAt: number;
-  /** Newest packet time of the publisher's clock, ms. */
+  /** Newest packet timestamp on the publisher's clock, ms. */
   readonly timestampMs: number;
   /** Audio and video payload bytes from the broadcaster (W8). */
   readonly bytesIn: number;
-  /** The same measure, handed to all upstreams and players. */
+  /** Audio and video payload bytes sent to all upstreams and players (W8). */
   readonly bytesOut: number;
   readonly droppedFrames: number;
-  /** Players and pushes that read it now. */
+  /** Players and pushes that read it at present. */
   readonly subscribers: number;
-  /** What it carries, as far as it is known. */
+  /** Its tracks, as far as they are known. */
   readonly tracks: PublishTracks;
   readonly upstreams: readonly LiveUpstream[];
-  /** Why its audio is not transcoded to AAC although someone needs that, and what follows, in words; null when all is
-   *  well. */
+  /** Why its audio is not transcoded to AAC although a reader needs that, and the consequence, in words; null when
+   *  there is no problem. */
   readonly transcoderError: string | null;
-  /** What its sender was told to stay below, kbit/s; 0: no limit, or RTMP, which has no word for it. */
+  /** The bitrate its sender was asked to stay below, kbit/s; 0: no limit, or RTMP, which cannot ask. */
   readonly maxBitrateKbps: number;
-  /** The lost publish whose upstreams and players it went on with; null for none. */
+  /** The lost publish whose upstreams and players it took over; null for none. */
   readonly continues: number | null;
-  /** It came as the backup of its stream. */
+  /** Whether it was published as the backup of its stream. */
   readonly backup: boolean;
-  /** Upstreams and players get it; false: it stands by. */
+  /** Whether upstreams and players receive it; false: it stands by. */
   readonly onAir: boolean;
-  /** What WebRTC tells of its transport, in numbers and words; absent for RTMP and in the first second. */
+  /** Measurements of the WebRTC transport; absent for RTMP and in the first second. */
   readonly diagnostics?: WhipDiagnostics;
 }
 
 export interface LiveSessions extends Pick<Publishing, "switchTo"> {
-  /** At most `quantity` of those that run, by client id, behind `after`; of these alone the counters are read.
-   *  `isMeant`: which streams. */
+  /** At most `quantity` running sessions, by client id, starting after `after`; only their counters are read. `isMeant`
+   *  selects the streams. */
   list(
     organisationId: string,
     page: { readonly after: number; readonly quantity: number; readonly isMeant: (streamId: string) => boolean },
   ): LiveSession[];
-  /** Who plays it, the oldest first, the first thousand. */
+  /** Its players, oldest first, at most a thousand. */
   players(session: LiveSession): readonly PlayerStatus[];
-  /** Undefined when no such publish runs, also for another organisation's. */
+  /** Undefined when no such publish runs or it belongs to another organisation. */
   show(organisationId: string, clientId: number): LiveSession | undefined;
   /** Ends the publish, or that of a stream, with `description` for the broadcaster; false when none runs. */
   kick(
@@ -82,17 +82,18 @@ export interface LiveSessions extends Pick<Publishing, "switchTo"> {
     clientId: number,
     wanted: { readonly url: string; readonly label: string | null },
   ): Promise<boolean>;
-  /** `id`: as `show` gives it. The operator's cannot be removed. */
+  /** `id`: as `show` returns it. The operator's upstreams cannot be removed. */
   removeUpstream(organisationId: string, clientId: number, id: string): "removed" | "unknown" | "operators";
-  /** Tells the sender to stay below so many kbit/s, 0 for no limit of its own; the organisation's holds beside it. */
+  /** Asks the sender to stay below `kbps`; 0 removes the session's own limit, while the organisation's still
+   *  applies. */
   limitBitrate(organisationId: string, clientId: number, kbps: number): "told" | "cannot_be_told" | "not_running";
-  /** The stream's stored upstreams have changed: a running publish of it follows. `removed`: an id. */
+  /** Applies a change of the stream's stored upstreams to its running publish. `removed`: an id. */
   followStream(
     organisationId: string,
     streamId: string,
     change: { readonly added: StoredUpstream } | { readonly removed: string },
   ): void;
-  /** How the upstreams of the stream's running publish do; none when none runs. */
+  /** State of the upstreams of the stream's running publish; empty when none runs. */
   upstreamsOf(organisationId: string, streamId: string): readonly LiveUpstream[];
 }
 
@@ -104,11 +105,11 @@ export function createLiveSessions(deps: {
   >;
   /** Allows private addresses for upstreams. */
   readonly dev: boolean;
-  /** Of the hosts of upstreams; by default the system's. */
+  /** Resolves the hosts of upstreams; by default with the system's resolver. */
   readonly resolve?: Resolve;
 }): LiveSessions {
   const { publishing, media, dev, resolve = resolveBySystem } = deps;
-  /** Limits that were set while a publish runs. */
+  /** Limits set while a publish runs. */
   const limits = new WeakMap<RunningPublish, number>();
 
   return {
@@ -128,7 +129,7 @@ export function createLiveSessions(deps: {
       return publish && show(publish);
     },
     switchTo: publishing.switchTo,
-    // Publish and backup share them.
+    // Publish and backup share their players.
     players: ({ clientId, onAir }) => (onAir ? media().players(clientId) : []),
     kick(organisationId, meant, description) {
       const isMeant = ({ clientId, streamId }: Intent) =>
@@ -166,7 +167,7 @@ export function createLiveSessions(deps: {
     followStream(organisationId, streamId, change) {
       const publish = publishing.ofStream(organisationId, streamId);
       if (publish === undefined) return;
-      // One beyond what a publish may have is pushed to from the next publish on.
+      // An upstream beyond the limit of a running publish is used from the next publish on.
       if ("added" in change) {
         const { id, url } = change.added;
         media().addUpstream(publish.clientId, { id, url, source: "stream" });
@@ -187,7 +188,7 @@ export function createLiveSessions(deps: {
     const later = publish.addedUpstreams.get(id);
     if (later !== undefined) return later;
     const label = publish.upstreamLabels.get(id) ?? null;
-    // A publish's own stream_url gets it by its own name.
+    // The URL from a publish's own stream_url ends in the publish's own name.
     if (source === "own") return { label, maskedKey: maskedText(publish.intent.name) };
     return { label, maskedKey: maskedKey(publish.upstreams.find((of) => of.id === id)?.url ?? "") };
   }
@@ -226,7 +227,7 @@ export function createLiveSessions(deps: {
   }
 }
 
-/** Of a publish that the media core does not know yet, or no more. */
+/** For a publish that the media core does not know yet, or no longer. */
 const NOTHING_YET = {
   timestampMs: 0,
   bytesIn: 0,

@@ -1,4 +1,4 @@
-// Who may play a live stream, here or on another node, and what the log says of each player. What plays already goes on
+// Decides who may play a live stream, here or on another node, and logs each player. Players that already play continue
 // when the rule changes.
 import type { Logger } from "pino";
 import type { Capacity } from "../capacity/capacity.ts";
@@ -13,12 +13,12 @@ import type { HoldsPlayToken } from "../token/play-token.ts";
 import type { PulledBytes } from "./pulled-bytes.ts";
 import { type Intent, identityOf } from "./record.ts";
 
-/** Organisations whose rule is remembered for while the store cannot be read; the one that was read first goes. */
+/** Organisations whose rule is kept for when the store cannot be read; the one read first is evicted first. */
 const REMEMBERED_LIMIT = 10_000;
 
 type PlayRule = Pick<OrganisationSettings, "play" | "play_addresses">;
 
-/** Why a player is refused, and what it is told. */
+/** Why a player is refused, and the text it receives. */
 const REFUSALS = {
   not_live: { code: "bad_name", description: "No such stream" },
   address: { code: "denied", description: "This address may not play the stream" },
@@ -35,16 +35,16 @@ export interface ElsewhereLive extends PullSource {
 
 /** The other nodes of the service. */
 export interface OtherNodes {
-  /** Where a stream is live that is not live here, never on this node; null: nowhere. Asked for each play of a name that
-   *  is not live here, whether there is such a stream or not, and when a pull has lost its connection. */
+  /** The other node where a stream is live that is not live here; null: none. Called for each play of a name that is
+   *  not live here, whether such a stream exists or not, and when a pull has lost its connection. */
   readonly elsewhere: (name: string) => Promise<ElsewhereLive | null>;
-  /** Whether a play comes from another node of this service: `arguments` as the player sent them, with `NODE_ARGUMENT`
-   *  among them. */
+  /** Whether a play comes from another node of this service: `arguments` as the player sent them, including
+   *  `NODE_ARGUMENT`. */
   readonly isNode: (name: string, customArguments: Uint8Array | null) => boolean;
 }
 
-/** The argument by which one node shows another that it is one. A play with it is served from a publish of this node
- *  alone, whether it holds or not: no node pulls a pull. */
+/** The argument by which one node authenticates to another. A play that carries it is served only from a publish of
+ *  this node, whether it is valid or not, so that no node pulls what another pulls. */
 export const NODE_ARGUMENT = "headgate-node";
 
 export const NO_OTHER_NODES: OtherNodes = { elsewhere: async () => null, isNode: () => false };
@@ -55,22 +55,22 @@ export interface PlayersDeps extends OtherNodes {
   readonly publishOf: (clientId: number) => Intent | null;
   readonly customers: Pick<Customers, "of">;
   readonly holdsPlayToken: HoldsPlayToken;
-  /** Networks that may play anything at all; empty for all. */
+  /** Networks that may play; empty allows all. */
   readonly playAllow: readonly string[];
   readonly clock: { now(): number };
   readonly log: Logger;
   readonly metrics: Pick<Metrics, "countPullEnd">;
   readonly pulledBytes: Pick<PulledBytes, "ended">;
-  /** Whether this node has room; absent where nobody measures it. */
+  /** Whether this node has room; absent where capacity is not measured. */
   readonly room?: Pick<Capacity, "refusal"> | null;
 }
 
 export interface Players {
-  /** Takes an event about players or pulls; every request is answered. Never rejects. */
+  /** Handles an event about players or pulls; every request is answered. Never rejects. */
   handle(event: PlayRequested | PlayEnded | SourceWanted | PullEnded): Promise<void>;
 }
 
-/** What is live under the name that a player asked for. */
+/** The live stream with the name that a player requested. */
 interface Live extends Pick<Intent, "clientId" | "organisationId" | "streamId"> {
   readonly name: string;
   /** Where it is pulled from; null: it is published here. */
@@ -83,7 +83,7 @@ export function createPlayers(deps: PlayersDeps): Players {
   const playing = new Map<number, { readonly startedAt: number; readonly identity: object }>();
   const rules = new Map<string, PlayRule>();
 
-  /** null: there is nothing of that name. */
+  /** null when nothing of that name is live. */
   async function liveOf(event: PlayRequested): Promise<Live | null> {
     if (event.clientId !== null) {
       const publish = deps.publishOf(event.clientId);
@@ -110,7 +110,8 @@ export function createPlayers(deps: PlayersDeps): Players {
     }
   }
 
-  /** As it is now; as it last was while the store cannot be read, so that its failure stops no players. */
+  /** The current rule; while the store cannot be read, the last known one, so that a store failure does not stop
+   *  players. */
   async function ruleOf(organisationId: string): Promise<PlayRule> {
     try {
       const { settings } = await deps.customers.of(organisationId);
@@ -151,7 +152,7 @@ export function createPlayers(deps: PlayersDeps): Players {
     options: { readonly counted: boolean },
     identity: object,
   ): void {
-    // Known before the core is told: the end may come in the same turn.
+    // Recorded before the core is told: the end may arrive in the same turn of the event loop.
     playing.set(request, { startedAt: clock.now(), identity });
     try {
       if (source === null) deps.media().allowPlay(request, options);

@@ -1,5 +1,5 @@
-// Every publish of this node, from before its customer is asked until its end is in the store: which names they have
-// (W20), and by what they are found. No I/O, no policy. Publishes of other nodes are behind `ts/cluster`.
+// Every publish of this node, from before its customer is asked until its end is in the store: the names they occupy
+// (W20), and the indexes to find them by. No I/O, no policy. Publishes of other nodes are behind `ts/cluster`.
 import type { Place } from "../capacity/capacity.ts";
 import { inTime } from "../in-time.ts";
 import type { Upstream } from "../media.ts";
@@ -8,11 +8,11 @@ import type { TokenClaims } from "../token/tokens.ts";
 import type { Intent } from "./record.ts";
 import type { UpstreamNames } from "./upstreams/deployment-upstreams.ts";
 
-/** What is known of a publish before it runs. */
+/** A publish before it runs. */
 export interface AskedPublish {
-  /** What the customer was told, and where; its `webhook` is null when nobody was asked. */
+  /** What the customer was sent, and where; its `webhook` is null when nobody was asked. */
   readonly intent: Intent;
-  /** Of the web token that it came with; null when there was none. */
+  /** Claims of its web token; null when there was none. */
   readonly claims: TokenClaims | null;
 }
 
@@ -20,19 +20,19 @@ export interface AllowedPublish extends AskedPublish {
   readonly clientId: number;
   /** The operator's upstreams for this publish, and the stream's. */
   readonly upstreams: readonly Upstream[];
-  /** What the customer calls those of the stream, by id. */
+  /** The customer's labels of the stream's upstreams, by id. */
   readonly upstreamLabels: ReadonlyMap<string, string | null>;
-  /** What a sender that can be told is told to stay below, kbit/s; 0 is no limit. */
+  /** The bitrate its sender is asked to stay below where the protocol can ask, kbit/s; 0 is no limit. */
   readonly maxBitrateKbps: number;
   /** How long its upstreams and players are held when its publisher is lost, ms. */
   readonly holdMs: number;
   /** Epoch ms. */
   readonly acceptedAt: number;
-  /** What it takes of this node until that is measured. */
+  /** The capacity of this node it reserves until its load is measured. */
   readonly place: Place;
 }
 
-/** What is known of a publish before the media core has it. */
+/** A publish before the media core has it. */
 export interface StartingPublish extends AllowedPublish {
   readonly protocol: Intent["protocol"];
   /** The id in its WHIP session's URL, which is a capability: never logged. Null for RTMP. */
@@ -41,21 +41,21 @@ export interface StartingPublish extends AllowedPublish {
 
 /** A publish from its acceptance to its end. */
 export interface RunningPublish extends StartingPublish {
-  /** The lost publish whose upstreams and players it went on with; null for none, or before that is known. */
+  /** The lost publish whose upstreams and players it took over; null for none, or before that is known. */
   continues: number | null;
-  /** Upstreams and players get it; false: it stands by for the other publish of its stream. */
+  /** Whether upstreams and players receive it; false: it stands by for the other publish of its stream. */
   onAir: boolean;
-  /** Upstreams that were added while it, or what it continues, ran: by id. */
+  /** Upstreams added while it, or the publish it continues, ran: by id. */
   readonly addedUpstreams: Map<string, UpstreamNames>;
 }
 
-/** A name that one request has for itself until it is decided. */
+/** A name reserved for one request until that is decided. */
 export interface Reservation {
-  /** The customer is about to be asked: from now on the publish may be stopped. */
+  /** The customer is about to be asked: from here on the publish can be stopped. */
   ask(publish: AskedPublish): void;
   /** The request was denied; a running publish of the name is untouched. */
   release(): void;
-  /** The request was allowed, and the name is its publish's until `freeName`. */
+  /** The request was allowed; the name belongs to its publish until `freeName`. */
   settle(): void;
 }
 
@@ -73,54 +73,56 @@ interface NameUse {
   pending: boolean;
   /** Called when the running publish has ended. */
   ended: (() => void)[];
-  /** Settles when the end of the last one is in the store, or could not be put there. */
+  /** Settles when the end of the last one is in the store, or could not be recorded. */
   recorded: Promise<unknown>;
 }
 
-/** A name is there twice: for a publish, and for its backup. */
+/** Each name has two slots: one for a publish, and one for its backup. */
 type Slot = Pick<Intent, "name" | "backup">;
 
 /** At most one pending request and one running publish per slot. */
 export interface Publishes {
-  /** Reserves a slot, of a stream of the organisation, for one request; null when another one has it. */
+  /** Reserves a slot of one of the organisation's streams for a request; null when another request has it. */
   reserve(slot: Slot, organisationId: string): Reservation | null;
-  /** Names of an organisation that have a publish or get one, but for `except`. A publish and its backup are one. */
+  /** Names of an organisation with a running or starting publish, except `except`. A publish and its backup count
+   *  once. */
   countOf(organisationId: string, except: string): number;
   /** Client id of the running publish of a slot, or null. */
   live(slot: Slot): number | null;
-  /** The running publish of the same name that is no backup, or is one, when this is. */
+  /** The running publish in the other slot of the name: the backup of a publish, or the publish of a backup. */
   beside(slot: Slot): RunningPublish | undefined;
-  /** The question about an allowed publish is over: what its broadcaster is told when it was stopped meanwhile, else
+  /** The decision about an allowed publish is over: the text for its broadcaster when it was stopped meanwhile, else
    *  null. */
   answered(clientId: number): string | null;
   start(publish: RunningPublish): void;
-  /** It runs no more; undefined when it never did. Its name is taken until `freeName`. */
+  /** Marks a publish as ended; undefined when it never ran. Its name is taken until `freeName`. */
   end(clientId: number): RunningPublish | undefined;
-  /** A publish has ended; nothing happens when another one of its name runs by now. `recorded`: settles when the store
-   *  has its end. */
+  /** Frees the name of an ended publish; no effect when another publish of the name already runs. `recorded`: settles
+   *  when the store has its end. */
   freeName(publish: AllowedPublish, recorded: Promise<unknown>): void;
-  /** Resolves when the end of the last publish of a slot is in the store, or could not be put there. */
+  /** Resolves when the end of the last publish of a slot is in the store, or could not be recorded. */
   recorded(slot: Slot): Promise<void>;
   /** Resolves when no publish of a slot runs any more, or after `limitMs`. */
   ended(slot: Slot, limitMs: number): Promise<void>;
-  /** Every one that runs, oldest first. */
+  /** All running publishes, oldest first. */
   running(): readonly RunningPublish[];
   find(clientId: number): RunningPublish | undefined;
-  /** Of a WHIP session. */
+  /** The publish of a WHIP session. */
   ofSession(session: string): RunningPublish | undefined;
-  /** Whether it was told to end, and will be gone in a moment. */
+  /** Whether it is being ended and about to disappear. */
   isEnding(clientId: number): boolean;
-  /** Of a stream: the one on air; the newest, since one that is being replaced may still be ending. */
+  /** The publish of a stream: the one on air; the newest, since one that is being replaced may still be ending. */
   ofStream(organisationId: string, streamId: string): RunningPublish | undefined;
-  /** Its broadcaster ends it: nobody finds it by its session any more, although it may take a moment to end. */
+  /** The broadcaster ends the session: the publish can no longer be found by it, although it may take a moment to
+   *  end. */
   closeSession(session: string): RunningPublish | undefined;
-  /** Those that run and are meant, which the caller tells to end. One that is being asked about will not run: its broadcaster is
-   *  told `description`. `count`: of both. */
+  /** Returns the matching running publishes, which the caller must end. A matching publish still being decided will not
+   *  start: its broadcaster receives `description`. `count`: of both. */
   stop(
     isMeant: (publish: AskedPublish) => boolean,
     description: string,
   ): { readonly running: readonly RunningPublish[]; readonly count: number };
-  /** Calls `ended` once when the publish has ended; at once when it runs no more. */
+  /** Calls `ended` once when the publish has ended; at once when it does not run. */
   onEnded(clientId: number, ended: () => void): void;
   /** Resolves when none runs any more. */
   empty(): Promise<void>;
@@ -130,15 +132,17 @@ export function createPublishes(): Publishes {
   const publishNames = new Map<string, NameUse>();
   const backupNames = new Map<string, NameUse>();
   const namesOf = ({ backup }: Slot) => (backup ? backupNames : publishNames);
-  /** From the question until the media core has it. `stopped`: what the broadcaster is told of one that is not to run. */
+  /** From the request until the media core has it. `stopped`: the text for the broadcaster of one that must not
+   *  start. */
   const asked = new Map<number, AskedPublish & { stopped: string | null }>();
-  /** In the order of their start. */
+  /** In order of start. */
   const live = new Map<number, Live>();
   const sessions = new Map<string, Live>();
   const whenEmpty: (() => void)[] = [];
   const running = () => [...live.values()];
 
-  /** Forgets a name that nobody has or wants once the last end is recorded: until then the next one waits for it. */
+  /** Forgets a name that is neither used nor requested once its last end is recorded: until then the next publish waits
+   *  for it. */
   function forgetUnused(slot: Slot, use: NameUse): void {
     const [names, { name }] = [namesOf(slot), slot];
     const forget = () => {

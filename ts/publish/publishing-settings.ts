@@ -1,4 +1,4 @@
-// What an operator decides about the life of publishes.
+// The operator's settings of publishes.
 import type { OrganisationLimits } from "../capacity/settings.ts";
 import type { AdmissionDeps } from "./admission.ts";
 import type { BitrateLimits } from "./bitrate-limit.ts";
@@ -8,19 +8,19 @@ export interface PublishingSettings {
   readonly deadlineMs: number;
   /** Between an answer and the next update_publish (W14), seconds. */
   readonly updateSeconds: number;
-  /** PEM certificates trusted beside the public ones, or null. */
+  /** PEM certificates trusted in addition to the public ones, or null. */
   readonly webhookCa: string | null;
   /** Allows http and private webhook addresses (W21). */
   readonly dev: boolean;
   /** RTMP URLs with `{name}` and `{args}` that every publish is pushed to (R4). */
   readonly upstreamPush: readonly string[];
   readonly maxBitrateKbps: BitrateLimits;
-  /** Networks that may play; empty for all. */
+  /** Networks that may play; empty allows all. */
   readonly playAllow: readonly string[];
-  /** What happens to a publish of a live name (W20). */
+  /** How a publish of a live name is handled (W20). */
   readonly duplicate: "reject_if_active" | "replace";
   readonly holdSeconds: AdmissionDeps["settings"]["holdSeconds"];
-  /** Of each organisation that has none of its own; absent: no limits. */
+  /** Limits of each organisation that has none of its own; absent: no limits. */
   readonly organisationLimits?: OrganisationLimits;
   readonly backupArgument: AdmissionDeps["settings"]["backupArgument"];
 }

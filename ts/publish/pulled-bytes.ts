@@ -1,5 +1,5 @@
-// What players got on this node of publishes that run on others: added to the publish's own bytes_out (W8) in the store, so
-// that each byte counts once, where it was handed to a player.
+// Bytes sent to players on this node for publishes that run on others: added to the publish's own bytes_out (W8) in the
+// store, so that each byte counts once, where it was sent to a player.
 import { type Kysely, sql } from "kysely";
 import type { PullStatus } from "../media/plays.ts";
 import type { Media } from "../media.ts";
@@ -10,9 +10,9 @@ import { dayOf } from "./daily-bytes.ts";
 type Counted = Pick<PullStatus, "clientId" | "bytesOut">;
 
 export interface PulledBytes {
-  /** Writes what has come since the last time. Rejects with `StoreFailed`, and then it comes the next time. */
+  /** Writes what was added since the last call. Rejects with `StoreFailed`; the next call then includes it. */
   record(): Promise<void>;
-  /** A pull has ended with this count. */
+  /** A pull has ended with these counters. */
   ended(pull: Counted): Promise<void>;
 }
 
@@ -22,7 +22,7 @@ export function createPulledBytes(deps: {
   readonly clock: { now(): number };
 }): PulledBytes {
   const { db, media, clock } = deps;
-  /** By client id: what is in the store already. */
+  /** By client id: bytes already in the store. */
   const written = new Map<number, number>();
 
   async function write({ clientId, bytesOut }: Counted): Promise<void> {
@@ -48,7 +48,7 @@ export function createPulledBytes(deps: {
   };
 }
 
-/** As long as the publish runs: its publish_done says what was counted by then. */
+/** Only while the publish runs: its publish_done reports what was counted by then. */
 function addition(db: Kysely<Schema>, clientId: number, bytes: number, now: number) {
   return [
     sql`

@@ -1,4 +1,4 @@
-// What the store remembers of a publish, from intent to end. Each function is one transaction; none talks to anybody.
+// The stored record of a publish, from intent to end. Each function is one transaction; none does other I/O.
 import { type Kysely, type Selectable, sql } from "kysely";
 import type { EndReason } from "../media/codes.ts";
 import type { Protocol } from "../media/protocols.ts";
@@ -15,27 +15,27 @@ import { newWebhookId } from "./webhook/signature.ts";
 /** Publishes whose counters are written in one transaction. */
 const COUNTERS_AT_A_TIME = 25;
 
-/** A publish request that the customer is about to be asked about. */
+/** A publish request about which the customer is going to be asked. */
 export interface Intent extends WebhookSubject {
   readonly organisationId: string;
   readonly streamId: string;
   readonly protocol: Protocol;
-  /** URL to ask, null when the organisation has none. */
+  /** The webhook URL, null when the organisation has none. */
   readonly webhook: string | null;
-  /** Of the node whose publish it is. */
+  /** Epoch of the node that owns the publish. */
   readonly epoch: number;
-  /** What the calls about it belong to. */
+  /** The trace that its webhook calls belong to. */
   readonly trace: Trace;
-  /** It came as the backup of its stream, of which there is one beside the other publish. */
+  /** Whether it is the backup of its stream, which may run beside the other publish. */
   readonly backup: boolean;
-  /** Its custom arguments without that: publishes of one stream that have the same are one broadcast. */
+  /** Its custom arguments without the backup argument: publishes of one stream with equal ones are one broadcast. */
   readonly otherArguments: Uint8Array | null;
-  /** When the broadcaster asked, epoch ms. */
+  /** When the request arrived, epoch ms. */
   readonly requestedAt: number;
 }
 
-/** Ends that media does not know: the gateway died, or others took its node for dead, the stream was locked or deleted while the customer was asked, or too
- *  many updates had no answer (W16). */
+/** Ends that the media core does not know: the gateway died, or the other nodes declared its node dead, the stream was
+ *  locked or deleted while the customer was asked, or too many updates had no answer (W16). */
 export type RecordedEndReason =
   | EndReason
   | "gateway_restarted"
@@ -43,7 +43,7 @@ export type RecordedEndReason =
   | "stream_withdrawn"
   | "customer_unreachable";
 
-/** The intent row of W17a. False when the others took this node for dead. */
+/** Writes the intent row of W17a. False when the other nodes declared this node dead. */
 export async function recordIntent(db: Kysely<Schema>, intent: Intent, now: number): Promise<boolean> {
   const { clientId, organisationId, streamId, name, app, address, protocol, webhook, epoch } = intent;
   const custom = intent.arguments === null ? null : Buffer.from(intent.arguments).toString("latin1");
@@ -60,25 +60,25 @@ export async function recordIntent(db: Kysely<Schema>, intent: Intent, now: numb
   return numAffectedRows === 1n;
 }
 
-/** That a node is one that others count on. */
+/** Whether a node counts as present in the cluster. */
 const isPresent = sql<boolean>`node.state in ('up', 'draining')`;
-/** That the node of a row is. */
+/** Whether the node that owns a row is present. */
 const isOfPresentNode = (table: "publish" | "outbox") =>
   sql<boolean>`exists (select 1 from node where node.epoch = ${sql.ref(`${table}.epoch`)} and ${isPresent})`;
 const isOwn = isOfPresentNode("publish");
 
-/** A publish that was denied, and what the broadcaster was told. */
+/** A denied publish, and the reason sent to the broadcaster. */
 export interface Denial extends Pick<Denied, "cause" | "description"> {
   readonly clientId: number;
 }
 
-/** The answer was no. A denied publish never gets a publish_done. At most some hundred `denials`. */
+/** Records denials. A denied publish never gets a publish_done. At most some hundred `denials`. */
 export async function recordDenied(db: Kysely<Schema>, denials: readonly Denial[], now: number): Promise<void> {
   const rows = denials.map(
     ({ clientId, cause, description }) =>
       sql`(cast(${clientId} as bigint), cast(${cause} as text), cast(${description} as text))`,
   );
-  // Both stores name the columns of a list of values so.
+  // Both SQL dialects name the columns of a VALUES list this way.
   await sql`
     update publish set state = 'denied', ended_at = cast(${now} as bigint),
       denial_cause = denial.column2, denial_reason = denial.column3
@@ -87,11 +87,11 @@ export async function recordDenied(db: Kysely<Schema>, denials: readonly Denial[
   `.execute(db);
 }
 
-/** The answer was yes: publish and stream become live. False when the stream was locked or deleted meanwhile, its
- *  organisation may do nothing any more, the name is live elsewhere, also with the other one of publish and backup, or the
- *  others took this node for dead. */
+/** Records that the request was allowed: publish and stream become live. False when the stream was locked or deleted
+ *  meanwhile, its organisation is disabled, the name is live elsewhere (also as the other one of publish and backup),
+ *  or the other nodes declared this node dead. */
 export async function recordLive(db: Kysely<Schema>, intent: Intent, now: number): Promise<boolean> {
-  // Written out: an admission builds no statement anew.
+  // Plain SQL, so that no admission pays for building the statement.
   const { clientId, organisationId, streamId, name } = intent;
   const publish = sql`
     update publish set state = 'live', accepted_at = cast(${now} as bigint)
@@ -112,18 +112,18 @@ export async function recordLive(db: Kysely<Schema>, intent: Intent, now: number
   return publishes === 1;
 }
 
-/** What is kept of a running publish. */
+/** The stored counters of a running publish. */
 type Counters = Pick<PublishSnapshot, "clientId" | "bytesIn" | "bytesOut" | "droppedFrames" | "tracks">;
 
-/** Keeps the counters of running publishes, so that a crash loses at most the last ones (W8), and what they carry. Some
- *  at a time: whoever wants to publish meanwhile does not wait for all of them. */
+/** Stores the counters of running publishes, so that a crash loses at most the last interval (W8), and their tracks. In
+ *  batches, so that a publish request does not wait for all of them. */
 export async function recordBytes(db: Kysely<Schema>, counters: readonly Counters[], now: number): Promise<void> {
   const queries = counters.map(({ clientId, bytesIn, bytesOut, droppedFrames, tracks: { video, audio } }) => [
     addUsage(db, { clientId, bytesIn, bytesOut, whose: isOwn }, now),
     db
       .updateTable("publish")
       .set({ bytes_in: bytesIn, bytes_out: bytesOut, dropped_frames: droppedFrames })
-      // What was known once stays known.
+      // Tracks once known are kept.
       .$if(video !== null, (update) => update.set({ video: JSON.stringify(video) }))
       .$if(audio !== null, (update) => update.set({ audio: JSON.stringify(audio) }))
       .where("client_id", "=", clientId)
@@ -136,24 +136,24 @@ export async function recordBytes(db: Kysely<Schema>, counters: readonly Counter
   }
 }
 
-/** A publish goes on with the upstreams and players of one that was lost. */
+/** Records that a publish took over the upstreams and players of a lost one. */
 export async function recordContinued(db: Kysely<Schema>, clientId: number, lost: number): Promise<void> {
   await db.updateTable("publish").set({ continues: lost }).where("client_id", "=", clientId).where(isOwn).execute();
 }
 
-/** An end, and who says so. */
+/** An end, and the node that reports it. */
 interface End {
   readonly reason: RecordedEndReason;
-  /** The last count, or null to use the persisted one. */
+  /** The final counters, or null to use the stored ones. */
   readonly bytes: { readonly bytesIn: number; readonly bytesOut: number } | null;
-  /** Of the node that says so, and will deliver the event. */
+  /** Epoch of the node that reports it and will deliver the event. */
   readonly epoch: number;
-  /** Its own publish, or one whose node is gone: when that is no longer so, nothing happens. */
+  /** The node's own publish, or one whose node is gone; when that is no longer true, nothing happens. */
   readonly whose: "own" | "orphaned";
 }
 
-/** Ends an accepted publish and, when the customer was asked, leaves its publish_done in the outbox: both or neither.
- *  A publish that is not open any more is left alone, so the event exists once whoever asks how often. */
+/** Ends an accepted publish and, when the customer was asked, puts its publish_done into the outbox: both or neither. A
+ *  publish that is not open is left alone, so the event exists exactly once however often this is called. */
 export async function recordEnd(db: Kysely<Schema>, clientId: number, end: End, now: number): Promise<void> {
   const row = await db.selectFrom("publish").selectAll().where("client_id", "=", clientId).executeTakeFirst();
   if (row === undefined || (row.state !== "asking" && row.state !== "live")) return;
@@ -162,7 +162,7 @@ export async function recordEnd(db: Kysely<Schema>, clientId: number, end: End, 
   const all = { ...bytes, bytesOut: bytes.bytesOut + Number(row.bytes_elsewhere) };
   const body = doneBody({ ...row, clientId, arguments: customArguments }, all);
   const whose = end.whose === "own" ? isOwn : sql<boolean>`not ${isOwn}`;
-  // What was read does not change any more but for the state, which each statement looks at itself.
+  // Nothing read here changes later except the state, which each statement checks itself.
   await together(db, [
     addUsage(db, { clientId, ...bytes, whose }, now),
     sql`
@@ -187,13 +187,13 @@ export async function recordEnd(db: Kysely<Schema>, clientId: number, end: End, 
   ]);
 }
 
-/** A publish whose node is gone, as the log tells of it: identity, and the counters that were kept. */
+/** A publish whose node is gone, with the fields the log needs: identity, and the stored counters. */
 interface Orphan {
   readonly clientId: number;
   readonly about: object;
 }
 
-/** Publishes whose node is gone (W17a): accepted ones and ones whose answer is unknown. */
+/** Publishes whose node is gone (W17a): accepted ones, and ones whose answer is unknown. */
 export async function orphans(db: Kysely<Schema>): Promise<readonly Orphan[]> {
   const { rows } = await sql<Selectable<PublishTable>>`
     select * from publish where state in ('asking', 'live') and not ${isOwn}
@@ -211,7 +211,7 @@ export async function orphans(db: Kysely<Schema>): Promise<readonly Orphan[]> {
   });
 }
 
-/** Makes a node deliver the events of those that are gone. */
+/** Takes over delivery of the events of nodes that are gone. */
 export async function adoptEvents(db: Kysely<Schema>, epoch: number): Promise<void> {
   await sql`
     update outbox set epoch = ${epoch}
@@ -219,13 +219,13 @@ export async function adoptEvents(db: Kysely<Schema>, epoch: number): Promise<vo
   `.execute(db);
 }
 
-/** Whether a publish of the name is live, on whichever node. */
+/** Whether a publish of the name is live, on any node. */
 export async function isNameLive(db: Kysely<Schema>, name: string): Promise<boolean> {
   const live = db.selectFrom("publish").select("client_id").where("name", "=", name).where("state", "=", "live");
   return (await live.where("epoch", "is not", null).executeTakeFirst()) !== undefined;
 }
 
-/** Of a publish, as every line about it in the log names it. The stream by its id: names are secrets. */
+/** Identity of a publish in every log line about it. The stream by its id: names are secrets. */
 export const identityOf = ({
   clientId,
   organisationId,

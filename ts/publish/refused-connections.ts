@@ -1,9 +1,9 @@
-// RTMP connections that were refused before they asked for a publish or a play: a line each, and no more lines than an
-// operator can read, however many there are.
+// Logs RTMP connections refused before they requested a publish or a play: one line each, rate-limited so that the log
+// stays readable.
 import type { Logger } from "pino";
 import type { ConnectionRefused } from "../media/events.ts";
 
-/** Lines in a window; of the others there is one line that counts them. */
+/** Lines in a window; the rest are summed up in one line. */
 const LINES_LIMIT = 30;
 const WINDOW_MS = 60_000;
 
@@ -16,7 +16,7 @@ export function createRefusedConnections(deps: { readonly clock: { now(): number
   return {
     note({ address, code, detail }) {
       const now = clock.now();
-      // A window that ends far ahead is of a clock that was set back.
+      // A window that ends far ahead means that the clock was set back.
       if (now >= windowEndsAt || windowEndsAt - now > WINDOW_MS) {
         const omitted = count - LINES_LIMIT;
         if (omitted > 0) log.warn({ omitted }, "more RTMP connections were refused than are logged one by one");

@@ -1,23 +1,23 @@
-// What a broadcaster may call the stream and send along: the limits of W23 and the reserved field names of W3.
-// Names and arguments are validated here and never changed (W2).
+// Validates stream names and custom arguments: the limits of W23 and the reserved field names of W3. Names and
+// arguments are never changed (W2).
 
 import { fieldNames, PAIRS_LIMIT, pairCount } from "./form-fields.ts";
 
-/** Longest stream name and longest custom arguments in bytes (W23). */
+/** Longest stream name, and longest custom arguments, in bytes (W23). */
 export const NAME_LIMIT_BYTES = 255;
 export const ARGUMENTS_LIMIT_BYTES = 2048;
 
-/** Fixed fields of the webhook body that a broadcaster must not be able to say first (W3). */
+/** Fixed fields of the webhook body, which a broadcaster must not be able to set ahead of ours (W3). */
 const RESERVED_FIELDS: readonly string[] = ["call", "name", "app", "addr", "clientid", "bytes_in", "bytes_out"];
-/** Fixed fields that signed URLs use too: forwarded unless the arguments are checked strictly (W3). */
+/** Fixed fields that signed URLs use as well: forwarded unless the arguments are checked strictly (W3). */
 const STRICTLY_RESERVED_FIELDS: readonly string[] = ["time", "timestamp"];
 
 export type StreamNameCheck =
   | { readonly outcome: "accepted"; readonly name: string }
   | { readonly outcome: "refused"; readonly cause: "malformed_name" | "reserved_field"; readonly description: string };
 
-/** Validates a stream name and its custom arguments as they came off the wire.
- *  The descriptions are for the broadcaster and never repeat what was sent. */
+/** Validates a stream name and its custom arguments as received. The descriptions are for the broadcaster and never
+ *  repeat what was sent. */
 export function checkStreamName(name: Uint8Array, customArguments: Uint8Array | null): StreamNameCheck {
   if (name.length === 0) return refused("Stream name is missing");
   if (name.length > NAME_LIMIT_BYTES) return refused(`Stream name is longer than ${NAME_LIMIT_BYTES} bytes`);
@@ -27,7 +27,7 @@ export function checkStreamName(name: Uint8Array, customArguments: Uint8Array | 
   return (customArguments && checkCustomArguments(customArguments)) ?? { outcome: "accepted", name: text };
 }
 
-/** Why custom arguments are refused whatever the organisation, or null. */
+/** Why custom arguments are refused for every organisation, or null. */
 export function checkCustomArguments(
   customArguments: Uint8Array,
 ): Extract<StreamNameCheck, { outcome: "refused" }> | null {
@@ -45,8 +45,8 @@ function refused(description: string) {
   return { outcome: "refused", cause: "malformed_name", description } as const;
 }
 
-/** Fields that an organisation's settings reserve besides: `time` and `timestamp` when it is strict (W3), and what it
- *  asked to have in update_publish. Checked once the organisation is known. */
+/** Fields that an organisation's settings reserve in addition: `time` and `timestamp` in strict mode (W3), and the
+ *  fields it requested for update_publish. Checked once the organisation is known. */
 export function alsoReservedField(
   customArguments: Uint8Array | null,
   settings: { readonly strict_arguments: boolean; readonly update_fields: readonly string[] },
@@ -57,7 +57,8 @@ export function alsoReservedField(
 }
 
 /** The first of `reserved` that some form parser would find in `customArguments`, or null (W3). Without this check a
- *  broadcaster could make a customer's first-wins parser authorise another stream than the one that goes live. */
+ *  broadcaster could make a customer whose parser takes the first value authorise a stream other than the one that goes
+ *  live. */
 function reservedField(customArguments: Uint8Array, reserved: readonly string[]): string | null {
   const names = fieldNames(customArguments);
   return reserved.find((field) => names.has(field)) ?? null;
@@ -67,7 +68,7 @@ function hasControlCharacter(bytes: Uint8Array): boolean {
   return bytes.some((byte) => byte < 0x20 || byte === 0x7f);
 }
 
-/** `bytes` as text when they are UTF-8 (then the way back gives the same bytes), else null. */
+/** `bytes` as text when they are valid UTF-8 (so that encoding restores the same bytes), else null. */
 export function utf8(bytes: Uint8Array): string | null {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);

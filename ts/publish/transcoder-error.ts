@@ -1,22 +1,22 @@
-// What it means that the audio of a publish cannot be transcoded to AAC: in words for people, and once in the log.
+// Explains that the audio of a publish cannot be transcoded to AAC, in words for people and once in the log.
 import type { Logger } from "pino";
 import type { PublishSnapshot } from "../media.ts";
 
-/** For a session. `reason` is the core's `transcoderError`. */
+/** Text for a session. `reason` is the core's `transcoderError`. */
 export function withoutAac(reason: string): string {
   return `The audio cannot be transcoded to AAC (${reason}): players and upstreams that do not accept Opus get video without audio`;
 }
 
-/** For each of its upstreams. Which of them take Opus only the core knows. */
+/** Text for each of its upstreams. Only the core knows which of them accept Opus. */
 export function upstreamWithoutAac(reason: string): string {
   return `It gets no audio of this stream unless it accepts Opus: transcoding to AAC failed (${reason})`;
 }
 
-/** Checks the snapshots of all running publishes; each publish is warned of once, when its error appears. */
+/** Checks the snapshots of all running publishes; logs one warning for each publish, when its error appears. */
 export function createTranscoderWarnings(
   log: Pick<Logger, "warn">,
 ): (snapshots: readonly Pick<PublishSnapshot, "clientId" | "transcoderError">[]) => void {
-  /** Running publishes that have been warned of. */
+  /** Running publishes already warned about. */
   let warned = new Set<number>();
   return (snapshots) => {
     const running = new Set<number>();

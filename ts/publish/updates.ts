@@ -1,4 +1,4 @@
-// update_publish: its rhythm (W14), what it says, and what its answers mean for the publish (W15, W16).
+// update_publish: when it is sent (W14), its content, and what its answers mean for the publish (W15, W16).
 import type { Logger } from "pino";
 import type { Membership } from "../cluster/membership.ts";
 import type { Media } from "../media.ts";
@@ -10,11 +10,11 @@ import type { Webhook } from "./webhook/call.ts";
 import { newWebhookId } from "./webhook/signature.ts";
 import { updateExtras } from "./webhook/update-extras.ts";
 
-/** The first update comes up to this share earlier or later, so that publishes accepted together drift apart. */
+/** The first update is sent earlier or later by up to this share, so that publishes accepted together drift apart. */
 const FIRST_JITTER = 0.1;
 
 export interface Updates {
-  /** No update begins after this; resolves when the one in flight has been answered. */
+  /** No update starts after this; resolves when the one in flight has been answered. */
   stop(): Promise<void>;
 }
 
@@ -48,7 +48,8 @@ export interface UpdatedPublish extends WebhookSubject {
   readonly trace: Trace;
 }
 
-/** What `startUpdates` calls for one publish: asks the customer, and ends the publish when that is the answer. */
+/** The function that `startUpdates` calls for one publish: asks the customer, and ends the publish when the answer says
+ *  so. */
 export function createUpdate(
   publish: UpdatedPublish,
   deps: {

@@ -1,15 +1,15 @@
-// A copy of the embedded store while a service works with it: one consistent moment, whole or not there at all.
+// Backs up the embedded store while a service uses it: a consistent snapshot, complete or not there at all.
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import Database from "libsql";
 import { ConfigInvalid, StoreFailed, StoreUnavailable } from "../errors.ts";
 import { reasonOf } from "../reason.ts";
 
-/** How long the copy waits for a writer, ms. */
+/** How long the backup waits for a writer, ms. */
 const BUSY_TIMEOUT_MS = 5_000;
 
-/** Copies the store of `dataDir` to `file`, which must not be there yet; readable for its owner only. Returns its size
- *  in bytes. The key file is not in it: without that nobody reads the secrets of a copy. */
+/** Copies the store of `dataDir` to `file`, which must not exist yet; readable only by its owner. Returns its size in
+ *  bytes. The key file is not included: without it nobody can read the secrets of a copy. */
 export function backUp(dataDir: string, file: string): number {
   const path = resolve(file);
   const source = join(dataDir, "headgate.db");

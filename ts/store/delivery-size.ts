@@ -1,22 +1,22 @@
-// How much the delivery log holds, kept by the store itself with every row that comes and goes: to know it is to read one
-// row, whoever adds or removes. Adding up a million rows took the embedded store away from everybody for that long.
+// The size of the delivery log, maintained by triggers in the store for every row added or removed: reading it means
+// reading one row, whoever changes the log. Summing a million rows would block the embedded store for that long.
 import { type CompiledQuery, type Kysely, PostgresAdapter, sql } from "kysely";
 import { PORTION, untaken } from "./portions.ts";
 import type { Schema } from "./schema.ts";
 
-/** Bytes of all deliveries together. */
+/** Total bytes of all deliveries. */
 export async function deliveryBytes(db: Kysely<Schema>): Promise<number> {
   const { bytes } = await db.selectFrom("delivery_size").select("bytes").executeTakeFirstOrThrow();
   return Number(bytes);
 }
 
-/** Removes a portion of the deliveries, the oldest. */
+/** Deletes a portion of the oldest deliveries. */
 export function oldestDeliveries(db: Kysely<Schema>): CompiledQuery {
   const oldest = db.selectFrom("delivery").select("id").orderBy("last_at").limit(PORTION);
   return db.deleteFrom("delivery").where("id", "in", untaken(db, oldest)).compile();
 }
 
-/** Migration 0010: the sum, begun with what is there, and the triggers that keep it. */
+/** Migration 0010: the sum, initialised from the existing rows, and the triggers that maintain it. */
 export async function deliverySize(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable("delivery_size")
@@ -34,7 +34,7 @@ const LIBSQL_TRIGGERS = [
    begin update delivery_size set bytes = bytes - old.bytes; end`,
 ];
 
-/** Once for each statement, and not at all for one that changed nothing. */
+/** Once per statement, and not at all for one that changed nothing. */
 const POSTGRES_TRIGGERS = [
   `create function count_delivery_bytes() returns trigger language plpgsql as $$
    begin

@@ -2,7 +2,7 @@
 import type { Kysely } from "kysely";
 import type { OrganisationTable, Schema } from "./schema.ts";
 
-/** Organisations asked about in one statement. */
+/** Organisations queried in one statement. */
 const AT_A_TIME = 500;
 
 /** False when it is disabled or its trial is over at `now`, epoch ms. */
@@ -15,7 +15,7 @@ export function isEnabled(
   return plan === "paid" || end === null || Number(end) > now;
 }
 
-/** Which of these organisations may do nothing at `now`, epoch ms. */
+/** Which of these organisations are disabled or past their trial at `now`, epoch ms. */
 export async function disabledOf(db: Kysely<Schema>, ids: readonly string[], now: number): Promise<readonly string[]> {
   const disabled: string[] = [];
   for (let at = 0; at < ids.length; at += AT_A_TIME) {

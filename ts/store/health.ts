@@ -1,19 +1,19 @@
-// Whether the store can be written, tried all the time: a full disk or a server that is gone is known before somebody
-// publishes, and known again when it is over. What fails meanwhile says so itself; live streams need no store.
+// Continuously tests whether the store can be written: a full disk or an unreachable server is noticed before somebody
+// publishes, and so is its recovery. Operations that fail meanwhile report that themselves; live streams need no store.
 import { statfs } from "node:fs/promises";
 import type { Logger } from "pino";
 import { inTime } from "../in-time.ts";
 import { reasonOf } from "../reason.ts";
 import type { Store } from "./open.ts";
 
-/** Between the end of one trial and the next, ms: while the store can be written, and while it cannot. */
+/** Between the end of one test and the next, ms: while the store can be written, and while it cannot. */
 const TRY_EVERY_MS = 2_000;
 const TRY_AGAIN_MS = 500;
-/** A trial that takes longer has failed, ms. */
+/** A test that takes longer has failed, ms. */
 const TRIAL_LIMIT_MS = 8_000;
-/** Below this a disk is full: the write-ahead log of one busy moment would not fit any more, bytes. */
+/** Below this a disk counts as full: the write-ahead log of a busy moment would no longer fit, bytes. */
 const FREE_AT_LEAST_BYTES = 4 * 1024 * 1024;
-/** The row of `sequence` that trials write. */
+/** The row of `sequence` that tests write. */
 const TRIAL_ROW = "store_trial";
 
 export interface StoreHealth {
@@ -22,7 +22,7 @@ export interface StoreHealth {
   stop(): void;
 }
 
-/** Watches until `stop`. `folder`: the data directory whose free space counts, null when the store is elsewhere. */
+/** Watches until `stop`. `folder`: the data directory whose free space is checked, null when the store is elsewhere. */
 export function watchStore(deps: {
   readonly db: Store["db"];
   readonly folder: string | null;
@@ -42,7 +42,7 @@ export function watchStore(deps: {
     timer = setTimeout(() => void watch(), problem === null ? TRY_EVERY_MS : TRY_AGAIN_MS).unref();
   }
 
-  /** Writes one row; what else is wrong comes back as text. */
+  /** Writes one row. Returns a text when the disk is full; rejects when the write fails. */
   async function trial(): Promise<string | null> {
     if (folder !== null) {
       const { bavail, bsize } = await statfs(folder);

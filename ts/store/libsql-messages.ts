@@ -1,11 +1,11 @@
-// What crosses between the driver and the thread of the embedded store.
+// The messages between the driver and the thread of the embedded store.
 import type { MessagePort } from "node:worker_threads";
 import type { Parameter } from "./parameters.ts";
 
-/** The first message to a thread; all others of its store cross `port`. */
+/** The first message to a thread; all others of its store go through `port`. */
 export interface Opening {
   readonly dataDir: string;
-  /** Beside a service a `command` may come, and its `successor`, but no second service. */
+  /** A `command` may run beside a service, and so may its `successor`, but not a second service. */
   readonly access: "service" | "successor" | "command";
   readonly port: MessagePort;
 }
@@ -15,13 +15,14 @@ export interface StatementRequest {
   readonly id: number;
   readonly sql: string;
   readonly parameters: readonly Parameter[];
-  /** It changes nothing: no commit is waited for. */
+  /** It changes nothing, so it does not wait for a commit. */
   readonly reads: boolean;
   /** Sent between `begin` and its `commit` or `rollback`. */
   readonly inTransaction: boolean;
 }
 
-/** Statements that are one transaction, sent whole: all of them or none, and nobody waits for the sender in between. */
+/** Statements that form one transaction, sent together: all or none of them take effect, and no one waits for the
+ *  sender in between. */
 export interface BatchRequest {
   readonly kind: "batch";
   readonly id: number;
@@ -33,10 +34,10 @@ export type Request =
   | StatementRequest
   | BatchRequest
   | { readonly kind: "begin" | "commit" | "rollback"; readonly id: number }
-  /** `stays`: the thread waits for another store instead of ending. */
+  /** `stays`: the thread waits for another store instead of exiting. */
   | { readonly kind: "close"; readonly stays: boolean; readonly id: number };
 
-/** Result of a statement: `rows` when it returns any, `changes` how many rows it changed otherwise. Of a batch: `rows`
+/** Result of a statement: `rows` when it returns any, else `changes`, the number of rows it changed. Of a batch: `rows`
  *  are numbers, how many rows each of its statements changed. */
 export type Outcome =
   | { readonly rows: unknown[]; readonly changes: number; readonly error?: never }

@@ -1,6 +1,6 @@
 // The thread of the embedded store: owns the libsql handle and its fsyncs, so that no other thread waits for a disk.
-// Plain JavaScript because Node runs it as a thread from the sources as well as from dist. It knows SQL text, no schema.
-// One store at a time; after it another if that was asked for, else the thread ends.
+// Plain JavaScript because Node runs it as a thread from the sources as well as from dist. It handles SQL text and
+// knows no schema. One store at a time; afterwards another one if requested, else the thread ends.
 import { closeSync, existsSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { parentPort, receiveMessageOnPort } from "node:worker_threads";
@@ -14,19 +14,19 @@ import Database from "libsql";
 
 /** How many waiting statements share one commit; the rest waits for the next one. */
 const GROUP_LIMIT = 256;
-/** How many prepared statements are kept; the service has some dozens, so reaching it means SQL made of values. */
+/** Most prepared statements kept; the service has a few dozen, so reaching this means SQL with values in its text. */
 const STATEMENTS_LIMIT = 500;
 /** How long libsql waits for another process that reads or backs up the file. */
 const BUSY_TIMEOUT_MS = 5_000;
-/** How long a service waits for a command that has the data directory for a moment. */
+/** How long a service waits for a command that briefly holds the data directory. */
 const LOCK_TIMEOUT_MS = 1_000;
 
-/** How often a successor tries to take the data directory over, ms. */
+/** How often a successor tries to take over the data directory, ms. */
 const TAKE_OVER_EVERY_MS = 200;
 
 /** @type {Map<string, import("libsql").Statement>} */
 const statements = new Map();
-/** Of the store that is open. */
+/** Data directory of the open store. */
 let dataDir = "";
 /** @type {Opening["access"]} */
 let access = "service";
@@ -57,9 +57,9 @@ function open(opening) {
   port.postMessage({ kind: "opened", alone: lock !== "elsewhere" });
 }
 
-/** Takes the data directory for this process. The locks are SQLite's own, on files of their own: the kernel gives them
- *  back whenever and however the process ends, and the database stays open to backups and to commands, which work
- *  beside a service that holds it ("elsewhere"). */
+/** Locks the data directory for this process. The locks are SQLite's own, on separate files: the kernel releases them
+ *  whenever and however the process ends, and the database stays open to backups and to commands, which work beside a
+ *  service that holds it ("elsewhere"). */
 function openLock() {
   try {
     if (access === "successor") return succeed();
@@ -69,7 +69,7 @@ function openLock() {
         if (access === "service") handle.prepare(`PRAGMA busy_timeout = ${LOCK_TIMEOUT_MS}`).all();
         handle.exec("BEGIN EXCLUSIVE");
       }
-      // A successor of this service will share it.
+      // To be shared with a successor of this service.
       const shared = handles.pop();
       shared?.exec("ROLLBACK");
       shared?.close();
@@ -86,8 +86,8 @@ function openLock() {
   return "refused";
 }
 
-/** A service beside the one that it follows: nobody else gets in while either is there. The lock that successors share
- *  is held from now on, and the first one's as soon as it is free. */
+/** Opens the store beside the service to be replaced: no third one gets in while either is there. The lock that
+ *  successors share is held at once, and the first one's as soon as it is free. */
 function succeed() {
   const shared = openFile("headgate-successor.lock");
   shared.exec("BEGIN");
@@ -98,7 +98,7 @@ function succeed() {
     try {
       own.exec("BEGIN EXCLUSIVE");
     } catch {
-      return; // the former service has it, or another successor
+      return; // held by the former service, or by another successor
     }
     clearInterval(taking);
     handles.push(own);
@@ -121,8 +121,8 @@ function openDatabase() {
   }
 }
 
-/** libsql makes files readable for everyone; made here first, they and their -wal and -shm are not. A file that is
- *  there is left alone: POSIX takes a process's locks away when it closes any descriptor of the file.
+/** libsql creates files that everyone can read; created here first, they and their -wal and -shm are private. An
+ *  existing file is left alone: POSIX releases a process's locks when it closes any descriptor of the file.
  *  @param {string} name */
 function openFile(name) {
   const path = join(dataDir, name);
@@ -136,7 +136,7 @@ function refuse(message) {
   port.close();
 }
 
-/** Answers requests in their order. Those outside of a transaction that wait together are a group with one commit.
+/** Answers requests in order. Waiting requests outside of a transaction form a group with one commit.
  *  @param {readonly Request[]} requests */
 function answer(requests) {
   /** @type {(StatementRequest | BatchRequest)[]} */
@@ -177,14 +177,14 @@ function answerAlone(request) {
   }
 }
 
-/** What was prepared keeps a closed handle's file open until it is collected, but no lock.
+/** Prepared statements keep a closed handle's file open until they are collected, but no lock.
  *  @param {import("libsql").Database} handle */
 function letGo(handle) {
   if (handle.inTransaction) handle.exec("ROLLBACK");
   handle.close();
 }
 
-/** Reads go first: they need no commit, and nobody who waits for his write can have sent one after it.
+/** Reads go first: they need no commit, and a sender that waits for its write cannot have sent a read after it.
  *  @param {readonly (StatementRequest | BatchRequest)[]} group */
 function answerGroup(group) {
   /** @type {(StatementRequest | BatchRequest)[]} */
@@ -196,8 +196,8 @@ function answerGroup(group) {
   if (writes.length > 0) answerWrites(writes);
 }
 
-/** A failed statement or batch undoes only itself; a failed commit fails the whole group. No reply leaves before the
- *  commit.
+/** A failed statement or batch rolls back only itself; a failed commit fails the whole group. No reply is sent before
+ *  the commit.
  *  @param {readonly (StatementRequest | BatchRequest)[]} group */
 function answerWrites(group) {
   const shared = group.length > 1 || group.some(({ kind }) => kind === "batch");
@@ -207,7 +207,7 @@ function answerWrites(group) {
   const outcomes = [];
   for (const request of group) {
     const outcome = request.kind === "batch" ? runBatch(request) : run(request);
-    // Out of space and the like end the transaction by themselves: then nothing of the group is kept.
+    // Errors such as a full disk end the transaction on their own: then nothing of the group is kept.
     if (begun !== null && outcome.error !== undefined && !db?.inTransaction) return replyAll(group, outcome);
     outcomes.push(outcome);
   }
@@ -243,7 +243,7 @@ function runBatch({ statements: all }) {
 function run({ sql, parameters }) {
   try {
     const statement = prepare(sql);
-    // libsql binds numbers as floats; whole ones go as integers.
+    // libsql binds numbers as floats, so integers are bound as bigint.
     const bound = parameters.map((value) =>
       Number.isSafeInteger(value) ? BigInt(/** @type {number} */ (value)) : value,
     );

@@ -1,5 +1,5 @@
-// The Kysely dialect of the embedded store: statements go to a thread of their own as messages, in order.
-// Not here: what is asked of libsql (libsql-thread.mjs), and the tables (schema.ts, migrations.ts).
+// The Kysely dialect of the embedded store: statements are sent to a thread of its own as messages, in order. Not here:
+// the calls to libsql (libsql-thread.mjs), and the tables (schema.ts, migrations.ts).
 import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
 import {
   type CompiledQuery,
@@ -19,27 +19,28 @@ import { bindable } from "./parameters.ts";
 import type { Together } from "./together.ts";
 import { Turns } from "./turns.ts";
 
-/** How long the thread gets to checkpoint and close before it is ended, ms. */
+/** How long the thread may take to checkpoint and close before it is terminated, ms. */
 const CLOSE_LIMIT_MS = 5_000;
 
-/** A request before it has its number. */
+/** A request without its number. */
 type Unnumbered<R> = R extends unknown ? Omit<R, "id"> : never;
 
 /** The running thread. */
 export interface LibsqlThread {
-  /** Sends now; resolves with the outcome of a success, rejects with `StoreFailed` otherwise. */
+  /** Sends at once; resolves with the outcome on success, rejects with `StoreFailed` otherwise. */
   send(request: Unnumbered<Request>): Promise<Extract<Outcome, { rows: unknown[] }>>;
-  /** False when a running service holds the data directory: then this is a command beside it. */
+  /** False when a running service holds the data directory: this process is then a command beside it. */
   readonly alone: boolean;
   /** Closes the files and ends the thread. */
   close(): Promise<void>;
-  /** Resolves when the thread ends without having been asked to; never otherwise. */
+  /** Resolves when the thread exits unexpectedly; never otherwise. */
   readonly failed: Promise<StoreFailed>;
 }
 
 /** Starts the thread on the files of `dataDir`, which must exist. Rejects with `StoreUnavailable`.
- *  @param idle Threads that closed their store and wait for another: one of them is taken, and comes back. Who opens
- *  thousands of stores one after the other saves the start of as many threads. null: the thread ends with its store. */
+ *  @param idle Threads that have closed their store and wait for another: one of them is used, and returned here
+ *  afterwards. Opening thousands of stores one after another then saves starting as many threads. null: the thread ends
+ *  with its store. */
 export async function startLibsqlThread(
   dataDir: string,
   access: Opening["access"],
@@ -122,7 +123,7 @@ export class LibsqlKysely<DB> extends Kysely<DB> implements Together {
     this.#turns = turns;
   }
 
-  /** One message and a share of one commit: a transaction as cheap as a statement. */
+  /** One message and a share of one commit: as cheap as a single statement. */
   async together(queries: readonly CompiledQuery[]): Promise<readonly number[]> {
     const statements = queries.map(({ sql, parameters }) => ({ sql, parameters: parameters.map(bindable) }));
     return (await passed(this.#turns, () => this.#thread.send({ kind: "batch", statements }))).rows as number[];
@@ -172,7 +173,7 @@ class LibsqlDriver implements Driver {
   }
 }
 
-/** Kysely's view of the one real connection: its statements wait their turn unless its own transaction is open. */
+/** Kysely's view of the one real connection: its statements wait for other transactions to end. */
 class LibsqlConnection implements DatabaseConnection {
   readonly #thread: LibsqlThread;
   readonly #turns: Turns;
@@ -230,13 +231,13 @@ class LibsqlConnection implements DatabaseConnection {
   }
 }
 
-/** What `act` resolves with, begun when no transaction is open. */
+/** The result of `act`, which starts when no transaction is open. */
 function passed<T>(turns: Turns, act: () => Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => turns.pass(() => act().then(resolve, reject), reject));
 }
 
 function newThread(): Worker {
-  // The test runner's loaders are not for this thread.
+  // Without the loaders of the test runner.
   return new Worker(new URL("./libsql-thread.mjs", import.meta.url), { name: "headgate-store", execArgv: [] });
 }
 

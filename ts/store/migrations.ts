@@ -1,4 +1,4 @@
-// How the tables of schema.ts came to be, oldest first. Forward only: a migration that has been released never changes.
+// The migrations that create the tables of schema.ts, oldest first. Forward only: a released migration never changes.
 import { type Kysely, sql } from "kysely";
 import { StoreUnavailable } from "../errors.ts";
 import { reasonOf } from "../reason.ts";
@@ -40,18 +40,18 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0019-backup-publishes", up: backupPublishes },
 ];
 
-/** Stands in the bookkeeping table, after all migrations, while a copy into the store is not whole (copy/copy.ts). Every
- *  headgate refuses such a store, also one that does not know the name. */
+/** Recorded in the bookkeeping table, after all migrations, while a copy into the store is incomplete (copy/copy.ts).
+ *  Every version of headgate refuses such a store, including those that do not know the name. */
 export const UNFINISHED_COPY = "copy-unfinished";
 
-/** The bookkeeping table, not part of the schema the service works with. */
+/** The bookkeeping table, which is not part of the service's schema. */
 interface Bookkeeping {
   migration: { position: number; name: string };
 }
 
-/** Runs what has not run yet, each in one transaction with its record. `alone`: no other process works with the store;
- *  otherwise nothing may be changed. Rejects with `StoreUnavailable` when the store was made by a newer headgate, or
- *  when it is older and in use. */
+/** Runs pending migrations, each in one transaction with its record. `alone`: no other process uses the store;
+ *  otherwise nothing may be changed. Rejects with `StoreUnavailable` when the store was created by a newer version of
+ *  headgate, or when it is older and in use. */
 export async function migrate(
   db: Kysely<unknown>,
   options: { readonly alone: boolean },
@@ -88,7 +88,7 @@ export async function migrate(
   }
 }
 
-/** `migrate` of a store that was just opened and is called `place`; when it fails, the store is closed. */
+/** Runs `migrate` on a store that was just opened and is named `place`; closes the store when that fails. */
 export async function upToDate(
   db: Kysely<Schema>,
   alone: boolean,
@@ -161,7 +161,7 @@ async function firstTables(db: Kysely<unknown>): Promise<void> {
     .addColumn("bytes_out", "bigint", (column) => column.notNull())
     .execute();
   await db.schema.createIndex("publish_of_stream").on("publish").columns(["stream_id", "state"]).execute();
-  // Few are open at a time; recovery and lists of the running ones read only those.
+  // Few are open at a time; recovery and lists of running publishes read only those.
   await sql`create index publish_open on publish (client_id) where state in ('asking', 'live')`.execute(db);
 
   await db.schema
@@ -199,7 +199,7 @@ async function firstTables(db: Kysely<unknown>): Promise<void> {
     .execute();
 }
 
-/** URLs hold stream keys, so they are sealed (secret-box.ts). */
+/** URLs contain stream keys, so they are sealed (secret-box.ts). */
 async function streamUpstreams(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable("stream_upstream")
@@ -211,7 +211,7 @@ async function streamUpstreams(db: Kysely<unknown>): Promise<void> {
   await db.schema.createIndex("upstream_of_stream").on("stream_upstream").column("stream_id").execute();
 }
 
-/** What the customer calls an upstream: their URLs, which hold stream keys, are not shown. */
+/** The customer's label of an upstream: its URL, which contains a stream key, is never shown. */
 async function upstreamLabel(db: Kysely<unknown>): Promise<void> {
   await db.schema.alterTable("stream_upstream").addColumn("label", "text").execute();
 }

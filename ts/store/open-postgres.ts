@@ -1,4 +1,4 @@
-// The store in a PostgreSQL database: one service under each name, tables up to date, functions that lists need.
+// Opens the store in a PostgreSQL database: one service per node name, migrated tables, functions that lists need.
 import { type Dialect, type Kysely, sql } from "kysely";
 import { StoreUnavailable } from "../errors.ts";
 import { reasonOf } from "../reason.ts";
@@ -10,18 +10,18 @@ import { openPool, postgresDialect } from "./postgres.ts";
 import { RetryingKysely } from "./retrying.ts";
 import type { Schema } from "./schema.ts";
 
-/** The oldest PostgreSQL whose SQL is all that we use, as the server numbers itself. */
+/** The oldest supported PostgreSQL, in the server's own numbering. */
 const VERSION_AT_LEAST = 130_000;
 
 interface DatabaseConnections {
-  /** For people: never the password. */
+  /** The database's name for people, never with the password. */
   readonly place: string;
   readonly lock: ServiceLock;
   readonly dialect: Dialect;
   disconnect(): Promise<void>;
 }
 
-/** `node`: the name of a service; null for a command. Rejects with `StoreUnavailable`. */
+/** `node`: the name of a service's node; null for a command. Rejects with `StoreUnavailable`. */
 export async function openPostgres(databaseUrl: string, node: string | null): Promise<Store> {
   const { place, lock, dialect, disconnect } = await connectTo(databaseUrl, node);
   if (!lock.held && node !== null) {
@@ -48,8 +48,8 @@ export async function openPostgres(databaseUrl: string, node: string | null): Pr
   return { db, close, failed: lock.lost, rename: lock.rename };
 }
 
-/** A database, and its lock for a node or, `node` null, for a command, unless somebody has it. Opens no connection but the
- *  lock's. Rejects with `StoreUnavailable` when the server cannot be reached. */
+/** Connects to a database and takes the lock of a node or, with `node` null, of a command, unless it is held. Opens no
+ *  connection but the lock's. Rejects with `StoreUnavailable` when the server cannot be reached. */
 export async function connectTo(databaseUrl: string, node: string | null): Promise<DatabaseConnections> {
   const place = placeOf(databaseUrl);
   const lock = await takeServiceLock(databaseUrl, node).catch((cause: unknown) => {
@@ -57,13 +57,13 @@ export async function connectTo(databaseUrl: string, node: string | null): Promi
   });
   const pool = openPool(databaseUrl);
   const disconnect = async () => {
-    if (!pool.ended) await pool.end(); // Kysely forgets drivers it never used
+    if (!pool.ended) await pool.end(); // Kysely does not close drivers it never used
     await lock.release();
   };
   return { place, lock, dialect: postgresDialect(pool), disconnect };
 }
 
-/** Throws `StoreUnavailable` for a PostgreSQL that is too old. */
+/** Throws `StoreUnavailable` when PostgreSQL is too old. */
 export async function requireVersion(db: Kysely<Schema>): Promise<void> {
   const { rows } = await sql<{ version: string }>`select current_setting('server_version_num') as version`.execute(db);
   if (Number(rows[0]?.version) < VERSION_AT_LEAST) {
@@ -71,13 +71,13 @@ export async function requireVersion(db: Kysely<Schema>): Promise<void> {
   }
 }
 
-/** Lists by tag ask `json_each` of a text, which PostgreSQL has only for json. */
+/** Lists by tag call `json_each` on a text, which PostgreSQL defines only for json. */
 async function addFunctions(db: Kysely<Schema>): Promise<void> {
   await sql`create or replace function json_each(list text) returns table (value text) language sql immutable
     as 'select json_array_elements_text(list::json)'`.execute(db);
 }
 
-/** The database by name, for people: never the password. Throws `StoreUnavailable` for a URL that cannot be used. */
+/** The name of a database, never with the password. Throws `StoreUnavailable` for a URL that cannot be used. */
 export function placeOf(databaseUrl: string): string {
   try {
     const { database, servers } = parseDatabaseUrl(databaseUrl);

@@ -13,12 +13,12 @@ import type { Schema } from "./schema.ts";
 /** The open store. */
 export interface Store {
   readonly db: Kysely<Schema>;
-  /** Finishes what was sent and gives the store back. */
+  /** Finishes pending statements and releases the store. */
   close(): Promise<void>;
   /** Resolves if the store dies while it is open; nothing works after that. */
   readonly failed: Promise<StoreFailed>;
-  /** Gives up the name that this service has among those on the database, and takes another. Rejects with
-   *  `StoreFailed` when somebody has that. */
+  /** Releases this service's node name in the database, and takes another. Rejects with `StoreFailed` when that is
+   *  taken. */
   rename(node: string): Promise<void>;
 }
 
@@ -26,17 +26,17 @@ export interface StoreOptions {
   readonly dataDir: string;
   /** null for the embedded store. */
   readonly databaseUrl: string | null;
-  /** `service`: one at a time. `successor`: beside the service that it follows. `command`: beside a running service too;
-   *  it may change rows, but no tables then. */
+  /** `service`: one at a time. `successor`: beside the service that it replaces. `command`: may run beside a service;
+   *  it may change rows, but then no tables. */
   readonly access?: Opening["access"];
-  /** Of a service among those on one database. */
+  /** The node of a service, where several share a database. */
   readonly node?: { readonly name: string };
-  /** Threads for embedded stores that are opened one after the other (`startLibsqlThread`). */
+  /** Threads to reuse for embedded stores that are opened one after another (`startLibsqlThread`). */
   readonly idleThreads?: Worker[];
 }
 
-/** Opens the store and brings its tables up to date; the data directory (created 0700) is needed for keys in any case.
- *  Everything written is on disk when its promise resolves. Rejects with `StoreUnavailable`. */
+/** Opens the store and migrates its tables; the data directory (created 0700) is needed for keys in any case. Every
+ *  write is on disk when its promise resolves. Rejects with `StoreUnavailable`. */
 export async function openStore({
   dataDir,
   databaseUrl,
@@ -50,12 +50,12 @@ export async function openStore({
     throw new StoreUnavailable(`cannot create the data directory ${dataDir}: ${reasonOf(cause)}`, { cause });
   }
   if (databaseUrl === null) return await openEmbedded(dataDir, access, idleThreads);
-  // Its driver is not loaded for nothing.
+  // Imported lazily, so that the driver is loaded only when needed.
   const { openPostgres } = await import("./open-postgres.ts");
   return await openPostgres(databaseUrl, access === "command" ? null : node.name);
 }
 
-/** Level by level: Node's own `recursive` never ends where a file system denies the folder with ENOENT. */
+/** Level by level: Node's own `recursive` never returns where a file system refuses the folder with ENOENT. */
 export function makeFolder(path: string): void {
   if (existsSync(path)) return;
   makeFolder(dirname(path));
@@ -67,7 +67,7 @@ async function openEmbedded(dataDir: string, access: Opening["access"], idleThre
   const db = new LibsqlKysely<Schema>(thread);
   const close = async () => {
     await db.destroy();
-    await thread.close(); // Kysely forgets drivers it never used
+    await thread.close(); // Kysely does not close drivers it never used
   };
   await upToDate(db, thread.alone, dataDir, close);
   return { db, close, failed: thread.failed, rename: async () => {} };

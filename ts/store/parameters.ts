@@ -1,10 +1,10 @@
-// What a statement may be given, the same on both stores.
+// Validates the parameters of statements, alike for both stores.
 
-/** What both stores take: libsql ends the process on a boolean. Whole numbers arrive as integers. */
+/** Types that both stores accept: libsql aborts the process on a boolean. Whole numbers arrive as integers. */
 export type Parameter = string | number | bigint | null;
 
-/** Refuses here what would end the process, be altered or be refused only by one store: booleans, objects, text with
- *  NUL or half a character. Throws `TypeError`. */
+/** Rejects values that would abort the process, be altered, or be refused by only one store: booleans, objects, text
+ *  with NUL or an unpaired surrogate. Throws `TypeError`. */
 export function bindable(value: unknown): Parameter {
   if (value === null || typeof value === "number" || typeof value === "bigint") return value;
   if (typeof value === "string" && !value.includes("\0") && value.isWellFormed()) return value;

@@ -1,16 +1,17 @@
-// Removing many rows while others work with the store: few with each statement, and pauses between, so that nobody waits
-// for more than one of them and most meet none.
+// Deletes many rows while others use the store: few per statement, with pauses in between, so that nobody waits for
+// more than one of them and most wait for none.
 import { type Kysely, PostgresAdapter, type SelectQueryBuilder } from "kysely";
 
 /** Rows of one statement. */
 export const PORTION = 25;
-/** Pause between two statements, ms; and by how long the last one took: a store that is slow has others to serve. */
+/** Pause between two statements, ms; at least as long as the last one took: a slow store has other requests to
+ *  serve. */
 const PAUSE_MS = 20;
 const PAUSE_TIMES = 10;
 const PAUSE_LIMIT_MS = 2_000;
 
-/** The rows of a statement that removes a portion, without those that another node is removing at this moment: it would
- *  wait for that one, and do its work once more. */
+/** The rows of a statement that deletes a portion, without those that another node is deleting at this moment: it would
+ *  wait for that node and repeat its work. */
 export function untaken<DB, TB extends keyof DB, O>(
   db: Kysely<DB>,
   rows: SelectQueryBuilder<DB, TB, O>,
@@ -18,8 +19,8 @@ export function untaken<DB, TB extends keyof DB, O>(
   return db.getExecutor().adapter instanceof PostgresAdapter ? rows.forUpdate().skipLocked() : rows;
 }
 
-/** Runs `portion`, which resolves with how many rows it changed, until those are fewer than `PORTION` or `isStopped`;
- *  resolves with how many they were in all. */
+/** Runs `portion`, which resolves with the number of rows it changed, until that is less than `PORTION` or `isStopped`;
+ *  resolves with the total. */
 export async function inPortions(portion: () => Promise<number>, isStopped: () => boolean): Promise<number> {
   let changed = 0;
   for (let taken = PORTION; taken === PORTION && !isStopped(); changed += taken) {

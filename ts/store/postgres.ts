@@ -1,5 +1,5 @@
-// The Kysely dialect of PostgreSQL: a pool of connections (postgres/connecting.ts), rows as the embedded store gives them.
-// Not here: the tables (schema.ts, migrations.ts), transactions that are tried again (retrying.ts).
+// The Kysely dialect of PostgreSQL: a pool of connections (postgres/connecting.ts), rows in the same form as the
+// embedded store's. Not here: the tables (schema.ts, migrations.ts), and retries of transactions (retrying.ts).
 import {
   type CompiledQuery,
   type DatabaseConnection,
@@ -17,7 +17,7 @@ import { bindable } from "./parameters.ts";
 import { CONNECT_LIMIT_MS, failureOf, onCurrentServer, ServerClient } from "./postgres/connecting.ts";
 import { type Servers, serversOf } from "./postgres/servers.ts";
 
-/** How many connections a process holds at most; what needs one more waits. */
+/** Most connections of a process; further requests wait. */
 const CONNECTIONS_LIMIT = 10;
 /** An idle connection is closed after this, ms. */
 const IDLE_LIMIT_MS = 30_000;
@@ -39,13 +39,13 @@ export function openPool(databaseUrl: string): ServerPool {
       }
     },
   });
-  // An idle connection that breaks is replaced by the pool; the next statement tells when the server is gone.
+  // An idle connection that breaks is replaced by the pool; the next statement reports when the server is gone.
   pool.on("error", () => {});
-  // What is acknowledged must be on disk, whatever the server's default; stricter levels are left alone.
+  // Acknowledged commits must be on disk, whatever the server's default; stricter levels are left unchanged.
   pool.on("connect", (client) => {
     client
       .query("select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'")
-      .catch(() => {}); // the statement that wanted the connection fails too, and says so
+      .catch(() => {}); // the statement that needed the connection fails as well
   });
   return Object.assign(pool, { servers });
 }
@@ -77,7 +77,7 @@ class PooledDriver implements Driver {
     }
   }
 
-  /** A connection that is not older than what was last learned of the servers. */
+  /** A connection of the current epoch (postgres/servers.ts); older ones are closed. */
   async #connected(): Promise<PoolClient & ServerClient> {
     for (;;) {
       const client = (await this.#pool.connect()) as PoolClient & ServerClient;
@@ -91,7 +91,7 @@ class PooledDriver implements Driver {
   }
 
   async commitTransaction(connection: PooledConnection): Promise<void> {
-    // A transaction that a failed statement has ended is "committed" without an error: nothing of it was kept.
+    // COMMIT in a transaction that a failed statement has aborted reports no error, although nothing was kept.
     const { command } = await connection.run("commit", []);
     if (command !== "COMMIT") throw new StoreFailed("a statement of the transaction had failed: nothing was kept");
   }
@@ -111,7 +111,7 @@ class PooledDriver implements Driver {
 
 class PooledConnection implements DatabaseConnection {
   readonly #client: PoolClient & ServerClient;
-  /** Not to be used by anybody else. */
+  /** Must not be used again. */
   #broken = false;
 
   constructor(client: PoolClient & ServerClient) {

@@ -1,8 +1,8 @@
-// Whether there is a store at all: asked by commands that work with one and are not to make an empty one.
+// Whether a store exists: for commands that work with one and must not create an empty one.
 import { statSync } from "node:fs";
 import { join } from "node:path";
 
-/** True also when it cannot be known: then opening the store says what is wrong. Never rejects. */
+/** Also true when it cannot be determined: opening the store then reports the problem. Never rejects. */
 export async function isStorePresent(place: {
   readonly dataDir: string;
   /** null for the embedded store. */

@@ -1,5 +1,5 @@
-// What is old goes: publishes, what denied ones tell of people, deliveries, the audit log, nodes. In portions by index, with
-// pauses, so that whoever wants to publish never waits for it.
+// Deletes old data: publishes, personal data of denied ones, deliveries, the audit log, nodes. In portions along an
+// index, with pauses, so that a publish request never waits for it.
 import { type CompiledQuery, type Kysely, sql } from "kysely";
 import type { Logger } from "pino";
 import { inPortions, PORTION, untaken } from "./portions.ts";
@@ -13,18 +13,18 @@ const DAY_MS = 86_400_000;
 export interface RetentionDays {
   readonly publishes: number;
   readonly audit: number;
-  /** Bodies of webhook calls, and what the outbox has delivered or given up. */
+  /** Bodies of webhook calls, and events that the outbox has delivered or given up. */
   readonly deliveries: number;
-  /** Addresses and custom arguments of denied publishes, which may hold pass codes. */
+  /** Addresses and custom arguments of denied publishes, which may contain pass codes. */
   readonly denied: number;
 }
 
-/** How long answers to requests with an Idempotency-Key are given again, days (M17). */
+/** How long responses to requests with an Idempotency-Key are repeated, days (M17). */
 export const KEPT_ANSWER_DAYS = 1;
-/** How long the row of a start that died or was stopped is kept, days: as long as people are shown it. */
+/** How long the row of a node that died or was stopped is kept, days: as long as it is shown to people. */
 const GONE_NODE_DAYS = 1;
 
-/** One kind: the statement that takes a portion of what is older than `before`, epoch ms. */
+/** One kind of data: the statement that deletes a portion of what is older than `before`, epoch ms. */
 interface Kind {
   readonly name: string;
   /** A setting, or days. */
@@ -32,7 +32,7 @@ interface Kind {
   portion(db: Kysely<Schema>, before: number): CompiledQuery;
 }
 
-/** Every statement with the index it walks (migration 0008, but for the last two). */
+/** Each statement with the index it scans (migration 0008, except for the last two). */
 export const KINDS: readonly Kind[] = [
   { name: "details of denied publishes", days: "denied", portion: deniedDetails },
   { name: "publishes", days: "publishes", portion: publishes },
@@ -44,7 +44,7 @@ export const KINDS: readonly Kind[] = [
   { name: "nodes that are gone", days: GONE_NODE_DAYS, portion: goneNodes },
 ];
 
-/** What a node left has been taken over long before. By its start, which no sign of life changes. */
+/** Their publishes were taken over long before. By start time, which heartbeats do not change. */
 function goneNodes(db: Kysely<Schema>, before: number): CompiledQuery {
   const old = db
     .selectFrom("node")
@@ -110,7 +110,7 @@ function audit(db: Kysely<Schema>, before: number): CompiledQuery {
   return db.deleteFrom("audit").where("id", "in", untaken(db, old)).compile();
 }
 
-/** Migration 0008: what the statements above walk. */
+/** Migration 0008: the indexes that the statements above scan. */
 export async function retentionIndexes(db: Kysely<unknown>): Promise<void> {
   for (const index of [
     sql`create index publish_ended on publish (ended_at) where ended_at is not null`,
@@ -122,7 +122,7 @@ export async function retentionIndexes(db: Kysely<unknown>): Promise<void> {
   }
 }
 
-/** One pass over everything; resolves with how many rows it changed. `isStopped` ends it between two statements. */
+/** One pass over everything; resolves with the number of rows changed. `isStopped` ends it between two statements. */
 export async function prune(
   db: Kysely<Schema>,
   days: RetentionDays,
@@ -140,7 +140,7 @@ export async function prune(
   return changed;
 }
 
-/** Prunes now and then until what it returns is called. */
+/** Prunes periodically until the returned function is called. */
 export function keepPruned(deps: {
   readonly db: Kysely<Schema>;
   readonly days: RetentionDays;

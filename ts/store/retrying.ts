@@ -1,18 +1,18 @@
-// Transactions on PostgreSQL that behave as if each were alone, as they are in the embedded store: serializable, and
-// tried again when the server had to give one up. What a transaction does must therefore be in the store only.
+// Transactions on PostgreSQL that are isolated like those of the embedded store: serializable, and retried when the
+// server aborts one. A transaction must therefore have no effects outside the store.
 import { Kysely, type TransactionBuilder } from "kysely";
 import { DatabaseError } from "pg";
 import { StoreFailed } from "../errors.ts";
 
-/** How often a transaction is tried; the later ones of a process go one after the other, so they seldom fail again. */
+/** Most attempts of a transaction; retries of a process run one after another, so they seldom fail again. */
 const ATTEMPTS_LIMIT = 12;
-/** Pause before another try: random, and longer with each one, ms. */
+/** Pause before a retry: random, and longer with each attempt, ms. */
 const PAUSE_STEP_MS = 4;
-/** SQLSTATE serialization_failure and deadlock_detected: nothing has happened, and the same may succeed now. */
+/** SQLSTATE serialization_failure and deadlock_detected: nothing was changed, and a retry may succeed. */
 const GIVEN_UP = new Set(["40001", "40P01"]);
 
 export class RetryingKysely<DB> extends Kysely<DB> {
-  /** The end of the last second try. */
+  /** The end of the last retried transaction. */
   #last: Promise<unknown> = Promise.resolve();
 
   override transaction(): TransactionBuilder<DB> {

@@ -2,7 +2,7 @@
 // times as epoch milliseconds, JSON as text, booleans as 0 and 1.
 import type { Generated } from "kysely";
 
-/** Of keys and people, the one that may do most first. */
+/** Roles of keys and people, the most powerful first. */
 export const ROLES = ["administrator", "user", "readonly"] as const;
 export type Role = (typeof ROLES)[number];
 export type StreamState = "created" | "live" | "ended" | "locked" | "deleted";
@@ -16,7 +16,7 @@ export interface OrganisationTable {
   /** When a trial ends; null for a trial without an end and for paid ones. */
   trial_ends_at: number | null;
   enabled: number;
-  /** What the organisation may have of its own, 0 for no limit; null: as the service has it (0018). */
+  /** The organisation's own limits, 0 for no limit; null: those of the service apply (0018). */
   max_streams: number | null;
   max_ingest_kbps: number | null;
   max_setups_per_second: number | null;
@@ -31,14 +31,14 @@ export interface ApiKeyTable {
   role: Role;
   /** SHA-256 of the whole key, lower-case hex. */
   hash: string;
-  /** What people call it; null for none. */
+  /** The label people give it; null for none. */
   label: string | null;
   /** The key sees and creates only streams with this tag; null: the whole organisation. */
   scope_tag: string | null;
   created_at: number;
   expires_at: number | null;
   last_used_at: number | null;
-  /** A revoked key opens nothing; its row stays for the audit log. */
+  /** A revoked key grants nothing; its row stays for the audit log. */
   revoked_at: number | null;
 }
 
@@ -48,18 +48,18 @@ export interface StreamTable {
   /** Stream name, unique over the deployment and never reused. */
   name: string;
   state: StreamState;
-  /** The state that unlock gives back; null unless locked. */
+  /** The state that unlocking restores; null unless locked. */
   state_before_lock: "created" | "ended" | null;
   /** JSON array of strings. */
   tags: string;
-  /** How long upstreams and players of a lost publish are held, seconds; null: as the organisation has it. */
+  /** How long upstreams and players of a lost publish are held, seconds; null: the organisation's setting applies. */
   hold_s: number | null;
   created_at: number;
   updated_at: number;
 }
 
-/** One row per publish request that the customer was asked about: the intent row of W17a, written while
- *  the webhook is asked. `asking` → `denied`, or `asking` → `live` → `ended`. What came with 0013 is null in older rows. */
+/** One row per publish request about which the customer was asked: the intent row of W17a, written while the webhook is
+ *  called. `asking` → `denied`, or `asking` → `live` → `ended`. Columns added by 0013 are null in older rows. */
 export interface PublishTable {
   /** The wire's clientid. */
   client_id: number;
@@ -71,38 +71,38 @@ export interface PublishTable {
   arguments: string | null;
   address: string;
   protocol: "rtmp" | "whip" | null;
-  /** The webhook URL at the time of asking; null when the organisation had none. */
+  /** The webhook URL at the time of the request; null when the organisation had none. */
   webhook: string | null;
   state: "asking" | "denied" | "live" | "ended";
   asked_at: number;
   accepted_at: number | null;
   ended_at: number | null;
   end_reason: string | null;
-  /** Why it was denied, by the names of publish/denials.ts, and what the broadcaster was told. */
+  /** Why it was denied, by the names of publish/denials.ts, and the reason sent to the broadcaster. */
   denial_cause: string | null;
   denial_reason: string | null;
   bytes_in: number;
   bytes_out: number;
-  /** What other nodes handed to their players, beside `bytes_out`. */
+  /** Bytes that other nodes sent to their players, in addition to `bytes_out`. */
   bytes_elsewhere: Generated<number>;
-  /** What it carried when that was last written, JSON objects as in `PublishTracks`. */
+  /** Its tracks as last written, JSON objects as in `PublishTracks`. */
   video: string | null;
   audio: string | null;
-  /** What its readers had lost by then. */
+  /** Frames its readers had lost by then. */
   dropped_frames: number | null;
-  /** Of the node whose publish it is; null in rows from before 0014. */
+  /** Epoch of the node that owns the publish; null in rows from before 0014. */
   epoch: number | null;
-  /** The trace that it belongs to, a JSON object of W3C headers; null in rows from before 0016. */
+  /** The trace it belongs to, a JSON object of W3C headers; null in rows from before 0016. */
   trace: string | null;
-  /** The lost publish whose upstreams and players it went on with; null for none. */
+  /** The lost publish whose upstreams and players it took over; null for none. */
   continues: number | null;
-  /** 1: it came as the backup of its stream. */
+  /** 1: it was published as the backup of its stream. */
   backup: Generated<number>;
 }
 
 /** Events that must arrive at the customer; written in the transaction that ends the publish. */
 export interface OutboxTable {
-  /** The webhook-id, the same over all attempts. */
+  /** The webhook-id, the same for all attempts. */
   id: string;
   organisation_id: string;
   client_id: number;
@@ -116,36 +116,36 @@ export interface OutboxTable {
   given_up_at: number | null;
   /** Last HTTP status, or null when there was no answer yet. */
   last_status: number | null;
-  /** Of the node that delivers it; null in rows from before 0014. */
+  /** Epoch of the node that delivers it; null in rows from before 0014. */
   epoch: number | null;
-  /** As the publish has it. */
+  /** The trace of the publish. */
   trace: string | null;
 }
 
-/** What happened to a publish while it ran, beside its row. It goes with that row. */
+/** What happened to a publish while it ran, in addition to its row, with which it is deleted. */
 export interface PublishTimelineTable {
   client_id: number;
   /** JSON object as publish/timeline/kept-timelines.ts writes it. */
   kept: string;
 }
 
-/** The end of a publish that its node is to bring about. */
+/** A requested end of a publish that its node has yet to carry out. */
 export interface KeptEndTable {
   client_id: number;
-  /** Of that node. */
+  /** Epoch of that node. */
   epoch: number;
 }
 
 /** One start of a service on this store. */
 export interface NodeTable {
-  /** Never given twice: a node that starts anew has another one. */
+  /** Never reused: a node that restarts gets a new one. */
   epoch: number;
   name: string;
-  /** `lost`: others took it for dead, and have ended its publishes. */
+  /** `lost`: other nodes declared it dead, and have ended its publishes. */
   state: "up" | "draining" | "stopped" | "lost";
-  /** Grows with each sign of life. */
+  /** Incremented with each heartbeat. */
   beats: number;
-  /** Of the last one, by the store's clock. */
+  /** Time of the last heartbeat, on the store's clock. */
   beat_at: number;
   started_at: number;
   version: string;
@@ -153,7 +153,7 @@ export interface NodeTable {
   status: string;
 }
 
-/** Blocks of numbers: `next` is the first number not handed out. */
+/** Number sequences: `next` is the first number not handed out. */
 export interface SequenceTable {
   name: string;
   next: number;
@@ -172,17 +172,17 @@ export interface TokenKeyTable {
   retired_at: number | null;
 }
 
-/** Web tokens that hold no more (T7): one by its jti, or those of a stream that carry an older revision. */
+/** Revoked web tokens (T7): one by its jti, or those of a stream with an older revision. */
 export interface TokenRevocationTable {
   kind: "jti" | "stream";
   /** The jti, or the stream name without arguments. */
   value: string;
-  /** Of a stream: how often its tokens have been revoked; tokens with a lower number hold no more. */
+  /** For a stream: how often its tokens have been revoked; tokens with a lower number are invalid. */
   revision: number;
   updated_at: number;
-  /** Grows with every revocation, whoever made it and whatever the clock said. */
+  /** Increases with every revocation, on every node and independently of clocks. */
   sequence: number;
-  /** From then on the tokens have expired anyway. */
+  /** After this the tokens have expired anyway. */
   expires_at: number;
 }
 
@@ -200,7 +200,7 @@ export interface PersonTable {
   last_login_at: number | null;
 }
 
-/** A person who has signed in. */
+/** A session of a person who has signed in. */
 export interface PersonSessionTable {
   /** SHA-256 of the id in the cookie, lower-case hex. */
   hash: string;
@@ -220,9 +220,9 @@ export interface AuditTable {
   who_id: string | null;
   /** `stream.create`, `webhook.set`, … */
   action: string;
-  /** Id of what was changed. */
+  /** Id of the changed object. */
   subject: string;
-  /** JSON object with what changed; never a secret. */
+  /** JSON object with the details of the change; never a secret. */
   detail: string;
   /** The x-request-id; null for the operator. */
   request_id: string | null;
@@ -238,37 +238,37 @@ export interface UsageTable {
   bytes_out: number;
 }
 
-/** Where a stream is always pushed to. */
+/** An upstream that a stream is always pushed to. */
 export interface StreamUpstreamTable {
   id: string;
   stream_id: string;
   /** A complete RTMP URL, encrypted with the key file of the data directory (AES-256-GCM, base64url). */
   url: string;
-  /** What the customer calls it; null for none. */
+  /** The customer's label; null for none. */
   label: string | null;
   created_at: number;
 }
 
-/** What webhook calls are signed with (W9). */
+/** The secrets with which webhook calls are signed (W9). */
 export interface WebhookSecretTable {
   id: string;
   organisation_id: string;
   /** The text `whsec_…`, encrypted with the key file of the data directory. */
   sealed: string;
   created_at: number;
-  /** null for the current one; a former one signs along until then. */
+  /** null for the current one; a former one is also used for signing until then. */
   expires_at: number | null;
 }
 
-/** The switches of an organisation (M7); without a row all of them have their defaults. */
+/** The settings of an organisation (M7); without a row all of them have their defaults. */
 export interface OrganisationSettingTable {
   organisation_id: string;
-  /** JSON object with what differs from the defaults. */
+  /** JSON object with the settings that differ from the defaults. */
   settings: string;
   updated_at: number;
 }
 
-/** One row per event that a customer was sent, whatever came of it. */
+/** One row per event sent to a customer, whatever the outcome. */
 export interface DeliveryTable {
   /** The webhook-id. */
   id: string;
@@ -290,21 +290,22 @@ export interface DeliveryTable {
   attempts: number;
   first_at: number;
   last_at: number;
-  /** About what the row takes, for the limit of the log; never changes. */
+  /** Approximate size of the row, for the limit of the log; never changes. */
   bytes: number;
 }
 
-/** One row: the sum of `bytes` over the delivery log, which the store keeps itself (delivery-size.ts). */
+/** One row: the sum of `bytes` over the delivery log, maintained by triggers (delivery-size.ts). */
 export interface DeliverySizeTable {
   readonly bytes: number;
 }
 
-/** What was answered to a request with an Idempotency-Key (M17). */
+/** The response to a request with an Idempotency-Key (M17). */
 export interface KeptAnswerTable {
   /** SHA-256 of organisation, caller and key, lower-case hex. */
   id: string;
   organisation_id: string;
-  /** The answer and what it was for, encrypted with the key file of the data directory; null while the request runs. */
+  /** The response and a digest of its request, encrypted with the key file of the data directory; null while the
+   *  request runs. */
   sealed: string | null;
   begun_at: number;
 }

@@ -1,27 +1,27 @@
-// Keeps secrets of the store unreadable without the key file of the data directory (AES-256-GCM), so that a copy of the
-// database alone gives nothing away.
+// Encrypts secrets in the store with the key file of the data directory (AES-256-GCM), so that a copy of the database
+// alone reveals none.
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { StoreUnavailable } from "../errors.ts";
 import { reasonOf } from "../reason.ts";
 
-/** Of the data directory. */
+/** Name in the data directory. */
 export const KEY_FILE = "headgate.key";
 const KEY_BYTES = 32;
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
 export interface SecretBox {
-  /** `purpose` binds the result to its place: it opens nowhere else. The result is base64url. */
+  /** `purpose` binds the result to its place: it cannot be opened for another one. The result is base64url. */
   seal(text: string, purpose: string): string;
   /** Throws `StoreUnavailable` when the key file is not the one that sealed it. */
   open(sealed: string, purpose: string): string;
-  /** A key for `purpose` that whoever has the key file can make, 32 bytes (HKDF, RFC 5869). */
+  /** A key for `purpose` derived from the key file, 32 bytes (HKDF, RFC 5869). */
   keyFor(purpose: string): Buffer;
 }
 
-/** Opens the box with `headgate.key` of the data directory, which is made (0600) when it is missing. */
+/** Opens the box with `headgate.key` of the data directory, which is created (0600) when it is missing. */
 export function openSecretBox(dataDir: string): SecretBox {
   const path = join(dataDir, KEY_FILE);
   try {
@@ -32,7 +32,7 @@ export function openSecretBox(dataDir: string): SecretBox {
   return openKeyFile(path);
 }
 
-/** Opens the box with the key file at `path`. Throws `StoreUnavailable` when it is missing or none. */
+/** Opens the box with the key file at `path`. Throws `StoreUnavailable` when it is missing or invalid. */
 export function openKeyFile(path: string): SecretBox {
   const key = readKey(path);
   return {
@@ -75,7 +75,7 @@ function writeKey(path: string): void {
   const file = openSync(path, "wx", 0o600);
   try {
     writeSync(file, `${randomBytes(KEY_BYTES).toString("base64url")}\n`);
-    fsyncSync(file); // what is sealed with it must not outlive it
+    fsyncSync(file); // must be on disk before anything sealed with it
   } finally {
     closeSync(file);
   }

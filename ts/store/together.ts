@@ -1,13 +1,13 @@
-// A transaction whose statements are all known before it begins: it asks nothing in between, so on the embedded store it
-// keeps nobody waiting and shares its commit with whatever else is to be written at that moment.
+// A transaction whose statements are all known in advance: it reads nothing in between, so on the embedded store it
+// blocks nobody and shares its commit with other pending writes.
 import type { CompiledQuery, Kysely } from "kysely";
 
-/** What a store offers that can take a transaction whole. */
+/** Implemented by a store that can run a whole transaction in one request. */
 export interface Together {
   together(queries: readonly CompiledQuery[]): Promise<readonly number[]>;
 }
 
-/** Runs `queries` in their order, all or none, and resolves with how many rows each of them changed. None may return
+/** Runs `queries` in order, all or none, and resolves with the number of rows each of them changed. None may return
  *  rows. Rejects as a transaction does. */
 export async function together<DB>(db: Kysely<DB>, queries: readonly CompiledQuery[]): Promise<readonly number[]> {
   if (offersTogether(db)) return await db.together(queries);

@@ -1,7 +1,7 @@
-// Whose turn it is on the one connection: single statements pass freely, a transaction is alone. First come, first served.
+// Schedules the one connection: single statements pass freely, a transaction has it alone. First come, first served.
 import { StoreFailed } from "../errors.ts";
 
-/** How long anything waits for a transaction before it fails, ms. */
+/** How long a caller waits for a transaction before it fails, ms. */
 export const TURN_LIMIT_MS = 10_000;
 
 interface Waiting {

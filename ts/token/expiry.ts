@@ -1,7 +1,7 @@
-// How long a token may hold (T1), in Unix seconds.
+// How long a token may be valid (T1), in Unix seconds.
 import { InvalidValue } from "../errors.ts";
 
-/** Longest validity there is, seconds. */
+/** Longest validity, seconds. */
 const VALIDITY_LIMIT_S = 365 * 86_400;
 
 /** Throws `InvalidValue` unless `exp` is in the future and within 365 days of `now`. */

@@ -1,9 +1,10 @@
-// Whether two spellings of an ingest URL name one place (T6): deployed clients write what their user or vendor typed.
+// Whether two spellings of an ingest URL mean the same place (T6): deployed clients write what their user or vendor
+// typed.
 
-/** Ports that a URL of the scheme means without saying so. */
+/** Default ports of the schemes. */
 const PORTS: Readonly<Record<string, string>> = { "rtmp:": "1935", "rtmps:": "443" };
 
-/** The case of scheme and host, the default port and a slash at the end do not count. */
+/** Ignores the case of scheme and host, the default port and a trailing slash. */
 export function isSameIngestUrl(one: string, other: string): boolean {
   return one === other || (plain(one) !== null && plain(one) === plain(other));
 }

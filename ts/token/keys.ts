@@ -1,5 +1,5 @@
-// The keys web tokens are signed with: kept in the store, private parts sealed, imported once (T4).
-// The active one signs, every one verifies and is shown. How they follow each other is told in rotation.ts.
+// The keys web tokens are signed with: kept in the store, private parts sealed, imported once (T4). The active one
+// signs, all of them verify and are published. Their succession is in rotation.ts.
 import { type CryptoKey, importJWK, type JWK } from "jose";
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
@@ -10,25 +10,26 @@ import { purposeOf, type RotationRequest, rotateTokenKeys } from "./rotation.ts"
 
 export interface TokenKeys {
   readonly active: { readonly kid: string; readonly alg: TokenAlgorithm; readonly privateKey: CryptoKey };
-  /** The public key called `kid` when it is one for `alg`, else null. */
+  /** The public key with id `kid` when it is one for `alg`, else null. */
   find(kid: string | undefined, alg: string): CryptoKey | null;
   /** The public keys as JWK (RFC 7517), newest first. */
   readonly published: readonly JWK[];
-  /** Replaces keys that are due (`now`: epoch ms), and takes over what another process changed. */
+  /** Replaces keys that are due (`now`: epoch ms), and reloads changes of other processes. */
   upkeep(now: number): Promise<void>;
-  /** Takes over what another process changed. */
+  /** Reloads changes of other processes. */
   reload(): Promise<void>;
-  /** Like `reload`, at most once a second, after the call in any case: for whoever met a key that is not known here. */
+  /** Like `reload`, at most once a second, started after the call in any case: for a caller that has met an unknown
+   *  key. */
   lookAgain(): Promise<void>;
-  /** Like `reload`, one at a time, after the call in any case: for whoever shows all. */
+  /** Like `reload`, one at a time, started after the call in any case: for a caller that publishes all keys. */
   lookNow(): Promise<void>;
 }
 
-/** How often strangers can have the store read, ms. */
+/** Least time between two reads of the store caused by unknown keys, which anybody can send, ms. */
 const LOOK_AGAIN_MS = 1_000;
 
-/** Reads the keys of the store; makes what is missing, and by default what `alg` wants: of nodes that are configured
- *  differently the one that started last decides. Throws `StoreUnavailable` when the key file does not open them. */
+/** Reads the keys of the store; creates missing ones, by default for `alg`: if nodes are configured differently, the
+ *  one that started last decides. Throws `StoreUnavailable` when the key file does not open them. */
 export async function loadTokenKeys(
   db: Kysely<Schema>,
   box: SecretBox,
@@ -62,7 +63,7 @@ export async function loadTokenKeys(
   };
 }
 
-/** Runs `read` at most once in `everyMs`, and one at a time: who asks meanwhile waits, together, for the next time. */
+/** Runs `read` at most once in `everyMs`, and one at a time: all who call meanwhile share the next run. */
 function paced(read: () => Promise<void>, everyMs: number): () => Promise<void> {
   let pause: Promise<unknown> = Promise.resolve();
   let next: Promise<void> | null = null;
@@ -78,17 +79,19 @@ function paced(read: () => Promise<void>, everyMs: number): () => Promise<void> 
   };
 }
 
-/** How often keys that another process changed are taken over, and how often old ones are looked for, ms. */
+/** How often changes of other processes are reloaded, and how often keys are checked for their age, ms. */
 const RELOAD_EVERY_MS = 5_000;
 const UPKEEP_EVERY_MS = 3_600_000;
 
-/** Keeps the keys of a running service current; what comes back ends it. */
+/** Keeps the keys of a running service current; the returned function stops it. */
 export function keepTokenKeys(
   keys: TokenKeys,
   deps: { readonly clock: { now(): number }; readonly log: Logger },
 ): () => Promise<void> {
   const attempt = (work: Promise<void>): void =>
-    void work.catch((err: unknown) => deps.log.warn({ err }, "token keys could not be read; the known ones hold"));
+    void work.catch((err: unknown) =>
+      deps.log.warn({ err }, "token keys could not be read; the known ones stay in use"),
+    );
   const reload = setInterval(() => attempt(keys.reload()), RELOAD_EVERY_MS).unref();
   const upkeep = setInterval(() => attempt(keys.upkeep(deps.clock.now())), UPKEEP_EVERY_MS).unref();
   return async () => {

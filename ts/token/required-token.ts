@@ -1,10 +1,10 @@
-// The web token with which a publish opens its stream (W22): a WHIP bearer, or the custom argument `token`.
+// The web token that authorises a publish of a stream (W22): a WHIP bearer token, or the custom argument `token`.
 import { withoutArguments } from "./revocations.ts";
 import { claimsIn } from "./token-argument.ts";
 import { opensStreamsOf, type TokenClaims, type Tokens } from "./tokens.ts";
 
-/** What the token of a publish of stream `name` claims; null when none opens it. `claims`: of a bearer that was
- *  verified, or null. */
+/** The claims of the token of a publish of stream `name`; null when no token authorises it. `claims`: those of a
+ *  verified bearer token, or null. */
 export type TokenOf = (
   request: { readonly claims: TokenClaims | null; readonly arguments: Uint8Array | null },
   name: string,

@@ -1,17 +1,17 @@
-// Which web tokens hold no more although they have not expired (T7). The store keeps them; a service has them in memory,
-// because every verification asks, and looks into the store for what a command or another node added.
+// Revoked web tokens that have not expired (T7). The store holds them; a service keeps them in memory, because every
+// verification needs them, and polls the store for those that a command or another node added.
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import type { Schema, TokenRevocationTable } from "../store/schema.ts";
 
-/** How often the store is asked for new revocations, ms. */
+/** How often the store is polled for new revocations, ms. */
 const LOOK_EVERY_MS = 1_000;
-/** What the store counts revocations under. */
+/** Name of the sequence that numbers revocations in the store. */
 const SEQUENCE = "token_revocation";
-/** No token lives longer than this after it was issued (T1), and a day, ms. */
+/** No token lives longer than this after it was issued: the limit of T1 plus a day, ms. */
 const TOKEN_LIFE_LIMIT_MS = 366 * 86_400_000;
 
-/** The part of a token's claims that revocations are about. */
+/** The claims that revocations refer to. */
 export interface RevocableClaims {
   readonly jti: string;
   readonly streamname: string;
@@ -21,27 +21,27 @@ export interface RevocableClaims {
 
 export interface Revocations {
   isRevoked(claims: RevocableClaims): boolean;
-  /** What a token issued now for this stream name (arguments or not) carries. */
+  /** The revision to put into a token issued for this stream name (with or without arguments). */
   revisionOf(streamname: string): number;
-  /** Calls `heard` after every revocation from now on, whoever made it. */
+  /** Calls `heard` after every further revocation, made on any node. */
   listen(heard: () => void): void;
-  /** Reads what others added. */
+  /** Reads revocations added by others. */
   look(): Promise<void>;
   stop(): void;
 }
 
-/** A stream's name as revocations know it: without custom arguments. */
+/** A stream name as revocations use it: without custom arguments. */
 export function withoutArguments(streamname: string): string {
   return streamname.split("?", 1)[0] ?? "";
 }
 
-/** How the store names a token that only an organisation may revoke: one of a stream of its own. */
+/** The store's name for a token revoked by an organisation, which affects only tokens for its own streams. */
 export function jtiWithin(organisationHash: string, jti: string): string {
   return `${organisationHash}/${jti}`;
 }
 
-/** Revokes one token for good: a jti, or one as `jtiWithin` names it. `exp`: when it expires, Unix seconds; null when
- *  nobody knows. */
+/** Revokes one token permanently: a jti, or one named by `jtiWithin`. `exp`: when it expires, Unix seconds; null when
+ *  unknown. */
 export async function revokeToken(db: Kysely<Schema>, jti: string, exp: number | null, now: number): Promise<void> {
   const expires_at = exp === null ? now + TOKEN_LIFE_LIMIT_MS : exp * 1000;
   await inOrder(db, async (trx, sequence) => {
@@ -53,7 +53,7 @@ export async function revokeToken(db: Kysely<Schema>, jti: string, exp: number |
   });
 }
 
-/** Revokes every token that exists for a stream; ones issued later hold. */
+/** Revokes every existing token for a stream; tokens issued later are valid. */
 export async function revokeStream(db: Kysely<Schema>, streamName: string, now: number): Promise<void> {
   const times = { updated_at: now, expires_at: now + TOKEN_LIFE_LIMIT_MS };
   await inOrder(db, async (trx, sequence) => {
@@ -69,8 +69,8 @@ export async function revokeStream(db: Kysely<Schema>, streamName: string, now: 
   });
 }
 
-/** Runs `write` with the next number. In one transaction: the counter's row stays locked until what has the number can
- *  be seen, so that nobody who sees a number has missed a lower one. */
+/** Runs `write` with the next number. In one transaction: the counter's row stays locked until the numbered row is
+ *  visible, so that a reader who sees a number has not missed a lower one. */
 async function inOrder(
   db: Kysely<Schema>,
   write: (trx: Kysely<Schema>, sequence: number) => Promise<void>,
@@ -85,7 +85,7 @@ async function inOrder(
   await write(db, Number(next));
 }
 
-/** Reads all revocations and watches for more until `stop`. */
+/** Reads all revocations and polls for more until `stop`. */
 export async function openRevocations(deps: {
   readonly db: Kysely<Schema>;
   readonly clock: { now(): number };
@@ -128,7 +128,7 @@ export async function openRevocations(deps: {
       await look();
       await forgetExpired(clock.now());
     } catch (err) {
-      log.warn({ err }, "revocations of web tokens could not be read; the known ones hold");
+      log.warn({ err }, "revocations of web tokens could not be read; the known ones stay in force");
     }
     if (!stopped) timer = setTimeout(() => void watch(), LOOK_EVERY_MS).unref();
   }

@@ -1,7 +1,8 @@
-// The life of token keys in the store: next → active → retired → gone (T4). A key is shown as `next` long before it
-// signs and as `retired` as long as a token of it may live, so no verifier ever meets a key it was not shown. The first key
-// of a store, one of another algorithm and one that a person wants at once sign before they are shown: nodes look into the
-// store for a key that they do not know (keys.ts), everybody else may have a copy of the key set until it expires.
+// The life cycle of token keys in the store: next → active → retired → deleted (T4). A key is published as `next` long
+// before it signs and as `retired` for as long as a token signed with it may live, so that no verifier meets an
+// unpublished key. The first key of a store, a key for another algorithm and a key requested to sign at once sign
+// before they are published: nodes read the store for a key they do not know (keys.ts), all other verifiers may have a
+// cached key set until it expires.
 import { calculateJwkThumbprint, exportJWK, generateKeyPair } from "jose";
 import type { Kysely } from "kysely";
 import type { Schema, TokenKeyTable } from "../store/schema.ts";
@@ -9,38 +10,38 @@ import type { SecretBox } from "../store/secret-box.ts";
 import { TOKEN_ALGORITHMS, type TokenAlgorithm } from "./algorithms.ts";
 
 const DAY_MS = 86_400_000;
-/** How long a key must have been shown before it signs: twice what a copy of the key set may be used. */
+/** How long a key must have been published before it signs: twice the cache lifetime of the key set. */
 export const SHOWN_AT_LEAST_MS = 600_000;
-/** A retired key is kept for the longest life of a token (T1), and a day. */
+/** A retired key is kept for the longest life of a token (T1) plus a day. */
 const RETIRED_LIMIT_MS = 366 * DAY_MS;
 
 export interface RotationRequest {
-  /** What new keys are for. */
+  /** Algorithm of new keys. */
   readonly alg: TokenAlgorithm;
-  /** `configured`: an active key for another algorithm is replaced; `active`: the active key's algorithm goes before
-   *  `alg`, so that nodes that are configured differently do not replace each other's keys. */
+  /** `configured`: an active key for another algorithm is replaced; `active`: the active key's algorithm takes
+   *  precedence over `alg`, so that nodes that are configured differently do not replace each other's keys. */
   readonly algorithm?: "configured" | "active";
   /** Epoch ms. */
   readonly now: number;
   /** Age at which the active key is replaced, days; 0: never. */
   readonly rotateDays: number;
-  /** `when_shown`: replace the active key now if the next one has been shown long enough; `at_once`: in any case. */
+  /** `when_shown`: replaces the active key if the next one has been published long enough; `at_once`: in any case. */
   readonly when?: "when_shown" | "at_once";
 }
 
-/** What a rotation found or did; `kid` is the active key's. */
+/** The result of a rotation; `kid` is the active key's. */
 export type Rotated =
   | { readonly outcome: "unchanged" | "rotated"; readonly kid: string }
-  /** The next key was not shown long enough: it may sign at `at`, epoch ms. */
+  /** The next key has not been published long enough: it may sign at `at`, epoch ms. */
   | { readonly outcome: "too_early"; readonly kid: string; readonly at: number };
 
-/** Brings the keys to where they should be: one active of `alg`, one next, none too old. Throws `StoreUnavailable` and
- *  changes nothing when `box` does not open the keys that are there. */
+/** Brings the keys into their proper state: one active of `alg`, one next, none too old. Throws `StoreUnavailable` and
+ *  changes nothing when `box` cannot open the existing keys. */
 export async function rotateTokenKeys(db: Kysely<Schema>, box: SecretBox, rotation: RotationRequest): Promise<Rotated> {
   const { now } = rotation;
   return await db.transaction().execute(async (trx) => {
     const rows = await trx.selectFrom("token_key").selectAll().execute();
-    // A key that is sealed with another key file would be one that no other node can open.
+    // A key sealed with another key file could not be opened by any other node.
     for (const { kid, private_key } of rows) if (private_key !== "") box.open(private_key, purposeOf(kid));
     const active = rows.find(({ state }) => state === "active");
     const present = TOKEN_ALGORITHMS.find((known) => known === active?.alg);
@@ -100,7 +101,7 @@ export async function rotateTokenKeys(db: Kysely<Schema>, box: SecretBox, rotati
   });
 }
 
-/** Forgets a retired or next key at once: whatever it signed holds no more. False when there is no such key. */
+/** Deletes a retired or next key at once: tokens it signed become invalid. False when there is no such key. */
 export async function forgetTokenKey(db: Kysely<Schema>, kid: string): Promise<boolean> {
   const { numDeletedRows } = await db
     .deleteFrom("token_key")
@@ -126,7 +127,7 @@ async function newKey(box: SecretBox, alg: TokenAlgorithm, now: number): Promise
   };
 }
 
-/** What a private key is sealed for. */
+/** The purpose for which a private key is sealed. */
 export function purposeOf(kid: string): string {
   return `token_key ${kid}`;
 }

@@ -1,7 +1,7 @@
 // The argument `token` behind a stream name.
 import { BadToken } from "../errors.ts";
 
-/** What the token in these arguments says by `verify`; null when there is none, or none that holds. */
+/** The claims that `verify` returns for the token in these arguments; null when there is none, or it is invalid. */
 export async function claimsIn<Claims>(
   custom: Uint8Array | null,
   verify: (token: string) => Promise<Claims>,

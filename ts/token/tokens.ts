@@ -1,5 +1,5 @@
 // Web tokens: signed JWTs (RFC 7519) that carry an ingest URL and a stream name to the browser broadcaster (T1–T4).
-// What a token may do is decided at publish, not here.
+// What a token permits is decided at publish, not here.
 import { randomUUID } from "node:crypto";
 import {
   type CryptoKey,
@@ -17,19 +17,19 @@ import { TOKEN_ALGORITHMS } from "./algorithms.ts";
 import type { TokenKeys } from "./keys.ts";
 import type { Revocations } from "./revocations.ts";
 
-/** Validity of a web token when the caller names no `exp` (T1), seconds. */
+/** Validity of a web token when the request gives no `exp` (T1), seconds. */
 export const VALIDITY_DEFAULT_S = 604_800;
 /** How far our clock may be behind the issuer's, for `nbf` only (T4), seconds. */
 const NBF_LEEWAY_S = 30;
-/** How long those who ask for the keys wait for the store, ms. */
+/** How long a request for the keys waits for the store, ms. */
 const LOOK_LIMIT_MS = 500;
-/** The form of our keys' ids (RFC 7638, SHA-256): no other is looked for in the store. */
+/** The form of our key ids (RFC 7638, SHA-256): no other id is searched for in the store. */
 const KID = /^[\w-]{43}$/;
-/** Longest token that is looked at, characters: a name and a URL of 2 KiB each fit, also when JSON makes six bytes of
- *  every one (33,156 characters with the default issuer). */
+/** Longest token accepted, characters: a name and a URL of 2 KiB each fit, even when JSON takes six bytes for each byte
+ *  of them (33,156 characters with the default issuer). */
 const TOKEN_LENGTH_LIMIT = 36_864;
 
-/** What a web token says. Times are Unix seconds. */
+/** The claims of a web token. Times are Unix seconds. */
 export interface TokenClaims {
   readonly streamname: string;
   readonly ingesturl: string;
@@ -39,50 +39,50 @@ export interface TokenClaims {
   readonly iss: string;
   /** Identifies the token for revocation (T7). */
   readonly jti: string;
-  /** How often the tokens of the stream had been revoked before; 0 when the token says nothing. */
+  /** How often the stream's tokens had been revoked when it was issued; 0 when the token does not say. */
   readonly revision: number;
-  /** Hash of the organisation that issued it: it opens no other's streams (T6). Null: the operator's, or issued before
-   *  tokens said so. */
+  /** Hash of the organisation that issued it: it is valid only for that organisation's streams (T6). Null: issued by
+   *  the operator, or before tokens carried it. */
   readonly org: string | null;
 }
 
-/** Who a play token is for, as its `aud` says (RFC 7519 4.1.3); a web token names nobody. */
+/** The audience of a play token, its `aud` (RFC 7519 4.1.3); a web token has none. */
 const PLAYERS = "play";
-/** Validity of a play token when the caller names no `exp`, seconds. */
+/** Validity of a play token when the request gives no `exp`, seconds. */
 export const PLAY_VALIDITY_DEFAULT_S = 86_400;
 
-/** What a play token says. */
+/** The claims of a play token. */
 export type PlayClaims = Omit<TokenClaims, "ingesturl">;
 
-/** Whether a token may open streams of this name: they begin with the hash of their organisation. */
+/** Whether a token may authorise streams of this name: they begin with the hash of its organisation. */
 export function opensStreamsOf({ org }: Pick<TokenClaims, "org">, streamname: string): boolean {
   return org === null || streamname.split("-", 1)[0] === org;
 }
 
 export interface Tokens {
-  /** Unix seconds now, as tokens count them. */
+  /** The current time in Unix seconds. */
   now(): number;
-  /** A signed token. `exp`, `nbf`: null for a week from now, and now. */
+  /** A signed token. `exp` null: a week from now; `nbf` null: now. */
   issue(subject: {
     readonly streamname: string;
     readonly ingesturl: string;
     readonly exp: number | null;
     readonly nbf: number | null;
-    /** Hash of the organisation that asks; null for the operator. */
+    /** Hash of the requesting organisation; null for the operator. */
     readonly org: string | null;
   }): Promise<string>;
-  /** A token that opens a stream to players, until `exp` (Unix seconds). */
+  /** A token that lets players play a stream, until `exp` (Unix seconds). */
   issueForPlay(subject: { readonly streamname: string; readonly exp: number; readonly org: string }): Promise<string>;
-  /** The claims of a web token of ours that holds now. Throws `BadToken`; `StoreFailed` when it names a key that is not
-   *  known here and the store does not answer. */
+  /** The claims of a valid web token issued by us. Throws `BadToken`; `StoreFailed` when it names an unknown key and
+   *  the store does not answer. */
   verify(token: string): Promise<TokenClaims>;
-  /** The claims of a play token of ours that holds now. Throws `BadToken`. */
+  /** The claims of a valid play token issued by us. Throws `BadToken`. */
   verifyForPlay(token: string): Promise<PlayClaims>;
-  /** What web and play tokens of ours have in common. Throws `BadToken`. */
+  /** The claims common to web and play tokens issued by us. Throws `BadToken`. */
   verifyAny(token: string): Promise<PlayClaims>;
-  /** Whether a text says that we issued it, whether it holds or not. */
+  /** Whether a token claims to be issued by us, valid or not. */
   isOurs(token: string): boolean;
-  /** The public keys, RFC 7517, with those that another node made a moment ago. */
+  /** The public keys, RFC 7517, including those another node has just created. */
   jwks(): Promise<{ readonly keys: readonly JWK[] }>;
 }
 
@@ -90,7 +90,7 @@ export function createTokens(deps: {
   readonly keys: TokenKeys;
   readonly issuer: string;
   readonly clock: { now(): number };
-  /** Without: nothing is ever revoked. */
+  /** Absent: no token is ever revoked. */
   readonly revocations?: Pick<Revocations, "isRevoked" | "revisionOf">;
 }): Tokens {
   const { keys, issuer, clock, revocations } = deps;
@@ -118,7 +118,7 @@ export function createTokens(deps: {
     },
     isOurs,
     async jwks() {
-      // While the store does not answer, the known ones hold.
+      // While the store does not answer, the known keys are used.
       await inTime(
         LOOK_LIMIT_MS,
         keys.lookNow().catch(() => {}),
@@ -145,7 +145,7 @@ export function createTokens(deps: {
       .sign(privateKey);
   }
 
-  /** What a token of ours that holds now says: what all have, and what tells its kind. */
+  /** The content of a valid token issued by us: the common claims, and those that distinguish its kind. */
   async function held(token: string): Promise<{ claims: PlayClaims; ingesturl: unknown; aud: unknown }> {
     if (token.length > TOKEN_LENGTH_LIMIT || !hasStrictSignature(token)) throw new BadToken("jwt malformed");
     const payload = await verified(token);
@@ -190,7 +190,7 @@ export function createTokens(deps: {
     }
   }
 
-  /** A key that another node made a moment ago. Rejects with `StoreFailed` when nobody can know. */
+  /** Looks for a key that another node has just created. Rejects with `StoreFailed` when the store does not answer. */
   async function findAgain(token: string, { kid, alg }: JWTHeaderParameters): Promise<CryptoKey | null> {
     if (!KID.test(kid ?? "") || !isOurs(token)) return null;
     await keys.lookAgain();
@@ -198,8 +198,8 @@ export function createTokens(deps: {
   }
 }
 
-/** jose decodes leniently; RFC 7515 §2 wants no padding, no white space, nothing else. The signature does not protect
- *  its own text, so without this one token would have many spellings. */
+/** jose decodes leniently; RFC 7515 §2 allows no padding, no white space, nothing else. The signature does not protect
+ *  its own text, so without this check one token would have many spellings. */
 function hasStrictSignature(token: string): boolean {
   const signature = token.slice(token.lastIndexOf(".") + 1);
   return Buffer.from(signature, "base64url").toString("base64url") === signature;
@@ -218,7 +218,7 @@ function faultOf(error: unknown): TokenFault {
   return unsigned ? "invalid signature" : "jwt malformed";
 }
 
-/** What every token of ours says. */
+/** The claims common to all our tokens. */
 function claimsOf(payload: JWTPayload): PlayClaims {
   const { streamname, exp, nbf, iat, iss, jti, revision = 0, org = null } = payload;
   if (typeof streamname !== "string") throw new BadToken("jwt malformed");

@@ -1,5 +1,5 @@
-// One broadcast from `startBroadcast` to its end: connected, watched, resumed by ICE restart, made anew when it was lost.
-// Media belongs to media-input.ts, the public face is webcaster.ts.
+// One broadcast from `startBroadcast` to its end: connected, monitored, resumed by ICE restart, started anew when it
+// was lost. Media is handled in media-input.ts, the public API is webcaster.ts.
 
 import { firstOf, pause } from "./pause.ts";
 import { asWebcasterError, WebcasterError } from "./pure/errors.ts";
@@ -10,22 +10,22 @@ import type { StateEvent, WebcasterState } from "./pure/state.ts";
 import { Upstream, type UpstreamOptions, type UpstreamQuality } from "./upstream.ts";
 
 const METRICS_EVERY_MS = 1_000;
-/** How long the same session is being resumed before a new one is made, milliseconds. */
+/** How long resuming the same session is tried before a new one is started, milliseconds. */
 const RECOVERY_LIMIT_MS = 12_000;
-/** Between two looks whether it is back. */
+/** Interval of checks whether the connection is back. */
 const RECOVERY_STEP_MS = 250;
-/** Between two ICE restarts; the service takes one in 2 s. */
+/** Least time between two ICE restarts; the service accepts one in 2 s. */
 const RESTART_PAUSE_MS = 3_000;
-/** After a restart that did not reach the service. */
+/** Pause after a restart that did not reach the service. */
 const RESTART_RETRY_MS = 750;
 
-/** `reconnecting` while a lost broadcast is tried again, `failed` when that was given up. */
+/** `reconnecting` while a lost broadcast is being restarted, `failed` when that was given up. */
 export type ReconnectionState = "idle" | "reconnecting" | "failed";
 
-/** What a broadcast needs of the Webcaster. */
+/** What a broadcast needs from the Webcaster. */
 export interface BroadcastHost {
   readonly state: WebcasterState;
-  /** Everything to connect with, as it is now. */
+  /** The current options for connecting. */
   options(): Omit<UpstreamOptions, "signal">;
   go(event: StateEvent): void;
   onConnectionState(state: RTCPeerConnectionState): void;
@@ -38,17 +38,17 @@ export interface BroadcastHost {
 export class Broadcast {
   readonly #host: BroadcastHost;
   readonly #reconnect: Required<ReconnectConfig> | null;
-  /** Aborted at the end, whatever the reason. */
+  /** Aborted when the broadcast ends, for whatever reason. */
   readonly #over = new AbortController();
   /** Aborted to try again before the pause is over. */
   #awake = new AbortController();
   #upstream: Upstream | null = null;
-  /** The newest attempt to connect. */
+  /** The latest attempt to connect. */
   #connecting: Promise<void> | null = null;
   #heartbeat = new Heartbeat();
-  /** Whether the newest reading had something new of the service. */
+  /** Whether the latest reading contained anything new from the service. */
   #isHeard = false;
-  /** What the next metrics are compared with. */
+  /** The reading with which the next one is compared. */
   #reading: Reading | null = null;
   #timer: ReturnType<typeof setInterval> | undefined;
   #liveSinceMs = 0;
@@ -82,11 +82,11 @@ export class Broadcast {
   async stop(): Promise<void> {
     const upstream = this.#end();
     await this.#connecting?.catch(() => {});
-    // A service that cannot be reached now notices the closed connection.
+    // A service that cannot be reached notices the closed connection by itself.
     await upstream?.close().catch(() => {});
   }
 
-  /** Ends it at once, for a page that is being left. */
+  /** Ends it at once, for a page being left. */
   drop(): void {
     this.#end()?.drop();
   }
@@ -95,14 +95,14 @@ export class Broadcast {
     return this.#upstream?.setQuality(quality) ?? Promise.resolve();
   }
 
-  /** The network is back: what waits tries now. */
+  /** The network is back: pending retries start at once. */
   wake(): void {
     this.#awake.abort();
     this.#awake = new AbortController();
     void this.look();
   }
 
-  /** Reads the statistics: reports metrics, and notices when the service is not heard any more. */
+  /** Reads the statistics: reports metrics, and detects when nothing is received from the service any more. */
   async look(): Promise<void> {
     const upstream = this.#upstream;
     const reading = upstream && (await this.#read(upstream));
@@ -120,7 +120,7 @@ export class Broadcast {
     if (this.#heartbeat.isSilent(Date.now(), isSending)) this.#interrupted(upstream);
   }
 
-  /** The statistics now, or null when this is not the connection any more. */
+  /** The current statistics, or null when this connection has been replaced. */
   async #read(upstream: Upstream): Promise<Reading | null> {
     const report = await upstream.connection.getStats().catch(() => null);
     if (report === null || upstream !== this.#upstream) return null;
@@ -145,7 +145,7 @@ export class Broadcast {
         onEnded: () => this.#lost(new WebcasterError("ended_by_service")),
       },
     );
-    // What the page changed meanwhile.
+    // Applies what the page has changed meanwhile.
     if (!signal.aborted) await upstream.refresh(this.#host.options()).catch(() => {});
     if (signal.aborted) {
       await upstream.close().catch(() => {});
@@ -165,7 +165,7 @@ export class Broadcast {
     void this.#recover(upstream);
   }
 
-  /** Resumes the same session: it comes back by itself, or by an ICE restart over another network path. */
+  /** Resumes the same session: either the path comes back, or an ICE restart finds another one. */
   async #recover(upstream: Upstream): Promise<void> {
     const untilMs = Date.now() + RECOVERY_LIMIT_MS;
     let restartAtMs = 0;
@@ -179,7 +179,7 @@ export class Broadcast {
           await upstream.restartIce();
         } catch (error) {
           if (!isOurs()) return;
-          // The service runs and does not know the session: it has ended there.
+          // The service runs but does not know the session: it has ended there.
           if (statusOf(error) === 404) return this.#lost(new WebcasterError("ended_by_service"));
           restartAtMs = Date.now() + RESTART_RETRY_MS;
         }
@@ -189,7 +189,7 @@ export class Broadcast {
     if (isOurs()) this.#host.go("connected");
   }
 
-  /** This session is over. */
+  /** This session has ended. */
   #lost(error: WebcasterError): void {
     const upstream = this.#upstream;
     if (upstream === null) return;
@@ -219,7 +219,7 @@ export class Broadcast {
       } catch (thrown) {
         if (this.#over.signal.aborted) return;
         error = asWebcasterError(thrown, "connection_refused");
-        // Nobody helps by asking again what was refused.
+        // Retrying does not help when the request was refused.
         if (!error.isTransient) return this.#giveUp(error);
       }
     }
@@ -236,7 +236,7 @@ export class Broadcast {
     this.#host.onError(error);
   }
 
-  /** Nothing happens any more; gives the connection that is left to close. */
+  /** Stops all activity; returns the connection, which the caller must close. */
   #end(): Upstream | null {
     this.#over.abort();
     clearInterval(this.#timer);

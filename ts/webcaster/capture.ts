@@ -1,4 +1,4 @@
-// Camera, microphone and screen from the browser, and what its refusals mean.
+// Opens camera, microphone and screen in the browser, and translates its errors.
 import type { MediaStreamConfig, ResultConfig } from "./config.ts";
 import { type ErrorName, WebcasterError } from "./pure/errors.ts";
 
@@ -12,7 +12,7 @@ const REFUSALS: Readonly<Record<string, ErrorName>> = {
   OverconstrainedError: "device_unsuitable",
 };
 
-/** What the browser is asked for. */
+/** The constraints for the browser. */
 export function constraintsOf(config: ResultConfig["inputCfg"]["mediaStreamCfg"]): MediaStreamConstraints {
   const { audioVideoOnly } = config;
   return {
@@ -49,7 +49,7 @@ export async function openDevices(constraints: MediaStreamConstraints): Promise<
   }
 }
 
-/** A screen, window or tab that the broadcaster chooses; throws a WebcasterError. */
+/** A screen, window or tab chosen by the broadcaster; throws a WebcasterError. */
 export async function openScreen(options: DisplayMediaStreamOptions): Promise<MediaStream> {
   if (!navigator.mediaDevices?.getDisplayMedia) throw new WebcasterError("screen_denied", { detail: "not supported" });
   try {
@@ -62,7 +62,7 @@ export async function openScreen(options: DisplayMediaStreamOptions): Promise<Me
 
 function refusalOf(error: unknown, fallback: ErrorName): WebcasterError {
   const { name = "", message = "" } = error instanceof Error ? error : {};
-  // The browser's words are added only where they say more than ours.
+  // The browser's message is included only where it is more specific than ours.
   const reason = REFUSALS[name] ?? fallback;
   const detail = reason === fallback ? message : null;
   return new WebcasterError(reason, { detail, cause: error });

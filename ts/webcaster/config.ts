@@ -1,32 +1,32 @@
-// What a page configures, its defaults, and how it is checked. The recommended settings are the defaults: 1280x720,
-// 25 frames/s, 2 Mbit/s.
+// The configuration of a page: its defaults and validation. The recommended settings are the defaults: 1280x720, 25
+// frames/s, 2 Mbit/s.
 import { WebcasterError } from "./pure/errors.ts";
 import { RECONNECT_DEFAULT, type ReconnectConfig } from "./pure/reconnect.ts";
 
 export type TrackKind = "audio" | "video";
-/** What may be asked of a microphone. */
+/** Constraints for a microphone. */
 export type AudioConstraints = Pick<
   MediaTrackConstraintSet,
   "autoGainControl" | "echoCancellation" | "noiseSuppression" | "channelCount"
 >;
 
-/** Which camera and microphone, and what of them. */
+/** Which camera and microphone to use, and their settings. */
 export interface MediaStreamConfig {
   /** Width and height, pixels. Default [1280, 720]. */
   readonly resolution?: readonly [width: number, height: number];
-  /** Frames per second that the camera is asked for. Default 25. */
+  /** Frames per second requested from the camera. Default 25. */
   readonly maxFramerate?: number;
-  /** Only audio, or only video, is captured and sent. */
+  /** Captures and sends only audio, or only video. */
   readonly audioVideoOnly?: TrackKind;
   /** `channelCount: 2` also sends stereo. */
   readonly audioConstraints?: AudioConstraints;
-  /** `deviceId` of a microphone; the browser's choice without. */
+  /** `deviceId` of a microphone; by default the browser chooses. */
   readonly audioDeviceId?: string;
-  /** `deviceId` of a camera; the browser's choice without. */
+  /** `deviceId` of a camera; by default the browser chooses. */
   readonly videoDeviceId?: string;
 }
 
-/** What is sent at most. */
+/** Limits of what is sent. */
 export interface BroadcastConfig {
   /** Video, bits per second. Default 2,000,000. */
   readonly maxVideoBitrateBps?: number;
@@ -34,7 +34,7 @@ export interface BroadcastConfig {
   readonly maxAudioBitrateBps?: number;
   /** Video frames per second. Default 25. */
   readonly maxEncodingFramerate?: number;
-  /** The AAC that the service makes of the Opus, bits per second. Default: the service's. */
+  /** AAC transcoded by the service, bits per second. Default: the service's. */
   readonly transcodeAudioBitrateBps?: number;
 }
 
@@ -44,7 +44,8 @@ export interface MutedConfig {
 }
 
 export interface InputConfig {
-  /** Media of the page's own (a canvas, a mixer); then `mediaStreamCfg` is not used. Its tracks stay the page's. */
+  /** Media supplied by the page (a canvas, a mixer); then `mediaStreamCfg` is not used. The page remains the owner of
+   *  its tracks. */
   readonly mediaStream?: MediaStream | null;
   readonly mediaStreamCfg?: MediaStreamConfig | null;
   readonly muted?: MutedConfig;
@@ -52,30 +53,31 @@ export interface InputConfig {
 }
 
 export interface AuthConfig {
-  /** A web token of `POST /webcaster`, which names stream and ingest URL; or what gets one, asked before each connection:
-   *  a reconnect hours later has a token that holds. */
+  /** A web token from `POST /webcaster`, which names stream and ingest URL; or a function that fetches one, called
+   *  before each connection, so that a reconnect hours later has a valid token. */
   readonly token: string | (() => string | Promise<string>);
 }
 
 export interface Config {
   /** The service: `https://host`, its WHIP endpoint `https://host/p/webrtc`, or a stream record's `ingest.whip.url`. */
   readonly serverUrl: string;
-  /** Where the service pushes the stream: `rtmp://host/live`. Not needed with a token, or when `serverUrl` has it. */
+  /** Where the service pushes the stream: `rtmp://host/live`. Not needed with a token, or when `serverUrl` contains
+   *  it. */
   readonly ingestUrl?: string | null;
   /** Passed on unchanged. With custom arguments: `encodeStreamName("Ab1Cd-9XyZ0?passcode=s3cret")`. Not needed with a
-   *  token, or when `serverUrl` has it. */
+   *  token, or when `serverUrl` contains it. */
   readonly streamName?: string | null;
   readonly auth?: AuthConfig | null;
   readonly inputCfg?: InputConfig | null;
-  /** `id` of a `<video>` that `startPreview` shows the media in. */
+  /** `id` of the `<video>` in which `startPreview` shows the media. */
   readonly previewVideoElId?: string | null;
-  /** Whether a lost broadcast is tried again. Off unless given; `true` is every default of `ReconnectConfig`. */
+  /** Whether a lost broadcast is restarted. Off by default; `true` uses all defaults of `ReconnectConfig`. */
   readonly reconnect?: ReconnectConfig | boolean | null;
-  /** Accepted from pages of former clients and not used: `onMetrics` needs no account. */
+  /** Accepted from pages written for older clients, but unused: `onMetrics` needs no account. */
   readonly metrics?: unknown;
 }
 
-/** Every setting with its value. */
+/** All settings with their values. */
 export interface ResultConfig {
   readonly serverUrl: string;
   readonly ingestUrl: string | null;
@@ -92,7 +94,7 @@ export interface ResultConfig {
   readonly reconnect: Required<ReconnectConfig> | null;
 }
 
-/** Checks a configuration and fills in the defaults; throws `config_invalid` naming the member. */
+/** Validates a configuration and fills in the defaults; throws `config_invalid` naming the member. */
 export function completeConfig(config: Config): ResultConfig {
   const { auth = null, inputCfg, reconnect } = config;
   const media = inputCfg?.mediaStreamCfg ?? {};

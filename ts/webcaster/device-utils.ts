@@ -1,4 +1,4 @@
-// Cameras and microphones for a page's menus, under the name that deployed clients call.
+// Lists cameras and microphones for a page's menus, under the name used by deployed clients.
 import { openDevices } from "./capture.ts";
 import { WebcasterError } from "./pure/errors.ts";
 
@@ -26,7 +26,7 @@ export const DeviceUtils = {
     return navigator.mediaDevices.getSupportedConstraints();
   },
 
-  /** Every camera, microphone and speaker. Names are empty until the browser may use one. */
+  /** Every camera, microphone and speaker. Names are empty until the page has permission for one. */
   async getAvailableMediaDevices(): Promise<MediaDeviceInfo[]> {
     DeviceUtils.assertSupported("enumerateDevices");
     return await navigator.mediaDevices.enumerateDevices();
@@ -46,7 +46,8 @@ export const DeviceUtils = {
     );
   },
 
-  /** Whether each camera and microphone may be used. A browser that cannot say is asked for the device, and stops it. */
+  /** Permission for each camera and microphone. Where the browser does not report it, the device is opened and
+   *  closed. */
   async getDevicePermissions(
     devices: readonly MediaDeviceInfo[],
     onRejection: (error: Error) => void = () => {},

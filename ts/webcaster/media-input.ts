@@ -1,28 +1,28 @@
-// The media of a Webcaster: which tracks are sent and shown, who made them, muted or not, and what takes the place of
-// one that ends. Not the connection: who sends is told by `send`.
+// The media of a Webcaster: which tracks are sent and shown, who opened them, muting, and replacements for tracks that
+// end. Not the connection: `send` passes tracks to that.
 import { constraintsOf, openDevices, openScreen } from "./capture.ts";
 import type { MutedConfig, ResultConfig, TrackKind } from "./config.ts";
 import { asWebcasterError, WebcasterError } from "./pure/errors.ts";
 
 export interface MediaInputHost {
-  /** Has another track sent from now on; null sends nothing. */
+  /** Replaces the track being sent; null sends nothing. */
   send(kind: TrackKind, track: MediaStreamTrack | null): Promise<void>;
   reportError(error: WebcasterError): void;
 }
 
 export class MediaInput {
-  /** What is sent, and shown in previews: its tracks are exchanged, the stream stays. */
+  /** The tracks being sent, and shown in previews: the tracks change, the stream object stays the same. */
   readonly stream = new MediaStream();
   readonly #host: MediaInputHost;
   readonly #config: ResultConfig["inputCfg"];
   #muted: Required<MutedConfig>;
-  /** Tracks that were opened here, and are stopped here. */
+  /** Tracks that were opened here, and must be stopped here. */
   readonly #ours = new Set<MediaStreamTrack>();
   readonly #current: Record<TrackKind, MediaStreamTrack | null> = { audio: null, video: null };
-  /** What was sent before the screen, running on so that it is back at once. */
+  /** The track that was sent before the screen, kept running so that it is back at once. */
   #behindScreen: MediaStreamTrack | null = null;
   #screen: MediaStreamTrack | null = null;
-  /** Kinds whose device is gone; the next device that is connected takes its place. */
+  /** Kinds whose device is gone; the next one connected replaces it. */
   readonly #missing = new Set<TrackKind>();
   #isDisposed = false;
 
@@ -32,7 +32,7 @@ export class MediaInput {
     this.#muted = muted;
   }
 
-  /** Opens what is configured, or takes the page's own stream. */
+  /** Opens the configured devices, or uses the page's own stream. */
   async open(): Promise<void> {
     const given = this.#config.mediaStream;
     const media = given ?? (await openDevices(constraintsOf(this.#config.mediaStreamCfg)));
@@ -55,14 +55,14 @@ export class MediaInput {
     for (const track of this.stream.getTracks()) track.enabled = !muted[kindOf(track)];
   }
 
-  /** Sends a track of the page's own from now on; it stays the page's to stop. */
+  /** Switches to a track of the page; the page has to stop it. */
   async setTrack(track: MediaStreamTrack): Promise<void> {
     const shared = kindOf(track) === "video" ? this.#screen : null;
     await this.#use(track, false);
     if (shared !== null) this.#forgetScreen();
   }
 
-  /** Sends another camera or microphone from now on. */
+  /** Switches to another camera or microphone. */
   async setDevice(kind: TrackKind, deviceId: string | null): Promise<void> {
     const { audio, video } = constraintsOf({
       ...this.#config.mediaStreamCfg,
@@ -80,7 +80,7 @@ export class MediaInput {
       return;
     }
     if (kind === "video" && this.#screen !== null) {
-      // It waits behind the screen.
+      // Replaces the track that waits behind the screen.
       this.#release(this.#behindScreen);
       this.#ours.add(track);
       this.#behindScreen = track;
@@ -90,7 +90,7 @@ export class MediaInput {
     this.#missing.delete(kind);
   }
 
-  /** Telephones open one camera at a time: the one that is sent makes room. */
+  /** Phones open only one camera at a time: the one being sent is closed first. */
   #openAfterClosing(kind: TrackKind, constraints: MediaStreamConstraints, error: unknown): Promise<MediaStream> {
     const former = this.#behindScreen !== null && kind === "video" ? this.#behindScreen : this.#current[kind];
     const isBusy = error instanceof WebcasterError && error.reason === "device_busy";
@@ -105,7 +105,7 @@ export class MediaInput {
     return this.#screen !== null;
   }
 
-  /** Sends the screen from now on. The camera runs on, and is sent again when the sharing ends, by whomever. */
+  /** Switches to a screen. The camera keeps running, and is sent again when the sharing ends, whoever ends it. */
   async startScreenShare(options: DisplayMediaStreamOptions): Promise<void> {
     const media = await openScreen({ ...options, audio: false });
     const [track] = media.getVideoTracks();
@@ -135,7 +135,7 @@ export class MediaInput {
     this.#release(screen);
   }
 
-  /** Stops the tracks that were opened here, and with `isWhole` the page's own too. */
+  /** Stops the tracks that were opened here, and with `isWhole` the page's own, too. */
   dispose(isWhole: boolean): void {
     this.#isDisposed = true;
     navigator.mediaDevices?.removeEventListener("devicechange", this.#onDeviceChange);
@@ -191,7 +191,7 @@ export class MediaInput {
 
   readonly #onDeviceChange = () => void this.#replaceMissing();
 
-  /** Another device of the kind takes the place of one that is gone; if there is none, the next that is connected. */
+  /** Replaces a missing device by another of its kind; if there is none, by the next one connected. */
   async #replaceMissing(): Promise<void> {
     for (const kind of [...this.#missing]) await this.setDevice(kind, null).catch(() => {});
   }

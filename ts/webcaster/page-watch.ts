@@ -1,9 +1,9 @@
-// What happens to the page while it broadcasts: it is left, shown again, the network comes back.
+// Page events during a broadcast: the page is left or shown again, the network comes back.
 
 export interface PageEvents {
-  /** The page is being left: requests that are made now must outlive it. */
+  /** The page is being left: requests made here must outlive it. */
   onLeave(): void;
-  /** The network is back, or the tab is shown again after a while in the background or a sleep. */
+  /** The network is back, or the tab is shown again after some time in the background or asleep. */
   onBack(): void;
 }
 

@@ -1,4 +1,4 @@
-// Waiting that can be cut short, and signals that do it.
+// Abortable waiting, and combined abort signals.
 
 /** Resolves after `ms` milliseconds, or as soon as `signal` is aborted. */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
@@ -14,7 +14,7 @@ export function pause(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Aborted as soon as one of them is. `AbortSignal.any` is missing in browsers of 2023. */
+/** Aborted as soon as any of the signals is. Browsers of 2023 lack `AbortSignal.any`. */
 export function firstOf(...signals: readonly AbortSignal[]): AbortSignal {
   const first = new AbortController();
   for (const signal of signals) {

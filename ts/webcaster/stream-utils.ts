@@ -1,4 +1,4 @@
-// Small questions about a MediaStream, under the name that deployed clients call.
+// Small functions about a MediaStream, under the name used by deployed clients.
 import { openDevices } from "./capture.ts";
 
 export const StreamUtils = {
@@ -28,7 +28,7 @@ export const StreamUtils = {
     return stream.getVideoTracks()[0]?.getSettings() ?? null;
   },
 
-  /** Constraints that would give a stream like this one. */
+  /** Constraints that would produce a stream like this one. */
   getSyntheticMediaStreamConstraints(stream: MediaStream): MediaStreamConstraints {
     return {
       audio: stream.getAudioTracks()[0]?.getConstraints() ?? false,

@@ -1,14 +1,14 @@
-// One connection to the service: a WHIP session and its RTCPeerConnection, which sends one audio and one video track at
-// most. It reports what happens to it and decides nothing: what follows is broadcast.ts.
+// One connection to the service: a WHIP session and its RTCPeerConnection, which sends at most one audio and one video
+// track. It reports events and decides nothing: that is done in broadcast.ts.
 import type { AuthConfig, TrackKind } from "./config.ts";
 import { asWebcasterError, WebcasterError } from "./pure/errors.ts";
 import { hasCodec, renewedAnswer, restartFragment } from "./pure/sdp.ts";
 import { WhipSession } from "./whip-session.ts";
 
-/** From the answer to the first media, milliseconds: the service gives up after 10 s. */
+/** Limit from the answer to the first media, milliseconds: the service gives up after 10 s. */
 const CONNECT_LIMIT_MS = 12_000;
 
-/** What is sent at most; whatever is changed while live applies at once. */
+/** Limits of what is sent; changes while live apply at once. */
 export interface UpstreamQuality {
   /** Bits per second. */
   readonly maxVideoBitrateBps: number;
@@ -25,15 +25,15 @@ export interface UpstreamOptions {
   readonly auth: AuthConfig | null;
   readonly stream: MediaStream;
   readonly quality: UpstreamQuality;
-  /** Gives the attempt up. */
+  /** Aborts the attempt. */
   readonly signal: AbortSignal;
 }
 
 export interface UpstreamEvents {
   onConnectionState(state: RTCPeerConnectionState): void;
-  /** Anything else of the connection changed. */
+  /** Any other change of the connection. */
   onChange(): void;
-  /** The network path does not work; it may come back, or an ICE restart finds another. */
+  /** The network path is interrupted; it may come back, or an ICE restart finds another. */
   onInterrupted(): void;
   /** The service closed the connection. */
   onEnded(): void;
@@ -52,14 +52,14 @@ export class Upstream {
     this.#events = events;
   }
 
-  /** Connects, or throws a WebcasterError and leaves nothing behind. */
+  /** Connects, or throws a WebcasterError and releases everything. */
   static async open(options: UpstreamOptions, events: UpstreamEvents): Promise<Upstream> {
     const upstream = new Upstream(events);
     try {
       await upstream.#open(options);
       return upstream;
     } catch (error) {
-      // Whoever stopped it waits until the service knows.
+      // The caller that aborted waits until the service knows.
       if (options.signal.aborted) await upstream.close().catch(() => {});
       else upstream.drop();
       throw asWebcasterError(error, "connection_refused");
@@ -84,7 +84,7 @@ export class Upstream {
     const token = await tokenOf(auth);
     const offer = await connection.createOffer();
     checkCodecs(offer.sdp ?? "", this.#senders);
-    // Posted before it is applied: the ICE servers of the answer count from the first candidate on.
+    // Posted before it is applied: the ICE servers of the answer must be set before candidates are gathered.
     const { session, answer, iceServers } = await WhipSession.open(endpoint, token, offer.sdp ?? "");
     this.#session = session;
     if (signal.aborted) throw new WebcasterError("stopped");
@@ -97,12 +97,12 @@ export class Upstream {
     this.#isConnected = true;
   }
 
-  /** `https://…/p/webrtc/…`; whoever has it can end the broadcast. */
+  /** `https://…/p/webrtc/…`; whoever has this URL can end the broadcast. */
   get session(): WhipSession | null {
     return this.#session;
   }
 
-  /** Whether ICE has a path now. */
+  /** Whether ICE has a working path. */
   get hasPath(): boolean {
     return ["connected", "completed"].includes(this.connection.iceConnectionState);
   }
@@ -116,7 +116,7 @@ export class Upstream {
       const fragment = await this.#session?.restart(restartFragment(connection.localDescription?.sdp ?? ""));
       await connection.setRemoteDescription({ type: "answer", sdp: renewedAnswer(answer, fragment ?? "") });
     } catch (error) {
-      // What was agreed before goes on.
+      // The connection continues with the previous descriptions.
       if (!this.#isClosed) await connection.setLocalDescription({ type: "rollback" }).catch(() => {});
       throw asWebcasterError(error, "connection_refused");
     }
@@ -135,7 +135,7 @@ export class Upstream {
     }
   }
 
-  /** Sends what is in the stream now, at the quality of now. */
+  /** Sends the stream's current tracks with the current quality. */
   async refresh({ stream, quality }: Pick<UpstreamOptions, "stream" | "quality">): Promise<void> {
     for (const track of stream.getTracks()) {
       const sender = this.#senders[track.kind as TrackKind];
@@ -152,8 +152,8 @@ export class Upstream {
     await sender.replaceTrack(track);
   }
 
-  /** Ends the session, then the connection: a connection that is closed first would end the session as well, and the
-   *  request would find none. Resolves when the service has answered. */
+  /** Ends the session first, then the connection: closing the connection first would end the session as well, and the
+   *  request would fail. Resolves when the service has responded. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -164,11 +164,11 @@ export class Upstream {
     }
   }
 
-  /** The same for a page that is being left, or for a connection that is lost: waits for nothing. */
+  /** The same without waiting, for a page being left, or for a lost connection. */
   drop(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    // It outlives the page.
+    // The request outlives the page.
     void this.#session?.end(true).catch(() => {});
     this.connection.close();
   }
@@ -180,7 +180,7 @@ export class Upstream {
     if (this.#isConnected && ["disconnected", "failed"].includes(connectionState)) this.#events.onInterrupted();
   }
 
-  /** A service that ends a session says so by DTLS, which shows here at once, and in `connectionState` much later. */
+  /** A service that ends a session closes DTLS, which is visible here at once, and in `connectionState` much later. */
   #watchTransport(): void {
     const transport = Object.values(this.#senders)[0]?.transport;
     transport?.addEventListener("statechange", () => {
@@ -233,19 +233,19 @@ function encodingOf(kind: TrackKind, quality: UpstreamQuality): RTCRtpEncodingPa
   };
 }
 
-/** Offers H.264 or Opus alone, with retransmission. A browser that does not take the preference offers all it has, and
- *  the service chooses the same. */
+/** Offers only H.264 or Opus, with retransmission. A browser that does not support the preference offers all its
+ *  codecs, and the service chooses the same. */
 function preferOurCodec(transceiver: RTCRtpTransceiver, kind: string): void {
   const wanted = kind === "audio" ? /^audio\/opus$/i : /^video\/(H264|rtx)$/i;
   const codecs = RTCRtpSender.getCapabilities?.(kind)?.codecs.filter(({ mimeType }) => wanted.test(mimeType)) ?? [];
-  // Mode 1 carries frames of any size (RFC 6184 5.4).
+  // Mode 1 can carry frames of any size (RFC 6184 5.4).
   const isMode1 = ({ sdpFmtpLine = "" }: RTCRtpCodec) => sdpFmtpLine.includes("packetization-mode=1");
   codecs.sort((a, b) => Number(isMode1(b)) - Number(isMode1(a)));
   if (codecs.length === 0) return;
   try {
     transceiver.setCodecPreferences(codecs);
   } catch {
-    // An old browser: what it offers is checked in any case.
+    // An old browser: its offer is checked in any case.
   }
 }
 
@@ -254,10 +254,10 @@ function checkCodecs(offer: string, { audio, video }: Partial<Record<TrackKind, 
   if (audio !== undefined && !hasCodec(offer, "opus")) throw new WebcasterError("opus_missing");
 }
 
-/** Full size from the first frame on: a browser that adapts would begin small and grow over seconds. */
+/** Full resolution from the first frame on: a browser that adapts would start small and grow over several seconds. */
 async function keepResolution(sender: RTCRtpSender | undefined): Promise<void> {
   if (sender === undefined) return;
   const parameters = Object.assign(sender.getParameters(), { degradationPreference: "maintain-resolution" });
-  // A browser that does not know the preference broadcasts all the same.
+  // A browser that does not support the preference can still broadcast.
   await sender.setParameters(parameters).catch(() => {});
 }

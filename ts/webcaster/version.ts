@@ -1,4 +1,4 @@
-// The version of this package, which the bundler fills in (scripts/webcaster-package.mjs).
+// The version of this package, inserted by the bundler (scripts/webcaster-package.mjs).
 
 declare const PACKAGE_VERSION: string;
 

@@ -1,5 +1,5 @@
-// The public face: a Webcaster prepares media, shows it, broadcasts it by WHIP, and says what happens. Names and calls
-// are those of the deployed v6 clients; what is new is marked in docs/broadcasting.md.
+// The public API: a Webcaster prepares media, previews it, broadcasts it by WHIP, and reports events. Names and calls
+// are those of the deployed v6 clients; additions are marked in docs/broadcasting.md.
 import { Broadcast, type ReconnectionState } from "./broadcast.ts";
 import { constraintsOf } from "./capture.ts";
 import { type Config, completeConfig, type MutedConfig, type ResultConfig, type TrackKind } from "./config.ts";
@@ -12,7 +12,7 @@ import { endpointUrl } from "./pure/stream-name.ts";
 import type { UpstreamOptions, UpstreamQuality } from "./upstream.ts";
 import type { MetadataHandlerName } from "./whip-session.ts";
 
-/** What the connection is doing, for people who look closely. */
+/** Details of the connection. */
 export interface UpstreamConnectionStatus {
   readonly state: WebcasterState;
   readonly iceState: RTCIceConnectionState | null;
@@ -28,14 +28,14 @@ export interface MediaStreamSettings {
 }
 
 export class Webcaster {
-  /** Called after every change of `state` or of the connection; `getUpstreamStatus` tells all of it. */
+  /** Called after every change of `state` or of the connection; `getUpstreamStatus` returns the details. */
   onStateChange: (state: WebcasterState) => void = () => {};
-  /** The browser's word for the connection. */
+  /** The browser's connection state. */
   onConnectionStateChange: (state: RTCPeerConnectionState) => void = () => {};
   onReconnectionStateChange: (state: ReconnectionState) => void = () => {};
-  /** What went wrong outside of a call; a call that fails rejects its promise, and calls this as well. */
+  /** An error outside of a call; a call that fails rejects its promise, and calls this as well. */
   onError: (error: WebcasterError) => void = () => {};
-  /** Each second of a broadcast. */
+  /** Called each second of a broadcast. */
   onMetrics: (metrics: Metrics) => void = () => {};
 
   readonly #config: ResultConfig;
@@ -47,7 +47,7 @@ export class Webcaster {
   #previews = new Set<HTMLVideoElement>();
   #unwatch = () => {};
 
-  /** Throws `config_invalid`. Nothing is asked for yet. */
+  /** Throws `config_invalid`. Requests no permission yet. */
   constructor(config: Config) {
     this.#config = completeConfig(config);
     const { muted, broadcastCfg } = this.#config.inputCfg;
@@ -64,7 +64,8 @@ export class Webcaster {
     return this.#state;
   }
 
-  /** Asks for camera and microphone, or takes the page's own stream. Comes first. Gives every setting with its value. */
+  /** Opens camera and microphone, or uses the page's own stream. Must be called first. Returns all settings with their
+   *  values. */
   setup(): Promise<ResultConfig> {
     return this.#reporting("media_failed", async () => {
       this.#require("setup");
@@ -93,7 +94,7 @@ export class Webcaster {
     });
   }
 
-  /** Shows the media in a `<video>`, by element or id; without one, by `previewVideoElId`. It is muted there. */
+  /** Shows the media in a `<video>`, by element or id; by default in `previewVideoElId`. The element is muted. */
   startPreview(element: HTMLVideoElement | string | null = this.#config.previewVideoElId): void {
     const { stream } = this.#media();
     const video = typeof element === "string" ? document.getElementById(element) : element;
@@ -106,13 +107,13 @@ export class Webcaster {
     this.#previews.add(video);
   }
 
-  /** Shows nothing any more. */
+  /** Ends the preview. */
   stopPreview(): void {
     for (const video of this.#previews) video.srcObject = null;
     this.#previews.clear();
   }
 
-  /** Goes live: resolves when media flows, rejects when it was refused or cannot. */
+  /** Goes live: resolves when media flows, rejects when it was refused or failed. */
   startBroadcast(): Promise<void> {
     return this.#reporting("connection_refused", async () => {
       this.#media();
@@ -132,7 +133,7 @@ export class Webcaster {
     });
   }
 
-  /** Ends the broadcast; media and previews stay. Resolves when the service knows, also when nothing was broadcast. */
+  /** Ends the broadcast; media and previews stay. Resolves when the service knows, or when there was no broadcast. */
   async stopBroadcast(): Promise<void> {
     const broadcast = this.#broadcast;
     if (broadcast === null || next(this.#state, "stop") === null) return;
@@ -145,7 +146,8 @@ export class Webcaster {
     if (this.#state === "stopping") this.#go("stopped");
   }
 
-  /** Ends everything, back to before `setup`. Tracks of the page's own are stopped only with `withMediaStream`. */
+  /** Ends everything and returns to the state before `setup`. The page's own tracks are stopped only with
+   *  `withMediaStream`. */
   async dispose(withMediaStream = false): Promise<void> {
     const stopped = this.stopBroadcast();
     this.stopPreview();
@@ -155,8 +157,8 @@ export class Webcaster {
     this.#go("dispose");
   }
 
-  /** Everything anew: media, previews, and the broadcast if one ran or had failed. For a page that wants no details.
-   *  `disposeMediaStream` also stops the page's own tracks, which cannot be sent again then. */
+  /** Restarts everything: media, previews, and the broadcast if one was running or had failed. For pages that need no
+   *  finer control. `disposeMediaStream` also stops the page's own tracks, which then cannot be sent again. */
   async recover(disposeMediaStream = false): Promise<void> {
     const wasBroadcasting = isBroadcasting(this.#state) || this.#state === "failed";
     const previews = [...this.#previews];
@@ -166,7 +168,7 @@ export class Webcaster {
     if (wasBroadcasting) await this.startBroadcast();
   }
 
-  /** Mutes or unmutes; a member that is left out stays as it is. Muted audio is silence, muted video black. */
+  /** Mutes or unmutes; omitted members are unchanged. Muted audio is sent as silence, muted video as black. */
   setMuted(muted: MutedConfig): void {
     this.#muted = { audio: muted.audio ?? this.#muted.audio, video: muted.video ?? this.#muted.video };
     this.#input?.setMuted(this.#muted);
@@ -176,17 +178,17 @@ export class Webcaster {
     return this.#muted;
   }
 
-  /** Sends another track from now on, without a new connection: a canvas, a mixer, a screen. The page stops it. */
+  /** Switches to another track without a new connection: a canvas, a mixer, a screen. The page has to stop it. */
   setTrack(track: MediaStreamTrack): Promise<void> {
     return this.#reporting("media_failed", () => this.#media().setTrack(track));
   }
 
-  /** Sends another camera or microphone from now on; without an id the browser's choice. */
+  /** Switches to another camera or microphone; without an id the browser chooses. */
   setDevice(kind: TrackKind, deviceId: string | null = null): Promise<void> {
     return this.#reporting("media_failed", () => this.#media().setDevice(kind, deviceId));
   }
 
-  /** Lets the broadcaster choose a screen, which is sent instead of the camera until the sharing ends. */
+  /** Lets the broadcaster choose a screen, which is sent instead of the camera until sharing ends. */
   startScreenShare(options: DisplayMediaStreamOptions = {}): Promise<void> {
     return this.#reporting("media_failed", () => this.#media().startScreenShare(options));
   }
@@ -200,7 +202,7 @@ export class Webcaster {
     return this.#input?.isScreenShared ?? false;
   }
 
-  /** Changes what is sent at most, also while live; members that are left out stay as they are. */
+  /** Changes the limits of what is sent, also while live; omitted members are unchanged. */
   setUpstreamQuality(quality: Partial<UpstreamQuality>): Promise<UpstreamQuality> {
     return this.#reporting("config_invalid", async () => {
       const changed = { ...this.#quality, ...quality };
@@ -223,7 +225,7 @@ export class Webcaster {
     return this.#quality;
   }
 
-  /** Metadata for players and upstreams, an RTMP data message: an object at most 6 deep, 16 KiB. */
+  /** Sends metadata to players and upstreams as an RTMP data message: an object at most 6 deep, 16 KiB. */
   sendMetadata(handlerName: MetadataHandlerName, metadata: Readonly<Record<string, unknown>>): Promise<void> {
     return this.#reporting("request_refused", async () => {
       const session = this.#broadcast?.upstream?.session;
@@ -232,12 +234,12 @@ export class Webcaster {
     });
   }
 
-  /** What is sent and shown. */
+  /** The stream being sent and shown. */
   getMediaStream(): MediaStream | null {
     return this.#input?.stream ?? null;
   }
 
-  /** What camera and microphone really give. */
+  /** The actual settings of camera and microphone. */
   getMediaStreamSettings(): MediaStreamSettings {
     const input = this.#media();
     return {
@@ -246,7 +248,7 @@ export class Webcaster {
     };
   }
 
-  /** What the browser is asked for; null when the page brings its own stream. */
+  /** The constraints for the browser; null when the page supplies its own stream. */
   getConfiguredConstraints(): MediaStreamConstraints | null {
     const { mediaStream, mediaStreamCfg } = this.#config.inputCfg;
     return mediaStream === null ? constraintsOf(mediaStreamCfg) : null;
@@ -264,7 +266,7 @@ export class Webcaster {
     };
   }
 
-  /** The page is being left. It may come back as it was (back-forward cache): then it can start again. */
+  /** The page is being left. It may be restored (back-forward cache), and can then start again. */
   #leave(broadcast: Broadcast): void {
     if (this.#broadcast !== broadcast || next(this.#state, "stop") === null) return;
     this.#broadcast = null;
@@ -274,7 +276,7 @@ export class Webcaster {
     this.#go("stopped");
   }
 
-  /** What a broadcast sees of this Webcaster, as long as it is the one that runs. */
+  /** The broadcast's view of this Webcaster; calls have no effect once another broadcast is running. */
   #hostOf(isCurrent: () => boolean): ConstructorParameters<typeof Broadcast>[0] {
     const whileCurrent =
       <Args extends unknown[]>(act: (...args: Args) => void) =>
@@ -334,7 +336,7 @@ export class Webcaster {
     this.#tell(() => this.onStateChange(state));
   }
 
-  /** A fault of the page's own callback is shown as any fault of the page, and ends no broadcast. */
+  /** An exception in the page's callback is reported like any error of the page, and ends no broadcast. */
   #tell(call: () => void): void {
     try {
       call();
@@ -343,20 +345,20 @@ export class Webcaster {
     }
   }
 
-  /** A call that fails says so to whoever called, and to `onError`. */
+  /** A call that fails reports the error to its caller, and to `onError`. */
   async #reporting<T>(reason: Parameters<typeof asWebcasterError>[1], act: () => Promise<T>): Promise<T> {
     try {
       return await act();
     } catch (thrown) {
       const error = asWebcasterError(thrown, reason);
-      // A page that stops a broadcast knows.
+      // A page that stops a broadcast itself needs no notification.
       if (error.reason !== "stopped") this.#tell(() => this.onError(error));
       throw error;
     }
   }
 }
 
-/** Whether two channels are asked for, in any form of a constraint. */
+/** Whether two channels are requested, in any form of a constraint. */
 function isTwo(channels: ConstrainULong | undefined): boolean {
   const wanted = typeof channels === "object" ? (channels.exact ?? channels.ideal) : channels;
   return wanted === 2;

@@ -1,16 +1,16 @@
-// WHIP as the client speaks it (RFC 9725): offer, ICE restart, metadata, end. Every request has a time limit; what the
-// service refuses becomes an error with the service's own words.
+// The client side of WHIP (RFC 9725): offer, ICE restart, metadata, end. Every request has a time limit; a refusal of
+// the service becomes an error with the service's own text.
 import { WebcasterError } from "./pure/errors.ts";
 import { refusal } from "./pure/problem.ts";
 import { type IceServer, iceServersOf } from "./pure/sdp.ts";
 
-/** For an offer: the customer is asked meanwhile, for up to 10 s. */
+/** For an offer: meanwhile the customer is asked, for up to 10 s. */
 const OFFER_LIMIT_MS = 15_000;
-/** For whatever else is asked of a session. */
+/** For any other request of a session. */
 const REQUEST_LIMIT_MS = 3_000;
 const FRAGMENT_TYPE = "application/trickle-ice-sdpfrag";
 
-/** What handles a metadata message at the other end. */
+/** The handler of a metadata message at the receiver. */
 export type MetadataHandlerName = "onMetaData" | "onCuePoint";
 
 export interface WhipAnswer {
@@ -27,7 +27,8 @@ export class WhipSession {
     this.url = url;
   }
 
-  /** Posts an offer. It is never given up half-way: the service may have begun the session, which only its URL ends. */
+  /** Posts an offer. It is never aborted half-way: the service may have started the session, which can only be ended by
+   *  its URL. */
   static async open(endpoint: string, token: string | null, offer: string): Promise<WhipAnswer> {
     const response = await request(endpoint, {
       method: "POST",
@@ -43,14 +44,14 @@ export class WhipSession {
       });
     }
     return {
-      // Relative to where a redirect led to.
+      // Relative to the target of a redirect.
       session: new WhipSession(new URL(location, response.url).href),
       answer: await response.text(),
       iceServers: iceServersOf(response.headers.get("link")),
     };
   }
 
-  /** Sends the credentials of an ICE restart and gives the service's. */
+  /** Sends the credentials of an ICE restart and returns the service's. */
   async restart(fragment: string): Promise<string> {
     const headers = { "content-type": FRAGMENT_TYPE, "if-match": "*" };
     const response = await request(this.url, { method: "PATCH", headers, body: fragment });
@@ -65,8 +66,8 @@ export class WhipSession {
     });
   }
 
-  /** Ends the session; one that has ended already is as well. Outlives the page. `isLeft`: nobody meant to end it, so that
-   *  the service holds its upstreams and players for a while. */
+  /** Ends the session; succeeds when it has already ended. Outlives the page. `isLeft`: it was not ended deliberately,
+   *  so that the service holds its upstreams and players for a while. */
   async end(isLeft = false): Promise<void> {
     const url = isLeft ? `${this.url}?left=1` : this.url;
     await request(url, { method: "DELETE", keepalive: true }).catch((error: unknown) => {
@@ -78,7 +79,7 @@ export class WhipSession {
 async function request(url: string, init: RequestInit): Promise<Response> {
   let response: Response;
   try {
-    // A redirect is followed with its method and body (307, 308).
+    // Redirects are followed with method and body (307, 308).
     response = await fetch(url, { signal: AbortSignal.timeout(REQUEST_LIMIT_MS), ...init });
   } catch (cause) {
     throw new WebcasterError("unreachable", { cause });

@@ -3,7 +3,7 @@ import { inspectCertificates } from "../../certificate.ts";
 import type { Config } from "../../config.ts";
 import { type Finding, good } from "./finding.ts";
 
-/** A certificate that ends sooner is worth a word, ms. */
+/** Warns about a certificate that expires within this time, ms. */
 const SOON_MS = 14 * 86_400_000;
 
 /** `now`: epoch ms. */

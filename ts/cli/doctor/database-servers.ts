@@ -1,9 +1,9 @@
-// What `headgate doctor` finds about the servers of a database that has several.
+// Doctor: the servers of a database that has several.
 import { standingsOf } from "../../store/postgres/connecting.ts";
 import type { ServerAnswer } from "../../store/postgres/servers.ts";
 import { type Finding, good } from "./finding.ts";
 
-/** One finding for each server; none where there is only one. `databaseUrl`: null for the embedded store. */
+/** One finding for each server; none when there is only one. `databaseUrl`: null for the embedded store. */
 export async function databaseServers(databaseUrl: string | null): Promise<readonly Finding[]> {
   const answers = databaseUrl === null ? [] : await standingsOf(databaseUrl);
   if (answers.length < 2) return [];

@@ -1,5 +1,5 @@
-// `headgate doctor`: what would stop a service from working here, found before it does. No check changes anything but
-// the tables of the store, as a start would. Each kind of finding is told in its own file.
+// `headgate doctor`: finds what would stop a service from working here, before it does. No check changes anything
+// except that the store's tables are migrated, as at a start. Each kind of finding has its own file.
 import { clock } from "../../clock.ts";
 import { type Config, loadConfig } from "../../config.ts";
 import { ConfigInvalid, ServiceError } from "../../errors.ts";
@@ -17,12 +17,12 @@ import { publicUrl } from "./public-url.ts";
 import { stored } from "./stored.ts";
 import { webhooks } from "./webhooks.ts";
 
-/** Something is bad; the findings have been printed. */
+/** Some finding is bad; all findings have been printed. */
 class NotWell extends ServiceError {
   readonly code = "not_well";
 }
 
-/** Prints all findings. Throws when one of them is bad: `ConfigInvalid` when the configuration is. */
+/** Prints all findings. Throws when one of them is bad: `ConfigInvalid` when it is the configuration. */
 export async function runDoctor(_: readonly string[], flags: GivenFlags): Promise<void> {
   const loaded = loadedOf(flags);
   const findings = "faults" in loaded ? await withoutConfig(loaded.faults) : await withConfig(loaded.config);
@@ -42,7 +42,7 @@ function loadedOf(flags: GivenFlags): { readonly config: Config } | { readonly f
   }
 }
 
-/** What can be said without one. */
+/** The findings that are possible without a configuration. */
 async function withoutConfig(faults: readonly string[]): Promise<readonly Finding[]> {
   const of = faults.map((detail): Finding => {
     return {

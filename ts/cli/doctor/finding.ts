@@ -1,4 +1,4 @@
-// What `headgate doctor` says of one thing it looked at.
+// The result of one check of `headgate doctor`.
 
 export interface Good {
   readonly what: string;
@@ -6,15 +6,15 @@ export interface Good {
   readonly detail: string;
 }
 
-/** `warning`: a service may work all the same. `bad`: it does not. */
+/** `warning`: a service may still work. `bad`: it does not. */
 export interface Trouble {
   readonly what: string;
   readonly state: "warning" | "bad";
-  /** What is wrong. */
+  /** The problem. */
   readonly detail: string;
-  /** What comes of it. */
+  /** Its consequence. */
   readonly why: string;
-  /** What mends it. */
+  /** How to fix it. */
   readonly remedy: string;
 }
 
@@ -26,7 +26,7 @@ export function good(what: string, detail: string): Good {
 
 const SIGNS = { good: "ok  ", warning: "warn", bad: "BAD " };
 
-/** For people: a line, and two more below it where something is to be done. */
+/** For people: one line, and two more below it when something has to be done. */
 export function linesOf(finding: Finding): readonly string[] {
   const first = `${SIGNS[finding.state]} ${finding.what}: ${finding.detail}`;
   if (finding.state === "good") return [first];

@@ -1,16 +1,16 @@
-// Doctor: whether the installation is whole: the library of the media core, and the files of the pages.
+// Doctor: whether the installation is complete: the library of the media core, and the files of the pages.
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { reasonOf } from "../../reason.ts";
 import { type Finding, good } from "./finding.ts";
 
-/** What scripts/build.mjs makes, for sources (`ts/cli`) and for what is built of them (`dist/cli`) alike. */
+/** Output of scripts/build.mjs, both for the sources (`ts/cli`) and for the build (`dist/cli`). */
 const BUILT = new URL("../../../dist/", import.meta.url);
-/** Where a build in a clone puts the library; a package has none there, but the one for its platform beside it. */
+/** The library as built in a clone; a package instead depends on the one for its platform. */
 const OWN_LIBRARY = new URL("../../../ts/native/headgate.node", import.meta.url);
 const PAGES = ["dashboard/page.html", "broadcast/page.html", "sdk/webcaster.mjs"];
 
-/** The media core and its codecs are one library: it loads or it does not. */
+/** The media core and its codecs are one library: it either loads or fails to. */
 export async function addon(): Promise<Finding> {
   const what = "media core (RTMP, WebRTC, Opus, AAC)";
   const why = "without it no media can be received: headgate serve exits with 1";
@@ -27,7 +27,7 @@ export async function addon(): Promise<Finding> {
   }
 }
 
-/** `folder`: where the built files are. */
+/** `folder`: the folder of the built files. */
 export function pages(folder = BUILT): Finding {
   const what = "pages";
   const missing = PAGES.filter((name) => !existsSync(new URL(name, folder)));

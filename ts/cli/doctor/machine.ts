@@ -1,26 +1,26 @@
-// Doctor: what the machine gives to the process: file descriptors, a clock that is right, a place to write.
+// Doctor: what the machine provides: file descriptors, a correct clock, a writable data directory.
 import { spawnSync } from "node:child_process";
 import { accessSync, constants, existsSync, readFileSync, statfsSync } from "node:fs";
 import type { Config } from "../../config.ts";
 import { reasonOf } from "../../reason.ts";
 import { type Finding, good } from "./finding.ts";
 
-/** What a small node with some hundred players needs; each connection is one. */
+/** Enough for a small node with some hundred players; each connection uses one. */
 const DESCRIPTORS_WANTED = 4_096;
-/** Besides RTMP, for HTTP, WebRTC by TCP and the store, at least. */
+/** At least needed in addition to RTMP, for HTTP, WebRTC over TCP and the store. */
 const DESCRIPTORS_KEPT = 64;
-/** Free space below which logs, the store's journal and a backup soon fill a disk, bytes. */
+/** With less free space logs, the store's journal and a backup soon fill a disk, bytes. */
 const SPACE_WANTED_BYTES = 500e6;
-/** Whoever verifies a signed webhook call accepts this much (Standard Webhooks), ms. */
+/** The tolerance of receivers that verify signed webhook calls (Standard Webhooks), ms. */
 const CLOCK_LIMIT_MS = 5 * 60_000;
-/** A clock that is off by more is not kept by anybody; what HTTP says of the time is whole seconds, ms. */
+/** A clock that is off by more is not synchronised; HTTP gives the time only in whole seconds, ms. */
 const CLOCK_WORTH_A_WORD_MS = 10_000;
 const TOOL_LIMIT_MS = 2_000;
 
 /** `limits`: the text of /proc/self/limits (proc(5)). */
 export function descriptors(config: Config | null, limits = readLimits()): readonly Finding[] {
   const soft = Number(/^Max open files +(\d+)/m.exec(limits)?.[1] ?? Number.NaN);
-  if (Number.isNaN(soft)) return []; // no Linux, or unlimited
+  if (Number.isNaN(soft)) return []; // not Linux, or unlimited
   const what = "file descriptors";
   const wanted = config?.rtmp.limits.connections ?? 0;
   if (wanted + DESCRIPTORS_KEPT > soft) {
@@ -50,16 +50,16 @@ function readLimits(): string {
   }
 }
 
-/** What else knows the time. */
+/** Another source of the time. */
 export interface Reference {
   readonly place: string;
   /** Epoch ms. */
   readonly at: number;
-  /** When that was read, on our clock. */
+  /** When it was read, on our clock. */
   readonly readAt: number;
 }
 
-/** `newest`: of what the store holds, epoch ms; null for nothing. `now`: epoch ms. */
+/** `newest`: the latest timestamp in the store, epoch ms; null for none. `now`: epoch ms. */
 export function clockFinding(
   references: readonly Reference[],
   newest: number | null,
@@ -87,7 +87,7 @@ export function clockFinding(
   return good(what, isKept === true ? `synchronised by NTP, ${agrees}` : agrees);
 }
 
-/** Whether systemd says so; null where it does not say. */
+/** Whether the clock is synchronised according to systemd; null where it does not say. */
 function isSynchronised(): boolean | null {
   const { status, stdout } = spawnSync("timedatectl", ["show", "-p", "NTPSynchronized", "--value"], {
     encoding: "utf8",
@@ -97,7 +97,8 @@ function isSynchronised(): boolean | null {
   return stdout.trim() === "yes";
 }
 
-/** Whether the service could write where its keys and the embedded store are; nothing where there is no folder yet. */
+/** Whether the service could write to the folder of its keys and the embedded store; no finding when there is no folder
+ *  yet. */
 export function dataDirectory({ dataDir }: Config): readonly Finding[] {
   if (!existsSync(dataDir)) return [];
   const what = `data directory ${dataDir}`;

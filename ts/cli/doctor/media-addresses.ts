@@ -1,15 +1,15 @@
-// Doctor: what browsers are told to send media to.
+// Doctor: the addresses to which browsers send media.
 import { createSocket } from "node:dgram";
 import { networkInterfaces } from "node:os";
 import type { Config } from "../../config.ts";
 import { type Finding, good } from "./finding.ts";
 
-/** How long a datagram to ourselves may take, ms: it crosses one router. */
+/** How long a datagram to ourselves may take, ms: it passes one router. */
 const ECHO_LIMIT_MS = 1_000;
 const PRIVATE = /^(10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|127\.|f[cd]|fe80|::1)/i;
 
-/** An address that is a router's is tried with a datagram to ourselves; whether the world gets through is only known from
- *  outside. */
+/** A router's address is tested with a datagram to ourselves; whether it is reachable from the Internet can only be
+ *  tested from outside. */
 export async function mediaAddresses(config: Config): Promise<Finding> {
   const what = "addresses of media";
   const why = "browsers send audio and video to the addresses in the WHIP answer, and to no others";
@@ -39,7 +39,7 @@ export async function mediaAddresses(config: Config): Promise<Finding> {
   };
 }
 
-/** Whether a datagram to our media port by way of `address` arrives here. False also while a service has the port. */
+/** Whether a datagram to our media port through `address` arrives here. Also false while a service has the port. */
 async function comesBack(config: Config, address: string): Promise<boolean> {
   const socket = createSocket(address.includes(":") ? "udp6" : "udp4");
   const arrived = new Promise<boolean>((resolve) => {

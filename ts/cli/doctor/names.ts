@@ -1,4 +1,4 @@
-// Doctor: whether the names in the configuration resolve.
+// Doctor: whether the host names in the configuration resolve.
 import { isIP } from "node:net";
 import type { Config } from "../../config.ts";
 import { withoutBrackets } from "../../network.ts";
@@ -6,7 +6,7 @@ import { resolveBySystem } from "../../publish/addresses/address-guard.ts";
 import { reasonOf } from "../../reason.ts";
 import { type Finding, good } from "./finding.ts";
 
-/** One finding for each name that does not resolve, or one for all of them. */
+/** One finding for each name that does not resolve, or a single one when all do. */
 export async function names(config: Config): Promise<readonly Finding[]> {
   const what = "names in the configuration";
   const named = namesOf(config);
@@ -34,7 +34,7 @@ export async function names(config: Config): Promise<readonly Finding[]> {
   return missing.length > 0 ? missing : [good(what, `${[...named.keys()].join(", ")}: all resolve`)];
 }
 
-/** Host names, no addresses, and the setting that names each. */
+/** Host names, excluding addresses, and the setting that contains each. */
 function namesOf({ http, ingest, upstream, node }: Config): ReadonlyMap<string, string> {
   const hosts: [string, string][] = [
     ...[http.publicUrl].filter((url) => url !== null).map((url): [string, string] => [hostOf(url), "http.public_url"]),

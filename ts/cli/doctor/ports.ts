@@ -1,4 +1,4 @@
-// Doctor: whether the ports can be had, and what the kernel gives to those of the media.
+// Doctor: whether the ports can be opened, and the kernel's receive buffers for media.
 import { createSocket } from "node:dgram";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -22,12 +22,12 @@ export async function ports(config: Config): Promise<readonly Finding[]> {
   return findings;
 }
 
-/** The UDP ports as configured; none when any free ones are taken. */
+/** The configured UDP ports; empty when free ones are chosen. */
 function mediaPorts({ media }: Config): readonly number[] {
   return media.port === 0 ? [] : Array.from({ length: media.workers }, (_, worker) => media.port + worker);
 }
 
-/** What the kernel grants to a socket that requests what the media core does. */
+/** The receive buffer that the kernel grants to a socket that requests as much as the media core does. */
 export async function receiveBuffer(config: Config): Promise<Finding> {
   const what = "receive buffer of the media ports";
   const why =
@@ -36,7 +36,7 @@ export async function receiveBuffer(config: Config): Promise<Finding> {
   const socket = createSocket({ type, recvBufferSize: RECEIVE_BUFFER_BYTES });
   try {
     await new Promise<void>((resolve, reject) => socket.once("error", reject).bind(0, () => resolve()));
-    // The kernel reports twice what it grants: its own overhead is in it (socket(7), SO_RCVBUF).
+    // The kernel reports twice what it grants, which includes its own overhead (socket(7), SO_RCVBUF).
     const granted = socket.getRecvBufferSize() / 2;
     if (granted >= RECEIVE_BUFFER_BYTES) return good(what, `${granted} bytes`);
     const remedy = "run that command, put the setting into /etc/sysctl.d, and restart the service after a drain";
@@ -48,13 +48,14 @@ export async function receiveBuffer(config: Config): Promise<Finding> {
   }
 }
 
-/** Datagrams that a running service lost; nothing when none runs on the configured ports, or the system does not say. */
+/** Datagrams that a running service lost; no finding when none runs on the configured ports, or the system does not
+ *  report them. */
 export function kernelDrops(config: Config): readonly Finding[] {
   const tables = ["/proc/net/udp", "/proc/net/udp6"].flatMap((path) => {
     try {
       return [readFileSync(path, "utf8")];
     } catch {
-      return []; // no Linux, or no IPv6
+      return []; // not Linux, or no IPv6
     }
   });
   const drops = kernelDropsOf(tables, mediaPorts(config));
@@ -83,7 +84,7 @@ async function portOf(
     return good(what, port === 0 ? "any free port" : "free");
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
-    // The most likely other program is the service itself.
+    // The port is most likely used by the service itself.
     if (code === "EADDRINUSE") {
       return {
         ...{ what, state: "warning", detail: "in use: by a running headgate, or another program" },

@@ -1,4 +1,4 @@
-// Doctor: whether http.public_url leads to this machine, tried the way a caller would.
+// Doctor: whether http.public_url leads to this machine, tested as a caller would use it.
 import { randomBytes } from "node:crypto";
 import { createServer, type RequestListener, type Server } from "node:http";
 import { createServer as createTlsServer } from "node:https";
@@ -7,12 +7,12 @@ import type { Config } from "../../config.ts";
 import { failureOf } from "../../publish/webhook/failure.ts";
 import { type Finding, good } from "./finding.ts";
 
-/** How long an answer may take, ms. */
+/** How long a response may take, ms. */
 const ANSWER_LIMIT_MS = 5_000;
-/** What every running headgate answers to everybody. */
+/** A path that every running headgate serves to anybody. */
 const PATH = "/.well-known/jwks.json";
 
-/** Nothing without `http.public_url`: then records name the host by which they were asked for. */
+/** No finding without `http.public_url`: records then use the host of each request. */
 export async function publicUrl({ http }: Config): Promise<readonly Finding[]> {
   if (http.publicUrl === null) return [];
   const what = `http.public_url ${http.publicUrl}`;
@@ -25,7 +25,7 @@ export async function publicUrl({ http }: Config): Promise<readonly Finding[]> {
       signal: AbortSignal.timeout(ANSWER_LIMIT_MS),
     });
     const text = await said.text();
-    // Where the port is taken, a running headgate answers itself.
+    // When the port is taken, a running headgate responds.
     const isOurs = server === null ? text.includes('"keys"') : text.includes(sign);
     if (isOurs) return [good(what, "leads here")];
     const detail = `leads elsewhere: ${PATH} returned ${said.status}, but not from this machine`;
@@ -45,14 +45,14 @@ export async function publicUrl({ http }: Config): Promise<readonly Finding[]> {
   }
 }
 
-/** A server on the HTTP port that answers `sign` to everything; null when the port cannot be had. */
+/** A server on the HTTP port that responds with `sign` to every request; null when the port cannot be opened. */
 async function standIn(http: Config["http"], sign: string): Promise<Server | null> {
   const answer: RequestListener = (_, response) => response.end(sign);
   let certificate: Certificate | null = null;
   try {
     certificate = http.tls === null ? null : readCertificate(http.tls);
   } catch {
-    return null; // that is a finding of its own
+    return null; // reported by a finding of its own
   }
   const server = certificate === null ? createServer(answer) : createTlsServer(certificate, answer);
   return await new Promise((resolve) => {

@@ -1,4 +1,4 @@
-// Doctor: what the store says: whether it opens, whether its key is the right one, and what other findings stand on.
+// Doctor: the store: whether it opens, whether the key file belongs to it, and data for other findings.
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { sql } from "kysely";
@@ -16,11 +16,11 @@ import type { CustomerWebhook } from "./webhooks.ts";
 export interface Stored {
   readonly findings: readonly Finding[];
   readonly webhooks: readonly CustomerWebhook[];
-  /** When the newest of what it holds was written, epoch ms; null for nothing. */
+  /** Time of the newest record, epoch ms; null for none. */
   readonly newestAt: number | null;
-  /** The database server's clock; none for the embedded store. */
+  /** The database server's clock; empty for the embedded store. */
   readonly references: readonly Reference[];
-  /** False where there is no store to ask. */
+  /** False when there is no store to read. */
   readonly isOpen: boolean;
 }
 
@@ -38,7 +38,7 @@ export async function stored(config: Config): Promise<Stored> {
     };
     return { ...nothing, findings: [finding] };
   }
-  // Before the store is opened, which makes folders.
+  // Checked before the store is opened, which creates folders.
   const isKeyThere = existsSync(join(config.dataDir, KEY_FILE));
   try {
     const store = await openStore({ ...config, access: "command" });
@@ -91,7 +91,7 @@ async function asked(
   };
 }
 
-/** Whether headgate.key is there, is this store's, and is nobody else's to read. */
+/** Whether headgate.key exists, belongs to this store, and is readable only by its owner. */
 async function keyOf(db: Store["db"], { dataDir }: Config, isThere: boolean): Promise<Finding> {
   const path = join(dataDir, KEY_FILE);
   const what = `key ${path}`;

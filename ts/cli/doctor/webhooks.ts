@@ -1,5 +1,5 @@
-// Doctor: whether the customers' webhooks can be reached as the service would reach them. No event is sent: a HEAD request
-// changes nothing, and any answer to it shows that calls get through.
+// Doctor: whether the customers' webhooks can be reached in the way the service reaches them. No event is sent: a HEAD
+// request changes nothing, and any response to it shows that calls get through.
 import { request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { rootCertificates } from "node:tls";
@@ -10,7 +10,7 @@ import { failureOf } from "../../publish/webhook/failure.ts";
 import { type Finding, good } from "./finding.ts";
 import type { Reference } from "./machine.ts";
 
-/** Webhooks that are tried, the newest organisations' first: the rest is said to be left out. */
+/** Webhooks tested, those of the newest organisations first; the finding says how many were left out. */
 const TRIED_LIMIT = 20;
 
 export interface CustomerWebhook {
@@ -21,7 +21,7 @@ export interface CustomerWebhook {
 
 export interface TriedWebhooks {
   readonly findings: readonly Finding[];
-  /** What the servers that answered took the time for. */
+  /** The times that the responding servers reported. */
   readonly dates: readonly Reference[];
 }
 

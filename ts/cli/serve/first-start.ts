@@ -1,5 +1,6 @@
-// Shows the key and the password that the first start of a new store generates, once: to the person who started it, or in a
-// file of the data directory. What is written to a log stays there for whoever reads logs, so no log ever has them.
+// Shows the key and the password that the first start of a new store generates, once: to the person who started it, or
+// in a file of the data directory. Whatever is logged can be read by everybody who reads logs, so they are never
+// logged.
 import { appendFileSync, chmodSync, fstatSync } from "node:fs";
 import { join } from "node:path";
 import { type Config, readJournalStream } from "../../config.ts";
@@ -8,7 +9,8 @@ import { reasonOf } from "../../reason.ts";
 const STANDARD_ERROR = 2;
 const FILE = "first-start.txt";
 
-/** How `serve` of main.ts shows them. A file that cannot be written ends no start: others can be made then. */
+/** Shows them on behalf of `serve` in main.ts. A file that cannot be written does not fail the start: new credentials
+ *  can be created afterwards. */
 export function firstStart({ dataDir, bootstrap }: Pick<Config, "dataDir" | "bootstrap">): {
   announceKey(key: string): void;
   announcePassword(password: string, dashboard: string): void;
@@ -52,14 +54,14 @@ export function firstStart({ dataDir, bootstrap }: Pick<Config, "dataDir" | "boo
   };
 }
 
-/** Whether standard error is kept: it is the journal of systemd, or a file. A pipe is read by whoever made it; where that is a
- *  collector of logs, as for containers, the setting says so. */
+/** Whether standard error is recorded: it is the journal of systemd, or a file. A pipe is read by whoever created it;
+ *  where that is a log collector, as for containers, use the setting. */
 function isLog(): boolean {
   const standardError = fstatSync(STANDARD_ERROR);
   return standardError.isFile() || readJournalStream() === `${standardError.dev}:${standardError.ino}`;
 }
 
-/** Why it cannot be written; null when it is. */
+/** Why the file cannot be written; null on success. */
 function write(path: string, lines: readonly string[]): string | null {
   try {
     appendFileSync(path, `${lines.join("\n")}\n`, { mode: 0o600, flush: true });

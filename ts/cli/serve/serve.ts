@@ -11,9 +11,10 @@ import { readFlags } from "../flags.ts";
 import { keepCompiledCode } from "./compiled-code.ts";
 import { firstStart } from "./first-start.ts";
 
-/** One ^C reaches the service twice through npm, and so does systemd's default; what comes later is a second signal, ms. */
+/** One ^C reaches the service twice through npm, and so does systemd's default; only a later one counts as a second
+ *  signal, ms. */
 const SAME_SIGNAL_MS = 1_000;
-/** What a second signal leaves for the goodbye, ms. */
+/** Time that a second signal leaves for closing, ms. */
 const SECOND_SIGNAL_LIMIT_MS = 1_500;
 
 /** Serves until SIGTERM or SIGINT. Rejects when the service cannot start. */
@@ -29,13 +30,13 @@ export async function runService(flags: Readonly<Record<string, unknown>>): Prom
 async function run(flags: Readonly<Record<string, unknown>>): Promise<void> {
   const { config } = loadConfig(readFlags(flags));
   const isTerminal = process.stderr.isTTY === true;
-  // Before anything is made or bound.
+  // Before anything is created or bound.
   const warnings = usableCertificates(config, clock.now());
   if (warnings.length > 0) {
     const log = await createLog(config.log, isTerminal);
     for (const warning of warnings) log.warn(warning);
   }
-  // A signal while the service starts is obeyed once it has started.
+  // A signal during the start takes effect once the service has started.
   let stop = (): void => {
     signalled = true;
   };
@@ -67,12 +68,12 @@ function stopper(service: RunningService): () => void {
     }
     firstAt = clock.now();
     end(service);
-    // A service manager that ends what is left of a service to start it anew waits for nobody's last publish.
+    // The service manager restarts the service only once this process has ended: running publishes are not awaited.
     if (service.isSuccessorGone()) service.stopNow();
   };
 }
 
-/** Ends the service, once, and with it the process. */
+/** Ends the service, once, and then the process. */
 function end(service: RunningService): void {
   service.stop().then(
     () => process.exit(0),
@@ -83,7 +84,7 @@ function end(service: RunningService): void {
   );
 }
 
-/** The one line on standard output (operations.md §2). */
+/** Prints the one line on standard output (operations.md §2). */
 function announce({ addresses }: RunningService): void {
   if (process.stdout.isTTY) {
     console.log(

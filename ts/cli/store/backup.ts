@@ -1,4 +1,4 @@
-// `headgate backup FILE`: a copy of the store while the service runs, and of its key where that is wanted.
+// `headgate backup FILE`: backs up the store while the service runs, and its key if requested.
 import { join, resolve } from "node:path";
 import { loadConfig } from "../../config.ts";
 import { ConfigInvalid } from "../../errors.ts";
@@ -10,7 +10,7 @@ import { type GivenFlags, readFlags } from "../flags.ts";
 import { print } from "../output.ts";
 import { wanted } from "../words.ts";
 
-/** Of `backup` and `restore`. */
+/** Runs `backup` and `restore`. */
 export async function runBackup(words: readonly string[], flags: GivenFlags): Promise<void> {
   const file = wanted(words[0], "the file to write");
   const { config } = loadConfig(readFlags(flags));

@@ -1,4 +1,4 @@
-// `headgate restore FILE`: puts a backup into a data directory that holds no store, with the key that opens it.
+// `headgate restore FILE`: restores a backup into a data directory without a store, with its key.
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { loadConfig } from "../../config.ts";

@@ -1,4 +1,4 @@
-// `headgate store copy FROM TO`: moves a store between the embedded file and PostgreSQL, or between two of a kind.
+// `headgate store copy FROM TO`: copies a store between the embedded file and PostgreSQL, or between two of a kind.
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { loadConfig } from "../../config.ts";
@@ -49,7 +49,7 @@ function placeOf(text: string): StorePlace {
     : { kind: "embedded", dataDir: resolve(text) };
 }
 
-/** Path of the key that the secrets of the source are sealed with. Throws `ConfigInvalid` when it is not there. */
+/** Path of the key file that seals the secrets of the source. Throws `ConfigInvalid` when it is missing. */
 function keyOf(source: StorePlace, flags: GivenFlags): string {
   const given = typeof flags.key === "string" ? resolve(flags.key) : null;
   const folder = source.kind === "embedded" ? source.dataDir : loadConfig(readFlags(flags)).config.dataDir;

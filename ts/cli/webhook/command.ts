@@ -1,5 +1,5 @@
-// `headgate webhook …`: what the customer's developers do from a terminal. All but `simulate` ask a running service
-// through its management API, with the API key of HEADGATE_API_KEY or HEADGATE_API_KEY_FILE.
+// `headgate webhook …`: commands for the customer's developers. All but `simulate` call a running service through its
+// management API, with the API key of HEADGATE_API_KEY or HEADGATE_API_KEY_FILE.
 
 import { clock } from "../../clock.ts";
 import { ConfigInvalid, PortTaken } from "../../errors.ts";

@@ -1,5 +1,5 @@
-// A certificate for a local HTTPS server, signed by itself (RFC 5280, DER by hand): whoever is told to trust its PEM,
-// trusts that server and nobody else.
+// A self-signed certificate for a local HTTPS server (RFC 5280, DER by hand): trusting its PEM means trusting only that
+// server.
 import { generateKeyPairSync, randomBytes, sign } from "node:crypto";
 
 const DAY_MS = 86_400_000;
@@ -55,7 +55,7 @@ function tlv(tag: number, ...parts: readonly Buffer[]): Buffer {
 const sequence = (...parts: readonly Buffer[]) => tlv(0x30, ...parts);
 const set = (...parts: readonly Buffer[]) => tlv(0x31, ...parts);
 
-/** GeneralizedTime; certificates before 2050 should use UTCTime, which has two digits for the year. */
+/** As GeneralizedTime; before 2050 certificates should use UTCTime, whose year has two digits. */
 function time(ms: number): Buffer {
   const digits = new Date(ms).toISOString().replace(/[-:T]|\.\d+/g, "");
   return digits < "2050" ? tlv(0x17, Buffer.from(digits.slice(2))) : tlv(0x18, Buffer.from(digits));

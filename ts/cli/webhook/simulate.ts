@@ -1,5 +1,5 @@
-// `headgate webhook simulate`: a customer on this machine that answers as it is told, verifies signatures when it knows
-// the secret, and prints each event. For trying things out, not for the Internet.
+// `headgate webhook simulate`: a simulated customer on this machine that answers as configured, verifies signatures
+// when it has the secret, and prints each event. For testing, not for use on the Internet.
 import { writeFileSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer } from "node:https";
@@ -14,14 +14,14 @@ const SIGNATURE_IS = { good: "signature good", none: "signature not checked" } a
 
 export interface Simulation {
   readonly port: number;
-  /** What to answer, and after how long, ms. */
+  /** The response, and the delay before it, ms. */
   readonly status: number;
   readonly delayMs: number;
-  /** Text of the answer; a 403's first line reaches the broadcaster. */
+  /** Text of the response; the first line of a 403 reaches the broadcaster. */
   readonly reason: string;
-  /** `whsec_…`, or null not to check. */
+  /** `whsec_…`, or null for no verification. */
   readonly secret: string | null;
-  /** Where the certificate goes that the gateway must trust. */
+  /** Where to write the certificate that the gateway must trust. */
   readonly certFile: string;
   /** Epoch ms. */
   readonly clock: { now(): number };

@@ -1,4 +1,4 @@
-// The certificates of HTTPS and RTMPS, and when they end.
+// The certificates of HTTPS and RTMPS, and when they expire.
 import { Empty } from "../parts/states.tsx";
 import { StatusPill } from "../parts/status-pill.tsx";
 import { Table } from "../parts/table.tsx";
@@ -8,7 +8,7 @@ import { TimeText } from "../shell/time-text.tsx";
 
 type Certificate = Records["Deployment"]["certificates"][number];
 
-/** One that ends sooner should have been renewed already, days. */
+/** A certificate that expires sooner should already have been renewed, days. */
 const SOON_DAYS = 14;
 
 export function Certificates({ certificates }: { readonly certificates: readonly Certificate[] }) {

@@ -1,4 +1,4 @@
-// Every node on the store: whether it serves, what runs on it, and when it last gave a sign of life.
+// Every node on the store: whether it serves, what runs on it, and its latest heartbeat.
 import { Empty } from "../parts/states.tsx";
 import { StatusPill } from "../parts/status-pill.tsx";
 import { type Column, Table } from "../parts/table.tsx";
@@ -15,7 +15,7 @@ const STATES: Readonly<Record<Node["state"], readonly [Tone, words: string]>> = 
   stopped: ["quiet", "Stopped"],
   lost: ["bad", "Lost"],
 };
-/** A sign of life comes every 2 s: from here on the node is late, ms. It is taken for dead after 10 s. */
+/** A heartbeat comes every 2 s: after this long the node is late, ms. It is declared dead after 10 s. */
 const LATE_MS = 5_000;
 
 export function ClusterNodes({ nodes }: { readonly nodes: readonly Node[] | null }) {

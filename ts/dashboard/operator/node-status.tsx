@@ -1,4 +1,4 @@
-// One node: its load by worker, what runs on it, and what the system gives it.
+// One node: its load by worker, what runs on it, and its system resources.
 import type { ComponentChildren } from "preact";
 import { bytesWords } from "../parts/time-words.ts";
 import type { Records } from "../shell/client.ts";
@@ -7,7 +7,7 @@ import { TimeText } from "../shell/time-text.tsx";
 
 type Node = Records["DeploymentNode"];
 
-/** A worker that is busier than this has no room for a burst, share of a core. */
+/** A worker that is busier than this has no reserve for bursts, share of a core. */
 const BUSY = 0.8;
 
 export function NodeStatus({ node }: { readonly node: Node }) {

@@ -1,4 +1,5 @@
-// The whole deployment, for its operator: how the service does, and who is on it. Renewed while one looks.
+// The whole deployment, for its operator: the state of the service, and the organisations on it. Refreshed while the
+// page is open.
 import { useEffect } from "preact/hooks";
 import { StatusPill } from "../parts/status-pill.tsx";
 import { type Column, MoreRows, Table } from "../parts/table.tsx";
@@ -15,9 +16,9 @@ import { NodeStatus } from "./node-status.tsx";
 type Deployment = Records["Deployment"];
 type Organisation = Records["DeploymentOrganisation"];
 
-/** How often the figures are renewed, ms. */
+/** How often the figures are refreshed, ms. */
 const RENEWED_MS = 5_000;
-/** Events that are older than this wait for a customer that does not answer, ms. */
+/** Events older than this are waiting for a customer that does not answer, ms. */
 const OLD_MS = 60_000;
 
 export function OperatorPage() {

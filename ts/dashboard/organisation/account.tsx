@@ -1,4 +1,4 @@
-// Whoever is signed in: role, own password, and how the dashboard looks in this browser.
+// The signed-in person's account: role, own password, and the colour scheme in this browser.
 import { useId, useState } from "preact/hooks";
 import { FormField } from "../parts/form-field.tsx";
 import { answerOf, api } from "../shell/client.ts";

@@ -1,6 +1,6 @@
-// What an entry of the audit log says, in words. Pure. An action that is not known here is shown by its own name.
+// Entries of the audit log in words. Pure. An unknown action is shown by its own name.
 
-/** What can be filtered by: the first part of an action, and what it is called. */
+/** The areas to filter by: the first part of an action, and its title. */
 export const AREAS = {
   stream: "Streams",
   session: "Running broadcasts",
@@ -50,7 +50,7 @@ export function actionWords(action: string): string {
   return ACTIONS[action] ?? action;
 }
 
-/** The details as `name: value`, in their order; what is null or empty is left out. */
+/** The details as `name: value`, in order; null and empty values are left out. */
 export function detailWords(detail: Readonly<Record<string, unknown>>): readonly string[] {
   return Object.entries(detail)
     .filter(([, value]) => value !== null && value !== "" && !(Array.isArray(value) && value.length === 0))

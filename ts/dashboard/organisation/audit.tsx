@@ -127,7 +127,7 @@ function Details({ entry: { subject, detail, request_id: request } }: { readonly
   );
 }
 
-/** People and keys by their ids. */
+/** Names of people and keys by their ids. */
 async function loadNames(signal: AbortSignal): Promise<ReadonlyMap<string, string>> {
   const [people, keys] = await Promise.all([
     answerOf(api.GET("/organisation/user", { signal })),

@@ -1,4 +1,4 @@
-// API keys: made, rotated, revoked. A key's text is seen once, in the answer that makes it.
+// API keys: create, rotate, revoke. A key's text is shown once, from the response that creates it.
 import { useState } from "preact/hooks";
 import { BusyButton } from "../parts/busy-button.tsx";
 import { confirm } from "../parts/confirm.tsx";
@@ -17,7 +17,7 @@ import { NewKeyDialog, ShownKey } from "./new-key.tsx";
 
 type Key = Records["Key"];
 
-/** As people call it. */
+/** The name for display. */
 const nameOf = ({ label, id }: Key) => label ?? `hg_${id}_…`;
 
 export function KeysPage() {
@@ -148,7 +148,7 @@ export function KeysPage() {
 const LAST_KEY =
   "The last administrator key that covers the whole organisation and does not expire cannot be revoked: without it, no program could manage the organisation. To replace it, rotate it or create another one first.";
 
-/** The one that the API would not revoke. */
+/** The key that the API would refuse to revoke. */
 function isLastAdministrator(key: Key, keys: readonly Key[]): boolean {
   const administrates = ({ role, scope_tag, expires_at }: Key) =>
     role === "administrator" && scope_tag === null && expires_at === null;

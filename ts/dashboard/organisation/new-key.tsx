@@ -1,4 +1,4 @@
-// Making an API key, and the one time that its text is seen.
+// Creates an API key, and shows its text once.
 import { useState } from "preact/hooks";
 import { CopyField } from "../parts/copy-field.tsx";
 import { Dialog } from "../parts/dialog.tsx";
@@ -94,13 +94,13 @@ export function NewKeyDialog({ onClose, onMade }: NewKeyDialogProps) {
 }
 
 interface ShownKeyProps {
-  /** The key itself. */
+  /** The key's text. */
   readonly secret: string;
   readonly title: string;
   readonly onClose: () => void;
 }
 
-/** Not closed by Escape or by chance: it is never shown again. */
+/** Cannot be closed with Escape or by accident, because the key is never shown again. */
 export function ShownKey({ secret, title, onClose }: ShownKeyProps) {
   return (
     <Dialog title={title} onClose={onClose} mustStay>

@@ -1,4 +1,4 @@
-// Passwords that the dashboard makes for people: long enough, and without letters that are taken for each other.
+// Generates passwords for people: long enough, and without letters that are easily confused.
 
 const LETTERS = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789";
 const GROUPS = 4;
@@ -9,7 +9,7 @@ export function newPassword(): string {
   return Array.from({ length: GROUPS }, () => Array.from({ length: GROUP_LENGTH }, letter).join("")).join("-");
 }
 
-/** Numbers beyond the last whole multiple are thrown away: each letter is as likely as the others. */
+/** Numbers above the last whole multiple are discarded, so that all letters are equally likely. */
 function letter(): string {
   const limit = 256 - (256 % LETTERS.length);
   for (;;) {

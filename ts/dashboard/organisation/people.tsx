@@ -1,4 +1,4 @@
-// The people of the organisation: added, given another role or password, removed.
+// The people of the organisation: add, change role or password, remove.
 import { useState } from "preact/hooks";
 import { confirm } from "../parts/confirm.tsx";
 import { Table } from "../parts/table.tsx";
@@ -39,7 +39,7 @@ export function PeoplePage() {
       });
       if (!does) return replace({ ...person });
     }
-    replace({ ...person, role }); // shown at once; taken back when it is refused
+    replace({ ...person, role }); // shown at once; reverted when it is refused
     try {
       const path = { id: person.id };
       replace(await answerOf(api.PUT("/organisation/user/{id}", { params: { path }, body: { role } })));

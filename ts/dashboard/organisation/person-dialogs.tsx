@@ -1,5 +1,5 @@
-// Adding a person, and giving one a new password. The password is made here, shown once, and handed over by whoever
-// made it: Headgate sends no mail.
+// Dialogs for adding a person, and for setting a new password. The password is generated here, shown once, and passed
+// on by the person who created it: Headgate sends no mail.
 import { useState } from "preact/hooks";
 import { CopyField } from "../parts/copy-field.tsx";
 import { Dialog } from "../parts/dialog.tsx";

@@ -1,4 +1,4 @@
-// Choosing a role, each with what it may do.
+// The choice of a role, each with its permissions.
 import { useId } from "preact/hooks";
 import { ROLE_WORDS, type Role } from "../shell/permissions.ts";
 

@@ -1,4 +1,4 @@
-// One setting of each kind: changed where one may, read where one may not.
+// A field for each kind of setting: editable with permission, else read-only.
 import { useState } from "preact/hooks";
 import { FormField, SwitchField } from "../parts/form-field.tsx";
 import { SETTING_WORDS, type SettingName, type Settings } from "./setting-words.ts";
@@ -6,15 +6,15 @@ import { SETTING_WORDS, type SettingName, type Settings } from "./setting-words.
 interface SettingProps<Name extends SettingName> {
   readonly name: Name;
   readonly settings: Settings;
-  /** Whoever looks may not change it. */
+  /** The person may not change it. */
   readonly isLocked: boolean;
-  /** Gives what a person is told when it is refused, else null. */
+  /** Resolves to the text for the person when it is refused, else null. */
   readonly change: (part: Partial<Settings>) => Promise<string | null>;
 }
 
 type NamesOf<Kind> = { [Name in SettingName]: Settings[Name] extends Kind ? Name : never }[SettingName];
 
-/** What it is, for those who may only read it. */
+/** Its value, for those who may only read it. */
 function ReadSetting({ name, value }: { readonly name: SettingName; readonly value: string }) {
   const { label, help } = SETTING_WORDS[name];
   return (
@@ -74,7 +74,7 @@ interface NumberSettingProps extends SettingProps<NamesOf<number>> {
   readonly most: number;
 }
 
-/** Takes effect with Enter, or when one leaves the field. */
+/** Takes effect on Enter, or when the field loses focus. */
 export function NumberSetting({ name, settings, change, isLocked, least, most }: NumberSettingProps) {
   const [given, setGiven] = useState<string | null>(null);
   const [error, setError] = useState<string | null>(null);
@@ -107,7 +107,7 @@ export function NumberSetting({ name, settings, change, isLocked, least, most }:
   );
 }
 
-/** A list of texts, one on each line. */
+/** A list of texts, one per line. */
 export function LinesSetting({ name, settings, change, isLocked }: SettingProps<"play_addresses">) {
   const [given, setGiven] = useState<string | null>(null);
   const [error, setError] = useState<string | null>(null);

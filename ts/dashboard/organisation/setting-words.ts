@@ -1,5 +1,5 @@
-// What each setting of an organisation is called, and its sentence. The meaning is that of the API
-// (ts/organisation/settings.ts); the compiler asks for a row for every one.
+// Title and explanation of each setting of an organisation. The meaning is defined by the API
+// (ts/organisation/settings.ts); the compiler requires a row for every one.
 import type { Records } from "../../client/index.ts";
 
 export type Settings = Records["OrganisationSettings"];

@@ -1,4 +1,4 @@
-// Usage added up: by day for the graph, by stream for the table. Pure.
+// Sums of usage: by day for the graph, by stream for the table. Pure.
 import type { Records } from "../../client/index.ts";
 
 export type UsageRow = Records["Usage"]["days"][number];
@@ -10,7 +10,7 @@ interface Bytes {
   readonly bytes_out: number;
 }
 
-/** Every day from `from` to `to` (days in UTC, YYYY-MM-DD), those without a byte too. */
+/** Every day from `from` to `to` (days in UTC, YYYY-MM-DD), including those without traffic. */
 export function byDay(
   rows: readonly UsageRow[],
   from: string,
@@ -25,7 +25,7 @@ export function byDay(
   return days;
 }
 
-/** Each stream, those with the most bytes first. */
+/** All streams, those with the most bytes first. */
 export function byStream(
   rows: readonly UsageRow[],
 ): readonly (Bytes & { readonly stream: string; readonly streamname: string })[] {
@@ -35,12 +35,12 @@ export function byStream(
     .sort((a, b) => b.bytes_in + b.bytes_out - a.bytes_in - a.bytes_out);
 }
 
-/** A day in UTC, as the API writes it. `at`: epoch ms. */
+/** A day in UTC, in the API's format. `at`: epoch ms. */
 export function dayOf(at: number): string {
   return new Date(at).toISOString().slice(0, "2026-01-31".length);
 }
 
-/** The first day of a span of so many days that ends with `to`. */
+/** The first day of a span of `days` days that ends with `to`. */
 export function firstDayOf(days: number, to: string): string {
   return dayOf(Date.parse(`${to}T00:00:00Z`) - (days - 1) * DAY_MS);
 }

@@ -1,4 +1,4 @@
-// Bytes in and out by day and stream: a graph, tables, and all of it as CSV.
+// Bytes in and out by day and stream: a graph, tables, and the complete data as CSV.
 import { useLocation } from "preact-iso/router";
 import { FormField } from "../parts/form-field.tsx";
 import { Graph } from "../parts/graph.tsx";
@@ -14,7 +14,7 @@ import { LoadedView } from "../shell/loaded-view.tsx";
 import { Page, Section } from "../shell/page.tsx";
 import { byDay, byStream, dayOf, firstDayOf, type UsageRow } from "./usage-sums.ts";
 
-/** Rows that are added up here; the CSV has every one. */
+/** Most rows summed here; the CSV has all of them. */
 const ROWS_LIMIT = 50_000;
 const PAGE_ROWS = 10_000;
 const STREAMS_SHOWN = 100;

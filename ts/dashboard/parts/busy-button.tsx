@@ -1,9 +1,9 @@
-// A button that says what it is doing until that is done, and cannot be pressed twice meanwhile.
+// A button that shows its action in progress, and cannot be pressed again meanwhile.
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 
 interface BusyButtonProps {
-  /** Rejections are the caller's to show. */
+  /** The caller must show failures. */
   readonly onPress: () => Promise<unknown>;
   /** "Saving …" */
   readonly busy: string;

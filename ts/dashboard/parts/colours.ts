@@ -1,6 +1,6 @@
-// Colours of the style sheet for what is drawn on a canvas, which knows no custom properties.
+// Colours of the style sheet for drawing on a canvas, which does not support custom properties.
 
-/** As the scheme that is shown now has it: `colourOf("--accent")` gives `rgb(43, 79, 207)`. */
+/** For the colour scheme currently shown: `colourOf("--accent")` returns `rgb(43, 79, 207)`. */
 export function colourOf(property: `--${string}`): string {
   const probe = document.createElement("span");
   probe.style.color = `var(${property})`;
@@ -11,7 +11,7 @@ export function colourOf(property: `--${string}`): string {
   return colour;
 }
 
-/** Calls `act` whenever the scheme changes; the returned function ends that. */
+/** Calls `act` whenever the scheme changes; the returned function stops that. */
 export function onSchemeChange(act: () => void): () => void {
   const system = matchMedia("(prefers-color-scheme: dark)");
   system.addEventListener("change", act);

@@ -1,4 +1,4 @@
-// Asks before something that cannot be taken back: `if (await confirm({…})) …`.
+// Asks for confirmation of something that cannot be undone: `if (await confirm({…})) …`.
 import { signal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import { Dialog } from "./dialog.tsx";
@@ -7,11 +7,11 @@ import { FormField } from "./form-field.tsx";
 export interface Question {
   /** "Revoke this key?" */
   readonly title: string;
-  /** What happens then. */
+  /** The consequence. */
   readonly text: string;
-  /** What the button says: the act itself, never "OK". */
+  /** Label of the button: the action itself, never "OK". */
   readonly does: string;
-  /** What must be typed first, for what cannot be mended: a name. */
+  /** A name that must be typed first, for actions that cannot be repaired. */
   readonly typed?: string;
 }
 
@@ -30,7 +30,7 @@ export function confirm(question: Question): Promise<boolean> {
   });
 }
 
-/** Stands once beside all pages. */
+/** Rendered once, beside all pages. */
 export function ConfirmHost() {
   return asked.value === null ? null : <Asking key={asked.value.question.title} {...asked.value} />;
 }

@@ -1,13 +1,13 @@
-// A value that people take somewhere else: an address, a key, a piece of a program.
+// A value to be copied elsewhere: an address, a key, a piece of code.
 import { useRef } from "preact/hooks";
 import { Icon } from "./icons.tsx";
 import { say, sayProblem } from "./toasts.tsx";
 
 interface CopyFieldProps {
-  /** What it is: "RTMP address". */
+  /** Its label: "RTMP address". */
   readonly label: string;
   readonly value: string;
-  /** Several lines, as they are. */
+  /** Preformatted, several lines. */
   readonly isCode?: boolean;
 }
 
@@ -38,7 +38,7 @@ export function CopyField({ label, value, isCode = false }: CopyFieldProps) {
   );
 }
 
-/** Whether the clipboard has it now. Browsers give it to secure pages alone. */
+/** Returns whether the value was copied. Browsers allow access to the clipboard only on secure pages. */
 export async function copied(value: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(value);

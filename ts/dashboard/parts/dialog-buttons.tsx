@@ -1,4 +1,4 @@
-// The end of a dialog's form: leave it, or send it, which cannot be done twice.
+// The buttons of a dialog's form: cancel, or submit, which cannot be done twice.
 import type { ComponentChildren } from "preact";
 
 interface DialogButtonsProps {
@@ -6,7 +6,7 @@ interface DialogButtonsProps {
   readonly isBusy: boolean;
   /** "Saving …" */
   readonly busy: string;
-  /** What the form does. */
+  /** Label of the submit button. */
   readonly children: ComponentChildren;
 }
 

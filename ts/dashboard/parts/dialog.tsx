@@ -1,4 +1,4 @@
-// A modal dialog: the browser keeps the focus in it, closes it by Escape and gives the focus back.
+// A modal dialog: the browser keeps the focus in it, closes it on Escape and restores the focus.
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 import { Icon } from "./icons.tsx";
@@ -7,7 +7,7 @@ interface DialogProps {
   readonly title: string;
   readonly onClose: () => void;
   readonly children: ComponentChildren;
-  /** Escape and the cross are out of reach while something must be read first. */
+  /** Disables Escape and the close button while something must be read first. */
   readonly mustStay?: boolean;
   readonly wide?: boolean;
 }
@@ -20,7 +20,7 @@ export function Dialog({ title, onClose, children, mustStay = false, wide = fals
     const before = document.activeElement;
     dialog.current?.showModal();
     return () => {
-      // Removed while open, it gives the focus to nobody.
+      // When it is removed while open, the browser does not restore the focus.
       if (before instanceof HTMLElement && before.isConnected) before.focus();
     };
   }, []);

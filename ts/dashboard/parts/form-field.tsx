@@ -1,8 +1,8 @@
-// A field of a form with its label, the sentence that says what it is for, and what is wrong with what was given.
+// A form field with its label, explanation, and the error about the value entered.
 import type { ComponentChildren } from "preact";
 import { useId } from "preact/hooks";
 
-/** What the input, select or textarea takes: `{(field) => <input {...field} />}`. */
+/** Attributes for the input, select or textarea: `{(field) => <input {...field} />}`. */
 export interface FieldAttributes {
   readonly id: string;
   readonly "aria-describedby": string | undefined;
@@ -12,7 +12,7 @@ export interface FieldAttributes {
 interface FormFieldProps {
   readonly label: ComponentChildren;
   readonly help?: ComponentChildren;
-  /** null: nothing is wrong. */
+  /** null: no error. */
   readonly error?: string | null;
   readonly children: (field: FieldAttributes) => ComponentChildren;
 }

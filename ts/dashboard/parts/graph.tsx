@@ -1,5 +1,5 @@
-// A graph over time by uPlot, which is loaded when the first one is shown. What it shows is said in a table or in words
-// beside it: to a screen reader it is one picture with a sentence.
+// A graph over time by uPlot, which is loaded with the first graph. Its data is also given in a table or in words
+// beside it: for screen readers the graph is one image with a description.
 import { useEffect, useRef, useState } from "preact/hooks";
 import type uPlot from "uplot";
 import { colourOf, onSchemeChange } from "./colours.ts";
@@ -7,7 +7,7 @@ import { colourOf, onSchemeChange } from "./colours.ts";
 export interface Series {
   readonly title: string;
   readonly colour: `--${string}`;
-  /** Of the same length as `times`; null: not known then. */
+  /** Of the same length as `times`; null: unknown at that time. */
   readonly values: readonly (number | null)[];
 }
 
@@ -17,19 +17,20 @@ interface GraphProps {
   /** Epoch ms, ascending. */
   readonly times: readonly number[];
   readonly series: readonly Series[];
-  /** A value as people read it. */
+  /** Formats a value for people. */
   readonly words: (value: number) => string;
-  /** Columns for amounts of a span of time, lines for what is measured. */
+  /** Columns for totals of a span of time, lines for measurements. */
   readonly kind: "columns" | "lines";
   /** px. */
   readonly height?: number;
-  /** The axis begins at 0 and reaches this at least. */
+  /** The axis starts at 0 and reaches at least this value. */
   readonly least?: number;
-  /** Days in UTC, as amounts are counted; otherwise the browser's own time. */
+  /** Days in UTC, for daily totals; otherwise the browser's time zone. */
   readonly inUtc?: boolean;
 }
 
-/** Part of the space between two times that the columns of one take, side by side; and a column's widest, px. */
+/** Share of the space between two times that the columns of one time fill, side by side; and the maximum width of a
+ *  column, px. */
 const COLUMNS_WIDTH = 0.75;
 const COLUMN_LIMIT_PX = 24;
 
@@ -40,7 +41,7 @@ export function Graph(props: GraphProps) {
   const newest = useRef(props);
   newest.current = props;
   const [hasFailed, setFailed] = useState(false);
-  /** What needs a new plot; other numbers are handed to the one that is there. */
+  /** A change of these needs a new plot; new data is passed to the existing one. */
   const shape = [props.kind, height, ...series.map(({ title, colour }) => title + colour)].join();
 
   useEffect(() => {
@@ -99,7 +100,7 @@ function optionsOf(props: GraphProps, Plot: typeof uPlot, width: number): uPlot.
   const columns = (index: number) =>
     Plot.paths.bars?.({
       size: [COLUMNS_WIDTH / series.length, COLUMN_LIMIT_PX],
-      // Two stand at either side of their time; one alone, or the middle one, upon it.
+      // Two columns are placed to either side of their time; a single or middle one is centred on it.
       align: series.length === 1 ? 0 : index === 0 ? -1 : 1,
     });
   return {
@@ -134,7 +135,7 @@ function columnsOf(colour: Series["colour"], paths: uPlot.Series.PathBuilder | u
   return { fill: colourOf(colour), width: 0, ...(paths === undefined ? {} : { paths }) };
 }
 
-/** Half a step more at either end, so that the first and the last columns are whole. */
+/** Half a step more at either end, so that the first and the last columns are fully visible. */
 function withRoom(plot: uPlot, first: number, last: number): uPlot.Range.MinMax {
   const times = plot.data[0];
   const step = times.length > 1 ? ((times[1] ?? 0) - (times[0] ?? 0)) / 2 : 43_200;

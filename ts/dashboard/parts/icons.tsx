@@ -1,4 +1,5 @@
-// The dashboard's icons: strokes on a 24 × 24 grid, in the colour of the text beside them. They say nothing themselves.
+// The dashboard's icons: strokes on a 24 × 24 grid, in the colour of the text beside them. They are hidden from screen
+// readers.
 import { type IconName, PATHS } from "./icon-paths.ts";
 
 export type { IconName };

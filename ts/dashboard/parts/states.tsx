@@ -1,8 +1,8 @@
-// What stands where nothing is to be seen yet: loading in words, an error with a way on, an empty list that says why.
+// Placeholders for missing content: a loading message, an error with a way to retry, an empty list with the reason.
 import type { ComponentChildren } from "preact";
 import { Icon, type IconName } from "./icons.tsx";
 
-/** Shown only when it takes a moment. */
+/** Shown only after a short delay. */
 export function Loading({ words }: { readonly words: string }) {
   return (
     <p class="loading" role="status">
@@ -14,7 +14,7 @@ export function Loading({ words }: { readonly words: string }) {
 interface ProblemProps {
   readonly title: string;
   readonly children?: ComponentChildren;
-  /** What the button does; without it there is none. */
+  /** The button's action; without it there is no button. */
   readonly again?: (() => void) | undefined;
   readonly does?: string;
 }

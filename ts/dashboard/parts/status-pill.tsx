@@ -1,4 +1,4 @@
-// A state in one or two words, with a colour that says the same.
+// A state in one or two words, with a matching colour.
 import type { Tone } from "./tone.ts";
 
 export type { Tone };

@@ -1,19 +1,19 @@
-// A table of records: rows with headings on wide screens, one card for each on phones.
+// A table of records: rows with headings on wide screens, one card for each record on phones.
 import type { ComponentChildren } from "preact";
 
 export interface Column<Row> {
   readonly title: string;
   readonly cell: (row: Row) => ComponentChildren;
-  /** Numbers stand at the right. */
+  /** Numbers are right-aligned. */
   readonly isNumber?: boolean;
-  /** Buttons: their heading is for screen readers alone. */
+  /** Buttons: their heading is only for screen readers. */
   readonly isActions?: boolean;
-  /** The one that names the row. */
+  /** The column that names the row. */
   readonly isHead?: boolean;
 }
 
 interface TableProps<Row> {
-  /** What it lists, for screen readers. */
+  /** Description of the list, for screen readers. */
   readonly caption: string;
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
@@ -58,7 +58,7 @@ export function Table<Row>({ caption, columns, rows, keyOf }: TableProps<Row>) {
   );
 }
 
-/** Below a list that has more than it shows. */
+/** Shown below a list with further entries. */
 export function MoreRows({ isLoading, onMore }: { readonly isLoading: boolean; readonly onMore: () => void }) {
   return (
     <p class="more">

@@ -1,4 +1,4 @@
-// Tabs after the pattern of the ARIA Authoring Practices: one stop for Tab, arrows between them.
+// Tabs by the pattern of the ARIA Authoring Practices: one tab stop, arrow keys move between them.
 import type { ComponentChildren } from "preact";
 import { useId, useRef, useState } from "preact/hooks";
 

@@ -1,9 +1,9 @@
-// Times and amounts as people read them. Pure: the time is an argument.
+// Formats times and amounts for people. Pure: the time is an argument.
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
-/** As far as a browser's clock and ours are taken to differ. */
+/** Assumed largest difference between the browser's clock and the service's. */
 const SKEW_MS = 10_000;
 
 /** "just now", "3 min ago", "in 2 h", "5 days ago"; beyond a month the date. */
@@ -18,7 +18,7 @@ export function relativeTime(at: number, now: number): string {
   return new Intl.DateTimeFormat(undefined, { dateStyle: "medium" }).format(at);
 }
 
-/** The whole of it, in the browser's own language and time zone. */
+/** The full date and time, in the browser's own language and time zone. */
 export function absoluteTime(at: number): string {
   return new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" }).format(at);
 }

@@ -1,17 +1,17 @@
-// Short news of what was done, in a corner and for screen readers: `say("Copied")`, `sayProblem("The key …")`.
+// Short notifications in a corner, also for screen readers: `say("Copied")`, `sayProblem("The key …")`.
 import { signal } from "@preact/signals";
 import { Icon } from "./icons.tsx";
 
-/** How long news stays, ms. A problem stays until it is closed. */
+/** How long a notification is shown, ms. A problem stays until it is closed. */
 const STAY_MS = 6_000;
-/** The oldest goes when there are more. */
+/** Beyond this the oldest is removed. */
 const TOASTS_LIMIT = 4;
 
 interface Toast {
   readonly id: number;
   readonly text: string;
   readonly isProblem: boolean;
-  /** Something to do about it. */
+  /** An action offered with it. */
   readonly act: { readonly title: string; readonly run: () => void } | null;
 }
 
@@ -37,7 +37,7 @@ function close(id: number): void {
   toasts.value = toasts.value.filter((toast) => toast.id !== id);
 }
 
-/** Stands once beside all pages. */
+/** Rendered once, beside all pages. */
 export function Toasts() {
   const shown = (isProblem: boolean) => toasts.value.filter((toast) => toast.isProblem === isProblem);
   return (

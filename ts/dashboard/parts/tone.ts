@@ -1,2 +1,2 @@
-// The tones in which a state is shown.
+// The tones in which a state is displayed.
 export type Tone = "good" | "attention" | "bad" | "live" | "quiet";

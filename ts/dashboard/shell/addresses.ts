@@ -1,4 +1,4 @@
-// Addresses of pages and what is in them.
+// Builds and checks the paths of pages.
 
 /** Whether every part of a path can be decoded. */
 export function isReadable(path: string): boolean {
@@ -10,12 +10,12 @@ export function isReadable(path: string): boolean {
   }
 }
 
-/** The address of a page with an id, or any other text, in it. */
+/** The path of a page with an id, or any other text, in it. */
 export function addressOf(page: "streams" | "deliveries", id: string): string {
   return `/dashboard/${page}/${encodeURIComponent(id)}`;
 }
 
-/** The address of a page with what it is to be filtered by; what is "" or null is left out. */
+/** The path of a page with its filter; "" and null are left out. */
 export function filteredAddress(path: string, filter: Readonly<Record<string, string | null>>): string {
   const given = Object.entries(filter).filter((entry): entry is [string, string] => Boolean(entry[1]));
   return given.length === 0 ? path : `${path}?${new URLSearchParams(given)}`;

@@ -1,14 +1,14 @@
-// The API as the dashboard calls it: the typed client of ts/client, with the session's cookie in place of a key.
+// The API client of the dashboard: the typed client of ts/client, with the session's cookie instead of a key.
 import createClient from "openapi-fetch";
 import type { paths } from "../../client/paths.d.ts";
 import { retryingFetch } from "../../client/retry.ts";
 
 export { answerOf, HeadgateError, isHeadgateError, type Records } from "../../client/index.ts";
 
-/** How often a call without an answer is sent again. */
+/** How often a call without a response is sent again. */
 const RETRIES = 2;
 
-/** Proves that a request was made by this page (`csrf_token` of /me). */
+/** Proves that a request comes from this page (`csrf_token` of /me). */
 let pageToken: string | null = null;
 let sessionEnded: () => unknown = () => {};
 
@@ -16,7 +16,7 @@ export function setPageToken(token: string | null): void {
   pageToken = token;
 }
 
-/** `act` is called when an answer says that nobody, or somebody with another role, is signed in. */
+/** `act` is called when a response shows that nobody, or a person with another role, is signed in. */
 export function onSessionEnd(act: () => unknown): void {
   sessionEnded = act;
 }
@@ -32,12 +32,12 @@ async function sendWatched(request: Request): Promise<Response> {
   return response;
 }
 
-/** Calls like `api.GET("/stream/{id}", { params: { path: { id } } })`; each gives `data` or `error`, and `response`.
- *  `answerOf(call)` gives the data or throws a `HeadgateError`. */
+/** Calls like `api.GET("/stream/{id}", { params: { path: { id } } })`; each returns `data` or `error`, and `response`.
+ *  `answerOf(call)` returns the data or throws a `HeadgateError`. */
 export const api = createClient<paths, "application/json">({
   baseUrl: location.origin,
   fetch: retryingFetch(sendWatched, RETRIES),
 });
 
-/** The same, sent once and without looking at the session: for signing in and out. */
+/** The same, without retries and without checking the session: for signing in and out. */
 export const plainApi = createClient<paths, "application/json">({ baseUrl: location.origin, fetch: send });

@@ -1,31 +1,33 @@
-// What the command palette offers: pages, what can be done with the whole dashboard, and whatever a page adds.
+// The entries of the command palette: pages, actions for the whole dashboard, and whatever a page adds.
 import type { IconName } from "../parts/icon-paths.ts";
 
 export interface Command {
   readonly id: string;
   readonly title: string;
-  /** Heading that it stands under. */
+  /** The heading under which it is listed. */
   readonly group: string;
   readonly icon: IconName;
-  /** More words that it is found by. */
+  /** Further words by which it can be found. */
   readonly words?: string;
-  /** Shown small at the right. */
+  /** Shown in small type on the right. */
   readonly hint?: string;
   run(): void;
 }
 
-/** Gives commands for what was typed so far; an answer that comes late is dropped. */
+/** Returns commands for the text typed so far; late results are dropped. */
 export type CommandSource = (typed: string, signal: AbortSignal) => readonly Command[] | Promise<readonly Command[]>;
 
 const sources = new Set<CommandSource>();
 
-/** Adds a source; the returned function takes it away again. A page calls it in an effect, a list for good at its top. */
+/** Adds a source; the returned function removes it. A page calls it in an effect; a module may call it once for
+ *  good. */
 export function addCommands(source: CommandSource): () => void {
   sources.add(source);
   return () => sources.delete(source);
 }
 
-/** Asks every source; `found` is told all that is known so far, at once and again with each source that answers later. */
+/** Queries every source; `found` is called with all results so far, at once and again with each source that answers
+ *  later. */
 export function findCommands(typed: string, signal: AbortSignal, found: (all: readonly Command[]) => void): void {
   const answers: (readonly Command[])[] = [...sources].map(() => []);
   for (const [index, source] of [...sources].entries()) {
@@ -39,13 +41,13 @@ export function findCommands(typed: string, signal: AbortSignal, found: (all: re
   }
 }
 
-/** Those of one group together, the groups in the order of their first ones: as the list shows them. */
+/** Grouped, with groups in the order of their first commands: as the list shows them. */
 export function inGroups(commands: readonly Command[]): readonly Command[] {
   const groups = [...new Set(commands.map(({ group }) => group))];
   return groups.flatMap((group) => commands.filter((command) => command.group === group));
 }
 
-/** Those that every typed word is found in, the ones whose title begins with it first. */
+/** Commands that contain every typed word; those whose title begins with the text come first. */
 export function matching(commands: readonly Command[], typed: string): readonly Command[] {
   const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0) return commands;

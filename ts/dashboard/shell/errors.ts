@@ -1,4 +1,4 @@
-// What people read when a call fails: what happened, and what they can do. Never a code alone.
+// Texts for failed calls: what happened, and what people can do. Never only a code.
 import { HeadgateError } from "../../client/index.ts";
 import { ROLE_WORDS, type Role } from "./permissions.ts";
 
@@ -48,7 +48,7 @@ export function wordsOfError(error: unknown): string {
   }
 }
 
-/** What a support request needs; "" when there is nothing to tell. */
+/** The data that a support request needs; "" when there is none. */
 export function tellTheOperator(error: unknown): string {
   const id = error instanceof HeadgateError ? error.requestId : null;
   return id === null ? "" : `Give the operator this request id: ${id}`;
@@ -65,12 +65,12 @@ function deniedWords({ userinfo, message }: HeadgateError): string {
 
 const roleName = (role: string) => (ROLE_WORDS[role as Role]?.name ?? role).toLowerCase();
 
-/** Without the status and code that the error's own text ends with. */
+/** The error's message without the status and code at its end. */
 function plainMessage({ message }: HeadgateError): string {
   return `${message.replace(/ \(HTTP \d+, code \d+\)$/, "")}.`;
 }
 
-/** `max_bitrate_kbps` as it is read: "Max bitrate kbps". */
+/** `max_bitrate_kbps` for display: "Max bitrate kbps". */
 function nameOf(field: string | null): string {
   const words = (field ?? "a value").replaceAll("_", " ");
   return words.charAt(0).toUpperCase() + words.slice(1);

@@ -1,4 +1,4 @@
-// What stands around every page: navigation, whoever is signed in, the way into the command palette.
+// The frame around every page: navigation, the signed-in person, the command palette's button.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
@@ -20,7 +20,7 @@ export function Frame({ pages, me, children }: FrameProps) {
   const { path, route } = useLocation();
   const [isMenuOpen, setMenuOpen] = useState(false);
   const menu = useRef<HTMLButtonElement>(null);
-  // Another page closes the menu.
+  // Closes the menu when the page changes.
   useEffect(() => setMenuOpen(false), [path]);
   useEffect(() => addCommands(() => frameCommands(pages, me, route)), [pages, me, route]);
   const onKeyDown = (event: KeyboardEvent) => {
@@ -100,7 +100,7 @@ function Navigation({ pages, me, path }: Omit<FrameProps, "children"> & { readon
   );
 }
 
-/** Which page of the navigation the address belongs to. */
+/** The page of the navigation that the path belongs to. */
 function markedPath(pages: readonly PageEntry[], path: string): string | undefined {
   const direct = pages.find(
     (page) => page.path === path || page.also?.some((also) => also.replace(/\/$/, "") === path),
@@ -129,7 +129,7 @@ function Person({ me }: { readonly me: Me }) {
   );
 }
 
-/** The mark of Headgate: a gate that lets one line through. */
+/** The logo of Headgate: a gate that lets one line through. */
 export function Mark() {
   return (
     <svg class="mark" viewBox="0 0 32 32" aria-hidden="true">

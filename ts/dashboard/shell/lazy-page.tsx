@@ -1,9 +1,9 @@
-// A page whose part of the script is loaded when somebody opens it.
+// A page whose chunk of the script is loaded when it is opened.
 import type { FunctionComponent } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Loading, Problem } from "../parts/states.tsx";
 
-/** `load` gives the component; it is called once, and again after a failure when somebody asks. */
+/** `load` returns the component; it is called once, and again when the person retries after a failure. */
 export function lazyPage<Props extends object>(
   load: () => Promise<FunctionComponent<Props>>,
 ): FunctionComponent<Props> {

@@ -1,4 +1,4 @@
-// What a page shows of something that is loaded: words while it comes, the error with a way on, or the thing itself.
+// Displays something that is loaded: a message while loading, the error with a way to retry, or the content.
 import type { ComponentChildren } from "preact";
 import { Loading, Problem } from "../parts/states.tsx";
 import { tellTheOperator, wordsOfError } from "./errors.ts";
@@ -11,7 +11,7 @@ interface LoadedViewProps<T> {
   readonly children: (value: T) => ComponentChildren;
 }
 
-/** What was there stays when it cannot be loaded anew. */
+/** The existing content stays when reloading fails. */
 export function LoadedView<T>({ of, words, children }: LoadedViewProps<T>) {
   if (of.value !== null) return <>{children(of.value)}</>;
   if (of.error === null) return <Loading words={words} />;

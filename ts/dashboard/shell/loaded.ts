@@ -1,13 +1,13 @@
-// What a page gets from the API: loaded once, again on demand, and page after page.
+// Loads data from the API for a page: once, again on demand, and page after page.
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 
 export interface Loaded<T> {
-  /** null until it came; what came last stays while it is loaded again. */
+  /** null until loaded; the previous value stays during a reload. */
   readonly value: T | null;
   readonly error: unknown;
   readonly isLoading: boolean;
   reload(): Promise<void>;
-  /** Puts in its place what is known already, before the service has said so. */
+  /** Sets a value that is already known, before the service has confirmed it. */
   set(value: T): void;
 }
 
@@ -43,7 +43,7 @@ export interface Pages<T> {
   readonly rows: readonly T[] | null;
   readonly error: unknown;
   readonly isLoading: boolean;
-  /** Whether `more` has something to load. */
+  /** Whether there is a further page for `more` to load. */
   readonly hasMore: boolean;
   more(): Promise<void>;
   reload(): Promise<void>;
@@ -56,7 +56,7 @@ interface PageAnswer<T> {
   readonly response: Response;
 }
 
-/** A list that comes in pages by `x-next-cursor`. */
+/** A list in pages, by `x-next-cursor`. */
 export function usePages<T>(
   load: (cursor: string | undefined, signal: AbortSignal) => Promise<PageAnswer<T>>,
   answer: (call: Promise<PageAnswer<T>>) => Promise<readonly T[]>,

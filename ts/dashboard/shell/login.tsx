@@ -1,4 +1,4 @@
-// The login. It stands at whatever address one came to and shows that page afterwards: no address is ever passed on.
+// The login. It is shown at any path, followed by that page: the path is never passed on in a parameter.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { FormField } from "../parts/form-field.tsx";
 import { Mark } from "./frame.tsx";
@@ -84,7 +84,7 @@ export function Login({ why }: { readonly why: keyof typeof WHY | null }) {
   );
 }
 
-/** Over plain HTTP from another machine a browser keeps no session: its cookie is for HTTPS alone. */
+/** Over plain HTTP from another machine a browser keeps no session, because the cookie requires HTTPS. */
 function InsecureHost() {
   return (
     <div class="note attention">

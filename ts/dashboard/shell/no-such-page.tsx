@@ -1,4 +1,4 @@
-// What stands at an address that is no page, or one that the role may not see: the same for both.
+// Shown at a path that is no page, or one that the role may not see: the same for both.
 import { Page } from "./page.tsx";
 
 export function NoSuchPage() {

@@ -1,4 +1,4 @@
-// Keeps the frame standing when a page fails: a fault of ours is said in words, and another address starts anew.
+// Keeps the frame in place when a page throws: shows an error message, and starts anew at another path.
 import { Component, type ComponentChildren } from "preact";
 import { useLocation } from "preact-iso/router";
 import { Problem } from "../parts/states.tsx";

@@ -1,20 +1,20 @@
-// The head of every page: its one heading, which gets the focus when one comes there, the title of the tab, and what can
-// be done with the whole page.
+// The head of every page: its heading, which gets the focus after navigation, the title of the tab, and actions for the
+// whole page.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
 interface PageProps {
   readonly title: string;
-  /** What stands before the title: a link to the list that one came from. */
+  /** Shown before the title: a link to the list that the page belongs to. */
   readonly back?: { readonly href: string; readonly title: string };
   /** A sentence below the title. */
   readonly lead?: ComponentChildren;
-  /** Buttons at the right of the title. */
+  /** Buttons on the right of the title. */
   readonly actions?: ComponentChildren;
   readonly children: ComponentChildren;
 }
 
-/** The heading of the page that one came from, so that the first page of all takes no focus. */
+/** False after the first page, which must not take the focus. */
 let isFirst = true;
 
 export function Page({ title, back, lead, actions, children }: PageProps) {
@@ -52,12 +52,12 @@ interface SectionProps {
   readonly lead?: ComponentChildren;
   readonly actions?: ComponentChildren;
   readonly children?: ComponentChildren;
-  /** A section without the card's edge: for a table, which has its own. */
+  /** A section without the card's border: for a table, which has its own. */
   readonly plain?: boolean;
   readonly id?: string;
 }
 
-/** A part of a page, under a heading of its own. */
+/** A part of a page with a heading of its own. */
 export function Section({ title, lead, actions, children, plain = false, id }: SectionProps) {
   return (
     <section class={plain ? "section" : "section card"} id={id} aria-label={title}>

@@ -1,5 +1,5 @@
-// The command palette: Ctrl+K or ⌘K from anywhere, a few letters, Enter. A combobox after the pattern of the ARIA
-// Authoring Practices: the focus stays in the field, the arrows move what is chosen.
+// The command palette: Ctrl+K or ⌘K from anywhere, a few letters, Enter. A combobox by the pattern of the ARIA
+// Authoring Practices: the focus stays in the field, the arrow keys move the selection.
 import { signal } from "@preact/signals";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { Icon } from "../parts/icons.tsx";
@@ -11,10 +11,10 @@ export function openPalette(): void {
   isOpen.value = true;
 }
 
-/** As the keyboard of this machine is labelled. */
+/** As labelled on this machine's keyboard. */
 export const PALETTE_KEYS = /Mac|iPhone|iPad/.test(navigator.userAgent) ? "⌘K" : "Ctrl K";
 
-/** Stands once in the frame. */
+/** Rendered once, in the frame. */
 export function Palette() {
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
@@ -38,7 +38,7 @@ function OpenPalette() {
   const id = useId();
   const [typed, setTyped] = useState("");
   const [known, setKnown] = useState<readonly Command[]>([]);
-  /** Id of the command that the arrows or the pointer chose; null: the first one. */
+  /** Id of the command selected by the arrow keys or the pointer; null: the first one. */
   const [pointedAt, setPointedAt] = useState<string | null>(null);
   useEffect(() => dialog.current?.showModal(), []);
   useEffect(() => {
@@ -46,7 +46,7 @@ function OpenPalette() {
     findCommands(typed, controller.signal, setKnown);
     return () => controller.abort();
   }, [typed]);
-  // Those that were known before the last letter are filtered at once: Enter never meets what no longer fits.
+  // The commands found so far are filtered at once, so that Enter never runs one that does not match.
   const commands = inGroups(matching(known, typed));
   const chosen = Math.max(
     commands.findIndex((command) => command.id === pointedAt),

@@ -1,14 +1,15 @@
-// Who may do what, for the page alone: what is forbidden is not shown. The API decides; test/dashboard-words.test.ts
-// keeps this table equal to ts/organisation/roles.ts.
+// Permissions, only for display: actions that are not permitted are hidden. The API enforces them;
+// test/dashboard-words.test.ts keeps this table equal to ts/organisation/roles.ts.
 import type { Records } from "../../client/index.ts";
 
 export type Me = Records["Me"];
 export type Role = Me["role"];
 
-/** As in ts/store/schema.ts: a role may do what those behind it may. */
+/** As in ts/store/schema.ts: a role includes all that follow it. */
 const ROLES: readonly Role[] = ["administrator", "user", "readonly"];
 
-/** The least role for each action of the API, but `view_deployment`: that is `operate`, as it takes an organisation too. */
+/** The least role for each action of the API, except `view_deployment`: that is `operate`, since it depends on the
+ *  organisation too. */
 export const LEAST_ROLE = {
   view: "readonly",
   view_deliveries: "readonly",
@@ -27,7 +28,7 @@ export const LEAST_ROLE = {
 } as const satisfies Readonly<Record<string, Role>>;
 
 export type Action = keyof typeof LEAST_ROLE;
-/** An action, or `operate`: seeing the whole deployment, as the administrators of its first organisation may. */
+/** An action, or `operate`: seeing the whole deployment, as administrators of its first organisation may. */
 export type Permission = Action | "operate";
 
 export function mayDo(me: Pick<Me, "role"> & { readonly operator?: boolean }, permission: Permission): boolean {
@@ -35,7 +36,7 @@ export function mayDo(me: Pick<Me, "role"> & { readonly operator?: boolean }, pe
   return ROLES.indexOf(me.role) <= ROLES.indexOf(LEAST_ROLE[permission]);
 }
 
-/** What a role is called and may do, in the order of ROLES. */
+/** Name and permissions of each role, in the order of ROLES. */
 export const ROLE_WORDS: Readonly<Record<Role, { readonly name: string; readonly may: string }>> = {
   administrator: {
     name: "Administrator",

@@ -1,13 +1,14 @@
-// Who is signed in: one signal that everything renders by. The session itself is in a cookie that no script can read.
+// The signed-in person: one signal by which everything is rendered. The session itself is in a cookie that no script
+// can read.
 import { signal } from "@preact/signals";
 import { onSessionEnd, plainApi, setPageToken } from "./client.ts";
 import { type Me, mayDo, type Permission } from "./permissions.ts";
 
 export type Session =
-  /** The answer is not there yet. */
+  /** The response has not arrived yet. */
   | { readonly state: "asking" }
   | { readonly state: "unreachable" }
-  /** `ended`: it was there a moment ago. `password`: it ended because the own password was changed. */
+  /** `ended`: there was a session a moment ago. `password`: it ended because the person changed the own password. */
   | { readonly state: "out"; readonly why: "signed-out" | "ended" | "password" | null }
   | { readonly state: "in"; readonly me: Me };
 
@@ -15,26 +16,26 @@ const current = signal<Session>({ state: "asking" });
 /** Read `value`. */
 export const session: { readonly value: Session } = current;
 
-/** Whether whoever is signed in may do something. */
+/** Whether the signed-in person has a permission. */
 export function may(permission: Permission): boolean {
   const known = current.value;
   return known.state === "in" && mayDo(known.me, permission);
 }
 
-/** Whoever is signed in. Pages are rendered for them alone, and may call this. */
+/** The signed-in person. Pages are rendered only when there is one, and may call this. */
 export function me(): Me {
   const known = current.value;
   if (known.state !== "in") throw new Error("nobody is signed in");
   return known.me;
 }
 
-/** Finds out who is signed in. */
+/** Determines who is signed in. */
 export async function startSession(): Promise<void> {
   current.value = { state: "asking" };
   current.value = await whoIsThere();
 }
 
-/** Of a sign-in: `refused` with what a person is told. */
+/** The result of a sign-in; `retryAfterS` when it was refused for a while. */
 export type SignIn = "in" | "wrong" | "no-cookie" | "not-enabled" | "unreachable" | { readonly retryAfterS: number };
 
 export async function signIn(email: string, password: string): Promise<SignIn> {
@@ -47,7 +48,7 @@ export async function signIn(email: string, password: string): Promise<SignIn> {
     if (message?.includes("not enabled")) return "not-enabled";
     return code === 4002 || response.status === 400 ? "wrong" : "unreachable";
   }
-  // The password held. Whether the browser kept the cookie, only the next request tells.
+  // The password is correct. Only the next request shows whether the browser kept the cookie.
   const known = await whoIsThere();
   if (known.state === "out") return "no-cookie";
   if (known.state === "unreachable") return "unreachable";
@@ -60,7 +61,7 @@ export async function signOut(): Promise<void> {
   leave("signed-out");
 }
 
-/** The session ended on the other side. */
+/** The session has ended on the server. */
 export function leave(why: "signed-out" | "ended" | "password"): void {
   setPageToken(null);
   current.value = { state: "out", why };

@@ -1,8 +1,9 @@
-// A form that is sent once at a time, and again after a refusal. After a success it stays busy: what it was for is over.
+// A form that is submitted once at a time, and may be submitted again after a refusal. After a success it stays busy,
+// since its purpose is fulfilled.
 import { useState } from "preact/hooks";
 import { wordsOfError } from "./errors.ts";
 
-/** `send` rejects with the refusal, which `tell` is given in words. */
+/** `send` rejects with the refusal; `tell` receives its text. */
 export function useSubmission(send: () => Promise<void>, tell: (words: string) => void) {
   const [isBusy, setBusy] = useState(false);
   const submit = async () => {

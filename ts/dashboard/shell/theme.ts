@@ -1,4 +1,5 @@
-// Light, dark, or as the system has it. The choice stays in this browser; page.html sets it before anything is painted.
+// The colour scheme: light, dark, or the system's. The choice is kept in this browser; page.html applies it before the
+// first paint.
 import { signal } from "@preact/signals";
 
 export type Theme = "system" | "light" | "dark";
@@ -25,6 +26,6 @@ export function setTheme(next: Theme): void {
     if (next === "system") localStorage.removeItem(KEY);
     else localStorage.setItem(KEY, next);
   } catch {
-    // It holds until the page is closed.
+    // Without storage it lasts until the page is closed.
   }
 }

@@ -1,8 +1,8 @@
-// A time as people read it, with the exact one behind it.
+// A time formatted for people, with the exact one as a tooltip.
 import { absoluteTime, relativeTime } from "../parts/time-words.ts";
 import { now, timeNow } from "./clock.ts";
 
-/** `at`: as the API says it, or epoch ms; null: "never", or what `none` says. */
+/** `at`: in the API's format, or epoch ms; null shows "never", or `none`. */
 export function TimeText({ at, none = "never" }: { readonly at: string | number | null; readonly none?: string }) {
   if (at === null) return <span class="soft">{none}</span>;
   const ms = typeof at === "number" ? at : Date.parse(at);

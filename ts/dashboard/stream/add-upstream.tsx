@@ -1,4 +1,4 @@
-// Adds an upstream: for every broadcast of the stream, or for the running one alone.
+// Adds an upstream: for every broadcast of the stream, or only for the running one.
 import { useState } from "preact/hooks";
 import { Dialog } from "../parts/dialog.tsx";
 import { DialogButtons } from "../parts/dialog-buttons.tsx";
@@ -9,7 +9,7 @@ import { useSubmission } from "../shell/submission.ts";
 
 interface AddUpstreamProps {
   readonly streamId: string;
-  /** null: nothing runs. */
+  /** null: no publish is running. */
   readonly clientId: number | null;
   readonly onAdded: () => void;
   readonly onClose: () => void;

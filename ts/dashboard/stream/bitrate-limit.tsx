@@ -1,4 +1,4 @@
-// The limit of a running WHIP publish's bitrate. An RTMP encoder cannot be told, and is not offered one.
+// The bitrate limit of a running WHIP publish. It is not offered for RTMP, which cannot ask an encoder to obey one.
 import { useEffect, useState } from "preact/hooks";
 import { BusyButton } from "../parts/busy-button.tsx";
 import { FormField } from "../parts/form-field.tsx";
@@ -9,7 +9,7 @@ import { wordsOfError } from "../shell/errors.ts";
 import { Section } from "../shell/page.tsx";
 import type { Session } from "../streams/records.ts";
 
-/** As the API takes it, kbit/s. */
+/** The API's limit, kbit/s. */
 const LIMIT_KBPS = 1_000_000;
 
 interface BitrateLimitProps {

@@ -1,5 +1,5 @@
-// What a person should know about a running publish, in plain words: what is wrong, what viewers notice of it, and what to
-// do. Pure: everything that it knows is handed to it.
+// Diagnoses a running publish in plain words: what is wrong, what viewers notice, and what to do. Pure: all data is
+// passed in.
 import type { Numbers, Session } from "../streams/records.ts";
 import type { Series } from "./series.ts";
 
@@ -17,26 +17,26 @@ export interface Observed {
   /** null before the first measurement. */
   readonly numbers: Numbers | null;
   readonly series: Series;
-  /** Since it was allowed, ms. */
+  /** Time since it was allowed, ms. */
   readonly ageMs: number;
 }
 
-/** Nothing for this long is worth a word, ms. */
+/** How long a condition must last before it is reported, ms. */
 const SETTLED_MS = 10_000;
-/** Keyframes further apart make viewers wait; much further apart, they give up. */
+/** Above the first distance of keyframes viewers have to wait; above the second they give up. */
 const GOP_LONG_MS = 4_000;
 const GOP_BAD_MS = 10_000;
 const LOSS_SEEN_PERCENT = 1;
 const LOSS_BAD_PERCENT = 5;
 const RTT_LONG_MS = 300;
 const SKEW_SEEN_MS = 200;
-/** Frame rates that differ by more than this part of their mean are unsteady. */
+/** Frame rates that differ by more than this share of their mean are unsteady. */
 const FPS_UNSTEADY = 0.2;
-/** How much of a series is read, and how long a broadcast must run before its frame rate is, ms. */
+/** How much of a series is evaluated, and how long a broadcast must run before its frame rate is, ms. */
 const RECENT_MS = 20_000;
 const RUNNING_MS = 30_000;
 
-/** The worst first; one that says all is well when there is nothing else. */
+/** The most serious first; a single finding that all is well when there is no other. */
 export function findingsOf(observed: Observed): readonly Finding[] {
   const found = [
     ...arrival(observed),

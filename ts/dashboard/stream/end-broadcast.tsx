@@ -1,4 +1,5 @@
-// Ends the running publish, with a reason that the broadcaster reads. It may come back at once: locking keeps it out.
+// Ends the running publish, with a reason for the broadcaster. The broadcaster may reconnect at once; only a lock
+// prevents that.
 import { useState } from "preact/hooks";
 import { Dialog } from "../parts/dialog.tsx";
 import { FormField } from "../parts/form-field.tsx";
@@ -6,7 +7,7 @@ import { say, sayProblem } from "../parts/toasts.tsx";
 import { answerOf, api } from "../shell/client.ts";
 import { wordsOfError } from "../shell/errors.ts";
 
-/** As the API takes it. */
+/** The API's limit. */
 const REASON_LIMIT = 200;
 const STANDARD = "Publish was ended by the operator";
 

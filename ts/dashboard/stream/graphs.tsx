@@ -1,4 +1,4 @@
-// What was measured, over time: six graphs under one choice of the span. They share the crosshair.
+// Measurements over time: six graphs with one choice of the span and a shared crosshair.
 import type { ReadonlySignal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import { bitrateWords } from "../parts/time-words.ts";
@@ -15,11 +15,11 @@ const SPANS = [
 interface GraphText {
   readonly name: NumberName;
   readonly title: string;
-  /** One value as people read it. */
+  /** Formats a value for people. */
   readonly words: (value: number) => string;
-  /** The axis goes at least up to here. */
+  /** The axis reaches at least this value. */
   readonly least: number;
-  /** Why there may be none. */
+  /** Why there may be no values. */
   readonly missing: string;
 }
 

@@ -1,11 +1,11 @@
 // How to broadcast to a stream, with its own values, ready to be copied into a terminal or another program. Pure.
 import type { Addresses } from "../streams/addresses.ts";
 
-/** A step of a settings dialog: where, and what to enter there. */
+/** A step in a settings dialog: the place, and the value to enter there. */
 export interface Step {
   readonly where: string;
   readonly value: string;
-  /** Worth a button that copies it. */
+  /** Shows a button that copies the value. */
   readonly isCopied?: boolean;
 }
 
@@ -34,7 +34,7 @@ export function obsWhipSteps({ whip }: Addresses): readonly Step[] {
   ];
 }
 
-/** The first one runs as it is; the others send what there is. */
+/** The first one runs as it is; the others send existing media. */
 export function ffmpegCommands(addresses: Addresses): readonly Command[] {
   const rtmp = shellWord(addresses.rtmp);
   const encode = "-c:v libx264 -preset veryfast -tune zerolatency -g 50 -pix_fmt yuv420p -b:v 2M -c:a aac";
@@ -65,7 +65,7 @@ export function gstreamerCommands(addresses: Addresses): readonly Command[] {
   ];
 }
 
-/** How to watch it. */
+/** Commands for watching it. */
 export function playCommands({ rtmp }: Pick<Addresses, "rtmp">): readonly Command[] {
   return [
     { title: "ffplay", text: `ffplay -fflags nobuffer ${shellWord(rtmp)}` },
@@ -73,7 +73,7 @@ export function playCommands({ rtmp }: Pick<Addresses, "rtmp">): readonly Comman
   ];
 }
 
-/** One word of a POSIX shell, whatever is in it. */
+/** Quotes any text as one word of a POSIX shell. */
 export function shellWord(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }

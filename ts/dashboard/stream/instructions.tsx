@@ -1,4 +1,4 @@
-// How to broadcast to the stream and how to watch it: addresses, and for each program what to enter or run.
+// How to broadcast to the stream and how to watch it: addresses, and what to enter or run in each program.
 import { useId, useState } from "preact/hooks";
 import { CopyField } from "../parts/copy-field.tsx";
 import { Section } from "../shell/page.tsx";

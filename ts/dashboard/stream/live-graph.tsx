@@ -4,7 +4,7 @@ import UPlot from "uplot";
 import { colourOf, onSchemeChange } from "../parts/colours.ts";
 
 const HEIGHT_PX = 110;
-/** All graphs of a page show the same moment under the pointer. */
+/** All graphs of a page share one crosshair. */
 const SYNC_KEY = "stream";
 
 interface LiveGraphProps {
@@ -13,7 +13,7 @@ interface LiveGraphProps {
   readonly times: readonly number[];
   readonly values: readonly (number | null)[];
   readonly spanMs: number;
-  /** The axis goes at least up to here. */
+  /** The axis reaches at least this value. */
   readonly least: number;
   readonly words: (value: number) => string;
 }
@@ -73,7 +73,7 @@ function make(element: HTMLElement, words: (value: number) => string, least: num
   );
 }
 
-/** From 0 where nothing is below it, with air above: a line never runs along the edge. */
+/** From 0 unless there are negative values, with space above, so that a line never runs along the edge. */
 function rangeOf(low: number | null, high: number | null, least: number): [number, number] {
   const most = Math.max(high ?? 0, least);
   return [low !== null && low < 0 ? low * 1.15 : 0, most * 1.15];

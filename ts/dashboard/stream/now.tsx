@@ -1,4 +1,4 @@
-// How the running publish does: what is wrong in words, and its figures.
+// The condition of the running publish: problems in words, and its figures.
 import type { ComponentChildren } from "preact";
 import { bitrateWords, bytesWords, durationWords } from "../parts/time-words.ts";
 import { timeNow } from "../shell/clock.ts";
@@ -21,7 +21,7 @@ export function Now({ watch }: { readonly watch: StreamWatch }) {
   );
 }
 
-/** Said aloud when it changes, not each second. */
+/** Announced to screen readers when the findings change, not each second. */
 function Findings({ findings }: { readonly findings: readonly Finding[] }) {
   return (
     <div role="status" aria-label="Diagnosis">

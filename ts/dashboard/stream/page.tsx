@@ -1,4 +1,4 @@
-// One stream: what it shows now, how it does, where it goes, what became of it before, and how to broadcast to it.
+// One stream: its preview, condition, upstreams and past publishes, and how to broadcast to it.
 import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { Icon } from "../parts/icons.tsx";
@@ -33,7 +33,7 @@ const NOT_LIVE: Readonly<Record<Exclude<StreamState, "live">, string>> = {
   deleted: "The stream is deleted.",
 };
 
-/** Another address is another page, with nothing left of the one before. */
+/** Keyed by the id, so that no state of another stream is kept. */
 export function StreamPage({ id }: { readonly id: string }) {
   return <OneStream key={id} id={id} />;
 }

@@ -1,21 +1,21 @@
-// The live preview's player: HTTP-FLV by mpegts.js, which is loaded when somebody looks. It stays close to the live edge
-// and keeps nothing of what was shown.
+// The player of the live preview: HTTP-FLV by mpegts.js, which is loaded when a preview is opened. It stays close to
+// the live edge and discards what was shown.
 import type Mpegts from "mpegts.js";
 
-/** Behind the newest frame, seconds: where it settles, and from where on it plays faster to catch up. */
+/** Latency in seconds: the target, and the value above which it plays faster to catch up. */
 const LATENCY_TARGET_S = 0.5;
 const LATENCY_MOST_S = 1.0;
 const CATCH_UP_RATE = 1.25;
-/** Media kept behind what is shown, seconds. */
+/** Media kept behind the current position, seconds. */
 const KEPT_S = 10;
 
 export type PreviewEnd =
-  /** The publish ended, or there is none. */
+  /** The publish has ended, or there is none. */
   | "ended"
-  /** As many previews as there may be are open. */
+  /** The limit of concurrent previews is reached. */
   | "full"
   | "not-signed-in"
-  /** This browser has no decoder for it. */
+  /** This browser has no decoder for the codec. */
   | "codec"
   | "network";
 
@@ -23,7 +23,7 @@ export interface Preview {
   stop(): void;
 }
 
-/** Plays into `video` until `stop` or `onEnd`, which is called once. */
+/** Plays into `video` until `stop`, or until `onEnd` is called once. */
 export async function startPreview(
   address: string,
   video: HTMLVideoElement,
@@ -66,7 +66,7 @@ export async function startPreview(
   player.on(mpegts.Events.LOADING_COMPLETE, () => end("ended"));
   player.attachMediaElement(video);
   player.load();
-  video.play().catch(() => {}); // one that is muted always may; a pause in between rejects it
+  video.play().catch(() => {}); // muted playback is always allowed; a pause meanwhile rejects the promise
   return { stop };
 }
 

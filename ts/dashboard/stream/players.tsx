@@ -1,4 +1,4 @@
-// Who plays the stream now.
+// The present players of the stream.
 import { Table } from "../parts/table.tsx";
 import { bytesWords, counted } from "../parts/time-words.ts";
 import { Section } from "../shell/page.tsx";
@@ -9,7 +9,7 @@ type Player = Session["players"][number];
 
 interface PlayersProps {
   readonly players: readonly Player[];
-  /** Also those beyond the thousand that are listed. */
+  /** Includes those beyond the thousand that are listed. */
   readonly count: number;
 }
 

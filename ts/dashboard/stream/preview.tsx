@@ -1,10 +1,10 @@
-// The live preview: plays by itself and without sound while the stream is live and the tab is seen; says in words why it
-// does not.
+// The live preview: plays automatically and muted while the stream is live and the tab is visible; otherwise explains
+// why not.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Icon } from "../parts/icons.tsx";
 import { type PreviewEnd, startPreview } from "./player.ts";
 
-/** Pause before a preview that broke off is started again by itself, ms. */
+/** Pause before an interrupted preview is restarted automatically, ms. */
 const AGAIN_MS = 2_000;
 
 type State = "starting" | "playing" | "paused" | PreviewEnd;
@@ -29,7 +29,7 @@ interface PreviewProps {
   readonly streamId: string;
   /** null: not live. A new publish starts a new preview. */
   readonly clientId: number | null;
-  /** Why there is no broadcast, for people. */
+  /** Text shown while there is no broadcast. */
   readonly notLive: string;
 }
 
@@ -132,7 +132,7 @@ function Playing({ streamId }: { readonly streamId: string }) {
   );
 }
 
-/** Whether the tab is seen: a hidden one loads nothing. */
+/** Whether the tab is visible: a hidden one loads nothing. */
 function useVisibility(): boolean {
   const [isSeen, setSeen] = useState(!document.hidden);
   useEffect(() => {

@@ -1,4 +1,4 @@
-// What was published to the stream before: how long, how much, why it ended, and why one was denied.
+// Past publishes of the stream: duration, bytes, why each ended, and why one was denied.
 import type { ReadonlySignal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import { Empty } from "../parts/states.tsx";
@@ -28,7 +28,7 @@ const STATES: Readonly<Record<Publish["state"], readonly [Tone, string]>> = {
 
 interface PublishesProps {
   readonly streamId: string;
-  /** Grows when there is something new. */
+  /** Increases when there is something new. */
   readonly changes: ReadonlySignal<number>;
 }
 
@@ -97,7 +97,7 @@ interface MoreProps {
   readonly explain: (clientId: number) => void;
 }
 
-/** Its timeline, and what the webhook was sent. */
+/** Its timeline and webhook deliveries. */
 function More({ publish: { client_id }, explain }: MoreProps) {
   return (
     <>
@@ -162,7 +162,7 @@ function Bytes({ state, bytes_in, bytes_out }: Publish) {
   return `${bytesWords(bytes_in)} / ${bytesWords(bytes_out)}`;
 }
 
-/** Who or what denied it. */
+/** Who or what denied the publish. */
 function causeWords(cause: string): string {
   const words: Readonly<Record<string, string>> = {
     rejected_by_customer: "Your webhook denied it.",

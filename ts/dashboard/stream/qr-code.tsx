@@ -1,18 +1,18 @@
-// A QR code for the camera of a phone: dark on white in both colour schemes, as readers want it.
+// A QR code for a phone's camera: dark on white in both colour schemes, as scanners require.
 
 import { useMemo } from "preact/hooks";
 import encodeQr from "qr";
 
-/** Modules of white around it (ISO/IEC 18004 section 9.1 asks for four). */
+/** White modules around it (ISO/IEC 18004 section 9.1 requires four). */
 const QUIET_MODULES = 4;
 
 interface QrCodeProps {
   readonly text: string;
-  /** What it leads to, for those who do not see it. */
+  /** The target, for people who cannot see the code. */
   readonly label: string;
 }
 
-/** Nothing for a text that is too long for one. */
+/** Renders nothing for a text that is too long for a QR code. */
 export function QrCode({ text, label }: QrCodeProps) {
   const code = useMemo(() => pathOf(text), [text]);
   if (code === null) return null;

@@ -1,29 +1,29 @@
-// What was measured of a publish over the last hour, in bounded memory: a point each second for the last minutes, one each
-// five seconds before. Pure.
+// Measurements of a publish over the last hour, in bounded memory: a point each second for the last minutes, one every
+// five seconds before that. Pure.
 import type { Numbers } from "../streams/records.ts";
 
 export const NAMES = ["bitrate_kbps", "fps", "gop_ms", "loss_percent", "rtt_ms", "skew_ms"] as const;
 export type NumberName = (typeof NAMES)[number];
 
-/** How far it goes back, and how long each second is kept, ms. */
+/** The total span, and how long points of each second are kept, ms. */
 const SPAN_MS = 3_600_000;
 const FINE_MS = 300_000;
 
-/** As `GET /session/{client_id}/history` answers. */
+/** The response of `GET /session/{client_id}/history`. */
 export interface History {
   readonly step_ms: number;
-  /** Epoch ms of the first point; null without one. */
+  /** Epoch ms of the first point; null when there is none. */
   readonly since: number | null;
   readonly points: Readonly<Record<NumberName, readonly (number | null)[]>>;
 }
 
 interface Point {
-  /** Epoch ms, by the clock of the service. */
+  /** Epoch ms, on the clock of the service. */
   readonly at: number;
   readonly numbers: Numbers;
 }
 
-/** Immutable, so that what renders it sees each change. */
+/** Immutable, so that components notice each change. */
 export class Series {
   readonly #points: readonly Point[];
 
@@ -41,7 +41,7 @@ export class Series {
     );
   }
 
-  /** With one more; one that is not newer than the last is left out. */
+  /** Adds a point; one that is not newer than the last is ignored. */
   with(at: number, numbers: Numbers, stepMs = 5_000): Series {
     const last = this.#points.at(-1);
     if (last !== undefined && at <= last.at) return this;
@@ -56,7 +56,7 @@ export class Series {
     return new Series([...kept, { at, numbers }]);
   }
 
-  /** These points before those of `this`. */
+  /** Prepends the points of `history`. */
   after(history: Series): Series {
     const first = this.#points[0]?.at ?? Number.POSITIVE_INFINITY;
     return new Series([...history.#points.filter(({ at }) => at < first), ...this.#points]);
@@ -72,7 +72,7 @@ export class Series {
     return [shown.map(({ at }) => at / 1_000), shown.map(({ numbers }) => numbers[name])];
   }
 
-  /** What is known of the last `spanMs`. */
+  /** The known values of the last `spanMs`. */
   recent(name: NumberName, spanMs: number): readonly number[] {
     return this.#since(spanMs)
       .map(({ numbers }) => numbers[name])

@@ -1,4 +1,4 @@
-// The tags of a stream, and for whom may change them, a dialog for that.
+// The tags of a stream, with a dialog for people who may change them.
 import { useState } from "preact/hooks";
 import { Dialog } from "../parts/dialog.tsx";
 import { DialogButtons } from "../parts/dialog-buttons.tsx";

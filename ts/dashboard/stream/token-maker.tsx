@@ -1,5 +1,5 @@
-// Makes links and tokens: to broadcast from a browser without knowing the stream's name, or to play a stream that wants a
-// token of its players. What is made is shown once and kept nowhere.
+// Creates links and tokens: for broadcasting from a browser without knowing the stream's name, or for playing a stream
+// that requires a token. The result is shown once and not stored.
 import { useState } from "preact/hooks";
 import { CopyField } from "../parts/copy-field.tsx";
 import { FormField } from "../parts/form-field.tsx";
@@ -32,7 +32,7 @@ interface Made {
   /** Unix seconds. */
   readonly exp: number;
   readonly token: string;
-  /** The broadcast link, or the address for players. */
+  /** The broadcast link, or the URL for players. */
   readonly address: string;
 }
 

@@ -1,5 +1,5 @@
-// Where the stream is pushed to: what stands with the stream, and while it is live also what was added for this broadcast
-// alone and what the operator pushes to. State and last error are current.
+// Where the stream is pushed to: its own upstreams, and while it is live also those added only for this broadcast and
+// the operator's. State and last error are live.
 import { useState } from "preact/hooks";
 import { confirm } from "../parts/confirm.tsx";
 import { Icon } from "../parts/icons.tsx";
@@ -20,14 +20,14 @@ import type { StreamWatch } from "./watch.ts";
 
 type Source = SessionUpstream["source"];
 
-/** One upstream, whether it is pushed to now or not. */
+/** One upstream, whether it is being pushed to or not. */
 interface Row {
   readonly id: string;
   readonly label: string | null;
   readonly url: string;
   readonly maskedKey: string;
   readonly source: Source;
-  /** null: nothing runs. */
+  /** null: no publish is running. */
   readonly live: SessionUpstream | null;
 }
 
@@ -108,7 +108,7 @@ export function Upstreams({ streamId, watch }: { readonly streamId: string; read
   );
 }
 
-/** What is set for the stream first, then what only the running publish has. */
+/** The stream's own upstreams first, then those of the running publish alone. */
 function rowsOf(upstreams: readonly StreamUpstream[], live: readonly SessionUpstream[]): readonly Row[] {
   const rowOf = ({ id, label, url, masked_key: maskedKey }: StreamUpstream | SessionUpstream, source: Source): Row => ({
     ...{ id, label, url, maskedKey, source },

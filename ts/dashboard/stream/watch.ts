@@ -1,12 +1,13 @@
-// What is known of one stream while its page is open: its record, its running publish, and what was measured of it. The
-// history comes once per publish, then a point each second by the event stream.
+// The state of one stream while its page is open: its record, its running publish, and its measurements. The history is
+// loaded once per publish, then a point each second arrives by the event stream.
 import { computed, signal } from "@preact/signals";
 import { answerOf, api } from "../shell/client.ts";
 import { openEvents } from "../streams/event-stream.ts";
 import type { Numbers, Session, SessionUpstream, Stream, StreamState } from "../streams/records.ts";
 import { Series } from "./series.ts";
 
-/** How often what the events leave out is asked for: codecs, lost frames, who plays. Sooner until the codecs are known. */
+/** How often data that the events lack is loaded: codecs, lost frames, players. More often until the codecs are
+ *  known. */
 const SESSION_EVERY_MS = 5_000;
 const TRACKS_EVERY_MS = 1_000;
 
@@ -36,21 +37,21 @@ interface EndedEvent {
 export class StreamWatch {
   readonly stream = signal<Stream | null>(null);
   readonly error = signal<unknown>(null);
-  /** null: nothing runs, as far as is known. */
+  /** null: no publish is running, as far as is known. */
   readonly session = signal<Session | null>(null);
   readonly numbers = signal<Numbers | null>(null);
   readonly players = signal(0);
   readonly series = signal(new Series());
-  /** Epoch ms by the clock of the service, of what was heard last. */
+  /** Time of the latest event, epoch ms on the clock of the service. */
   readonly at = signal(0);
-  /** Grows when a publish began or ended: what is listed of the past is loaded again. */
+  /** Increases when a publish began or ended, so that the list of past ones is reloaded. */
   readonly changes = signal(0);
   readonly clientId = computed(() => this.session.value?.client_id ?? null);
   readonly connection;
   readonly #id: string;
   readonly #controller = new AbortController();
   readonly #events;
-  /** `at` when the running publish was asked for last. */
+  /** `at` of the latest load of the running publish. */
   #loadedAt = 0;
 
   constructor(id: string) {
@@ -64,7 +65,7 @@ export class StreamWatch {
     void this.load();
   }
 
-  /** The record of the stream, anew. */
+  /** Reloads the stream's record. */
   async load(): Promise<void> {
     try {
       const params = { path: { id: this.#id } };
@@ -79,7 +80,7 @@ export class StreamWatch {
     this.stream.value = stream;
   }
 
-  /** The running publish, anew: who plays it, above all. */
+  /** Reloads the running publish, mainly for its players. */
   async loadSession(): Promise<void> {
     const clientId = this.clientId.value;
     if (clientId === null) return;

@@ -1,15 +1,16 @@
-// What can be done with a whole stream, from the list and from its own page: asked about where it ends something, shown
-// at once where that is safe, and said afterwards.
+// Actions on a whole stream, from the list and from its own page: with confirmation where they end something, shown at
+// once where that is safe, and reported afterwards.
 import { confirm } from "../parts/confirm.tsx";
 import { say, sayProblem } from "../parts/toasts.tsx";
 import { answerOf, api } from "../shell/client.ts";
 import { wordsOfError } from "../shell/errors.ts";
 import { nameOf, type Stream } from "./records.ts";
 
-/** Takes the record that is now to be shown: a guess first, then what the service says. */
+/** Receives the record to show: first the expected one, then the service's. */
 export type ShowStream = (stream: Stream) => void;
 
-/** Also ends what runs. The two names of it mean the same to the service; to people they do not. */
+/** Locks the stream, which also ends a running publish. The API's stop and lock are the same to the service, but not to
+ *  people. */
 export async function lockStream(stream: Stream, show: ShowStream): Promise<void> {
   const name = nameOf(stream);
   const isLive = stream.state === "live";
@@ -32,7 +33,7 @@ export async function unlockStream(stream: Stream, show: ShowStream): Promise<vo
   if ((await changed(stream, null, call, show)) !== null) say(`${nameOf(stream)} can be broadcast to again`);
 }
 
-/** Whether it is gone. */
+/** Resolves to whether it was deleted. */
 export async function deleteStream(stream: Stream, show: ShowStream): Promise<boolean> {
   const name = nameOf(stream);
   const ends = stream.state === "live" ? "The running broadcast ends. " : "";
@@ -50,7 +51,7 @@ export async function deleteStream(stream: Stream, show: ShowStream): Promise<bo
   return true;
 }
 
-/** Whether it was saved. */
+/** Resolves to whether it was saved. */
 export async function setTags(stream: Stream, tags: readonly string[], show: ShowStream): Promise<boolean> {
   const call = () =>
     answerOf(api.PUT("/stream/{id}/tag", { params: { path: { id: stream.id } }, body: { tags: [...tags] } }));

@@ -1,14 +1,14 @@
-// The addresses of a stream as encoders, players and people type them. Pure.
+// The addresses of a stream in the form that encoders, players and people use. Pure.
 import type { Stream } from "./records.ts";
 import { nameOf } from "./records.ts";
 
-/** What a broadcaster needs, with custom arguments (what follows the `?` of a stream name; "" for none). */
+/** The addresses for a broadcaster, including custom arguments (what follows the `?` of a stream name; "" for none). */
 export interface Addresses {
-  /** Server and stream key, as OBS asks for them. */
+  /** Server and stream key, as OBS names them. */
   readonly server: string;
   readonly key: string;
   readonly rtmp: string;
-  /** null: this Headgate takes none. */
+  /** null when this Headgate does not serve RTMPS. */
   readonly rtmps: string | null;
   readonly whip: string;
 }
@@ -25,7 +25,7 @@ export function addressesOf(stream: Stream, customArguments = ""): Addresses {
   };
 }
 
-/** `NAME?passcode=s3cret`; a leading `?` may be given or not. */
+/** `NAME?passcode=s3cret`; a leading `?` of the arguments is optional. */
 export function withArguments(name: string, customArguments: string): string {
   const given = customArguments.trim().replace(/^\?/, "");
   return given === "" ? name : `${name}?${given}`;

@@ -1,4 +1,4 @@
-// Where custom arguments are entered: what the customer's webhook asks of a broadcaster.
+// The field for custom arguments that the customer's webhook requires of a broadcaster.
 import { FormField } from "../parts/form-field.tsx";
 
 interface ArgumentsFieldProps {

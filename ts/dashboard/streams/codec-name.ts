@@ -1,6 +1,6 @@
-// Codecs as they are printed on boxes. Pure.
+// The usual names of codecs. Pure.
 
-/** "h264" as it is printed on boxes. */
+/** "h264" in its usual form, "H.264". */
 export function codecName(codec: string): string {
   const names: Readonly<Record<string, string>> = {
     h264: "H.264",

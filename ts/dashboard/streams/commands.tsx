@@ -1,4 +1,4 @@
-// Streams in the command palette: found by name or tag as one types; live ones first.
+// Streams in the command palette: found by name or tag while typing; live ones first.
 import { useEffect } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { addressOf } from "../shell/addresses.ts";
@@ -7,12 +7,12 @@ import { nameOf } from "./records.ts";
 import { findStreams } from "./stream-source.ts";
 
 const QUANTITY = 8;
-/** Pause after a letter before the service is asked, ms. */
+/** Pause after a keystroke before the service is queried, ms. */
 const TYPING_MS = 120;
-/** As the service takes it, characters. */
+/** The service's limit, characters. */
 const SEARCH_LIMIT = 100;
 
-/** Stands once in the frame, on every page. */
+/** Rendered once in the frame, on every page. */
 export function StreamCommands() {
   const { route } = useLocation();
   useEffect(() => offerStreams(route), [route]);

@@ -1,4 +1,4 @@
-// Makes a stream: nothing has to be given. Its own page then says how to broadcast to it.
+// Creates a stream: no input is required. Its own page then explains how to broadcast to it.
 import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { Dialog } from "../parts/dialog.tsx";

@@ -1,18 +1,18 @@
-// Server-sent events while the page is seen. A browser allows six connections to one host, for all tabs together: a
-// hidden tab gives its own back. A stream that the service refuses is asked for again, later and later.
+// Server-sent events while the page is visible. A browser allows six connections to one host, for all tabs together: a
+// hidden tab closes its own. A refused event stream is requested again, with growing pauses.
 import { type ReadonlySignal, signal } from "@preact/signals";
 import { api } from "../shell/client.ts";
 
-/** Pauses before a refused stream is asked for again, ms; the last one repeats. */
+/** Pauses before a refused stream is requested again, ms; the last one repeats. */
 const PAUSES_MS = [2_000, 5_000, 15_000, 30_000];
 
 export interface EventStream {
-  /** `lost`: what is shown is not current. */
+  /** `lost`: what is shown is out of date. */
   readonly state: ReadonlySignal<"connecting" | "open" | "lost">;
   close(): void;
 }
 
-/** `handlers`: by the names of the events, called with what their data says. */
+/** `handlers`: by the names of the events, called with their parsed data. */
 export function openEvents(path: string, handlers: Readonly<Record<string, (said: never) => void>>): EventStream {
   const state = signal<"connecting" | "open" | "lost">("connecting");
   let source: EventSource | null = null;
@@ -37,10 +37,10 @@ export function openEvents(path: string, handlers: Readonly<Record<string, (said
     }
     opened.onerror = () => {
       state.value = "lost";
-      if (opened.readyState !== EventSource.CLOSED) return; // the browser connects again by itself
+      if (opened.readyState !== EventSource.CLOSED) return; // the browser reconnects by itself
       timer = setTimeout(connect, PAUSES_MS[Math.min(refusals, PAUSES_MS.length - 1)]);
       refusals += 1;
-      // Tells whether the login has ended: an event source keeps the status of its answer to itself.
+      // Detects whether the session has ended: an EventSource does not expose the status of its response.
       api.GET("/organisation").catch(() => {});
     };
   };

@@ -1,14 +1,14 @@
-// What the list of streams is filtered by: state with how many there are, words, tags. It stands in the page's address,
-// so that it can be sent to somebody and is there again after a reload.
+// The filter of the list of streams: state with counts, text, tags. It is part of the page's URL, so that it can be
+// shared and survives a reload.
 import { useEffect, useState } from "preact/hooks";
 import { FormField } from "../parts/form-field.tsx";
 import { Icon } from "../parts/icons.tsx";
 import type { Counts } from "./records.ts";
 import type { StreamFilter } from "./stream-list.ts";
 
-/** Pause after a letter before the service is asked, ms. */
+/** Pause after a keystroke before the service is queried, ms. */
 const TYPING_MS = 250;
-/** As the service has it, characters. */
+/** The service's limit, characters. */
 const SEARCH_LIMIT = 100;
 const STATES = [
   [null, "All"],
@@ -18,7 +18,7 @@ const STATES = [
   ["locked", "Locked"],
 ] as const satisfies readonly (readonly [StreamFilter["state"], string])[];
 
-/** Reads the filter of an address; what it does not know is no filter. */
+/** Parses the filter in a URL; unknown values are ignored. */
 export function filterOf(address: string): StreamFilter {
   const query = new URL(address, "http://dashboard").searchParams;
   const state = STATES.find(([name]) => name !== null && name === query.get("state"))?.[0] ?? null;
@@ -26,7 +26,7 @@ export function filterOf(address: string): StreamFilter {
   return { state, tags, search: (query.get("search") ?? "").slice(0, SEARCH_LIMIT) };
 }
 
-/** The address of the page with this filter. */
+/** The URL of the page with this filter. */
 export function addressWith({ state, tags, search }: StreamFilter): string {
   const query = new URLSearchParams();
   if (state !== null) query.set("state", state);

@@ -1,16 +1,16 @@
-// The live publishes of the organisation as the event stream tells them: one signal per stream, so that a row of the list
-// is rendered again only when its own numbers changed.
+// The live publishes of the organisation from the event stream: one signal per stream, so that a row of the list is
+// rendered again only when its own numbers changed.
 import { type Signal, signal } from "@preact/signals";
 import type { Counts, LiveRow, StreamState } from "./records.ts";
 
-/** The event `sessions`: all there is. */
+/** The event `sessions`: the complete state. */
 export interface WholePicture {
   readonly at: number;
   readonly counts: Counts;
   readonly sessions: readonly LiveRow[];
 }
 
-/** The event `changes`: what is different since the event before. */
+/** The event `changes`: the differences since the previous event. */
 export interface Changes {
   readonly at: number;
   readonly counts?: Counts;
@@ -23,7 +23,7 @@ export class LiveRows {
   readonly counts = signal<Counts | null>(null);
   /** By client id. */
   readonly #rows = new Map<number, LiveRow>();
-  /** By stream; only those that somebody asked for or that are live. */
+  /** By stream; only those that were requested or are live. */
   readonly #signals = new Map<string, Signal<LiveRow | null>>();
 
   /** The publish of a stream that is on air; null while there is none. */
@@ -40,7 +40,7 @@ export class LiveRows {
     return new Set([...this.#rows.values()].map(({ stream }) => stream));
   }
 
-  /** Takes the place of everything known before. */
+  /** Replaces everything known so far. */
   replace({ counts, sessions }: WholePicture): void {
     this.counts.value = counts;
     const before = this.streams();
@@ -54,7 +54,7 @@ export class LiveRows {
     const touched = new Set<string>();
     for (const part of changed) {
       const before = this.#rows.get(part.client_id);
-      // A new one is whole; a part of one that was never seen says nothing.
+      // A new row is complete; a partial one of an unknown publish is ignored.
       if (before === undefined && part.stream === undefined) continue;
       const row = { ...before, ...part } as LiveRow;
       this.#rows.set(row.client_id, row);
@@ -69,8 +69,8 @@ export class LiveRows {
     this.#show(touched);
   }
 
-  /** Beside the one on air there may be one that stands by. One that is being replaced may still be there: the newest
-   *  counts. */
+  /** Beside the one on air there may be one that stands by. One that is being replaced may still be listed: the newest
+   *  is used. */
   #show(streams: ReadonlySet<string>): void {
     const newest = new Map<string, LiveRow>();
     for (const row of this.#rows.values()) {

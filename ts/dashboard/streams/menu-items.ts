@@ -1,4 +1,5 @@
-// What stands in the menu of a stream, in the list and on its own page: its addresses to copy, and what the role may do.
+// The entries in the menu of a stream, in the list and on its own page: addresses to copy, and the actions the role
+// permits.
 import { copied } from "../parts/copy-field.tsx";
 import { say, sayProblem } from "../parts/toasts.tsx";
 import { may } from "../shell/session.ts";
@@ -7,7 +8,7 @@ import { addressesOf } from "./addresses.ts";
 import type { MenuItem } from "./menu.tsx";
 import { nameOf, type Stream } from "./records.ts";
 
-/** `open`: for where the stream is not open already. */
+/** `open`: opens the stream, where it is not open already. */
 export function actionsOf(stream: Stream, show: ShowStream, open?: () => void): readonly MenuItem[] {
   const { rtmp, rtmps, whip } = addressesOf(stream);
   const copy = (what: string, text: string): MenuItem => ({

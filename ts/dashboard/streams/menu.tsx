@@ -1,5 +1,5 @@
-// A button that opens a menu, after the pattern of the ARIA Authoring Practices. The browser closes it by Escape or a press
-// elsewhere, and gives the focus back.
+// A button that opens a menu, by the pattern of the ARIA Authoring Practices. The browser closes it on Escape or a
+// click elsewhere, and restores the focus.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Icon, type IconName } from "../parts/icons.tsx";
 
@@ -14,7 +14,7 @@ export interface MenuItem {
 interface MenuButtonProps {
   /** "Actions for Ab1Cd-9XyZ0" */
   readonly label: string;
-  /** Asked for when it opens. */
+  /** Called when it opens. */
   readonly items: () => readonly MenuItem[];
 }
 
@@ -97,7 +97,7 @@ function OpenMenu({ label, items, at, onClose }: OpenMenuProps) {
   );
 }
 
-/** Below the button, above it where there is no room, and never beyond the window. */
+/** Below the button, above it where there is no space, and never outside the window. */
 function placeBeside(menu: HTMLElement, button: DOMRect): void {
   const { width, height } = menu.getBoundingClientRect();
   const below = button.bottom + 4;

@@ -1,4 +1,5 @@
-// The streams of the organisation: live ones first and current by themselves, found by state, tag or a part of the name.
+// The streams of the organisation: live ones first, kept current automatically, filtered by state, tag or a part of the
+// name.
 // biome-ignore-all lint/a11y/useSemanticElements: a table of which only some rows are there cannot lay itself out
 import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
@@ -17,7 +18,7 @@ import { StreamRow } from "./stream-row.tsx";
 import { streamSource } from "./stream-source.ts";
 import { VirtualList } from "./virtual-list.tsx";
 
-/** Height of a row, pixels, as style/d-streams.css has it. */
+/** Height of a row, pixels, as in style/d-streams.css. */
 const ROW_PX = 53;
 const CARD_PX = 120;
 const PHONE = matchMedia("(width < 48rem)");
@@ -55,7 +56,7 @@ export function StreamsPage() {
   );
 }
 
-/** The list of a filter, and what the event stream says of all. */
+/** The filtered list, kept current by the event stream of the organisation. */
 function useStreams(filter: StreamFilter) {
   const live = useMemo(() => new LiveRows(), []);
   const list = useMemo(() => new StreamList(streamSource, filter), [filter]);

@@ -1,4 +1,4 @@
-// What the API calls a stream and its publishes, and what the event streams say of them, by short names.
+// Short names for the API's records of a stream and its publishes, and for the contents of the event streams.
 import type { Records } from "../../client/index.ts";
 
 export type Stream = Records["Stream"];
@@ -32,7 +32,7 @@ export interface LiveRow {
 /** How many streams are in each state. */
 export type Counts = Readonly<Record<"created" | "live" | "ended" | "locked", number>>;
 
-/** What is measured of a running publish; null where it is not known. */
+/** Measurements of a running publish; null where unknown. */
 export interface Numbers {
   readonly bitrate_kbps: number | null;
   readonly fps: number | null;
@@ -42,5 +42,5 @@ export interface Numbers {
   readonly skew_ms: number | null;
 }
 
-/** The name that people and encoders know the stream by. */
+/** The name by which people and encoders know the stream. */
 export const nameOf = (stream: Stream): string => stream.ingest.rtmp.streamname;

@@ -1,4 +1,4 @@
-// The state of a stream as a pill: in words that people use.
+// The state of a stream as a pill, in everyday words.
 import { StatusPill, type Tone } from "../parts/status-pill.tsx";
 import type { StreamState } from "./records.ts";
 

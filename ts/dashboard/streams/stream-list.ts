@@ -1,13 +1,13 @@
-// The streams that a list shows: page after page as one scrolls, live ones first, kept current by what the event stream
-// says. It holds each stream once, whatever the pages overlap.
+// The streams shown in a list: loaded page after page while scrolling, live ones first, kept current by the event
+// stream. It contains each stream once, even when pages overlap.
 import { signal } from "@preact/signals";
 import type { Stream, StreamState } from "./records.ts";
 import { nameOf } from "./records.ts";
 
-/** Streams that went live unseen are fetched one by one up to here; for more the list is loaded anew. */
+/** Up to this many streams that went live unnoticed are fetched one by one; for more the list is reloaded. */
 const FETCHED_LIMIT = 20;
 
-/** "" and [] ask for everything. */
+/** "" and [] select everything. */
 export interface StreamFilter {
   readonly state: Exclude<StreamState, "deleted"> | null;
   readonly tags: readonly string[];
@@ -28,7 +28,7 @@ export interface StreamSource {
 }
 
 export class StreamList {
-  /** null until the first page came. */
+  /** null until the first page has been loaded. */
   readonly rows = signal<readonly Stream[] | null>(null);
   readonly error = signal<unknown>(null);
   readonly isLoading = signal(false);
@@ -44,18 +44,18 @@ export class StreamList {
     this.#filter = filter;
   }
 
-  /** Loads the next page, if there is one and none is on its way. */
+  /** Loads the next page, if there is one and none is being loaded. */
   async more(): Promise<void> {
     if (this.isLoading.value || !this.hasMore.value) return;
     await this.#load(this.#cursor);
   }
 
-  /** Loads from the beginning; what is shown stays until that came. */
+  /** Reloads from the start; the current rows stay until then. */
   async reload(): Promise<void> {
     await this.#load(null);
   }
 
-  /** What the service says of streams whose state changed. */
+  /** Applies state changes reported by the service. */
   async statesChanged(changes: readonly { readonly id: string; readonly state: StreamState }[]): Promise<void> {
     const unknown: string[] = [];
     for (const { id, state } of changes) {
@@ -67,18 +67,18 @@ export class StreamList {
     await this.#fetch(unknown);
   }
 
-  /** After a time without news: `live` are the streams that are live now. */
+  /** Brings the list up to date after missed events: `live` are the streams that are live at present. */
   async reconcile(live: ReadonlySet<string>): Promise<void> {
     if (this.rows.value === null) return;
     const doubtful = [...this.#byId.values()].filter(({ id, state }) => (state === "live") !== live.has(id));
     const unseen = [...live].filter((id) => !this.#byId.has(id));
-    // Where live ones are still to come, the next pages bring them.
+    // If live ones are yet to be loaded, the next pages contain them.
     const comesLater = this.hasMore.value && this.rows.value.at(-1)?.state === "live";
     const wantsLive = !comesLater && (this.#filter.state === null || this.#filter.state === "live");
     await this.#fetch([...doubtful.map(({ id }) => id), ...(wantsLive ? unseen : [])]);
   }
 
-  /** A record that is newer than the one that is shown. */
+  /** Replaces a record by a newer one. */
   put(stream: Stream): void {
     this.#put(stream);
     this.#show();
@@ -127,7 +127,7 @@ export class StreamList {
   }
 }
 
-/** As the service filters. */
+/** The same filter as the service's. */
 export function matches(stream: Stream, { state, tags, search }: StreamFilter): boolean {
   if (stream.state === "deleted" || (state !== null && stream.state !== state)) return false;
   if (!tags.every((tag) => stream.tags.includes(tag))) return false;
@@ -135,7 +135,7 @@ export function matches(stream: Stream, { state, tags, search }: StreamFilter): 
   return [nameOf(stream), ...stream.tags].some((text) => text.toLowerCase().includes(wanted));
 }
 
-/** As the service orders: live ones, then the newest; times are all written alike. */
+/** The same order as the service's: live ones, then the newest; all times have the same text format. */
 function liveFirst(one: Stream, other: Stream): number {
   const isLive = Number(other.state === "live") - Number(one.state === "live");
   if (isLive !== 0) return isLive;

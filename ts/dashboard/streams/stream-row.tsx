@@ -1,4 +1,4 @@
-// One stream in the list: what it is, and while it is live how it does. Only the row's own numbers render it again.
+// One stream in the list: what it is, and its condition while it is live. Only the row's own numbers render it again.
 // biome-ignore-all lint/a11y/useSemanticElements: a table of which only some rows are there cannot lay itself out
 import type { Signal } from "@preact/signals";
 import { bitrateWords, counted, durationWords } from "../parts/time-words.ts";

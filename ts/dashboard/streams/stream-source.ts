@@ -1,8 +1,8 @@
-// Where lists of streams come from: the API.
+// Loads lists of streams from the API.
 import { answerOf, api, isHeadgateError } from "../shell/client.ts";
 import type { StreamFilter, StreamSource } from "./stream-list.ts";
 
-/** The first page is there soon, and those behind it are few. */
+/** A small first page is shown soon; larger ones follow, so that they are few. */
 const FIRST_PAGE = 60;
 const NEXT_PAGE = 500;
 
@@ -24,7 +24,7 @@ export const streamSource: StreamSource = {
   },
 };
 
-/** A few streams that fit, for the command palette. */
+/** A few matching streams, for the command palette. */
 export async function findStreams(search: string, quantity: number, signal: AbortSignal) {
   const query = { ...queryOf({ state: null, tags: [], search }), quantity, order: "live" as const };
   return await answerOf(api.GET("/stream", { params: { query }, signal }));

@@ -1,9 +1,9 @@
-// Tags as one types them: Enter or a comma ends one, each has a button that takes it away.
+// Tags as they are typed: Enter or a comma completes one, each has a button that removes it.
 import { useState } from "preact/hooks";
 import { FormField } from "../parts/form-field.tsx";
 import { Icon } from "../parts/icons.tsx";
 
-/** As ts/organisation/streams.ts. */
+/** As in ts/organisation/streams.ts. */
 const TAGS_LIMIT = 50;
 const TAG_LENGTH_LIMIT = 100;
 

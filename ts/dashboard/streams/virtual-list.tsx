@@ -1,21 +1,21 @@
-// A list of thousands of rows of one height, of which only those near the window are in the document. It scrolls with the
-// page, and the row that has the focus stays while it is scrolled away.
+// A list of thousands of rows of equal height, of which only those near the viewport are rendered. It scrolls with the
+// page, and a focused row stays rendered when it is scrolled away.
 // biome-ignore-all lint/a11y/useSemanticElements: a table of which only some rows are there cannot lay itself out
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
-/** Rows rendered beyond what is seen, and how far one scrolls before others take their place. */
+/** Rows rendered beyond the visible ones, and how far one scrolls before they are replaced. */
 const BEYOND = 12;
 const STEP = 6;
-/** `onEnd` is called this many rows before the last one is seen. */
+/** `onEnd` is called this many rows before the last one becomes visible. */
 const AHEAD = 60;
 
 interface VirtualListProps {
   readonly count: number;
-  /** Of one row, pixels. */
+  /** Height of one row, pixels. */
   readonly rowHeight: number;
   readonly row: (index: number) => ComponentChildren;
-  /** The end is near. */
+  /** The end of the list is near. */
   readonly onEnd: () => void;
 }
 
@@ -58,7 +58,7 @@ export function VirtualList({ count, rowHeight, row, onEnd }: VirtualListProps) 
   if (focused !== null && focused < count && (focused < seen.first || focused > seen.last)) indices.push(focused);
   const onFocusIn = (event: FocusEvent) => {
     const place = (event.target as Element).closest<HTMLElement>("[aria-rowindex]")?.ariaRowIndex;
-    // Counted from 1, and the heading is the first.
+    // Row numbers count from 1, and the heading is the first.
     setFocused(place ? Number(place) - 2 : null);
   };
   return (

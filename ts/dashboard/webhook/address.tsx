@@ -1,4 +1,4 @@
-// The webhook's address: shown to all, set, changed and removed by administrators.
+// The webhook's URL: visible to all; set, changed and removed by administrators.
 import { useState } from "preact/hooks";
 import { confirm } from "../parts/confirm.tsx";
 import { CopyField } from "../parts/copy-field.tsx";

@@ -1,22 +1,22 @@
-// What a call of the webhook came to, as people read it: by what name, in what tone, and what they can do. Pure.
+// The outcome of a webhook call in words: a name, a tone, and what people can do. Pure.
 import type { Records } from "../../client/index.ts";
 import type { Tone } from "../parts/tone.ts";
 
 type Outcome = Records["Delivery"]["outcome"];
 
-/** What every record of a call has. */
+/** The members common to all records of a call. */
 export interface Answer {
   readonly outcome: Outcome;
-  /** HTTP status; null when there was no answer. */
+  /** HTTP status; null when there was no response. */
   readonly status: number | null;
-  /** Of a 403 the customer's sentence; of a call without an answer what the platform said. */
+  /** For a 403 the customer's sentence; for a call without a response the platform's message. */
   readonly reason: string | null;
 }
 
 interface Words {
   /** Two or three words. */
   readonly short: string;
-  /** What it is, and what helps. */
+  /** An explanation and a remedy. */
   readonly long: string;
 }
 
@@ -70,7 +70,7 @@ export function shortWords({ outcome, status }: Answer): string {
   return outcome === "answered" ? String(status) : WITHOUT_ANSWER[outcome].short;
 }
 
-/** One or two sentences. `call`: what was asked about. */
+/** One or two sentences. `call`: the event that was sent. */
 export function longWords(answer: Answer, call: "publish" | "update_publish" | "publish_done"): string {
   const { outcome, status } = answer;
   if (outcome !== "answered") return WITHOUT_ANSWER[outcome].long;
@@ -90,7 +90,8 @@ export function longWords(answer: Answer, call: "publish" | "update_publish" | "
   return `Your webhook answered ${status}. Only 200 allows, so ${refused}.${redirect}`;
 }
 
-/** Why a publish did not go ahead, or null when it did. `unreachable`: the organisation’s switch for no answer. */
+/** Why a publish was not allowed, or null when it was. `unreachable`: the organisation's setting for calls without a
+ *  response. */
 export function denialWords(answer: Answer, unreachable: "deny" | "allow"): string | null {
   const { outcome, status, reason } = answer;
   if (outcome === "answered" && status === 200) return null;
@@ -105,7 +106,7 @@ export function denialWords(answer: Answer, unreachable: "deny" | "allow"): stri
     : `Your webhook answered ${status}. Only 200 lets a publish go ahead.`;
 }
 
-/** What the events are called by people. */
+/** Names of the events for people. */
 export const CALL_WORDS = {
   publish: "Publish request",
   update_publish: "Update",

@@ -1,4 +1,4 @@
-// What a test or a replay came to.
+// The result of a test or a replay.
 import { StatusPill } from "../parts/status-pill.tsx";
 import type { Records } from "../shell/client.ts";
 import { longWords, shortWords, toneOf } from "./answer-words.ts";
@@ -6,7 +6,7 @@ import { longWords, shortWords, toneOf } from "./answer-words.ts";
 interface CallResultProps {
   readonly result: Records["WebhookCall"];
   readonly call: "publish" | "update_publish" | "publish_done";
-  /** Nothing comes of the answer: say what would. */
+  /** The answer has no effect: explain what it would mean for a real publish. */
   readonly isTest?: boolean;
 }
 

@@ -1,4 +1,4 @@
-// What the webhook was sent, and what came of it: the log, by event, stream name, publish and failure.
+// The delivery log of the webhook with the outcome of each call, filtered by event, stream name, publish and failure.
 
 import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
@@ -141,7 +141,7 @@ interface TextFilterProps {
   readonly onChange: (value: string) => void;
 }
 
-/** Takes effect with Enter, or when one leaves the field. */
+/** Takes effect on Enter, or when the field loses focus. */
 function TextFilter({ label, value, isNumber = false, onChange }: TextFilterProps) {
   const [given, setGiven] = useState<string | null>(null);
   const done = () => {

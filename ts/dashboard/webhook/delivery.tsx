@@ -1,4 +1,4 @@
-// One delivery: what was asked and answered, why a publish did not go ahead, and the same call once more.
+// One delivery: the request and its response, why a publish was denied, and a replay of the call.
 import { useState } from "preact/hooks";
 import { BusyButton } from "../parts/busy-button.tsx";
 import { CopyField } from "../parts/copy-field.tsx";

@@ -4,7 +4,7 @@ export interface BodyField {
   readonly position: number;
   readonly field: string;
   readonly value: string;
-  /** Brought by the broadcaster; Headgate's own fields come last and begin with `call`. */
+  /** Sent by the broadcaster; Headgate's own fields come last and begin with `call`. */
   readonly isCustom: boolean;
 }
 
@@ -17,7 +17,7 @@ export function fieldsOf(body: string): readonly BodyField[] {
   return pairs.map((pair, position) => ({ position, ...pair, isCustom: position < own }));
 }
 
-/** What a broadcaster sends may be no text at all: then it is shown as it came. */
+/** What a broadcaster sends may not be valid text: then it is shown undecoded. */
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text.replaceAll("+", " "));

@@ -1,4 +1,4 @@
-// How the webhook does: what the latest call came to, and the latest failure.
+// The health of the webhook: the outcome of the latest call, and the latest failure.
 import { StatusPill } from "../parts/status-pill.tsx";
 import { addressOf } from "../shell/addresses.ts";
 import { answerOf, api, type Records } from "../shell/client.ts";
@@ -10,7 +10,7 @@ import { CALL_WORDS, longWords, shortWords, toneOf } from "./answer-words.ts";
 
 type Delivery = Records["Delivery"];
 
-/** `calls`: another number has it look again. */
+/** `calls`: a change of the number reloads the section. */
 export function HealthSection({ calls }: { readonly calls: number }) {
   const state = useLoaded(
     async (signal) => {

@@ -1,4 +1,4 @@
-// The webhook: where it is, how it does, a test call, and the secret that its calls are signed with.
+// The webhook: its URL and health, a test call, and the secret with which its calls are signed.
 import { useState } from "preact/hooks";
 import { answerOf, api, type Records } from "../shell/client.ts";
 import { useLoaded } from "../shell/loaded.ts";
@@ -13,7 +13,7 @@ import { TestSection } from "./test-call.tsx";
 export type Organisation = Records["Organisation"];
 
 export function WebhookPage() {
-  /** Test calls made here: each is news for how the webhook does. */
+  /** Number of test calls made here: each may change the webhook's health. */
   const [calls, setCalls] = useState(0);
   const organisation = useLoaded((signal) => answerOf(api.GET("/organisation", { signal })));
   return (

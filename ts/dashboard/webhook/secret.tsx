@@ -1,4 +1,4 @@
-// The secret that calls are signed with: made or rotated, shown once, and how the customer verifies a signature.
+// The signing secret: created or rotated, shown once, with instructions for verifying a signature.
 import { useState } from "preact/hooks";
 import { BusyButton } from "../parts/busy-button.tsx";
 import { confirm } from "../parts/confirm.tsx";

@@ -1,4 +1,4 @@
-// A test call: the webhook is asked about a publish that does not exist, and nothing comes of the answer.
+// A test call: the webhook is called about a publish that does not exist, and the answer has no effect.
 import { useState } from "preact/hooks";
 import { FormField } from "../parts/form-field.tsx";
 import { answerOf, api, type Records } from "../shell/client.ts";

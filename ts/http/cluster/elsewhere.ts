@@ -1,4 +1,4 @@
-// The way from this node to the others, opened once.
+// Opens the connections from this node to the others, once.
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import { openChannel } from "../../cluster/channel.ts";
@@ -12,7 +12,7 @@ import type { Schema } from "../../store/schema.ts";
 import type { Elsewhere } from "./forwarding.ts";
 import { createOthers, type Others } from "./others.ts";
 
-/** What a service knows of the other nodes. */
+/** What a service needs to reach the other nodes. */
 export interface Cluster {
   readonly elsewhere: Elsewhere;
   readonly others: Others;
@@ -20,7 +20,7 @@ export interface Cluster {
   readonly plays: Plays;
 }
 
-/** `key`: what the nodes share. */
+/** `key`: the secret that the nodes share. */
 export function openElsewhere(deps: {
   readonly db: Kysely<Schema>;
   readonly member: ClusterMembership;

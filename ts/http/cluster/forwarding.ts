@@ -1,5 +1,5 @@
-// Requests about a publish that runs on another node: passed on to it as they came, and its answer given as it comes. So
-// every route deals with the publishes of its own node alone.
+// Forwards requests about a publish that runs on another node, unchanged, and streams its response back. So every route
+// handles only the publishes of its own node.
 import { Readable } from "node:stream";
 import type { Context, MiddlewareHandler } from "hono";
 import { type Channel, CLIENT_HEADER } from "../../cluster/channel.ts";
@@ -11,12 +11,12 @@ import { traceHeaders } from "../../tracing/trace.ts";
 import { BODY_LIMIT_BYTES, type ClientAddress, outgoingOf, passedOn } from "../request/request.ts";
 import { WHIP_PATH } from "../whip/whip-problems.ts";
 
-/** In the address of an offer that a node has sent on: another that does not take it either says so, and nobody goes round
- *  between two full nodes. WHIP ignores parameters that it does not know (P1). */
+/** Added to the URL of an offer that a node has redirected: another node that has no room either refuses it, so that a
+ *  client is not sent back and forth between two full nodes. WHIP ignores unknown parameters (P1). */
 const SENT_ON = "headgate-sent-on";
-/** Where a node takes what others pass on. */
+/** Where a node accepts requests that others pass on. */
 export const PASSED_ON = "/passed-on";
-/** About one connection alone (RFC 9110 7.6.1), or about the first node's. */
+/** Hop-by-hop headers (RFC 9110 7.6.1), and those that belong to the first node. */
 const OF_ONE_HOP = [
   "connection",
   "keep-alive",
@@ -27,7 +27,7 @@ const OF_ONE_HOP = [
   "x-forwarded-for",
 ];
 
-/** What a request is about, by its address. */
+/** What a request is about, by its path. */
 const ABOUT: readonly (readonly [method: RegExp, path: RegExp, what: "session" | "client" | "stream"])[] = [
   [/./, new RegExp(`^${WHIP_PATH}/([^/]+)`), "session"],
   [/./, /^\/session\/(\d{1,16})(?:\/|$)/, "client"],
@@ -36,13 +36,14 @@ const ABOUT: readonly (readonly [method: RegExp, path: RegExp, what: "session" |
   [/./, /^\/live\/([^/]+)\.flv$/, "stream"],
   [/./, /^\/capture\/([^/]+)/, "session"],
 ];
-/** What ends a publish: kept for a node that does not answer, and done where the store is concerned. */
+/** Requests that end a publish: recorded for a node that does not answer, and carried out as far as the store is
+ *  concerned. */
 const ENDING = /^(?:PUT \/stream\/[^/]+\/(?:stop|lock)|DELETE \/stream\/[^/]+|POST \/session\/\d+\/kick)$/;
 
 export interface Elsewhere {
   readonly owners: Owners;
   readonly channel: Channel;
-  /** Keeps the end of a publish for its node, which does not answer now. */
+  /** Records the end of a publish for its node, which does not answer at present. */
   keepEnd(of: Owned): Promise<void>;
 }
 
@@ -84,7 +85,8 @@ export function forwarding({ owners, channel, keepEnd }: Elsewhere, clientAddres
     return null;
   }
 
-  /** Here, whoever asks is checked, and what the store keeps of it is changed; the node hears of it when it is back. */
+  /** The caller is authorised and the stored part of the change is made here; the node learns of the end when it is
+   *  back. */
   async function keepAndDo(c: Context, next: () => Promise<void>, owned: Owned, away: NodeAway): Promise<void> {
     c.set("away", owned);
     await next();
@@ -94,8 +96,8 @@ export function forwarding({ owners, channel, keepEnd }: Elsewhere, clientAddres
   }
 }
 
-/** An offer that this node does not take: the client is sent to one that does (RFC 9725 4.5). With credentials it is
- *  passed on instead, because browsers take none of them to another origin. */
+/** An offer that this node does not take: the client is redirected to one that does (RFC 9725 4.5). With credentials it
+ *  is passed on instead, because browsers drop them when a redirect leads to another origin. */
 export function placement({ owners, channel }: Elsewhere, clientAddress: ClientAddress) {
   return async (c: Context): Promise<Response | undefined> => {
     const { pathname, search, searchParams } = new URL(c.req.url);
@@ -107,7 +109,7 @@ export function placement({ owners, channel }: Elsewhere, clientAddress: ClientA
   };
 }
 
-/** The answer of another node to a request, as it comes. */
+/** Passes a request to another node and streams its response. */
 async function passTo(channel: Channel, node: Node, c: Context, client: string): Promise<Response> {
   const url = new URL(c.req.url);
   const headers = Object.fromEntries([...c.req.raw.headers].filter(([name]) => !OF_ONE_HOP.includes(name)));
@@ -117,7 +119,7 @@ async function passTo(channel: Channel, node: Node, c: Context, client: string):
     headers: { ...headers, host: url.host, ...traceHeaders(c.get("trace")) },
     body: await bodyOf(c),
     client,
-    signal: gone(c),
+    signal: abortedWith(c),
   });
   const said = new Headers();
   for (const [name, value] of Object.entries(answer.headers)) {
@@ -132,10 +134,10 @@ async function passTo(channel: Channel, node: Node, c: Context, client: string):
 
 const isEnding = (c: Context) => ENDING.test(`${c.req.method} ${c.req.path}`);
 
-/** At most what any route reads, so that a route of this node may read it still. Rejects with `BodyTooLarge`. */
+/** At most as much as any route reads, so that a local route can still read it. Rejects with `BodyTooLarge`. */
 async function bodyOf(c: Context): Promise<Uint8Array> {
   if (c.req.method !== "PATCH") return new Uint8Array(await c.req.arrayBuffer());
-  // Nobody has bounded it: a session is looked for first (P8).
+  // The body is not bounded here, because a PATCH looks up its session first (P8).
   const parts: Uint8Array[] = [];
   let size = 0;
   for await (const part of c.req.raw.body ?? []) {
@@ -146,15 +148,15 @@ async function bodyOf(c: Context): Promise<Uint8Array> {
   return Buffer.concat(parts);
 }
 
-/** Aborts when whoever asked has gone. */
-function gone(c: Context): AbortSignal {
+/** Aborts when the client has disconnected. */
+function abortedWith(c: Context): AbortSignal {
   const controller = new AbortController();
   outgoingOf(c)?.once("close", () => controller.abort());
   return controller.signal;
 }
 
-/** Which running publish is to be captured: the one request whose body says what it is about. A body that its route
- *  refuses names none. */
+/** The running publish to be captured; this is the only request whose body says what it is about. Null for a body that
+ *  the route will refuse. */
 async function captured(c: Context): Promise<number | null> {
   const [, clientId] = /"client_id"\s*:\s*(\d{1,15})\b/.exec(await c.req.text()) ?? [];
   return clientId === undefined ? null : Number(clientId);
@@ -164,9 +166,9 @@ function decoded(id: string): string {
   try {
     return decodeURIComponent(id);
   } catch {
-    return id; // nothing is called so
+    return id; // no publish has such an id
   }
 }
 
-/** What another node says of the client of a request that it passes on. */
+/** The client's address as another node reports it for a request that it passes on. */
 export const clientOf = (c: Context) => c.req.header(CLIENT_HEADER) ?? "";

@@ -1,17 +1,18 @@
-// Metrics of other nodes through this one's metrics port: of a process that leaves after an upgrade nobody else can be asked.
+// Serves metrics of other nodes through this node's metrics port: a process that is draining after an upgrade cannot be
+// scraped otherwise.
 import type { Registry } from "prom-client";
 import type { Channel } from "../../cluster/channel.ts";
 import type { Node } from "../../cluster/nodes.ts";
 import { NodeAway } from "../../errors/node-away.ts";
 
-/** What a node is asked, and what it answers. */
+/** The path that nodes request from each other, and its response. */
 export function answersAboutMetrics(
   registry: Pick<Registry, "metrics">,
 ): Readonly<Record<string, () => Promise<{ readonly text: string }>>> {
   return { "/metrics": async () => ({ text: await registry.metrics() }) };
 }
 
-/** By a node's name; null when no other node of that name is there or it does not answer. */
+/** By a node's name; null when there is no other node of that name or it does not answer. */
 export function createMetricsOf(deps: {
   readonly nodes: () => readonly Node[];
   readonly channel: Channel;

@@ -1,5 +1,5 @@
-// What a node answers to other nodes, on a port of its own: requests that they pass on, and what they ask of its publishes.
-// Nobody else is answered.
+// The HTTP application for other nodes, on a port of its own: requests that they pass on, and queries about this node's
+// publishes. Requests from anybody else are refused.
 import { Hono } from "hono";
 import type { Logger } from "pino";
 import { CALL_HEADER, CallVerifier } from "../../cluster/signature.ts";
@@ -12,12 +12,12 @@ export interface NodeAppDeps {
     request: Request,
     env: { readonly passedOn: PassedOn; readonly outgoing: unknown },
   ) => Response | Promise<Response>;
-  /** What the nodes share. */
+  /** The secret that the nodes share. */
   readonly key: Uint8Array;
-  /** By the store's clock. */
+  /** On the store's clock. */
   readonly clock: { now(): number };
   readonly log: Logger;
-  /** What other nodes ask, by path: the answer as JSON. */
+  /** Queries of other nodes, by path: the response as JSON. */
   readonly questions: Readonly<Record<string, (asked: URLSearchParams) => unknown>>;
 }
 

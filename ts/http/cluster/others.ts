@@ -1,4 +1,4 @@
-// What runs on the other nodes, asked of each of them. One that does not answer in time is left out.
+// Queries each of the other nodes for its running publishes. A node that does not answer in time is left out.
 import type { Logger } from "pino";
 import type { Channel } from "../../cluster/channel.ts";
 import type { Node } from "../../cluster/nodes.ts";
@@ -8,17 +8,17 @@ import type { LiveSession, LiveSessions } from "../../publish/live-sessions.ts";
 import type { Measurements } from "../../publish/monitoring/measurements.ts";
 import { type LiveRow, liveRow } from "../monitoring/live-row.ts";
 
-/** Whoever asks every second does not wait longer, ms. */
+/** Less than a second, since some callers ask every second, ms. */
 const ANSWER_LIMIT_MS = 900;
 
 export interface Others {
-  /** Of an organisation, as `LiveSessions.list`. */
+  /** Of one organisation, like `LiveSessions.list`. */
   sessions(organisationId: string, page: { readonly after: number; readonly quantity: number }): Promise<LiveSession[]>;
-  /** Of an organisation, as rows of a list. */
+  /** Of one organisation, as rows of a list. */
   rows(organisationId: string): Promise<LiveRow[]>;
 }
 
-/** What they are asked, by path, and what is answered. */
+/** The paths that nodes request from each other, and their responses. */
 export function answersToOthers(deps: {
   readonly sessions: LiveSessions;
   readonly measurements: Measurements;
@@ -46,7 +46,7 @@ export function createOthers(deps: {
       if (statusCode !== 200) throw new NodeAway(`node ${node.name} answers ${statusCode}`);
       return (await body.json()) as T[];
     } catch (err) {
-      deps.log.warn({ err, node: node.name }, "what runs on another node is not known");
+      deps.log.warn({ err, node: node.name }, "publishes of another node could not be read");
       return [];
     }
   }

@@ -1,11 +1,11 @@
-// Which files the guide is made of: docs/*.md and SECURITY.md, as they are in the repository. The order here is that of the
-// list beside each page; a file that is not named comes last, so that none is missing.
+// The files of the guide: docs/*.md and SECURITY.md, as they are in the repository. The order here is that of the
+// navigation; a file that is not listed comes last, so that none is missing.
 import { readdir, readFile } from "node:fs/promises";
 
-/** The repository's folder, for sources (`ts/http/guide`) and for what is built of them (`dist/http/guide`) alike. */
+/** The repository's folder, both for the sources (`ts/http/guide`) and for the build (`dist/http/guide`). */
 const ROOT = new URL("../../../", import.meta.url);
 
-/** Titles of groups, and names of files in docs without `.md`; those that are not there are left out. */
+/** Titles of groups, and names of files in docs without `.md`; missing files are left out. */
 const GROUPS: readonly (readonly [title: string, names: readonly string[]])[] = [
   ["Start", ["installation", "first-broadcast", "broadcast-page", "dashboard"]],
   ["Decide who may publish", ["webhook", "security-model", "management"]],
@@ -19,7 +19,7 @@ const GROUPS: readonly (readonly [title: string, names: readonly string[]])[] = 
   ],
   ["Internals", ["architecture", "decisions", "measurements", "peers", "security"]],
 ];
-/** Of the first page, which a forge shows for the folder. */
+/** The first page, which a forge shows for the folder. */
 const FIRST = "README";
 
 export interface GuideFile {
@@ -27,7 +27,7 @@ export interface GuideFile {
   readonly name: string;
   /** Path in the repository, for links. */
   readonly path: string;
-  /** What its first heading says. */
+  /** The text of its first heading. */
   readonly title: string;
   readonly text: string;
 }
@@ -42,7 +42,7 @@ export interface Guide {
   readonly groups: readonly GuideGroup[];
 }
 
-/** Reads all of it. Rejects when the first page is missing. */
+/** Reads all files. Rejects when the first page is missing. */
 export async function readGuide(root = ROOT): Promise<Guide> {
   const inDocs = (await readdir(new URL("docs/", root))).filter((name) => name.endsWith(".md"));
   const found = new Map<string, GuideFile>();
@@ -64,7 +64,7 @@ export async function readGuide(root = ROOT): Promise<Guide> {
 
 async function readOne(root: URL, path: string): Promise<GuideFile | null> {
   const text = await readFile(new URL(path, root), "utf8").catch(() => null);
-  if (text === null) return null; // SECURITY.md may not be shipped
+  if (text === null) return null; // a release may come without SECURITY.md
   const base = path.replace(/^.*\/|\.md$/g, "");
   const name = base === FIRST ? "" : base.toLowerCase();
   const title = /^# (.+)$/m.exec(text)?.[1] ?? base;

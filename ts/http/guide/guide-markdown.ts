@@ -1,23 +1,23 @@
-// Markdown as HTML for the guide: headings get the anchors that forges give them, links between files become links between
-// pages, and nothing in a text is taken for markup but Markdown.
+// Renders Markdown as HTML for the guide: headings get the same anchors as on forges, links between files become links
+// between pages, and raw HTML in a text is escaped.
 import { posix } from "node:path";
 import { Marked, type Tokens } from "marked";
 import { escapeHtml } from "./html-text.ts";
 
 export interface Rendered {
   readonly html: string;
-  /** Headings of the second level, for the list of what is on the page. */
+  /** Headings of the second level, for the page's table of contents. */
   readonly sections: readonly { readonly id: string; readonly title: string }[];
 }
 
-/** Where a path of the repository is shown, and what it is called there. */
+/** The page that shows a path of the repository, and its title. */
 export interface Shown {
   readonly href: string;
   readonly title: string;
 }
 
-/** `path`: of the file in the repository, which links start from. `shownAt`: null for what is not shown, which stays a
- *  text. */
+/** `path`: path of the file in the repository, the base of relative links. `shownAt`: null for targets without a page;
+ *  their links become plain text. */
 export function renderMarkdown(
   text: string,
   { path, shownAt }: { readonly path: string; readonly shownAt: (path: string) => Shown | null },
@@ -40,7 +40,7 @@ export function renderMarkdown(
         const to = target(href, path, shownAt);
         if (to === null) return inner;
         const isElsewhere = /^https?:/.test(to.href);
-        // Between files of a repository a link may show the file's name; here it is a page.
+        // In a repository a link may show a file name; here it shows the page's title.
         const shown = /^[\w./-]+\.md$/.test(words) ? escapeHtml(to.title) : inner;
         return `<a href="${escapeHtml(to.href)}"${isElsewhere ? ' rel="noreferrer"' : ""}>${shown}</a>`;
       },
@@ -63,7 +63,8 @@ export function renderMarkdown(
   return { html: marked.parse(text, { async: false }), sections };
 }
 
-/** What a forge makes of the words of a heading (GitHub's rule): lower case, words and hyphens, numbered when it comes again. */
+/** The anchor that a forge makes of a heading (GitHub's rule): lower case, words and hyphens, numbered when
+ *  repeated. */
 export function slugs(): (title: string) => string {
   const counts = new Map<string, number>();
   return (title) => {
@@ -85,7 +86,7 @@ function target(href: string, path: string, shownAt: (path: string) => Shown | n
   return shown === null || anchor === undefined ? shown : { ...shown, href: `${shown.href}#${anchor}` };
 }
 
-/** The words of a heading without Markdown's signs. */
+/** The text of a heading without Markdown syntax. */
 function plain(words: string): string {
   return words
     .replace(/`([^`]*)`/g, "$1")

@@ -1,17 +1,17 @@
-// One page of the guide as HTML: what is on it, and the list of all pages beside it. It needs no script, and its style stands
-// in it, named by its hash in the policy.
+// One page of the guide as HTML, with the navigation beside it. It needs no script; its style sheet is inline, and the
+// policy allows it by its hash.
 import { createHash } from "node:crypto";
 import type { Guide, GuideFile } from "./guide-files.ts";
 import type { Rendered } from "./guide-markdown.ts";
 import { GUIDE_STYLE } from "./guide-style.ts";
 import { escapeHtml } from "./html-text.ts";
 
-/** Nothing comes from elsewhere, nothing runs. */
+/** Nothing is loaded from elsewhere, no script runs. */
 export const GUIDE_POLICY =
   `default-src 'none'; style-src 'sha256-${createHash("sha256").update(GUIDE_STYLE).digest("base64")}'; img-src data:; ` +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/** Where a page is. */
+/** The path of a page. */
 export function addressOf({ name }: Pick<GuideFile, "name">): string {
   return name === "" ? "/docs/guide" : `/docs/guide/${name}`;
 }

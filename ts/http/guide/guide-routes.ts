@@ -1,4 +1,4 @@
-// /docs/guide: the guide of this version, from the files that come with it. It needs no internet and no script.
+// /docs/guide: the guide of this version, from the files that ship with it. It needs no internet access and no script.
 import { readFile } from "node:fs/promises";
 import type { Context } from "hono";
 import { etag, RETAINED_304_HEADERS } from "hono/etag";
@@ -6,13 +6,13 @@ import { newRoutes, type RouteDeps, type Routes } from "../openapi.ts";
 import { type Guide, readGuide } from "./guide-files.ts";
 import { addressOf, GUIDE_POLICY, guidePage } from "./guide-page.ts";
 
-/** Files that operators take from docs/monitoring. */
+/** Files from docs/monitoring for operators to download. */
 const FILES = ["alerts.yaml", "grafana.json"];
 const FILES_FOLDER = "docs/monitoring/";
 
 export function guideRoutes(deps: RouteDeps): Routes["hono"] {
   const routes = newRoutes(deps);
-  /** All pages by name, rendered when the first is asked for: they change with the release only. */
+  /** All pages by name, rendered at the first request: they change only with a release. */
   let rendering: Promise<ReadonlyMap<string, string>> | null = null;
 
   async function serve(c: Context, name: string) {
@@ -73,7 +73,7 @@ export function guideRoutes(deps: RouteDeps): Routes["hono"] {
 
 /** Every page as HTML, by name. */
 async function pagesOf(guide: Guide): Promise<ReadonlyMap<string, string>> {
-  // A start does not wait for what only readers need.
+  // Imported lazily, so that only readers of the guide pay for it.
   const { renderMarkdown } = await import("./guide-markdown.ts");
   const all = [guide.first, ...guide.groups.flatMap(({ files }) => files)];
   const pages = new Map(all.map((file) => [file.path, { href: addressOf(file), title: file.title }]));

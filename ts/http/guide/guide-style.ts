@@ -1,4 +1,5 @@
-// The look of the guide: the colours of the dashboard and of the broadcast page, by the system's scheme.
+// The style sheet of the guide: the colours of the dashboard and of the broadcast page, light or dark as the system is
+// set.
 
 export const GUIDE_STYLE = `
 :root {

@@ -1,4 +1,4 @@
-// Text as HTML.
+// Escapes text for HTML.
 
 export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);

@@ -1,5 +1,6 @@
-// /capture: a publish to a file, for bug reports (docs/capture.md). For the operators of the deployment alone, of any
-// organisation's publishes. Requests about those of another node are passed on (http/cluster/forwarding.ts).
+// /capture: records a publish to a file, for bug reports (docs/capture.md). Only for the operators of the deployment,
+// for publishes of any organisation. Requests about publishes of another node are passed on
+// (http/cluster/forwarding.ts).
 import { createReadStream } from "node:fs";
 import { Readable } from "node:stream";
 import type { Kysely } from "kysely";

@@ -1,17 +1,17 @@
-// Readers of the same events. Each event is made into text once for all of them. One that was not ready for an event is
-// told no other until it is ready again: then it gets the whole as it is by then.
+// Readers of the same events. Each event is serialised once for all of them. A reader that was not ready for an event
+// gets no further ones until it is ready again, and then a snapshot of the current state.
 import type { Reader } from "./reader.ts";
 
 const COMMENT = new TextEncoder().encode(": still here\n\n");
 
 export class Channel {
-  /** Readers, and whether they have been told everything so far. */
+  /** Readers, and whether each has received everything so far. */
   readonly #readers = new Map<Reader, { isCurrent: boolean }>();
   readonly #whole: () => string | null;
-  /** The whole as bytes, until something changes. */
+  /** The serialised snapshot, until something changes. */
   #bytes: Uint8Array | null = null;
 
-  /** `whole`: the text that tells everything; null while nothing is known yet. */
+  /** `whole`: the text of a snapshot; null while nothing is known yet. */
   constructor(whole: () => string | null) {
     this.#whole = whole;
   }
@@ -20,7 +20,7 @@ export class Channel {
     return this.#readers.size === 0;
   }
 
-  /** It is told the whole as soon as it is ready. */
+  /** It gets the snapshot as soon as it is ready. */
   add(reader: Reader): void {
     this.#readers.set(reader, { isCurrent: false });
     this.catchUp(reader);
@@ -30,7 +30,7 @@ export class Channel {
     this.#readers.delete(reader);
   }
 
-  /** Tells the whole to a reader that is ready and missed something. */
+  /** Sends the snapshot to a reader that is ready and has missed something. */
   catchUp(reader: Reader): void {
     const state = this.#readers.get(reader);
     if (state === undefined || state.isCurrent || !reader.isReady()) return;
@@ -38,7 +38,7 @@ export class Channel {
     if (this.#bytes !== null) state.isCurrent = reader.give(this.#bytes);
   }
 
-  /** Something has changed; `text` tells what. */
+  /** Something has changed; `text` is the event. */
   tell(text: string): void {
     this.#bytes = null;
     const bytes = bytesOf(text);
@@ -48,13 +48,13 @@ export class Channel {
     }
   }
 
-  /** Tells the whole, as it is now, to those who are ready and missed something. */
+  /** Sends the current snapshot to all readers that are ready and have missed something. */
   tellLate(): void {
     this.#bytes = null;
     for (const reader of [...this.#readers.keys()]) this.catchUp(reader);
   }
 
-  /** Says nothing, to those who are told nothing else at this moment: proxies do not take the connection for idle. */
+  /** Sends a comment to the readers that are up to date, so that proxies do not treat the connection as idle. */
   comment(): void {
     for (const [reader, { isCurrent }] of [...this.#readers]) if (isCurrent) reader.give(COMMENT);
   }
@@ -69,7 +69,7 @@ function bytesOf(text: string | null): Uint8Array | null {
   return text === null ? null : new TextEncoder().encode(text);
 }
 
-/** One event as it is sent; JSON has no line break. */
+/** One event as sent; JSON contains no line breaks. */
 export function eventText(name: string, data: object): string {
   return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
 }

@@ -1,4 +1,4 @@
-// /organisation/events: what happens now, as server-sent events: one stream of them for each page.
+// /organisation/events: live changes as server-sent events, one event stream for each page.
 import type { Context } from "hono";
 import type { Kysely } from "kysely";
 import { StoreFailed } from "../../errors.ts";
@@ -12,10 +12,10 @@ import { type Events, READERS_LIMIT, READERS_OF_ORGANISATION_LIMIT } from "./eve
 
 const HEADERS = {
   "content-type": "text/event-stream; charset=utf-8",
-  // Neither kept nor changed on the way: a proxy that compresses would hold events back.
+  // Neither cached nor transformed: a proxy that compresses would delay events.
   "cache-control": "no-store, no-transform",
   "x-accel-buffering": "no",
-  // Nothing else comes over the connection of a stream that has ended.
+  // The connection of a stream that has ended is not reused.
   connection: "close",
 } as const;
 
@@ -55,7 +55,7 @@ export function eventRoutes(
       const { organisation, scopeTag } = caller;
       const find = async () => (id === undefined ? null : await findStream(db, organisation.id, id, scopeTag));
       const stream = await find();
-      // The answer to HEAD has no body that anybody would read.
+      // The response to HEAD has no body.
       if (c.req.method === "HEAD") return c.body(null, 200, HEADERS);
       const body = events.open({
         organisationId: organisation.id,
@@ -69,14 +69,14 @@ export function eventRoutes(
   );
   return routes.hono;
 
-  /** Whether the request would be answered still, and alike. */
+  /** Whether the request would still be answered, and in the same way. */
   async function holds(c: Context, before: Caller, find: () => Promise<unknown>): Promise<boolean> {
     try {
       const now = await authorise(credentialsOf(c), "view");
       await find();
       return now.role === before.role && now.scopeTag === before.scopeTag && now.who.id === before.who.id;
     } catch (error) {
-      // Who reads is no worse off than who asks again while the store does not answer.
+      // While the store does not answer, an open stream continues.
       return error instanceof StoreFailed;
     }
   }

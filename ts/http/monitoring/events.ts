@@ -1,5 +1,5 @@
-// Who watches what: readers of event streams, the look of each second at what they watch, and the limits. While nobody
-// watches nothing is done.
+// The open event streams, the polling of what they show once a second, and their limits. While nobody watches nothing
+// is polled.
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import { TooManyReaders } from "../../errors/too-many-readers.ts";
@@ -15,28 +15,29 @@ import { SessionList } from "./session-list.ts";
 import { type ChangedStream, StreamChanges } from "./stream-changes.ts";
 import { StreamPage } from "./stream-page.ts";
 
-/** Event streams of one organisation, and of all. */
+/** Event streams of one organisation, and of all organisations. */
 export const READERS_OF_ORGANISATION_LIMIT = 100;
 export const READERS_LIMIT = 1_000;
-/** Between two looks, ms. What follows counts them: a clock may be set back. */
+/** Polling interval, ms. The constants below count polls: a clock may be set back. */
 const LOOK_EVERY_MS = 1_000;
-/** Whether a reader may still read is asked again after so many looks. */
+/** A reader's permission is checked again after this many polls. */
 const CHECK_EVERY_LOOKS = 6;
-/** A comment comes after so many looks. */
+/** A comment is sent after this many polls. */
 const COMMENT_EVERY_LOOKS = 15;
-/** A reader that has taken nothing for so many looks is cut off. */
+/** A reader that has taken nothing for this many polls is disconnected. */
 const STUCK_LOOKS = 60;
 
-/** Who reads what. */
+/** A reader and what it may see. */
 export interface Watcher {
   readonly organisationId: string;
-  /** Only streams with this tag are seen; null: all. */
+  /** Only streams with this tag are visible; null: all. */
   readonly scopeTag: string | null;
-  /** The stream of its own page, which the watcher may see; null: the running publishes of all. */
+  /** The stream whose page is shown, which the watcher may see; null: all running publishes. */
   readonly stream: { readonly id: string; readonly state: StreamState } | null;
-  /** Whether it may still read. Asked every six seconds; a rejection is no answer, and it goes on. */
+  /** Whether it may continue reading. Called every six seconds; a rejection decides nothing, and the stream
+   *  continues. */
   holds(): Promise<boolean>;
-  /** Breaks the connection of a reader that takes nothing. */
+  /** Breaks the connection of a reader that has stalled. */
   cut(): void;
 }
 
@@ -45,19 +46,19 @@ export interface Events {
   open(watcher: Watcher): ReadableStream<Uint8Array>;
   /** Event streams that are open. */
   readers(): number;
-  /** Looks once and tells what is new; a timer calls it each second while somebody reads. Never rejects. */
+  /** Polls once and sends what is new; a timer calls it each second while somebody reads. Never rejects. */
   look(): Promise<void>;
-  /** Ends all of them, and takes no more. */
+  /** Ends all streams, and accepts no more. */
   stop(): void;
 }
 
-/** What is watched of one organisation. */
+/** What is watched in one organisation. */
 interface Watched {
   readonly changes: StreamChanges;
-  /** By tag; "" for all. */
+  /** By tag; "" for no tag. */
   readonly lists: Map<string, SessionList>;
   readonly pages: Map<string, StreamPage>;
-  /** The looks at it follow each other. */
+  /** Serialises the polls of this organisation. */
   turn: Promise<void>;
   isBehind: boolean;
 }
@@ -130,10 +131,10 @@ export function createEvents(deps: {
     return watched;
   }
 
-  /** What fails is tried again by the next look. */
+  /** What fails is tried again at the next poll. */
   function inTurn(watched: Watched, work: () => Promise<void>): void {
     watched.turn = watched.turn.then(work).catch((err: unknown) => {
-      if (!(err instanceof StoreFailed)) log.error({ err }, "events could not be told");
+      if (!(err instanceof StoreFailed)) log.error({ err }, "events could not be sent");
     });
   }
 
@@ -151,7 +152,7 @@ export function createEvents(deps: {
 
   async function tell(organisationId: string, { changes, lists, pages }: Watched): Promise<void> {
     const at = clock.now();
-    // Numbers go on while the store does not answer.
+    // Numbers continue while the store does not answer.
     const changed = await changes.look(at).catch((err: unknown): readonly ChangedStream[] => {
       if (err instanceof StoreFailed) return [];
       throw err;
@@ -165,11 +166,11 @@ export function createEvents(deps: {
   }
 
   async function rowsOf(organisationId: string): Promise<readonly LiveRow[]> {
-    const there = deps.others == null ? [] : await deps.others.rows(organisationId);
-    return [...measurements.ofOrganisation(organisationId).map(liveRow), ...there];
+    const remote = deps.others == null ? [] : await deps.others.rows(organisationId);
+    return [...measurements.ofOrganisation(organisationId).map(liveRow), ...remote];
   }
 
-  /** Ends a reader that may read no more, or does not. */
+  /** Ends a reader that may no longer read, or that has stalled. */
   async function check(reader: Reader, watching: Watching): Promise<void> {
     const { watcher } = watching;
     watching.stuckLooks = reader.isReady() ? 0 : watching.stuckLooks + 1;
@@ -183,7 +184,7 @@ export function createEvents(deps: {
   function end(reader: Reader, { cut }: Watcher): void {
     const isStuck = !reader.isReady();
     reader.end();
-    // It would end only when what is on its way had been read.
+    // Otherwise it would end only once all pending data had been read.
     if (isStuck) cut();
   }
 

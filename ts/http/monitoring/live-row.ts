@@ -1,4 +1,4 @@
-// A running publish as a row of a list, and what of it has changed.
+// A running publish as a row of a list, and the difference between two states of it.
 import { CONDITIONS, conditionOf, upstreamCounts } from "../../publish/monitoring/condition.ts";
 import type { Measured } from "../../publish/monitoring/measurements.ts";
 import { z } from "../openapi.ts";
@@ -52,19 +52,19 @@ export function liveRow({ publish, snapshot, numbers }: Measured): LiveRow {
   };
 }
 
-/** How many play it: an upstream that takes a publish reads it as a player does. */
+/** Number of players: an upstream being pushed to is a subscriber too, so it is subtracted. */
 export function playersOf({ snapshot }: Pick<Measured, "snapshot">): number {
   if (snapshot === null) return 0;
   return Math.max(0, snapshot.subscribers - upstreamCounts(snapshot).connected);
 }
 
-/** The members that differ, with the client id; null when none does. */
+/** The members that differ, with the client id; null when none do. */
 export function changeOf(before: LiveRow, now: LiveRow): RowChange | null {
   const changed = Object.entries(now).filter(([name, value]) => !isSame(before[name as keyof LiveRow], value));
   return changed.length === 0 ? null : { client_id: now.client_id, ...Object.fromEntries(changed) };
 }
 
-/** Of values that are plain, or objects of plain ones. */
+/** Compares plain values, or objects of plain values. */
 function isSame(before: unknown, now: unknown): boolean {
   if (before === now) return true;
   if (typeof before !== "object" || typeof now !== "object" || before === null || now === null) return false;

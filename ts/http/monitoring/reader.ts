@@ -1,25 +1,24 @@
-// One open event stream (server-sent events, WHATWG HTML 9.2). It holds one event at most: what a slow reader has not read
-// yet is all that is kept for it.
+// One open event stream (server-sent events, WHATWG HTML 9.2). It buffers at most one event for a slow reader.
 
 export interface Reader {
-  /** What the response sends. */
+  /** The response body. */
   readonly body: ReadableStream<Uint8Array>;
-  /** Whether it has taken everything so far, and its connection too. */
+  /** Whether the reader and its connection have taken everything so far. */
   isReady(): boolean;
-  /** Takes text of the event stream. False, and nothing is kept, while it is not ready. */
+  /** Takes text of the event stream. Returns false and keeps nothing while it is not ready. */
   give(text: Uint8Array): boolean;
-  /** Nothing follows what it was given. */
+  /** Ends the stream after the text given so far. */
   end(): void;
 }
 
-/** How soon a browser comes back after the end, ms. */
+/** Delay after which a browser reconnects, ms. */
 const RETRY_MS = 2_000;
 const OPENING = new TextEncoder().encode(`retry: ${RETRY_MS}\n\n`);
 
-/** `ready` is called whenever it becomes ready; `gone` once, when nobody reads any more. */
+/** `ready` is called whenever it becomes ready; `gone` once, when the client has disconnected. */
 export function openReader(on: { ready(): void; gone(): void }): Reader {
   let controller: ReadableStreamDefaultController<Uint8Array> | null = null;
-  /** Ends the turn of a reader that waits for the next event. */
+  /** Resolves the pending pull of a reader that waits for the next event. */
   let waiting: (() => void) | null = null;
   let over = false;
   let opening: Uint8Array | null = OPENING;
@@ -41,7 +40,7 @@ export function openReader(on: { ready(): void; gone(): void }): Reader {
         on.gone();
       },
     },
-    // Nothing is asked for before the connection has taken what came before.
+    // No buffering: `pull` is called only once the connection has taken the previous event.
     { highWaterMark: 0 },
   );
   return {

@@ -1,4 +1,4 @@
-// The running publishes of an organisation as events, for one audience: everybody who sees the same of them.
+// The running publishes of an organisation as events, for one group of readers with the same view.
 import type { Kysely } from "kysely";
 import { streamsWithTag } from "../../organisation/streams.ts";
 import type { Schema } from "../../store/schema.ts";
@@ -6,7 +6,7 @@ import { Channel, eventText } from "./channel.ts";
 import { changeOf, type LiveRow, type RowChange } from "./live-row.ts";
 import { type ChangedStream, countStreams, type StreamCounts } from "./stream-changes.ts";
 
-/** What the readers who were told everything know. */
+/** The state known to readers that are up to date. */
 interface Picture {
   at: number;
   counts: StreamCounts;
@@ -17,7 +17,7 @@ export class SessionList {
   readonly channel: Channel;
   readonly #db: Kysely<Schema>;
   readonly #organisationId: string;
-  /** Only streams with this tag are seen; null: all. */
+  /** Only streams with this tag are visible; null: all. */
   readonly #tag: string | null;
   #picture: Picture | null = null;
   /** Ids of the streams with the tag; null: all. */
@@ -30,7 +30,7 @@ export class SessionList {
     this.channel = new Channel(() => (this.#picture === null ? null : wholeOf(this.#picture)));
   }
 
-  /** Tells what is new. `rows`: the organisation's; `changed`: its streams that changed since the last call. */
+  /** Sends what is new. `rows`: the organisation's; `changed`: its streams that changed since the last call. */
   async tell(at: number, rows: readonly LiveRow[], changed: readonly ChangedStream[]): Promise<void> {
     const before = this.#picture;
     const isFirst = before === null;

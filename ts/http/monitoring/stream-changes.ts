@@ -1,11 +1,11 @@
-// Which streams of an organisation have changed, asked of the store at each look: other processes change them too.
+// Finds the streams of an organisation that have changed, by polling the store: other processes change them too.
 import type { Kysely } from "kysely";
 import { hasTag } from "../../organisation/streams.ts";
 import type { Schema, StreamState } from "../../store/schema.ts";
 
-/** A change is written some time after the moment it is stamped with: looks overlap by this, ms. */
+/** A change is written some time after its timestamp: polls overlap by this, ms. */
 const OVERLAP_MS = 5_000;
-/** Changed streams of one look; more are told by the next ones. */
+/** Changed streams returned by one poll; further ones follow with the next polls. */
 const LOOK_LIMIT = 1_000;
 export const COUNTED_STATES = ["created", "live", "ended", "locked"] as const satisfies readonly StreamState[];
 
@@ -16,12 +16,12 @@ export interface ChangedStream {
 
 export type StreamCounts = Readonly<Record<(typeof COUNTED_STATES)[number], number>>;
 
-/** Looks from `since` on, epoch ms. */
+/** Finds changes from `since` on, epoch ms. */
 export class StreamChanges {
   readonly #db: Kysely<Schema>;
   readonly #organisationId: string;
   #since: number;
-  /** What the looks that overlap have told: stream id → when it was stamped, and the state. */
+  /** Streams returned within the overlap: stream id → timestamp and state. */
   readonly #told = new Map<string, { readonly at: number; readonly state: StreamState }>();
 
   constructor(db: Kysely<Schema>, organisationId: string, since: number) {
@@ -30,7 +30,7 @@ export class StreamChanges {
     this.#since = since;
   }
 
-  /** Those that changed since the last look; also ones of which only the tags did. */
+  /** The streams that changed since the last poll, including those of which only the tags changed. */
   async look(now: number): Promise<readonly ChangedStream[]> {
     const rows = await this.#db
       .selectFrom("stream")
@@ -41,7 +41,7 @@ export class StreamChanges {
       .limit(LOOK_LIMIT)
       .execute();
     const last = rows.at(-1);
-    // A clock that was set back does not stop the looks.
+    // A clock that was set back does not stop the polling.
     this.#since = rows.length === LOOK_LIMIT && last !== undefined ? Number(last.updated_at) + OVERLAP_MS : now;
     const changed = rows.filter(({ id, state, updated_at }) => {
       const told = this.#told.get(id);

@@ -1,4 +1,4 @@
-// One stream as events: its state, the publish that runs with its numbers each second, and how it ended.
+// One stream as events: its state, its running publish with numbers each second, and how it ended.
 import type { Kysely } from "kysely";
 import type { LiveSessions, LiveUpstream } from "../../publish/live-sessions.ts";
 import type { Measured, Measurements } from "../../publish/monitoring/measurements.ts";
@@ -9,9 +9,9 @@ import { Channel, eventText } from "./channel.ts";
 import { playersOf } from "./live-row.ts";
 import type { ChangedStream } from "./stream-changes.ts";
 
-/** Looks until a reader is to come again, so that the node answers on which the stream is live. */
+/** Polls after which a reader has to reconnect, so that the node answers on which the stream is live. */
 const ELSEWHERE_LOOKS = 3;
-/** Looks until the reason of an end is told as unknown: it is written a moment after the end. */
+/** Polls after which the reason of an end is reported as unknown: it is written a moment after the end. */
 const REASON_LOOKS = 5;
 
 export interface StreamPageDeps {
@@ -28,12 +28,12 @@ export class StreamPage {
   readonly #stream: { readonly organisationId: string; readonly id: string };
   #at: number;
   #state: StreamState;
-  /** Of the publish that readers know of; null for none. */
+  /** The publish that readers know of; null for none. */
   #clientId: number | null;
-  /** Its upstreams at the last look, without what they count. */
+  /** Its upstreams at the last poll, without their counters. */
   #upstreams = "";
   #looks = 0;
-  /** Looks at a live stream whose publish is none of this node's. */
+  /** Polls at which the stream was live but its publish not on this node. */
   #elsewhere = 0;
 
   constructor(
@@ -49,14 +49,14 @@ export class StreamPage {
     this.channel = new Channel(() => this.#whole());
   }
 
-  /** Tells what is new. `changed`: the organisation's streams that changed since the last call. */
+  /** Sends what is new. `changed`: the organisation's streams that changed since the last call. */
   async tell(at: number, changed: readonly ChangedStream[]): Promise<void> {
     this.#at = at;
     const state = changed.find(({ id }) => id === this.#stream.id)?.state ?? this.#state;
     const measured = this.#measured();
     const clientId = measured?.publish.clientId ?? null;
     let ended = "";
-    // One that stands by from now on has not ended.
+    // A publish that has gone on standby has not ended.
     if (this.#clientId !== null && clientId !== this.#clientId && !this.#runs(this.#clientId)) {
       const reason = await endReasonOf(this.#deps.db, this.#clientId);
       this.#looks += 1;

@@ -1,5 +1,5 @@
-// /session/{client_id}/timeline: one publish from its request to its end, while it runs and as long as it is kept. Of one
-// that runs the node tells that has it (cluster/forwarding.ts), of others any node.
+// /session/{client_id}/timeline: one publish from its request to its end, while it runs and as long as it is kept. For
+// a running publish the node that has it answers (cluster/forwarding.ts), for others any node.
 import type { Kysely } from "kysely";
 import { UnknownRecord } from "../../errors.ts";
 import { streamsWithTag } from "../../organisation/streams.ts";

@@ -1,5 +1,5 @@
-// /broadcast: the page that a browser broadcasts from. Its sources are in ts/broadcast; what is served is what
-// scripts/build.mjs made of them.
+// /broadcast: the page for broadcasting from a browser. Its sources are in ts/broadcast; scripts/build.mjs builds the
+// files served here.
 import { readFile } from "node:fs/promises";
 import { etag, RETAINED_304_HEADERS } from "hono/etag";
 import { html, raw } from "hono/html";
@@ -9,13 +9,13 @@ import { type IngestPorts, ingestAt } from "../request/ingest.ts";
 import { pageFiles } from "../request/page-files.ts";
 import { baseUrlOf } from "../request/request.ts";
 
-/** The built files, for sources (`ts/http`) and for what is built of them (`dist/http`) alike. */
+/** The built files, both for the sources (`ts/http`) and for the build (`dist/http`). */
 const FOLDER = new URL("../../../dist/broadcast/", import.meta.url);
-/** The camera is for this page alone, and for no frame in it. */
+/** The camera is allowed for this page only, not for frames in it. */
 const PERMISSIONS =
   "camera=(self), microphone=(self), display-capture=(self), screen-wake-lock=(self), geolocation=(), usb=()";
 
-/** What must come with a 304 as well: browsers put it in the place of what they kept. */
+/** Headers that a 304 must carry as well: browsers replace the stored ones with them. */
 const PAGE_HEADERS = ["content-security-policy", "permissions-policy", "cross-origin-opener-policy", "x-frame-options"];
 
 export function broadcastRoutes(
@@ -26,7 +26,7 @@ export function broadcastRoutes(
 ): Routes["hono"] {
   const { config, ingestPorts } = deps;
   const routes = newRoutes(deps);
-  /** Read when first asked for. */
+  /** Read at the first request. */
   let page: Promise<string> | null = null;
   const files = pageFiles(FOLDER);
 
@@ -44,7 +44,7 @@ export function broadcastRoutes(
     async (c) => {
       const base = baseUrlOf(c, config);
       page ??= readFile(new URL("page.html", FOLDER), "utf8");
-      page.catch(() => (page = null)); // one that is not built yet is looked for again
+      page.catch(() => (page = null)); // a page that is not built yet is looked for again
       const [before = "", after = ""] = (await page).split("%INGEST%");
       c.header("content-security-policy", policy(config.http.publicUrl));
       c.header("permissions-policy", PERMISSIONS);
@@ -71,8 +71,8 @@ export function broadcastRoutes(
   return routes.hono;
 }
 
-/** Nothing comes from elsewhere, nothing is written as markup, nobody frames the page. `publicUrl`: WHIP sessions have
- *  their address there, also when the page was opened by another one. */
+/** Nothing is loaded from elsewhere, no markup is written from strings, no other page may frame this one. `publicUrl`:
+ *  WHIP session URLs point there, even when the page was opened under another address. */
 function policy(publicUrl: string | null): string {
   return [
     "default-src 'none'",

@@ -1,5 +1,5 @@
-// /dashboard: one document for every page below it, which its script tells apart by the address. Its sources are in
-// ts/dashboard; what is served is what scripts/build.mjs made of them. It holds nothing of anybody: that comes by the API.
+// /dashboard: one document for all pages below it; its script chooses the page by the path. Its sources are in
+// ts/dashboard; scripts/build.mjs builds the files served here. It contains no data: that comes from the API.
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { Context } from "hono";
@@ -7,12 +7,12 @@ import { etag, RETAINED_304_HEADERS } from "hono/etag";
 import { newRoutes, type RouteDeps, type Routes } from "../openapi.ts";
 import { pageFiles } from "../request/page-files.ts";
 
-/** The built files, for sources (`ts/http`) and for what is built of them (`dist/http`) alike. */
+/** The built files, both for the sources (`ts/http`) and for the build (`dist/http`). */
 const FOLDER = new URL("../../../dist/dashboard/", import.meta.url);
-/** The page asks for nothing but the clipboard. */
+/** The page may use only the clipboard. */
 const PERMISSIONS =
   "camera=(), microphone=(), display-capture=(), geolocation=(), usb=(), payment=(), clipboard-write=(self)";
-/** What must come with a 304 as well: browsers put it in the place of what they kept. */
+/** Headers that a 304 must carry as well: browsers replace the stored ones with them. */
 const PAGE_HEADERS = ["content-security-policy", "permissions-policy", "cross-origin-opener-policy", "x-frame-options"];
 
 interface Page {
@@ -23,11 +23,11 @@ interface Page {
 export function dashboardRoutes(deps: RouteDeps): Routes["hono"] {
   const routes = newRoutes(deps);
   const files = pageFiles(FOLDER);
-  /** Read when first asked for. */
+  /** Read at the first request. */
   let reading: Promise<Page> | null = null;
   const serve = async (c: Context) => {
     reading ??= readFile(new URL("page.html", FOLDER), "utf8").then((html) => ({ html, policy: policyOf(html) }));
-    reading.catch(() => (reading = null)); // one that is not built yet is looked for again
+    reading.catch(() => (reading = null)); // a page that is not built yet is looked for again
     const { html, policy } = await reading;
     c.header("content-security-policy", policy);
     c.header("permissions-policy", PERMISSIONS);
@@ -37,7 +37,7 @@ export function dashboardRoutes(deps: RouteDeps): Routes["hono"] {
     return c.html(html);
   };
 
-  // Whoever opens this Headgate in a browser; no program asks for it.
+  // For people who open this Headgate in a browser; no program requests it.
   routes.hono.get("/", (c) => c.redirect("/dashboard/", 302));
 
   const tagged = etag({ retainedHeaders: [...RETAINED_304_HEADERS, ...PAGE_HEADERS] });
@@ -57,7 +57,7 @@ export function dashboardRoutes(deps: RouteDeps): Routes["hono"] {
     serve,
   );
 
-  // Before the files: the log names a request by the last pattern that it matches.
+  // Registered before the files: the log names a request by the last pattern that it matches.
   routes.hono.get("/dashboard/*", (c, next) => (isFile(c.req.path) ? next() : serve(c)));
   routes.open(
     "GET /dashboard/file/{file}",
@@ -77,8 +77,9 @@ export function dashboardRoutes(deps: RouteDeps): Routes["hono"] {
 
 const isFile = (path: string) => path.startsWith("/dashboard/file/");
 
-/** Nothing comes from elsewhere, nothing is written as markup, nobody frames the page. The one inline script, which sets
- *  the colour scheme before anything is painted, is named by its hash. `blob:`: media that a script hands to <video>. */
+/** Nothing is loaded from elsewhere, no markup is written from strings, no other page may frame this one. The one
+ *  inline script, which sets the colour scheme before the first paint, is allowed by its hash. `blob:`: media that a
+ *  script passes to <video>. */
 function policyOf(html: string): string {
   const inline = [...html.matchAll(/<script>(.*?)<\/script>/gs)].map(([, script = ""]) => {
     return ` 'sha256-${createHash("sha256").update(script).digest("base64")}'`;

@@ -1,5 +1,5 @@
-// /openapi.json and /docs: what the routes say of themselves, and a page that shows it without the internet. The page's
-// own files come from swagger-ui-dist, or from where a release has put them.
+// /openapi.json and /docs: the generated API description, and a page that displays it without internet access. The
+// page's own files come from swagger-ui-dist, or from where a release has put them.
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -10,11 +10,12 @@ import { newRoutes, type RouteDeps, type Routes, z } from "../openapi.ts";
 import { baseUrlOf } from "../request/request.ts";
 import { problemPage } from "../whip/problem-page.ts";
 
-/** In a release, which does not depend on their package: it would bring its sources, and a script of its own at the install. */
+/** In a release, which does not depend on that package: it would bring its sources, and an install script of its
+ *  own. */
 const RELEASED = join(import.meta.dirname, "..", "..", "..", "dist", "swagger-ui");
-/** How long a browser may keep the page's files, seconds; they change with the release only. */
+/** How long a browser may cache the page's files, seconds; they change only with a release. */
 const FILES_CACHE_S = 86_400;
-/** Nothing comes from elsewhere. Swagger UI writes style attributes. */
+/** Nothing is loaded from elsewhere. Swagger UI writes style attributes. */
 const PAGE_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -50,7 +51,7 @@ export function docsRoutes(
 ): Routes["hono"] {
   const routes = newRoutes(deps);
   const folder = existsSync(RELEASED) ? RELEASED : installedFolder();
-  /** The page's files as they are sent, read when first asked for. */
+  /** The page's files as sent, each read at its first request. */
   const files = new Map<string, Promise<Uint8Array<ArrayBuffer>>>();
   const problems = problemPage();
 

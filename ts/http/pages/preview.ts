@@ -46,14 +46,15 @@ export function previewRoutes(
         "x-content-type-options": "nosniff",
       };
       if (c.req.method !== "HEAD") return c.body(body, 200, headers);
-      await body.cancel(); // nobody would read it
+      await body.cancel(); // a response to HEAD has no body
       return c.body(null, 200, headers);
     },
   );
 
   return routes.hono;
 
-  /** Whether the same caller, in the same role, would be served again. A store that fails for a moment decides nothing. */
+  /** Whether the same caller, in the same role, would be served again. A temporary failure of the store decides
+   *  nothing. */
   async function mayStillSee(streamId: string, before: Caller, again: () => Promise<Caller>): Promise<boolean> {
     try {
       const now = await again();

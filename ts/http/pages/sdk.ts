@@ -1,5 +1,5 @@
-// /sdk: the browser client's bundles, for pages of any origin. Each has a stable address, checked again after a few
-// minutes, and one with its hash, kept for ever; `manifest.json` names both.
+// /sdk: the browser client's bundles, for pages of any origin. Each has a stable URL, revalidated after a few minutes,
+// and a URL with its hash, cached for ever; `manifest.json` names both.
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -9,13 +9,13 @@ import type { Context } from "hono";
 import { newRoutes, type RouteDeps, type Routes, z } from "../openapi.ts";
 import { takesGzip } from "../request/gzip.ts";
 
-/** Where the build puts them; the same from the sources and from the built gateway. */
+/** Output folder of the build; the same from the sources and from the built gateway. */
 const FOLDER = join(import.meta.dirname, "..", "..", "..", "dist", "sdk");
-/** How long a browser uses a stable address without asking, seconds. */
+/** How long a browser uses a stable URL without revalidation, seconds. */
 const STABLE_CACHE_S = 300;
-/** As long as it may be said, seconds. */
+/** A year, as long as a cache lifetime should be, seconds. */
 const HASHED_CACHE_S = 31_536_000;
-/** Of the hash in a name, hexadecimal. */
+/** Length of the hash in a name, hexadecimal digits. */
 const HASH_DIGITS = 16;
 
 interface Bundle {
@@ -43,7 +43,7 @@ export function sdkRoutes(deps: RouteDeps & { readonly version: string; readonly
   const routes = newRoutes(deps);
   const folder = deps.sdkFolder ?? FOLDER;
   let reading: Promise<ReadonlyMap<string, Bundle>> | null = null;
-  /** Read when first asked for; a folder that cannot be read is tried again. */
+  /** Read at the first request; a folder that cannot be read is tried again. */
   const bundles = () =>
     (reading ??= read(folder).catch((error: unknown) => {
       reading = null;
@@ -125,7 +125,7 @@ async function read(folder: string): Promise<ReadonlyMap<string, Bundle>> {
       name,
       {
         hashedName: name.replace(/(\.m?js)$/, `-${hash}$1`),
-        // One for both codings, so weak.
+        // One for both content codings, so it is weak.
         etag: `W/"${hash}"`,
         integrity: `sha384-${createHash("sha384").update(plain).digest("base64")}`,
         plain,

@@ -64,7 +64,7 @@ const Player = z
   .object({ address: z.string(), since: Time, bytes_out: z.int(), dropped_frames: z.int() })
   .openapi("SessionPlayer");
 export const Session = z.object(sessionShape).openapi("Session");
-/** What a publish measures now. */
+/** Current measurements of a publish. */
 export const Numbers = z
   .object({
     bitrate_kbps: z.int().nullable().openapi({ description: "Audio and video from the broadcaster" }),
@@ -165,7 +165,7 @@ function playerRecord(player: PlayerStatus): z.infer<typeof Player> {
   };
 }
 
-/** The core's measurements as callers see them: members named like every other of this API. */
+/** The core's measurements for the API: member names in snake case like all others. */
 function inSnakeCase(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(inSnakeCase);
   if (typeof value !== "object" || value === null) return value;

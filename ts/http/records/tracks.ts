@@ -1,4 +1,4 @@
-// The video and audio of a publish as records say them.
+// The video and audio tracks of a publish, as records describe them.
 import { z } from "@hono/zod-openapi";
 import type { PublishTracks } from "../../media.ts";
 

@@ -1,24 +1,25 @@
-// Whom the log names for a request. Ids only: nothing here opens anything.
+// The caller of a request as the log names it. Ids only: nothing in the log grants access.
 import { createHash } from "node:crypto";
 import type { Context } from "hono";
 
-/** How much of a session's hash the log has: enough to tell a person's sessions apart, and to find one in the store. */
+/** Characters of a session's hash that are logged: enough to tell a person's sessions apart, and to find one in the
+ *  store. */
 const SESSION_MARK_LENGTH = 12;
 
 export interface LoggedCaller {
-  /** `whip_session`: whoever knows the session's URL. */
+  /** `whip_session`: authorised by the session's URL. */
   readonly caller: "key" | "user" | "token" | "whip_session";
   /** Id of the API key or of the person, or the token's jti. */
   readonly callerId?: string;
-  /** Of a person: the mark of the session. */
+  /** For a person: the beginning of the session's hash. */
   readonly session?: string;
   /** Id of the organisation. */
   readonly organisation?: string;
-  /** Of a token that was only verified: the hash of the organisation that issued it. */
+  /** For a token that was only verified: the hash of the organisation that issued it. */
   readonly organisationHash?: string;
 }
 
-/** What a request was about, when its route does not say. */
+/** What a request was about, when its route does not show it. */
 export interface LoggedSubject {
   readonly organisation?: string;
   /** Id: names are secrets. */
@@ -26,12 +27,12 @@ export interface LoggedSubject {
   readonly clientId?: number;
 }
 
-/** Adds to what the request's line in the log will tell. */
+/** Adds fields to the request's log line. */
 export function noteForLog(c: Context, told: LoggedCaller | LoggedSubject): void {
   c.set("noted", { ...c.get("noted"), ...told });
 }
 
-/** What was noted so far. */
+/** The fields noted so far. */
 export function notedForLog(c: Context): Partial<LoggedCaller> & LoggedSubject {
   return c.get("noted") ?? {};
 }

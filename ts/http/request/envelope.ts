@@ -1,5 +1,5 @@
-// What every request gets around it, whatever its route: an id, the headers that keep browsers careful, one line in the
-// log, one observation in the metrics.
+// What is done for every request, whatever its route: a request id, security headers, one log line, one observation in
+// the metrics.
 import { randomUUID } from "node:crypto";
 import type { Context, MiddlewareHandler } from "hono";
 import { matchedRoutes, routePath } from "hono/route";
@@ -12,13 +12,13 @@ import type { Env } from "../openapi.ts";
 import { notedForLog } from "./caller.ts";
 import { apiKeyOf, type ClientAddress } from "./request.ts";
 
-/** How long browsers remember that we are reached by HTTPS only, seconds. */
+/** How long browsers remember to use only HTTPS here, seconds. */
 const HTTPS_ONLY_S = 31_536_000;
-/** For answers that are no page: if a browser shows one all the same, nothing in it runs. */
+/** For responses that are not pages: if a browser displays one anyway, nothing in it runs. */
 const NO_PAGE_POLICY = "default-src 'none'; frame-ancestors 'none'";
-/** Areas that other sites' pages may read (T5). */
+/** Paths that other sites' pages may read (T5). */
 const PUBLIC_AREAS = ["/webcaster/verify", "/.well-known/"];
-/** Has headers of its own: encoders read them, and browsers of any page. */
+/** Sets its own headers: encoders read its responses, and browsers on any page. */
 const WHIP_AREA = "/p/webrtc";
 
 export function envelope(deps: {
@@ -58,7 +58,7 @@ export function envelope(deps: {
   };
 }
 
-/** Whom the line names; of a key that opened nothing the id that is in it. */
+/** The caller for the log line; for an invalid key, the id contained in it. */
 function callerOf(c: Context): object {
   const noted = notedForLog(c);
   if (noted.caller !== undefined) return noted;
@@ -66,14 +66,14 @@ function callerOf(c: Context): object {
   return { caller: "none", ...noted, ...(shown === null ? {} : { shownKey: shown }) };
 }
 
-/** The route's pattern: paths hold session ids, queries hold secrets. A path that is a route itself comes before the
- *  patterns that it matches, too: /p/webrtc/status.json is no session. */
+/** The route's pattern: paths contain session ids, queries contain secrets. A path that is a route itself takes
+ *  precedence over patterns that it also matches: /p/webrtc/status.json is not a session. */
 function routeOf(c: Context): string {
   const { path } = c.req;
   return matchedRoutes(c).some((route) => route.path === path) ? path : routePath(c, -1);
 }
 
-/** A route that sets one of these knows better. */
+/** A header that the route has set itself is kept. */
 function guard(c: Context, headers: Headers): void {
   const fallback = (name: string, value: string) => {
     if (!headers.has(name)) headers.set(name, value);

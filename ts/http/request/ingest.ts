@@ -1,23 +1,23 @@
-// Where streams are published to and played from, as callers of this deployment reach it.
+// The URLs for publishing and playing, as callers of this deployment reach it.
 import type { Config } from "../../config.ts";
 import { withBrackets } from "../../network.ts";
 
 export interface Ingest {
   /** `rtmp://{ingest_host}:<port>/live`. */
   readonly rtmpUrl: string;
-  /** `rtmps://…` alike; null when this Headgate has no certificate for it. */
+  /** `rtmps://…` in the same form; null when this Headgate has no certificate. */
   readonly rtmpsUrl: string | null;
   /** The WHIP endpoint. */
   readonly whipUrl: string;
 }
 
-/** The ports that are served; `rtmps` is null without a certificate. */
+/** The ports being served; `rtmps` is null without a certificate. */
 export interface IngestPorts {
   readonly rtmp: number;
   readonly rtmps: number | null;
 }
 
-/** `base`: where the HTTP port is reached, without a trailing slash. */
+/** `base`: base URL of the HTTP port, without a trailing slash. */
 export function ingestAt(base: string, config: Pick<Config, "ingest">, { rtmp, rtmps }: IngestPorts): Ingest {
   const host = withBrackets(config.ingest.hosts[0] ?? new URL(base).hostname);
   return {

@@ -1,4 +1,4 @@
-// A request that comes again under its Idempotency-Key is answered as before and not done again (M17).
+// A request repeated with its Idempotency-Key gets the stored response and is not carried out again (M17).
 import type { Context } from "hono";
 import { InvalidValue } from "../../errors.ts";
 import type { Caller } from "../../organisation/callers.ts";
@@ -8,8 +8,8 @@ export const IDEMPOTENCY_KEY = "Idempotency-Key";
 /** Longest key, characters. */
 export const IDEMPOTENCY_KEY_LIMIT = 255;
 
-/** What `serve` answers, or what it answered before to the same request of the same caller. A refusal is not kept: it did
- *  nothing. */
+/** The response of `serve`, or the stored response to the same request of the same caller. A refusal is not stored: it
+ *  had no effect. */
 export async function answeredOnce(
   c: Context,
   keptAnswers: KeptAnswers,

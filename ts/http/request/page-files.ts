@@ -1,5 +1,5 @@
-// Files of a page, as scripts/build.mjs made them in a folder of dist: their names change with their content, so browsers
-// keep them for as long as they like.
+// Files of a page, as scripts/build.mjs built them into a folder of dist: their names change with their content, so
+// browsers may cache them indefinitely.
 import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
@@ -15,11 +15,11 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 type Bytes = Uint8Array<ArrayBuffer>;
 
-/** Answers with the file of that name, or 404. `folder`: a URL with a slash at its end. */
+/** Responds with the file of that name, or 404. `folder`: a URL with a slash at its end. */
 export type PageFiles = (c: Context, name: string) => Promise<Response>;
 
 export function pageFiles(folder: URL): PageFiles {
-  /** Each is read when first asked for. */
+  /** Each is read at its first request. */
   const files = new Map<string, Promise<readonly [plain: Bytes, zipped: Bytes]>>();
   return async (c, name) => {
     const type = /^[a-z][a-z-]*-[0-9a-f]{12}\.(js|css|svg)$/.exec(name)?.[1];
@@ -28,7 +28,7 @@ export function pageFiles(folder: URL): PageFiles {
     if (file === undefined) {
       file = readFile(new URL(name, folder)).then(async (bytes) => [bytes, await promisify(gzip)(bytes)]);
       files.set(name, file);
-      file.catch(() => files.delete(name)); // other names than ours must not fill the memory
+      file.catch(() => files.delete(name)); // requests for unknown names must not fill the memory
     }
     const read = await file.catch(() => null);
     if (read === null) return c.notFound();

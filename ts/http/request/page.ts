@@ -1,16 +1,17 @@
-// Lists in pages (M16): `quantity` and an opaque `cursor` in the query; Link and x-next-cursor say where the next page
-// begins. A cursor is the position behind which a page begins: it stays good whatever is added or removed meanwhile.
+// Paginated lists (M16): `quantity` and an opaque `cursor` in the query; Link and x-next-cursor say where the next page
+// begins. A cursor is the position after which a page begins, so it stays valid whatever is added or removed meanwhile.
 import { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { type QuantityLimits, quantity } from "./schema.ts";
 
-/** Longest cursor that is read, characters. */
+/** Longest cursor accepted, characters. */
 const CURSOR_LIMIT = 512;
 
-/** Why a cursor is refused. */
+/** Why a cursor is rejected. */
 export const FOREIGN_CURSOR = "is not a cursor of this list";
 
-/** One kind of position: what the rows of a list are ordered by. `list` keeps cursors of one list out of the others. */
+/** One kind of position: the key by which the rows of a list are ordered. `list` prevents using a cursor of another
+ *  list. */
 export interface CursorOf<Position> {
   readonly query: z.ZodType<Position | undefined>;
   textOf(position: Position): string;
@@ -53,7 +54,7 @@ export function pageQuery<Position>(limits: QuantityLimits, cursor: CursorOf<Pos
   return { quantity: quantity(limits), cursor: cursor.query };
 }
 
-/** The page among `rows`, of which there is one more than `quantity` when another page follows; the response then says
+/** The page within `rows`, which contain one more than `quantity` when another page follows; the response then says
  *  where that begins. */
 export function pageOf<Row, Position>(
   c: Context,

@@ -1,4 +1,5 @@
-// The rate limit of every request that carries an API key (M13), and the headers that tell a caller where it stands.
+// The rate limit of every request that carries an API key (M13), and the headers that report the caller's remaining
+// quota.
 import type { MiddlewareHandler } from "hono";
 import { TooManyRequests } from "../../errors.ts";
 import { hashOfKey } from "../../organisation/api-keys.ts";
@@ -15,7 +16,7 @@ export function rateLimit(deps: {
   const rate = createRequestRate({ perSecond, burst }, deps.clock);
   return async (c, next) => {
     const key = apiKeyOf(c);
-    if (key === null || passedOn(c) !== null) return await next(); // counted where it came in
+    if (key === null || passedOn(c) !== null) return await next(); // counted on the node that received it
     // By its hash: no key stays in memory longer than its request.
     const { allowed, limit, remaining, resetS, retryAfterS } = rate.take(hashOfKey(key));
     c.header("ratelimit-limit", String(limit));

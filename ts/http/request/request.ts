@@ -1,5 +1,5 @@
-// What every resource reads from a request beside query and body (schema.ts): the API key, the session, the
-// address we were called at, the address of the client.
+// What routes read from a request besides query and body (schema.ts): the API key, the session, the base URL of the
+// request, the address of the client.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { isIP } from "node:net";
 import { getConnInfo } from "@hono/node-server/conninfo";
@@ -15,8 +15,8 @@ import type { Credentials } from "../../organisation/callers.ts";
 /** Largest body that is read, bytes. */
 export const BODY_LIMIT_BYTES = 65_536;
 
-/** A larger body than `BODY_LIMIT_BYTES` is refused with `BodyTooLarge`. A body whose length was told is not touched here:
- *  Node reads no byte more, and a body that nobody wrapped as a stream is read far more cheaply. */
+/** Rejects a body larger than `BODY_LIMIT_BYTES` with `BodyTooLarge`. A body with a declared length is not touched
+ *  here: Node reads no more than that, and a body not wrapped as a stream is read at far less cost. */
 export function boundedBody(): MiddlewareHandler {
   const refuse = (): never => {
     throw new BodyTooLarge(`over ${BODY_LIMIT_BYTES} bytes`);
@@ -29,20 +29,21 @@ export function boundedBody(): MiddlewareHandler {
   };
 }
 
-/** The response of Node itself; there is none when the application is called without a server. */
+/** Node's own response object; undefined when the application is called without a server. */
 export function outgoingOf(c: Context): ServerResponse | undefined {
   return (c.env as { readonly outgoing?: ServerResponse } | undefined)?.outgoing;
 }
 
-/** Whether whoever asked has closed the connection, or sent nothing for so long that we did. */
+/** Whether the client has closed the connection, or sent nothing for so long that we closed it. */
 export function hasLeft(c: Context): boolean {
   const incoming = (c.env as { readonly incoming?: IncomingMessage } | undefined)?.incoming;
-  // Deno knows it of a request that was cut off, but not of its response.
+  // Deno reports a request that was cut off, but not that its response was.
   const isCutOff = incoming?.destroyed === true && !incoming.complete;
   return isCutOff || outgoingOf(c)?.destroyed === true;
 }
 
-/** Reads the API key once for everything that asks `apiKeyOf`. `headers`: those beside x-service-apikey (M3). */
+/** Reads the API key once for all callers of `apiKeyOf`. `headers`: header names accepted in addition to
+ *  x-service-apikey (M3). */
 export function readApiKey(headers: readonly string[]): MiddlewareHandler {
   return (c, next) => {
     c.set(
@@ -58,11 +59,11 @@ export function apiKeyOf(c: Context): string | null {
   return c.get("apiKey");
 }
 
-/** The session of a person. `__Host-`: browsers take it from this host alone, over TLS, for every path (RFC 6265bis
- *  4.1.3.2); they count loopback as secure. */
+/** The session cookie of a person. `__Host-`: browsers accept it only from this host, over TLS, for every path (RFC
+ *  6265bis 4.1.3.2); they treat loopback as secure. */
 export const SESSION_COOKIE = "__Host-headgate";
 
-/** What the request shows of its caller. */
+/** The credentials in the request. */
 export function credentialsOf(c: Context): Credentials {
   return {
     apiKey: apiKeyOf(c),
@@ -78,50 +79,50 @@ export function sessionIdOf(c: Context): string | null {
   return getCookie(c, SESSION_COOKIE) ?? null;
 }
 
-/** Whether a browser says that another origin's page made the request. Programs say nothing and are no pages. */
+/** Whether a browser reports that another origin's page made the request. Other programs send no such header. */
 export function isForeignPage(c: Context): boolean {
   const site = c.req.header("sec-fetch-site");
   if (site !== undefined) return site !== "same-origin" && site !== "none";
   const origin = c.req.header("origin");
   if (origin === undefined) return false;
-  // The host that the browser asked for; the scheme may have been changed by a proxy.
+  // The host that the browser requested; a proxy may have changed the scheme.
   return !URL.canParse(origin) || new URL(origin).host !== new URL(c.req.url).host;
 }
 
-/** Scheme, host and port that the caller reaches us at, without a trailing slash. */
+/** Scheme, host and port at which the caller reaches us, without a trailing slash. */
 export function baseUrlOf(c: Context, config: Pick<Config, "http">): string {
   return config.http.publicUrl ?? new URL(c.req.url).origin;
 }
 
-/** A request that another node passed on: what it knows of its client. */
+/** A request that another node passed on: what that node knows of its client. */
 export interface PassedOn {
   /** IP address. */
   readonly client: string;
 }
 
-/** What another node says of the client; null for a request that came here itself. */
+/** What another node reports of the client; null for a request that came here directly. */
 export function passedOn(c: Context): PassedOn | null {
   return (c.env as { readonly passedOn?: PassedOn } | undefined)?.passedOn ?? null;
 }
 
-/** IP address of the peer; an IPv4 peer of a dual-stack port is told as IPv4. */
+/** IP address of the peer; an IPv4 peer of a dual-stack port is given as IPv4. */
 function peerAddressOf(c: Context): string {
-  // Requests that came over no socket have no peer.
+  // Requests that did not come over a socket have no peer.
   const address = c.env?.incoming === undefined ? undefined : getConnInfo(c).remote.address;
   return withoutMapping(address ?? "");
 }
 
-/** Tells the IP address of whoever made a request (W5). */
+/** Returns the IP address of the client of a request (W5). */
 export type ClientAddress = (c: Context) => string;
 
-/** `trustedProxies`: networks whose word about the client counts, `10.0.0.0/8` or `2001:db8::1`. */
+/** `trustedProxies`: addresses and networks whose X-Forwarded-For is trusted, `10.0.0.0/8` or `2001:db8::1`. */
 export function clientAddresses(trustedProxies: readonly string[]): ClientAddress {
   const isTrusted = networkList(trustedProxies);
   return (c) => passedOn(c)?.client ?? clientAddressOf(c, isTrusted);
 }
 
-/** IP address of the client (W5): the peer, or behind trusted proxies the last hop that is none of them. What a client
- *  writes into X-Forwarded-For itself stands before that and is not believed. */
+/** IP address of the client (W5): the peer, or behind trusted proxies the last hop that is not one of them. Anything a
+ *  client writes into X-Forwarded-For itself precedes that hop and is ignored. */
 function clientAddressOf(c: Context, isTrusted: (address: string) => boolean): string {
   let client = peerAddressOf(c);
   const hops = (c.req.header("x-forwarded-for") ?? "").split(",").reverse();

@@ -1,20 +1,20 @@
-// Query and body of a request, read once by the zod schemas that describe them in /openapi.json, and what their refusals
-// are called (M2, M5, M16). A constraint's message is the reason that completes "<parameter> …".
+// Query and body of a request, parsed once by the zod schemas that describe them in /openapi.json, and the errors for
+// invalid ones (M2, M5, M16). A constraint's message is the reason that completes "<parameter> …".
 import { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { InvalidValue, MalformedJson, ParameterRequired, type ServiceError, WrongDataType } from "../../errors.ts";
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** The body by `schema`, whatever its content type says (M5); no body is an empty object. Throws `MalformedJson`,
- *  `ParameterRequired`, `WrongDataType` or `InvalidValue`. */
+/** The body parsed by `schema`, whatever its content type says (M5); no body counts as an empty object. Throws
+ *  `MalformedJson`, `ParameterRequired`, `WrongDataType` or `InvalidValue`. */
 export async function readBody<Schema extends z.ZodObject>(c: Context, schema: Schema): Promise<z.output<Schema>> {
   return parsed(schema, jsonObject(await c.req.text()), "is not known");
 }
 
-/** What reads a query by `schema`: of a name that ends with [] every value, of others the first. It throws
- *  `WrongDataType`, or `InvalidValue`, also for a parameter that the schema does not know (M16). Made once for a route:
- *  zod compiles each schema at its first use. */
+/** A parser of queries by `schema`: for a name that ends with [] every value, for others the first. It throws
+ *  `WrongDataType`, or `InvalidValue`, also for a parameter that the schema does not contain (M16). Created once per
+ *  route: zod compiles each schema at its first use. */
 export function queryReader<Schema extends z.ZodObject>(schema: Schema): (c: Context) => z.output<Schema> {
   const strict = schema.strict() as unknown as Schema;
   return (c) => {
@@ -45,7 +45,7 @@ function parsed<Schema extends z.ZodObject>(schema: Schema, given: Members, unkn
   throw refusalOf(issue, name, given[name], schema.shape[name]);
 }
 
-/** What the first choice of a union says: the others are "or null". */
+/** The issue of the first alternative of a union: the others are "or null". */
 function ofFirstChoice(issue: z.core.$ZodIssue | undefined): z.core.$ZodIssue | undefined {
   const first = issue?.code === "invalid_union" ? issue.errors[0]?.[0] : undefined;
   return issue === undefined || first === undefined ? issue : { ...first, path: [...issue.path, ...first.path] };
@@ -69,7 +69,7 @@ function refusalOf(
   return new InvalidValue(name, `must be one of ${issue.values.join(", ")}`);
 }
 
-/** What a member is called in "Wrong Data Type". */
+/** The name of a member's type in "Wrong Data Type". */
 function typeName(schema: z.core.$ZodType): string {
   if (schema instanceof z.ZodArray) return `array of ${typeName(schema.element)}`;
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable) return typeName(schema.unwrap());
@@ -78,32 +78,33 @@ function typeName(schema: z.core.$ZodType): string {
   return schema instanceof z.ZodEnum ? "string" : schema._zod.def.type;
 }
 
-// What requests are made of.
+// Building blocks of request schemas.
 
-/** Text that the store can keep. `most`: characters, where the schema itself is the limit. */
+/** Text that the store can hold. `most`: longest text, characters, where the schema itself sets the limit. */
 export function text({ most }: { readonly most?: number } = {}): z.ZodString {
   const storable = z
     .string()
     .refine((given) => !given.includes("\0"), "must not contain NUL")
     .refine((given) => given.isWellFormed(), "must be well-formed Unicode");
   if (most === undefined) return storable;
-  // JSON schema counts characters as we do, and not as zod does.
+  // JSON Schema counts characters as we do; zod does not.
   return storable
     .refine((given) => [...given].length <= most, `must not be longer than ${most} characters`)
     .openapi({ maxLength: most });
 }
 
-/** The same, and required: empty text is as good as none. */
+/** The same, and required: empty text counts as missing. */
 export const requiredText = (): z.ZodString => text().min(1);
 
-/** How many entries a list returns: without being asked, and at most. `refusal`: a reason, where it is no matter of type. */
+/** How many entries a list returns: by default, and at most. `refusal`: the reason for rejecting a value, unless it is
+ *  a matter of type. */
 export interface QuantityLimits {
   readonly standard: number;
   readonly most: number;
   readonly refusal?: string;
 }
 
-/** How many entries one list returns: more than `most` is `most` (M10). */
+/** How many entries one list returns: more than `most` counts as `most` (M10). */
 export function quantity({ standard, most, refusal }: QuantityLimits) {
   return z
     .string()
@@ -120,7 +121,7 @@ export function quantity({ standard, most, refusal }: QuantityLimits) {
     });
 }
 
-/** A query parameter that is a whole number. `refusal`: the reason, or what its type is called. */
+/** A query parameter that is an integer. `refusal`: the reason, or the name of its type. */
 export function wholeNumber(refusal: string | { readonly type: string }) {
   const told = typeof refusal === "string" ? refusal : { params: refusal };
   return z
@@ -130,7 +131,7 @@ export function wholeNumber(refusal: string | { readonly type: string }) {
     .openapi({ type: "integer", minimum: 0 });
 }
 
-/** A member that is a time (RFC 3339), as epoch ms. */
+/** A member that is a time (RFC 3339), parsed to epoch ms. */
 export function time() {
   return text()
     .refine(isTime, { params: { type: "RFC 3339 time" } })

@@ -1,17 +1,17 @@
-// Who broadcasts by the deprecated v5 signalling, and where to: a web token (its claims decide, S1) or an API key of the
-// stream's organisation.
+// Who may broadcast by the deprecated v5 signalling, and where to: a web token (its claims decide, S1) or an API key of
+// the stream's organisation.
 import type { Authorise } from "../../organisation/callers.ts";
 import { isSameIngestUrl } from "../../token/ingest-url.ts";
 import { opensStreamsOf, type TokenClaims, type Tokens } from "../../token/tokens.ts";
 import { V5Fault } from "./v5-faults.ts";
 import { missing, readToken, type V5Request } from "./v5-messages.ts";
 
-/** What a client has shown; it is checked at the sign-in and again at each start, since it may have been revoked. */
+/** A client's credential; it is checked at sign-in and again at each start, since it may have been revoked. */
 export type V5Credential =
   | { readonly kind: "token"; readonly text: string }
   | { readonly kind: "key"; readonly text: string };
 
-/** Where a broadcast goes; `claims` of a token, null for a key. */
+/** The target of a broadcast; `claims` of a token, null for a key. */
 export interface V5Target {
   readonly streamName: Uint8Array;
   readonly streamUrl: string;
@@ -19,16 +19,16 @@ export interface V5Target {
 }
 
 export interface V5Access {
-  /** Throws what `faultOf` knows. */
+  /** Throws errors that `faultOf` translates. */
   signIn(request: Extract<V5Request, { type: "sign_in" }>): Promise<V5Credential>;
-  /** Throws what `faultOf` knows. A token in the request comes before the one of the sign-in. */
+  /** Throws errors that `faultOf` translates. A token in the request takes precedence over that of the sign-in. */
   target(credential: V5Credential, request: Extract<V5Request, { type: "start_broadcast" }>): Promise<V5Target>;
 }
 
 export function createV5Access(deps: { readonly tokens: Tokens; readonly authorise: Authorise }): V5Access {
   const { tokens, authorise } = deps;
 
-  /** What opens streams of an organisation is what may make tokens for them. */
+  /** An API key may broadcast to its organisation's streams if it may create tokens for them. */
   async function organisationOf(apiKey: string): Promise<string> {
     const credentials = { apiKey, sessionId: null, pageToken: null, changes: true, foreignPage: false };
     return (await authorise(credentials, "create_token")).organisation.hash;

@@ -1,11 +1,12 @@
-// What start_broadcast asks for, beside who and where to: sections, bitrates, the object for the upstream's connect. Pure.
+// What start_broadcast requests besides credential and target: sections, bitrates, the object for the upstream's
+// connect command. Pure.
 import type { Json } from "../../publish/whip/amf0.ts";
 import { audioBitrateWithin, readConnectInfo } from "../../publish/whip/whip-parameters.ts";
 import { type V5Request, wrong } from "./v5-messages.ts";
 
-/** Some clients write kbit/s: no bitrate in bit/s is so small. */
+/** Some clients write kbit/s: no bitrate in bit/s is this small. */
 const KILOBITS_BELOW = 10_000;
-/** A browser is not told to begin below, kbit/s. */
+/** Least start bitrate suggested to a browser, kbit/s. */
 const START_BITRATE_LEAST_KBPS = 100;
 
 export interface V5BroadcastRequest {
@@ -16,7 +17,7 @@ export interface V5BroadcastRequest {
   readonly connectInfo: { readonly [key: string]: Json } | null;
 }
 
-/** Throws `V5Fault`. Without `audio` or `video` the section is wanted. */
+/** Throws `V5Fault`. A section is included unless `audio` or `video` excludes it. */
 export function readBroadcastRequest(request: Extract<V5Request, { type: "start_broadcast" }>): V5BroadcastRequest {
   const { audio, video } = { audio: request.audio ?? true, video: request.video ?? true };
   if (!audio && !video) throw wrong("video");
@@ -31,7 +32,7 @@ export function readBroadcastRequest(request: Extract<V5Request, { type: "start_
   };
 }
 
-/** Whole bit/s; null for what is no positive number, as a broadcast never fails for it. */
+/** Whole bit/s; null for anything that is not a positive number, since a broadcast never fails because of it. */
 function bitsOf(given: string | null): number | null {
   const number = Number(given ?? "");
   if (!Number.isFinite(number) || number <= 0) return null;

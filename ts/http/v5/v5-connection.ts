@@ -1,5 +1,5 @@
-// One client of the deprecated v5 signalling (api §5): requests one after the other, each with its reply, and what is
-// pushed in between. Knows frames, and no socket.
+// One client of the deprecated v5 signalling (api §5): requests one after another, each with its reply, and the pushes
+// in between. Handles frames, not sockets.
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
 import { isObject, type Json, readJsonObject } from "../../publish/whip/amf0.ts";
@@ -10,9 +10,9 @@ import { faultOf, faultOfOutcome, V5Fault } from "./v5-faults.ts";
 import { readFrame, type V5Request, wrong } from "./v5-messages.ts";
 import { startV5Pushes, type V5Pushes } from "./v5-pushes.ts";
 
-/** Requests that wait for their turn; a client that sends more than so many ahead is cut off. */
+/** Requests that wait their turn; a client that sends more than this many ahead is disconnected. */
 const WAITING_LIMIT = 200;
-/** What WHIP's metadata may call (P12). */
+/** The handler names that WHIP's metadata allows (P12). */
 const HANDLERS = ["onMetaData", "onCuePoint"];
 
 export interface V5ConnectionDeps {
@@ -21,47 +21,46 @@ export interface V5ConnectionDeps {
     Whip,
     "limit" | "invite" | "answer" | "state" | "onEnded" | "iceServers" | "sendMetadata" | "end"
   >;
-  /** Told which token opened what, so that its revocation ends it (T7). */
   readonly log: Logger;
-  /** A broadcast of this organisation has begun by the deprecated way. */
+  /** Called when a broadcast of this organisation has begun by the deprecated signalling. */
   readonly noteUse: (organisation: string) => void;
 }
 
-/** What the connection is at the other end of. */
+/** The connection's view of its socket. */
 export interface V5Peer {
   /** Sends a text frame. */
   send(text: string): void;
-  /** Ends it: there is too much of it. */
+  /** Closes the connection because a limit is exceeded. */
   cutOff(): void;
   /** IP address of the broadcaster. */
   readonly address: string;
-  /** Host name the socket was asked for. */
+  /** Host name under which the socket was requested. */
   readonly requestHost: string;
 }
 
 export interface V5Connection {
-  /** A frame came; null is a binary one. */
+  /** Takes a frame; null stands for a binary one. */
   handleFrame(frame: string | null): void;
-  /** The socket is gone: a broadcast ends with it (S3). */
+  /** The socket has closed: a broadcast ends with it (S3). */
   handleClosed(): void;
   readonly isSignedIn: boolean;
 }
 
 interface Broadcast {
-  /** Of `Whip`. */
+  /** Session id of `Whip`. */
   readonly session: string;
   readonly pushes: V5Pushes;
 }
 
 type Reply = Readonly<Record<string, unknown>>;
-/** A reply, and what is done when it is out: pushes follow it. */
+/** A reply, and an action that follows once it is sent, such as pushes. */
 type Answer = { readonly reply: Reply; readonly after?: () => void };
 
 export function createV5Connection(deps: V5ConnectionDeps, peer: V5Peer): V5Connection {
   const { access, whip, log } = deps;
   let signedIn: { readonly sessionId: string; readonly credential: V5Credential } | null = null;
   let broadcast: Broadcast | null = null;
-  /** The last broadcast ended before the client stopped it. */
+  /** Whether the last broadcast ended before the client stopped it. */
   let hasEnded = false;
   let isClosed = false;
   let waiting = 0;
@@ -102,7 +101,7 @@ export function createV5Connection(deps: V5ConnectionDeps, peer: V5Peer): V5Conn
         return sendMetadata(request);
       case "stop_broadcast":
         requireSession(request.session_id);
-        // Clients close their WebRTC connection first, which ends the broadcast too.
+        // Clients close their WebRTC connection first, which also ends the broadcast.
         if (broadcast !== null || !hasEnded) endBroadcast(broadcastOf(request));
         hasEnded = false;
         return { reply: {} };
@@ -137,7 +136,7 @@ export function createV5Connection(deps: V5ConnectionDeps, peer: V5Peer): V5Conn
     if (hit !== null) throw faultOfOutcome({ outcome: "limited", ...hit });
     const target = await access.target(credential, request);
     const { address, requestHost } = peer;
-    // One codec, one channel count: what WHIP takes in its query the old signalling does not know.
+    // `stereo`, a query parameter of WHIP, does not exist in the v5 signalling.
     const outcome = await whip.invite({ ...target, ...requested, address, requestHost, stereo: false });
     if (outcome.outcome !== "opened") throw faultOfOutcome(outcome);
     const { session, organisation, answer: offer } = outcome;
@@ -171,7 +170,7 @@ export function createV5Connection(deps: V5ConnectionDeps, peer: V5Peer): V5Conn
     if ("candidate" in data) return { reply: {} };
     const refusal = whip.answer(session, data.sdp);
     if (refusal === null) return { reply: {} };
-    // The client does not wait for this reply: a broadcast that cannot come about ends, and that it hears.
+    // The client does not wait for this reply: the broadcast ends, and the push of its end informs the client.
     const fault = new V5Fault(101003, "The answer cannot be used", { parameter: "data.sdp", reason: refusal.code });
     if (refusal.code !== "answer_not_awaited") whip.end(session);
     throw fault;
@@ -181,7 +180,7 @@ export function createV5Connection(deps: V5ConnectionDeps, peer: V5Peer): V5Conn
     const { session } = broadcastOf(request);
     const { eventName, payload } = request.data;
     const text = typeof payload === "string" ? payload : JSON.stringify(payload ?? null);
-    // As text, so that it is bounded in depth and members whatever it came as.
+    // Converted to text, so that depth and members are bounded whatever form it came in.
     const values = readJsonObject(text);
     if (!HANDLERS.includes(eventName)) throw wrong("data.eventName");
     if (values === null || !isObject(values as Json)) throw wrong("data.payload");
@@ -195,7 +194,7 @@ export function createV5Connection(deps: V5ConnectionDeps, peer: V5Peer): V5Conn
     return signedIn;
   }
 
-  /** The running broadcast; the socket leads to it, and a peer that is named must be one of its two. */
+  /** The running broadcast, identified by the socket; a peer id in the request must be one of its two. */
   function broadcastOf(parties: {
     readonly sender_peer: string | null;
     readonly receiver_peer: string | null;
@@ -209,7 +208,7 @@ export function createV5Connection(deps: V5ConnectionDeps, peer: V5Peer): V5Conn
     return broadcast;
   }
 
-  /** `isLeft`: nobody meant to end it. */
+  /** `isLeft`: it was not ended deliberately. */
   function endBroadcast({ session, pushes }: Broadcast, isLeft = false): void {
     broadcast = null;
     pushes.stop();
@@ -241,12 +240,12 @@ export function createV5Connection(deps: V5ConnectionDeps, peer: V5Peer): V5Conn
   };
 }
 
-/** `status` brings an object, or one as text; what it says is nobody's concern. */
+/** `status` carries an object, or one as text; its content is not used. */
 function dataOf(data: unknown): unknown {
   return (typeof data === "string" ? readJsonObject(data) : data) ?? null;
 }
 
-/** Clients show it as a number. 53 bits, so that reading it as one loses nothing. */
+/** Clients treat it as a number: 53 bits, so that none are lost. */
 function decimalId(): string {
   const bytes = randomUUID().replaceAll("-", "").slice(0, 13);
   return String(BigInt(`0x${bytes}`));

@@ -1,5 +1,5 @@
-// Why a request of the deprecated v5 signalling is refused, as its clients read it (api §5 S2): one table from number to
-// words, and one from what WHIP says to a number.
+// The errors of the deprecated v5 signalling, in its clients' format (api §5 S2): one table from number to text, and
+// one from WHIP's outcomes to a number.
 import { BadApiKey, BadToken, ServiceError } from "../../errors.ts";
 import type { WhipOutcome } from "../../publish/whip/whip-publishes.ts";
 import { isHttpError } from "../error-answers.ts";
@@ -24,7 +24,7 @@ const FAULTS = {
 
 export type V5Code = keyof typeof FAULTS;
 
-/** By the first three digits. None is a name that `getUserMedia` uses: clients tell the two apart by it. */
+/** By the first three digits. None is a name that `getUserMedia` uses, since clients distinguish the two by it. */
 const GROUPS: Readonly<Record<number, string>> = {
   101: "GeneralError",
   102: "AccessError",
@@ -35,7 +35,7 @@ const GROUPS: Readonly<Record<number, string>> = {
   109: "RTMPError",
 };
 
-/** A refusal. `userinfo` is for programs and holds nothing secret. */
+/** An error reply. `userinfo` is for programs and contains nothing secret. */
 export class V5Fault extends ServiceError {
   readonly code = "v5_fault";
   readonly number: V5Code;
@@ -54,16 +54,16 @@ export class V5Fault extends ServiceError {
   }
 }
 
-/** What a failed check of a token or a key says to the client; null for what nobody foresaw. */
+/** The fault for a failed check of a token or key; null for unexpected errors. */
 export function faultOf(error: unknown): V5Fault | null {
   if (error instanceof V5Fault) return error;
   if (error instanceof BadToken) return new V5Fault(error.fault === "jwt expired" ? 103002 : 103003);
   if (error instanceof BadApiKey) return new V5Fault(104002);
-  // A role that may not, an organisation that is not enabled: the message says which.
+  // A role without permission, or a disabled organisation: the message says which.
   return isHttpError(error) ? new V5Fault(102001, error.message) : null;
 }
 
-/** Why no broadcast began. */
+/** The fault for a broadcast that did not start. */
 export function faultOfOutcome(
   outcome: Exclude<WhipOutcome, { readonly outcome: "opened" } | { readonly outcome: "refused" }>,
 ): V5Fault {

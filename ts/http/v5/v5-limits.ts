@@ -1,24 +1,25 @@
-// Where the v5 socket is, and how much one client, one address and all together may ask of the v5 socket. It decides; it answers nobody.
+// The path of the v5 socket, and the limits on its use by one client, one address and all together. It decides; it
+// sends no responses.
 import { networkOf } from "../../network.ts";
 
 /** Where clients of the old signalling connect. */
 export const V5_PATH = "/p/webrtcws";
 /** Sockets of one address: a studio behind one router has a few dozen. */
 const SOCKETS_PER_ADDRESS_LIMIT = 100;
-/** Sockets in all; each is a file descriptor and some 30 kB. */
+/** Sockets in total; each is a file descriptor and some 30 kB. */
 const SOCKETS_LIMIT = 5_000;
-/** Messages of one socket: so many at once (a browser trickles its candidates), and then so many a second. */
+/** Messages of one socket: this many at once (a browser trickles its candidates), and after that this many a second. */
 const MESSAGES_BURST = 100;
 const MESSAGES_PER_SECOND = 20;
 
 /** A counted socket. */
 export interface V5Place {
-  /** Whether a message may come now. */
+  /** Whether another message is allowed at this moment. */
   admit(): boolean;
   release(): void;
 }
 
-/** Null: there are too many. */
+/** Null when there are too many. */
 export type AdmitSocket = (address: string) => V5Place | null;
 
 export function createV5Limits(clock: { now(): number }): AdmitSocket {

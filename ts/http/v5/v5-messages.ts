@@ -1,16 +1,16 @@
-// The frames of the deprecated v5 signalling (api §5), read into types. Pure: no socket, no session.
+// The frames of the deprecated v5 signalling (api §5), parsed into types. Pure: no socket, no session.
 import { z } from "zod";
 import { V5Fault } from "./v5-faults.ts";
 
-/** Longest message id that goes back as it came, characters. */
+/** Longest message id echoed in full, characters. */
 const MESSAGE_ID_LIMIT = 64;
 
-/** Members come as text, as a number or as a boolean, and null is none. */
+/** Members may be text, a number or a boolean; null counts as absent. */
 const text = z.union([z.string(), z.number(), z.boolean()]).transform(String);
 const optional = <T extends z.ZodType>(schema: T) => schema.nullish().transform((value) => value ?? null);
 const parties = { sender_peer: optional(text), receiver_peer: optional(text) };
 const answer = z.object({ type: z.literal("answer"), sdp: z.string() });
-/** ICE-lite asks no candidate: what the client's checks say is enough. */
+/** ICE-lite needs no remote candidates: the client's connectivity checks suffice. */
 const candidate = z.object({ candidate: z.unknown() }).refine((data) => data.candidate !== undefined);
 const flag = z
   .union([z.literal(["0", "1"]), z.literal([0, 1]), z.boolean()])
@@ -52,10 +52,10 @@ export type V5Request = { [T in Type]: { readonly type: T } & Readonly<z.output<
 
 export type V5Frame =
   | { readonly outcome: "request"; readonly id: number | string; readonly request: V5Request }
-  /** `id` is null when the frame has none that could be answered to. */
+  /** `id` is null when the frame has none that can be echoed. */
   | { readonly outcome: "fault"; readonly id: number | string | null; readonly fault: V5Fault };
 
-/** Reads a text frame; null is a binary one. */
+/** Parses a text frame; null stands for a binary one. */
 export function readFrame(frame: string | null): V5Frame {
   const value = frame === null ? undefined : parseJson(frame);
   if (!isRecord(value)) return fault(null, new V5Fault(101003, "A frame is a JSON object", { parameter: "frame" }));
@@ -64,7 +64,7 @@ export function readFrame(frame: string | null): V5Frame {
   if (!isMessageId(id)) return fault(null, wrong("message_id"));
   if (type === undefined) return fault(id, missing("type"));
   if (!isType(type)) {
-    // The type goes back only when it is a name.
+    // The type is echoed only when it is a plain name.
     const known = typeof type === "string" && /^\w{1,40}$/.test(type) ? { type } : {};
     return fault(id, new V5Fault(101001, null, known));
   }
@@ -90,12 +90,12 @@ function fault(id: number | string | null, why: V5Fault): V5Frame {
   return { outcome: "fault", id, fault: why };
 }
 
-/** A required member is not there. */
+/** The fault for a missing required member. */
 export function missing(parameter: string): V5Fault {
   return new V5Fault(101002, `Parameter required: ${parameter}`, { parameter });
 }
 
-/** A member is of another type or outside of what is taken. */
+/** The fault for a member of the wrong type or out of range. */
 export function wrong(parameter: string): V5Fault {
   return new V5Fault(101003, `Wrong data type: ${parameter}`, { parameter });
 }

@@ -1,23 +1,23 @@
-// What a client of the deprecated v5 signalling is told of its broadcast without asking (api §5): that the transcoder
-// runs, our offer, our candidates, and how it goes.
+// Messages pushed to a client of the deprecated v5 signalling about its broadcast (api §5): that the transcoder runs,
+// our offer, our candidates, and its state.
 import { randomUUID } from "node:crypto";
 import type { WhipState } from "../../publish/whip/whip-publishes.ts";
 
-/** How often the state is looked at: while it connects, and afterwards, ms. */
+/** How often the state is polled: while connecting, and afterwards, ms. */
 const CONNECTING_PAUSE_MS = 100;
 const RUNNING_PAUSE_MS = 1_000;
-/** The number of an end that the client did not ask for: clients have no words for any, and only tell that it is one. */
+/** Code of an end that the client did not request: clients have no text for any code, and only report that it ended. */
 export const BROADCAST_ENDED = 4711;
 
 export interface V5Pushes {
-  /** The client in this broadcast, and we in it: new for each. */
+  /** Peer ids of the client and of us in this broadcast: new for each. */
   readonly peerId: string;
   readonly serverPeer: string;
-  /** Begins: our offer, and then the states. */
+  /** Starts with our offer, followed by the states. */
   offer(sdp: string): void;
-  /** The broadcast has ended, and the client did not end it. */
+  /** Pushes that the broadcast has ended without a request of the client. */
   end(): void;
-  /** Nothing more is pushed. */
+  /** Stops all pushes. */
   stop(): void;
 }
 
@@ -73,7 +73,7 @@ export function startV5Pushes(deps: {
   };
 }
 
-/** The candidates of the first section, which all share; browsers pass over what they have already. */
+/** The candidates of the first section, which all sections share; browsers ignore those they already have. */
 function candidatesOf(sdp: string): readonly object[] {
   const [, section = ""] = sdp.split(/^(?=m=)/m);
   const sdpMid = /^a=mid:(\S+)/m.exec(section)?.[1] ?? "0";

@@ -1,5 +1,4 @@
-// /p/webrtcws: the deprecated v5 signalling (api §5). The socket and its bounds; what is said on it is in
-// v5-connection.ts.
+// /p/webrtcws: the deprecated v5 signalling (api §5). The socket and its limits; the messages are in v5-connection.ts.
 import { upgradeWebSocket } from "@hono/node-server";
 import { Hono } from "hono";
 import type { Logger } from "pino";
@@ -14,17 +13,17 @@ import { createV5Access } from "./v5-access.ts";
 import { createV5Connection } from "./v5-connection.ts";
 import { createV5Limits, V5_PATH } from "./v5-limits.ts";
 
-/** A client that cannot be reached is found out by this, ms (S3). */
+/** Interval of pings, which detect a client that is unreachable, ms (S3). */
 const PING_PAUSE_MS = 20_000;
 /** How long a client may take to sign in, ms. */
 const SIGN_IN_LIMIT_MS = 10_000;
-/** Bytes that wait for a client that does not read; more, and it is cut off. */
+/** Bytes queued for a client that does not read; beyond that it is disconnected. */
 const UNREAD_LIMIT_BYTES = 1_048_576;
-/** An organisation that still uses this is told of once in so long, ms. */
+/** An organisation that still uses this is logged once in this time, ms. */
 const NOTE_PAUSE_MS = 86_400_000;
 /** Close codes of RFC 6455 7.4.1. */
 const POLICY_VIOLATION = 1008;
-/** Seconds that a client is told to wait when there are too many. */
+/** Retry-After of a client when there are too many, seconds. */
 const RETRY_AFTER_S = 10;
 
 export interface V5SocketDeps {
@@ -51,14 +50,14 @@ export function v5Routes(deps: V5SocketDeps): Hono<Env> {
       const place = hit === null ? admitSocket(address) : null;
       if (place === null) throw new TooManyRequests(hit?.retryAfterS ?? RETRY_AFTER_S);
       const requestHost = new URL(c.req.url).hostname;
-      // A handshake that is never finished leaves nothing behind.
+      // A handshake that is never completed releases its slot, too.
       c.env.incoming.socket.once("close", place.release);
       let end = (): void => {};
       let connection: ReturnType<typeof createV5Connection> | null = null;
 
       return {
         onOpen(_, context) {
-          // Made by `ws`, as the server in ts/listen is.
+          // Created by `ws`, as the server in ts/listen is.
           const socket = context.raw as unknown as WebSocket;
           connection = createV5Connection(
             { ...deps, access, noteUse },
@@ -86,17 +85,17 @@ export function v5Routes(deps: V5SocketDeps): Hono<Env> {
           place.release();
           connection?.handleClosed();
         },
-        // A frame that is too long, or is none: `ws` closes the socket itself.
+        // For a frame that is too long or malformed `ws` closes the socket itself.
         onError: () => log.debug({ address }, "v5 socket failed"),
       };
     }),
   );
-  // A request that asks for no socket.
+  // A request without a WebSocket upgrade.
   routes.get(V5_PATH, (c) => c.body(null, 426, { upgrade: "websocket" }));
   return routes;
 }
 
-/** Pings, and cuts off a client that has not answered by the next one. Returns what ends it. */
+/** Pings, and disconnects a client that has not answered by the next ping. Returns a function that stops it. */
 function keepAlive(socket: WebSocket, handleSignInLimit: () => void): () => void {
   let isHeard = true;
   socket.on("pong", () => {
@@ -114,7 +113,7 @@ function keepAlive(socket: WebSocket, handleSignInLimit: () => void): () => void
   };
 }
 
-/** One line per organisation a day. */
+/** Logs one line per organisation a day. */
 function createNoteOfUse({ clock, log }: Pick<V5SocketDeps, "clock" | "log">): (organisation: string) => void {
   const noted = new Map<string, number>();
   return (organisation) => {

@@ -1,7 +1,7 @@
-// The page behind the `type` of WHIP's problem documents: each code with its status, and what to do about it.
+// The page that the `type` of WHIP's problem documents links to: each code with its status, and a remedy.
 import { PROBLEMS } from "./whip-problems.ts";
 
-/** Why the media core refuses an offer (crates/whip/src/sdp/error.rs). */
+/** Reasons for which the media core refuses an offer (crates/whip/src/sdp/error.rs). */
 const OFFERS: Readonly<Record<string, readonly [status: number, title: string]>> = {
   offer_too_long: [400, "Too many lines, payload types or candidates"],
   offer_malformed: [400, "Not valid SDP"],
@@ -16,7 +16,7 @@ const OFFERS: Readonly<Record<string, readonly [status: number, title: string]>>
   offer_video_codec: [422, "A video section without H.264 (Baseline, Main or High)"],
   offer_layers: [422, "Too many simulcast layers"],
 };
-/** What helps, by status. */
+/** Remedies, by status. */
 const REMEDIES: Readonly<Record<number, string>> = {
   400: "Correct the request; detail says what is wrong with it.",
   401: "Get a new web token.",

@@ -1,4 +1,4 @@
-// WHIP in the OpenAPI document (P1–P13): its routes speak SDP and problem documents, and are written in
+// WHIP in the OpenAPI document (P1–P13): its routes use SDP and problem documents, and are implemented in
 // whip-endpoint.ts and whip-session.ts.
 import type { RouteConfig } from "@hono/zod-openapi";
 import { type Registry, z } from "../openapi.ts";
@@ -173,7 +173,7 @@ function calls(): RouteConfig[] {
   ];
 }
 
-/** With every code that the status has. */
+/** Lists every code of each status. */
 function problems(...statuses: readonly number[]) {
   return Object.fromEntries(
     statuses.map((status) => {

@@ -1,5 +1,5 @@
-// /p/webrtc: the WHIP endpoint (RFC 9725; P1–P6, P9–P11, P13). Its sessions are in whip-session.ts. CORS is written by
-// hand: browsers publish from any page, and a middleware would answer OPTIONS without Accept-Post.
+// /p/webrtc: the WHIP endpoint (RFC 9725; P1–P6, P9–P11, P13). Its sessions are in whip-session.ts. CORS is implemented
+// by hand: browsers publish from any page, and a middleware would answer OPTIONS without Accept-Post.
 import { type Context, Hono } from "hono";
 import type { Logger } from "pino";
 import type { Config } from "../../config.ts";
@@ -16,18 +16,17 @@ import { setWhipHeaders, WHIP_PATH, WhipProblem } from "./whip-problems.ts";
 
 const METHODS = "POST, PATCH, DELETE, GET, OPTIONS";
 const ALLOW_HEADERS = "Authorization, Content-Type, If-Match, ETag, traceparent, tracestate";
-/** How long a browser may remember a preflight, seconds. */
+/** How long a browser may cache a preflight, seconds. */
 const PREFLIGHT_AGE_S = 86_400;
 
 export interface WhipDeps {
   readonly config: Pick<Config, "http">;
   readonly log: Logger;
   readonly tokens: Tokens;
-  /** Told which token opened what, so that its revocation ends it (T7). */
   readonly whip: Whip;
   readonly version: string;
   readonly clientAddress: ClientAddress;
-  /** The way of an offer to a node that takes it; undefined: there is none. */
+  /** Passes an offer to another node that takes it; undefined when there is none. */
   readonly placement?: (c: Context) => Promise<Response | undefined>;
 }
 
@@ -52,7 +51,7 @@ export function whipRoutes({ config, log, tokens, whip, version, clientAddress, 
     });
   }
   for (const path of [WHIP_PATH, session]) {
-    // RFC 9725 4.1: no content, and no error.
+    // RFC 9725 4.1: an empty response, not an error.
     routes.get(path, (c) => c.body(null, 204));
   }
 
@@ -89,7 +88,7 @@ export function whipRoutes({ config, log, tokens, whip, version, clientAddress, 
     const elsewhere = isFull(outcome) ? await placement?.(c) : undefined;
     if (elsewhere !== undefined) return elsewhere;
     const opened = opening(outcome);
-    // Nobody is left to connect: the publish was accepted and ends (W12a), so that its name is free at once.
+    // The client has disconnected: the publish was accepted and ends (W12a), so that its name is free at once.
     if (hasLeft(c)) whip.end(opened.session);
     c.header("location", `${baseUrlOf(c, { http: config.http })}${WHIP_PATH}/${opened.session}`);
     c.header("etag", opened.etag);
@@ -100,7 +99,7 @@ export function whipRoutes({ config, log, tokens, whip, version, clientAddress, 
   return routes;
 }
 
-/** This node takes no new publish, whoever asks. */
+/** Whether this node takes no new publish of anybody. */
 const isFull = (outcome: WhipOutcome) =>
   outcome.outcome === "denied" && (outcome.cause === "stopping" || outcome.cause === "full");
 
@@ -118,7 +117,7 @@ function subjectOf(outcome: WhipOutcome): LoggedSubject {
   };
 }
 
-/** Why an offer was not answered, by its stable name. */
+/** Why an offer was refused, by its stable code. */
 function codeOf(outcome: Exclude<WhipOutcome, { outcome: "opened" }>): object {
   if (outcome.outcome === "refused") return { refused: outcome.code, detail: outcome.detail };
   return { refused: outcome.outcome === "denied" ? outcome.cause : outcome.outcome };
@@ -139,21 +138,22 @@ function opening(outcome: WhipOutcome): Extract<WhipOutcome, { outcome: "opened"
   }
 }
 
-/** One header line per server: OBS splits a joined one at its commas. A `Headers` object would join them, so that they go
- *  onto the response of Node itself where there is one. */
+/** One header line per server: OBS splits a combined one at its commas. A `Headers` object would combine them, so they
+ *  are set on Node's own response where there is one. */
 function setLinks(c: Context, links: readonly string[]): void {
   const outgoing = outgoingOf(c);
   if (outgoing !== undefined && links.length > 0) outgoing.setHeader("link", [...links]);
   else for (const link of links) c.header("link", link, { append: true });
 }
 
-/** application/sdp, text/plain (deployed clients) or none; parameters are tolerated (P3). */
+/** application/sdp, text/plain (deployed clients) or none; parameters are ignored (P3). */
 function isSdp(contentType: string | undefined): boolean {
   const type = contentType?.split(";", 1)[0]?.trim().toLowerCase() ?? "";
   return type === "" || type === "application/sdp" || type === "text/plain";
 }
 
-/** Parameters by name, the first of each, decoded once: split at `&` and at any unescaped `?`, `+` left alone (P1). */
+/** Parameters by name, the first of each, percent-decoded once: split at `&` and at any unescaped `?`, `+` left alone
+ *  (P1). */
 function readQuery(url: string): ReadonlyMap<string, Buffer> {
   const query = new Map<string, Buffer>();
   const start = url.indexOf("?");
@@ -168,10 +168,10 @@ function readQuery(url: string): ReadonlyMap<string, Buffer> {
   return query;
 }
 
-/** Percent-decoding to bytes: what the customer is told must be what was sent, UTF-8 or not. */
+/** Percent-decoding to bytes: the customer must receive exactly what was sent, UTF-8 or not. */
 function decodePercent(text: string): Buffer {
   const decoded = text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
-  // What is not escaped beyond ASCII goes as UTF-8; after unescaping every character is one byte.
+  // Unescaped characters beyond ASCII are encoded as UTF-8; after unescaping every character is one byte.
   return /^[\x20-\x7e]*$/.test(text) ? Buffer.from(decoded, "latin1") : Buffer.from(decodeURIComponentOr(text));
 }
 
@@ -183,7 +183,7 @@ function decodeURIComponentOr(text: string): string {
   }
 }
 
-/** Where to publish: from the query, or from a web token of ours; both must agree (T6). */
+/** Where to publish: from the query, or from a web token issued by us; both must agree (T6). */
 function targetOf(
   query: ReadonlyMap<string, Buffer>,
   claims: TokenClaims | null,
@@ -205,7 +205,7 @@ function targetOf(
   return { streamName: name, streamUrl: url };
 }
 
-/** The claims of a web token of ours; a bearer that is none of ours is ignored: clients send "Bearer undefined". */
+/** The claims of a web token issued by us; any other bearer is ignored: clients send "Bearer undefined". */
 async function claimsOf(authorization: string | undefined, tokens: Tokens): Promise<TokenClaims | null> {
   const bearer = /^bearer +(\S+)$/i.exec(authorization ?? "")?.[1];
   if (bearer === undefined || !tokens.isOurs(bearer)) return null;
@@ -217,7 +217,7 @@ async function claimsOf(authorization: string | undefined, tokens: Tokens): Prom
   }
 }
 
-/** Deployed clients send what their user typed; null for the usual bitrate. */
+/** Deployed clients send what their user typed; null for the default bitrate. */
 function audioBitrateOf(given: Buffer | undefined): number | null {
   const text = given?.toString().trim() ?? "";
   const bitrate = Number(text);

@@ -1,13 +1,13 @@
-// What can go wrong at the WHIP endpoint, as problem documents (RFC 9457, P10): one table from code to status and title.
+// The errors of the WHIP endpoint as problem documents (RFC 9457, P10): one table from code to status and title.
 import { type HttpError, MethodNotAllowed, ServiceError } from "../../errors.ts";
 import type { DenialCause, Denied } from "../../publish/denials.ts";
 
-/** Where the WHIP endpoint is. */
+/** The path of the WHIP endpoint. */
 export const WHIP_PATH = "/p/webrtc";
 
 type Status = 400 | 401 | 403 | 404 | 405 | 409 | 412 | 413 | 415 | 422 | 428 | 429 | 500 | 503 | 504;
 
-/** Codes that only WHIP has; offers add the media core's own. */
+/** Codes that only WHIP has; offers add those of the media core. */
 export type WhipFault =
   | "parameter_required"
   | "bad_parameter"
@@ -59,7 +59,7 @@ const DENIED: Readonly<Record<DenialCause, readonly [Status, title: string]>> = 
   internal_error: [500, "Internal error"],
 };
 
-/** What any address of ours can meet. */
+/** Errors that any path can return. */
 const GENERAL = {
   body_too_large: [413, "Offer too large"],
   method_not_allowed: [405, "Method not allowed"],
@@ -69,10 +69,10 @@ const GENERAL = {
   internal_error: [500, "Internal error"],
 } as const satisfies Readonly<Record<string, readonly [Status, title: string]>>;
 
-/** The page that says what each code means; a problem's type is the code's place on it. */
+/** The page that explains each code; a problem's type is the code's anchor on it. */
 export const PROBLEM_PAGE = "/docs/problems";
 
-/** Every code with its status and title, but for those of the media core, which an offer is refused with. */
+/** Every code with its status and title, except those of the media core for refused offers. */
 export const PROBLEMS: Readonly<Record<string, readonly [status: number, title: string]>> = {
   ...FAULTS,
   ...DENIED,
@@ -81,20 +81,20 @@ export const PROBLEMS: Readonly<Record<string, readonly [status: number, title: 
 
 const EXPOSE_HEADERS =
   "Location, ETag, Link, Accept-Post, Accept-Patch, Retry-After, Access-Control-Allow-Methods, x-request-id";
-/** How long a client may wait before it tries again where that helps, seconds. */
+/** Retry-After for errors where waiting helps, seconds. */
 export const RETRY_AFTER_S = 5;
 
-/** Of a denial what its client is told. */
+/** The parts of a denial that its client receives. */
 type Refusal = Pick<Denied, "cause" | "description"> & { readonly retryAfterS?: number | null };
 
-/** A refusal at the WHIP endpoint. `detail` is for people: never the SDP, never anything of the customer's webhook but
+/** A refusal of the WHIP endpoint. `detail` is for people: never the SDP, never anything of the customer's webhook but
  *  the reason of W26. */
 export class WhipProblem extends ServiceError {
   readonly code: string;
   readonly status: Status;
   readonly title: string;
   readonly detail: string;
-  /** Seconds until another try makes sense, or null. */
+  /** Retry-After, seconds; null when retrying makes no sense. */
   readonly retryAfterS: number | null;
 
   constructor(code: string, status: Status, title: string, detail: string, retryAfterS: number | null = null) {
@@ -111,7 +111,7 @@ export class WhipProblem extends ServiceError {
     return new WhipProblem(code, status, title, detail, retryAfterS);
   }
 
-  /** Too much of one address, or of all. */
+  /** The limit of one address, or of all, is exceeded. */
   static limited({ of, retryAfterS }: { readonly of: "address" | "all"; readonly retryAfterS: number }): WhipProblem {
     const code = of === "address" ? "too_many_requests" : "overloaded";
     return WhipProblem.fault(code, `Try again in ${retryAfterS} s`, retryAfterS);
@@ -123,26 +123,27 @@ export class WhipProblem extends ServiceError {
   }
 }
 
-/** What every answer of the WHIP endpoint carries: any page may read it, and nobody keeps it. */
+/** Headers of every response of the WHIP endpoint: any page may read it, and nobody may cache it. */
 export function setWhipHeaders(headers: Headers): void {
   headers.set("access-control-allow-origin", "*");
   headers.set("access-control-expose-headers", EXPOSE_HEADERS);
-  // The session's URL is a capability, the endpoint's may hold a passcode.
+  // The session's URL is a capability, and the endpoint's may contain a passcode.
   headers.set("cache-control", "no-store");
   headers.set("referrer-policy", "no-referrer");
 }
 
-/** The problem document of an error, and the headers that go with it. */
+/** The problem document of an error, with its headers. */
 export function problemResponse(error: HttpError | WhipProblem): Response {
   const problem = error instanceof WhipProblem ? error : generalProblem(error);
   const { status, title, detail, code } = problem;
   const headers = new Headers({ "content-type": "application/problem+json" });
-  // Here too: a body over the limit is refused before the WHIP routes are reached, and a page must be able to read it.
+  // Set here as well: a body over the limit is refused before the WHIP routes are reached, and a page must be able to
+  // read the response.
   setWhipHeaders(headers);
   if (problem.retryAfterS !== null) headers.set("retry-after", String(problem.retryAfterS));
   if (status === 401) headers.set("www-authenticate", 'Bearer error="invalid_token"');
   if (error instanceof MethodNotAllowed) headers.set("allow", error.allow.join(", "));
-  // RFC 9457 3.1.1: a relative reference with its full path; the endpoint may have several names.
+  // RFC 9457 3.1.1: a relative reference with its full path, since the endpoint may have several host names.
   const type = `${PROBLEM_PAGE}#${code}`;
   return new Response(JSON.stringify({ type, title, status, detail, code }), { status, headers });
 }

@@ -9,7 +9,7 @@ import { boundedBody, type ClientAddress } from "../request/request.ts";
 import { WHIP_PATH, WhipProblem } from "./whip-problems.ts";
 
 const FRAGMENT_TYPE = "application/trickle-ice-sdpfrag";
-/** Bytes of a metadata request (P12), and what it may be called by. */
+/** Limit of a metadata request in bytes (P12), and the handler names allowed. */
 const METADATA_LIMIT_BYTES = 16_384;
 const HANDLERS: readonly unknown[] = ["onMetaData", "onCuePoint"];
 
@@ -23,7 +23,7 @@ export function whipSessionRoutes({ config, whip, clientAddress }: WhipSessionDe
   const routes = new Hono();
   const session = `${WHIP_PATH}/:session`;
 
-  // Here, because a session that is ended is not known any more when the request is logged.
+  // Noted here, because a session that has ended is unknown by the time the request is logged.
   for (const path of [session, `${session}/metadata`]) {
     routes.use(path, (c, next) => {
       const found = whip.find(c.req.param("session") ?? "");
@@ -37,7 +37,7 @@ export function whipSessionRoutes({ config, whip, clientAddress }: WhipSessionDe
     if (hit !== null) throw WhipProblem.limited(hit);
     await next();
   };
-  /** First of all (P8): who does not know a session learns nothing about requests. */
+  /** Comes first (P8): a client that does not know a session learns nothing about requests. */
   const known: MiddlewareHandler = async (c, next) => {
     if (!whip.has(c.req.param("session") ?? "")) throw unknownSession();
     await next();
@@ -71,12 +71,13 @@ export function whipSessionRoutes({ config, whip, clientAddress }: WhipSessionDe
     }
   });
 
-  /** A goodbye is heard however many there are; guessing at sessions is limited. */
+  /** A DELETE of an existing session is never rate-limited; guessing session ids is. */
   const limitedGuess: MiddlewareHandler = (c, next) =>
     whip.has(c.req.param("session") ?? "") ? next() : limited(c, next);
 
   routes.delete(session, limitedGuess, (c) => {
-    // A client that goes without meaning to end, as a page that is closed, says so: its upstreams are held.
+    // A client that disconnects without ending the publish, such as a page being closed, sends `left=1`: its upstreams
+    // are held.
     if (!whip.end(c.req.param("session"), c.req.query("left") === "1")) throw unknownSession();
     return c.body(null, 200);
   });
@@ -102,7 +103,7 @@ function unknownSession(): WhipProblem {
   return WhipProblem.fault("unknown_session", "It has ended or never existed");
 }
 
-/** The core's refusals of a fragment that is one. */
+/** The core's refusals of a well-formed fragment. */
 function patchProblem(status: number, detail: string): WhipProblem {
   if (status === 404) return unknownSession();
   if (status === 429) return WhipProblem.fault("too_many_requests", detail, 2);

@@ -1,5 +1,6 @@
-// The one guard against being sent to addresses inside our own house (W21): at save of a webhook URL, and again at
-// every connection, because a name may resolve differently a minute later. Not a firewall for what operators configure.
+// The address guard (W21): keeps URLs that customers give from reaching internal addresses. Applied when a webhook URL
+// is saved and again at every connection, because a name may resolve differently a minute later. It is not a firewall
+// for upstreams that the operator configures.
 import { isIP, type LookupFunction, type Socket } from "node:net";
 import type { buildConnector } from "undici/index.js";
 import { inTime } from "../../in-time.ts";
@@ -11,13 +12,14 @@ import { createResolver, type Resolve } from "./resolver.ts";
 export const WEBHOOK_URL_LIMIT_BYTES = 2048;
 /** How long the name of an upstream may take to resolve, ms. */
 const RESOLVE_LIMIT_MS = 3_000;
-/** How long saving a webhook waits for its name; one that has not resolved by then is saved as unresolved. */
+/** How long saving a webhook waits for its name to resolve; a name that has not resolved by then is saved
+ *  unresolved. */
 const SAVE_RESOLVE_LIMIT_MS = 2_000;
 
-/** One for the process: its cache and its turns are everybody's. */
+/** One per process: all organisations share its cache and its queue of look-ups. */
 export const resolveBySystem = createResolver();
 
-/** Thrown into a connection attempt that the guard stops. No byte has been written to anybody then. */
+/** Fails a connection attempt that the guard refuses; no byte has been written to the peer at that point. */
 export class AddressRefused extends Error {
   readonly code = "address_refused";
   constructor(reason: string) {
@@ -26,9 +28,9 @@ export class AddressRefused extends Error {
   }
 }
 
-/** Validates a webhook URL at save (W21): null when it may be saved, else a reason to show to the customer.
- *  A name that does not resolve is saved. `dev` allows http and every address. `owner`: the organisation whose turn a
- *  look-up takes. Never throws. */
+/** Validates a webhook URL before it is saved (W21): null when it may be saved, else a reason to show to the customer.
+ *  A name that does not resolve is accepted. `dev` allows http and every address. `owner`: the organisation whose
+ *  look-up limit applies. Never throws. */
 export async function checkWebhookUrl(
   url: string,
   options: { readonly dev: boolean; readonly owner?: string; readonly resolve?: Resolve },
@@ -39,8 +41,8 @@ export async function checkWebhookUrl(
   return await refusalOfHost(host, options);
 }
 
-/** Why a webhook or an upstream may not be on this host, or null; also when it does not resolve: it is checked again at
- *  every connection. */
+/** Why a webhook or an upstream may not use this host, or null. A host that does not resolve is accepted: it is checked
+ *  again at every connection. */
 export async function refusalOfHost(
   host: string,
   { resolve = resolveBySystem, owner }: { readonly resolve?: Resolve; readonly owner?: string } = {},
@@ -53,7 +55,7 @@ export async function refusalOfHost(
   return null;
 }
 
-/** What no URL that we save may hold. */
+/** Why a URL is malformed and must not be saved, or null. */
 export function malformedUrl(url: string): null | { readonly reason: string } {
   if (Buffer.byteLength(url) > WEBHOOK_URL_LIMIT_BYTES) {
     return { reason: `must not be longer than ${WEBHOOK_URL_LIMIT_BYTES} bytes` };
@@ -64,7 +66,7 @@ export function malformedUrl(url: string): null | { readonly reason: string } {
 }
 
 function hostOfWebhook(url: string, dev: boolean): string | { readonly reason: string } {
-  // The WHATWG parser would silently repair these; what is saved must be what is called.
+  // The WHATWG parser would silently repair these, but the URL that is saved must be exactly the URL that is called.
   const malformed = malformedUrl(url);
   if (malformed !== null) return malformed;
   if (!URL.canParse(url)) return { reason: "must be a complete URL" };
@@ -77,8 +79,8 @@ function hostOfWebhook(url: string, dev: boolean): string | { readonly reason: s
   return withoutBrackets(parsed.hostname);
 }
 
-/** A `lookup` for sockets that hands out checked addresses only, or with `dev` every one. One refused address refuses the
- *  whole name: a name with a public and a private address is an attack or a mistake. */
+/** A `lookup` for sockets that returns only allowed addresses; with `dev`, every address. One refused address refuses
+ *  the whole name: a name with both a public and a private address is an attack or a mistake. */
 export function guardedLookup({
   resolve = resolveBySystem,
   dev = false,
@@ -107,8 +109,8 @@ export function guardedLookup({
   };
 }
 
-/** Wraps an undici connector that was built with `guardedLookup`: literals are checked before the connection
- *  (sockets do not look them up), and the address that was really connected to before any request byte. */
+/** Wraps an undici connector that was built with `guardedLookup`: checks IP literals before connecting (sockets do not
+ *  look them up), and the address of the connected peer before any byte of the request is sent. */
 export function guardConnector(connect: buildConnector.connector): buildConnector.connector {
   return (options, callback) => {
     const host = withoutBrackets(options.hostname);
@@ -139,7 +141,7 @@ function refusalOfConnected(socket: Socket): string | null {
   return socket.remoteAddress === undefined ? "already closed" : refusalOfAddress(socket.remoteAddress);
 }
 
-/** Addresses to dial for an upstream; empty when it cannot be resolved or when any of its addresses is refused.
+/** Addresses to dial for an upstream; empty when its name cannot be resolved or any of its addresses is refused.
  *  `exempt`: the operator configured this upstream, so every address is allowed (R4). Never throws. */
 export async function resolveUpstream(
   host: string,
@@ -152,7 +154,7 @@ export async function resolveUpstream(
   return addresses.every((address) => refusalOfAddress(address) === null) ? addresses : [];
 }
 
-/** What was found in time, else nothing. */
+/** The addresses found within `limitMs`, else none. */
 function resolved(limitMs: number, looking: Promise<readonly string[]>): Promise<readonly string[]> {
   return inTime(
     limitMs,

@@ -1,4 +1,4 @@
-// Which IP addresses the gateway may connect to on a customer's word. A table and one question, no I/O.
+// Which IP addresses the gateway may connect to when a customer names them. A table and one function, no I/O.
 import ipaddr from "ipaddr.js";
 
 /** IPv4 networks that are not the public Internet (IANA special-purpose registry, RFC 6890) or that answer with secrets. */

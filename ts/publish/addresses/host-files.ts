@@ -1,20 +1,22 @@
-// What the machine's files say of names: /etc/hosts, and the search domains of /etc/resolv.conf. c-ares asks servers
-// only. Formats: hosts(5), resolv.conf(5).
+// Name resolution from the machine's own files: /etc/hosts, and the search domains of /etc/resolv.conf; c-ares only
+// queries servers. Formats: hosts(5), resolv.conf(5).
 import { readFile, stat } from "node:fs/promises";
 import { isIP } from "node:net";
 
 export interface HostFiles {
-  /** Addresses of a name in the hosts file; none when it is not there. `localhost` always has some (RFC 6761 6.3). */
+  /** Addresses of a name in the hosts file; empty when it is not listed. `localhost` always has addresses (RFC 6761
+   *  6.3). */
   addresses(name: string): Promise<readonly string[]>;
-  /** The complete names to ask servers for, in their order. */
+  /** The fully qualified names to query, in order. */
   candidates(name: string): Promise<readonly string[]>;
 }
 
 const SEARCH_LIMIT = 6;
-/** How often a file is looked at, ms: each look costs a thread's time, and look-ups come in crowds. */
+/** How often a file is checked for changes, ms: each check occupies a thread of the pool, and look-ups come in
+ *  bursts. */
 const LOOK_EVERY_MS = 1_000;
 
-/** Each file is read again when it changed, a second later at most. `now`: a clock that is never set back, ms. */
+/** A changed file is read again within a second. `now`: a monotonic clock, ms. */
 export function createHostFiles(
   now: () => number,
   paths = { hosts: "/etc/hosts", resolvConf: "/etc/resolv.conf" },
@@ -39,7 +41,7 @@ export function createHostFiles(
 
 const withoutDot = (name: string) => (name.endsWith(".") ? name.slice(0, -1) : name);
 
-/** The parsed file as it was when it was last looked at; parsed as empty when it cannot be read. */
+/** The parsed file as of the last check; parsed as empty when it cannot be read. */
 function keptFile<T>(path: string, parse: (text: string) => T, now: () => number): () => Promise<T> {
   let kept = { version: "", parsed: parse("") };
   let nextLook = 0;
@@ -71,7 +73,7 @@ function parseHosts(text: string): ReadonlyMap<string, readonly string[]> {
     if (isIP(address) === 0) continue;
     for (const name of names.map((listed) => listed.toLowerCase())) {
       const known = hosts.get(name) ?? [];
-      // IPv4 first, as everywhere.
+      // IPv4 first, as in every list of addresses here.
       hosts.set(
         name,
         isIP(address) === 4
@@ -91,7 +93,7 @@ function parseResolvConf(text: string): { readonly search: readonly string[]; re
       .replace(/[#;].*/, "")
       .trim()
       .split(/\s+/);
-    // The last of several lines counts.
+    // The last such line wins.
     if (keyword === "search" || keyword === "domain") {
       search = values
         .map((domain) => withoutDot(domain))

@@ -1,14 +1,13 @@
-// How many look-ups of names an organisation may have at a time: one that brings names whose servers hang waits for
-// itself.
+// Limits concurrent name look-ups per organisation: one that uses names whose servers hang only delays itself.
 
-/** Of one owner at a time. */
+/** Concurrent look-ups of one owner. */
 const OWNER_LIMIT = 4;
-/** Of one owner, waiting for those. */
+/** Look-ups of one owner that may wait beyond those. */
 const OWNER_WAITING_LIMIT = 32;
-/** Of all owners at a time; each is a socket. */
+/** Concurrent look-ups of all owners; each uses a socket. */
 const TOTAL_LIMIT = 1_024;
 
-/** More look-ups at once than are let wait. */
+/** The owner already has the most look-ups that may wait. */
 export class TooManyLookUps extends Error {
   readonly code = "ETOOMANYLOOKUPS";
   constructor() {
@@ -18,7 +17,7 @@ export class TooManyLookUps extends Error {
 }
 
 export interface Turns {
-  /** Runs `work` when it is the owner's turn. Rejects with `TooManyLookUps`. */
+  /** Runs `work` when it is the owner's turn. Rejects with `TooManyLookUps` when too many already wait. */
   take<T>(owner: string, work: () => Promise<T>): Promise<T>;
 }
 
@@ -32,7 +31,7 @@ export function createTurns(): Turns {
       owners.set(owner, state);
       if (state.running >= OWNER_LIMIT) {
         if (state.waiting.length >= OWNER_WAITING_LIMIT) throw new TooManyLookUps();
-        // Who leaves hands its place over, so that `running` stays.
+        // A look-up that finishes hands its slot to the next waiter, so `running` stays the same.
         await new Promise<void>((resolve) => state.waiting.push(resolve));
       } else if (total >= TOTAL_LIMIT) {
         throw new TooManyLookUps();

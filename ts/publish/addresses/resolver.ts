@@ -1,28 +1,28 @@
-// The names that customers bring, resolved: webhooks, stream_url, upstreams. getaddrinfo has four threads for the whole
-// process and cannot be stopped, so that a few names whose servers hang would stop everybody's. Here every look-up waits
-// on a socket, ends in time, and counts for its organisation. Not a guard: which addresses may be called is decided
-// where they are used.
+// Resolves the names that customers supply: webhooks, stream_url, upstreams. getaddrinfo has four threads for the whole
+// process and cannot be cancelled, so a few names whose servers hang would block everybody's look-ups. Here every
+// look-up waits on a socket, has a time limit, and counts against its organisation. This is not a guard: which
+// addresses may be called is decided where they are used.
 import { CANCELLED, NODATA, NOTFOUND, TIMEOUT } from "node:dns";
 import { Resolver as Channel } from "node:dns/promises";
 import { isIP } from "node:net";
 import { createHostFiles, type HostFiles } from "./host-files.ts";
 import { createTurns } from "./look-up-turns.ts";
 
-/** All addresses of a name, IPv4 first; rejects when it has none. `owner`: whose look-up it is; an organisation's id, or
- *  the name itself where one organisation has only one. */
+/** All addresses of a name, IPv4 first; rejects when it has none. `owner`: whose limit the look-up counts against: an
+ *  organisation's id, or the name itself where each organisation has only one. */
 export type Resolve = (host: string, owner?: string) => Promise<readonly string[]>;
 
-/** One question to one server, ms. c-ares doubles it from try to try. */
+/** Timeout of one query to one server, ms. c-ares doubles it from try to try. */
 const TRY_MS = 1_000;
 const TRIES = 2;
-/** A look-up with all its tries and search domains, ms. */
+/** Limit of a whole look-up with all its tries and search domains, ms. */
 const LOOK_UP_LIMIT_MS = 5_000;
-/** How long an answer is believed, whatever its TTL says, s. */
+/** An answer is cached for at least this long, whatever its TTL, s. */
 const TTL_LEAST_S = 5;
 const TTL_MOST_S = 300;
-/** How long a name that does not exist is not asked for again, ms. */
+/** How long a name that does not exist is not queried again, ms. */
 const MISSING_MS = 2_000;
-/** When servers fail, an answer that was right so long ago is better than none (RFC 8767), ms. */
+/** When servers fail, an expired answer is still used for this long (RFC 8767), ms. */
 const STALE_MS = 60 * 60 * 1_000;
 const CACHE_LIMIT = 4_096;
 
@@ -40,12 +40,12 @@ export class NotResolved extends Error {
 
 interface Entry {
   readonly addresses: readonly string[];
-  /** On the clock of `now`, ms. */
+  /** Expiry on the clock of `now`, ms. */
   readonly until: number;
 }
 
-/** The system's servers, hosts file and search domains unless `options` names others. `now`: a clock that is never set
- *  back, ms. */
+/** Uses the system's servers, hosts file and search domains unless `options` names others. `now`: a monotonic clock,
+ *  ms. */
 export function createResolver(
   options: { readonly servers?: readonly string[]; readonly files?: HostFiles; readonly now?: () => number } = {},
 ): Resolve {
@@ -57,7 +57,7 @@ export function createResolver(
   function remember(name: string, addresses: readonly string[], ttlMs: number): void {
     cache.delete(name);
     cache.set(name, { addresses, until: now() + ttlMs });
-    // The one that was asked for longest ago.
+    // Evicts the least recently requested entry.
     if (cache.size > CACHE_LIMIT) cache.delete(cache.keys().next().value ?? "");
   }
 
@@ -100,12 +100,13 @@ export function createResolver(
       if (known.addresses.length === 0) throw new NotResolved(name, NOTFOUND);
       return known.addresses;
     }
-    // Joining one that is under way costs nothing.
+    // Joining a look-up that is already running takes no turn.
     return await (running.get(name) ?? turns.take(owner, () => running.get(name) ?? begin(name)));
   };
 }
 
-/** The first of `names` that has addresses, and for how long they hold, s. A channel of its own: what hangs is stopped. */
+/** The first of `names` that has addresses, and their TTL in seconds. Uses a channel of its own, so that a hanging
+ *  query can be cancelled. */
 async function ask(
   names: readonly string[],
   servers: readonly string[] | undefined,
@@ -130,7 +131,7 @@ async function ask(
         const ttl = Math.min(...records.map((record) => record.ttl));
         return { addresses: records.map(({ address }) => address), ttl };
       }
-      // What failed says more than what is not there.
+      // A server failure is reported in preference to a missing name.
       for (const answer of answers) {
         if (answer.status === "rejected") failure = graver(failure, answer.reason);
       }

@@ -1,4 +1,5 @@
-// Which of the two publishes of a stream is on air: as the media core tells it, and as somebody switches it.
+// Which of the two publishes of a stream is on air, as reported by the media core, and switching between them on
+// request.
 import type { Logger } from "pino";
 import { NoStandby } from "../../errors/no-standby.ts";
 import { UnknownRecord } from "../../errors.ts";
@@ -9,10 +10,10 @@ import type { PublishingMetrics } from "../../metrics.ts";
 import type { RunningPublish } from "../publishes.ts";
 import { identityOf } from "../record.ts";
 
-/** How long a switch waits for the media core, ms: without a keyframe of whoever is to take over it comes later. */
+/** How long a switch waits for the media core, ms; it takes longer when the publish to take over sends no keyframe. */
 const SWITCH_LIMIT_MS = 1_000;
 
-/** What a switch led to. */
+/** The result of a switch. */
 export interface Switched {
   /** The publish that is on air, or will be. */
   readonly clientId: number;
@@ -23,8 +24,8 @@ export interface Switched {
 export interface OnAir {
   /** Takes the event of the media core. */
   note(event: OnAirChanged): void;
-  /** Puts `to` on air; null: the one of the stream that stands by. Rejects with `UnknownRecord` when the stream has no
-   *  such publish, and with `NoStandby` when none stands by. */
+  /** Puts `to` on air; null: the publish of the stream that stands by. Rejects with `UnknownRecord` when the stream has
+   *  no such publish, and with `NoStandby` when none stands by. */
   switchTo(organisationId: string, streamId: string, to: number | null): Promise<Switched>;
 }
 
@@ -38,7 +39,7 @@ export function createOnAir(deps: {
   readonly log: Logger;
 }): OnAir {
   const { publishes, media, metrics, log } = deps;
-  /** By client id: called when it is on air. */
+  /** By client id: callbacks that run once that publish is on air. */
   const awaited = new Map<number, Set<() => void>>();
 
   return {
@@ -54,7 +55,7 @@ export function createOnAir(deps: {
     async switchTo(organisationId, streamId, to) {
       const publish = meant(organisationId, streamId, to);
       const { clientId } = publish;
-      // One that is on air is told, too: the other may be about to take over.
+      // The core is also told when the publish is already on air: the other one may be about to take over.
       if (publish.onAir) media().switchTo(clientId);
       else await switched(clientId);
       return { clientId, onAir: publish.onAir };

@@ -1,5 +1,5 @@
-// Captures of publishes, for bug reports: which run or wait for their publish, and where their files are. What is in a
-// file is the media core's (docs/capture.md).
+// Captures of publishes, for bug reports: which are running or waiting for their publish, and where their files are.
+// The media core writes the files (docs/capture.md).
 import { randomUUID } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -9,9 +9,9 @@ import type { CaptureMedia, CaptureOptions, CaptureSource } from "../../media/ca
 import type { DenialCause } from "../denials.ts";
 import type { CaptureConfig } from "./settings.ts";
 
-/** Captures at once, those that wait for their publish among them: each costs a thread and a share of the disk. */
+/** Concurrent captures, including those that wait for their publish: each uses a thread and part of the disk. */
 const RUNNING_LIMIT = 4;
-/** Captures that are remembered. */
+/** Captures kept in the list. */
 const KEPT_LIMIT = 100;
 const MB = 1_000_000;
 
@@ -21,7 +21,7 @@ export interface Capture {
   readonly clientId: number | null;
   readonly streamId: string;
   readonly media: boolean;
-  /** Where it is on this node. */
+  /** Path of the file on this node. */
   readonly path: string;
   readonly state: "waiting" | "running" | "ended";
   /** Why it ended, as docs/capture.md lists it. */
@@ -32,12 +32,12 @@ export interface Capture {
   readonly denied: Denials | null;
 }
 
-/** What keeps a capture waiting although somebody tries to publish. */
+/** Denied publish requests that keep a capture waiting. */
 export interface Denials {
   readonly times: number;
-  /** Of the last one. */
+  /** Cause of the last denial. */
   readonly cause: DenialCause;
-  /** null when it was denied before it had one. */
+  /** null when the last request was denied before it had one. */
   readonly clientId: number | null;
 }
 
@@ -45,20 +45,21 @@ export interface CaptureRequest {
   readonly streamId: string;
   /** null: the next publish of the stream. */
   readonly clientId: number | null;
-  /** null: as long as one may take. */
+  /** null: as long as a capture may last. */
   readonly seconds: number | null;
   readonly media: boolean;
 }
 
 export interface Captures {
-  /** Begins one, or has it wait for its publish. Throws `CaptureRefused`; null when the publish does not run here. */
+  /** Starts a capture, or lets it wait for its publish. Throws `CaptureRefused`; null when the publish does not run
+   *  here. */
   begin(request: CaptureRequest): Capture | null;
   find(id: string): Capture | null;
-  /** Ends it; null when there is none of the id. */
+  /** Stops the capture; null when the id is unknown. */
   stop(id: string): Capture | null;
-  /** A publish of the stream is allowed and starts now. */
+  /** A publish of the stream is allowed and is about to start. */
   publishStarts(clientId: number, streamId: string): void;
-  /** A publish request of the stream is denied: there is nothing to capture, and whoever waits for it hears why. */
+  /** A publish request of the stream was denied: there is nothing to capture; a waiting capture records the cause. */
   publishDenied(streamId: string, denial: Omit<Denials, "times">): void;
 }
 
@@ -67,7 +68,7 @@ interface Kept extends CaptureRequest {
   clientId: number | null;
   readonly options: CaptureOptions;
   source: CaptureSource | null;
-  /** Of one that ended before its publish came. */
+  /** Set for a capture that ended before its publish came. */
   reason: string | null;
   denied: Denials | null;
 }
@@ -78,12 +79,12 @@ export function createCaptures(deps: {
   readonly version: string;
   readonly clock: { now(): number };
   readonly log: Pick<Logger, "info" | "warn">;
-  /** What other nodes find the owner of a capture by; without other nodes, the id as it is. */
+  /** Makes an id by which other nodes find the owner of a capture; with a single node the id is used as it is. */
   readonly captureId?: (id: string) => string;
 }): Captures {
   const { config, media, version, clock, log, captureId = (id) => id } = deps;
   const kept = new Map<string, Kept>();
-  /** Streams whose next publish is captured. */
+  /** Streams whose next publish is to be captured. */
   const waiting = new Map<string, Kept>();
 
   return {
@@ -150,7 +151,7 @@ export function createCaptures(deps: {
     return { ...request, id, options, source: null, reason: null, denied: null };
   }
 
-  /** The oldest that has ended makes room; its file stays. */
+  /** Drops the oldest capture that has ended from the list; its file stays. */
   function keep(one: Kept): void {
     kept.set(one.id, one);
     if (kept.size <= KEPT_LIMIT) return;
@@ -158,7 +159,7 @@ export function createCaptures(deps: {
     if (oldest !== undefined) kept.delete(oldest.id);
   }
 
-  /** A disk that refuses is the operator's, not a bug. */
+  /** A disk error is for the operator to resolve, not a bug. */
   function inCore<T>(act: () => T): T {
     try {
       return act();

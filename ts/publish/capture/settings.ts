@@ -1,4 +1,4 @@
-// The settings of captures. settings.ts has them among all others.
+// The settings of captures, included in settings.ts.
 import { integer, optionalText } from "../../setting-kinds.ts";
 
 export const CAPTURE_SETTINGS = {
@@ -22,7 +22,7 @@ export const CAPTURE_SETTINGS = {
   },
 } as const;
 
-/** Of what may be captured, and where to. */
+/** What may be captured, and where the files go. */
 export interface CaptureConfig {
   /** null: captures are off. */
   readonly directory: string | null;

@@ -1,6 +1,6 @@
-// How often something may happen, in bursts of three seconds' worth. It knows no clock.
+// A token bucket that allows bursts of three seconds' worth. The caller supplies the time.
 
-/** A burst is so many seconds' worth. */
+/** A burst is this many seconds' worth. */
 const BURST_S = 3;
 
 /** A token bucket: `perSecond` on average, three seconds' worth at once. */
@@ -15,7 +15,7 @@ export class Bucket {
     this.#at = now;
   }
 
-  /** Null, or the whole seconds until there is one again. */
+  /** Takes one token: null on success, else the whole seconds until one is available. */
   take(now: number): number | null {
     const gained = (Math.max(0, now - this.#at) / 1_000) * this.#perSecond;
     this.#tokens = Math.min(this.#perSecond * BURST_S, this.#tokens + gained);

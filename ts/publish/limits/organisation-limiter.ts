@@ -1,6 +1,6 @@
-// Whether one organisation may begin one more publish: streams live at a time, what they send together, and how often it
-// asks. What one organisation is refused costs no other anything. No other node is asked: streams that run there are counted
-// in the store, while bitrate and requests are those of this node.
+// Whether one organisation may start one more publish: concurrent live streams, their total bitrate, and the rate of
+// requests. A refusal of one organisation never affects another. No other node is contacted: streams that run there are
+// counted in the store, while bitrate and requests are those of this node.
 import type { Kysely } from "kysely";
 import type { OrganisationLimits } from "../../capacity/settings.ts";
 import type { OrganisationTable, Schema } from "../../store/schema.ts";
@@ -8,16 +8,16 @@ import { type Denied, denied } from "../denials.ts";
 import type { Publishes } from "../publishes.ts";
 import { Bucket } from "./bucket.ts";
 
-/** What a publish counts for whose bitrate is not measured yet: that of a usual 720p, kbit/s. */
+/** The bitrate assumed for a publish that is not measured yet: that of typical 720p video, kbit/s. */
 const UNMEASURED_KBPS = 2_500;
-/** Organisations whose requests are remembered; the one that asked longest ago is forgotten first. */
+/** Organisations whose request rate is kept; the least recently active one is evicted first. */
 const REMEMBERED_LIMIT = 10_000;
 
-/** Of an organisation; null is what the service has for all. */
+/** An organisation's own limits; null applies the service's limit. */
 export type OwnLimits = Pick<OrganisationTable, "max_streams" | "max_ingest_kbps" | "max_setups_per_second">;
 
-/** Looks up what is to be looked up for one publish of `name`; what comes back decides at once, when its name is about to be
- *  reserved, and is null when the organisation may begin it. */
+/** Does the look-ups for one publish of `name`; the function it resolves to decides synchronously, when the name is
+ *  about to be reserved, and returns null when the organisation may start it. */
 export type OrganisationLimiter = (
   of: OwnLimits & { readonly organisation_id: string },
   name: string,
@@ -34,7 +34,7 @@ export interface OrganisationLimiterDeps {
   readonly settings: { readonly organisationLimits?: OrganisationLimits };
 }
 
-/** What holds for an organisation: its own limits, or else those of the service. 0 is no limit. */
+/** The limits that apply to an organisation: its own, or else those of the service. 0 means no limit. */
 export function limitsOf(own: OwnLimits, service: OrganisationLimits): OrganisationLimits {
   return {
     streams: own.max_streams ?? service.streams,
@@ -63,7 +63,7 @@ export function createOrganisationLimiter(deps: OrganisationLimiterDeps): Organi
     };
   };
 
-  /** Streams of the organisation that other nodes have; one of `name` is about to be replaced. */
+  /** Streams of the organisation live on other nodes, except `name`, which is about to be replaced. */
   async function liveElsewhere(organisationId: string, name: string): Promise<number> {
     const { live } = await db
       .selectFrom("publish")
@@ -85,7 +85,7 @@ export function createOrganisationLimiter(deps: OrganisationLimiterDeps): Organi
     return measured.reduce((sum, each) => sum + each, Math.max(0, starting) * UNMEASURED_KBPS);
   }
 
-  /** Null, or how long the organisation is to wait, seconds. */
+  /** Null when the request may proceed, else how long the organisation has to wait, seconds. */
   function wait(organisationId: string, perSecond: number): number | null {
     const now = clock.now();
     const known = requests.get(organisationId);

@@ -1,4 +1,4 @@
-// How a running publish does, in one word: for lists, in which a person looks for what needs a hand.
+// The condition of a running publish in one word: for lists in which a person looks for publishes that need attention.
 import type { PublishSnapshot } from "../../media.ts";
 import type { Numbers } from "./numbers.ts";
 
@@ -7,15 +7,16 @@ export type Condition = (typeof CONDITIONS)[number];
 
 /** Nothing has come from the broadcaster for this long, ms. */
 const SILENT_MS = 5_000;
-/** Lost packets that a viewer sees now and then, and all the time, percent. */
+/** Packet loss that viewers notice occasionally, and continuously, percent. */
 const LOSS_SEEN_PERCENT = 1;
 const LOSS_BAD_PERCENT = 10;
-/** Players start slowly, and upstreams with segments of two to six seconds complain, ms. */
+/** With keyframes this far apart players start slowly, and upstreams with segments of two to six seconds complain,
+ *  ms. */
 const GOP_LONG_MS = 6_000;
-/** People notice sound that is this far from its picture (ITU-R BT.1359), ms. */
+/** People notice audio that is this far from its video (ITU-R BT.1359), ms. */
 const SKEW_SEEN_MS = 125;
 
-/** How many of a publish's upstreams take it, and how many do not. */
+/** How many of a publish's upstreams receive it, and how many do not. */
 export interface UpstreamCounts {
   readonly connected: number;
   readonly failing: number;
@@ -27,7 +28,7 @@ export function upstreamCounts({ upstreams }: Pick<PublishSnapshot, "upstreams">
   return { connected, failing };
 }
 
-/** `bad`: what viewers get is broken or nothing; `attention`: it may soon be, or is for some. */
+/** `bad`: viewers get broken media or none; `attention`: they may soon, or some do. */
 export function conditionOf(snapshot: PublishSnapshot, numbers: Numbers): Condition {
   const { connected, failing } = upstreamCounts(snapshot);
   const loss = numbers.lossPercent ?? 0;

@@ -1,5 +1,5 @@
-// How the whole deployment does, for its operator: what one look shows, put together from those who know. Names of streams
-// and secrets are not in it.
+// The state of the whole deployment for its operator, collected from its parts in one object. It contains no stream
+// names and no secrets.
 import type { Kysely } from "kysely";
 import { inspectCertificates } from "../../certificate.ts";
 import type { Config } from "../../config.ts";
@@ -15,32 +15,33 @@ export interface NodeStatus {
   /** Epoch ms. */
   readonly startedAt: number;
   readonly version: string;
-  /** Share of a core of each media worker over the last seconds, 0 to 1. */
+  /** CPU load of each media worker over the last seconds, as a share of one core, 0 to 1. */
   readonly workerLoads: readonly number[];
-  /** Threads that make AAC of Opus, and how many streams they do that for; how many they could not since the start. */
+  /** Threads that transcode Opus to AAC, the streams they transcode, and the transcodings that failed to start since
+   *  the start of the service. */
   readonly audioWorkers: number;
   readonly transcoders: number;
   readonly failedTranscoders: number;
   readonly sessions: { readonly rtmp: number; readonly whip: number };
   readonly players: number;
-  /** RTMP connections that were refused because of a limit, since the start. */
+  /** RTMP connections refused because of a limit, since the start. */
   readonly refusedConnections: number;
   readonly mediaAddresses: readonly string[];
   readonly mediaPorts: readonly number[];
-  /** Bytes that the kernel buffers on a media port; null when it grants what was requested. */
+  /** Receive buffer of a media port, bytes; null when the kernel grants what was requested. */
   readonly grantedBuffer: number | null;
-  /** Datagrams that the kernel dropped; null where the system does not say. */
+  /** Datagrams that the kernel dropped; null where the system does not report them. */
   readonly kernelDrops: number | null;
 }
 
 export interface CertificateStatus {
   readonly section: "http" | "rtmp";
-  /** Names it is for, as it says them; null when it cannot be read, like what follows. */
+  /** Names in the certificate; null when it cannot be read, like the fields that follow. */
   readonly names: string | null;
   readonly issuer: string | null;
   /** Epoch ms. */
   readonly endsAt: number | null;
-  /** What is wrong with the files, and why clients may refuse it. */
+  /** Problems with the files, and reasons why clients may reject the certificate. */
   readonly problems: readonly string[];
 }
 
@@ -51,7 +52,7 @@ export interface DeploymentStatus {
   readonly store: { readonly kind: "embedded" | "postgresql"; readonly problem: string | null };
   readonly certificates: readonly CertificateStatus[];
   readonly requestedBuffer: number;
-  /** By the names of the settings; 0 is no limit. */
+  /** By the names of the settings; 0 means no limit. */
   readonly limits: Readonly<Record<string, number>>;
 }
 
@@ -66,7 +67,7 @@ export interface DeploymentDeps {
   readonly clock: { now(): number };
 }
 
-/** Call when the service starts; the result looks once. */
+/** Call when the service starts; each call of the result reads the state once. */
 export function createDeployment(deps: DeploymentDeps): () => Promise<DeploymentStatus> {
   const { db, config, clock, storeProblem = () => null } = deps;
   const startedAt = clock.now();

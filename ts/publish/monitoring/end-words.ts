@@ -1,4 +1,4 @@
-// Why a publish ended, in a sentence for the people of the organisation.
+// Why a publish ended, as a sentence for the people of the organisation.
 import type { RecordedEndReason } from "../record.ts";
 
 const WORDS: Readonly<Record<RecordedEndReason, string>> = {
@@ -22,7 +22,7 @@ const WORDS: Readonly<Record<RecordedEndReason, string>> = {
   customer_unreachable: "Too many calls in a row to your webhook failed.",
 };
 
-/** The sentence for a recorded reason; the reason itself where a newer headgate wrote it. */
+/** The sentence for a recorded reason; the reason itself when a newer version of headgate wrote it. */
 export function endWords(reason: string): string {
   return WORDS[reason as RecordedEndReason] ?? reason;
 }

@@ -1,5 +1,5 @@
-// What running publishes measure: a point of each every five seconds for its history, and its numbers whenever somebody
-// looks. Nothing here is written to the store.
+// Measurements of running publishes: a history point for each every five seconds, and current numbers on request.
+// Nothing here is written to the store.
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { Media, PublishSnapshot } from "../../media.ts";
@@ -8,13 +8,13 @@ import type { RunningPublish } from "../publishes.ts";
 import { type History, NumberHistory, STEP_MS } from "./number-history.ts";
 import { type Numbers, numbersOf, type Reading, readingOf, UNKNOWN } from "./numbers.ts";
 
-/** Readings that are closer together are one: rates over less say nothing, ms. */
+/** Readings closer together than this count as one: rates over a shorter time mean nothing, ms. */
 const SHORTEST_MS = 500;
 
-/** Publishes that are measured in one turn of the event loop. */
+/** Publishes measured in one turn of the event loop. */
 const AT_A_TIME = 50;
 
-/** One publish at one moment; `snapshot` is null while the media core does not know it yet, or no more. */
+/** One publish at one moment; `snapshot` is null when the media core does not know it yet, or no longer. */
 export interface Measured {
   readonly publish: RunningPublish;
   readonly snapshot: PublishSnapshot | null;
@@ -22,25 +22,25 @@ export interface Measured {
 }
 
 export interface Measurements {
-  /** Every running publish of an organisation, measured now. */
+  /** Every running publish of an organisation, measured at the call. */
   ofOrganisation(organisationId: string): readonly Measured[];
   /** The newest running publish of a stream; null when none runs. */
   ofStream(organisationId: string, streamId: string): Measured | null;
-  /** Unknown ones where no such publish runs. */
+  /** All null when no such publish runs. */
   numbersOf(clientId: number): Numbers;
-  /** Empty where no such publish runs. */
+  /** Empty when no such publish runs. */
   historyOf(clientId: number): History;
-  /** Adds a point to the history of each running publish; a timer does so every `STEP_MS`. */
+  /** Adds a point to the history of each running publish; called by a timer every `STEP_MS`. */
   addPoints(): void;
   stop(): void;
 }
 
-/** What is remembered of a running publish. */
+/** What is kept of a running publish. */
 interface Memory {
   readonly history: NumberHistory;
-  /** At the last point of the history. */
+  /** The reading of the last history point. */
   point: Reading | null;
-  /** At the last look, and what was seen. */
+  /** The last reading made on request, and its result. */
   look: (Reading & Pick<Measured, "snapshot" | "numbers">) | null;
 }
 
@@ -50,7 +50,7 @@ export function createMeasurements(deps: {
   /** Epoch ms. */
   readonly clock: { now(): number };
   readonly log: Pick<Logger, "error">;
-  /** Told of each reading that becomes a point. */
+  /** Called with each reading that becomes a point. */
   readonly seen?: (publish: RunningPublish, snapshot: PublishSnapshot) => void;
 }): Measurements {
   const { publishing, media, clock, log } = deps;
@@ -79,7 +79,7 @@ export function createMeasurements(deps: {
     stop: () => clearTimeout(timer),
   };
 
-  /** Some at a time: whoever wants to publish meanwhile does not wait for all of them. */
+  /** In batches, so that a publish request does not wait for all of them. */
   async function tick(): Promise<void> {
     timer = setTimeout(() => void tick(), untilNext()).unref();
     try {
@@ -94,7 +94,7 @@ export function createMeasurements(deps: {
     }
   }
 
-  /** Points lie on multiples of the step: intervals alone would drift off them. */
+  /** Points lie on multiples of the step; a plain interval would drift off them. */
   function untilNext(): number {
     return STEP_MS - (clock.now() % STEP_MS);
   }
@@ -125,7 +125,7 @@ export function createMeasurements(deps: {
     if (look !== null && Math.abs(now - look.at) < SHORTEST_MS) return { publish, ...look };
     const snapshot = media().snapshot(clientId);
     if (snapshot === null) return { publish, snapshot, numbers: UNKNOWN };
-    // A look of an hour ago would tell the hour's average.
+    // A reading of an hour ago would yield the average of that hour.
     const earlier = look !== null && look.at >= (point?.at ?? 0) ? look : point;
     const numbers = numbersOf(snapshot, now, earlier);
     memory.look = { ...readingOf(snapshot, now), snapshot, numbers };

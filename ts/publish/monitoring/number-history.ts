@@ -1,35 +1,35 @@
-// The last hour of one publish in numbers, a point every five seconds, in bounded memory.
+// The last hour of one publish's numbers, a point every five seconds, in bounded memory.
 import type { Numbers } from "./numbers.ts";
 
 /** Between two points, ms. */
 export const STEP_MS = 5_000;
-/** Points that are kept: an hour. */
+/** Points kept: an hour. */
 export const POINTS_LIMIT = 720;
-/** Points that a new publish has room for; doubled until the limit, so that short publishes cost little. */
+/** Initial capacity in points; doubled up to the limit, so that short publishes cost little. */
 const POINTS_FIRST = 45;
 const NAMES = ["bitrateKbps", "fps", "gopMs", "lossPercent", "rttMs", "skewMs"] as const satisfies (keyof Numbers)[];
 
-/** Points of the past, each list of the same length; null where nothing was known. */
+/** History points, each list of the same length; null where nothing was known. */
 export interface History {
-  /** Of the first point, epoch ms; null while there is none. */
+  /** Time of the first point, epoch ms; null while there is none. */
   readonly since: number | null;
   readonly points: { readonly [Name in keyof Numbers]: readonly (number | null)[] };
 }
 
 /** At most 17,280 bytes of numbers: six of four bytes for each of 720 points. */
 export class NumberHistory {
-  /** Points one after the other, the oldest at `#first`; NaN is null. */
+  /** Consecutive points, the oldest at `#first`; NaN stands for null. */
   #ring = new Float32Array(POINTS_FIRST * NAMES.length);
   #first = 0;
   #count = 0;
   #since = 0;
 
-  /** Adds the numbers of `at`, epoch ms. What was missed in between is null; a point that comes early takes the place of
-   *  the one before. */
+  /** Adds the numbers of `at`, epoch ms. Missed points in between are null; a point that comes early replaces the one
+   *  before. */
   add(at: number, numbers: Numbers): void {
     if (this.#count === 0) this.#since = at;
     const place = Math.round((at - this.#since) / STEP_MS);
-    // The clock was set, or nothing came for an hour: what there was has no place beside it.
+    // The clock was set, or nothing came for an hour: the older points are discarded.
     if (place < this.#count - 1 || place >= this.#count + POINTS_LIMIT) {
       this.#count = 0;
       this.#since = at;
@@ -69,7 +69,7 @@ export class NumberHistory {
       this.#since += STEP_MS;
       return;
     }
-    // A ring that never was full begins at its beginning.
+    // A ring that was never full begins at index 0.
     const larger = new Float32Array(Math.min(capacity * 2, POINTS_LIMIT) * NAMES.length);
     larger.set(this.#ring);
     this.#ring = larger;

@@ -1,21 +1,21 @@
-// What two readings of a publish's counters say: rates, beside what the media core measures itself.
+// Numbers derived from two readings of a publish's counters: rates, together with what the media core measures itself.
 import type { PublishSnapshot } from "../../media.ts";
 
-/** null where it is not known. */
+/** Each is null where it is not known. */
 export interface Numbers {
   /** Audio and video payload from the broadcaster, kbit/s. */
   readonly bitrateKbps: number | null;
   /** Video frames per second. */
   readonly fps: number | null;
-  /** Between the two newest keyframes, ms. */
+  /** Distance of the two newest keyframes, ms. */
   readonly gopMs: number | null;
   readonly lossPercent: number | null;
   readonly rttMs: number | null;
-  /** How far video and audio are apart, ms; positive: the video is early. */
+  /** Offset between video and audio, ms; positive: the video is early. */
   readonly skewMs: number | null;
 }
 
-/** One reading of the counters that rates are made of. */
+/** One reading of the counters from which rates are computed. */
 export interface Reading {
   /** Epoch ms. */
   readonly at: number;
@@ -37,7 +37,7 @@ export function numbersOf(snapshot: PublishSnapshot, at: number, earlier: Readin
   const { gopMs, lossPercent, rttMs, skewMs, tracks } = snapshot;
   const elapsedMs = earlier === null ? 0 : at - earlier.at;
   const perMs = (now: number, before: number) => Math.max(0, now - before) / elapsedMs;
-  // A clock that was set back tells no rate.
+  // No rate can be computed when the clock was set back.
   const hasRates = earlier !== null && elapsedMs > 0;
   return {
     bitrateKbps: hasRates ? Math.round(perMs(snapshot.bytesIn, earlier.bytesIn) * 8) : null,

@@ -1,37 +1,38 @@
-// The publishes of a stream as the store remembers them, newest first. What runs now in numbers is in measurements.ts.
+// The publishes of a stream recorded in the store, newest first. Current numbers of running publishes are in
+// measurements.ts.
 import type { Kysely, Selectable } from "kysely";
 import type { Protocol } from "../../media/protocols.ts";
 import type { PublishTracks } from "../../media.ts";
 import type { PublishTable, Schema } from "../../store/schema.ts";
 import { endWords } from "./end-words.ts";
 
-/** One publish from the question to its end; null for what its row does not know. */
+/** One publish from request to end; null where its row has no value. */
 export interface PastPublish {
   readonly clientId: number;
   readonly state: PublishTable["state"];
   readonly protocol: Protocol | null;
-  /** IP address of the broadcaster; of denied ones it is forgotten after some days. */
+  /** IP address of the broadcaster; that of denied publishes is erased after some days. */
   readonly address: string | null;
   /** Epoch ms, as the next two. */
   readonly askedAt: number;
   readonly acceptedAt: number | null;
   readonly endedAt: number | null;
-  /** Client id of the lost publish whose upstreams and players it went on with. */
+  /** Client id of the lost publish whose upstreams and players it took over. */
   readonly continues: number | null;
-  /** As `RecordedEndReason`; `endWords` says it for people. */
+  /** A `RecordedEndReason`; `endWords` turns it into a sentence. */
   readonly endReason: string | null;
   readonly endWords: string | null;
-  /** Why it was denied, as `DenialCause`, and what the broadcaster was told. */
+  /** Why it was denied, a `DenialCause`, and the reason sent to the broadcaster. */
   readonly denial: { readonly cause: string; readonly reason: string } | null;
   readonly bytesIn: number;
   readonly bytesOut: number;
-  /** What it carried, and what its readers lost, up to 10 s before its end. */
+  /** Its tracks, and the frames its readers lost, as of up to 10 s before its end. */
   readonly video: PublishTracks["video"];
   readonly audio: PublishTracks["audio"];
   readonly droppedFrames: number | null;
 }
 
-/** The newest `quantity` of a stream, those older than `before` when that is a client id. */
+/** The newest `quantity` publishes of a stream; only those older than `before` when that is a client id. */
 export async function listPublishes(
   db: Kysely<Schema>,
   streamId: string,
@@ -43,7 +44,7 @@ export async function listPublishes(
   return rows.map(pastPublish);
 }
 
-/** Why a publish ended; null while that is not recorded. */
+/** Why a publish ended; null while no end is recorded. */
 export async function endReasonOf(db: Kysely<Schema>, clientId: number): Promise<string | null> {
   const row = await db.selectFrom("publish").select("end_reason").where("client_id", "=", clientId).executeTakeFirst();
   return row?.end_reason ?? null;

@@ -1,29 +1,29 @@
-// Previews: running publishes as FLV for the pages of their organisation, as many as the service has room for. The bytes
-// are the media core's and pass unread: nothing here knows what is in them.
+// Previews: running publishes as FLV for the pages of their organisation, up to a limit. The bytes come from the media
+// core and are passed on unparsed.
 import type { Logger } from "pino";
 import { TooManyPreviews } from "../../errors.ts";
 import type { PreviewMedia } from "../../media/preview.ts";
 import type { Publishing } from "../lifecycle.ts";
 import type { RunningPublish } from "../publishes.ts";
 
-/** Previews at once, of all organisations: each costs the gateway's one thread some ten writes a second. When all are taken,
- *  the organisation with the most gives one up for an organisation that has fewer. */
+/** Concurrent previews of all organisations: each costs the gateway's single thread some ten writes a second. When all
+ *  are in use, the organisation with the most loses one to an organisation that has fewer. */
 export const PREVIEWS_LIMIT = 20;
-/** How often it is asked whether who looks still may, ms. */
+/** How often a viewer's permission is checked again, ms. */
 const CHECK_MS = 5_000;
 
 export interface Previews {
   /** The running publish of a stream as FLV; null when none runs. It ends with the publish, when it is cancelled, and
-   *  when `mayGoOn` has said no. Throws `TooManyPreviews`. */
+   *  when `mayGoOn` resolves to false. Throws `TooManyPreviews`. */
   open(wanted: {
     readonly organisationId: string;
     readonly streamId: string;
     /** Never rejects. */
     readonly mayGoOn: () => Promise<boolean>;
   }): ReadableStream<Uint8Array> | null;
-  /** How many run. */
+  /** How many previews run. */
   running(): number;
-  /** Ends all of them: a response that is still being sent would hold up the end of the service. */
+  /** Ends all of them: a response still being sent would delay the stop of the service. */
   stop(): void;
 }
 
@@ -33,7 +33,7 @@ export function createPreviews(deps: {
   readonly log: Pick<Logger, "debug">;
 }): Previews {
   const { publishing, media, log } = deps;
-  /** What ends each of them, with the reason, and whose it is; the oldest first. */
+  /** Running previews, oldest first: the function that ends each, called with the reason, and its organisation. */
   const running = new Map<(reason: string) => void, string>();
 
   return {
@@ -49,8 +49,8 @@ export function createPreviews(deps: {
     },
   };
 
-  /** Ends the newest preview of the organisation that has the most. Throws `TooManyPreviews` when `asking` would have as
-   *  many then. */
+  /** Ends the newest preview of the organisation that has the most. Throws `TooManyPreviews` when `asking` would then
+   *  have as many. */
   function makeRoom(asking: string): void {
     const counts = new Map<string, number>();
     for (const organisationId of running.values()) {
@@ -86,7 +86,7 @@ export function createPreviews(deps: {
     const start = (controller: ReadableStreamDefaultController<Uint8Array>): void => {
       body = controller;
     };
-    /** Called when whoever reads takes more: what comes meanwhile waits, and is bounded, in the media core. */
+    /** Called when the reader takes more: until then data waits in a bounded queue of the media core. */
     const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
       while (running.has(end)) {
         const { data, ended } = source.read();

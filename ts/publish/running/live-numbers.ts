@@ -1,11 +1,11 @@
-// What runs now, in numbers for the operator's dashboards.
+// Numbers of what is running, for the operator's metrics.
 
 import type { PullStatus } from "../../media/plays.ts";
 import type { Protocol } from "../../media/protocols.ts";
 import type { Media, PublishSnapshot } from "../../media.ts";
 
-/** Sums over the running publishes and what is pulled from other nodes; `bytesIn` and `bytesOut` are theirs so far. What
- *  comes from another node came in there. */
+/** Sums over the running publishes and the pulls from other nodes; `bytesIn` and `bytesOut` are their totals so far.
+ *  Media pulled from another node counts as received there, not here. */
 export function liveNumbers(
   running: readonly { readonly clientId: number; readonly protocol: Protocol }[],
   media: () => Pick<Media, "snapshot" | "pulls">,
@@ -24,7 +24,7 @@ export function liveNumbers(
   for (const { state } of snapshots.flatMap((snapshot) => snapshot.upstreams)) upstreams[state] += 1;
   return {
     publishes,
-    // An upstream that takes a publish reads it as a player does.
+    // An upstream being pushed to is a subscriber like a player, so it is subtracted.
     players: Math.max(0, sum(({ subscribers }) => subscribers) - upstreams.sending) + pulled(({ players }) => players),
     pulls: pulls.length,
     upstreams,

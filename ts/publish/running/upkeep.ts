@@ -1,5 +1,5 @@
-// What is done every ten seconds for all running publishes: their counters are persisted (W8), the operator is told of
-// audio that cannot be transcoded, and organisations that may do nothing any more go off the air.
+// Work done every ten seconds for all running publishes: their counters are stored (W8), audio that cannot be
+// transcoded is logged, and publishes of disabled organisations are ended.
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import type { Media } from "../../media.ts";
@@ -13,7 +13,7 @@ export function createUpkeep(deps: {
   readonly media: () => Pick<Media, "snapshot">;
   readonly clock: { now(): number };
   readonly log: Logger;
-  /** What runs, or is held for a successor. */
+  /** Running publishes and those held for a successor. */
   readonly intents: () => readonly Intent[];
   readonly kick: (isMeant: (publish: { readonly intent: Intent }) => boolean, description: string) => boolean;
 }): () => Promise<void> {
@@ -27,7 +27,7 @@ export function createUpkeep(deps: {
     const organisations = new Set(intents.map(({ organisationId }) => organisationId));
     if (organisations.size === 0) return;
     for (const id of await disabledOf(db, [...organisations], clock.now())) {
-      log.warn({ organisation: id }, "organisation is not enabled any more: its publishes end");
+      log.warn({ organisation: id }, "organisation is no longer enabled: its publishes end");
       kick(({ intent }) => intent.organisationId === id, "Organisation is not enabled");
     }
   };

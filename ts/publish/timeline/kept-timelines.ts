@@ -1,13 +1,13 @@
-// Timelines in the store: one bounded row for each accepted publish, which goes when its publish goes.
+// Timelines in the store: one bounded row for each accepted publish, deleted with its publish.
 import { type CompiledQuery, type Kysely, sql } from "kysely";
 import type { Schema } from "../../store/schema.ts";
 import { together } from "../../store/together.ts";
 import type { Moment } from "./moments.ts";
 
-/** Rows that are written in one transaction. */
+/** Rows written in one transaction. */
 const AT_A_TIME = 25;
 
-/** What the row of a publish does not tell. */
+/** What the publish's own row does not contain. */
 export interface KeptTimeline {
   readonly clientId: number;
   /** Epoch ms. */
@@ -16,7 +16,7 @@ export interface KeptTimeline {
   readonly moments: readonly Moment[];
 }
 
-/** A publish that has no row gets none here. */
+/** A publish without a row of its own gets no timeline either. */
 export async function keepTimelines(db: Kysely<Schema>, timelines: readonly KeptTimeline[]): Promise<void> {
   for (let at = 0; at < timelines.length; at += AT_A_TIME) {
     await together(
@@ -34,7 +34,7 @@ function upsert(db: Kysely<Schema>, { clientId, ...kept }: KeptTimeline): Compil
   `.compile(db);
 }
 
-/** Null when none is kept, as of publishes from before 0016. */
+/** Null when none is stored, as for publishes from before migration 0016. */
 export async function readKept(db: Kysely<Schema>, clientId: number): Promise<KeptTimeline | null> {
   const row = await db
     .selectFrom("publish_timeline")

@@ -1,7 +1,7 @@
-// What can happen to a publish, by stable code, and the figures that each comes with. What it is called in words is in
-// words.ts. Figures are told as they are kept: their names are a contract.
+// What can happen to a publish, by stable code, and the figures of each. The texts are in words.ts. Figures are
+// returned as they are stored: their names are part of the API.
 
-/** By code: the figures. Of `…_ms` and times the unit is ms; null is not known. */
+/** By code: the figures. `…_ms` and times are in ms; null means unknown. */
 export interface MomentFigures {
   readonly requested: { readonly protocol: string | null; readonly address: string | null };
   readonly webhook_allowed: { readonly took_ms: number };
@@ -14,7 +14,7 @@ export interface MomentFigures {
   readonly denied: { readonly cause: string; readonly reason: string };
   readonly accepted: { readonly has_webhook: boolean };
   readonly offer_answered: {
-    /** Codecs of what was offered and of what we answered; "" for none. */
+    /** Codecs of the offer and of our answer; "" for none. */
     readonly offered_video: string;
     readonly offered_audio: string;
     readonly video: string;
@@ -42,12 +42,12 @@ export interface MomentFigures {
   readonly transcoder_failed: { readonly reason: string };
   readonly upstream_sending: After & {
     readonly upstream: string;
-    /** Since it was lost; null when it takes the publish for the first time. */
+    /** Time since it was lost; null when it accepts the publish for the first time. */
     readonly away_ms: number | null;
   };
   readonly upstream_lost: {
     readonly upstream: string;
-    /** Whether it had taken the publish. */
+    /** Whether it had accepted the publish. */
     readonly was_sending: boolean;
     readonly detail: string;
   };
@@ -64,24 +64,24 @@ export interface MomentFigures {
     readonly bytes_in: number;
     readonly bytes_out: number;
   };
-  /** It went on with the upstreams and players of a lost publish; of that one: who went on with them. */
+  /** It took over the upstreams and players of a lost publish; on the lost one: the publish that took them over. */
   readonly continues: { readonly client_id: number };
   readonly continued: { readonly client_id: number; readonly after_ms: number };
-  /** It stands by for another publish of its stream, or took over from that; `cause`: as the media core has it. */
+  /** It stands by for another publish of its stream, or took over from that; `cause`: as the media core reports it. */
   readonly stands_by: { readonly client_id: number | null; readonly cause: string };
   readonly took_over: { readonly client_id: number | null; readonly cause: string };
   readonly end_delivered: { readonly attempts: number; readonly status: number | null };
   readonly end_not_delivered: { readonly attempts: number; readonly cause: string; readonly is_given_up: boolean };
-  /** In the place of moments that are not kept: how many of which code. */
+  /** Stands for moments that are not stored: how many, and of which code. */
   readonly left_out: { readonly count: number; readonly of: string };
 }
 
-/** Since the publish was accepted. */
+/** Time since the publish was accepted. */
 interface After {
   readonly after_ms: number;
 }
 
-/** Between the broadcaster and us; null before it is measured. */
+/** The network path between the broadcaster and this service; null before it is measured. */
 interface Path extends After {
   /** `udp` or `tcp`. */
   readonly transport: string | null;
@@ -89,16 +89,16 @@ interface Path extends After {
   readonly client: string | null;
 }
 
-/** Something that goes on for a while. */
+/** A condition that lasts for a while. */
 interface Lasting {
   readonly lasted_ms: number;
-  /** It is not over, or was not when the publish ended. */
+  /** Whether it is over; false when it still lasted at the end of the publish. */
   readonly is_over: boolean;
 }
 
 export type What = keyof MomentFigures;
 
-/** `at`: when it began, epoch ms. */
+/** `at`: when it happened or began, epoch ms. */
 export type Moment<W extends What = What> = {
   readonly [K in W]: { readonly at: number; readonly what: K; readonly figures: MomentFigures[K] };
 }[W];
@@ -107,11 +107,11 @@ export function moment<W extends What>(at: number, what: W, figures: MomentFigur
   return { at, what, figures } as Moment<W>;
 }
 
-/** Of one code, how many moments of the beginning are kept, and how many of the newest. */
+/** Per code: how many moments from the beginning are kept, and how many of the newest. */
 const FIRST_LIMIT = 8;
 const LAST_LIMIT = 8;
 
-/** Moments of one publish, bounded: of a code that comes often the ones in the middle are counted only. */
+/** Moments of one publish, bounded: of a frequent code those in the middle are only counted. */
 export class MomentList {
   readonly #byCode = new Map<What, { first: Moment[]; last: Moment[]; leftOut: number; leftOutAt: number }>();
 

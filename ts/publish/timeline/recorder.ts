@@ -1,6 +1,6 @@
-// What happens to running publishes, noted as it happens: by the events of the media core, and by looks at its counters,
-// often while a publish starts and with each point of its history afterwards. It decides nothing, and nobody waits for it:
-// what it keeps is written behind the publishes.
+// Records what happens to running publishes: from events of the media core, and by reading its counters, often while a
+// publish starts and with each point of its history afterwards. It decides nothing, and no publish waits for it: its
+// data is written in the background.
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import { inTime } from "../../in-time.ts";
@@ -14,36 +14,36 @@ import { type MediaSummary, summaryOf } from "../whip/sdp-summary.ts";
 import { type KeptTimeline, keepTimelines } from "./kept-timelines.ts";
 import { type EndFigures, TROUBLES, type Trouble, WatchedPublish } from "./watched-publish.ts";
 
-/** Between two looks at publishes that start, ms, and at how many of them a look is taken at most. */
+/** Interval between two readings of starting publishes, ms, and how many of them are read each time. */
 const START_STEP_MS = 200;
 const START_LOOKS_LIMIT = 50;
-/** A publish starts for this long at most; so does the question for it, ms. */
+/** A publish counts as starting for at most this long, as does its admission, ms. */
 const START_LIMIT_MS = 20_000;
-/** How often what has changed of running publishes is written, and ended ones that the store could not take, ms. */
+/** How often changes of running publishes are written, and ended ones retried that the store could not take, ms. */
 const KEEP_EVERY_MS = 30_000;
-/** How long an end waits for others, so that many are written together, ms. */
+/** How long an end waits for others to share its write, ms. */
 const BATCH_MS = 100;
-/** Ended ones that wait for a store that fails; further ones are lost. */
+/** Ended timelines that wait while the store fails; further ones are lost. */
 const WAITING_LIMIT = 5_000;
 /** How long `stop` waits for the store, ms. */
 const STOP_LIMIT_MS = 5_000;
-/** Codecs that a moment names. */
+/** Codecs listed in a moment. */
 const CODECS_LIMIT = 8;
 
 export interface TimelineRecorder {
-  /** The same publishing, watched. */
+  /** Wraps `publishing` so that its publishes are recorded. */
   watching(publishing: Publishing): Publishing;
-  /** Looks at a publish whose counters have just been read. */
+  /** Takes a reading of a publish's counters. */
   seen(publish: RunningPublish, snapshot: PublishSnapshot): void;
-  /** What is told of a publish at its end; empty when nothing was seen of it. */
+  /** Figures for the log line at the end of a publish; empty when nothing was observed. */
   figuresOf(clientId: number): EndFigures | Record<string, never>;
-  /** Of a publish that runs here, or whose end is not written yet; null for others. */
+  /** The timeline of a publish that runs here, or whose end is not written yet; null for others. */
   timelineOf(clientId: number): KeptTimeline | null;
-  /** How many running publishes have each of them now. */
+  /** How many running publishes have each trouble at present. */
   troubles(): Readonly<Record<Trouble, number>>;
-  /** Writes what waits. */
+  /** Writes everything pending. */
   flush(): Promise<void>;
-  /** Writes what waits, within 5 s, and looks no more. */
+  /** Writes everything pending, within 5 s, and stops reading counters. */
   stop(): Promise<void>;
 }
 
@@ -65,11 +65,11 @@ export function createTimelineRecorder(deps: {
 }): TimelineRecorder {
   const { db, media, clock, log } = deps;
   const memories = new Map<number, Memory>();
-  /** Ended, and not written yet. */
+  /** Ended timelines not written yet. */
   const waiting = new Map<number, KeptTimeline & { readonly figures: EndFigures }>();
   let running: Publishing["running"] = () => [];
   let find: Publishing["find"] = () => undefined;
-  /** Until then publishes may begin, by the clock. */
+  /** Until then publishes may be starting, on the given clock. */
   let startsUntil = 0;
   let startTimer: NodeJS.Timeout | null = null;
   let batchTimer: NodeJS.Timeout | null = null;
@@ -148,7 +148,7 @@ export function createTimelineRecorder(deps: {
     startTimer = null;
     const now = clock.now();
     const starting = running().filter((of) => now - of.acceptedAt < START_LIMIT_MS && remember(of).watched.isStarting);
-    // Of many at once the newest, which have most to tell; the others are looked at with their history.
+    // When there are many, only the newest, which change most; the others are read with their history.
     for (const { clientId } of starting.slice(-START_LOOKS_LIMIT)) {
       const memory = memories.get(clientId);
       if (memory !== undefined) look(clientId, memory, media().snapshot(clientId));
@@ -178,7 +178,7 @@ export function createTimelineRecorder(deps: {
     return { clientId, requestedAt, moments: watched.moments(clock.now()) };
   }
 
-  /** `all`: what has changed of running ones, too. Never rejects: what could not be written waits for the next time. */
+  /** `all`: includes changes of running publishes. Never rejects: what could not be written waits for the next call. */
   function flush(all: boolean): Promise<void> {
     if (batchTimer !== null) clearTimeout(batchTimer);
     batchTimer = null;
@@ -205,7 +205,7 @@ export function createTimelineRecorder(deps: {
     for (const { clientId } of ended) waiting.delete(clientId);
   }
 
-  /** Those whose end did not come from the media core. */
+  /** Ends timelines of publishes whose end did not come from the media core. */
   function endForgotten(): void {
     const known = new Set(running().map(({ clientId }) => clientId));
     for (const clientId of memories.keys()) if (!known.has(clientId)) end({ clientId });
@@ -230,7 +230,7 @@ export function createTimelineRecorder(deps: {
   }
 }
 
-/** Names of what carries media, without clock rates; what repairs or wraps it is left out. */
+/** Names of the codecs that carry media, without clock rates; repair and redundancy formats are left out. */
 function codecsOf(media: readonly MediaSummary[], kind: MediaSummary["kind"]): string {
   const sections = media.filter((section) => section.kind === kind && !section.isOff);
   const names = sections.flatMap(({ codecs }) => codecs.map((codec) => codec.split("/")[0] ?? ""));

@@ -1,5 +1,5 @@
-// One publish from its request to its end, in order: what the recorder has noted, what the store knows of it, and what its
-// customer was asked and said. For a publish that runs as for one of weeks ago.
+// One publish from its request to its end, in order: what the recorder observed, what the store knows of it, and its
+// webhook calls. The same for a running publish and for one of weeks ago.
 import type { Kysely, Selectable } from "kysely";
 import type { PublishTable, Schema } from "../../store/schema.ts";
 import { traceFrom } from "../../tracing/trace.ts";
@@ -9,15 +9,15 @@ import { type Moment, MomentList, moment, type What } from "./moments.ts";
 import type { TimelineRecorder } from "./recorder.ts";
 import { withoutSecrets, wordsOf } from "./words.ts";
 
-/** A moment as it is told. */
+/** A moment as the API returns it. */
 export interface ToldMoment {
   /** Epoch ms. */
   readonly at: number;
   /** Since the first moment, ms. */
   readonly offsetMs: number;
-  /** Stable. */
+  /** Stable code. */
   readonly what: What;
-  /** For people. */
+  /** A sentence for people. */
   readonly text: string;
   readonly figures: Readonly<Record<string, string | number | boolean | null>>;
 }
@@ -27,17 +27,17 @@ export interface Timeline {
   readonly streamId: string;
   readonly state: PublishTable["state"];
   readonly protocol: PublishTable["protocol"];
-  /** As the log and the webhook's `traceparent` have it; null for publishes from before that. */
+  /** As in the log and in the webhook's `traceparent`; null for publishes recorded without one. */
   readonly traceId: string | null;
-  /** Whether media was watched; otherwise there is no more than request, webhook and end. */
+  /** Whether media was observed; otherwise there are only request, webhook and end. */
   readonly isWatched: boolean;
   /** Oldest first. */
   readonly moments: readonly ToldMoment[];
 }
 
 export interface Timelines {
-  /** Null when the organisation has no such publish, or it is kept no more. A request that was refused before the webhook
-   *  was asked has no client id, and none is here. */
+  /** Null when the organisation has no such publish, or it has been deleted. A request refused before the webhook was
+   *  asked has no client id and so no timeline. */
   of(organisationId: string, clientId: number): Promise<Timeline | null>;
 }
 
@@ -66,7 +66,7 @@ export function createTimelines(deps: {
       all.add(moment(requestedAt, "requested", { protocol: row.protocol, address: row.address || null }));
       for (const delivery of deliveries) for (const each of ofCall(delivery)) all.add(each);
       const moments = kept?.moments ?? [];
-      // One that stood by took over when it says so, long after it was accepted.
+      // For a publish that stood by, `took_over` marks the moment, long after it was accepted.
       const hasTakenOver = moments.some(({ what }) => what === "took_over");
       const ofItsRow = ofRow(row).filter(({ what }) => what !== "continues" || !hasTakenOver);
       for (const each of [...ofItsRow, ...moments]) all.add(each);
@@ -94,7 +94,7 @@ export function createTimelines(deps: {
     return [accepted, moment(acceptedAt, "continues", { client_id: Number(row.continues) })];
   }
 
-  /** The end, and whether its customer knows of it; or how it goes on. */
+  /** The end, and whether its customer was notified; or which publish continues it. */
   async function ofEnd(row: Selectable<PublishTable>, deliveries: readonly Delivery[]): Promise<readonly Moment[]> {
     const bytes = {
       bytes_in: Number(row.bytes_in),
@@ -114,7 +114,7 @@ export function createTimelines(deps: {
     return [end, ...delivery, ...(await successorOf(row, endedAt))];
   }
 
-  /** Who went on with the upstreams and players of one that was lost. */
+  /** The publish that took over the upstreams and players of a lost one. */
   async function successorOf(row: Selectable<PublishTable>, endedAt: number): Promise<readonly Moment[]> {
     const successor = await db
       .selectFrom("publish")
@@ -124,7 +124,7 @@ export function createTimelines(deps: {
       .where("continues", "=", row.client_id)
       .executeTakeFirst();
     if (successor === undefined) return [];
-    // One that stood by was accepted before.
+    // One that stood by was accepted earlier.
     const at = Math.max(endedAt, Number(successor.accepted_at));
     const after_ms = Math.max(0, at - endedAt);
     return [moment(at, "continued", { client_id: Number(successor.client_id), after_ms })];
@@ -147,7 +147,7 @@ export function createTimelines(deps: {
   }
 }
 
-/** What a call says beside the end. */
+/** The moment of a webhook call, except that of the end. */
 function ofCall({ call, firstAt, lastAt, outcome, status, reason, latencyMs: took_ms }: Delivery): readonly Moment[] {
   const unanswered = { cause: outcome, took_ms, detail: reason };
   switch (call) {
@@ -175,7 +175,7 @@ function told(moments: readonly Moment[]): readonly ToldMoment[] {
   }));
 }
 
-/** Without secrets, as the words. */
+/** The figures without secrets, like the text. */
 function shownFigures(figures: object): ToldMoment["figures"] {
   const entries: [string, string | number | boolean | null][] = Object.entries(figures);
   return Object.fromEntries(

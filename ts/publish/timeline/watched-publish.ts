@@ -1,40 +1,40 @@
-// One running publish as its timeline sees it: looks at the media core's counters become moments. Pure; it is handed what
-// was seen, and the time.
+// One running publish as its timeline sees it: turns readings of the media core's counters into moments. Pure: readings
+// and time are arguments.
 import type { Protocol } from "../../media/protocols.ts";
 import type { PublishSnapshot, WhipDiagnostics } from "../../media.ts";
 import { type Moment, type MomentFigures, MomentList, moment, type What } from "./moments.ts";
 
-/** Without a keyframe for this long players wait, and keyframes that are further apart than this make them, ms. */
+/** Keyframes missing for this long, or further apart than the second value, delay the start of players, ms. */
 const KEYFRAMES_MISSING_MS = 5_000;
 const KEYFRAMES_RARE_MS = 6_000;
-/** Nothing has come from the broadcaster, or no video frame, for this long, ms. */
+/** Nothing received from the broadcaster, or no video frame, for this long, ms. */
 const SILENT_MS = 5_000;
 const VIDEO_STOPPED_MS = 4_000;
-/** Lost packets that a viewer sees, percent; below the second value for one look it is over. */
+/** Packet loss that a viewer notices, percent; the condition ends at the first reading below the second value. */
 const LOSS_PERCENT = 1;
 const LOSS_OVER_PERCENT = 0.5;
-/** The media core's words are of this length at most in a timeline, characters. */
+/** Texts of the media core are cut to this length in a timeline, characters. */
 const WORDS_LIMIT = 200;
 
-/** What goes on for a while, and is counted while it does (`headgate_publish_troubles`). */
+/** Conditions that last for a while, and are counted while they do (`headgate_publish_troubles`). */
 export const TROUBLES = ["keyframes_missing", "keyframes_rare", "video_stopped", "silent", "packet_loss"] as const;
 export type Trouble = (typeof TROUBLES)[number];
 
-/** What was seen of it by the last look; null where nothing was. */
+/** The values of one reading; null where nothing was measured. */
 export interface Look {
   readonly snapshot: PublishSnapshot | null;
-  /** Of WHIP. */
+  /** WHIP only. */
   readonly diagnostics: WhipDiagnostics | null;
-  /** ICE and DTLS are done; of RTMP it is not looked at. */
+  /** ICE and DTLS are complete; not used for RTMP. */
   readonly isConnected: boolean;
 }
 
-/** What is told of a whole publish in one line. */
+/** Figures of a whole publish for one log line. */
 export interface EndFigures {
   readonly frames: number;
   /** Frames that its readers lost. */
   readonly framesDropped: number;
-  /** RTP packets that never came; null for RTMP. */
+  /** RTP packets that never arrived; null for RTMP. */
   readonly packetsLost: number | null;
   readonly upstreams: number;
   /** How often an upstream was lost. */
@@ -45,19 +45,19 @@ export class WatchedPublish {
   readonly #moments = new MomentList();
   readonly #seen = new Set<What>();
   readonly #open = new Map<Trouble, Moment<Trouble>>();
-  /** Upstreams that have taken it once, and since when one is away, epoch ms. */
+  /** Upstreams that have accepted it at least once, and since when each is lost, epoch ms. */
   readonly #upstreams = new Map<string, number | null>();
   #losses = 0;
   #look: Look | null = null;
-  /** The newest video frame: which one, and when it was seen first. */
+  /** The newest video frame: its number, and when it was first seen. */
   #frame = { count: 0, at: 0 };
   #requestedBefore = 0;
 
-  /** ICE and DTLS are done; over which path is measured a little later. */
+  /** ICE and DTLS are complete; the path is measured a little later. */
   #connected: Moment<"connected"> | null = null;
   readonly #of: { readonly protocol: Protocol; readonly acceptedAt: number };
 
-  /** Something has changed that is not kept yet. */
+  /** There are changes not stored yet. */
   isChanged = true;
 
   /** `acceptedAt`: epoch ms. */
@@ -71,7 +71,7 @@ export class WatchedPublish {
     this.isChanged = true;
   }
 
-  /** True until everything that belongs to a start has been seen. */
+  /** True until all moments of the start have been observed. */
   get isStarting(): boolean {
     const awaited: readonly What[] = ["first_audio", "first_video"];
     const isConnected = this.#of.protocol === "rtmp" || (this.#connected?.figures.client ?? null) !== null;
@@ -105,7 +105,7 @@ export class WatchedPublish {
     return [...this.#open.keys()];
   }
 
-  /** Oldest first, with what goes on at `at`. */
+  /** Oldest first, including conditions still lasting at `at`. */
   moments(at: number): readonly Moment[] {
     const open = [...this.#open.values()].map((of) => lastingUntil(of, at, false));
     const connected = this.#connected === null ? [] : [this.#connected];
@@ -174,7 +174,7 @@ export class WatchedPublish {
     if (!this.#open.has("keyframes_missing") && !isMissing) this.#requestedBefore = plis;
     const requested = Math.max(0, plis - this.#requestedBefore);
     this.#lasts("keyframes_missing", at, isMissing, at - (keyframeAgeMs ?? 0), { requested });
-    // What WebRTC senders send depends on who asks; of RTMP the distance is the encoder's setting.
+    // How often WebRTC senders send keyframes depends on requests; for RTMP the distance is the encoder's setting.
     const isRare = diagnostics === null && gopMs !== null && gopMs > KEYFRAMES_RARE_MS;
     this.#lasts("keyframes_rare", at, isRare, at, { gop_ms: Math.round(gopMs ?? 0) });
 
@@ -185,7 +185,7 @@ export class WatchedPublish {
     this.#lasts("packet_loss", at, isLossy, at, { worst_percent });
   }
 
-  /** Opens, goes on with, or closes what lasts. `since`: when it began, if it begins now. */
+  /** Opens, continues or closes a lasting condition. `since`: when it began, if it is new. */
   #lasts<T extends Trouble>(
     what: T,
     at: number,

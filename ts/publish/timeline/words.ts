@@ -1,4 +1,4 @@
-// What a moment of a publish is called, as an engineer would tell it to the people of the organisation.
+// The text of each moment of a publish, written for the people of the organisation.
 import { endWords } from "../monitoring/end-words.ts";
 import { withoutAac } from "../transcoder-error.ts";
 import type { Moment, MomentFigures, What } from "./moments.ts";
@@ -87,14 +87,14 @@ const WORDS: Words = {
   left_out: ({ count, of }) => `${count} more entries like this (${of}) are omitted.`,
 };
 
-/** One sentence, or two; no secret is in it. */
+/** One or two sentences, without secrets. */
 export function wordsOf<W extends What>({ what, figures }: Moment<W>): string {
   const words = WORDS[what] as ((figures: MomentFigures[W]) => string) | undefined;
-  // A newer headgate may have written it.
+  // A newer version of headgate may have written an unknown code.
   return words === undefined ? spaced(what) : withoutSecrets(words(figures as MomentFigures[W]));
 }
 
-/** What stands behind `?` in an address may be a secret, and so may what stands before `@`. */
+/** Everything behind `?` in an address may be a secret, and so may everything before `@`. */
 export function withoutSecrets(text: string): string {
   return text.replace(/(\b[a-z]+:\/\/)[^\s/@]*@/gi, "$1…@").replace(/(\b[a-z]+:\/\/[^\s?]*)\?[^\s)"]*/gi, "$1?…");
 }
@@ -113,7 +113,7 @@ function sizes(bytesIn: number, bytesOut: number): string {
   return `${size(bytesIn)} in, ${size(bytesOut)} out`;
 }
 
-/** In units of a thousand, as bitrates are. */
+/** In decimal units, like bitrates. */
 function size(bytes: number): string {
   const units = ["bytes", "kB", "MB", "GB", "TB"];
   const step = Math.min(units.length - 1, Math.max(0, Math.floor(Math.log10(Math.max(1, bytes)) / 3)));
@@ -129,14 +129,14 @@ function because(reason: string | null): string {
   return said === "" ? "" : `: ${said}`;
 }
 
-/** Why another publish of a stream is on air. */
+/** Why another publish of a stream went on air. */
 const TAKEOVERS: Readonly<Record<string, string>> = {
   lost: "the other one was lost",
   silent: "the other one sent nothing",
   switched: "by a switch",
 };
 
-/** As people write them. */
+/** As they are usually written. */
 const CODECS: Readonly<Record<string, string>> = { h264: "H.264", hevc: "HEVC", aac: "AAC", opus: "Opus", mp3: "MP3" };
 const codecs = (names: string) =>
   names

@@ -1,29 +1,30 @@
-// The upstreams the operator configured for every publish, as complete RTMP URLs (R4), and where to dial an upstream.
+// The upstreams the operator configured for every publish, as complete RTMP URLs (R4), and the addresses to dial for an
+// upstream.
 import type { Upstream } from "../../media.ts";
 import { withoutBrackets } from "../../network.ts";
 import { resolveBySystem, resolveUpstream } from "../addresses/address-guard.ts";
 import type { Resolve } from "../addresses/resolver.ts";
 import { utf8 } from "../stream-name.ts";
 
-/** An upstream of a stream, for a publish that begins. */
+/** An upstream of a stream, for a publish that is starting. */
 export interface StoredUpstream extends Pick<Upstream, "id" | "url"> {
-  /** What the customer calls it; null for none. */
+  /** The customer's label; null for none. */
   readonly label: string | null;
 }
 
-/** How an upstream is shown to those who may not see its URL. */
+/** What those see of an upstream who may not see its URL. */
 export interface UpstreamNames {
-  /** What the customer calls it; null for none. */
+  /** The customer's label; null for none. */
   readonly label: string | null;
-  /** The beginning of its stream key. */
+  /** The first characters of its stream key. */
   readonly maskedKey: string;
 }
 
-/** Whose turn it is when the name of an upstream is resolved that the operator configured. */
+/** The owner of look-ups for upstreams that the operator configured. */
 const OPERATOR = "operator";
 
 /** Fills `{name}` and `{args}` into each template; the arguments verbatim, and without arguments a trailing `?`
- *  disappears. Null when a template wants arguments that are not UTF-8: text could only carry them altered (W2). */
+ *  disappears. Null when a template needs arguments that are not UTF-8: text could only carry them altered (W2). */
 export function writeUpstreams(
   templates: readonly string[],
   name: string,
@@ -32,24 +33,25 @@ export function writeUpstreams(
   const text = utf8(customArguments ?? new Uint8Array());
   if (text === null && templates.some((template) => template.includes("{args}"))) return null;
   return templates.map((template) => {
-    // One pass: what is filled in is never searched for placeholders again.
+    // In one pass: inserted text is never searched for placeholders.
     const url = template.replace(/\{(name|args)\}/g, (_, field) => (field === "name" ? name : (text ?? "")));
     return text === "" && /\?(\{args\})?$/.test(template) ? url.replace(/\?$/, "") : url;
   });
 }
 
-/** True when `host` is an upstream's that the operator configured: those are exempt from the address guard (R4). */
+/** Whether `host` belongs to an upstream that the operator configured: those are exempt from the address guard (R4). */
 export function isConfiguredUpstream(templates: readonly string[], host: string): boolean {
   return templates.some((template) => {
-    // Placeholders are no host characters: a template with one in its host names no fixed host.
+    // Placeholders contain no host characters: a template with one in its host has no fixed host.
     const authority = /^[a-z]+:\/\/([^/?#]*)/i.exec(template)?.[1] ?? "";
     const configured = authority.replace(/^.*@/, "").replace(/:\d+$/, "");
     return withoutBrackets(configured).toLowerCase() === withoutBrackets(host).toLowerCase();
   });
 }
 
-/** Where to dial an upstream of a publish of `organisation`, null when it has ended; empty when its host cannot or may
- *  not be dialled. A customer's upstream is not exempt from the guard because the operator has one on the same host. */
+/** Addresses to dial for an upstream of a publish of `organisation`; null when the publish has ended, empty when the
+ *  host cannot or may not be dialled. A customer's upstream is not exempt from the guard merely because the operator
+ *  has one on the same host. */
 export async function addressesToDial(
   { source, host }: { readonly source: string; readonly host: string },
   organisation: string | null,

@@ -1,5 +1,5 @@
-// Publishes that were lost and whose upstreams and players the media core holds for a while: which publish goes on with
-// them, and when nobody may. The publish itself is over: this is no part of its life.
+// Lost publishes whose upstreams and players the media core holds for a while: which publish takes them over, and when
+// they are given up. The publish itself has ended: a hold is not part of its life.
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import type { HoldEnded } from "../../media/events.ts";
@@ -7,23 +7,23 @@ import type { Media } from "../../media.ts";
 import type { Schema } from "../../store/schema.ts";
 import { type Intent, identityOf, recordContinued } from "../record.ts";
 
-/** A publish, as far as its successor needs it. */
+/** The parts of a publish that its successor needs. */
 interface Lost {
   readonly clientId: number;
   readonly intent: Intent;
 }
 
 export interface Holds<Publish extends Lost> {
-  /** Its publisher was lost, and its upstreams and players are held. */
+  /** The publisher was lost, and the upstreams and players are held. */
   add(publish: Publish): void;
-  /** They are not any more. `successor`: the publish that runs on with them. */
+  /** The hold is over. `successor`: the publish that took them over. */
   end(event: HoldEnded, successor: Publish | undefined): Promise<void>;
-  /** The lost publish that one with this intent goes on with: the same stream with the same custom arguments. Any other
-   *  of the name ends: the name has another publish now. */
+  /** The lost publish that one with this intent continues: the same stream with the same custom arguments. Any other
+   *  hold of the name ends, since the name has another publish from here on. */
   lostBefore(intent: Intent): Publish | null;
   find(clientId: number): Publish | undefined;
   all(): readonly Publish[];
-  /** Nobody goes on with those that are meant. False when there is none. */
+  /** Ends the matching holds. False when there is none. */
   release(isMeant: (publish: Publish) => boolean): boolean;
 }
 
@@ -67,7 +67,7 @@ export function createHolds<Publish extends Lost & { continues: number | null }>
   };
 }
 
-/** Two publishes of the same stream, whichever way they came, one perhaps as its backup. */
+/** Whether both are publishes of the same stream, by whatever protocol, one perhaps as its backup. */
 function isSame(one: Intent, other: Intent): boolean {
   if (one.streamId !== other.streamId) return false;
   const [of, and] = [one.otherArguments, other.otherArguments];

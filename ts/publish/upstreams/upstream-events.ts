@@ -1,4 +1,4 @@
-// What the core asks and reports of upstreams: where to dial, and when one begins or stops to take a stream.
+// Handles the core's events about upstreams: where to dial, and when one starts or stops receiving a stream.
 import type { Logger } from "pino";
 import type { AddressWanted, UpstreamChanged } from "../../media/events.ts";
 import type { Media } from "../../media.ts";
@@ -17,7 +17,7 @@ export function createUpstreamEvents(deps: {
   /** `dev` allows private addresses (W21). */
   readonly settings: { readonly dev: boolean; readonly upstreamPush: readonly string[] };
 }): {
-  /** Resolves the host that a push asks for, and answers. */
+  /** Resolves the host that a push needs, and answers. */
   answer(event: AddressWanted): Promise<void>;
   note(event: UpstreamChanged): void;
 } {

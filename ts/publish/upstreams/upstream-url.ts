@@ -1,15 +1,16 @@
-// The URL of an upstream as a customer gives it, and as anybody may see it. Whom it leads to is address-guard's.
+// Validates the URL of a customer's upstream, and masks it for display. Which addresses it may lead to is decided in
+// address-guard.ts.
 import { withoutBrackets } from "../../network.ts";
 import { malformedUrl, refusalOfHost } from "../addresses/address-guard.ts";
 import type { Resolve } from "../addresses/resolver.ts";
 
-/** `rtmp[s]://[user[:password]@]host[:port]/app/name[?arguments]`, as the media core reads it. */
+/** `rtmp[s]://[user[:password]@]host[:port]/app/name[?arguments]`, as the media core parses it. */
 const UPSTREAM =
   /^(rtmps?):\/\/(?:([^/@]*)@)?(\[[\da-f:.]+\]|[^/@:[\]?]+)(?::(\d{1,5}))?\/([^?]+)\/([^/?]+)(?:\?.*)?$/i;
 
-/** Validates a customer's upstream at save as W21 does a webhook, but for the scheme and credentials, which RTMP servers
- *  ask for. A name that does not resolve is saved: it is checked again at every connection. `dev` allows every address.
- *  Never throws. */
+/** Validates a customer's upstream before it is saved as W21 does a webhook, except for the scheme and credentials,
+ *  which RTMP servers require. A name that does not resolve is saved: it is checked again at every connection. `dev`
+ *  allows every address. Never throws. */
 export async function checkUpstreamUrl(
   url: string,
   options: { readonly dev: boolean; readonly owner?: string; readonly resolve?: Resolve },
@@ -36,15 +37,16 @@ export function shownUpstream(url: string): string {
   return `${scheme}://${host}:${port ?? (scheme === "rtmps" ? 443 : 1935)}/${app}`;
 }
 
-/** Shorter stream keys are not shown at all, characters. */
+/** Shorter stream keys are masked completely, characters. */
 const MASKED_KEY_LENGTH = 8;
 
-/** The beginning of an upstream's stream key: enough to tell upstreams of one host and app apart, never to use one. */
+/** The first characters of an upstream's stream key: enough to tell upstreams of one host and app apart, never enough
+ *  to use one. */
 export function maskedKey(url: string): string {
   return maskedText(UPSTREAM.exec(url)?.[6] ?? "");
 }
 
-/** The same of a key that stands alone. */
+/** The same for a key on its own. */
 export function maskedText(key: string): string {
   const characters = [...key];
   return characters.length < MASKED_KEY_LENGTH ? "…" : `${characters.slice(0, 2).join("")}…`;

@@ -1,7 +1,7 @@
-// What a webhook call came to.
+// The outcome of a webhook call.
 
-/** Every reason for having no answer. `connection`: it was lost, or never came about for a reason that has no name here;
- *  `breaker_open`, `no_place`: the customer was not even tried (W25). */
+/** Every reason for having no answer. `connection`: the connection was lost, or failed for a reason without a name
+ *  here; `breaker_open`, `no_place`: no attempt was made (W25). */
 export const UNREACHABLE_CAUSES = [
   "deadline",
   "name_not_resolved",
@@ -19,16 +19,16 @@ export type UnreachableCause = (typeof UNREACHABLE_CAUSES)[number];
 export type WebhookAnswer =
   | {
       readonly outcome: "answered";
-      /** HTTP status; redirects are answers like any other. */
+      /** HTTP status; redirects count as answers. */
       readonly status: number;
       /** First line of a 403's plain text, at most 200 printable characters (W26); null when there is none. */
       readonly reason: string | null;
-      /** The Retry-After header as it came, or null. */
+      /** The Retry-After header as received, or null. */
       readonly retryAfter: string | null;
     }
   | {
       readonly outcome: "unreachable";
       readonly cause: UnreachableCause;
-      /** What the platform says of it, or how far the call came, at most 200 characters. */
+      /** The platform's message, or how far the call got, at most 200 characters. */
       readonly detail: string;
     };

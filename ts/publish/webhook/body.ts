@@ -1,6 +1,6 @@
-// The exact bytes of a webhook body (W1): custom arguments first and untouched, then the fixed fields in their order.
+// The exact bytes of a webhook body (W1): custom arguments first and unchanged, then the fixed fields in their order.
 
-/** What every event of one publish repeats. */
+/** The fields common to every event of one publish. */
 export interface WebhookSubject {
   /** Custom arguments as sent; null or empty when there were none. */
   readonly arguments: Uint8Array | null;
@@ -18,7 +18,7 @@ export function publishBody(subject: WebhookSubject): Uint8Array {
 }
 
 /** Body of `update_publish`. `time`: whole seconds since acceptance; `timestamp`: newest packet time in ms (W7).
- *  `extras`: fields that the organisation asked for, behind the documented ones. */
+ *  `extras`: fields that the organisation requested, after the documented ones. */
 export function updateBody(
   subject: WebhookSubject,
   progress: {
@@ -38,7 +38,7 @@ export function updateBody(
   ]);
 }
 
-/** Body of `publish_done`. Audio and video payload bytes received from the encoder and handed out (W8). */
+/** Body of `publish_done`, with the audio and video payload bytes received from the encoder and sent out (W8). */
 export function doneBody(
   subject: WebhookSubject,
   bytes: { readonly bytesIn: number; readonly bytesOut: number },

@@ -1,5 +1,5 @@
-// Posts one event to a customer's webhook and says what came back. Knows deadlines, signatures, the gate of each
-// customer and the one retry; not what an answer means for a publish.
+// Posts one event to a customer's webhook and returns the outcome. Handles deadlines, signatures, the gate of each
+// customer and the single retry; not what an answer means for a publish.
 import type { Logger } from "pino";
 import { step, tenths } from "../../step-times.ts";
 import { newTrace, type Trace, traceHeaders } from "../../tracing/trace.ts";
@@ -11,7 +11,7 @@ import { Deadline } from "./deadline.ts";
 import { Exchange } from "./exchange.ts";
 import { signatureHeaders } from "./signature.ts";
 
-/** Pause before the one retry of W13, ms: a customer's server that restarts is back soon. */
+/** Pause before the single retry of W13, ms: a restarting server is usually back by then. */
 const RETRY_PAUSE_MS = 100;
 /** Answers slower than this delay broadcasters noticeably (specification, "Limits"), ms. */
 export const SLOW_ANSWER_MS = 300;
@@ -19,47 +19,47 @@ export const SLOW_ANSWER_MS = 300;
 export interface WebhookCall {
   readonly organisationId: string;
   readonly url: string;
-  /** The webhook-id: the same over all attempts for one event. */
+  /** The webhook-id: the same for all attempts to deliver one event. */
   readonly id: string;
   readonly body: Uint8Array;
-  /** What signs, the current key first (W9). */
+  /** Signing keys, the current one first (W9). */
   readonly keys: readonly Uint8Array[];
-  /** For everything together: the wait for a place, DNS, TCP, TLS, request, status (W11), ms. */
+  /** Limit for everything together: waiting for the gate, DNS, TCP, TLS, request, status (W11), ms. */
   readonly deadlineMs: number;
-  /** Try a second time when the connection failed before any request byte was written (W13). */
+  /** Whether to try a second time when the connection failed before any request byte was written (W13). */
   readonly retryConnection: boolean;
-  /** Called when the customer is about to be asked; never called when the gate lets nothing through. */
+  /** Called when the customer is about to be asked; never called when the gate refuses the call. */
   readonly begun?: () => void;
-  /** The organisation has another webhook by now, or none. Without: not known, as at a publish. */
+  /** The organisation has replaced or removed this webhook since. Absent: unknown, as at a publish. */
   readonly isFormer?: boolean;
-  /** What it belongs to; without, a trace of its own. Every attempt is a span. */
+  /** The trace it belongs to; absent: a new one. Every attempt is a span. */
   readonly trace?: Trace | null;
-  /** What it is about, for whoever observes. */
+  /** What the call is about, for the observer. */
   readonly event: {
     readonly call: "publish" | "update_publish" | "publish_done";
     readonly clientId: number;
     readonly name: string;
-    /** Which attempt for this id it is, from 1. */
+    /** Number of the attempt for this id, from 1. */
     readonly attempt: number;
   };
 }
 
-/** Told of every call when its answer is known. Must not throw. */
+/** Called with the outcome of every call. Must not throw. */
 export type WebhookObserver = (call: WebhookCall, answer: WebhookAnswer, tookMs: number) => void;
 
 export interface Webhook {
-  /** Never rejects: no usable answer is a value. Resolves `deadlineMs` after the call at the latest. */
+  /** Never rejects: a missing answer is a value. Resolves `deadlineMs` after the call at the latest. */
   post(call: WebhookCall): Promise<WebhookAnswer>;
-  /** Calls in flight and waiting now; the organisations whose webhook, as it is now, has an open breaker; and every URL
-   *  with one, former webhooks too. */
+  /** Calls in flight and waiting; the organisations whose current webhook has an open breaker; and every URL with an
+   *  open breaker, including former webhooks. */
   load(): {
     readonly inFlight: number;
     readonly waiting: number;
     readonly open: readonly string[];
     readonly slow: readonly { readonly organisationId: string; readonly url: string }[];
   };
-  /** From now on `url` is the organisation's webhook, or there is none (null): it starts with a closed breaker, and
-   *  what remains to be sent to former ones counts for `load().open` no more. */
+  /** Sets the organisation's webhook to `url`, or none (null): it starts with a closed breaker, and calls still due to
+   *  former ones do not count in `load().open`. */
   changed(organisationId: string, url: string | null): void;
   /** Closes every connection; calls still in flight become unreachable. */
   close(): Promise<void>;
@@ -69,11 +69,11 @@ interface Gate {
   readonly organisationId: string;
   readonly url: string;
   readonly gate: CustomerGate;
-  /** The organisation has another webhook by now, or none: as the last who knew said. */
+  /** The organisation has replaced or removed this webhook, according to the latest call or change. */
   isFormer: boolean;
 }
 
-/** `webhookCa`: PEM certificates trusted beside the public ones, or null. `dev` allows private addresses. */
+/** `webhookCa`: PEM certificates trusted in addition to the public ones, or null. `dev` allows private addresses. */
 export function createWebhook(options: {
   readonly webhookCa: string | null;
   readonly dev: boolean;
@@ -85,12 +85,12 @@ export function createWebhook(options: {
 }): Webhook {
   const { log, clock } = options;
   const agent = createConnections(options);
-  /** By organisation and URL: an organisation that moves its webhook starts anew. */
+  /** By organisation and URL: a new webhook URL starts with a fresh gate. */
   const gates = new Map<string, Gate>();
 
   return {
     async post(call) {
-      const startedAt = performance.now(); // durations, not the time of day: the given clock may be set back
+      const startedAt = performance.now(); // durations need a monotonic clock: the given one may be set back
       const trail: Trail = { trace: call.trace ?? newTrace(), waitedMs: null, attempts: [] };
       const answer = await step(
         "webhook",
@@ -153,7 +153,7 @@ export function createWebhook(options: {
     trail.attempts.push({ exchange, answer });
     if (mayRetry && call.retryConnection) {
       await new Promise((resolve) => setTimeout(resolve, RETRY_PAUSE_MS));
-      // Too late for another: what the first one came to says more than that.
+      // When no time is left for a second attempt, the outcome of the first is more informative.
       if (!deadline.over) {
         exchange = new Exchange(agent, requestOf(call, url, trail.trace, clock.now()), deadline);
         ({ answer } = await exchange.exchanged);
@@ -187,15 +187,15 @@ export function createWebhook(options: {
   }
 }
 
-/** What a call went through, for the log. */
+/** What happened during a call, for the log. */
 interface Trail {
   readonly trace: Trace;
-  /** For a place, ms. */
+  /** Time spent waiting for the gate, ms. */
   waitedMs: number | null;
   readonly attempts: { readonly exchange: Exchange; readonly answer: WebhookAnswer }[];
 }
 
-/** Of the URL no more than its host, of the publish its client id: the rest may be secret. */
+/** Only the host of the URL and the client id of the publish: the rest may be secret. */
 function lineOf({ organisationId, url, id, event }: WebhookCall, answer: WebhookAnswer, tookMs: number, trail: Trail) {
   const { call, clientId, attempt } = event;
   return {
@@ -222,14 +222,14 @@ function outcomeOf(answer: WebhookAnswer): object {
   return answer.outcome === "answered" ? { status: answer.status } : { cause: answer.cause, detail: answer.detail };
 }
 
-/** Why the gate let nothing out. */
+/** Why the gate refused the call. */
 const NOT_TRIED: Readonly<Record<Exclude<Entry, "entered">, string>> = {
   deadline: "the limit of concurrent calls was reached and none ended in time",
   breaker_open: "not tried: the latest calls got no answer in time",
   no_place: "not tried: too many calls are already waiting",
 };
 
-/** What goes over the wire (W9). */
+/** The request as sent (W9). */
 function requestOf(call: WebhookCall, url: URL, trace: Trace, now: number): ConstructorParameters<typeof Exchange>[1] {
   const signed = signatureHeaders(call, call.keys, now);
   const headers = [

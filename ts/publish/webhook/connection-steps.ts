@@ -1,30 +1,30 @@
-// What a connection to a webhook came to and how long each step took: for the log at debug, so that a customer's slow
+// The outcome of a connection to a webhook and the duration of each step: for the debug log, so that a customer's slow
 // name server, network, TLS or application can be told apart. It changes nothing about the connection.
 import type { Socket } from "node:net";
 import { type buildConnector, Client, type Dispatcher, Pool } from "undici/index.js";
 
-/** One connection, or the attempt at one; what it did not come to is null. Durations in ms. */
+/** One connection, or the attempt at one; null for steps it did not reach. Durations in ms. */
 export interface ConnectionSteps {
-  /** What the name resolved to; empty when the URL holds an address. */
+  /** Addresses of the name; empty when the URL contains an address. */
   readonly resolved: readonly string[];
-  /** What was connected to. */
+  /** The address connected to. */
   readonly address: string | null;
   readonly dnsMs: number | null;
   readonly connectMs: number | null;
   readonly tlsMs: number | null;
 }
 
-/** The place of one connection in the pool: the newest one that was made there. */
+/** The slot of one connection in the pool, with the newest connection made there. */
 export interface ConnectionPlace {
   readonly newest: ConnectionSteps | null;
 }
 
-/** A request that wants to know on which connection it goes. */
+/** A request that wants to know which connection it uses. */
 export interface WatchingRequest extends Dispatcher.DispatchOptions {
   readonly onPlace?: (place: ConnectionPlace) => void;
 }
 
-/** `factory` of an Agent: pools whose connections are watched. */
+/** `factory` of an Agent: pools whose connections are observed. */
 export function watchedPool(origin: string | URL, options: object): Dispatcher {
   return new Pool(origin, {
     ...options,
@@ -62,10 +62,10 @@ function watched(
 
 type WatchedTarget = buildConnector.Options & { readonly begun?: (socket: Socket) => void };
 
-/** Wraps the connector that opens sockets: whoever watches is handed each of them. */
+/** Wraps the connector that opens sockets: each socket is passed to the observer. */
 export function handingOutSockets(connect: buildConnector.connector): buildConnector.connector {
   return (target, callback) => {
-    // The connector returns the socket that it begins; its types do not say so.
+    // The connector returns the socket it opens, although its types do not say so.
     const socket = connect(target, callback) as unknown as Socket | undefined;
     if (socket !== undefined) (target as WatchedTarget).begun?.(socket);
   };

@@ -1,5 +1,5 @@
-// The connections to customers' webhooks: kept alive, TLS verified against the public authorities and the operator's, every
-// address passed by the guard.
+// The connections to customers' webhooks: kept alive, TLS verified against the public authorities and the operator's,
+// every address checked by the guard.
 import { createSecureContext, rootCertificates, type SecureContext } from "node:tls";
 import { Agent, buildConnector } from "undici/index.js";
 import { Turnstile } from "../../capacity/turnstile.ts";
@@ -7,14 +7,14 @@ import { guardConnector, guardedLookup } from "../addresses/address-guard.ts";
 import type { Resolve } from "../addresses/resolver.ts";
 import { handingOutSockets, watchedPool } from "./connection-steps.ts";
 
-/** How long an idle connection is kept when the customer does not say otherwise, ms. */
+/** How long an idle connection is kept unless the customer's server says otherwise, ms. */
 const KEEP_ALIVE_MS = 30_000;
-/** Bounds connection attempts whose call has already given up, ms. */
+/** Bounds connection attempts whose call has already timed out, ms. */
 const CONNECT_LIMIT_MS = 10_000;
-/** Connections begun in one turn of the event loop: a handshake costs a millisecond or two, and a customer that needs a hundred
- *  at a time must not stop everybody else for that long. */
+/** Connections opened in one turn of the event loop: a handshake costs a millisecond or two, and a customer that needs
+ *  a hundred at a time must not block everybody else for that long. */
 const BEGUN_IN_A_TURN = 2;
-/** Largest header block of an answer, bytes. */
+/** Largest header block of a response, bytes. */
 const HEADERS_LIMIT_BYTES = 16 * 1024;
 
 /** A connection that failed before a request byte could be written on it. */
@@ -26,10 +26,10 @@ export class NotConnected extends Error {
   }
 }
 
-/** The context made last, and for which certificates. To parse the public roots takes 40 ms. */
+/** The most recent context, and its certificates. Parsing the public roots takes 40 ms. */
 let latest: { readonly webhookCa: string | null; readonly context: SecureContext } | null = null;
 
-/** One context for all connections. */
+/** One TLS context shared by all connections. */
 function trusting(webhookCa: string | null): SecureContext {
   if (latest === null || latest.webhookCa !== webhookCa) {
     const context = createSecureContext(webhookCa === null ? {} : { ca: [...rootCertificates, webhookCa] });
@@ -38,8 +38,8 @@ function trusting(webhookCa: string | null): SecureContext {
   return latest.context;
 }
 
-/** `webhookCa`: PEM certificates trusted beside the public ones, or null. `dev` allows private addresses.
- *  How many connections there are is the gates' business; every call's time is bounded by its own deadline. */
+/** `webhookCa`: PEM certificates trusted in addition to the public ones, or null. `dev` allows private addresses. The
+ *  gates limit the number of connections; each call's deadline limits its time. */
 export function createConnections(options: {
   readonly webhookCa: string | null;
   readonly dev: boolean;

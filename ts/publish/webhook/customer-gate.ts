@@ -1,22 +1,22 @@
-// Keeps one slow customer from costing anybody else (W25): at most so many calls in flight, and none at all, but for a
-// probe now and then, once it only times out. One gate per organisation and URL. It opens no connection.
+// Keeps one slow customer from affecting the others (W25): it limits calls in flight, and once a customer only times
+// out it lets nothing through except an occasional probe. One gate per organisation and URL. It opens no connection.
 import type { Deadline } from "./deadline.ts";
 
 /** Calls in flight to one customer; further ones wait within their own deadline. */
 export const IN_FLIGHT_LIMIT = 100;
-/** Calls that wait; one more is refused at once, it would hardly be reached in time. */
+/** Calls that wait; a further one is refused at once, since it would hardly be served in time. */
 const WAITING_LIMIT = 2_000;
-/** So many time-outs in a row open the breaker. */
+/** This many time-outs in a row open the breaker. */
 export const OPEN_AFTER = 10;
-/** While it is open one call is let through this often, ms. */
+/** While the breaker is open one call is let through this often, ms. */
 export const PROBE_EVERY_MS = 5_000;
 
-/** Calls that an opening breaker turns away in one turn of the event loop. */
+/** Waiting calls that an opening breaker refuses in one turn of the event loop. */
 const TURNED_AWAY_AT_A_TIME = 20;
 
 export type Entry = "entered" | "breaker_open" | "no_place" | "deadline";
 
-/** `now` is a time that never goes back, ms. */
+/** `now` is a monotonic time, ms. */
 export class CustomerGate {
   #inFlight = 0;
   #lateInARow = 0;
@@ -33,17 +33,17 @@ export class CustomerGate {
     return this.#waiting.size;
   }
 
-  /** The breaker is open. */
+  /** Whether the breaker is open. */
   get isOpen(): boolean {
     return this.#nextProbeAt !== null;
   }
 
-  /** Nothing is remembered that a fresh gate would not have. */
+  /** Whether it equals a fresh gate, so that it can be forgotten. */
   get isIdle(): boolean {
     return this.#inFlight === 0 && this.#waiting.size === 0 && this.#lateInARow === 0 && !this.isOpen;
   }
 
-  /** `entered`: there is a place, give it back with `leave`. */
+  /** `entered`: the call may proceed and must end with `leave`. */
   async enter(now: number, deadline: Deadline): Promise<Entry> {
     if (this.#nextProbeAt !== null) {
       if (now < this.#nextProbeAt || this.#inFlight >= IN_FLIGHT_LIMIT) return "breaker_open";
@@ -80,7 +80,7 @@ export class CustomerGate {
     this.#letIn();
   }
 
-  /** Forgets the time-outs so far: the breaker closes. Calls in flight keep their places. */
+  /** Forgets the time-outs so far: the breaker closes. Calls in flight still count. */
   reset(): void {
     this.#lateInARow = 0;
     this.#nextProbeAt = null;
@@ -95,7 +95,7 @@ export class CustomerGate {
     }
   }
 
-  /** Some at a time, so that others' work comes between: each of them is a publish to be denied. */
+  /** In batches, so that other work runs in between: each refusal is a publish to be denied. */
   #turnAway(): void {
     let places = TURNED_AWAY_AT_A_TIME;
     for (const settle of this.#waiting) {

@@ -1,6 +1,6 @@
-// One moment after which a whole piece of work is over, however many waits it is made of.
+// One point in time that ends a whole piece of work, however many waits it consists of.
 
-/** Starts at once. `clear` it when the work is done: it holds a timer. */
+/** Starts at once. Call `clear` when the work is done: it holds a timer. */
 export class Deadline {
   #over = false;
   readonly #told = new Set<() => void>();
@@ -8,7 +8,7 @@ export class Deadline {
   #lastLook: NodeJS.Immediate | undefined;
 
   constructor(ms: number) {
-    // After a pause of the process timers come before sockets: what arrived meanwhile is not late.
+    // After a pause of the process timers run before sockets are read: what arrived meanwhile is not late.
     this.#timer = setTimeout(() => {
       this.#lastLook = setImmediate(() => this.#end());
     }, ms);

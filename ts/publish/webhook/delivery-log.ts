@@ -1,5 +1,5 @@
-// What was sent to customers and what they said, for the people who build the customer's side: publish, publish_done,
-// failures, and the latest update of each publish. Written behind the calls, never before them; bounded in age and size.
+// What was sent to customers and how they answered, for the developers of the customer's side: publish, publish_done,
+// failures, and the latest update of each publish. Written after the calls, in the background; bounded in age and size.
 // It is a log, not the outbox: a crash may lose its last second.
 import { type CompiledQuery, type Kysely, sql } from "kysely";
 import type { Logger } from "pino";
@@ -11,27 +11,27 @@ import type { WebhookAnswer } from "./answer.ts";
 import type { WebhookCall } from "./call.ts";
 import { wasTried } from "./retry-schedule.ts";
 
-/** What the rows may take together, bytes; how long they are kept is the retention's (store/retention.ts). */
+/** Total size of the rows, bytes; how long they are kept is decided by the retention (store/retention.ts). */
 export const DELIVERY_SIZE_LIMIT_BYTES = 1_000_000_000;
 /** Pause between two writes, ms. */
 const WRITE_INTERVAL_MS = 1_000;
 /** Entries that wait for the next write; further ones are dropped and counted. */
 const WAITING_LIMIT = 10_000;
-/** Of one organisation's calls that its gate did not let out, how many a write takes: they are all alike. */
+/** How many calls of one organisation that its gate refused a write includes: they are all alike. */
 const UNTRIED_LIMIT = 10;
 /** Rows in one statement: few enough for every store's limit of parameters. */
 const ROWS_PER_STATEMENT = 25;
-/** What a row takes beside its texts, indexes included, bytes. */
+/** Size of a row in addition to its texts, indexes included, bytes. */
 const ROW_BYTES = 400;
-/** Statements that make room for the rows of one: the largest rows may take the place of the smallest. */
+/** Statements that make room for one statement's rows: the largest rows may replace the smallest. */
 const REMOVALS_LIMIT = 10;
 
 export interface DeliveryLog {
   /** Returns at once. */
   note(call: WebhookCall, answer: WebhookAnswer, tookMs: number): void;
-  /** Writes what waits. Rejects when the store fails; nothing is lost then. */
+  /** Writes pending entries. Rejects when the store fails; nothing is lost then. */
   flush(): Promise<void>;
-  /** Removes what a smaller limit, or an earlier version, left over: the oldest rows, until `stop`. */
+  /** Deletes what exceeds the limit after it was lowered or an upgrade: the oldest rows, until `stop`. */
   prune(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -47,7 +47,7 @@ export function createDeliveryLog(deps: {
   const { db, clock, log, sizeLimitBytes = DELIVERY_SIZE_LIMIT_BYTES } = deps;
   /** By webhook-id: a retry before the write replaces its entry. */
   let waiting = new Map<string, DeliveryTable>();
-  /** By organisation: calls among them that were not let out. */
+  /** By organisation: pending calls that the gate refused. */
   const untried = new Map<string, number>();
   let dropped = 0;
   let writing: Promise<void> = Promise.resolve();
@@ -90,7 +90,7 @@ export function createDeliveryLog(deps: {
     waiting = new Map();
     untried.clear();
     try {
-      // A portion at a time: a publish that is to be recorded meanwhile waits for one of them at most.
+      // In portions: a publish that has to be recorded meanwhile waits for at most one of them.
       while (rows.length > 0) {
         const portion = rows.slice(0, ROWS_PER_STATEMENT);
         await together(db, [...formerUpdates(db, portion), upsert(db, portion)]);
@@ -98,7 +98,7 @@ export function createDeliveryLog(deps: {
         await makeRoom();
       }
     } catch (error) {
-      // Newer entries of the same event stay.
+      // Newer entries of the same event win.
       waiting = new Map([...rows.map((row) => [row.id, row] as const), ...waiting]);
       throw error;
     }
@@ -110,7 +110,7 @@ export function createDeliveryLog(deps: {
     }
   }
 
-  /** Resolves with how many rows went: none when there are not too many. */
+  /** Resolves with the number of rows deleted: zero when there are not too many. */
   async function removeOldest(): Promise<number> {
     if ((await deliveryBytes(db)) <= sizeLimitBytes) return 0;
     return Number((await db.executeQuery(oldestDeliveries(db))).numAffectedRows ?? 0);
@@ -128,7 +128,7 @@ export function createDeliveryLog(deps: {
 
 const isGoodUpdate = (row: DeliveryTable) => row.call === "update_publish" && row.status === 200;
 
-/** Of good updates only the latest of each publish is kept. */
+/** Of successful updates only the latest of each publish is kept. */
 function withoutFormerUpdates(rows: readonly DeliveryTable[]): DeliveryTable[] {
   const latest = new Map(rows.filter(isGoodUpdate).map((row) => [row.client_id, row.id]));
   return rows.filter((row) => !isGoodUpdate(row) || latest.get(row.client_id) === row.id);

@@ -1,4 +1,4 @@
-// One POST on one connection: from the dispatched request to the status, the reason, and the end of the answer's body.
+// One POST on one connection: from the dispatched request to the status, the reason, and the end of the response body.
 // It follows no redirect, decompresses nothing and keeps no more of a body than W10 and W26 allow.
 import type { Dispatcher } from "undici/index.js";
 import type { WebhookAnswer } from "./answer.ts";
@@ -12,30 +12,30 @@ const ANSWER_BODY_LIMIT_BYTES = 64 * 1024;
 /** Longest reason taken from a 403 for the broadcaster, in characters (W26). */
 const REASON_LIMIT_CHARACTERS = 200;
 
-/** Of a body that may hold a reason, how many bytes are looked at: more than its characters can take. */
+/** How many bytes of a body that may hold a reason are read: more than its characters can take. */
 const REASON_LIMIT_BYTES = 1_024;
 
 type Headers = Parameters<NonNullable<Dispatcher.DispatchHandler["onResponseStart"]>>[2];
 
 export interface Request {
   readonly url: URL;
-  /** Names and values in turn. */
+  /** Names and values alternate. */
   readonly headers: readonly string[];
   readonly body: Uint8Array;
 }
 
-/** What it came to. */
+/** The outcome. */
 export interface Exchanged {
   readonly answer: WebhookAnswer;
   /** Not one byte was written, and another attempt may succeed. */
   readonly mayRetry: boolean;
 }
 
-/** Of a reused connection no more than its address. `firstByteMs`: from the request to the status line, ms. */
+/** For a reused connection only its address. `firstByteMs`: from the request to the status line, ms. */
 type ExchangeSteps = Partial<ConnectionSteps> & { readonly reused?: true; readonly firstByteMs: number | null };
 
-/** Begins at once. `exchanged` is known as soon as it can be; `ended` when the connection is free or gone. Neither
- *  rejects, and both have happened when `deadline` is over. */
+/** Starts at once. `exchanged` resolves as soon as the outcome is known, `ended` when the connection is free or closed.
+ *  Neither rejects, and both have resolved by the end of `deadline`. */
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly exchanged: Promise<Exchanged>;
   readonly ended: Promise<void>;
@@ -45,10 +45,10 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | null = null;
   #status: number | null = null;
   #retryAfter: string | null = null;
-  /** Of a body that may hold a reason; null when there is none to look for. */
+  /** The start of a body that may hold a reason; null otherwise. */
   #chunks: Buffer[] | null = null;
   #bytes = 0;
-  /** Where its connection is, and the newest one there before it. */
+  /** The pool slot of its connection, and the newest connection there before it. */
   #place: { readonly place: ConnectionPlace; readonly before: ConnectionSteps | null } | null = null;
   #writtenAt: number | null = null;
   #firstByteMs: number | null = null;
@@ -76,7 +76,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     dispatcher.dispatch(dispatched, this);
   }
 
-  /** How far it came, and how long each step took; in words that hold no secret. */
+  /** How far it got, and the duration of each step, without secrets. */
   get steps(): ExchangeSteps {
     const { place, before } = this.#place ?? { place: null, before: null };
     const newest = place?.newest ?? null;
@@ -88,7 +88,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
     this.#writtenAt = performance.now();
-    // The connection came too late: not one byte is written on it for this call.
+    // The connection came too late: not one byte of this call is written to it.
     if (this.#deadline.over) controller.abort(new Error("too late"));
   }
 
@@ -130,7 +130,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#finish();
   };
 
-  /** A body cut short does not change the status; what came of its first line is used. */
+  /** A body cut short does not change the status; the part of its first line that arrived is used. */
   #settle(): void {
     if (this.#status === null) {
       this.#answer({ outcome: "unreachable", cause: "connection", detail: "the connection closed without an answer" });

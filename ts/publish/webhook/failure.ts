@@ -1,17 +1,18 @@
-// Why a customer could not be reached, by name and in the platform's words: what their own people must know to mend it.
+// Why a customer could not be reached, as a cause and in the platform's words: what the customer's own people need to
+// fix it.
 import { AddressRefused } from "../addresses/address-guard.ts";
 import { TooManyLookUps } from "../addresses/look-up-turns.ts";
 import { NotResolved } from "../addresses/resolver.ts";
 import type { UnreachableCause } from "./answer.ts";
 
-/** Longest words that are kept, characters. */
+/** Longest message kept, characters. */
 const DETAIL_LIMIT = 200;
-/** Node's codes for a certificate that does not hold: most are the names of OpenSSL's X509_V_ERR_ constants. */
+/** Node's codes for an invalid certificate: most are the names of OpenSSL's X509_V_ERR_ constants. */
 const CERTIFICATE =
   /^(CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|ERR_TLS_CERT_|HOSTNAME_MISMATCH|INVALID_|CRL_|.*_CERT(_|$))/;
 const TLS = /^(EPROTO|ERR_SSL_|ERR_TLS_)/;
-/** Node ends a handshake that the peer breaks off with ECONNRESET and these words: no code of its own tells it from a
- *  connection that broke later. */
+/** Node ends a handshake that the peer aborts with ECONNRESET and this message: no separate code distinguishes it from
+ *  a connection that broke later. */
 const BEFORE_TLS = /before secure TLS connection/;
 
 /** An error of a connection, or of a connection attempt. */
@@ -20,7 +21,7 @@ export function failureOf(error: unknown): { readonly cause: UnreachableCause; r
   return { cause: causeOf(first), detail: wordsOf(first) };
 }
 
-/** Node tries several addresses and tells of all of them in one error. */
+/** Node tries several addresses and reports all of them in one error. */
 function firstOf(error: unknown): Error & { readonly code?: string } {
   const first = error instanceof AggregateError && error.errors.length > 0 ? error.errors[0] : error;
   return first instanceof Error ? first : new Error(String(first));
@@ -36,7 +37,7 @@ function causeOf(error: Error & { readonly code?: string }): UnreachableCause {
   return "connection";
 }
 
-/** In one line; the code stands in front where the words do not say it. */
+/** On one line; the code comes first where the message does not contain it. */
 function wordsOf({ code, message }: Error & { readonly code?: string }): string {
   const line = message.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ").trim();
   const words = code === undefined || line.includes(code) ? line : `${code}: ${line}`;

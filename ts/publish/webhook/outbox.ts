@@ -1,6 +1,6 @@
-// Delivers the events that must arrive (W17): reads them from the store, posts them, and retries until an answer ends
-// it. Rows outlive the process; the id and the body never change. Not the place where events are written: record.ts.
-// Invariant: a client id has at most one row (its publish_done), so order within a client id needs no more than `hold`.
+// Delivers the events that must arrive (W17): reads them from the store, posts them, and retries until an answer
+// settles it. Rows outlive the process; the id and the body never change. Events are written elsewhere: record.ts.
+// Invariant: a client id has at most one row (its publish_done), so `hold` alone keeps the order within a client id.
 import { type Kysely, type Selectable, sql } from "kysely";
 import type { Logger } from "pino";
 import type { Membership } from "../../cluster/membership.ts";
@@ -14,14 +14,14 @@ import type { Webhook } from "./call.ts";
 import { PROBE_EVERY_MS } from "./customer-gate.ts";
 import { verdictOf, wasTried } from "./retry-schedule.ts";
 
-/** Events that are counted for the metrics; of more it is said that there are so many. */
+/** Events counted for the metrics; larger numbers are reported as this one. */
 const COUNTED_LIMIT = 10_000;
-/** Deliveries in flight: more wait in the store. One organisation's slow customer cannot take all places, and however
- *  many are slow, each organisation has these few of its own. */
+/** Deliveries in flight: more wait in the store. One organisation's slow customer cannot use up all of them, and
+ *  however many are slow, each organisation has the few reserved for it. */
 const IN_FLIGHT_LIMIT = 256;
 const IN_FLIGHT_PER_ORGANISATION_LIMIT = 32;
 const OWN_PLACES = 2;
-/** Longest sleep between two looks into the store, ms. */
+/** Longest sleep between two reads of the store, ms. */
 const SLEEP_LIMIT_MS = 60_000;
 /** Pause after the store failed, ms. */
 const STORE_FAILED_PAUSE_MS = 5_000;
@@ -36,16 +36,17 @@ export interface Outbox {
   /** Keeps the events of `clientId` back until `release`: an update is still in flight (W18). */
   hold(clientId: number): void;
   release(clientId: number): void;
-  /** Delivers what is due, now and from now on. Returns at once. */
+  /** Delivers everything due, and keeps delivering. Returns at once. */
   wake(): void;
-  /** Tries everything due once more for at most `limitMs`, then sleeps for good. What is left stays in the store. */
+  /** Tries everything due once more for at most `limitMs`, then stops for good. The rest stays in the store. */
   stop(limitMs: number): Promise<void>;
   depth(): Promise<OutboxDepth>;
 }
 
 export interface OutboxDeps {
   readonly db: Kysely<Schema>;
-  /** Whose events are delivered: each event is one node's, so that no two deliver it and each keeps its order. */
+  /** The node whose events are delivered: each event belongs to one node, so that no two deliver it and each keeps its
+   *  order. */
   readonly member: Pick<Membership, "epoch">;
   readonly webhook: Pick<Webhook, "post" | "load">;
   readonly customers: Pick<Customers, "of">;
@@ -58,7 +59,7 @@ export interface OutboxDeps {
 
 type Row = Selectable<OutboxTable>;
 
-/** How many events wait, `COUNTED_LIMIT` at most, and since when the oldest: read from its index alone. */
+/** How many events wait, at most `COUNTED_LIMIT`, and since when the oldest: read from the index alone. */
 export function waitingEvents(db: Kysely<Schema>) {
   const oldest = db
     .selectFrom("outbox")
@@ -84,15 +85,15 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   /** Event id → organisation and the delivery's promise (which never rejects). */
   const inFlight = new Map<string, { readonly organisation: string; readonly done: Promise<void> }>();
   const inFlightOf = new Map<string, number>();
-  /** Organisations to look at; null: all that wait. */
+  /** Organisations to check next; null: all with pending events. */
   let wanted: Set<string> | null = new Set();
-  /** Organisations that had to leave places to others. */
+  /** Organisations that were refused deliveries because others used the shared limit. */
   const crowdedOut = new Set<string>();
   /** When an organisation whose customer only times out was last tried, epoch ms. */
   const probed = new Map<string, number>();
   let timer: NodeJS.Timeout | undefined;
-  let looking: Promise<void> | null = null;
-  let lookAgain = false;
+  let checking: Promise<void> | null = null;
+  let checkAgain = false;
   let stopped = false;
   let closed = false;
 
@@ -102,10 +103,10 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     },
     release(clientId) {
       held.delete(clientId);
-      void lookAtAll();
+      void checkAll();
     },
     wake() {
-      void lookAtAll();
+      void checkAll();
     },
     async stop(limitMs) {
       stopped = true;
@@ -118,51 +119,51 @@ export function createOutbox(deps: OutboxDeps): Outbox {
 
   async function flush(): Promise<void> {
     do {
-      await lookAtAll();
+      await checkAll();
       await Promise.all([...inFlight.values()].map((delivery) => delivery.done));
-    } while (!closed && (looking !== null || inFlight.size > 0));
+    } while (!closed && (checking !== null || inFlight.size > 0));
   }
 
-  function lookAtAll(): Promise<void> {
+  function checkAll(): Promise<void> {
     wanted = null;
-    return look();
+    return check();
   }
 
-  /** A place is free: for the organisation that had it, and for one that had to wait. */
-  function lookAfter(organisation: string): void {
+  /** A delivery has ended: checks the organisation it belonged to, and one that had to wait. */
+  function checkNext(organisation: string): void {
     wanted?.add(organisation);
     const [next] = crowdedOut;
     if (next !== undefined) {
       crowdedOut.delete(next);
       wanted?.add(next);
     }
-    void look();
+    void check();
   }
 
-  /** One look at a time; another that is asked for during one is remembered. Never rejects. */
-  function look(): Promise<void> {
+  /** One check at a time; another requested during one is remembered. Never rejects. */
+  function check(): Promise<void> {
     if (closed) return Promise.resolve();
-    if (looking !== null) {
-      lookAgain = true;
-      return looking;
+    if (checking !== null) {
+      checkAgain = true;
+      return checking;
     }
-    looking = (async () => {
+    checking = (async () => {
       let pause: number;
       do {
-        lookAgain = false;
+        checkAgain = false;
         pause = await startDue().catch((err: unknown) => {
           log.error({ err }, "outbox could not be read");
           return STORE_FAILED_PAUSE_MS;
         });
-      } while (lookAgain);
-      looking = null;
+      } while (checkAgain);
+      checking = null;
       clearTimeout(timer);
-      if (!stopped) timer = setTimeout(() => void lookAtAll(), pause);
+      if (!stopped) timer = setTimeout(() => void checkAll(), pause);
     })();
-    return looking;
+    return checking;
   }
 
-  /** Starts every delivery that is due and has a place; returns ms until the next one is due. */
+  /** Starts every due delivery within the limits; returns ms until the next one is due. */
   async function startDue(): Promise<number> {
     const now = clock.now();
     const named = wanted;
@@ -177,7 +178,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       const former = open.includes(organisation) ? [] : (slowUrls.get(organisation) ?? []);
       const places = placesOf(organisation, open.includes(organisation), now);
       for (const row of places > 0 ? await due(organisation, now, places, { except: former }) : []) start(row, now);
-      // A webhook that was replaced and only times out does not keep back what is for the new one.
+      // A former webhook that only times out must not hold up events for the new one.
       const probes = former.length > 0 && mayProbe(organisation, now) ? 1 : 0;
       for (const row of probes > 0 ? await due(organisation, now, probes, { only: former }) : []) start(row, now);
     }
@@ -201,7 +202,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       const left = (inFlightOf.get(organisation) ?? 1) - 1;
       if (left > 0) inFlightOf.set(organisation, left);
       else inFlightOf.delete(organisation);
-      lookAfter(organisation);
+      checkNext(organisation);
     });
     inFlight.set(row.id, { organisation, done });
     inFlightOf.set(organisation, (inFlightOf.get(organisation) ?? 0) + 1);
@@ -210,7 +211,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   /** How many more deliveries the organisation may have in flight. */
   function placesOf(organisation: string, isSlow: boolean, now: number): number {
     const taken = inFlightOf.get(organisation) ?? 0;
-    // What its gate would turn away need not be read, claimed and put back.
+    // What the gate would refuse need not be read, claimed and put back.
     if (isSlow) return taken === 0 && mayProbe(organisation, now) ? 1 : 0;
     const shared = Math.min(IN_FLIGHT_PER_ORGANISATION_LIMIT - taken, IN_FLIGHT_LIMIT - inFlight.size);
     const places = Math.max(shared, OWN_PLACES - taken);
@@ -218,14 +219,14 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     return places;
   }
 
-  /** Whether one of a slow organisation's deliveries is tried now; then the next one is later. */
+  /** Whether a delivery of a slow organisation may be tried; if so, schedules the next probe. */
   function mayProbe(organisation: string, now: number): boolean {
     if (now < (probed.get(organisation) ?? 0) + PROBE_EVERY_MS) return false;
     probed.set(organisation, now);
     return true;
   }
 
-  /** The organisations with events that are due: from one to the next in the index, however many events each has. */
+  /** The organisations with due events: skips from one to the next in the index, however many events each has. */
   async function waiting(now: number): Promise<readonly string[]> {
     const { rows } = await sql<{ id: string }>`
       with recursive waiting(id) as (
@@ -247,7 +248,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     return rows.map(({ id }) => id);
   }
 
-  /** `urls`: of which webhooks. */
+  /** `urls`: restricts the webhooks. */
   async function due(
     organisation: string,
     now: number,
@@ -277,11 +278,11 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     const clientId = Number(row.client_id);
     const attempts = Number(row.attempts) + 1;
     try {
-      // Claimed before it is posted: a failing store stops deliveries instead of repeating them without end.
+      // Claimed before it is posted: a failing store stops deliveries instead of repeating them endlessly.
       const claim = { attempts, next_attempt_at: now + deps.deadlineMs };
       const own = db.updateTable("outbox").set(claim).where("id", "=", row.id).where("epoch", "=", row.epoch);
       const { numUpdatedRows } = await own.executeTakeFirst();
-      if (numUpdatedRows === 0n) return; // another node delivers it: this one was taken for dead
+      if (numUpdatedRows === 0n) return; // another node delivers it: this one was declared dead
       const { keys, webhook } = await deps.customers.of(row.organisation_id);
       const answer = await deps.webhook.post({
         organisationId: row.organisation_id,

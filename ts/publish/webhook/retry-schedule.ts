@@ -1,4 +1,4 @@
-// When a publish_done is tried again, and when it is given up (W17). Pure.
+// When a publish_done is retried, and when it is given up (W17). Pure.
 import type { WebhookAnswer } from "./answer.ts";
 
 const SECOND = 1_000;
@@ -6,16 +6,18 @@ const HOUR = 3_600 * SECOND;
 
 /** Delays after the first, second … attempt, ms; the last one repeats. */
 const DELAYS_MS: readonly number[] = [1, 5, 30, 120, 600].map((seconds) => seconds * SECOND);
-/** How long an event without a usable answer is kept trying. */
+/** How long an event without a usable answer is retried. */
 const LIFETIME_MS = 72 * HOUR;
-/** A 4xx that means "never": five attempts, spread so that a quarter of an hour of misconfiguration costs nothing. */
+/** For a 4xx that means "never": five attempts, spread so that a quarter of an hour of misconfiguration loses
+ *  nothing. */
 const REFUSED_DELAYS_MS: readonly number[] = [1, 30, 300, 1_800].map((seconds) => seconds * SECOND);
 const REFUSED_ATTEMPTS_LIMIT = 5;
 const REFUSED_LIFETIME_MS = HOUR;
-/** Longest Retry-After that is honoured: a customer cannot park an event beyond its lifetime. */
+/** Longest Retry-After honoured: a customer cannot postpone an event beyond its lifetime. */
 const RETRY_AFTER_LIMIT_MS = 24 * HOUR;
 const JITTER = 0.1;
-/** When the customer's gate let nothing through: as often as it probes (W25), ms. It counts as no attempt. */
+/** Delay after the customer's gate refused the call: as often as it probes (W25), ms. It does not count as an
+ *  attempt. */
 const NOT_TRIED_DELAY_MS = 5 * SECOND;
 
 export type Verdict =
@@ -24,7 +26,7 @@ export type Verdict =
   /** Epoch ms. */
   | { readonly next: "retry"; readonly at: number };
 
-/** False when the gate of the customer let the call not even out. */
+/** False when the customer's gate refused the call. */
 export function wasTried(answer: WebhookAnswer): boolean {
   return answer.outcome === "answered" || (answer.cause !== "breaker_open" && answer.cause !== "no_place");
 }
@@ -50,7 +52,7 @@ export function verdictOf(
   return at - event.createdAt > lifetime ? { next: "given_up" } : { next: "retry", at };
 }
 
-/** Retry-After (RFC 9110, section 10.2.3), seconds or a date, as ms from `now`; 0 when absent or not understood. */
+/** Retry-After (RFC 9110, section 10.2.3), seconds or a date, as ms from `now`; 0 when absent or invalid. */
 function retryAfterMs(header: string | null, now: number): number {
   if (header === null) return 0;
   const wanted = /^\d+$/.test(header.trim()) ? Number(header) * SECOND : Date.parse(header) - now;

@@ -1,9 +1,9 @@
-// What update_publish tells beside the documented fields, for organisations that asked for it. Measured by the media
-// core; a figure that it does not have (yet) is left out.
+// Fields that update_publish carries beyond the documented ones, for organisations that requested them. Measured by the
+// media core; a figure that is not available (yet) is left out.
 import type { PublishSnapshot, WhipDiagnostics } from "../../media.ts";
 import type { UpdateField } from "../../organisation/settings.ts";
 
-/** Every figure there is. */
+/** All available fields. */
 export const UPDATE_FIELDS: readonly UpdateField[] = [
   "bitrate",
   "bytes_in",
@@ -14,8 +14,8 @@ export const UPDATE_FIELDS: readonly UpdateField[] = [
   "rtt",
 ];
 
-/** For one publish: remembers what the last update counted. `bitrate` is bit/s of audio and video from the encoder
- *  since then; `fps`, `loss` (0 to 1, video if there is any) and `rtt` (ms) are what WebRTC measures, so RTMP has none. */
+/** For one publish: keeps the counters of the last update. `bitrate` is bit/s of audio and video from the encoder since
+ *  then; `fps`, `loss` (0 to 1, of video if there is any) and `rtt` (ms) are measured by WebRTC, so RTMP has none. */
 export function updateExtras(
   acceptedAt: number,
 ): (

@@ -1,4 +1,4 @@
-// For the people who build the customer's side: what was sent and answered, the same event once more, and a test event.
+// For the developers of the customer's side: the deliveries and their answers, the replay of one, and a test event.
 // Nothing here decides about a publish.
 import type { Kysely, Selectable } from "kysely";
 import { UnknownDelivery, WebhookMissing } from "../../errors.ts";
@@ -12,22 +12,22 @@ import type { DeliveryLog } from "./delivery-log.ts";
 import { newWebhookId } from "./signature.ts";
 import { UPDATE_FIELDS } from "./update-extras.ts";
 
-/** Fields of ours; every other value in a body is the broadcaster's and may be a secret. */
+/** Our own fields; every other value in a body is the broadcaster's and may be a secret. */
 const FIXED_FIELDS = ["call", "name", "app", "addr", "clientid", "bytes_in", "bytes_out", "time", "timestamp"];
 const OPEN_FIELDS = new Set<string>([...FIXED_FIELDS, ...UPDATE_FIELDS]);
 const MASK = "***";
-/** What a test says about itself: an address and an id that no broadcaster has. */
+/** Address and client id of a test event, which no broadcaster has. */
 const TEST_ADDRESS = "192.0.2.1";
 const TEST_CLIENT_ID = 0;
 
-/** A delivery as it may be shown: secrets in its body are masked. */
+/** A delivery for display: secrets in its body are masked. */
 export interface Delivery {
   /** The webhook-id. */
   readonly id: string;
   readonly call: DeliveryTable["call"];
   readonly clientId: number;
   readonly name: string;
-  /** Whole: not everybody may see its query. */
+  /** Complete: not every role may see its query. */
   readonly url: string;
   readonly body: string;
   readonly outcome: string;
@@ -43,11 +43,11 @@ export interface DeliveryFilter {
   readonly call: DeliveryTable["call"] | null;
   readonly clientId: number | null;
   readonly name: string | null;
-  /** Only what was not answered 200 (publish, update) or 2xx and 410 (publish_done). */
+  /** Only those not answered with 200 (publish, update), or 2xx and 410 (publish_done). */
   readonly failed: boolean;
   /** Epoch ms; only older ones. */
   readonly before: number | null;
-  /** Only those behind this one in the order of the list; it may be gone. */
+  /** Only those after this one in the order of the list; its row may be gone. */
   readonly behind?: { readonly lastAt: number; readonly id: string } | null;
   readonly quantity: number;
 }
@@ -63,14 +63,15 @@ export interface Workbench {
   list(organisationId: string, filter: DeliveryFilter): Promise<readonly Delivery[]>;
   /** Throws `UnknownDelivery`. */
   find(organisationId: string, id: string): Promise<Delivery>;
-  /** Sends the same body under the same id to the webhook as it is now. A publish_done that is delivered by this is
-   *  not sent again. `sending` is awaited before anything leaves. Throws `UnknownDelivery` or `WebhookMissing`. */
+  /** Sends the same body under the same id to the current webhook. A publish_done delivered this way is not sent again.
+   *  `sending` is awaited before anything is sent. Throws `UnknownDelivery` or `WebhookMissing`. */
   replay(organisationId: string, id: string, sending: () => Promise<void>, trace?: Trace): Promise<Called>;
-  /** Asks the webhook about a publish that does not exist: client id 0. Throws `WebhookMissing`. */
+  /** Calls the webhook about a publish that does not exist: client id 0. Throws `WebhookMissing`. */
   test(organisationId: string, customArguments: Uint8Array | null, trace?: Trace): Promise<Called>;
-  /** Everything that is kept of the calls about one publish, oldest first. Whose it is has been checked. */
+  /** All stored calls about one publish, oldest first. The caller has checked that the publish belongs to the
+   *  organisation. */
   ofPublish(clientId: number): Promise<readonly Delivery[]>;
-  /** The organisation has another webhook now, or none (null): what was learned of the former one is forgotten. */
+  /** The organisation has another webhook, or none (null): the state of the former one's gate is reset. */
   webhookChanged(organisationId: string, url: string | null): void;
 }
 
@@ -215,7 +216,7 @@ function shown(row: Selectable<DeliveryTable>): Delivery {
   };
 }
 
-/** Keeps names and the order, hides values that are not ours. */
+/** Keeps names and their order, masks values of fields that are not ours. */
 function masked(form: string): string {
   return form
     .split("&")

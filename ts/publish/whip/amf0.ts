@@ -1,4 +1,5 @@
-// JSON → AMF0, for what a broadcaster sends along: metadata and connect_info (P11, P12). Writes only; the core reads.
+// JSON → AMF0, for what a broadcaster sends with its media: metadata and connect_info (P11, P12). Encoder only; the
+// core decodes.
 
 /** Nesting of objects and arrays (P12); members of one value; bytes of one key. */
 const DEPTH_LIMIT = 6;
@@ -8,7 +9,7 @@ const LONG_STRING_FROM = 0x1_0000;
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
-/** Null for what is not a JSON object (as text), or is nested deeper or has more members than is taken. */
+/** Null for text that is not a JSON object, or exceeds the limits of nesting or members. */
 export function readJsonObject(text: string): { readonly [key: string]: Json } | null {
   let value: Json;
   try {
@@ -23,7 +24,7 @@ export function isObject(value: Json | undefined): value is { readonly [key: str
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The values one after the other, as in an RTMP data message (AMF0 2.2 and following). */
+/** The values one after another, as in an RTMP data message (AMF0 2.2 and following). */
 export function writeAmf0(...values: readonly Json[]): Buffer {
   return Buffer.concat(values.map(writeValue));
 }
@@ -61,7 +62,7 @@ function writeKey(text: string): Buffer {
   return Buffer.concat([length, bytes]);
 }
 
-/** Shallow and small enough for any reader of RTMP. */
+/** Whether it is shallow and small enough for any RTMP implementation. */
 function isModest(whole: Json): boolean {
   let members = 0;
   const check = (value: Json, depth: number): boolean => {

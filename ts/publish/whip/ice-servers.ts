@@ -1,8 +1,9 @@
-// What a client is told about STUN and TURN: one Link value per server (RFC 9725 4.6) or one object as browsers take it,
-// TURN with credentials that any server with the same secret accepts (TURN REST, draft-uberti-behave-turn-rest-00).
+// The STUN and TURN servers given to a client: one Link value per server (RFC 9725 4.6) or one object in the browsers'
+// form, TURN with credentials that any server with the same secret accepts (TURN REST,
+// draft-uberti-behave-turn-rest-00).
 import { createHmac } from "node:crypto";
 
-/** How long credentials open an allocation, seconds. */
+/** How long the credentials are valid, seconds. */
 const VALID_S = 3_600;
 
 /** An RTCIceServer of the W3C's WebRTC. */
@@ -12,7 +13,7 @@ export interface IceServer {
   readonly credential?: string;
 }
 
-/** `servers` (`stun:`, `turn:` or `turns:` URIs) for `user`, which may hold no colon. */
+/** `servers` (`stun:`, `turn:` or `turns:` URIs) for `user`, which must not contain a colon. */
 export function iceServersFor(
   servers: readonly string[],
   turnSecret: string | null,

@@ -1,9 +1,9 @@
-// What an SDP offers or answers, for the log: media, directions, codecs and kinds of candidates. Credentials, addresses,
-// fingerprints and free text are left out; what is told of a codec is told only where it has the form of one.
+// Summary of an SDP for the log: media, directions, codecs and kinds of candidates. Credentials, addresses,
+// fingerprints and free text are left out; a codec is named only when it is syntactically one.
 
 export interface MediaSummary {
   readonly kind: "audio" | "video" | "application" | "other";
-  /** The port is 0: refused, or bundled only. */
+  /** The port is 0: rejected, or bundle-only. */
   readonly isOff: boolean;
   readonly direction: string;
   /** As in rtpmap, for H.264 with its profile: `H264/90000 42e01f`. */
@@ -12,11 +12,11 @@ export interface MediaSummary {
 
 export interface SdpSummary {
   readonly media: readonly MediaSummary[];
-  /** How many of each kind: `{"host udp": 2, "relay tcp": 1}`. */
+  /** Number of each kind: `{"host udp": 2, "relay tcp": 1}`. */
   readonly candidates: Readonly<Record<string, number>>;
 }
 
-/** What is looked at of a description: more than any client sends. */
+/** Lines examined: more than any client sends. */
 const LINES_LIMIT = 5_000;
 const MEDIA_LIMIT = 16;
 const CODECS_LIMIT = 64;
@@ -25,7 +25,7 @@ const DIRECTIONS = ["sendrecv", "sendonly", "recvonly", "inactive"];
 const TYPES = ["host", "srflx", "prflx", "relay"];
 const KINDS = ["audio", "video", "application"] as const;
 
-/** Never throws: what is no SDP has no media. */
+/** Never throws: text that is not SDP has no media. */
 export function summaryOf(sdp: string): SdpSummary {
   const media: Section[] = [];
   const candidates = new Map<string, number>();
@@ -52,7 +52,7 @@ export function summaryOf(sdp: string): SdpSummary {
       section.codecs.set(payload, codec);
     }
     const [, of, profile] = /^a=fmtp:(\d{1,3}) .*\bprofile-level-id=([0-9a-f]{6})\b/i.exec(line) ?? [];
-    // Before its rtpmap, or behind it.
+    // The fmtp line may precede its rtpmap, or follow it.
     if (of !== undefined && profile !== undefined && section.profiles.size < CODECS_LIMIT)
       section.profiles.set(of, profile);
   }

@@ -1,7 +1,7 @@
-// Where a WHIP publish asks to be delivered: to ourselves, or to a host the operator allows (P2). Resolves nothing.
+// Where a WHIP publish asks to be delivered: to this service, or to a host the operator allows (P2). Resolves nothing.
 import { withoutBrackets } from "../../network.ts";
 
-/** Where a URL without a port goes. */
+/** Ports of URLs that name none. */
 const DEFAULT_PORTS = { rtmp: 1935, rtmps: 443 } as const;
 
 type Scheme = keyof typeof DEFAULT_PORTS;
@@ -15,15 +15,15 @@ export interface StreamUrlRules {
   /** Our own ingest hosts, lower case, without brackets. */
   readonly ownHosts: readonly string[];
   readonly rtmpPort: number;
-  /** Where we serve RTMP over TLS; null or absent when we do not. */
+  /** Where this service accepts RTMP over TLS; null or absent when it does not. */
   readonly rtmpsPort?: number | null;
-  /** `host:port` of RTMP on other nodes: a request that one of them passed on, or sent here, names its own. */
+  /** `host:port` of RTMP on other nodes: a request passed on or redirected by one of them names that node's own. */
   readonly otherNodes?: readonly string[];
   /** Foreign `host[:port]` that are allowed. */
   readonly allow: readonly string[];
 }
 
-/** Validates `stream_url` for the stream `name`; our hosts also count as `<name>.host`. */
+/** Validates `stream_url` for the stream `name`; `<name>.host` also counts as one of our hosts. */
 export function readStreamUrl(text: string, name: string, rules: StreamUrlRules): StreamUrl {
   const refused: StreamUrl = { kind: "refused" };
   const url = parse(text);
@@ -55,7 +55,7 @@ export function foreignUrl(
   return `${target.scheme}://${target.host}:${target.port}/live/${name}${query}`;
 }
 
-/** Null for what is no plain RTMP URL: no user, no query, nothing escaped, nothing that the WHATWG parser would repair
+/** Null unless it is a plain RTMP URL: no user, no query, nothing escaped, nothing that the WHATWG parser would repair
  *  (dot segments, control characters). */
 function parse(text: string): URL | null {
   if (!/^rtmps?:\/\/[\w.:[\]-]+\/live\/?$/i.test(text)) return null;

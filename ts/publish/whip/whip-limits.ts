@@ -1,42 +1,42 @@
-// How much one address, and all together, may ask of the WHIP endpoint (reliability §1): token buckets for requests, and
-// a count of sessions that are not connected yet. It decides; it answers nobody.
+// Limits on the use of the WHIP endpoint by one address, and by all together (reliability §1): token buckets for
+// requests, and a count of sessions that are not connected yet. It decides; it sends no responses.
 import { networkOf } from "../../network.ts";
 import { Bucket } from "../limits/bucket.ts";
 
-/** Addresses that are remembered; the ones unheard longest are forgotten first. */
+/** Addresses kept; the least recently active ones are evicted first. */
 const ADDRESSES_LIMIT = 10_000;
-/** What a refused client is told to wait, seconds. */
+/** The Retry-After of a refused client, seconds. */
 const HALF_OPEN_WAIT_S = 10;
-/** How often all half-open sessions are looked through, at most, ms. */
+/** Least time between two scans of all half-open sessions, ms. */
 const LOOK_PAUSE_MS = 250;
 
 export interface WhipLimitSettings {
-  /** Requests of one address per second; 0 is no limit. */
+  /** Requests of one address per second; 0 means no limit. */
   readonly requestsPerSecond: number;
-  /** Offers of all addresses per second; 0 is no limit. */
+  /** Offers of all addresses per second; 0 means no limit. */
   readonly offersPerSecond: number;
-  /** Sessions of one address that are not connected; 0 is no limit. */
+  /** Sessions of one address that are not connected; 0 means no limit. */
   readonly halfOpenPerAddress: number;
-  /** The same of all addresses. */
+  /** The same for all addresses. */
   readonly halfOpen: number;
 }
 
 export interface LimitHit {
-  /** One address is asked to wait, or everyone. */
+  /** Whether one address must wait, or everyone. */
   readonly of: "address" | "all";
   /** Seconds. */
   readonly retryAfterS: number;
 }
 
-/** A session on its way; `open` once it has a client id. */
+/** A session being set up; `open` once it has a client id. */
 export interface HalfOpen {
   opened(clientId: number): void;
-  /** It has ended, or never came about. */
+  /** It has ended, or was never created. */
   release(): void;
 }
 
 export interface WhipLimits {
-  /** Null when the request may go on. */
+  /** Null when the request may proceed. */
   request(address: string, kind: "offer" | "session"): LimitHit | null;
   halfOpen(address: string): HalfOpen | LimitHit;
 }
@@ -44,7 +44,7 @@ export interface WhipLimits {
 export function createWhipLimits(deps: {
   readonly settings: WhipLimitSettings;
   readonly clock: { now(): number };
-  /** ICE and DTLS of this publish are done. */
+  /** Whether ICE and DTLS of this publish are complete. */
   readonly isConnected: (clientId: number) => boolean;
 }): WhipLimits {
   const { settings, clock } = deps;
@@ -53,7 +53,7 @@ export function createWhipLimits(deps: {
   const waiting = new Set<Waiting>();
   let lookedAt = Number.NEGATIVE_INFINITY;
 
-  /** Those of `address`, or all, that are still not connected. */
+  /** Number of sessions of `address`, or of all, that are still not connected. */
   function stillWaiting(address: string | null): number {
     let count = 0;
     for (const each of waiting) {
@@ -77,7 +77,7 @@ export function createWhipLimits(deps: {
       const now = clock.now();
       if (settings.requestsPerSecond > 0) {
         const bucket = ofAddress.get(key) ?? new Bucket(settings.requestsPerSecond, now);
-        // Moved to the end: the first one is the one unheard longest.
+        // Moved to the end, so that the first entry is the least recently active one.
         ofAddress.delete(key);
         ofAddress.set(key, bucket);
         if (ofAddress.size > ADDRESSES_LIMIT) ofAddress.delete(ofAddress.keys().next().value ?? key);

@@ -1,4 +1,4 @@
-// WHIP publishes: from a validated request to an answer, or to an offer of ours (the deprecated v5 signalling), and the
+// WHIP publishes: from a validated request to an answer, or to our own offer (the deprecated v5 signalling), and the
 // session ids by which they are patched and ended. Knows no HTTP type.
 import { randomUUID } from "node:crypto";
 import type { Media, SdpRefused, WhipMedia, WhipOffer, WhipPatched } from "../../media.ts";
@@ -18,27 +18,27 @@ import { createWhipLimits, type HalfOpen, type LimitHit, type WhipLimitSettings 
 
 /** The app a WHIP publish has in the webhook: `stream_url` ends in `/live` (P2). */
 const APP = "live";
-/** What a browser begins with: below this it starts with a small picture; kbit/s. */
+/** Start bitrate for browsers: below this they start with a low resolution; kbit/s. */
 const START_BITRATE_KBPS = 2_500;
 
 export interface WhipTarget {
-  /** Stream name with its arguments as decoded once, bytes. */
+  /** Stream name with its arguments, percent-decoded once, bytes. */
   readonly streamName: Uint8Array;
   readonly streamUrl: string;
   /** IP address of the broadcaster. */
   readonly address: string;
-  /** Host name the request came to: whatever it is, it means ourselves. */
+  /** Host name of the request: whatever it is, it counts as one of ours. */
   readonly requestHost: string;
   readonly stereo: boolean;
-  /** Of AAC made of its audio, bit/s; null for the usual one. */
+  /** Bitrate of the transcoded AAC, bit/s; null for the default. */
   readonly audioBitrate: number | null;
-  /** Joins the connect command to a foreign stream_url (P11); null for none. */
+  /** Added to the connect command to a foreign stream_url (P11); null for none. */
   readonly connectInfo: { readonly [key: string]: Json } | null;
-  /** Of a web token of ours that came along; null when there was none. */
+  /** Claims of a web token issued by us that came with the request; null when there was none. */
   readonly claims: TokenClaims | null;
-  /** What the request belongs to; without, a trace begins with the publish. */
+  /** The trace the request belongs to; absent: a new one starts with the publish. */
   readonly trace?: Trace;
-  /** SDP of the client; without, the offer is ours. */
+  /** SDP of the client; absent: we make the offer. */
   readonly offer?: string;
 }
 
@@ -46,15 +46,15 @@ export interface WhipRequest extends WhipTarget {
   readonly offer: string;
 }
 
-/** A publish whose offer we make; one section at least. */
+/** A publish for which we make the offer; with at least one section. */
 export interface WhipInvitation extends WhipTarget {
   readonly audio: boolean;
   readonly video: boolean;
-  /** What a browser is to begin with, kbit/s; null for the usual. */
+  /** The browser's start bitrate, kbit/s; null for the default. */
   readonly startBitrateKbps: number | null;
 }
 
-/** `connecting`: ICE and DTLS are not done; `reconnecting`: its own stream_url is not reached. */
+/** `connecting`: ICE and DTLS are not complete; `reconnecting`: its own stream_url cannot be reached. */
 export type WhipState = "connecting" | "connected" | "reconnecting";
 
 export type WhipOutcome =
@@ -66,7 +66,7 @@ export type WhipOutcome =
       readonly organisation: string;
       readonly stream: string;
       readonly etag: string;
-      /** To an invitation it is our offer. */
+      /** For an invitation it is our offer. */
       readonly answer: string;
       /** Values of the Link header, one per ICE server. */
       readonly links: readonly string[];
@@ -76,7 +76,7 @@ export type WhipOutcome =
   | ({ readonly outcome: "limited" } & LimitHit)
   | Denied;
 
-/** An entity tag is the strong one of RFC 9110 8.8.3, with its quotes. */
+/** An entity tag is a strong one of RFC 9110 8.8.3, with its quotes. */
 export type PatchOutcome =
   | { readonly outcome: "unknown" }
   | { readonly outcome: "precondition_failed" }
@@ -84,44 +84,44 @@ export type PatchOutcome =
   | Exclude<WhipPatched, { outcome: "restarted" }>;
 
 export interface Whip {
-  /** Null when the client may ask now. */
+  /** Null when the client may make a request. */
   limit(address: string, kind: "offer" | "session"): LimitHit | null;
-  /** Validates, asks, opens, in this order: nothing is made before the customer said yes (P5). */
+  /** Validates, asks, opens, in this order: nothing is created before the customer has allowed it (P5). */
   open(request: WhipRequest): Promise<WhipOutcome>;
-  /** The same with an offer of ours, which `answer` takes the client's answer to. */
+  /** The same with an offer of ours; pass the client's answer to `answer`. */
   invite(invitation: WhipInvitation): Promise<Exclude<WhipOutcome, SdpRefused>>;
   /** Takes the client's answer to our offer; null when it is accepted. */
   answer(session: string, answer: string): SdpRefused | null;
-  /** Null when it has ended or never was. */
+  /** Null when it has ended or never existed. */
   state(session: string): WhipState | null;
-  /** Calls `ended` once when the session has ended; at once when it runs no more. */
+  /** Calls `ended` once when the session has ended; at once when it does not run. */
   onEnded(session: string, ended: () => void): void;
-  /** The STUN and TURN servers, for one client. */
+  /** The STUN and TURN servers, with credentials for one client. */
   iceServers(user: string): readonly IceServer[];
   has(session: string): boolean;
-  /** Whose session it is; null when there is none (any more). */
+  /** The publish of a session; null when there is none (any more). */
   find(session: string): { readonly clientId: number; readonly organisation: string; readonly stream: string } | null;
   /** A trickled fragment (P8). `matches` checks the session's entity tag before anything is done. */
   patch(session: string, fragment: string, matches: (etag: string) => boolean): PatchOutcome;
-  /** Why it is no fragment at all; null when it is one. */
+  /** Why it is not a valid fragment; null when it is one. */
   refuseFragment(fragment: string): SdpRefused | null;
-  /** Hands a data message to everyone who reads the publish; false when there is none (any more). */
+  /** Sends a data message to every subscriber of the publish; false when there is none (any more). */
   sendMetadata(session: string, handler: string, payload: { readonly [key: string]: Json }): boolean;
-  /** Ends a session; `isLeft`: as one that was lost, so that another may go on with its upstreams and players. False when
-   *  there is none (any more). */
+  /** Ends a session; `isLeft`: treated as lost, so that another publish may take over its upstreams and players. False
+   *  when there is none (any more). */
   end(session: string, isLeft?: boolean): boolean;
 }
 
 export interface WhipDeps {
   readonly media: () => WhipMedia & Pick<Media, "snapshot">;
   readonly publishing: Pick<Publishing, "openWhip" | "endWhip" | "onEnded" | "ofSession" | "closed">;
-  /** Asked at each use: the ports of RTMP are known once the media core has started. */
+  /** Called at each use: the ports of RTMP are known only once the media core has started. */
   readonly rules: () => StreamUrlRules;
-  /** Of the host of a foreign stream_url. */
+  /** Resolves the host of a foreign stream_url. */
   readonly resolve: Resolve;
   /** Allows private addresses for a foreign stream_url. */
   readonly dev: boolean;
-  /** Makes a session's id of a random one, so that other nodes know whose it is; by default as it is. */
+  /** Makes a session's id of a random one, so that other nodes can find its owner; by default it is used as it is. */
   readonly sessionId?: (random: string) => string;
   readonly clock: { now(): number };
   readonly ice: { readonly servers: readonly string[]; readonly turnSecret: string | null };
@@ -164,7 +164,7 @@ export function createWhip(deps: WhipDeps): Whip {
       if (customArguments !== null && argumentsText === null) {
         return denied("malformed_name", "Custom arguments are not UTF-8");
       }
-      // A host that cannot be dialled is told like one that is not allowed.
+      // A host that cannot be dialled gets the same refusal as one that is not allowed.
       const addresses = await resolveUpstream(target.host, { exempt: dev, resolve });
       if (addresses.length === 0) return { outcome: "bad_stream_url" };
       ownUpstream = foreignUrl(target, text, argumentsText);

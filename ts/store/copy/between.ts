@@ -1,4 +1,5 @@
-// Opens both places of a copy, makes the folder of a new embedded store, and leaves nothing behind of a copy that failed.
+// Opens source and target of a copy, creates the folder of a new embedded store, and removes everything a failed copy
+// has created.
 import { existsSync, rmdirSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { StoreUnavailable } from "../../errors.ts";
@@ -7,11 +8,12 @@ import { isStorePresent } from "../present.ts";
 import { type CopiedTable, copyStore } from "./copy.ts";
 import { nameOf, type OpenPlace, openAlone, type StorePlace } from "./place.ts";
 
-/** What the embedded store makes in its folder. */
+/** Files that the embedded store creates in its folder. */
 const FILES = ["headgate.db", "headgate.db-wal", "headgate.db-shm", "headgate.lock", "headgate-successor.lock"];
 
-/** Copies the store at `from` to `to`. `check` is called with the source before anything is written, and `keep` when all
- *  rows are there, before the copy may be used; what they throw ends the copy. Rejects as `copyStore` does. */
+/** Copies the store at `from` to `to`. `check` is called with the source before anything is written, and `keep` when
+ *  all rows are there, before the copy may be used; whatever they throw aborts the copy. Rejects as `copyStore`
+ *  does. */
 export async function copyBetween(
   from: StorePlace,
   to: StorePlace,
@@ -50,7 +52,7 @@ async function copyInto(
   }
 }
 
-/** Removes the files and the folder that `act` had made, when it fails. */
+/** Removes the files and the folder that `act` created, when it fails. */
 async function withNewFile<T>(dataDir: string, act: () => Promise<T>): Promise<T> {
   const path = resolve(dataDir);
   const folderWasThere = existsSync(path);

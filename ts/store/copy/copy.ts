@@ -1,5 +1,5 @@
-// Copies a whole store from one place to another, whatever the kinds of both: every table, page by page, then compared row by
-// row. Until the last comparison the target says of itself that it is half a copy, and nobody can open it.
+// Copies a whole store from one place to another, of either kind: every table, page by page, then compared row by row.
+// Until the last comparison the target is marked as incomplete, and nobody can open it.
 import { type Kysely, sql } from "kysely";
 import { StoreFailed, StoreUnavailable } from "../../errors.ts";
 import { reasonOf } from "../../reason.ts";
@@ -8,18 +8,19 @@ import { type OpenPlace, requireThisSchema } from "./place.ts";
 import { countRows, pagesOf, requireRows, writeRows } from "./rows.ts";
 import { readShape, type TableShape } from "./shape.ts";
 
-/** The table that says how the others came to be: each store has its own. */
+/** The table of migrations that were run: each store has its own. */
 const BOOKKEEPING = "migration";
 
-/** What was copied of one table, and found equal. */
+/** One table that was copied, and verified to be equal. */
 export interface CopiedTable {
   readonly table: string;
   readonly rows: number;
 }
 
-/** Copies `source` into `target`, which must hold nothing of headgate. `keep` is called when all rows are there and equal,
- *  before the target may be used. Rejects with `StoreUnavailable` for a source or target that cannot be used and `StoreFailed`
- *  for a copy that is not equal; whenever it rejects, and when `signal` aborts, the target is as empty as before. */
+/** Copies `source` into `target`, which must contain nothing of headgate. `keep` is called when all rows are there and
+ *  equal, before the target may be used. Rejects with `StoreUnavailable` for a source or target that cannot be used and
+ *  `StoreFailed` for a copy that is not equal; whenever it rejects, and when `signal` aborts, the target is as empty as
+ *  before. */
 export async function copyStore(
   source: OpenPlace,
   target: OpenPlace,
@@ -57,7 +58,7 @@ async function fill(
   tables: readonly TableShape[],
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  // What migrations and triggers put there themselves, such as the size of the delivery log, is replaced at the end.
+  // Rows that migrations and triggers write themselves, such as the size of the delivery log, are replaced at the end.
   const kept: TableShape[] = [];
   for (const table of tables) if ((await countRows(target.db, table)) > 0) kept.push(table);
   for (const table of [...tables.filter((each) => !kept.includes(each)), ...kept]) {
@@ -92,7 +93,7 @@ async function compare(
 
 interface Content {
   readonly tables: readonly string[];
-  /** Of PostgreSQL, as `drop function` names them. */
+  /** For PostgreSQL, as `drop function` names them. */
   readonly functions: readonly string[];
 }
 
@@ -105,7 +106,7 @@ async function contentOf(place: OpenPlace): Promise<Content> {
   return { tables, functions: rows.map(({ name }) => name) };
 }
 
-/** Drops what has come since. The embedded store's file is removed by whoever had it made. */
+/** Drops everything created since `before`. The file of an embedded store is removed by whoever created it. */
 async function empty(target: OpenPlace, before: Content): Promise<void> {
   if (target.kind === "embedded") return;
   const now = await contentOf(target);

@@ -1,12 +1,12 @@
-// Puts the key file of a store where it is to be used: readable for its owner only, on disk when it is there, and never in the
-// place of another one.
+// Puts the key file of a store where it will be used: readable only by its owner, synced to disk, and never replacing a
+// different one.
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
 import { ConfigInvalid } from "../../errors.ts";
 import { reasonOf } from "../../reason.ts";
 
-/** Copies the key at `from` to `to`, unless it is there already; what comes back removes it again. Throws `ConfigInvalid`
- *  when another key is there, or when it cannot be written. */
+/** Copies the key at `from` to `to`, unless it is there already; the returned function removes it again. Throws
+ *  `ConfigInvalid` when a different key is there, or when it cannot be written. */
 export function copyKeyFile(from: string, to: string): () => void {
   const key = readFileSync(from);
   if (existsSync(to)) {
@@ -28,7 +28,7 @@ export function copyKeyFile(from: string, to: string): () => void {
   return () => rmSync(to, { force: true });
 }
 
-/** What was made or renamed in a folder stays after a power cut. */
+/** Syncs a folder, so that files created or renamed in it survive a power failure. */
 export function syncFolder(path: string): void {
   const folder = openSync(path, "r");
   try {

@@ -1,4 +1,4 @@
-// A store that is opened for a copy: nobody else serves from it meanwhile, and its tables are left as they are.
+// A store opened for copying: no service uses it meanwhile, and its tables are not migrated.
 import { Kysely, sql } from "kysely";
 import { StoreUnavailable } from "../../errors.ts";
 import { LibsqlKysely, startLibsqlThread } from "../libsql.ts";
@@ -19,13 +19,13 @@ export interface OpenPlace {
   close(): Promise<void>;
 }
 
-/** Opens a place for this process alone. Rejects with `StoreUnavailable` when a service runs on it. The embedded store's
- *  file is made when it is missing. */
+/** Opens a place for exclusive use. Rejects with `StoreUnavailable` when a service runs on it. The embedded store's
+ *  file is created when it is missing. */
 export async function openAlone(place: StorePlace): Promise<OpenPlace> {
   return place.kind === "embedded" ? await openFile(place.dataDir) : await openDatabase(place.databaseUrl);
 }
 
-/** The place by name: never a password. Throws `StoreUnavailable` for a URL that cannot be used. */
+/** The name of a place, never with a password. Throws `StoreUnavailable` for a URL that cannot be used. */
 export function nameOf(place: StorePlace): string {
   return place.kind === "embedded" ? place.dataDir : placeOf(place.databaseUrl);
 }
@@ -35,7 +35,7 @@ async function openFile(dataDir: string): Promise<OpenPlace> {
   const db = new LibsqlKysely<Schema>(thread);
   const close = async () => {
     await db.destroy();
-    await thread.close(); // Kysely forgets drivers it never used
+    await thread.close(); // Kysely does not close drivers it never used
   };
   return { kind: "embedded", name: dataDir, db, close };
 }
@@ -57,7 +57,7 @@ async function openDatabase(databaseUrl: string): Promise<OpenPlace> {
   return { kind: "postgres", name, db, close };
 }
 
-/** Throws `StoreUnavailable` unless the store's tables are those of this headgate, of a store that is whole. */
+/** Throws `StoreUnavailable` unless the store is complete and its tables are those of this version of headgate. */
 export async function requireThisSchema({ db, name }: OpenPlace): Promise<void> {
   const { rows } = await sql<{ name: string }>`select name from migration order by position`.execute(db);
   const names = rows.map((row) => row.name);

@@ -1,4 +1,5 @@
-// Puts a backup of the embedded store in the place of a store that is not there: looked at first, whole or not at all.
+// Restores a backup of the embedded store where no store exists: verified first, then put in place completely or not at
+// all.
 import { closeSync, copyFileSync, existsSync, fsyncSync, linkSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { type Kysely, sql } from "kysely";
@@ -10,17 +11,17 @@ import type { Schema } from "../schema.ts";
 import { syncFolder } from "./key-file.ts";
 import { openAlone } from "./place.ts";
 
-/** Puts the backup `file` into `dataDir`, which may hold no store, and brings its tables up to date. `check` is called
- *  with the store before it is there and throws when it is not to be; `keep` then puts its key there, and what that
- *  returns takes the key away again. Rejects with `ConfigInvalid` for a place or file that cannot be used and with
- *  `StoreUnavailable` for a backup that is broken or of a newer headgate. */
+/** Restores the backup `file` into `dataDir`, which must not contain a store, and migrates its tables. `check` is
+ *  called with the store before it is put in place and throws to reject it; `keep` then installs its key and returns a
+ *  function that removes the key again. Rejects with `ConfigInvalid` for a place or file that cannot be used and with
+ *  `StoreUnavailable` for a backup that is broken or of a newer version of headgate. */
 export async function restore(
   file: string,
   dataDir: string,
   { check, keep }: { check(db: Kysely<Schema>): Promise<void>; keep(): () => void },
 ): Promise<{ readonly streams: number }> {
   const place = join(dataDir, "headgate.db");
-  // A log that was left behind would be taken for that of the restored file.
+  // A write-ahead log left behind would be applied to the restored file.
   if (existsSync(place) || existsSync(`${place}-wal`)) {
     throw new ConfigInvalid(
       `${dataDir} already holds a store: stop its service, move headgate.db and headgate.db-wal away, and restore again`,
@@ -28,7 +29,7 @@ export async function restore(
   }
   if (!existsSync(file)) throw new ConfigInvalid(`${file} does not exist`);
   makeFolder(dataDir);
-  // On the same file system, so that it can be linked in one step.
+  // On the same file system, so that the file can be linked into place in one step.
   const folder = mkdtempSync(join(dataDir, "restoring-"));
   try {
     const copy = join(folder, "headgate.db");
@@ -38,7 +39,7 @@ export async function restore(
     sync(copy);
     const forget = keep();
     try {
-      linkSync(copy, place); // unlike a rename it replaces nothing, whoever came first
+      linkSync(copy, place); // unlike a rename it never replaces an existing file
     } catch (cause) {
       forget();
       throw cause;
@@ -53,7 +54,7 @@ export async function restore(
   }
 }
 
-/** How many streams are in it. */
+/** Verifies the copy and counts its streams. */
 async function inspected(folder: string, file: string, check: (db: Kysely<Schema>) => Promise<void>): Promise<number> {
   const store = await openAlone({ kind: "embedded", dataDir: folder }).catch((cause: unknown) => {
     throw new StoreUnavailable(`${file} is not a headgate backup, or is damaged: ${reasonOf(cause)}`, { cause });

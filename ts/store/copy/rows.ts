@@ -1,12 +1,12 @@
-// Rows of any table, a page at a time: read in the order of the primary key, written, and compared by it. The order of texts
-// differs between stores, so the other side is asked for the same keys and never walked beside.
+// Rows of any table, a page at a time: read in the order of the primary key, written, and compared by it. Stores sort
+// texts differently, so the other side is queried for the same keys instead of being read in parallel.
 import { type RawBuilder, sql } from "kysely";
 import { StoreFailed } from "../../errors.ts";
 import type { OpenPlace } from "./place.ts";
 import type { TableShape } from "./shape.ts";
 
-/** Rows in memory at a time. A row is at most some ten kilobytes; the statement that writes a page stays below what both
- *  stores take as parameters (32,766). */
+/** Rows in memory at a time. A row is at most some ten kilobytes; the statement that writes a page stays below both
+ *  stores' limit of parameters (32,766). */
 const PAGE_ROWS = 200;
 
 export type Row = Readonly<Record<string, string | number | null>>;
@@ -34,7 +34,7 @@ export async function writeRows(db: Db, table: TableShape, rows: readonly Row[])
   await sql`insert into ${sql.table(table.name)} (${columnsOf(table)}) values ${sql.join(values)}`.execute(db);
 }
 
-/** Throws `StoreFailed` unless `db` holds each of these rows as it is here. */
+/** Throws `StoreFailed` unless `db` contains each of these rows unchanged. */
 export async function requireRows(db: Db, table: TableShape, rows: readonly Row[]): Promise<void> {
   if (rows.length === 0) return;
   const found = table.key.length === 0 ? await rowsWithoutKey(db, table) : await rowsOf(db, table, rows);
@@ -43,7 +43,7 @@ export async function requireRows(db: Db, table: TableShape, rows: readonly Row[
   const others = new Map(found.map((row) => [textOf(row), row]));
   for (const row of rows) {
     const other = others.get(textOf(row));
-    // Keys are ids and hashes of them, which may be shown; other columns are named without what they hold.
+    // Keys are ids and hashes of ids, which may be shown; for other columns only the name is given, not the value.
     if (other === undefined) throw new StoreFailed(`row ${textOf(row)} of ${table.name} is missing from the copy`);
     const differing = table.columns.find((column) => row[column] !== other[column]);
     if (differing !== undefined)
@@ -73,7 +73,7 @@ async function rowsOf(db: Db, table: TableShape, rows: readonly Row[]): Promise<
   return (await sql<Row>`select ${columnsOf(table)} from ${sql.table(table.name)} where ${where}`.execute(db)).rows;
 }
 
-/** A table without a key has a row or two. */
+/** A table without a key has only a row or two. */
 async function rowsWithoutKey(db: Db, table: TableShape): Promise<readonly Row[]> {
   const { rows } = await sql<Row>`
     select ${columnsOf(table)} from ${sql.table(table.name)} limit ${sql.lit(PAGE_ROWS + 1)}

@@ -1,5 +1,5 @@
-// The tables of an open store as the store itself describes them, so that no list has to be kept: columns, primary key,
-// and which tables must be filled before.
+// The tables of an open store, read from its own catalogue, so that no list has to be maintained: columns, primary key,
+// and which tables must be filled first.
 import { type Kysely, sql } from "kysely";
 import { StoreFailed } from "../../errors.ts";
 import type { OpenPlace } from "./place.ts";
@@ -7,16 +7,16 @@ import type { OpenPlace } from "./place.ts";
 export interface TableShape {
   readonly name: string;
   readonly columns: readonly string[];
-  /** Columns of the primary key, in its order; empty for a table without one. */
+  /** Columns of the primary key, in order; empty for a table without one. */
   readonly key: readonly string[];
-  /** Tables whose rows its rows refer to. */
+  /** Tables that its foreign keys refer to. */
   readonly parents: readonly string[];
 }
 
 interface Column {
   readonly owner: string;
   readonly name: string;
-  /** Place in the primary key, from 1; 0 for none. */
+  /** Position in the primary key, from 1; 0 for none. */
   readonly place: number;
 }
 interface Reference {
@@ -24,7 +24,7 @@ interface Reference {
   readonly parent: string;
 }
 
-/** Every table, those first that others refer to. */
+/** Every table; tables that others refer to come first. */
 export async function readShape({ db, kind }: Pick<OpenPlace, "db" | "kind">): Promise<readonly TableShape[]> {
   const [columns, references] = kind === "embedded" ? await ofLibsql(db) : await ofPostgres(db);
   const names = [...new Set(columns.map(({ owner }) => owner))].sort();

@@ -1,4 +1,4 @@
-// Connections to a PostgreSQL database, each to the server that takes writes, every wait bounded.
+// Connections to a PostgreSQL database, always to the server that accepts writes, with a limit on every wait.
 import { Client, type ClientConfig, DatabaseError, types } from "pg";
 import { StoreFailed } from "../../errors.ts";
 import { inTime } from "../../in-time.ts";
@@ -6,20 +6,21 @@ import { reasonOf } from "../../reason.ts";
 import { type DatabaseServer, parseDatabaseUrl } from "./database-url.ts";
 import { answersOf, type ServerAnswer, type Servers, type Standing, serversOf, standingOf } from "./servers.ts";
 
-/** How long anything waits for a connection, free or new, ms. */
+/** How long any caller waits for a connection, pooled or new, ms. */
 export const CONNECT_LIMIT_MS = 5_000;
-/** How long one of several servers may take to connect and say what it is, ms. Who wants a connection waits for that
- *  three times at most: for the last known server, for all at the same time, and for the one that was found. */
+/** How long one of several servers may take to connect and report its state, ms. A caller waits for that three times at
+ *  most: for the last known server, for all at once, and for the one that was found. */
 const ANSWER_OF_SEVERAL_LIMIT_MS = 1_600;
-/** How long the server works on one statement, and waits for a lock, ms. */
+/** Limits for one statement and for waiting for a lock, enforced by the server, ms. */
 const STATEMENT_LIMIT_MS = 10_000;
 const LOCK_LIMIT_MS = 5_000;
-/** How long we wait for any answer: a server that is gone sends none, ms. */
+/** How long a response is awaited: a server that is gone sends none, ms. */
 const ANSWER_LIMIT_MS = 15_000;
-/** A transaction that says nothing this long has lost its owner: the server ends it, ms. Its rows are free again while
- *  others still wait for their locks, so that a node that is paused in the middle of one keeps nobody from its publishes. */
+/** The server aborts a transaction that is idle this long, since its owner is probably gone, ms. Its rows are then free
+ *  while others still wait for their locks, so that a node paused in the middle of one does not block anyone from its
+ *  publishes. */
 const IDLE_TRANSACTION_LIMIT_MS = 3_000;
-/** SQLSTATEs of a server that is not to be used any more: read_only_sql_transaction, admin_shutdown, crash_shutdown,
+/** SQLSTATEs of a server that must no longer be used: read_only_sql_transaction, admin_shutdown, crash_shutdown,
  *  cannot_connect_now. */
 const LEAVING = new Set(["25006", "57P01", "57P02", "57P03"]);
 
@@ -27,14 +28,15 @@ const BOOLEAN_OID = 16;
 const BIGINT_OID = 20;
 const NUMERIC_OID = 1700;
 
-/** Values as libsql gives them: whole numbers and sums as numbers (all of ours stay below 2^53), truth as 1 and 0. */
+/** Converts values to the same form as libsql: whole numbers and sums to numbers (all of ours stay below 2^53),
+ *  booleans to 1 and 0. */
 function parserOf(oid: number): (text: string) => unknown {
   if (oid === BIGINT_OID || oid === NUMERIC_OID) return Number;
   if (oid === BOOLEAN_OID) return (text) => (text === "t" ? 1 : 0);
   return types.getTypeParser(oid, "text") as (text: string) => unknown;
 }
 
-/** What every connection of ours is made with. */
+/** Options of every connection. */
 const OPTIONS: ClientConfig = {
   application_name: "headgate",
   statement_timeout: STATEMENT_LIMIT_MS,
@@ -45,10 +47,10 @@ const OPTIONS: ClientConfig = {
   types: { getTypeParser: parserOf },
 };
 
-/** How the driver calls back. */
+/** The driver's callback. */
 type Connected = ((error: Error) => void) | ((error: null, client: Client) => void);
 
-/** A connection to the server that is current when it is made. `connect` includes the check of the server. */
+/** A connection to the server that is current when it is created. `connect` includes the check of the server. */
 export class ServerClient extends Client {
   readonly #servers: Servers;
   readonly #server: DatabaseServer;
@@ -61,18 +63,19 @@ export class ServerClient extends Client {
     this.#servers = servers;
     this.#server = server;
     this.#epoch = servers.epoch;
-    // A statement under way fails by itself, the pool replaces an idle connection: nobody else listens all the time.
+    // A pending statement fails with the error and the pool replaces an idle connection; this listener covers all other
+    // cases.
     this.on("error", (error) => void this.noteFailure(error));
   }
 
-  /** False when what happened since it was made has put its server in doubt. */
+  /** False when an event since its creation has put its server in doubt. */
   get isCurrent(): boolean {
     return this.#epoch === this.#servers.epoch;
   }
 
-  /** Takes notice of a failure. Whether the connection must not be used any more. */
+  /** Handles a failure. Returns whether the connection must no longer be used. */
   noteFailure(cause: unknown): boolean {
-    // What the server did not say itself: then nobody knows what state the connection is in.
+    // For an error not reported by the server the state of the connection is unknown.
     const isLost = !(cause instanceof DatabaseError) || LEAVING.has(cause.code ?? "");
     if (isLost) this.#servers.doubt(this.#epoch);
     return isLost;
@@ -99,14 +102,14 @@ export class ServerClient extends Client {
       return await within(hasSeveral ? ANSWER_OF_SEVERAL_LIMIT_MS : CONNECT_LIMIT_MS, connected());
     } catch (cause) {
       this.noteFailure(cause);
-      // Not awaited: a server that is gone does not say goodbye.
+      // Not awaited: a server that is gone does not close the connection.
       this.end().catch(() => {});
       throw hasSeveral ? new StoreFailed(`${this.#server.place}: ${reasonsOf(cause)}`, { cause }) : cause;
     }
   }
 }
 
-/** Runs `connect`, and once more with another server when the one it used is in doubt afterwards. */
+/** Runs `connect`, and once more with another server when the first is in doubt afterwards. */
 export async function onCurrentServer<T>(servers: Servers, connect: () => Promise<T>): Promise<T> {
   await servers.find(probe);
   const { epoch } = servers;
@@ -119,7 +122,7 @@ export async function onCurrentServer<T>(servers: Servers, connect: () => Promis
   return await connect();
 }
 
-/** A connection of its own. `options`: what differs from other connections of ours. */
+/** A connection outside the pool. `options`: override those of other connections. */
 export async function connectedClient(databaseUrl: string, options: ClientConfig = {}): Promise<ServerClient> {
   const servers = serversOf(databaseUrl);
   return await onCurrentServer(servers, async () => {
@@ -129,7 +132,7 @@ export async function connectedClient(databaseUrl: string, options: ClientConfig
   });
 }
 
-/** What each server of a database says of itself, for people; `fault` when it does not answer. Throws as
+/** The state that each server of a database reports, for people; `fault` when it does not answer. Throws as
  *  `parseDatabaseUrl` does. */
 export async function standingsOf(databaseUrl: string): Promise<readonly ServerAnswer[]> {
   return await answersOf(parseDatabaseUrl(databaseUrl).servers, probe);
@@ -148,7 +151,7 @@ async function probe(server: DatabaseServer): Promise<Standing> {
   } catch (cause) {
     throw new StoreFailed(reasonsOf(cause), { cause });
   } finally {
-    // Not awaited: a server that is gone does not say goodbye.
+    // Not awaited: a server that is gone does not close the connection.
     client.end().catch(() => {});
   }
 }
@@ -159,12 +162,13 @@ async function within<T>(limitMs: number, work: Promise<T>): Promise<T> {
   return inTheEnd;
 }
 
-/** The server's reason without values: its detail, which may hold some, stays in the cause, and nothing prints that. */
+/** The server's message without values: the detail, which may contain some, stays in the cause, which is never
+ *  printed. */
 export function failureOf(cause: unknown): StoreFailed {
   return cause instanceof StoreFailed ? cause : new StoreFailed(reasonsOf(cause), { cause });
 }
 
-/** Several addresses of one host that all refuse come as one error without words. */
+/** When several addresses of one host all refuse, the error has no message of its own. */
 function reasonsOf(cause: unknown): string {
   const each = cause instanceof AggregateError ? cause.errors : [cause];
   return each.map((error: unknown) => reasonOf(error)).join("; ");

@@ -1,37 +1,38 @@
-// The URL of a PostgreSQL database that one or several servers have, as libpq reads it (PostgreSQL manual, 34.1.1.2 and
-// 34.1.1.3). What concerns one server only, TLS say, is left to the driver.
+// The URL of a PostgreSQL database on one or several servers, parsed as libpq does (PostgreSQL manual, 34.1.1.2 and
+// 34.1.1.3). Whatever concerns only one server, such as TLS, is left to the driver.
 import { Client } from "pg";
 import { reasonOf } from "../../reason.ts";
 
-/** Most servers of one URL. */
+/** Most servers in one URL. */
 const SERVERS_LIMIT = 16;
 const PORT_MOST = 65_535;
-/** Values of `target_session_attrs` that can be used, and whether they want a server that can be written. */
+/** Supported values of `target_session_attrs`, and whether they require a writable server. */
 const TARGETS: Readonly<Record<string, boolean>> = { any: false, "read-write": true, primary: true };
 
 /** One of the servers. */
 export interface DatabaseServer {
-  /** Names this server alone. Secret: it may hold a password. */
+  /** Addresses only this server. Secret: it may contain a password. */
   readonly url: string;
   /** Host and port, for people. */
   readonly place: string;
 }
 
 export interface DatabaseUrl {
-  /** In the order in which they are preferred; never empty. */
+  /** In order of preference; never empty. */
   readonly servers: readonly DatabaseServer[];
-  /** Whether a server is used only while it takes writes: by `target_session_attrs`, without it when there are several. */
+  /** Whether a server is used only while it accepts writes: as `target_session_attrs` says, by default when there are
+   *  several. */
   readonly mustBeWritable: boolean;
   readonly database: string;
 }
 
-/** Parts of a URL that name servers, before anything is checked. */
+/** Parts of a URL that name servers, before validation. */
 interface Named {
   readonly host: string;
   readonly port: string;
 }
 
-/** Throws an error that says what is wrong, without the URL: it may hold a password. */
+/** Throws an error that describes the fault without the URL, which may contain a password. */
 export function parseDatabaseUrl(text: string): DatabaseUrl {
   if (!/^(postgres(ql)?:\/\/|socket:|\/)/.test(text)) throw new Error("must begin with postgres://");
   const parts = /^(postgres(?:ql)?:\/\/)(?:([^/?#]*)@)?([^/?#]*)([^?#]*)(?:\?([^#]*))?$/.exec(text);
@@ -41,7 +42,7 @@ export function parseDatabaseUrl(text: string): DatabaseUrl {
   const named = parts === null ? [] : namedServers(parts[3] ?? "", parameters);
   if (named.length > SERVERS_LIMIT) throw new Error(`names more than ${SERVERS_LIMIT} servers`);
   for (const { port } of named) checkPort(port);
-  // One server is the driver's own business, whatever the text looks like.
+  // A URL with one server is left to the driver, whatever it looks like.
   const [, scheme = "", user, , path = ""] = parts ?? [];
   const urls = named.length < 2 ? [text] : named.map((server) => urlOf(server, { scheme, user, path, parameters }));
   const opened = urls.map((url) => ({ url, ...parametersOf(url) }));
@@ -52,7 +53,7 @@ export function parseDatabaseUrl(text: string): DatabaseUrl {
   };
 }
 
-/** What is wrong with a URL; null when it can be used. */
+/** The fault of a URL; null when it can be used. */
 export function faultOfDatabaseUrl(text: string): string | null {
   try {
     parseDatabaseUrl(text);
@@ -70,7 +71,7 @@ function wantsWrites(target: string | null): boolean | null {
   throw new Error(`has an unusable target_session_attrs: Headgate needs to write, so it can be ${known}`);
 }
 
-/** Of the authority, or of the parameters `host` and `port`, which take precedence. */
+/** From the authority, or from the parameters `host` and `port`, which take precedence. */
 function namedServers(authority: string, parameters: URLSearchParams): readonly Named[] {
   const hosts = parameters.get("host")?.split(",");
   const ports = parameters.get("port")?.split(",");
@@ -88,7 +89,7 @@ function namedServers(authority: string, parameters: URLSearchParams): readonly 
   return servers.map(({ host }, at) => ({ host, port: ports[ports.length === 1 ? 0 : at] ?? "" }));
 }
 
-/** An empty port is the usual one. */
+/** An empty port is the default one. */
 function checkPort(port: string): void {
   if (port === "" || (/^\d{1,5}$/.test(port) && Number(port) >= 1 && Number(port) <= PORT_MOST)) return;
   throw new Error(`names an invalid port: ports are numbers from 1 to ${PORT_MOST}`);
@@ -111,7 +112,7 @@ function urlOf(
   return `${rest.scheme}${user}${rest.path === "" ? "/" : rest.path}?${own}`;
 }
 
-/** As the driver reads them, which opens nothing but the certificate files that the URL names. */
+/** Parsed by the driver, which opens only the certificate files that the URL names. */
 function parametersOf(url: string): { readonly database: string; readonly host: string; readonly port: number } {
   try {
     const { database = "", host, port } = new Client({ connectionString: url });

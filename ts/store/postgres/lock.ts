@@ -1,34 +1,34 @@
-// One service of a node's name at a time works with a database: a lock that the server gives back whenever and however the
-// connection ends. Several nodes share the database; a command sees whether any of them is there.
+// Ensures that only one service per node name uses a database: an advisory lock that the server releases whenever and
+// however the connection ends. Several nodes share the database; a command can tell whether any of them is running.
 import type { Client } from "pg";
 import { StoreFailed, StoreUnavailable } from "../../errors.ts";
 import { connectedClient, failureOf } from "./connecting.ts";
 
-/** Numbers of our advisory locks in a database: any that no other program is likely to use. */
+/** Keys of our advisory locks in a database: chosen so that no other program is likely to use them. */
 const SERVICE_LOCK = "4923001";
 const MIGRATION_LOCK = "4923002";
 const NODE_LOCKS = "4923003";
-/** How long a lock may be held by a predecessor that is just ending, and by one that changes tables, ms. */
+/** How long to wait for a lock that a predecessor holds while it stops, and for one held during a migration, ms. */
 const TAKE_LIMIT_MS = 3_000;
 const MIGRATION_LIMIT_MS = 60_000;
 const TRY_EVERY_MS = 200;
-/** How soon a lost connection is made anew, ms. */
+/** Delay before a lost connection is reopened, ms. */
 const RECONNECT_MS = 1_000;
-/** The server notices within this that our machine is gone, seconds: 10 + 3 × 5. */
+/** The server notices within this time that our machine is gone, seconds: 10 + 3 × 5. */
 const KEEPALIVES = "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3";
 
 export interface ServiceLock {
   /** False when another process holds it. */
   readonly held: boolean;
   release(): Promise<void>;
-  /** Takes the lock of another name, and gives the former back. Rejects with `StoreFailed` when somebody has it. */
+  /** Takes the lock of another name, and releases the former one. Rejects with `StoreFailed` when it is held. */
   rename(node: string): Promise<void>;
-  /** Resolves when another service took the database while our connection was lost. */
+  /** Resolves when another service has taken the lock while our connection was lost. */
   readonly lost: Promise<StoreFailed>;
 }
 
 /** Takes the lock of a node if it is free or becomes free soon; for a command, `name` null, that of the whole database,
- *  which nobody has while no service runs. Rejects with `StoreUnavailable` when the server cannot be reached. */
+ *  which is free while no service runs. Rejects with `StoreUnavailable` when the server cannot be reached. */
 export async function takeServiceLock(databaseUrl: string, name: string | null): Promise<ServiceLock> {
   let node = name;
   let lose: (error: StoreFailed) => void = () => {};
@@ -44,7 +44,7 @@ export async function takeServiceLock(databaseUrl: string, name: string | null):
   if (held) keep(client);
   else await client.end();
 
-  /** Holds on: when the connection breaks, another takes its place. */
+  /** Keeps the lock: when the connection breaks, a new one replaces it. */
   function keep(current: Client): void {
     client = current;
     current.once("end", again);
@@ -82,12 +82,12 @@ export async function takeServiceLock(databaseUrl: string, name: string | null):
     async release() {
       released = true;
       clearTimeout(retry);
-      if (held) await client.end().catch(() => {}); // broken already: then the server has given the lock back
+      if (held) await client.end().catch(() => {}); // when broken, the server has already released the lock
     },
   };
 }
 
-/** Runs `act` while no other process changes the tables. */
+/** Runs `act` while no other process migrates the tables. */
 export async function withMigrationLock<T>(databaseUrl: string, act: () => Promise<T>): Promise<T> {
   const client = await connected(databaseUrl);
   try {
@@ -103,8 +103,8 @@ async function connected(databaseUrl: string): Promise<Client> {
   return await connectedClient(databaseUrl, { options: KEEPALIVES });
 }
 
-/** A service shares the database with others, and has its name for itself. A service from before there were several nodes
- *  has the database for itself. */
+/** A service shares the database lock with other nodes, and holds that of its name exclusively. A version without
+ *  support for several nodes holds the database lock exclusively. */
 async function taken(client: Client, node: string | null, limitMs: number): Promise<boolean> {
   const locks =
     node === null

@@ -1,24 +1,25 @@
-// Which of a database's servers is used: the one that takes writes. It changes when a standby is promoted. A former
-// primary that comes back as it was still takes writes, too: the timeline, which a promotion raises, tells them apart.
+// Chooses which of a database's servers is used: the one that accepts writes. It changes when a standby is promoted. A
+// former primary that comes back unchanged accepts writes, too: the timeline, which a promotion increments, tells them
+// apart.
 import type { ClientBase } from "pg";
 import { StoreFailed } from "../../errors.ts";
 import { reasonOf } from "../../reason.ts";
 import { type DatabaseServer, type DatabaseUrl, parseDatabaseUrl } from "./database-url.ts";
 
-/** How long what a failed search found is repeated before the servers are asked again, ms. */
+/** How long the result of a failed search is repeated before the servers are queried again, ms. */
 const PAUSE_MS = 200;
-/** SQLSTATEs of services that look like PostgreSQL and have no write-ahead log to show: insufficient_privilege,
+/** SQLSTATEs of services that are compatible with PostgreSQL but expose no write-ahead log: insufficient_privilege,
  *  feature_not_supported, undefined_function, object_not_in_prerequisite_state. */
 const NO_TIMELINE = new Set(["42501", "0A000", "42883", "55000"]);
 
-/** Asks one server, by a connection of its own; rejects when it does not answer in time. */
+/** Queries one server, on a connection of its own; rejects when it does not answer in time. */
 export type Probe = (server: DatabaseServer) => Promise<Standing>;
 
-/** What a server says of itself. */
+/** The state that a server reports. */
 export interface Standing {
-  /** Why it takes no writes; null when it does. */
+  /** Why it accepts no writes; null when it does. */
   readonly refusal: "is a standby" | "is read-only" | null;
-  /** Of its write-ahead log; 0 when it does not say. */
+  /** Timeline of its write-ahead log; 0 when unknown. */
   readonly timeline: number;
   /** Whether its commits wait for a standby. */
   readonly isSynchronous: boolean;
@@ -26,10 +27,10 @@ export interface Standing {
 
 export class Servers {
   readonly #url: DatabaseUrl;
-  /** The one that was usable last; null while it must be looked for. */
+  /** The last usable server; null while it has to be searched for. */
   #known: DatabaseServer | null;
   #epoch = 0;
-  /** Highest timeline of a server that was used. */
+  /** Highest timeline of any server used so far. */
   #timeline = 0;
   #search: Promise<void> | null = null;
 
@@ -42,7 +43,7 @@ export class Servers {
     return this.#url.servers.length > 1;
   }
 
-  /** Whether a server that takes no writes is refused. */
+  /** Whether a server that accepts no writes is refused. */
   get mustBeWritable(): boolean {
     return this.#url.mustBeWritable;
   }
@@ -53,25 +54,25 @@ export class Servers {
     return first;
   }
 
-  /** Where new connections go: what `find` found, until it is doubted. */
+  /** The server for new connections: the result of `find`, until it is doubted. */
   get current(): DatabaseServer {
     return this.#known ?? this.#first;
   }
 
-  /** Grows when connections that were made before are not to be used any more. */
+  /** Increases when existing connections must no longer be used. */
   get epoch(): number {
     return this.#epoch;
   }
 
-  /** A connection made in `epoch` failed in a way that makes all of its time suspect. */
+  /** A connection made in `epoch` failed in a way that puts all connections of that epoch in doubt. */
   doubt(epoch: number): void {
-    if (epoch !== this.#epoch) return; // known already
+    if (epoch !== this.#epoch) return; // already handled
     this.#epoch += 1;
     if (this.hasSeveral) this.#known = null;
   }
 
-  /** Resolves when `current` is a server to use, at once unless it is in doubt. One search serves everybody. Rejects with
-   *  `StoreFailed`, which says what each server answered. */
+  /** Resolves when `current` is usable, at once unless it is in doubt. Concurrent callers share one search. Rejects
+   *  with `StoreFailed`, which says what each server answered. */
   async find(probe: Probe): Promise<void> {
     if (this.#known !== null) return;
     if (this.#search === null) {
@@ -85,7 +86,7 @@ export class Servers {
     await this.#search;
   }
 
-  /** Throws unless a server in this standing may be used. */
+  /** Throws unless a server in this state may be used. */
   check({ refusal, timeline }: Standing): void {
     if (this.mustBeWritable && refusal !== null) throw new StoreFailed(refusal);
     if (timeline !== 0 && timeline < this.#timeline) {
@@ -94,11 +95,11 @@ export class Servers {
     this.#timeline = Math.max(this.#timeline, timeline);
   }
 
-  /** Asks all servers and takes the first one of the highest timeline. */
+  /** Queries all servers and chooses the first one of the highest timeline. */
   async #ask(probe: Probe): Promise<void> {
     const answers = [...(await answersOf(this.#url.servers, probe))];
     const refusals = new Map<DatabaseServer, string>();
-    // Sorting keeps the order of equal ones.
+    // Sorting is stable, so the preferred order is kept among equals.
     for (const { server, standing, fault } of answers.sort((a, b) => timelineOf(b) - timelineOf(a))) {
       try {
         if (standing === null) throw new StoreFailed(`does not answer (${fault})`);
@@ -116,12 +117,12 @@ export class Servers {
 
 export interface ServerAnswer {
   readonly server: DatabaseServer;
-  /** null when it did not answer; `fault` says why. */
+  /** null when it did not answer; `fault` then says why. */
   readonly standing: Standing | null;
   readonly fault: string;
 }
 
-/** Asks all at the same time. */
+/** Queries all at the same time. */
 export async function answersOf(servers: readonly DatabaseServer[], probe: Probe): Promise<readonly ServerAnswer[]> {
   return await Promise.all(
     servers.map(async (server) => {
@@ -136,7 +137,7 @@ export async function answersOf(servers: readonly DatabaseServer[], probe: Probe
 
 const timelineOf = ({ standing }: ServerAnswer): number => standing?.timeline ?? -1;
 
-/** Asks the server of a connection. */
+/** Queries the server of a connection. */
 export async function standingOf(client: Pick<ClientBase, "query">): Promise<Standing> {
   const ask = async (timeline: string): Promise<Standing> => {
     const { rows } = await client.query<{ standby: string; readonly: string; standbys: string; timeline: string }>(
@@ -149,7 +150,7 @@ export async function standingOf(client: Pick<ClientBase, "query">): Promise<Sta
     return { refusal, timeline: Number.parseInt(row?.timeline ?? "0", 16), isSynchronous };
   };
   try {
-    // The name of a file of the log begins with its timeline, eight hexadecimal digits; a standby does not tell.
+    // The name of a log file begins with its timeline, eight hexadecimal digits; a standby does not report it.
     return await ask("case when pg_is_in_recovery() then '0' else left(pg_walfile_name(pg_current_wal_lsn()), 8) end");
   } catch (error) {
     if (!NO_TIMELINE.has((error as { readonly code?: string }).code ?? "")) throw error;
@@ -159,8 +160,8 @@ export async function standingOf(client: Pick<ClientBase, "query">): Promise<Sta
 
 const known = new Map<string, Servers>();
 
-/** What this process knows of the servers of a database: the same for all who use its URL. Throws as
- *  `parseDatabaseUrl` does. */
+/** The shared state of the servers of a database: one object per URL in this process. Throws as `parseDatabaseUrl`
+ *  does. */
 export function serversOf(databaseUrl: string): Servers {
   const servers = known.get(databaseUrl) ?? new Servers(parseDatabaseUrl(databaseUrl));
   known.set(databaseUrl, servers);

@@ -1,4 +1,4 @@
-// The table of answers that are given again under their Idempotency-Key (M17).
+// The table of responses that are repeated for their Idempotency-Key (M17).
 import type { Kysely } from "kysely";
 
 /** Migration 0011-kept-answers. */

@@ -1,4 +1,4 @@
-// The migration 0003-management: people and their sessions, what API keys gained, the audit log, usage by day.
+// The migration 0003-management: people and their sessions, new columns of API keys, the audit log, usage by day.
 import { type Kysely, sql } from "kysely";
 
 export async function managementTables(db: Kysely<unknown>): Promise<void> {

@@ -1,5 +1,5 @@
-// What several nodes on one store need: who they are, whose each publish and each waiting event is, and one live publish
-// of a name.
+// Tables for several nodes on one store: the nodes, the owner of each publish and of each pending event, and at most
+// one live publish of a name.
 import { type Kysely, sql } from "kysely";
 
 /** Migration 0014-nodes. */
@@ -15,7 +15,7 @@ export async function nodeTables(db: Kysely<unknown>): Promise<void> {
     .addColumn("version", "text", (column) => column.notNull())
     .addColumn("status", "text", (column) => column.notNull())
     .execute();
-  // One node of a name at a time; the dead are many and are never looked for by name.
+  // At most one running node of a name; dead nodes are many and are never searched by name.
   await sql`create unique index node_up on node (name) where state in ('up', 'draining')`.execute(db);
 
   await db.schema
@@ -30,7 +30,7 @@ export async function nodeTables(db: Kysely<unknown>): Promise<void> {
     .alterTable("publish")
     .addColumn("bytes_elsewhere", "bigint", (column) => column.notNull().defaultTo(0))
     .execute();
-  // Rows of the version before have no epoch: there, a name could be live twice while one was replaced.
+  // Rows of the version before have no epoch: in that version a name could be live twice during a replacement.
   await sql`
     create unique index publish_name on publish (name) where state = 'live' and epoch is not null
   `.execute(db);
@@ -43,8 +43,8 @@ export async function nodeTables(db: Kysely<unknown>): Promise<void> {
   `.execute(db);
 }
 
-/** Migration 0015-node-started: what the retention walks. On a column that signs of life leave alone, so that they go on
- *  changing rows in place. */
+/** Migration 0015-node-started: the index that the retention scans, on a column that heartbeats do not change, so that
+ *  PostgreSQL can keep updating rows in place. */
 export async function nodesByStart(db: Kysely<unknown>): Promise<void> {
   await db.schema.createIndex("node_started").on("node").column("started_at").execute();
 }

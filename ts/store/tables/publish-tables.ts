@@ -1,4 +1,4 @@
-// What the table of publishes gained for the history of a stream, and what its lists walk.
+// Columns and indexes of the table of publishes for the history of a stream.
 import { type Kysely, sql } from "kysely";
 
 /** Migration 0013-publish-history. */
@@ -8,7 +8,7 @@ export async function publishHistory(db: Kysely<unknown>): Promise<void> {
   await db.schema.alterTable("publish").addColumn("dropped_frames", "bigint").execute();
   // Client ids ascend with time.
   await db.schema.createIndex("publish_newest").on("publish").columns(["stream_id", "client_id"]).execute();
-  // The live streams of an organisation, and those that have changed a moment ago, are few among many.
+  // Live streams of an organisation, and recently changed ones, are few among many.
   await sql`create index stream_live on stream (organisation_id, created_at) where state = 'live'`.execute(db);
   await db.schema.createIndex("stream_changed").on("stream").columns(["organisation_id", "updated_at"]).execute();
 }
@@ -37,7 +37,8 @@ export async function backupPublishes(db: Kysely<unknown>): Promise<void> {
   `.execute(db);
 }
 
-/** Migration 0017-held-publishes: what survives the loss of a publisher, and for how long. */
+/** Migration 0017-held-publishes: which publish continues a lost one, and how long a stream's upstreams and players are
+ *  held. */
 export async function heldPublishes(db: Kysely<unknown>): Promise<void> {
   await db.schema.alterTable("stream").addColumn("hold_s", "integer").execute();
   await db.schema.alterTable("publish").addColumn("continues", "bigint").execute();

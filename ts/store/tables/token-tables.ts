@@ -1,5 +1,4 @@
-// Migrations 0004-tokens: when token keys changed their state, and which web tokens are revoked; 0006: in which order
-// they were.
+// Migrations 0004-tokens: state changes of token keys, and revoked web tokens; 0006: the order of revocations.
 import { type Kysely, sql } from "kysely";
 
 export async function tokenTables(db: Kysely<unknown>): Promise<void> {
@@ -19,7 +18,7 @@ export async function tokenTables(db: Kysely<unknown>): Promise<void> {
   await db.schema.createIndex("token_revocation_newest").on("token_revocation").column("updated_at").execute();
 }
 
-/** Clocks are set back; a number that the store hands out is not. */
+/** Clocks may be set back; a number from the store's sequence cannot. */
 export async function revocationOrder(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .alterTable("token_revocation")

@@ -1,4 +1,4 @@
-// The tables of the webhook beside the first ones: secrets, per-organisation settings, and the delivery log.
+// Further tables of the webhook: secrets, per-organisation settings, and the delivery log.
 import { type Kysely, sql } from "kysely";
 
 /** Migration 0002-webhook. */
@@ -11,7 +11,7 @@ export async function webhookTables(db: Kysely<unknown>): Promise<void> {
     .addColumn("created_at", "bigint", (column) => column.notNull())
     .addColumn("expires_at", "bigint")
     .execute();
-  // One secret at a time is the current one, whoever makes it.
+  // Only one secret can be current, even with concurrent writers.
   await sql`create unique index webhook_secret_current on webhook_secret (organisation_id) where expires_at is null`.execute(
     db,
   );
@@ -46,14 +46,14 @@ export async function webhookTables(db: Kysely<unknown>): Promise<void> {
   await db.schema.createIndex("delivery_oldest").on("delivery").columns(["last_at", "bytes"]).execute();
 }
 
-/** How many events wait, and since when, is read without reading the events. */
+/** The number of pending events, and the age of the oldest, are read from the index alone. */
 export async function outboxAge(db: Kysely<unknown>): Promise<void> {
   await sql`
     create index outbox_age on outbox (created_at) where delivered_at is null and given_up_at is null
   `.execute(db);
 }
 
-/** Events are delivered organisation by organisation, so that none takes the others' turns. */
+/** Events are delivered organisation by organisation, so that none delays the others. */
 export async function outboxTurns(db: Kysely<unknown>): Promise<void> {
   await sql`
     create index outbox_turn on outbox (organisation_id, next_attempt_at, client_id)

@@ -1,8 +1,8 @@
-// Everything that can go wrong in the client, by number: one table from name to code and sentence, and the one error
-// class. Codes are stable: 1xxx the page's own call, 2xxx camera, microphone and screen, 3xxx the browser, 4xxx the
-// service refused, 5xxx the network.
+// All errors of the client, by number: one table from name to code and sentence, and the one error class. Codes are
+// stable: 1xxx the page's own call, 2xxx camera, microphone and screen, 3xxx the browser, 4xxx refused by the service,
+// 5xxx the network.
 
-/** Each error's code and what a broadcaster can read. */
+/** Code of each error, and a sentence for the broadcaster. */
 export const ERRORS = {
   config_invalid: [1001, "The configuration is not valid"],
   not_set_up: [1002, "Call setup() first"],
@@ -53,7 +53,7 @@ export const ERRORS = {
 /** Stable name of an error. */
 export type ErrorName = keyof typeof ERRORS;
 
-/** Errors that may be gone when the same is tried again later. */
+/** Errors that may not recur when the same is tried again later. */
 const TRANSIENT: readonly ErrorName[] = [
   "token_missing",
   "stream_taken",
@@ -67,9 +67,10 @@ const TRANSIENT: readonly ErrorName[] = [
   "ended_by_service",
 ];
 
-/** What is known beyond the table's sentence. */
+/** Details in addition to the table's sentence. */
 export interface ErrorContext {
-  /** Why, in words: `detail` of the service's problem document (a customer's own reason, for one), or the browser's. */
+  /** The reason in words: `detail` of the service's problem document (for instance a customer's own reason), or the
+   *  browser's. */
   readonly detail?: string | null;
   /** HTTP status of the refusal. */
   readonly status?: number | null;
@@ -80,10 +81,10 @@ export interface ErrorContext {
   readonly cause?: unknown;
 }
 
-/** The one error of this package: rejected promises and `onError` carry it. */
+/** The only error class of this package: promises reject with it and `onError` receives it. */
 export class WebcasterError extends Error {
   override readonly name = "WebcasterError";
-  /** Which one, stable; see `ERRORS`. */
+  /** Stable name of the error; see `ERRORS`. */
   readonly reason: ErrorName;
   /** The same as a number. */
   readonly code: number;
@@ -103,7 +104,7 @@ export class WebcasterError extends Error {
     this.retryAfterSec = retryAfterSec ?? null;
   }
 
-  /** Whether another try of the same may succeed without anybody changing something. */
+  /** Whether a retry may succeed without anybody changing something. */
   get isTransient(): boolean {
     return TRANSIENT.includes(this.reason);
   }
@@ -113,7 +114,7 @@ export class WebcasterError extends Error {
   }
 }
 
-/** Whatever was thrown, as an error of this package. */
+/** Converts anything thrown to an error of this package. */
 export function asWebcasterError(error: unknown, reason: ErrorName): WebcasterError {
   if (error instanceof WebcasterError) return error;
   return new WebcasterError(reason, { detail: error instanceof Error ? error.message : String(error), cause: error });

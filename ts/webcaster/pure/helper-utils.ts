@@ -1,4 +1,4 @@
-// Units and small things that pages of deployed clients call by this name; nothing of this package needs them. Pure.
+// Units and small functions that pages of deployed clients call by these names; this package does not use them. Pure.
 
 const by = <T>(items: readonly T[], value: (item: T) => number, isBetter: (a: number, b: number) => boolean) =>
   items.reduce<T | undefined>(
@@ -13,10 +13,10 @@ export const HelperUtils = {
   mbps: (rateMbps: number): number => rateMbps * 1_000_000,
   msToSecs: (millis: number): number => millis / 1_000,
   roundToPrecision: (value: number, digits = 0): number => Number(value.toFixed(digits)),
-  /** Resolves after so many milliseconds. */
+  /** Resolves after this many milliseconds. */
   wait: (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms)),
   prettyPrintJson: (value: unknown): string => JSON.stringify(value, null, 2),
-  /** A copy by way of JSON. */
+  /** A deep copy through JSON. */
   cloneSerializable: <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T,
   isEmpty: (value: object): boolean => Object.keys(value).length === 0,
   isBoolean: (value: unknown): value is boolean => typeof value === "boolean",

@@ -1,16 +1,16 @@
-// What a broadcast is doing, each second, from two readings of the browser's statistics (W3C webrtc-stats). Pure.
+// Metrics of a broadcast, each second, from two readings of the browser's statistics (W3C webrtc-stats). Pure.
 import type { WebcasterState } from "./state.ts";
 
-/** Of the last second, unless a member says otherwise. `null` is what the browser does not tell. */
+/** Values of the last second, unless stated otherwise. `null` for what the browser does not report. */
 export interface Metrics {
   /** Epoch, milliseconds. */
   readonly timestampMs: number;
   readonly state: WebcasterState;
   /** Since the broadcast went live, seconds. */
   readonly liveSec: number;
-  /** Broadcasts that were made anew since the start. */
+  /** How often the broadcast was started anew. */
   readonly reconnects: number;
-  /** The page is in a hidden tab: the browser may slow it down. */
+  /** Whether the page is in a hidden tab, which the browser may throttle. */
   readonly isHidden: boolean;
   readonly video: VideoMetrics | null;
   readonly audio: AudioMetrics | null;
@@ -20,41 +20,41 @@ export interface Metrics {
 export interface VideoMetrics {
   /** `H264`. */
   readonly codec: string | null;
-  /** Sent, bits per second, without retransmissions. */
+  /** Bitrate sent, bits per second, without retransmissions. */
   readonly bitrateBps: number;
-  /** What the encoder aims at, bits per second. */
+  /** The encoder's target, bits per second. */
   readonly targetBitrateBps: number | null;
   readonly framesPerSecond: number;
-  /** Of the frames as they are sent, pixels. */
+  /** Size of the frames sent, pixels. */
   readonly width: number | null;
   readonly height: number | null;
   /** Since the start of this connection. */
   readonly keyframes: number;
-  /** Time to encode a frame, milliseconds. */
+  /** Average time to encode a frame, milliseconds. */
   readonly encodeMs: number | null;
-  /** Time that packets wait before they are sent, milliseconds. */
+  /** Average time that packets wait before they are sent, milliseconds. */
   readonly sendDelayMs: number | null;
-  /** What keeps the quality down: `none`, `cpu`, `bandwidth` or `other`. */
+  /** What limits the quality: `none`, `cpu`, `bandwidth` or `other`. */
   readonly limitedBy: string | null;
 }
 
 export interface AudioMetrics {
   /** `opus`. */
   readonly codec: string | null;
-  /** Sent, bits per second. */
+  /** Bitrate sent, bits per second. */
   readonly bitrateBps: number;
-  /** Of the microphone, 0 to 1. */
+  /** Level of the microphone, 0 to 1. */
   readonly level: number | null;
 }
 
 export interface ConnectionMetrics {
-  /** To the service and back, milliseconds. */
+  /** Round-trip time to the service, milliseconds. */
   readonly roundTripMs: number | null;
-  /** Packets that did not arrive, 0 to 100. */
+  /** Packets lost, 0 to 100. */
   readonly packetLossPercent: number | null;
-  /** How unevenly video packets arrive at the service, milliseconds. */
+  /** Jitter of video packets at the service, milliseconds. */
   readonly jitterMs: number | null;
-  /** What the network is thought to carry, bits per second. */
+  /** Estimated bandwidth of the network, bits per second. */
   readonly availableBitrateBps: number | null;
   /** `udp`, `tcp`, or `relay` for a TURN server. */
   readonly transport: string | null;
@@ -63,9 +63,9 @@ export interface ConnectionMetrics {
 /** An entry of a statistics report. */
 export type Stats = Readonly<Record<string, unknown>>;
 
-/** One reading of the statistics, by what they are about. */
+/** One reading of the statistics, by subject. */
 export interface Reading {
-  /** Of the reading, epoch milliseconds. */
+  /** Time of the reading, epoch milliseconds. */
   readonly timestampMs: number;
   readonly video: Stats | null;
   readonly audio: Stats | null;
@@ -77,7 +77,7 @@ export interface Reading {
   readonly audioCodec: Stats | null;
 }
 
-/** Sorts a report's entries. */
+/** Sorts a report's entries by subject. */
 export function readingOf(report: Iterable<Stats>): Reading {
   const entries = [...report];
   const find = (type: string, wanted: (entry: Stats) => boolean = () => true) =>
@@ -87,7 +87,7 @@ export function readingOf(report: Iterable<Stats>): Reading {
   const video = find("outbound-rtp", ofKind("video"));
   const audio = find("outbound-rtp", ofKind("audio"));
   const transport = find("transport");
-  // Firefox has no transport entry and marks the pair in use.
+  // Firefox has no transport entry and marks the selected pair.
   const pair =
     byId(transport?.selectedCandidatePairId) ??
     find("candidate-pair", ({ selected }) => selected === true) ??
@@ -105,12 +105,12 @@ export function readingOf(report: Iterable<Stats>): Reading {
   };
 }
 
-/** Bytes and connectivity answers that came from the service so far: it grows while the service is there. */
+/** Bytes and responses to connectivity checks received from the service so far: it grows while the service responds. */
 export function receivedCount({ pair }: Reading): number {
   return (numberOf(pair?.bytesReceived) ?? 0) + (numberOf(pair?.responsesReceived) ?? 0);
 }
 
-/** What happened between two readings of one connection; `before` is null for its first. */
+/** The metrics between two readings of one connection; `before` is null for its first. */
 export function metricsOf(
   before: Reading | null,
   now: Reading,
@@ -122,7 +122,7 @@ export function metricsOf(
     return Math.max(0, difference);
   };
   const perSecond = (part: "video" | "audio", name: string) => (seconds > 0 ? grown(part, name) / seconds : 0);
-  /** Seconds per each, as milliseconds. */
+  /** Average duration in milliseconds of a total given in seconds. */
   const msPer = (name: string, count: string) =>
     grown("video", count) > 0 ? round((grown("video", name) / grown("video", count)) * 1_000, 1) : null;
   const lost = numberOf(now.remoteVideo?.fractionLost);

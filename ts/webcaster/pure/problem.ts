@@ -1,4 +1,4 @@
-// The service's refusals (RFC 9457 problem documents, docs/whip.md) as errors of this package. Pure.
+// Converts the service's refusals (RFC 9457 problem documents, docs/whip.md) to errors of this package. Pure.
 import { type ErrorName, WebcasterError } from "./errors.ts";
 
 /** By HTTP status; other 4xx are `request_refused`, other 5xx `service_failed`. */
@@ -12,8 +12,8 @@ const BY_STATUS: Readonly<Record<number, ErrorName>> = {
   504: "customer_silent",
 };
 
-/** What a status means that is no success, with the document's own words when the body is one.
- *  `retryAfter` is the header's value: seconds or null. */
+/** The error for an unsuccessful status, with the problem document's own text when the body is one. `retryAfter` is the
+ *  header's value: seconds or null. */
 export function refusal(status: number, body: string, retryAfter: string | null): WebcasterError {
   const document = documentOf(body);
   const seconds = Number(retryAfter ?? Number.NaN);

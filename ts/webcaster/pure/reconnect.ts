@@ -1,21 +1,21 @@
-// When a lost broadcast is tried again. Pure.
+// When a lost broadcast is restarted. Pure.
 
-/** How a lost broadcast is tried again; each member has a default. */
+/** How a lost broadcast is restarted; each member has a default. */
 export interface ReconnectConfig {
-  /** Seconds before the first try, at least 1. Default 2. */
+  /** Seconds before the first attempt, at least 1. Default 2. */
   readonly minDelaySec?: number;
-  /** Seconds between later tries, at most. Default 15. */
+  /** Most seconds between later attempts. Default 15. */
   readonly maxDelaySec?: number;
-  /** Tries in a row before it is given up, at least 1. Default 10. */
+  /** Consecutive attempts before it is given up, at least 1. Default 10. */
   readonly maxRetries?: number;
 }
 
 export const RECONNECT_DEFAULT: Required<ReconnectConfig> = { minDelaySec: 2, maxDelaySec: 15, maxRetries: 10 };
-/** How much longer each pause is than the one before. */
+/** Factor by which each pause is longer than the one before. */
 const GROWTH = 1.5;
 
-/** Seconds before try number `attempt` (from 1), or null when it is one too many. The service's own request
- *  (Retry-After) counts when it is longer. */
+/** Seconds before attempt number `attempt` (from 1), or null when that is one too many. The service's Retry-After is
+ *  used when it is longer. */
 export function delayBefore(
   attempt: number,
   { minDelaySec, maxDelaySec, maxRetries }: Required<ReconnectConfig>,

@@ -1,7 +1,7 @@
-// What the client reads of SDP and writes of it: codecs of an offer, the fragment of an ICE restart (RFC 8840, RFC 9725
+// The client's parsing and writing of SDP: codecs of an offer, the fragment of an ICE restart (RFC 8840, RFC 9725
 // 4.3.3), and the ICE servers of Link headers. Pure.
 
-/** Whether a description offers a codec, whatever its letters' case. */
+/** Whether a description contains a codec, case-insensitive. */
 export function hasCodec(sdp: string, codec: "H264" | "opus"): boolean {
   return new RegExp(`^a=rtpmap:\\d+ ${codec}/`, "im").test(sdp);
 }
@@ -11,7 +11,7 @@ function attribute(sdp: string, name: string): string {
   return new RegExp(`^a=${name}:(.*?)\\r?$`, "m").exec(sdp)?.[1] ?? "";
 }
 
-/** The PATCH body that asks for an ICE restart: the new offer's credentials. It names no candidates: the service is
+/** The PATCH body that requests an ICE restart: the new offer's credentials. It contains no candidates: the service is
  *  ICE-lite and finds the browser by its checks. */
 export function restartFragment(offer: string): string {
   const lines = [
@@ -24,7 +24,7 @@ export function restartFragment(offer: string): string {
   return `${lines.join("\r\n")}\r\n`;
 }
 
-/** The former answer with the credentials of the service's fragment; its candidates stay. */
+/** The previous answer with the credentials of the service's fragment; its candidates are kept. */
 export function renewedAnswer(answer: string, fragment: string): string {
   return ["ice-ufrag", "ice-pwd"].reduce((sdp, name) => {
     const value = attribute(fragment, name);
@@ -32,14 +32,14 @@ export function renewedAnswer(answer: string, fragment: string): string {
   }, answer);
 }
 
-/** One ICE server (RFC 9725 4.6), as `RTCConfiguration` takes it. */
+/** One ICE server (RFC 9725 4.6), in the form of `RTCConfiguration`. */
 export interface IceServer {
   readonly urls: string;
   readonly username?: string;
   readonly credential?: string;
 }
 
-/** The ICE servers of a Link header, whose lines a browser joins by commas. */
+/** The ICE servers of a Link header; browsers join several lines with commas. */
 export function iceServersOf(link: string | null): IceServer[] {
   const servers: IceServer[] = [];
   for (const [, urls = "", rest = ""] of (link ?? "").matchAll(

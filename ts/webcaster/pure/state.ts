@@ -1,16 +1,16 @@
-// The states of a Webcaster and what leads from one to the next. Pure: the driver asks, this table answers.
-// docs/broadcasting.md shows it as a picture.
+// The states of a Webcaster and their transitions. Pure: a table that the driver consults. docs/broadcasting.md shows
+// it as a diagram.
 
 /**
  * - `idle`: no camera, no microphone, no connection.
- * - `preparing`: the browser is asked for camera and microphone.
- * - `ready`: media is there and can be previewed; nothing is sent.
- * - `connecting`: the service is asked, and the connection is made.
+ * - `preparing`: the browser is opening camera and microphone.
+ * - `ready`: media is available and can be previewed; nothing is sent.
+ * - `connecting`: the offer is being posted, and the connection set up.
  * - `live`: media flows.
  * - `recovering`: the connection is interrupted; the same broadcast is being resumed (ICE restart).
- * - `reconnecting`: the broadcast was lost; a new one is tried.
- * - `stopping`: the service is told that it is over.
- * - `failed`: it ended with an error; media is still there, `startBroadcast` may be called again.
+ * - `reconnecting`: the broadcast was lost; a new one is being started.
+ * - `stopping`: the service is being told that the broadcast has ended.
+ * - `failed`: it ended with an error; media is still available, `startBroadcast` may be called again.
  */
 export type WebcasterState =
   | "idle"
@@ -23,7 +23,7 @@ export type WebcasterState =
   | "stopping"
   | "failed";
 
-/** What happens to a Webcaster. */
+/** The events of a Webcaster. */
 export type StateEvent =
   | "setup"
   | "media_opened"
@@ -49,12 +49,12 @@ const TABLE: Readonly<Record<WebcasterState, Partial<Readonly<Record<StateEvent,
   failed: { start: "connecting" },
 };
 
-/** The state that `event` leads to, or null where it has no place. `dispose` leads to `idle` from everywhere. */
+/** The state after `event`, or null where it is not valid. `dispose` leads to `idle` from everywhere. */
 export function next(state: WebcasterState, event: StateEvent): WebcasterState | null {
   return event === "dispose" ? "idle" : (TABLE[state][event] ?? null);
 }
 
-/** Whether a broadcast runs or is being made, resumed or ended. */
+/** Whether a broadcast is running, or being started, resumed or ended. */
 export function isBroadcasting(state: WebcasterState): boolean {
   return ["connecting", "live", "recovering", "reconnecting", "stopping"].includes(state);
 }

@@ -1,6 +1,6 @@
-// Stream names with custom arguments, and the URL that an offer is posted to. Pure.
+// Stream names with custom arguments, and the URL to which an offer is posted. Pure.
 
-/** What the customer's webhook is told, as `key=value`. */
+/** Sent to the customer's webhook as `key=value`. */
 export type CustomArguments = Readonly<Record<string, string | number | boolean>>;
 
 /**
@@ -20,11 +20,11 @@ export function encodeStreamName(name: string, customArguments: CustomArguments 
   return encodeURIComponent(fields.length === 0 ? name : `${name}${joint}${fields.join("&")}`);
 }
 
-/** Where the WHIP endpoint of a service is. */
+/** The path of a service's WHIP endpoint. */
 const WHIP_PATH = "/p/webrtc";
 
 export interface EndpointParts {
-  /** `https://host` or the endpoint itself; may carry a query, as a stream record's `ingest.whip.url` does. */
+  /** `https://host` or the endpoint itself; may have a query, as a stream record's `ingest.whip.url` does. */
   readonly serverUrl: string;
   readonly streamName: string | null;
   readonly ingestUrl: string | null;
@@ -33,7 +33,7 @@ export interface EndpointParts {
   readonly isStereo: boolean;
 }
 
-/** The URL that offers are posted to. The stream name goes in as it is. */
+/** The URL to which offers are posted. The stream name is inserted unchanged. */
 export function endpointUrl(parts: EndpointParts): string {
   const [base = "", query = ""] = parts.serverUrl.split(/\?(.*)/s);
   const place = base.replace(/\/+$/, "");

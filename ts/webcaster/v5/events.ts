@@ -1,16 +1,16 @@
-// What a RtcUser says, and to whom: the events of the v5 API.
+// The events of a RtcUser, as in the v5 API.
 
-/** Of a running broadcast. */
+/** State of a running broadcast. */
 export type BroadcastStatus = "signalling" | "connected" | "broadcasting" | "reconnecting";
 
-/** A fault by its number, `text` and `message` being the same. */
+/** An error by its number; `text` and `message` are the same. */
 export interface RtcUserFault {
   readonly code: number;
   readonly text: string;
   readonly message: string;
 }
 
-/** What each event carries as its `data`. */
+/** The `data` of each event. */
 export interface RtcUserEvents {
   readonly SignInSuccess: { readonly userId: string };
   readonly SignInError: RtcUserFault;

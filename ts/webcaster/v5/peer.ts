@@ -1,8 +1,8 @@
-// The WebRTC side of a v5 broadcast: the service's offer is answered with the page's tracks.
+// The WebRTC side of a v5 broadcast: answers the service's offer with the page's tracks.
 import type { TrackKind } from "../config.ts";
 import { type Push, RtcUserError, type Signalling } from "./signalling.ts";
 
-/** No SDP came, or no connection. */
+/** No SDP arrived, or no connection was established. */
 export const PEER_FAILED = 7001;
 
 export interface PeerHost {
@@ -11,7 +11,7 @@ export interface PeerHost {
   readonly stream: MediaStream;
   /** Bits per second; null leaves it to the browser. */
   readonly maxVideoBitrateBps: number | null;
-  /** ICE and DTLS are done. */
+  /** ICE and DTLS are complete. */
   onConnected(): void;
   /** The service closed it, or the network is gone. */
   onLost(): void;
@@ -22,7 +22,7 @@ export class Peer {
   readonly #peerId: string;
   #serverPeer: string | null = null;
   #connection: RTCPeerConnection | null = null;
-  /** Candidates that came before the offer. */
+  /** Candidates that arrived before the offer. */
   #early: RTCIceCandidateInit[] = [];
 
   constructor(host: PeerHost, peerId: string) {
@@ -30,7 +30,7 @@ export class Peer {
     this.#peerId = peerId;
   }
 
-  /** How the service is told which broadcast is meant; null before its offer. */
+  /** The peer ids that identify the broadcast to the service; null before its offer. */
   get parties(): { readonly sender_peer: string; readonly receiver_peer: string } | null {
     return this.#serverPeer === null ? null : { sender_peer: this.#peerId, receiver_peer: this.#serverPeer };
   }
@@ -39,7 +39,7 @@ export class Peer {
     return push.receiver_peer === this.#peerId;
   }
 
-  /** Answers the offer; resolves when the service has taken the answer. */
+  /** Answers the offer; resolves when the service has accepted the answer. */
   async answer({ sender_peer = "", data }: Push): Promise<void> {
     const { sdp } = data as { readonly sdp: RTCSessionDescriptionInit };
     const connection = new RTCPeerConnection({ iceServers: [...this.#host.iceServers] });
@@ -54,7 +54,7 @@ export class Peer {
     for (const transceiver of connection.getTransceivers()) await this.#send(transceiver);
     await connection.setLocalDescription(await connection.createAnswer());
     const dtls = connection.getSenders()[0]?.transport;
-    // An end by the service shows here at once, and in the connection's state at the next ICE check.
+    // An end by the service is visible here at once, and in the connection's state only at the next ICE check.
     dtls?.addEventListener("statechange", () => {
       if (dtls.state === "closed" && this.#connection === connection) this.#host.onLost();
     });
@@ -71,7 +71,7 @@ export class Peer {
     else this.#early.push(candidate);
   }
 
-  /** Sends another track of the kind, or none. */
+  /** Sends another track of this kind, or none. */
   async replace(kind: TrackKind, track: MediaStreamTrack | null): Promise<void> {
     const transceivers = this.#connection?.getTransceivers() ?? [];
     await transceivers.find((of) => kindOf(of) === kind)?.sender.replaceTrack(track);

@@ -1,5 +1,5 @@
-// RtcUser: the calls and events of the v5 API for pages that still use them, over the media of the current client and
-// the deprecated signalling. New pages use Webcaster.
+// RtcUser: the calls and events of the v5 API for pages that still use it, on the media of the current client and the
+// deprecated signalling. New pages use Webcaster.
 import type { MutedConfig, ResultConfig, TrackKind } from "../config.ts";
 import { DeviceUtils } from "../device-utils.ts";
 import { MediaInput } from "../media-input.ts";
@@ -8,14 +8,15 @@ import { Emitter, type RtcUserEvent, type RtcUserEventName, type RtcUserFault } 
 import { PEER_FAILED, Peer } from "./peer.ts";
 import { CONNECTION_LOST, type Push, RtcUserError, Signalling } from "./signalling.ts";
 
-/** How long the offer of the service may take from the click on, ms: devices are asked for and the customer is. */
+/** How long the service's offer may take from the click on, ms: devices are opened and the customer is asked
+ *  meanwhile. */
 const OFFER_LIMIT_MS = 60_000;
-/** The client's own faults, beside those of the service. */
+/** The client's own errors, in addition to those of the service. */
 const NOT_SIGNED_IN = 107001;
 const BROADCAST_RUNS = 102001;
 const UNFORESEEN = 101000;
 
-/** What is captured and sent. Sizes in pixels, rates in frames and bits per second. */
+/** What is captured and sent. Sizes in pixels, frames per second, bits per second. */
 export interface RtcUserConfig {
   readonly width?: number;
   readonly height?: number;
@@ -27,7 +28,7 @@ export interface RtcUserConfig {
 }
 
 export interface TranscodingTargets {
-  /** With a token both come from it. */
+  /** With a token both are taken from it. */
   readonly output?: string;
   readonly streamname?: string;
   readonly videobitrate?: number | string;
@@ -65,7 +66,7 @@ export class RtcUser {
     return hasVideo && globalThis.isSecureContext && DeviceUtils.isSupported("getUserMedia");
   }
 
-  /** Every camera and microphone. */
+  /** All cameras and microphones. */
   async getDevices(): Promise<{ readonly audio: MediaDeviceInfo[]; readonly video: MediaDeviceInfo[] }> {
     const devices = await DeviceUtils.getAvailableMediaDevices();
     return {
@@ -74,12 +75,12 @@ export class RtcUser {
     };
   }
 
-  /** For what is captured from the next `startPreview` or `startBroadcast` on. */
+  /** Takes effect with the next `startPreview` or `startBroadcast`. */
   setConfig(config: RtcUserConfig): void {
     this.#config = { ...this.#config, ...config };
   }
 
-  /** Shows camera and microphone in a `<video>`, given or by its id. */
+  /** Shows camera and microphone in a `<video>`, given as element or by its id. */
   async startPreview(element: HTMLVideoElement | string): Promise<void> {
     const video = typeof element === "string" ? document.getElementById(element) : element;
     if (!(video instanceof HTMLVideoElement)) throw new WebcasterError("preview_missing", { detail: String(element) });
@@ -89,7 +90,7 @@ export class RtcUser {
     this.#preview = video;
   }
 
-  /** Shows nothing any more; without a broadcast the devices are let go. */
+  /** Ends the preview; the devices are released unless a broadcast uses them. */
   stopPreview(): void {
     if (this.#preview !== null) this.#preview.srcObject = null;
     this.#preview = null;
@@ -104,8 +105,8 @@ export class RtcUser {
     this.#mute({ ...this.#muted, video: isMuted });
   }
 
-  /** `server`: the service, `https://host` or `wss://host/p/webrtcws`; `jwt`: a web token. Says SignInSuccess or
-   *  SignInError, and resolves to which of them. */
+  /** `server`: the service, `https://host` or `wss://host/p/webrtcws`; `jwt`: a web token. Emits SignInSuccess or
+   *  SignInError, and resolves to whether it succeeded. */
   async signIn({ server, jwt }: { readonly server: string; readonly jwt: string }): Promise<boolean> {
     return await this.#saying("SignInError", async () => {
       this.#close();
@@ -132,8 +133,8 @@ export class RtcUser {
     this.#close();
   }
 
-  /** Goes live to where the token says. Says StartBroadcastSuccess when the service has the answer to its offer, or
-   *  StartBroadcastError, and resolves to which of them; BroadcastStatus tells the rest. */
+  /** Goes live where the token says. Emits StartBroadcastSuccess when the service has the answer to its offer, or
+   *  StartBroadcastError, and resolves to whether it succeeded; BroadcastStatus reports the rest. */
   async startBroadcast(options: {
     readonly jwt?: string;
     readonly transcodingTargets?: TranscodingTargets;
@@ -171,11 +172,11 @@ export class RtcUser {
     });
   }
 
-  /** Says StopBroadcastSuccess or StopBroadcastError, and resolves to which of them. */
+  /** Emits StopBroadcastSuccess or StopBroadcastError, and resolves to whether it succeeded. */
   async stopBroadcast(): Promise<boolean> {
     return await this.#saying("StopBroadcastError", async () => {
       const parties = this.#peer?.parties ?? null;
-      // Asked for before the connection closes: the service then knows why.
+      // Sent before the connection closes, so that the service knows the reason.
       const stopped =
         parties === null
           ? null
@@ -186,7 +187,7 @@ export class RtcUser {
     });
   }
 
-  /** Runs a call; a fault is said by the event and never thrown, as pages of the v5 API await nothing. */
+  /** Runs a call; an error is emitted as an event and never thrown, since pages of the v5 API await nothing. */
   async #saying(
     error: "SignInError" | "StartBroadcastError" | "StopBroadcastError",
     act: () => Promise<void>,
@@ -224,7 +225,7 @@ export class RtcUser {
     this.#session = null;
   }
 
-  /** The broadcast is over, and nobody here ended it. */
+  /** The broadcast has ended, but not by this client. */
   #fail(peer: Peer, error: RtcUserError): void {
     if (this.#peer !== peer) return;
     this.#end();
@@ -235,7 +236,7 @@ export class RtcUser {
     this.#events.emit("BroadcastStatus", { status });
   }
 
-  /** The next offer: it may come before the reply has been looked at. */
+  /** The next offer, which may arrive before the reply has been handled. */
   #offer(): Promise<Push> {
     const offered = new Promise<Push>((resolve, reject) => {
       const timer = setTimeout(() => reject(new RtcUserError(PEER_FAILED, "No offer came")), OFFER_LIMIT_MS);
@@ -290,7 +291,7 @@ export class RtcUser {
   }
 }
 
-/** The service takes every value as text. */
+/** The service expects every value as text. */
 function startOf(
   sessionId: string,
   stream: MediaStream,

@@ -1,11 +1,11 @@
-// The socket of the deprecated v5 signalling, from the page's side: requests with their replies, and what is pushed.
+// The client side of the deprecated v5 signalling socket: requests with their replies, and pushes.
 
-/** How long a reply is waited for, ms: the customer may be asked meanwhile, who has 5 s. */
+/** How long a reply is awaited, ms: meanwhile the customer may be asked, who has 5 s. */
 const REPLY_LIMIT_MS = 15_000;
-/** Where the service answers. */
+/** The path of the service's socket. */
 const PATH = "/p/webrtcws";
 
-/** A fault by its number: those of the service from 101001 on, 7000 for a lost connection, and the client's own. */
+/** An error by its number: those of the service from 101001 on, 7000 for a lost connection, and the client's own. */
 export class RtcUserError extends Error {
   readonly code: number;
   readonly userinfo: Readonly<Record<string, unknown>>;
@@ -18,10 +18,10 @@ export class RtcUserError extends Error {
   }
 }
 
-/** The connection to the service is lost. */
+/** The connection to the service was lost. */
 export const CONNECTION_LOST = 7000;
 
-/** What the service sends: replies have a `message_id`, pushes a `type`. */
+/** A message of the service: replies have a `message_id`, pushes a `type`. */
 export interface Push {
   readonly type: string;
   readonly sender_peer?: string;
@@ -31,16 +31,16 @@ export interface Push {
 
 type Reply = Readonly<Record<string, unknown>>;
 
-/** Counts per page load: a second socket goes on where the first was. */
+/** Counts per page load: a second socket continues the numbers of the first. */
 let nextId = 0;
 
 export class Signalling {
   readonly #socket: WebSocket;
   readonly #pending = new Map<number, { resolve(reply: Reply): void; reject(error: RtcUserError): void }>();
   #isClosing = false;
-  /** What comes unasked. */
+  /** Receives pushes. */
   onPush: (push: Push) => void = () => {};
-  /** The service closed it, or it broke. */
+  /** The service closed the socket, or it broke. */
   onLost: () => void = () => {};
 
   private constructor(socket: WebSocket) {

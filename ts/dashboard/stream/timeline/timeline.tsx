@@ -1,4 +1,4 @@
-// What happened in one broadcast, from its request to its end, in a dialog over the history.
+// The timeline of one broadcast, from its request to its end, in a dialog above the history.
 import { CopyField } from "../../parts/copy-field.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { absoluteTime, durationWords } from "../../parts/time-words.ts";
@@ -7,7 +7,7 @@ import { useLoaded } from "../../shell/loaded.ts";
 import { LoadedView } from "../../shell/loaded-view.tsx";
 import { TimeText } from "../../shell/time-text.tsx";
 
-/** Offsets that are shown to the millisecond: of a start, ms. */
+/** Offsets below this are shown to the millisecond, since they belong to the start, ms. */
 const EXACT_MS = 60_000;
 
 interface TimelineProps {
