@@ -174,7 +174,7 @@ test("an upstream that is lost and comes back is told with how long it was away"
   expect(publish.moments(START + 80_000).map(wordsOf)).toEqual([
     `Upstream ${url} accepted the publish after 1.4 s.`,
     `Upstream ${url} was lost: the connection was closed.`,
-    `Upstream ${url} did not take the publish: connection refused.`,
+    `Upstream ${url} did not accept the publish: connection refused.`,
     `Upstream ${url} accepted the publish again after 12 s.`,
   ]);
   expect(publish.figures()).toMatchObject({ upstreams: 1, upstreamLosses: 2 });

@@ -53,7 +53,7 @@ export function PeoplePage() {
   const remove = async (person: Person) => {
     const does = await confirm({
       title: `Remove ${person.email}?`,
-      text: "They are signed out and cannot sign in any more. What they did stays in the audit log.",
+      text: "They are signed out and can no longer sign in. Their changes remain in the audit log.",
       does: "Remove this person",
     });
     if (!does) return;

@@ -4,7 +4,7 @@ import type { RecordedEndReason } from "../record.ts";
 const WORDS: Readonly<Record<RecordedEndReason, string>> = {
   unpublished: "The broadcaster stopped.",
   broadcaster_left: "The connection to the broadcaster was lost.",
-  silent: "Nothing arrived from the broadcaster any more.",
+  silent: "The broadcaster stopped sending data.",
   protocol_error: "The broadcaster sent data that is not a valid stream.",
   limit_exceeded: "The broadcaster exceeded a limit of this service.",
   replaced: "A new publish of the same stream took its place.",
