@@ -55,7 +55,7 @@ test("a wrong password says so, and after ten of them when to try again", async 
     await page.waitForSelector("form .note.bad");
   };
   await signIn();
-  expect(await dash.says("form [role=alert]")).toMatch(/^E-mail address and password do not go together\./);
+  expect(await dash.says("form [role=alert]")).toMatch(/^E-mail address or password is wrong\./);
   for (let tries = 1; tries < 10; tries += 1) {
     await page.request.post(`${dashboard.headgate.http}/login`, {
       data: { email: "mallory@customer.example", password: "wrong" },

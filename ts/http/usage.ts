@@ -54,7 +54,7 @@ export function usageRoutes(
       tag: "Organisation",
       summary: "Bytes in and out, per stream and day",
       description:
-        "A running publish is counted except for up to its last 10 seconds. The days of a publish add up to the bytes_in and " +
+        "A running publish is counted without at most its last 10 seconds. The days of a publish add up to the bytes_in and " +
         `bytes_out of its publish_done. Default: the last ${SPAN_DEFAULT_DAYS} days; at most ${USAGE_SPAN_LIMIT_DAYS}. ` +
         `\`total\` covers the whole span, \`days\` is a page of at most ${QUANTITY.most} rows.`,
       query: z.object({

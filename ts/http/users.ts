@@ -85,7 +85,8 @@ export function userRoutes(
       tag: "Users",
       summary: "Change role or password",
       description:
-        "Members that are not given stay unchanged. A new password ends the person's sessions. The last administrator stays one.",
+        "Members that are not given stay unchanged. A new password ends the person's sessions. The role of the last " +
+        "administrator cannot be changed: 400.",
       body: z.object({ role: RoleOrNull.optional(), password: Password.nullable().optional() }),
       bodyRequired: true,
       answer: User,

@@ -179,7 +179,8 @@ export function webhookRoutes(
     {
       tag: "Organisation",
       summary: "Send a delivery again",
-      description: "Sends the same body and webhook-id to the current webhook. The answer decides about no publish.",
+      description:
+        "Sends the same body and webhook-id to the current webhook. The answer has no effect on any publish.",
       answer: CallRecord,
       errors: [404],
     },

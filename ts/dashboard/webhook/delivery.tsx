@@ -151,7 +151,7 @@ function Replay({ delivery }: { readonly delivery: Delivery }) {
   return (
     <Section
       title="Send it again"
-      lead="Sends the same body and webhook-id to your current webhook. The answer decides about no publish."
+      lead="Sends the same body and webhook-id to your current webhook. The answer has no effect on any publish."
       actions={
         <BusyButton onPress={replay} busy="Sending …">
           Send it again
