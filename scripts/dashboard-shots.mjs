@@ -22,7 +22,7 @@ export const SHOTS = [
     path: ({ streams }) => `/dashboard/streams/${streams[1].id}`,
     act: async (page) => {
       await page.getByRole("tab", { name: "ffmpeg" }).click();
-      await page.getByRole("button", { name: "Make the link" }).click();
+      await page.getByRole("button", { name: "Create the link" }).click();
       await page.waitForSelector(".qr");
     },
   },
@@ -51,7 +51,7 @@ export const SHOTS = [
     name: "key-dialog",
     path: "/dashboard/keys",
     act: async (page) => {
-      await page.getByRole("button", { name: "Make a key" }).click();
+      await page.getByRole("button", { name: "Create a key" }).click();
       await page.getByLabel("Label").fill("Website");
     },
   },

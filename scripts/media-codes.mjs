@@ -31,10 +31,10 @@ const MEANINGS = {
   EndReason: "Why a publish session ended.",
   EndRequest: "Why the gateway ends a publish.",
   UpstreamSource:
-    "Who wants an upstream: the operator for every publish, the stream, someone for this publish alone, or the\n *  publish's own stream_url.",
-  UpstreamState: "How a push to an upstream does.",
-  OnAirCause: "Why a publish goes on air, or stands by.",
-  PullState: "How a pull from another node does.",
+    "Where an upstream comes from: the operator's settings, the stream, an API call for this publish only, or the\n *  publish's own stream_url.",
+  UpstreamState: "State of a push to an upstream.",
+  OnAirCause: "Why a publish goes on air or to standby.",
+  PullState: "State of a pull from another node.",
   PullEndReason: "Why a pull ended.",
 };
 

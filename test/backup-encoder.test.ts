@@ -117,7 +117,7 @@ test("a main encoder that is killed is taken over from within a second, on the c
     readonly moments: readonly { readonly text: string }[];
   };
   const told = moments.map(({ text }) => text).join(" ");
-  expect(told).toContain(`stands by for publish ${main.session.client_id}, which is on air`);
+  expect(told).toContain(`is on standby for publish ${main.session.client_id}, which is on air`);
   expect(told).toContain(`took over from publish ${main.session.client_id} (the other one was lost)`);
   backup.encoder.kill("SIGTERM");
   await endAt(name);

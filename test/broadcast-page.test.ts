@@ -120,7 +120,7 @@ test("a refused broadcast shows the customer's reason, and the preview runs on f
   await broadcast.press();
   await broadcast.page.waitForSelector("#alerts blockquote");
   expect(await broadcast.says("#alerts")).toBe(
-    `The broadcast was refused ${REASON} Ask whoever invited you to broadcast.`,
+    `The broadcast was refused ${REASON} Ask the person who invited you to broadcast.`,
   );
   expect(await broadcast.tracks()).toEqual(["live", "live"]);
   customer.answer({ status: 200 });

@@ -118,8 +118,8 @@ test.each([
     metrics({ limitedBy: "bandwidth" }, { availableBitrateBps: 700_000 }),
     "upload is too slow",
   ],
-  ["loss", metrics({}, { packetLossPercent: 8 }), "network loses data"],
-  ["a long round trip", metrics({}, { roundTripMs: 1_200 }), "slow to answer"],
+  ["loss", metrics({}, { packetLossPercent: 8 }), "network is losing data"],
+  ["a long round trip", metrics({}, { roundTripMs: 1_200 }), "network responds slowly"],
   ["TCP", metrics({}, { transport: "tcp" }), "blocks UDP"],
 ])("%s is told in plain words", (_, reading, words) => {
   expect(hintsOf(times(5, reading)).at(-1)).toContain(words);

@@ -267,7 +267,7 @@ describe.concurrent.each(storesOfRun)("beside a running service on %s", (kind) =
     expect(statSync(copy).mode & 0o777).toBe(0o600);
     expect(existsSync(`${copy}.partial`)).toBe(false);
     const again = await headgate(["backup", copy], own);
-    expect([again.code, again.err]).toEqual([2, expect.stringContaining("is there already")]);
+    expect([again.code, again.err]).toEqual([2, expect.stringContaining("already exists")]);
     const { db, close } = await openStore({ dataDir, databaseUrl: null });
     const streams = await db.selectFrom("stream").select("name").execute();
     await close();

@@ -106,7 +106,7 @@ test("a node that drains refuses new publishes, and those that run on it go on u
   const name = await node(0).newStream();
   const encoder = publish(0, name);
   await encoder.exit;
-  expect(encoder.stderr()).toContain("takes no new publishes");
+  expect(encoder.stderr()).toContain("is not accepting new publishes");
   expect((await sessions(0)).map(({ streamname }) => streamname)).toEqual([running.streamname]);
 
   // With room on another node the offer would go there.
@@ -116,7 +116,10 @@ test("a node that drains refuses new publishes, and those that run on it go on u
   await until("a knows that b drains", seen, NOTICED_LIMIT_MS);
   const refused = await offer(0, name);
   expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, expect.stringMatching(/^\d+$/)]);
-  expect(await refused.json()).toMatchObject({ code: "stopping", detail: expect.stringContaining("no new publishes") });
+  expect(await refused.json()).toMatchObject({
+    code: "stopping",
+    detail: expect.stringContaining("not accepting new publishes"),
+  });
 
   for (const each of ["a", "b"]) await node(1).command(["nodes", "undrain", each]);
   for (const place of [0, 1])

@@ -91,7 +91,7 @@ inWholeRun(
     for (const place of [1, 2]) {
       const refused = send(place, await node(1).newStream());
       expect(await refused.exit).not.toBe(0);
-      expect(refused.stderr()).toContain("As many streams are live as this organisation may have at a time");
+      expect(refused.stderr()).toContain("This organisation has reached its limit of live streams");
     }
     await node(1).command(["organisation", "limit", organisation.hash, "--streams", "default"]);
     const before = customer.calls("publish").length;

@@ -133,7 +133,7 @@ test("a Headgate that pushes to a draining node is sent on to another, and ffmpe
   await until("it drains", async () => (await readiness(a())) === "not ready: draining\n");
   const refused = send(a(), name);
   expect(await refused.exit).not.toBe(0);
-  expect(refused.stderr()).toContain("takes no new publishes");
+  expect(refused.stderr()).toContain("is not accepting new publishes");
   await pushedTo(`${a().rtmp}/${name}?passcode=one`, async () => {
     await until("it is live", () => isLive(name), 60_000);
     expect(await nodesOf(name)).toEqual([{ name: "b" }]);

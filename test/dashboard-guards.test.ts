@@ -34,7 +34,7 @@ const PAGES: readonly (readonly [path: string, title: string, forbidden: readonl
   [
     "/dashboard/webhook",
     "Webhook",
-    ["Change", "Remove", "Set the webhook", "Call the webhook", "Make a new secret", "Make the secret"],
+    ["Change", "Remove", "Set the webhook", "Call the webhook", "Create a new secret", "Create the secret"],
   ],
   ["/dashboard/deliveries", "Deliveries", []],
   ["/dashboard/usage", "Usage", []],
@@ -102,7 +102,7 @@ test("markup in names, tags, labels, reasons and addresses is shown as text ever
     expect(await page.locator(".planted, main img").count(), path).toBe(0);
   }
   await dash.command(MARKUP);
-  await page.getByText("Nothing is called").waitFor();
+  await page.getByText("Nothing found for").waitFor();
   expect(await page.locator(".planted").count()).toBe(0);
   expect(await dash.faults()).toEqual([]);
   // And should a script of ours ever write markup, the browser does not let it.

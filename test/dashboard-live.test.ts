@@ -100,7 +100,9 @@ test("by the page's own ffmpeg command one is live: the preview moves, graphs fi
   await until("its end", async () => /Ended.*It was ended by a person/s.test(await row.innerText()));
   await row.getByRole("button", { name: "Timeline" }).click();
   const moments = page.getByRole("dialog", { name: "What happened" }).getByRole("listitem");
-  await until("its first video", async () => /The first video came after/.test((await moments.allInnerTexts()).join()));
+  await until("its first video", async () =>
+    /The first video arrived after/.test((await moments.allInnerTexts()).join()),
+  );
   expect(await moments.first().innerText()).toMatch(/\+0\.000 s\s+A broadcaster at .* asked to publish by RTMP\./);
   expect((await moments.allInnerTexts()).join()).toMatch(/Ended after .*: it was ended by a person/);
   await page.getByRole("dialog").getByRole("button", { name: "Close" }).click();
@@ -160,7 +162,7 @@ inWholeRun(
     const dash = await open(`/dashboard/streams/${id}`, "administrator");
     const { page } = dash;
     await page.locator("#tokens").getByRole("textbox").fill("passcode=s3cret");
-    await dash.press("Make the link");
+    await dash.press("Create the link");
     const link = await page.getByRole("group", { name: "Broadcast link" }).locator("code").innerText();
     let pages: Pages | null = null;
     try {

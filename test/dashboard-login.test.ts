@@ -55,7 +55,7 @@ test("a wrong password says so, and after ten of them when to try again", async 
     await page.waitForSelector("form .note.bad");
   };
   await signIn();
-  expect(await dash.says("form [role=alert]")).toMatch(/^E-mail address and password do not go together\./);
+  expect(await dash.says("form [role=alert]")).toMatch(/^E-mail address or password is wrong\./);
   for (let tries = 1; tries < 10; tries += 1) {
     await page.request.post(`${dashboard.headgate.http}/login`, {
       data: { email: "mallory@customer.example", password: "wrong" },
@@ -99,11 +99,11 @@ test("a session that ends elsewhere leads to the login, and from there back to t
 inWholeRun("whoever changes the own password signs in with the new one", async () => {
   const { page, ...dash } = await open("/dashboard/account", "user");
   await dash.shows("Your account");
-  await dash.fill("Present password", "not mine at all");
+  await dash.fill("Current password", "not mine at all");
   await dash.fill("New password", "another horse battery staple");
   await dash.press("Change the password");
   await page.getByText("The password is wrong.").waitFor();
-  await dash.fill("Present password", PASSWORD);
+  await dash.fill("Current password", PASSWORD);
   await dash.press("Change the password");
   await dash.shows("Sign in to Headgate");
   expect(await dash.says("form")).toContain("Your password is changed. Sign in with the new one.");

@@ -84,12 +84,12 @@ test("every page passes as administrator", async () => {
 
 test("dialogs, news, a delivery, the palette and the phone's menu pass", async () => {
   const { page, ...dash } = await openForAxe("/dashboard/keys", "administrator");
-  await dash.press("Make a key");
+  await dash.press("Create a key");
   await judge({ page }, "a key's dialog");
-  await page.locator("dialog").getByRole("button", { name: "Make the key" }).click();
-  await page.getByText("It is shown this once.").waitFor();
+  await page.locator("dialog").getByRole("button", { name: "Create the key" }).click();
+  await page.getByText("It is shown only once.").waitFor();
   await judge({ page }, "a key shown");
-  await dash.press("I have it");
+  await dash.press("Done");
   await page
     .getByRole("button", { name: /^Revoke/ })
     .first()
@@ -135,7 +135,7 @@ test("what happened in a broadcast passes", async () => {
   await until("its end", () => customer.calls("publish_done").some(({ body }) => body.includes(name)));
   const { page, ...dash } = await openForAxe(`/dashboard/streams/${id}`, "readonly");
   await page.getByRole("button", { name: "Timeline" }).click();
-  await page.getByText("The first video came after").waitFor();
+  await page.getByText("The first video arrived after").waitFor();
   await judge({ page }, "what happened");
   expect(found).toEqual([]);
   expect(await dash.faults()).toEqual([]);

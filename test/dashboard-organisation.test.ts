@@ -30,38 +30,38 @@ const row = ({ page }: Pick<DashboardPage, "page">, text: string) => page.locato
 test("a key is made with its limits, shown once, replaced and revoked; the last administrator's stays", async () => {
   const { page, ...dash } = await open("/dashboard/keys");
   await row({ page }, "last administrator key").waitFor();
-  await dash.press("Make a key");
+  await dash.press("Create a key");
   await dash.fill("Label", "Website");
   await page.getByLabel("Read-only").check();
   await dash.fill("Only streams with this tag", "studio-1");
   await page.getByLabel("Expires", { exact: true }).selectOption("After 30 days");
-  await page.locator("dialog").getByRole("button", { name: "Make the key" }).click();
-  await page.getByText("It is shown this once.").waitFor();
+  await page.locator("dialog").getByRole("button", { name: "Create the key" }).click();
+  await page.getByText("It is shown only once.").waitFor();
   const key = await dash.says("[aria-label='API key'] code");
   expect(await statusWith(key, "/stream")).toBe(200);
   expect(await statusWith(key, "/organisation/usage")).toBe(200);
   expect(await statusWith(key, "/organisation/key")).toBe(403);
   await page.keyboard.press("Escape");
   expect(await page.locator("dialog").count(), "what is shown once is not closed by chance").toBe(1);
-  await dash.press("I have it");
+  await dash.press("Done");
   const website = row({ page }, "Website");
   await website.waitFor();
   expect((await website.innerText()).replaceAll(/\s+/g, " ")).toMatch(/Read-only studio-1 .*in (29|30) days/);
   expect(await page.content()).not.toContain(key);
 
   await website.getByRole("button", { name: "Rotate Website" }).click();
-  await dash.press("Make the new key");
-  await page.getByText("It is shown this once.").waitFor();
+  await dash.press("Create the new key");
+  await page.getByText("It is shown only once.").waitFor();
   const successor = await dash.says("[aria-label='API key'] code");
   expect([await statusWith(key, "/stream"), await statusWith(successor, "/stream")]).toEqual([200, 200]);
-  await dash.press("I have it");
+  await dash.press("Done");
   await until("two keys", async () => (await row({ page }, "Website").count()) === 2);
 
   await row({ page }, "Website").first().getByRole("button", { name: "Revoke Website" }).click();
   await dash.press("Revoke the key");
   await dash.news("Website is revoked");
   expect(await statusWith(key, "/stream")).toBe(403);
-  await page.locator("p.help", { hasText: "One administrator key" }).waitFor();
+  await page.locator("p.help", { hasText: "The last administrator key" }).waitFor();
   expect(await dash.faults()).toEqual([]);
 });
 
@@ -70,14 +70,14 @@ test("a person is added with a password shown once, changes role, gets a new pas
   await dash.press("Add a person");
   await dash.fill("E-mail address", PEOPLE.user);
   await page.locator("dialog").getByRole("button", { name: "Add this person" }).click();
-  await page.locator("dialog .field-error", { hasText: "Email is taken already." }).waitFor();
+  await page.locator("dialog .field-error", { hasText: "Email is already taken." }).waitFor();
   await dash.fill("E-mail address", "dora@customer.example");
   await page.locator("dialog").getByLabel("Administrator").check();
   await page.locator("dialog").getByRole("button", { name: "Add this person" }).click();
   const password = async () => {
-    await page.getByText("It is shown this once.").waitFor();
+    await page.getByText("It is shown only once.").waitFor();
     const shown = await dash.says("[aria-label=Password] code");
-    await dash.press("I have it");
+    await dash.press("Done");
     return shown;
   };
   const signIn = async (given: string) => {
@@ -91,7 +91,7 @@ test("a person is added with a password shown once, changes role, gets a new pas
   await dash.news("dora@customer.example is read-only now");
   expect(await signIn(first)).toBe("readonly");
   await dash.press("New password for dora@customer.example");
-  await dash.press("Make a new password");
+  await dash.press("Create a new password");
   const second = await password();
   expect([await signIn(first), await signIn(second)]).toEqual(["refused", "readonly"]);
   await dash.press("Remove dora@customer.example");
@@ -165,7 +165,7 @@ test("usage is drawn by day, listed by stream, and there as CSV", async () => {
   await dash.press("By day");
   await until("one day", async () => (await page.locator(".table tbody tr").count()) === 1);
   await page.goto(`${dashboard.headgate.http}/dashboard/usage?from=2020-01-01&to=2020-01-02`);
-  await page.getByText("Nothing was broadcast in these days").waitFor();
+  await page.getByText("Nothing was broadcast on these days").waitFor();
   await page.goto(`${dashboard.headgate.http}/dashboard/usage?from=2020-01-01&to=nonsense`);
   await page.getByText("This could not be loaded").waitFor();
   expect(await dash.faults()).toEqual([]);
@@ -179,7 +179,7 @@ test("the audit log goes on page after page and can be filtered by what and who"
   await until("more", async () => (await page.locator("tbody tr").count()) > 50);
   await page.getByLabel("What", { exact: true }).selectOption("People");
   await until("people alone", async () => /person|people/i.test(await dash.says("tbody tr th")));
-  expect(await page.getByText("Made a stream").count()).toBe(0);
+  expect(await page.getByText("Created a stream").count()).toBe(0);
   await page.getByLabel("Who", { exact: true }).selectOption("admin");
   await until("admin's alone", async () => !(await dash.says("tbody")).includes("Key hg_"));
   expect(new URL(page.url()).searchParams.get("area")).toBe("user");

@@ -72,7 +72,7 @@ test.each<[string, string, Parameters<typeof diagnosed>]>([
   ],
   ["some loss", "attention: 2 % of the packets are lost", [{}, { loss_percent: 2 }]],
   ["much loss", "bad: 9 % of the packets are lost", [{}, { loss_percent: 9 }]],
-  ["a long round trip", "attention: The network is slow to answer: 450 ms", [{}, { rtt_ms: 450 }]],
+  ["a long round trip", "attention: The round-trip time is high: 450 ms", [{}, { rtt_ms: 450 }]],
   ["skew", "attention: Video and audio are 350 ms apart", [{}, { skew_ms: -350 }]],
   ["its limit", "attention: The limit of 2.1 Mbps is reached", [{ max_bitrate_kbps: 2_100 }]],
   [
@@ -93,7 +93,7 @@ test.each<[string, string, Parameters<typeof diagnosed>]>([
   ["a refusing upstream", "bad: Main channel refuses the stream", [{ upstreams: [{ ...UPSTREAM, state: "refused" }] }]],
   [
     "an upstream out of reach",
-    "attention: Main channel is not reached",
+    "attention: Main channel cannot be reached",
     [{ upstreams: [{ ...UPSTREAM, state: "waiting" }] }],
   ],
   [
@@ -101,8 +101,8 @@ test.each<[string, string, Parameters<typeof diagnosed>]>([
     "attention: Main channel gets no audio",
     [{ upstreams: [{ ...UPSTREAM, audio_error: "no AAC" }] }],
   ],
-  ["a broken transcoder", "bad: The audio is not made into AAC", [{ transcoder_error: "too many" }]],
-  ["slow readers", "attention: 1,200 frames did not get through to readers", [{ dropped_frames: 1_200 }]],
+  ["a broken transcoder", "bad: The audio is not transcoded to AAC", [{ transcoder_error: "too many" }]],
+  ["slow readers", "attention: 1,200 frames were dropped for slow readers", [{ dropped_frames: 1_200 }]],
 ])("with %s one reads what it is", (_, title, given) => {
   expect(titles(diagnosed(...given))).toContain(title);
 });

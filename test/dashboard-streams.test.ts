@@ -68,7 +68,7 @@ test("a user makes a stream with tags, finds it by them, and by the command pale
   await page.reload();
   await until("the filter again", async () => (await page.getByRole("row").count()) === 2);
   await page.getByPlaceholder("Name or tag").fill("no such thing");
-  await page.getByText("No stream is like that").waitFor();
+  await page.getByText("No matching streams").waitFor();
   await dash.press("Show all streams");
   await until("all", async () => (await page.getByRole("row").count()) > 2);
 
@@ -164,7 +164,7 @@ test("upstreams are added for good and for one broadcast, say why they fail, and
     await dash.press("Add upstream");
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Address, with the stream key").fill(`rtmp://127.0.0.1:9/live/secret-${label}`);
-    await dialog.getByLabel("What to call it").fill(label);
+    await dialog.getByLabel("Label").fill(label);
     if (isOnce) await dialog.getByLabel(/^This broadcast only/).check();
     await dialog.getByRole("button", { name: "Add upstream" }).click();
     await dialog.waitFor({ state: "detached" });
@@ -174,7 +174,7 @@ test("upstreams are added for good and for one broadcast, say why they fail, and
   await add("Backup", true);
   const rows = page.getByRole("table", { name: "Upstreams" }).locator("tbody tr");
   await until("both", async () => (await rows.count()) === 2);
-  await until("their errors", async () => /Tried again soon/.test((await rows.allInnerTexts()).join()));
+  await until("their errors", async () => /Retrying soon/.test((await rows.allInnerTexts()).join()));
   expect(await page.locator("main").innerText()).not.toContain("secret-");
   await page.getByRole("button", { name: "Remove Backup" }).click();
   await dash.press("Remove upstream");
@@ -184,7 +184,7 @@ test("upstreams are added for good and for one broadcast, say why they fail, and
   await until("when live", async () => /When live/.test(await rows.first().innerText()));
   await page.getByRole("button", { name: "Remove Main" }).click();
   await dash.press("Remove upstream");
-  await page.getByText("It is pushed nowhere").waitFor();
+  await page.getByText("No upstreams").waitFor();
 });
 
 test.each(["user", "readonly"] as const)(
@@ -196,7 +196,7 @@ test.each(["user", "readonly"] as const)(
     await page.locator("video").waitFor();
     const count = (name: string | RegExp) => page.getByRole("button", { name }).count();
     expect(await count("End broadcast")).toBe(0);
-    const forUsers = [await count("Add upstream"), await count("Add tags"), await count("Make the link")];
+    const forUsers = [await count("Add upstream"), await count("Add tags"), await count("Create the link")];
     expect(forUsers).toEqual(role === "user" ? [1, 1, 1] : [0, 0, 0]);
     await page.getByRole("button", { name: /^Actions/ }).click();
     expect((await page.getByRole("menuitem").allInnerTexts()).filter((item) => !item.startsWith("Copy"))).toEqual([]);
@@ -296,7 +296,7 @@ inWholeRun("axe finds nothing serious in either scheme, and a phone scrolls in o
   await page.keyboard.press("Escape");
   await page.getByRole("link", { name: nameOf(stream) }).click();
   await until("the graphs", async () => (await page.locator(".uplot").count()) >= 3);
-  await dash.press("Make the link");
+  await dash.press("Create the link");
   await page.locator(".made svg.qr").waitFor();
   for (const tab of ["Addresses", "OBS", "ffmpeg", "GStreamer", "Browser", "Watch it"]) {
     await page.getByRole("tab", { name: tab }).click();

@@ -83,7 +83,7 @@ test("a test call tells what the customer would decide, with status, time and ca
   expect(await result({ status: 200 })).toMatch(/^200 after \d+ ms The publish would be allowed\.$/);
   expect(dashboard.customer.calls("publish").at(-1)?.body).toMatch(/^passcode=s3cret&a=b&call=publish&.*clientid=0$/);
   expect(await result({ status: 403, body: `${REASON}\n`, headers: { "content-type": "text/plain" } })).toMatch(
-    new RegExp(`^403 after \\d+ ms The customer answered 403, so the publish would be refused\\. ${REASON}$`),
+    new RegExp(`^403 after \\d+ ms Your webhook answered 403, so the publish would be refused\\. ${REASON}$`),
   );
   expect(await result({ status: 302, headers: { location: "https://elsewhere.example/" } })).toContain(
     "Redirects are never followed",
@@ -93,8 +93,8 @@ test("a test call tells what the customer would decide, with status, time and ca
 
 test("a new secret is shown this once, and the customer's calls verify with it", async () => {
   const { page, ...dash } = await open("/dashboard/webhook", "administrator");
-  await dash.press("Make a new secret");
-  await page.locator("dialog").getByRole("button", { name: "Make a new secret" }).click();
+  await dash.press("Create a new secret");
+  await page.locator("dialog").getByRole("button", { name: "Create a new secret" }).click();
   await page.getByText("It is shown this once:").waitFor();
   const secret = await dash.says("[aria-label='Webhook secret'] code");
   expect(secret).toMatch(/^whsec_/);
@@ -130,7 +130,7 @@ test("the log leads to a denied publish and says why; it is sent again under the
   await dash.press("Publish request");
   await dash.shows("Publish request");
   expect(await dash.says(".note.attention")).toBe(
-    `Why this publish did not go ahead: Your webhook refused it and said why. ${REASON}`,
+    `Why this publish did not go ahead: Your webhook refused it and gave a reason. ${REASON}`,
   );
   expect(await dash.says("[aria-label=Request]")).toContain("passcode=***&call=publish");
   const [id] = (await dash.says("[aria-label=About]")).match(/msg_\w+/) ?? [];
@@ -161,7 +161,7 @@ test("by link the log shows one publish; it goes on page after page", async () =
 
 test("a delivery that is nobody's, or another organisation's, is told as one that does not exist", async () => {
   const { page, ...dash } = await open("/dashboard/deliveries/msg_00000000000000000000000000000000", "readonly");
-  await page.getByText("This delivery does not exist, or is older than the log goes back.").waitFor();
+  await page.getByText("This delivery does not exist or is no longer in the log.").waitFor();
   await dash.press("← Deliveries");
   await dash.shows("Deliveries");
 });

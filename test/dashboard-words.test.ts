@@ -46,17 +46,17 @@ describe("an answer of the webhook", () => {
 
   test.each([
     [answered(200), "publish", "good", "200", "The publish is allowed."],
-    [answered(403), "publish", "attention", "403", "The customer answered 403, so the publish is refused."],
-    [answered(204), "publish", "bad", "204", "The customer answered 204. Only 200 allows, so the publish is refused."],
+    [answered(403), "publish", "attention", "403", "Your webhook answered 403, so the publish is refused."],
+    [answered(204), "publish", "bad", "204", "Your webhook answered 204. Only 200 allows, so the publish is refused."],
     [
       answered(500),
       "update_publish",
       "bad",
       "500",
-      "The customer answered 500. Only 200 allows, so the publish is stopped.",
+      "Your webhook answered 500. Only 200 allows, so the publish is stopped.",
     ],
-    [answered(200), "publish_done", "good", "200", "The customer took the news."],
-    [answered(503), "publish_done", "bad", "503", "The customer answered 503, so it is sent again later."],
+    [answered(200), "publish_done", "good", "200", "Your webhook received the event."],
+    [answered(503), "publish_done", "bad", "503", "Your webhook answered 503, so the event is sent again later."],
   ] as const)("%o to %s is told as it was decided", (answer, call, tone, short, long) => {
     expect([toneOf(answer), shortWords(answer), longWords(answer, call)]).toEqual([tone, short, long]);
   });
@@ -69,10 +69,10 @@ describe("an answer of the webhook", () => {
   test("says why a publish did not go ahead, by the organisation's own switch when none came", () => {
     const none: Answer = { outcome: "deadline", status: null, reason: null };
     expect(denialWords(answered(200), "deny")).toBeNull();
-    expect(denialWords(none, "deny")).toContain("refused then");
-    expect(denialWords(none, "allow")).toContain("goes ahead then");
-    expect(denialWords(answered(403, "Not today"), "deny")).toBe("Your webhook refused it and said why.");
-    expect(denialWords(answered(403), "deny")).toContain("did not say why");
+    expect(denialWords(none, "deny")).toContain("the publish is refused");
+    expect(denialWords(none, "allow")).toContain("the publish goes ahead");
+    expect(denialWords(answered(403, "Not today"), "deny")).toBe("Your webhook refused it and gave a reason.");
+    expect(denialWords(answered(403), "deny")).toContain("without a reason");
     expect(denialWords(answered(301), "deny")).toContain("Only 200");
   });
 });
@@ -132,7 +132,7 @@ test("the fields of a body are told apart by who brought them", () => {
 });
 
 test("an entry of the audit log is a sentence, and one that is not known shows its own name", () => {
-  expect(actionWords("key.create")).toBe("Made an API key");
+  expect(actionWords("key.create")).toBe("Created an API key");
   expect(actionWords("moon.launch")).toBe("moon.launch");
   expect(detailWords({ role: "user", scope_tag: null, tags: ["a", "b"], empty: [] })).toEqual([
     "role: user",

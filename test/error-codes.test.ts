@@ -76,7 +76,7 @@ test.each([
   [new UnknownRecord("user"), 9005, "Unknown user"],
   [new UnknownRecord("API key"), 9006, "Unknown API key"],
   [new UnknownRecord("session"), 9007, "Unknown session"],
-  [new AnswerPending(1), 9410, "The first request with this Idempotency-Key still runs"],
+  [new AnswerPending(1), 9410, "The first request with this Idempotency-Key is still running"],
   [new StoreFailed("disk"), 9503, "Temporarily unavailable"],
 ])("%o has the code %i", (error, code, message) => {
   expect(answerOf(error, "management").body).toMatchObject({ error: { code, message } });

@@ -48,10 +48,10 @@ test("a WHIP publish is explained from its offer to the delivered end", async ()
     /The publish was accepted\./,
     /The broadcaster offered video \(H\.264\) and audio \(Opus\); agreed: H\.264 and Opus\./,
     /ICE and DTLS connected after [\d.]+ m?s over (UDP|TCP) from 127\.0\.0\.1:\d+\./,
-    /The first video came after .*: H\.264, 320×180\./,
-    new RegExp(`Upstream ${host} took the publish after`),
+    /The first video arrived after .*: H\.264, 320×180\./,
+    new RegExp(`Upstream ${host} accepted the publish after`),
     /Ended after .*: the broadcaster stopped\./,
-    /publish_done was delivered at the first attempt \(200\)\./,
+    /publish_done was delivered on the first attempt \(200\)\./,
   ];
   for (const line of expected) expect(text).toMatch(line);
   const offsets = lines.flatMap((line) => /^ *\+(\d+\.\d{3}) s /.exec(line)?.[1] ?? []).map(Number);
@@ -67,10 +67,10 @@ test("an RTMP publish that runs is explained so far, as JSON too", async () => {
   const clientId = clientIdOf(publish.body);
   const text = await until("its video", async () => {
     const told = await explain(clientId);
-    return told.includes("The first video came") ? told : null;
+    return told.includes("The first video arrived") ? told : null;
   });
-  expect(text).toMatch(/The first video came after .*: H\.264, 320×180\./);
-  expect(text).toMatch(/It runs, for .* now: /);
+  expect(text).toMatch(/The first video arrived after .*: H\.264, 320×180\./);
+  expect(text).toMatch(/Running for .*: /);
   const told = JSON.parse(await explain(clientId, "--json")) as { state: string; moments: { what: string }[] };
   expect(told.state).toBe("live");
   expect(told.moments.map(({ what }) => what)).toEqual(expect.arrayContaining(["requested", "first_video", "running"]));

@@ -107,7 +107,7 @@ test("a cursor is of one list, and anything else is refused by name", async () =
   const { headers } = await gateway.call("GET", "/stream?quantity=1");
   const cursor = headers.get("x-next-cursor") ?? "";
   expect(cursor).toMatch(/^[\w-]+$/);
-  const refusal = { code: 9002, userinfo: { parameter: "cursor", reason: "is none that this list has given" } };
+  const refusal = { code: 9002, userinfo: { parameter: "cursor", reason: "is not a cursor of this list" } };
   const nul = Buffer.from(JSON.stringify(["stream", [1, "\0"]])).toString("base64url");
   for (const [path, given] of [
     ["/organisation/user", cursor],
@@ -125,7 +125,7 @@ test.each(["/stream?tags=a", "/organisation?x=1", "/organisation/audit?Quantity=
   "%s names a parameter that no one knows and is refused",
   async (path) => {
     const parameter = /\?(\w+)/.exec(path)?.[1];
-    const userinfo = { parameter, reason: "is no parameter of this address" };
+    const userinfo = { parameter, reason: "is not a parameter of this address" };
     expect(await gateway.call("GET", path)).toMatchObject({ status: 400, body: { error: { code: 9002, userinfo } } });
   },
 );

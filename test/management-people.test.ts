@@ -54,9 +54,9 @@ describe("a person", () => {
     expect(added).toStrictEqual({ status: 200, body: ada });
     expect((await gateway.call("GET", "/organisation/user")).body).toStrictEqual([ada]);
 
-    const last = failure(9002, "Invalid value: id is of the last administrator", {
+    const last = failure(9002, "Invalid value: id belongs to the last administrator", {
       parameter: "id",
-      reason: "is of the last administrator",
+      reason: "belongs to the last administrator",
     });
     expect(await gateway.call("DELETE", `/organisation/user/${id}`)).toMatchObject({ status: 400, body: last });
     await addUser({ email: "bob@customer.example", password: PASSWORD, role: "administrator" });

@@ -28,9 +28,9 @@ async function open(own: Partial<OwnLimits>, env: Readonly<Record<string, string
 }
 
 const refused = (description: string) => expect.objectContaining({ told: "deny", code: "denied", description });
-const TOO_MANY = refused("As many streams are live as this organisation may have at a time");
-const TOO_MUCH = refused("The live streams of this organisation send as much as they may together");
-const TOO_FAST = refused("Too many streams of this organisation begin at once; try again in a moment");
+const TOO_MANY = refused("This organisation has reached its limit of live streams");
+const TOO_MUCH = refused("The live streams of this organisation have reached its bitrate limit");
+const TOO_FAST = refused("Too many streams of this organisation are starting at once; try again in a moment");
 
 describe("streams live at a time", () => {
   test("are counted from the request on, and one that has ended makes room", async () => {
@@ -103,7 +103,7 @@ describe("by WHIP", () => {
     await gateway.opened();
     const asked = gateway.customer.requests.length;
     const answer = await gateway.offer(TO_STREAM.replace(STREAM, OTHERS[0]));
-    const detail = "As many streams are live as this organisation may have at a time";
+    const detail = "This organisation has reached its limit of live streams";
     expectProblem(answer, 403, "too_many_streams", "Too many live streams", detail);
     expect(gateway.customer.requests).toHaveLength(asked);
   });
@@ -112,8 +112,8 @@ describe("by WHIP", () => {
     await gateway.db.updateTable("organisation").set({ max_setups_per_second: 1 }).execute();
     for (let publish = 0; publish < 3; publish += 1) gateway.end((await gateway.opened()).clientId);
     const answer = await gateway.offer(TO_STREAM);
-    const detail = "Too many streams of this organisation begin at once; try again in a moment";
-    expectProblem(answer, 429, "too_many_setups", "Too many publishes begin at once", detail);
+    const detail = "Too many streams of this organisation are starting at once; try again in a moment";
+    expectProblem(answer, 429, "too_many_setups", "Too many publishes are starting at once", detail);
     expect(answer.headers.get("retry-after")).toBe("1");
   });
 });

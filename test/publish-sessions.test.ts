@@ -84,12 +84,12 @@ describe("a running publish", () => {
     stage.media.measure(clientId, { upstreams: [upstream], transcoderError: "no AAC encoder could be made" });
     expect(sessions.show("org1", clientId)).toMatchObject({
       transcoderError:
-        "The audio cannot be transcoded to AAC (no AAC encoder could be made): players and upstreams that do not take Opus get video without it",
+        "The audio cannot be transcoded to AAC (no AAC encoder could be made): players and upstreams that do not accept Opus get video without audio",
       upstreams: [
         {
           lastError: null,
           audioError:
-            "It gets no audio of this stream unless it takes Opus: transcoding to AAC failed (no AAC encoder could be made)",
+            "It gets no audio of this stream unless it accepts Opus: transcoding to AAC failed (no AAC encoder could be made)",
         },
       ],
     });
@@ -201,7 +201,7 @@ describe("a running publish", () => {
     ["rtmp://93.184.216.34/live/", "stream name"],
     ["rtmp://93.184.216.34:0/live/key", "port"],
     ["rtmp://93.184.216.34:65536/live/key", "port"],
-    ["RTMP://93.184.216.34/live/key", "lower case"],
+    ["RTMP://93.184.216.34/live/key", "lower-case"],
     ["rtmp://a%ff@93.184.216.34/live/key", "percent-encoded"],
     ["rtmp://93.184.216.34/live/key#x", "fragment"],
     ["rtmp://93.184.216.34/live/key\r\nx", "control characters"],

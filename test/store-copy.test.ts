@@ -196,7 +196,7 @@ describe("a copy is refused", () => {
     "into a store, and from where there is none",
     async () => {
       const [one, other] = [await small(), await small()];
-      await refused(`${other} holds a store already`, one, other);
+      await refused(`${other} already holds a store`, one, other);
       const empty = mkdtempSync(join(folder, "empty-"));
       await refused("there is no .*headgate.key: set --key FILE to the key file", empty, other);
       copyFileSync(join(one, "headgate.key"), join(empty, "headgate.key"));
@@ -228,7 +228,11 @@ describe("a copy is refused", () => {
         older,
         join(folder, "never"),
       );
-      await refused("was made by a newer headgate \\(it has 2000-tomorrow\\)", newer, join(folder, "never"));
+      await refused(
+        "was created by a newer headgate \\(it has the migration 2000-tomorrow\\)",
+        newer,
+        join(folder, "never"),
+      );
     },
     LONG_MS,
   );
@@ -246,7 +250,7 @@ describe("a copy is refused", () => {
       );
       const target = mkdtempSync(join(folder, "keyed-"));
       copyFileSync(join(other, "headgate.key"), join(target, "headgate.key"));
-      await refused("headgate.key is another key: it would be lost", source, target);
+      await refused("headgate.key holds a different key, which would be lost", source, target);
       expect(readdirSync(target)).toEqual(["headgate.key"]);
     },
     LONG_MS,
@@ -283,12 +287,12 @@ describe("a copy that is cut off", () => {
         expect((await headgate("store", "copy", original, databaseUrl)).code).toBe(0);
       } else {
         const again = await headgate("store", "copy", original, databaseUrl);
-        expect(again.err).toContain("holds half of a copy that was cut off: remove it, then copy again");
+        expect(again.err).toContain("holds an incomplete copy of an interrupted run: remove it, then copy again");
         const serve = start(process.execPath, ["scripts/headgate.mjs", "serve"], {
           env: { ...process.env, ...env(original, databaseUrl) },
         });
         expect(await serve.exit).toBe(4);
-        expect(serve.stderr()).toContain("the store is half of a copy that was cut off");
+        expect(serve.stderr()).toContain("the store is an incomplete copy of an interrupted run");
       }
     },
     LONG_MS,
@@ -326,7 +330,7 @@ describe("a backup with its key", () => {
       expect(statSync(join(dataDir, "headgate.db")).mode & 0o777).toBe(0o600);
       await requireWorking(dataDir);
       const again = await headgate("restore", file, "--key", key, "--data-dir", dataDir);
-      expect([again.code, again.err]).toEqual([2, expect.stringContaining("holds a store already")]);
+      expect([again.code, again.err]).toEqual([2, expect.stringContaining("already holds a store")]);
     },
     LONG_MS,
   );
@@ -349,7 +353,7 @@ describe("a backup with its key", () => {
       await headgate("init", "--data-dir", other);
       await refused("is not the key this store was made with", file, "--key", join(other, "headgate.key"));
       const key = join(original, "headgate.key");
-      await refused("is no backup of headgate", key, "--key", key);
+      await refused("is not a headgate backup", key, "--key", key);
     },
     LONG_MS,
   );

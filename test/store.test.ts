@@ -141,7 +141,7 @@ describe("opening", () => {
     const { db, close } = await opened();
     await sql`insert into migration (position, name) values (99, '0100-later')`.execute(db);
     await close();
-    await expect(opened()).rejects.toThrow("made by a newer headgate (it has 0100-later)");
+    await expect(opened()).rejects.toThrow("created by a newer headgate (it has the migration 0100-later)");
   });
 });
 

@@ -178,7 +178,7 @@ describe.concurrent.each(storesOfRun)("streams on %s", (kind) => {
     const encoders = [broadcast(`${service.rtmp}/${name}`, { seconds: 120, gop: 25 })];
     const [main] = await sent(1);
     const nobody = await headgate(["stream", "switch", name, "--url", service.http], asked);
-    expect([nobody.code, nobody.err]).toEqual([1, expect.stringContaining("No publish of the stream stands by")]);
+    expect([nobody.code, nobody.err]).toEqual([1, expect.stringContaining("The stream has no standby publish")]);
     encoders.push(broadcast(`${service.rtmp}/${name}?backup=1`, { seconds: 120, gop: 25 }));
     const backup = (await sent(2)).find((of) => of !== main);
     const switching = ["stream", "switch", name];

@@ -70,8 +70,8 @@ describe("a start", () => {
     ]);
     expect(told).toEqual([
       "0.4 connected: ICE and DTLS connected after 400 ms over UDP from 203.0.113.7:50000.",
-      "0.6 first_audio: The first audio came after 600 ms: Opus, 48 kHz, 2 channels.",
-      "0.8 first_video: The first video came after 800 ms: H.264, 1280×720.",
+      "0.6 first_audio: The first audio arrived after 600 ms: Opus, 48 kHz, 2 channels.",
+      "0.8 first_video: The first video arrived after 800 ms: H.264, 1280×720.",
     ]);
     expect(publish.isStarting).toBe(false);
   });
@@ -91,7 +91,7 @@ describe("a start", () => {
     const path = { transport: "udp", client: "203.0.113.7:50000" };
     const { publish, told } = watched("whip", [[1, { diagnostics: path }]]);
     expect(told).toEqual([
-      "1 ice_connected: ICE found a path after 1 s over UDP from 203.0.113.7:50000; DTLS was not done yet.",
+      "1 ice_connected: ICE found a path after 1 s over UDP from 203.0.113.7:50000; the DTLS handshake was not finished yet.",
     ]);
     expect(publish.isStarting).toBe(true);
   });
@@ -99,7 +99,7 @@ describe("a start", () => {
   test("by RTMP has neither", () => {
     const tracks = { audio: null, video: { codec: "H264", width: null, height: null } };
     const { told } = watched("rtmp", [[1, { snapshot: { videoFrames: 1, tracks } }]]);
-    expect(told).toEqual(["1 first_video: The first video came after 1 s: H.264."]);
+    expect(told).toEqual(["1 first_video: The first video arrived after 1 s: H.264."]);
   });
 });
 
@@ -117,13 +117,13 @@ describe("what lasts is told once, with how long", () => {
       withKeyframe(15, 11_000, 5),
       withKeyframe(16, 300, 5),
     ]);
-    expect(troubles(told)).toEqual(["4 keyframes_missing: No keyframe for 12 s; asked 3 times."]);
+    expect(troubles(told)).toEqual(["4 keyframes_missing: No keyframe for 12 s; requested 3 times."]);
     expect(publish.troubles).toEqual([]);
   });
 
   test("one that is missing still", () => {
     const { publish, told } = watched("whip", [withKeyframe(5, 1_000, 0), withKeyframe(12.2, 8_200, 1)]);
-    expect(troubles(told)).toEqual(["4 keyframes_missing: No keyframe for 8.2 s so far; asked once."]);
+    expect(troubles(told)).toEqual(["4 keyframes_missing: No keyframe for 8.2 s so far; requested once."]);
     expect(publish.troubles).toEqual(["keyframes_missing"]);
   });
 
@@ -134,7 +134,7 @@ describe("what lasts is told once, with how long", () => {
     ];
     const { told } = watched("rtmp", [seen(5, 10_000), seen(10, 10_000), seen(15, 2_000)]);
     expect(troubles(told)).toEqual([
-      "5 keyframes_rare: Keyframes were 10 s apart for 10 s: players start late. A keyframe interval of 2 s in the encoder helps.",
+      "5 keyframes_rare: Keyframes were 10 s apart for 10 s: players take that long to start. Set the encoder's keyframe interval to 2 s.",
     ]);
   });
 
@@ -144,7 +144,9 @@ describe("what lasts is told once, with how long", () => {
       { snapshot: { ...running(seconds), lossPercent } },
     ];
     const { told } = watched("whip", [seen(5, 2), seen(10, 7.53), seen(15, 0.7), seen(20, 0), seen(25, 0.9)]);
-    expect(troubles(told)).toEqual(["5 packet_loss: Up to 7.5 % of the packets were lost for good, for 15 s."]);
+    expect(troubles(told)).toEqual([
+      "5 packet_loss: Up to 7.5 % of the packets were lost and not recovered, for 15 s.",
+    ]);
   });
 
   test("video that stops while the connection stands, and silence", () => {
@@ -156,8 +158,8 @@ describe("what lasts is told once, with how long", () => {
       [25, { snapshot: { videoFrames: 400 } }],
     ]);
     expect(troubles(told)).toEqual([
-      "5 video_stopped: No video frame came for 10 s, while the connection stood.",
-      "15 silent: Nothing came from the broadcaster for 10 s.",
+      "5 video_stopped: No video frame arrived for 10 s, although the connection was up.",
+      "15 silent: Nothing arrived from the broadcaster for 10 s.",
     ]);
   });
 });
@@ -170,10 +172,10 @@ test("an upstream that is lost and comes back is told with how long it was away"
   publish.upstream(START + 61_000, "1", false, url, "connection refused");
   publish.upstream(START + 72_000, "1", true, url, "");
   expect(publish.moments(START + 80_000).map(wordsOf)).toEqual([
-    `Upstream ${url} took the publish after 1.4 s.`,
+    `Upstream ${url} accepted the publish after 1.4 s.`,
     `Upstream ${url} was lost: the connection was closed.`,
-    `Upstream ${url} did not take the publish: connection refused.`,
-    `Upstream ${url} took the publish again after 12 s.`,
+    `Upstream ${url} did not accept the publish: connection refused.`,
+    `Upstream ${url} accepted the publish again after 12 s.`,
   ]);
   expect(publish.figures()).toMatchObject({ upstreams: 1, upstreamLosses: 2 });
 });

@@ -90,13 +90,13 @@ test("a publish that has ended is told from its request to the delivered end, in
     "A broadcaster at 203.0.113.7 asked to publish by RTMP.",
     `The webhook answered 200 after ${took}.`,
     "The publish was accepted.",
-    "The first audio came after 2 s: AAC, 48 kHz, 2 channels.",
-    "The first video came after 2 s: H.264, 1280×720.",
-    `Upstream ${UPSTREAM} took the publish after 2 s.`,
+    "The first audio arrived after 2 s: AAC, 48 kHz, 2 channels.",
+    "The first video arrived after 2 s: H.264, 1280×720.",
+    `Upstream ${UPSTREAM} accepted the publish after 2 s.`,
     `Upstream ${UPSTREAM} was lost: the connection was closed.`,
-    `Upstream ${UPSTREAM} took the publish again after 12 s.`,
+    `Upstream ${UPSTREAM} accepted the publish again after 12 s.`,
     "Ended after 3 min 12 s, 58.2 MB in, 116.4 MB out: the connection to the broadcaster was lost.",
-    "publish_done was delivered at the first attempt (200).",
+    "publish_done was delivered on the first attempt (200).",
   ]);
   expect(body.moments.map(({ offset_ms }) => offset_ms)).toEqual([
     0, 0, 0, 2_000, 2_000, 2_000, 62_000, 74_000, 192_000, 192_000,
@@ -137,10 +137,8 @@ test("one that was lost and the one that went on for it tell of each other", asy
   stage.publishing.handle({ kind: "hold_ended", clientId: first, successor: second });
   await until(async () => (await told(first)).includes("continued"));
   const texts = async (clientId: number) => (await ask(clientId)).body.moments.map(({ text }) => text);
-  expect(await texts(first)).toContain(`Publish ${second} went on with its upstreams and players after 3.2 s.`);
-  expect(await texts(second)).toContain(
-    `It went on with the upstreams and players of publish ${first}, which was lost.`,
-  );
+  expect(await texts(first)).toContain(`Publish ${second} took over its upstreams and players after 3.2 s.`);
+  expect(await texts(second)).toContain(`It took over the upstreams and players of publish ${first}, which was lost.`);
   expect((await told(second)).slice(0, 4)).toEqual(["requested", "webhook_allowed", "accepted", "continues"]);
 });
 
@@ -161,7 +159,7 @@ test("one that runs is told so far, and one that a crash cut off as far as it wa
   expect(before).toMatchObject({ state: "live" });
   expect(before.moments.at(-1)).toMatchObject({
     what: "running",
-    text: "It runs, for 5 s now: 0 bytes in, 0 bytes out.",
+    text: "Running for 5 s: 0 bytes in, 0 bytes out.",
   });
   await stage.service.flushTimelines();
   stage = await stage.crash();
@@ -217,7 +215,7 @@ test("rejected and unanswered updates are told, and an end that is not delivered
     (await ask(clientId)).body.moments.find(({ what }) => what === "end_not_delivered"),
   );
   expect(figures).toEqual({ attempts: 1, cause: "503", is_given_up: false });
-  expect(text).toBe("publish_done is not delivered after one attempt (503); it is tried again.");
+  expect(text).toBe("publish_done was not delivered after one attempt (503); it will be retried.");
   expect(await told(clientId)).toEqual(expect.arrayContaining(["update_rejected", "update_unanswered"]));
 });
 
@@ -234,7 +232,7 @@ test("an end that was given up is told as such, and counted", async () => {
     // The log of deliveries is written behind the outbox.
     return moments.find(({ figures }) => figures.is_given_up === true && figures.attempts === 2);
   });
-  expect(givenUp?.text).toBe("publish_done is not delivered after 2 attempts (404); it was given up.");
+  expect(givenUp?.text).toBe("publish_done was not delivered after 2 attempts (404); no further attempts are made.");
   expect(await stage.metrics.registry.metrics()).toMatch(/^headgate_outbox_given_up_total 1$/m);
 });
 

@@ -106,7 +106,7 @@ describe("an offer", () => {
     "*/*",
   ])("that comes as %s is refused", async (type) => {
     const answer = await gateway.offer(TO_STREAM, { headers: { "content-type": type } });
-    const detail = "An offer is sent as application/sdp";
+    const detail = "An offer must be sent as application/sdp";
     expectProblem(answer, 415, "unsupported_media_type", "Unsupported media type", detail);
   });
 
@@ -116,7 +116,7 @@ describe("an offer", () => {
   ])("over 64 KiB %s is refused, readable for a browser", async (_, headers) => {
     const body = OFFER.padEnd(65_537, "x");
     const answer = await gateway.offer(TO_STREAM, { body, headers });
-    expectProblem(answer, 413, "body_too_large", "Offer too large", "An offer has at most 64 KiB");
+    expectProblem(answer, 413, "body_too_large", "Offer too large", "An offer must not be larger than 64 KiB");
     expect(gateway.customer.requests).toHaveLength(0);
   });
 
@@ -223,7 +223,7 @@ describe("endpoint and session", () => {
 
   test("know nothing below a session", async () => {
     const answer = await gateway.call("POST", `${NO_SESSION}/nothing`);
-    expectProblem(answer, 404, "unknown_address", "Unknown address", "Nothing is here");
+    expectProblem(answer, 404, "unknown_address", "Unknown address", "There is nothing at this address");
   });
 
   test("tell the version in status.json", async () => {

@@ -45,14 +45,15 @@ test.each<[what: string, body: unknown]>([
   ["over 16 KiB", { handlerName: "onCuePoint", payload: { a: "x".repeat(16_384) } }],
 ])("%s is refused", async (_, body) => {
   const { session } = await gateway.opened();
-  const detail = "It must be {handlerName: onMetaData or onCuePoint, payload: an object}, at most 6 deep and 16 KiB";
+  const detail =
+    "It must be {handlerName: onMetaData or onCuePoint, payload: an object}, nested at most 6 deep and at most 16 KiB";
   expectProblem(await send(session, body), 400, "bad_metadata", "Invalid metadata", detail);
   expect(sent()).toHaveLength(0);
 });
 
 test("of a session that is over it is refused", async () => {
   const answer = await send(NO_SESSION, { handlerName: "onCuePoint", payload: {} });
-  expectProblem(answer, 404, "unknown_session", "Unknown session", "It has ended or never was");
+  expectProblem(answer, 404, "unknown_session", "Unknown session", "It has ended or never existed");
 });
 
 test("connect_info reaches the media core as an AMF0 object", async () => {

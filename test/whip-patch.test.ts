@@ -63,7 +63,7 @@ describe("a fragment", () => {
   test.each([
     [400, 400, "bad_fragment", "Fragment refused", "Words of the core"],
     [429, 429, "too_many_requests", "Too many requests", "Words of the core"],
-    [404, 404, "unknown_session", "Unknown session", "It has ended or never was"],
+    [404, 404, "unknown_session", "Unknown session", "It has ended or never existed"],
   ] as const)("that the core refuses by %i is answered %i", async (told, status, code, title, detail) => {
     gateway.media.patched = { outcome: "refused", code: "any", status: told, detail: "Words of the core" };
     expectProblem(await patch({ "if-match": "*" }), status, code, title, detail);
@@ -95,7 +95,13 @@ describe("the order of refusals", () => {
   test("tells each in a problem document that a page may read", async () => {
     expectProblem(await patch({}), 428, "precondition_required", "Precondition required", expect.any(String) as never);
     const stale = await patch({ "if-match": '"stale"' });
-    expectProblem(stale, 412, "precondition_failed", "Precondition failed", "The entity tag is not the session's");
+    expectProblem(
+      stale,
+      412,
+      "precondition_failed",
+      "Precondition failed",
+      "The entity tag is not the session's current one",
+    );
     const large = await patch({}, { body: tooLarge, headers: { "content-length": "65537" } });
     expect(large.headers.get("access-control-expose-headers")).toContain("ETag");
     expect(large.status).toBe(413);

@@ -19,7 +19,7 @@ beforeEach(async () => {
 afterEach(() => gateway.close());
 
 const unknownSession = (answer: WhipAnswer) =>
-  expectProblem(answer, 404, "unknown_session", "Unknown session", "It has ended or never was");
+  expectProblem(answer, 404, "unknown_session", "Unknown session", "It has ended or never existed");
 
 describe("a session", () => {
   test("is ended by DELETE, whatever its If-Match and its Authorization, and is unknown then", async () => {

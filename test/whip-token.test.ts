@@ -62,7 +62,7 @@ describe("a token of ours", () => {
 
   test("opens no stream of another organisation, whatever its name", async () => {
     const answer = await offer(await issue(STREAM, INGEST, null, "Zz9Yy"), "");
-    const detail = "The token is of another organisation than the stream";
+    const detail = "The token belongs to a different organisation than the stream";
     expectProblem(answer, 403, "token_mismatch", "Token of another stream", detail);
     expect(bodies()).toStrictEqual([]);
   });

@@ -163,7 +163,7 @@ export class AnswerPending extends ServiceError {
   /** When to try again, seconds from now. */
   readonly retryAfterS: number;
   constructor(retryAfterS: number) {
-    super("The first request runs");
+    super("The first request is still running");
     this.retryAfterS = retryAfterS;
   }
 }

@@ -36,7 +36,7 @@ export interface Setting<T> extends Kind<T> {
 }
 
 const kept = (kind: string, days: number, what: string) => ({
-  ...integer(0, 36_500, "days from 0 to 36500 (0: for ever)"),
+  ...integer(0, 36_500, "days from 0 to 36500 (0: forever)"),
   env: `HEADGATE_RETENTION_${kind}_DAYS`,
   fallback: days,
   meaning: `days that ${what} are kept; 0: forever`,
@@ -242,7 +242,7 @@ export const SETTINGS = {
   },
   "token.issuer": { ...text, env: "HEADGATE_TOKEN_ISSUER", fallback: "headgate", meaning: "iss of web tokens" },
   "token.rotate_days": {
-    ...integer(0, 3_650, "days from 0 to 3650 (0: never by itself)"),
+    ...integer(0, 3_650, "days from 0 to 3650 (0: never automatically)"),
     env: "HEADGATE_TOKEN_ROTATE_DAYS",
     fallback: 90,
     meaning: "age at which the key that signs web tokens is replaced; 0: never automatically",

@@ -27,19 +27,19 @@ const HINTS: Readonly<Record<Trouble, Notice>> = {
   },
   loss: {
     tone: "warning",
-    title: "Your network loses data",
-    remedy: "Viewers may see it stutter. Move closer to the Wi-Fi router, or use a cable.",
+    title: "Your network is losing data",
+    remedy: "Viewers may see stuttering. Move closer to the Wi-Fi router, or use a cable.",
   },
   delay: {
     tone: "warning",
-    title: "Your network is slow to answer",
-    remedy: "Viewers see you later than usual. Pause other uploads and downloads on this network.",
+    title: "Your network responds slowly",
+    remedy: "Viewers see you with more delay than usual. Pause other uploads and downloads on this network.",
   },
   tcp: {
     tone: "warning",
     title: "This network blocks UDP",
     remedy:
-      "Your broadcast takes the slower way by TCP and may stutter. Another network, such as a hotspot, may be better.",
+      "Your broadcast uses TCP, which is slower, and may stutter. Another network, such as a hotspot, may work better.",
   },
 };
 const TROUBLES = Object.keys(HINTS) as readonly Trouble[];

@@ -18,24 +18,24 @@ const warning = (title: string, remedy: string): Notice => ({ tone: "warning", t
 /** Browsers allow cameras only on pages of HTTPS and of the local machine. */
 export const INSECURE = error(
   "The camera needs a secure page",
-  "Open this page by its https:// address. Browsers give camera and microphone to no other.",
+  "Open this page by its https:// address. Browsers allow camera and microphone only there.",
 );
 export const BROKEN_LINK = error(
   "This link is incomplete",
   "It was probably cut off when it was copied or sent. Open it again from the original message, or ask for a new one.",
 );
-export const EXPIRED_LINK = error("This link has expired", "Ask whoever sent it to you for a new one.");
+export const EXPIRED_LINK = error("This link has expired", "Ask the person who sent it to you for a new one.");
 export const NO_STREAM_NAME: Notice = {
   ...error("The stream name is missing", "Enter the name of the stream to go live on."),
   field: "name",
 };
 export const NO_ADDRESS: Notice = {
-  ...error("The address is not complete", "It looks like rtmp://host:1935/live."),
+  ...error("The address is not complete", "It should look like rtmp://host:1935/live."),
   field: "address",
 };
 export const NO_MICROPHONE = warning(
   "No microphone found",
-  "Your broadcast will be silent. Connect a microphone and choose it to change that.",
+  "Your broadcast will have no audio. To change that, connect a microphone and choose it.",
 );
 export const NOTHING_SHARED = warning(
   "Nothing is shared yet",
@@ -58,9 +58,9 @@ const DEVICES: Readonly<Record<string, Notice>> = {
   ),
   NotReadableError: error(
     "The camera or microphone cannot be opened",
-    "Another program probably uses it, such as a video call. Close that one and try again.",
+    "Another program, such as a video call, is probably using it. Close it and try again.",
   ),
-  OverconstrainedError: error("This camera is not there any more", "Choose another one and try again."),
+  OverconstrainedError: error("This camera is no longer available", "Choose another one and try again."),
 };
 
 /** The notice for a device that could not be opened. */
@@ -69,52 +69,52 @@ export function deviceNotice(name: string): Notice {
 }
 
 const LATER = "Try again in a moment.";
-const NEW_LINK = "Ask whoever sent you the link for a new one.";
+const NEW_LINK = "Ask the person who sent you the link for a new one.";
 
 /** By the code of the problem document that refused the broadcast (docs/whip.md). */
 const REFUSALS: Readonly<Record<string, Notice>> = {
-  rejected_by_customer: error("The broadcast was refused", "Ask whoever invited you to broadcast."),
+  rejected_by_customer: error("The broadcast was refused", "Ask the person who invited you to broadcast."),
   customer_unreachable: error(
-    "Nobody could say whether you may broadcast",
-    "The organiser's server did not answer. Try again in a moment; if it lasts, tell them.",
+    "The broadcast could not be authorised",
+    "The organiser's server did not answer. Try again in a moment; if it happens again, tell the organiser.",
   ),
   unknown_stream: {
-    ...error("There is no stream of this name", "Check it letter by letter: capitals count."),
+    ...error("There is no stream with this name", "Check it letter by letter: upper and lower case matter."),
     field: "name",
   },
   malformed_name: { ...error("This stream name is not valid", "Copy it again from where you got it."), field: "name" },
   reserved_field: {
-    ...error("This stream name is not valid", "What follows the ? uses a reserved word."),
+    ...error("This stream name is not valid", "The part after the ? uses a reserved name."),
     field: "name",
   },
   bad_stream_url: {
-    ...error("This address is not accepted", "Check it with whoever gave it to you."),
+    ...error("This address is not accepted", "Check it with the person who gave it to you."),
     field: "address",
   },
-  locked_stream: error("This stream is locked", "Ask whoever runs it to unlock it."),
-  already_live: error("This stream is live already", "Another device is broadcasting to it. End that broadcast first."),
-  organisation_disabled: error("This stream's organisation is not enabled", "Ask whoever runs it."),
-  token_required: error("This stream needs a link", "Ask whoever runs it for a broadcast link and open that one."),
+  locked_stream: error("This stream is locked", "Ask its owner to unlock it."),
+  already_live: error("This stream is already live", "Another device is broadcasting to it. End that broadcast first."),
+  organisation_disabled: error("This stream's organisation is not enabled", "Ask its owner."),
+  token_required: error("This stream needs a link", "Ask its owner for a broadcast link and open it."),
   bad_token: error("This link is not valid", NEW_LINK),
   token_mismatch: error("This link is for another stream", NEW_LINK),
   stopped: error("The organiser ended the broadcast", "Ask them before you try again."),
-  too_many_requests: error("Too many tries from your network", LATER),
+  too_many_requests: error("Too many attempts from your network", LATER),
   overloaded: error("The service is busy", LATER),
   stopping: error("The service is restarting", LATER),
   full: error("The service is busy", LATER),
-  too_many_streams: error("Too many streams are live", "End another broadcast first, or ask whoever runs it."),
-  too_much_bitrate: error("Too many streams are live", "End another broadcast first, or ask whoever runs it."),
-  too_many_setups: error("Too many broadcasts begin at once", LATER),
-  store_unavailable: error("The service cannot take a new broadcast now", LATER),
-  store_failed: error("The service cannot take a new broadcast now", LATER),
-  node_away: error("The service cannot take a new broadcast now", LATER),
-  internal_error: error("Something went wrong at the service", LATER),
+  too_many_streams: error("Too many streams are live", "End another broadcast first, or ask the owner of the stream."),
+  too_much_bitrate: error("Too many streams are live", "End another broadcast first, or ask the owner of the stream."),
+  too_many_setups: error("Too many broadcasts are starting at once", LATER),
+  store_unavailable: error("The service cannot accept a new broadcast right now", LATER),
+  store_failed: error("The service cannot accept a new broadcast right now", LATER),
+  node_away: error("The service cannot accept a new broadcast right now", LATER),
+  internal_error: error("Something went wrong in the service", LATER),
 };
 /** By the token service's reason (T3), where that is more specific than "not valid". */
 const TOKEN_FAULTS: Readonly<Record<string, Notice>> = {
   "jwt expired": EXPIRED_LINK,
   "jwt revoked": error("This link was withdrawn", NEW_LINK),
-  "jwt not active": error("This link is not valid yet", "It begins later. Ask whoever sent it when."),
+  "jwt not active": error("This link is not valid yet", "It becomes valid later. Ask the person who sent it when."),
 };
 
 /** Errors detected by the client package itself, by their name (docs/broadcasting.md). */
@@ -128,9 +128,9 @@ const FAULTS: { readonly [reason in ErrorName]?: Notice } = {
   opus_missing: error("This browser cannot send Opus audio", "Use a current Chrome, Edge, Firefox or Safari."),
   unreachable: error("The service cannot be reached", "Check your internet connection, then try again."),
   no_media_path: error(
-    "Video and audio do not get through",
+    "Video and audio cannot get through",
     "This network lets the page through, but not your video: a firewall probably blocks UDP. Try another network, such " +
-      "as your phone's hotspot, or ask whoever runs this one.",
+      "as your phone's hotspot, or ask the administrator of this one.",
   ),
   connection_lost: error("The connection was lost", "Check your internet connection, then broadcast again."),
   reconnect_failed: error("The connection was lost", "It did not come back. Check your network, then broadcast again."),

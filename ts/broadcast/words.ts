@@ -75,7 +75,7 @@ function coverOf(state: PageState): Words["cover"] {
   const { stage, has, muted } = state;
   if (stage === "ended") return { title: "Your broadcast has ended", text: "Camera and microphone are off." };
   if (stage === "opening")
-    return { title: "Waiting for your permission", text: "Allow camera and microphone to go on." };
+    return { title: "Waiting for your permission", text: "Allow camera and microphone to continue." };
   if (muted.video) return { title: "Your video is hidden", text: isBroadcasting(state) ? "Viewers see black." : "" };
   if (has.video) return null;
   if (stage !== "off") return { title: "There is no video", text: "Choose a camera or your screen." };

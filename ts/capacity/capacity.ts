@@ -70,13 +70,13 @@ export function createCapacity(deps: CapacityDeps): Capacity {
   const figures = openFigures(deps.config);
   const refusals = new Counter({
     name: "headgate_full_refusals_total",
-    help: "Publishes and players refused because this node had no room, by what was short",
+    help: "Publishes and players refused because this node was full, by the resource that was short",
     labelNames: ["cause"],
     registers: [deps.registry],
   });
   new Gauge({
     name: "headgate_full",
-    help: "1 while this node takes no new publish because this is short, else 0",
+    help: "1 while this node refuses new publishes because this resource is short, else 0",
     labelNames: ["cause"],
     registers: [deps.registry],
     collect() {

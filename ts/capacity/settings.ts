@@ -1,44 +1,44 @@
 // The capacity settings of a node, and of one organisation on it, included in settings.ts.
 import { integer, perSecond } from "../setting-kinds.ts";
 
-const percent = integer(0, 100, "percent from 0 to 100 (0: not looked at)");
+const percent = integer(0, 100, "percent from 0 to 100 (0: ignored)");
 
 export const CAPACITY_SETTINGS = {
   "limits.load_percent": {
     ...percent,
     env: "HEADGATE_LIMITS_LOAD_PERCENT",
     fallback: 90,
-    meaning: "of the time, which a media worker may be busy before new publishes are refused; 0: not looked at",
+    meaning: "busy time of a media worker, %, at which new publishes are refused; 0: ignored",
   },
   "limits.memory_percent": {
     ...percent,
     env: "HEADGATE_LIMITS_MEMORY_PERCENT",
     fallback: 90,
-    meaning: "of the memory there is, from which on new publishes are refused; 0: not looked at",
+    meaning: "memory use, % of what is available, at which new publishes are refused; 0: ignored",
   },
   "limits.memory_mb": {
-    ...integer(0, 1_000_000_000, "megabytes from 0 to 1000000000 (0: as the system has it)"),
+    ...integer(0, 1_000_000_000, "megabytes from 0 to 1000000000 (0: determined from the system)"),
     env: "HEADGATE_LIMITS_MEMORY_MB",
     fallback: 0,
-    meaning: "memory there is, MB; 0: what the control group allows, or else the machine has",
+    meaning: "available memory, MB; 0: the limit of the control group, or else the machine's memory",
   },
   "limits.descriptors_percent": {
     ...percent,
     env: "HEADGATE_LIMITS_DESCRIPTORS_PERCENT",
     fallback: 85,
-    meaning: "of the file descriptors, from which on new publishes are refused; 0: not looked at",
+    meaning: "open file descriptors, % of the limit, at which new publishes are refused; 0: ignored",
   },
   "limits.organisation_streams": {
     ...perSecond,
     env: "HEADGATE_LIMITS_ORGANISATION_STREAMS",
     fallback: 0,
-    meaning: "streams that one organisation may have live at a time; an organisation may have a limit of its own",
+    meaning: "live streams of one organisation; an organisation can have a limit of its own",
   },
   "limits.organisation_ingest_kbps": {
     ...integer(0, 1_000_000_000, "kbit/s from 0 to 1000000000 (0: no limit)"),
     env: "HEADGATE_LIMITS_ORGANISATION_INGEST_KBPS",
     fallback: 0,
-    meaning: "what the live streams of one organisation may send together, kbit/s, before it may begin no more",
+    meaning: "total bitrate of the live streams of one organisation, kbit/s, above which no further publish may begin",
   },
   "limits.organisation_setups_per_second": {
     ...perSecond,

@@ -10,13 +10,13 @@ export interface components {
       webhook: (string | null);
       webhook_secret_set: boolean;
       plan: "trial" | "paid";
-      /** What the organisation may have, as its operator set it; 0 is no limit */
+      /** Limits of the organisation, set by the operator; 0 means no limit */
       limits: {
-        /** Streams that may be live at a time */
+        /** Streams that may be live at the same time */
         streams: number;
-        /** What they may send together, kbit/s, before no more may begin */
+        /** Total bitrate, kbit/s, above which no further publish may begin */
         ingest_kbps: number;
-        /** Publish requests; bursts of three seconds' worth */
+        /** Publish requests per second; bursts of three seconds' worth are allowed */
         setups_per_second: number;
       };
       created_at: string;
@@ -24,10 +24,10 @@ export interface components {
     };
     ManagementError: {
       error: {
-        /** 1002 Parameter required (parameter_required); 1003 Not unique (not_unique); 1004 Wrong Data Type (wrong_data_type); 2001 Access denied (access_denied); 3001 Unknown stream (unknown_stream); 4002 Wrong credentials (wrong_credentials); 9000 Malformed JSON (malformed_json); 9001 Invalid webhook URL (bad_webhook_url); 9002 Invalid value (invalid_value); 9003 No webhook is set (webhook_missing); 9004 Unknown delivery (unknown_delivery); 9005 Unknown user (unknown_user); 9006 Unknown API key (unknown_api_key); 9007 Unknown session (unknown_session); 9008 No publish of the stream stands by (no_standby); 9009 The capture is refused (capture_refused); 9404 Unknown address (unknown_address); 9405 Method not allowed (method_not_allowed); 9409 The Idempotency-Key was used for another request (idempotency_key_reused); 9410 The first request with this Idempotency-Key still runs (answer_pending); 9413 Body too large (body_too_large); 9420 Unknown upstream (unknown_upstream); 9429 Too many requests (too_many_requests); 9440 Too many event streams are open (too_many_readers); 9500 Internal error (internal_error); 9503 Temporarily unavailable (temporarily_unavailable); 9504 As many previews run as are served at once (too_many_previews) */
+        /** 1002 Parameter required (parameter_required); 1003 Not unique (not_unique); 1004 Wrong Data Type (wrong_data_type); 2001 Access denied (access_denied); 3001 Unknown stream (unknown_stream); 4002 Wrong credentials (wrong_credentials); 9000 Malformed JSON (malformed_json); 9001 Invalid webhook URL (bad_webhook_url); 9002 Invalid value (invalid_value); 9003 No webhook is set (webhook_missing); 9004 Unknown delivery (unknown_delivery); 9005 Unknown user (unknown_user); 9006 Unknown API key (unknown_api_key); 9007 Unknown session (unknown_session); 9008 The stream has no standby publish (no_standby); 9009 The capture cannot be started (capture_refused); 9404 Unknown address (unknown_address); 9405 Method not allowed (method_not_allowed); 9409 The Idempotency-Key was already used for a different request (idempotency_key_reused); 9410 The first request with this Idempotency-Key is still running (answer_pending); 9413 Body too large (body_too_large); 9420 Unknown upstream (unknown_upstream); 9429 Too many requests (too_many_requests); 9440 Too many event streams are open (too_many_readers); 9500 Internal error (internal_error); 9503 Temporarily unavailable (temporarily_unavailable); 9504 Too many previews are open (too_many_previews) */
         code: number;
         message: string;
-        /** What the code is about: required_parameter, parameter and type, reason, required_role */
+        /** Details of the error: required_parameter, parameter and type, reason, required_role */
         userinfo: Record<string, (string | number)>;
       };
     };
@@ -35,7 +35,7 @@ export interface components {
       id: string;
       outcome: "answered" | "deadline" | "name_not_resolved" | "connection_refused" | "certificate" | "tls" | "connection" | "address_refused" | "breaker_open" | "no_place";
       status: (number | null);
-      /** Of a 403 its first line; of a call without an answer why, in the platform's words */
+      /** For a 403, the first line of its body; for a call without an answer, the system's error message */
       reason: (string | null);
       latency_ms: number;
       /** Whether this answer would let a publish proceed */
@@ -47,14 +47,14 @@ export interface components {
       call: "publish" | "update_publish" | "publish_done";
       clientid: number;
       name: string;
-      /** Values of custom arguments are masked; so is the query of the URL, but for administrators of the organisation */
+      /** Values of custom arguments are masked; so is the query of the URL, except for administrators of the organisation */
       request: {
         url: string;
         body: string;
       };
       outcome: "answered" | "deadline" | "name_not_resolved" | "connection_refused" | "certificate" | "tls" | "connection" | "address_refused" | "breaker_open" | "no_place";
       status: (number | null);
-      /** Of a 403 its first line; of a call without an answer why, in the platform's words */
+      /** For a 403, the first line of its body; for a call without an answer, the system's error message */
       reason: (string | null);
       latency_ms: number;
       attempts: number;
@@ -62,27 +62,27 @@ export interface components {
       last_at: string;
     };
     OrganisationSettings: {
-      /** What a publish meets when the webhook gives no usable answer (W12) */
+      /** What happens to a publish when the webhook gives no usable answer (W12) */
       publish_on_hook_unreachable: "deny" | "allow";
-      /** Refuse custom arguments named time or timestamp as well (W3) */
+      /** Also refuse custom arguments named time or timestamp (W3) */
       strict_arguments: boolean;
       /** How many rejected update_publish in a row end the publish; a 403 always does at once (W15) */
       update_reject_after: number;
-      /** How many unanswered update_publish in a row end the publish; 0: none (W16) */
+      /** How many unanswered update_publish in a row end the publish; 0: no number does (W16) */
       update_max_unreachable: number;
-      /** Show the first line of a 403's text to the broadcaster (W26) */
+      /** Send the first line of a 403 response's body to the broadcaster (W26) */
       reason_to_broadcaster: boolean;
       /** Every publish needs a web token for its stream: a WHIP bearer, or token= in the arguments (W22) */
       require_token: boolean;
-      /** Who may play by RTMP: whoever knows the name, whoever brings a play token (POST /stream/{id}/play-token) as token= behind it, or the addresses of play_addresses. Players that play already go on */
+      /** Who may play by RTMP: anyone who knows the name, anyone with a play token (POST /stream/{id}/play-token) as token= after the name, or the addresses of play_addresses. Players that already play continue */
       play: "open" | "token" | "addresses";
-      /** IP addresses and networks that may play where play is addresses */
+      /** IP addresses and networks that may play when play is addresses */
       play_addresses: string[];
-      /** What the picture of a WHIP publish is told to stay below, from the next publish on; 0: no limit of its own */
+      /** Video bitrate limit of WHIP publishes, from the next publish on; 0: no limit set by the organisation */
       max_bitrate_kbps: number;
-      /** How long upstreams and players of a publish that was lost are held for its successor, in seconds, from the next publish on; 0: not at all; null: as the service has it */
+      /** How long upstreams and players of a lost publish are held for its successor, in seconds, from the next publish on; 0: not at all; null: the service's setting */
       hold_s: (number | null);
-      /** Fields that update_publish carries in addition, after the documented ones */
+      /** Additional fields of update_publish, after the documented ones */
       update_fields: ("bitrate" | "bytes_in" | "bytes_out" | "dropped_frames" | "fps" | "loss" | "rtt")[];
     };
     Stream: {
@@ -102,7 +102,7 @@ export interface components {
           url: string;
           streamname: string;
         };
-        /** null when this Headgate has no certificate for it */
+        /** null when this Headgate has no certificate for RTMPS */
         rtmps: ({
           url: string;
           streamname: string;
@@ -130,22 +130,22 @@ export interface components {
     Publish: {
       /** clientid of the webhook */
       client_id: number;
-      /** asking: the webhook is being asked */
+      /** asking: waiting for the webhook's answer */
       state: "asking" | "denied" | "live" | "ended";
       protocol: "rtmp" | "whip" | null;
-      /** Of the broadcaster; of denied ones for some days */
+      /** Address of the broadcaster; for denied publishes kept for some days only */
       address: (string | null);
       asked_at: string;
       accepted_at: (string | null);
       ended_at: (string | null);
-      /** client_id of the lost publish whose upstreams and players it went on with; null for none */
+      /** client_id of the lost publish whose upstreams and players this one took over; null for none */
       continues: (number | null);
       end_reason: (string | null);
-      /** end_reason for people */
+      /** end_reason in words */
       end_words: (string | null);
       denial: ({
         cause: string;
-        /** What the broadcaster was told */
+        /** The reason sent to the broadcaster */
         reason: string;
       } | null);
       bytes_in: number;
@@ -160,7 +160,7 @@ export interface components {
         sample_rate: (number | null);
         channels: (number | null);
       } | null);
-      /** What players and upstreams lost */
+      /** Frames dropped on the way to players and upstreams */
       dropped_frames: (number | null);
     };
     Session: {
@@ -171,18 +171,18 @@ export interface components {
       protocol: "rtmp" | "whip";
       address: string;
       accepted_at: string;
-      /** client_id of the lost publish whose upstreams and players it went on with; null for none */
+      /** client_id of the lost publish whose upstreams and players this one took over; null for none */
       continues: (number | null);
-      /** It came as the backup of its stream: see publish.backup_argument */
+      /** Whether it was published as the backup of its stream: see publish.backup_argument */
       backup: boolean;
-      /** Upstreams and players get it; false: it stands by for the other publish of its stream */
+      /** true: upstreams and players receive it; false: on standby for the other publish of its stream */
       on_air: boolean;
       timestamp_ms: number;
       bytes_in: number;
       bytes_out: number;
       dropped_frames: number;
       subscribers: number;
-      /** What the sender was told to stay below; 0: no limit, or RTMP, which has no word for it */
+      /** Bitrate limit sent to the broadcaster; 0: no limit, or RTMP, which cannot carry one */
       max_bitrate_kbps: number;
       tracks: {
         video: ({
@@ -197,13 +197,13 @@ export interface components {
         } | null);
       };
       upstreams: components["schemas"]["SessionUpstream"][];
-      /** Why the audio is not transcoded to AAC although a player or an upstream needs that; null when all is well */
+      /** Why the audio is not transcoded to AAC although a player or an upstream needs AAC; null when there is no problem */
       transcoder_error: (string | null);
     };
     SessionUpstream: {
-      /** Of a stream's upstream the same as there */
+      /** For an upstream of the stream, its id in GET /stream/{id}/upstream */
       id: string;
-      /** As it was given; null for none */
+      /** The label it was given; null for none */
       label: (string | null);
       /** Without credentials, stream key and arguments */
       url: string;
@@ -212,12 +212,12 @@ export interface components {
       source: "deployment" | "stream" | "session" | "own";
       state: "connecting" | "sending" | "waiting" | "refused";
       since: string;
-      /** Why it last stopped; null when it never did */
+      /** Why the push last stopped; null if it never has */
       last_error: (string | null);
       bytes_out: number;
       dropped_frames: number;
       reconnects: number;
-      /** Why it gets no audio unless it takes Opus; null when all is well */
+      /** Why the upstream gets no audio unless it accepts Opus; null when there is no problem */
       audio_error: (string | null);
     };
     SessionWithDiagnostics: {
@@ -228,18 +228,18 @@ export interface components {
       protocol: "rtmp" | "whip";
       address: string;
       accepted_at: string;
-      /** client_id of the lost publish whose upstreams and players it went on with; null for none */
+      /** client_id of the lost publish whose upstreams and players this one took over; null for none */
       continues: (number | null);
-      /** It came as the backup of its stream: see publish.backup_argument */
+      /** Whether it was published as the backup of its stream: see publish.backup_argument */
       backup: boolean;
-      /** Upstreams and players get it; false: it stands by for the other publish of its stream */
+      /** true: upstreams and players receive it; false: on standby for the other publish of its stream */
       on_air: boolean;
       timestamp_ms: number;
       bytes_in: number;
       bytes_out: number;
       dropped_frames: number;
       subscribers: number;
-      /** What the sender was told to stay below; 0: no limit, or RTMP, which has no word for it */
+      /** Bitrate limit sent to the broadcaster; 0: no limit, or RTMP, which cannot carry one */
       max_bitrate_kbps: number;
       tracks: {
         video: ({
@@ -254,12 +254,12 @@ export interface components {
         } | null);
       };
       upstreams: components["schemas"]["SessionUpstream"][];
-      /** Why the audio is not transcoded to AAC although a player or an upstream needs that; null when all is well */
+      /** Why the audio is not transcoded to AAC although a player or an upstream needs AAC; null when there is no problem */
       transcoder_error: (string | null);
       numbers: components["schemas"]["SessionNumbers"];
-      /** Who plays it, the oldest first; the first thousand of them */
+      /** Its players, oldest first; at most a thousand */
       players: components["schemas"]["SessionPlayer"][];
-      /** What the protocol tells of its transport; null when nothing */
+      /** Transport diagnostics of the protocol; null when there are none */
       diagnostics?: unknown;
     };
     SessionNumbers: {
@@ -267,13 +267,13 @@ export interface components {
       bitrate_kbps: (number | null);
       /** Video frames per second */
       fps: (number | null);
-      /** Between the two newest keyframes */
+      /** Time between the two newest keyframes */
       gop_ms: (number | null);
-      /** Packets of WHIP that were lost for good */
+      /** WHIP packets lost and not recovered */
       loss_percent: (number | null);
-      /** Round trip to the broadcaster */
+      /** Round-trip time to the broadcaster */
       rtt_ms: (number | null);
-      /** How far video and audio are apart; positive: the video is early */
+      /** Offset between video and audio; positive: the video is early */
       skew_ms: (number | null);
     };
     SessionPlayer: {
@@ -284,7 +284,7 @@ export interface components {
     };
     SessionHistory: {
       step_ms: 5000;
-      /** When the first point was taken, Unix time in ms */
+      /** Time of the first point, Unix time in ms */
       since: number;
       points: {
         bitrate_kbps: (number | null)[];
@@ -302,24 +302,24 @@ export interface components {
       stream: string;
       state: "asking" | "denied" | "live" | "ended";
       protocol: "rtmp" | "whip" | null;
-      /** As in the webhook's traceparent and in the log */
+      /** The same id as in the webhook's traceparent and in the log */
       trace_id: (string | null);
-      /** false: it is older than timelines, or never carried media; then its media is not told of */
+      /** false: the publish predates timelines or never carried media, so the timeline has nothing about its media */
       is_watched: boolean;
       moments: {
         at: string;
         /** Since the first moment */
         offset_ms: number;
-        /** A stable code; new ones may come */
+        /** A stable code; new codes may be added */
         what: string;
         text: string;
-        /** What the text is made of; names belong to the code */
+        /** Values used in the text; their names depend on the code */
         figures: Record<string, (string | number | boolean | null)>;
       }[];
     };
     Capture: {
       id: string;
-      /** null while it waits for its publish */
+      /** null while the capture waits for its publish */
       client_id: (number | null);
       /** Id of the stream */
       stream: string;
@@ -329,15 +329,15 @@ export interface components {
       /** Why it ended */
       reason: (string | null);
       bytes: number;
-      /** That the publish handed on meanwhile */
+      /** Frames that the publish delivered during the capture */
       frames: number;
-      /** Publishes that were denied while it waited: how many, and the last one */
+      /** Publishes denied while the capture was waiting: how many, and the last one */
       denied: ({
         times: number;
         cause: string;
         client_id: (number | null);
       } | null);
-      /** Of the file, on the node that has the publish */
+      /** Path of the file on the node that has the publish */
       path: string;
     };
     User: {
@@ -354,11 +354,11 @@ export interface components {
       id: string;
       label: (string | null);
       role: components["schemas"]["Role"];
-      /** The key sees and makes only streams with this tag */
+      /** The key can see and create only streams with this tag */
       scope_tag: (string | null);
       created_at: string;
       expires_at: (string | null);
-      /** To the minute */
+      /** Accurate to the minute */
       last_used_at: (string | null);
     };
     NewKey: {
@@ -366,13 +366,13 @@ export interface components {
       id: string;
       label: (string | null);
       role: components["schemas"]["Role"];
-      /** The key sees and makes only streams with this tag */
+      /** The key can see and create only streams with this tag */
       scope_tag: (string | null);
       created_at: string;
       expires_at: (string | null);
-      /** To the minute */
+      /** Accurate to the minute */
       last_used_at: (string | null);
-      /** The key itself, shown this once */
+      /** The key itself, shown only in this response */
       key: string;
     };
     RotatedKey: {
@@ -380,13 +380,13 @@ export interface components {
       id: string;
       label: (string | null);
       role: components["schemas"]["Role"];
-      /** The key sees and makes only streams with this tag */
+      /** The key can see and create only streams with this tag */
       scope_tag: (string | null);
       created_at: string;
       expires_at: (string | null);
-      /** To the minute */
+      /** Accurate to the minute */
       last_used_at: (string | null);
-      /** The key itself, shown this once */
+      /** The key itself, shown only in this response */
       key: string;
       former: components["schemas"]["Key"];
     };
@@ -398,7 +398,7 @@ export interface components {
         id: (string | null);
       };
       action: string;
-      /** Id of what was changed */
+      /** Id of the changed record */
       subject: string;
       detail: Record<string, unknown>;
       /** x-request-id of the request */
@@ -412,7 +412,7 @@ export interface components {
       total: {
         /** Audio and video bytes received from encoders */
         bytes_in: number;
-        /** The same measure, handed to upstreams and players */
+        /** Audio and video bytes sent to upstreams and players, counted the same way */
         bytes_out: number;
       };
       days: {
@@ -422,18 +422,18 @@ export interface components {
         streamname: string;
         /** Audio and video bytes received from encoders */
         bytes_in: number;
-        /** The same measure, handed to upstreams and players */
+        /** Audio and video bytes sent to upstreams and players, counted the same way */
         bytes_out: number;
       }[];
       /** `after` of the next page; null when there is none */
       next: (string | null);
     };
     Deployment: {
-      /** The node that answers, in detail */
+      /** The node that answered the request, in detail */
       nodes: components["schemas"]["DeploymentNode"][];
-      /** Every node on the store, by name; null while the store does not answer */
+      /** Every node that shares the store, by name; null while the store does not answer */
       cluster: (components["schemas"]["DeploymentClusterNode"][] | null);
-      /** Events not delivered yet, 10,000 at most; null while the store does not answer */
+      /** Undelivered events, counted up to 10,000; null while the store does not answer */
       outbox: ({
         events: number;
         oldest_ms: number;
@@ -441,11 +441,11 @@ export interface components {
       store: {
         kind: "embedded" | "postgresql";
         healthy: boolean;
-        /** Why it cannot be written */
+        /** Why the store cannot be written */
         problem: (string | null);
       };
       certificates: {
-        /** Of the settings that name the files */
+        /** Section of the settings that name the files */
         section: "http" | "rtmp";
         names: (string | null);
         issuer: (string | null);
@@ -453,7 +453,7 @@ export interface components {
         days_left: (number | null);
         problems: string[];
       }[];
-      /** By the names of the settings; 0 is no limit */
+      /** By setting name; 0 means no limit */
       limits: Record<string, number>;
     };
     DeploymentNode: {
@@ -466,9 +466,9 @@ export interface components {
       }[];
       audio: {
         workers: number;
-        /** Streams whose Opus is made AAC now */
+        /** Streams whose Opus audio is being transcoded to AAC */
         transcoders: number;
-        /** Transcoders that could not do their work since the start */
+        /** Transcoders that have failed since the start */
         failed: number;
       };
       sessions: {
@@ -476,7 +476,7 @@ export interface components {
         whip: number;
       };
       players: number;
-      /** RTMP connections over a limit, since the start */
+      /** RTMP connections refused because of a limit, since the start */
       refused_connections: number;
       /** Open streams of /organisation/events */
       event_readers: number;
@@ -487,32 +487,32 @@ export interface components {
       udp_buffer: {
         requested_bytes: number;
         granted_bytes: number;
-        /** Datagrams; null where the system does not say */
+        /** Datagrams; null where the system does not report it */
         kernel_drops: (number | null);
       };
     };
     DeploymentClusterNode: {
       name: string;
-      /** draining: it takes no new publishes; lost: it gave no signs of life, and the others ended its publishes. Those that are stopped or lost are listed for a day */
+      /** draining: takes no new publishes; lost: gave no sign of life, and the other nodes ended its publishes. Stopped and lost nodes are listed for a day */
       state: "up" | "draining" | "stopped" | "lost";
-      /** It is the node that gave this answer */
+      /** Whether this node answered the request */
       answered: boolean;
-      /** Of its start: each start of a node has one of its own */
+      /** Number of this start of the node; every start gets a new one */
       epoch: number;
       version: string;
       /** Where it serves HTTP */
       http: (string | null);
       /** Where it serves RTMP */
       rtmp: (string | null);
-      /** That run on it */
+      /** Publishes running on the node */
       publishes: number;
-      /** Of its busiest media worker, share of a core, 0 to 1 */
+      /** Load of its busiest media worker, as a share of a core, 0 to 1 */
       load: number;
-      /** Why it takes no new publishes for now although it is up; null while it has room */
+      /** Why the node currently takes no new publishes although it is up; null while it has room */
       full: (string | null);
       started_at: string;
       last_sign_of_life_at: string;
-      /** By the store's clock, milliseconds */
+      /** In milliseconds, by the store's clock */
       last_sign_of_life_age_ms: number;
     };
     DeploymentOrganisation: {
@@ -521,12 +521,12 @@ export interface components {
       name: string;
       plan: "trial" | "paid";
       trial_ends_at: (string | null);
-      /** False when it was disabled, or its trial is over */
+      /** False when the organisation is disabled or its trial is over */
       enabled: boolean;
-      /** Without deleted ones */
+      /** Not counting deleted streams */
       streams: number;
       live: number;
-      /** Of this month, UTC */
+      /** In this month (UTC) */
       bytes_in: number;
       bytes_out: number;
       created_at: string;
@@ -543,28 +543,28 @@ export interface components {
         hash: string;
         name: string;
       };
-      /** An administrator of the deployment's own organisation: /deployment */
+      /** True for an administrator of the deployment's own organisation, who may use /deployment */
       operator: boolean;
       /** Send it as x-csrf-token with every request of the session that changes something; null for a key */
       csrf_token: (string | null);
     };
     Upstream: {
       id: string;
-      /** As it was given; null for none */
+      /** The label it was given; null for none */
       label: (string | null);
       /** Scheme, host, port and app; stream key, arguments and credentials are never shown again */
       url: string;
-      /** The first two characters of its stream key; of one shorter than eight nothing */
+      /** The first two characters of its stream key; nothing of a key shorter than eight */
       masked_key: string;
-      /** While a publish of the stream is pushed there; null otherwise */
+      /** State of the running push; null while no publish is pushed there */
       state: "connecting" | "sending" | "waiting" | "refused" | null;
-      /** Why the running publish last stopped there; null when it never did */
+      /** Why the push of the running publish last stopped; null if it never has */
       last_error: (string | null);
       created_at: string;
     };
     TokenError: {
       success: false;
-      /** 1000 Parameter required (parameter_required); 1001 Access denied (access_denied); 1002 The web token does not hold (bad_token); 1003 Wrong Data Type (wrong_data_type); 3001 Unknown stream (unknown_stream); 9000 Malformed JSON (malformed_json); 9002 Invalid value (invalid_value); 9404 Unknown address (unknown_address); 9405 Method not allowed (method_not_allowed); 9409 The Idempotency-Key was used for another request (idempotency_key_reused); 9410 The first request with this Idempotency-Key still runs (answer_pending); 9413 Body too large (body_too_large); 9429 Too many requests (too_many_requests); 9500 Internal error (internal_error); 9503 Temporarily unavailable (temporarily_unavailable) */
+      /** 1000 Parameter required (parameter_required); 1001 Access denied (access_denied); 1002 The web token is not valid (bad_token); 1003 Wrong Data Type (wrong_data_type); 3001 Unknown stream (unknown_stream); 9000 Malformed JSON (malformed_json); 9002 Invalid value (invalid_value); 9404 Unknown address (unknown_address); 9405 Method not allowed (method_not_allowed); 9409 The Idempotency-Key was already used for a different request (idempotency_key_reused); 9410 The first request with this Idempotency-Key is still running (answer_pending); 9413 Body too large (body_too_large); 9429 Too many requests (too_many_requests); 9500 Internal error (internal_error); 9503 Temporarily unavailable (temporarily_unavailable) */
       errorCode: number;
       message: string;
     };
@@ -601,7 +601,7 @@ export interface paths {
     put: {
       parameters: {};
       requestBody: { content: { "application/json": {
-          /** null or empty: none (M6) */
+          /** null or an empty string: no webhook (M6) */
           webhook: (string | null);
         } } };
       responses: {
@@ -630,7 +630,7 @@ export interface paths {
     post: {
       parameters: {
         header?: {
-          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          /** Repeating a request with the same key within 24 hours returns the first response; a different request with it is refused: 409 with code 9409. While the first request is running: 409 with code 9410 and Retry-After */
           "Idempotency-Key"?: string;
         };
       };
@@ -651,7 +651,7 @@ export interface paths {
     post: {
       parameters: {
         header?: {
-          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          /** Repeating a request with the same key within 24 hours returns the first response; a different request with it is refused: 409 with code 9409. While the first request is running: 409 with code 9410 and Retry-After */
           "Idempotency-Key"?: string;
         };
       };
@@ -676,19 +676,19 @@ export interface paths {
     get: {
       parameters: {
         query?: {
-          /** How many entries a page has; 500 at most */
+          /** Entries per page; at most 500 */
           quantity?: number;
-          /** Where the page begins: x-next-cursor of the page before. Its content is nobody's business. */
+          /** Where the page begins: x-next-cursor of the previous page. Opaque. */
           cursor?: string;
           /** Only these events */
           call?: "publish" | "update_publish" | "publish_done";
-          /** Only of this publish */
+          /** Only calls about this publish */
           clientid?: number;
-          /** Only of this stream name */
+          /** Only calls about this stream name */
           name?: string;
-          /** true: only what failed */
+          /** true: only failed or refused calls */
           failed?: "true" | "false";
-          /** A last_at: only older ones */
+          /** Only deliveries older than this last_at */
           before?: string;
         };
       };
@@ -706,7 +706,7 @@ export interface paths {
     get: {
       parameters: {
         path: {
-          /** The id, as GET /organisation/webhook/deliveries gives it */
+          /** The id, as returned by GET /organisation/webhook/deliveries */
           id: string;
         };
       };
@@ -725,11 +725,11 @@ export interface paths {
     post: {
       parameters: {
         path: {
-          /** The id, as GET /organisation/webhook/deliveries gives it */
+          /** The id, as returned by GET /organisation/webhook/deliveries */
           id: string;
         };
         header?: {
-          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          /** Repeating a request with the same key within 24 hours returns the first response; a different request with it is refused: 409 with code 9409. While the first request is running: 409 with code 9410 and Retry-After */
           "Idempotency-Key"?: string;
         };
       };
@@ -760,27 +760,27 @@ export interface paths {
     put: {
       parameters: {};
       requestBody?: { content: { "application/json": {
-          /** What a publish meets when the webhook gives no usable answer (W12) */
+          /** What happens to a publish when the webhook gives no usable answer (W12) */
           publish_on_hook_unreachable?: "deny" | "allow";
-          /** Refuse custom arguments named time or timestamp as well (W3) */
+          /** Also refuse custom arguments named time or timestamp (W3) */
           strict_arguments?: boolean;
           /** How many rejected update_publish in a row end the publish; a 403 always does at once (W15) */
           update_reject_after?: number;
-          /** How many unanswered update_publish in a row end the publish; 0: none (W16) */
+          /** How many unanswered update_publish in a row end the publish; 0: no number does (W16) */
           update_max_unreachable?: number;
-          /** Show the first line of a 403's text to the broadcaster (W26) */
+          /** Send the first line of a 403 response's body to the broadcaster (W26) */
           reason_to_broadcaster?: boolean;
           /** Every publish needs a web token for its stream: a WHIP bearer, or token= in the arguments (W22) */
           require_token?: boolean;
-          /** Who may play by RTMP: whoever knows the name, whoever brings a play token (POST /stream/{id}/play-token) as token= behind it, or the addresses of play_addresses. Players that play already go on */
+          /** Who may play by RTMP: anyone who knows the name, anyone with a play token (POST /stream/{id}/play-token) as token= after the name, or the addresses of play_addresses. Players that already play continue */
           play?: "open" | "token" | "addresses";
-          /** IP addresses and networks that may play where play is addresses */
+          /** IP addresses and networks that may play when play is addresses */
           play_addresses?: string[];
-          /** What the picture of a WHIP publish is told to stay below, from the next publish on; 0: no limit of its own */
+          /** Video bitrate limit of WHIP publishes, from the next publish on; 0: no limit set by the organisation */
           max_bitrate_kbps?: number;
-          /** How long upstreams and players of a publish that was lost are held for its successor, in seconds, from the next publish on; 0: not at all; null: as the service has it */
+          /** How long upstreams and players of a lost publish are held for its successor, in seconds, from the next publish on; 0: not at all; null: the service's setting */
           hold_s?: (number | null);
-          /** Fields that update_publish carries in addition, after the documented ones */
+          /** Additional fields of update_publish, after the documented ones */
           update_fields?: ("bitrate" | "bytes_in" | "bytes_out" | "dropped_frames" | "fps" | "loss" | "rtt")[];
         } } };
       responses: {
@@ -798,7 +798,7 @@ export interface paths {
     post: {
       parameters: {
         header?: {
-          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          /** Repeating a request with the same key within 24 hours returns the first response; a different request with it is refused: 409 with code 9409. While the first request is running: 409 with code 9410 and Retry-After */
           "Idempotency-Key"?: string;
         };
       };
@@ -819,17 +819,17 @@ export interface paths {
     get: {
       parameters: {
         query?: {
-          /** How many entries a page has; 500 at most */
+          /** Entries per page; at most 500 */
           quantity?: number;
-          /** Where the page begins: x-next-cursor of the page before. Its content is nobody's business. */
+          /** Where the page begins: x-next-cursor of the previous page. Opaque. */
           cursor?: string;
           /** Only streams in this state */
           state?: "created" | "live" | "ended" | "locked";
           /** Only streams with all of these tags */
           "tags[]"?: string[];
-          /** Only streams with this in their name or in a tag; the case of letters does not matter */
+          /** Only streams with this text in their name or in a tag, ignoring case */
           search?: string;
-          /** Which come first */
+          /** Which streams come first */
           order?: "newest" | "live";
         };
       };
@@ -847,7 +847,7 @@ export interface paths {
     get: {
       parameters: {
         path: {
-          /** The id, as GET /stream gives it */
+          /** The id, as returned by GET /stream */
           id: string;
         };
       };
@@ -864,7 +864,7 @@ export interface paths {
     delete: {
       parameters: {
         path: {
-          /** The id, as GET /stream gives it */
+          /** The id, as returned by GET /stream */
           id: string;
         };
       };
@@ -883,7 +883,7 @@ export interface paths {
     put: {
       parameters: {
         path: {
-          /** The id, as GET /stream gives it */
+          /** The id, as returned by GET /stream */
           id: string;
         };
       };
@@ -906,7 +906,7 @@ export interface paths {
     put: {
       parameters: {
         path: {
-          /** The id, as GET /stream gives it */
+          /** The id, as returned by GET /stream */
           id: string;
         };
       };
@@ -929,12 +929,12 @@ export interface paths {
     put: {
       parameters: {
         path: {
-          /** The id, as GET /stream gives it */
+          /** The id, as returned by GET /stream */
           id: string;
         };
       };
       requestBody?: { content: { "application/json": {
-          /** client_id of the publish that is to be on air; without it, of the one that stands by */
+          /** client_id of the publish to put on air; default: the one on standby */
           to?: (number | null);
         } } };
       responses: {
@@ -954,7 +954,7 @@ export interface paths {
     put: {
       parameters: {
         path: {
-          /** The id, as GET /stream gives it */
+          /** The id, as returned by GET /stream */
           id: string;
         };
       };
@@ -973,7 +973,7 @@ export interface paths {
     put: {
       parameters: {
         path: {
-          /** The id, as GET /stream gives it */
+          /** The id, as returned by GET /stream */
           id: string;
         };
       };
@@ -992,7 +992,7 @@ export interface paths {
     put: {
       parameters: {
         path: {
-          /** The id, as GET /stream gives it */
+          /** The id, as returned by GET /stream */
           id: string;
         };
       };
@@ -1011,13 +1011,13 @@ export interface paths {
     get: {
       parameters: {
         query?: {
-          /** How many entries a page has; 500 at most */
+          /** Entries per page; at most 500 */
           quantity?: number;
-          /** Where the page begins: x-next-cursor of the page before. Its content is nobody's business. */
+          /** Where the page begins: x-next-cursor of the previous page. Opaque. */
           cursor?: string;
         };
         path: {
-          /** The id, as GET /stream gives it */
+          /** The id, as returned by GET /stream */
           id: string;
         };
       };
@@ -1036,11 +1036,11 @@ export interface paths {
     get: {
       parameters: {
         query?: {
-          /** How many entries a page has; 1000 at most */
+          /** Entries per page; at most 1000 */
           quantity?: number;
-          /** Where the page begins: x-next-cursor of the page before. Its content is nobody's business. */
+          /** Where the page begins: x-next-cursor of the previous page. Opaque. */
           cursor?: string;
-          /** The client_id of the last one of the page before */
+          /** The client_id of the last publish of the previous page */
           after?: number;
         };
       };
@@ -1058,7 +1058,7 @@ export interface paths {
     get: {
       parameters: {
         path: {
-          /** As GET /session gives it */
+          /** As returned by GET /session */
           client_id: number;
         };
       };
@@ -1077,7 +1077,7 @@ export interface paths {
     get: {
       parameters: {
         path: {
-          /** As GET /session gives it */
+          /** As returned by GET /session */
           client_id: number;
         };
       };
@@ -1096,16 +1096,16 @@ export interface paths {
     post: {
       parameters: {
         path: {
-          /** As GET /session gives it */
+          /** As returned by GET /session */
           client_id: number;
         };
         header?: {
-          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          /** Repeating a request with the same key within 24 hours returns the first response; a different request with it is refused: 409 with code 9409. While the first request is running: 409 with code 9410 and Retry-After */
           "Idempotency-Key"?: string;
         };
       };
       requestBody?: { content: { "application/json": {
-          /** What the broadcaster is told */
+          /** The reason sent to the broadcaster */
           reason?: (string | null);
         } } };
       responses: {
@@ -1125,12 +1125,12 @@ export interface paths {
     put: {
       parameters: {
         path: {
-          /** As GET /session gives it */
+          /** As returned by GET /session */
           client_id: number;
         };
       };
       requestBody: { content: { "application/json": {
-          /** 0: no limit of its own */
+          /** 0: no limit for this publish */
           max_bitrate_kbps: number;
         } } };
       responses: {
@@ -1149,17 +1149,17 @@ export interface paths {
     post: {
       parameters: {
         path: {
-          /** As GET /session gives it */
+          /** As returned by GET /session */
           client_id: number;
         };
         header?: {
-          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          /** Repeating a request with the same key within 24 hours returns the first response; a different request with it is refused: 409 with code 9409. While the first request is running: 409 with code 9410 and Retry-After */
           "Idempotency-Key"?: string;
         };
       };
       requestBody: { content: { "application/json": {
           url: string;
-          /** What to call it */
+          /** Label for the upstream */
           label?: (string | null);
         } } };
       responses: {
@@ -1179,9 +1179,9 @@ export interface paths {
     delete: {
       parameters: {
         path: {
-          /** As GET /session gives it */
+          /** As returned by GET /session */
           client_id: number;
-          /** The id, as GET /session gives it */
+          /** The id, as returned by GET /session */
           id: string;
         };
       };
@@ -1200,7 +1200,7 @@ export interface paths {
     get: {
       parameters: {
         path: {
-          /** As GET /session gives it */
+          /** As returned by GET /session */
           client_id: number;
         };
       };
@@ -1219,7 +1219,7 @@ export interface paths {
     post: {
       parameters: {
         header?: {
-          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          /** Repeating a request with the same key within 24 hours returns the first response; a different request with it is refused: 409 with code 9409. While the first request is running: 409 with code 9410 and Retry-After */
           "Idempotency-Key"?: string;
         };
       };
@@ -1248,7 +1248,7 @@ export interface paths {
     get: {
       parameters: {
         path: {
-          /** The id, as GET /capture gives it */
+          /** The id, as returned by GET /capture */
           id: string;
         };
       };
@@ -1265,7 +1265,7 @@ export interface paths {
     delete: {
       parameters: {
         path: {
-          /** The id, as GET /capture gives it */
+          /** The id, as returned by GET /capture */
           id: string;
         };
       };
@@ -1284,7 +1284,7 @@ export interface paths {
     get: {
       parameters: {
         path: {
-          /** The id, as GET /capture gives it */
+          /** The id, as returned by GET /capture */
           id: string;
         };
       };
@@ -1322,7 +1322,7 @@ export interface paths {
     get: {
       parameters: {
         query?: {
-          /** Id of a stream: only what happens to it */
+          /** Id of a stream: only events of that stream */
           stream?: string;
         };
       };
@@ -1341,9 +1341,9 @@ export interface paths {
     get: {
       parameters: {
         query?: {
-          /** How many entries a page has; 1000 at most */
+          /** Entries per page; at most 1000 */
           quantity?: number;
-          /** Where the page begins: x-next-cursor of the page before. Its content is nobody's business. */
+          /** Where the page begins: x-next-cursor of the previous page. Opaque. */
           cursor?: string;
         };
       };
@@ -1359,7 +1359,7 @@ export interface paths {
     post: {
       parameters: {
         header?: {
-          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          /** Repeating a request with the same key within 24 hours returns the first response; a different request with it is refused: 409 with code 9409. While the first request is running: 409 with code 9410 and Retry-After */
           "Idempotency-Key"?: string;
         };
       };
@@ -1384,7 +1384,7 @@ export interface paths {
     put: {
       parameters: {
         path: {
-          /** The id, as GET /organisation/user gives it */
+          /** The id, as returned by GET /organisation/user */
           id: string;
         };
       };
@@ -1406,7 +1406,7 @@ export interface paths {
     delete: {
       parameters: {
         path: {
-          /** The id, as GET /organisation/user gives it */
+          /** The id, as returned by GET /organisation/user */
           id: string;
         };
       };
@@ -1425,9 +1425,9 @@ export interface paths {
     get: {
       parameters: {
         query?: {
-          /** How many entries a page has; 100 at most */
+          /** Entries per page; at most 100 */
           quantity?: number;
-          /** Where the page begins: x-next-cursor of the page before. Its content is nobody's business. */
+          /** Where the page begins: x-next-cursor of the previous page. Opaque. */
           cursor?: string;
         };
       };
@@ -1443,7 +1443,7 @@ export interface paths {
     post: {
       parameters: {
         header?: {
-          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          /** Repeating a request with the same key within 24 hours returns the first response; a different request with it is refused: 409 with code 9409. While the first request is running: 409 with code 9410 and Retry-After */
           "Idempotency-Key"?: string;
         };
       };
@@ -1469,11 +1469,11 @@ export interface paths {
     post: {
       parameters: {
         path: {
-          /** The id, as GET /organisation/key gives it */
+          /** The id, as returned by GET /organisation/key */
           id: string;
         };
         header?: {
-          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          /** Repeating a request with the same key within 24 hours returns the first response; a different request with it is refused: 409 with code 9409. While the first request is running: 409 with code 9410 and Retry-After */
           "Idempotency-Key"?: string;
         };
       };
@@ -1493,7 +1493,7 @@ export interface paths {
     delete: {
       parameters: {
         path: {
-          /** The id, as GET /organisation/key gives it */
+          /** The id, as returned by GET /organisation/key */
           id: string;
         };
       };
@@ -1512,15 +1512,15 @@ export interface paths {
     get: {
       parameters: {
         query?: {
-          /** How many entries a page has; 500 at most */
+          /** Entries per page; at most 500 */
           quantity?: number;
-          /** Where the page begins: x-next-cursor of the page before. Its content is nobody's business. */
+          /** Where the page begins: x-next-cursor of the previous page. Opaque. */
           cursor?: string;
-          /** Only this action, or with the first part of one all that begin with it */
+          /** Only this action; given the first part of an action, all that begin with it */
           action?: string;
-          /** Id of a person or of a key: only what they changed */
+          /** Id of a person or key: only changes made by them */
           who?: string;
-          /** Only entries older than the one of this id */
+          /** Only entries older than the entry with this id */
           before?: string;
         };
       };
@@ -1538,19 +1538,19 @@ export interface paths {
     get: {
       parameters: {
         query?: {
-          /** How many entries a page has; 10000 at most */
+          /** Entries per page; at most 10000 */
           quantity?: number;
-          /** Where the page begins: x-next-cursor of the page before. Its content is nobody's business. */
+          /** Where the page begins: x-next-cursor of the previous page. Opaque. */
           cursor?: string;
           /** The first day */
           from?: string;
-          /** The last day; today without it */
+          /** The last day; default: today */
           to?: string;
-          /** csv: a table of the whole span, a row for each day and stream */
+          /** csv: a table of the whole span, with one row per day and stream */
           format?: "json" | "csv";
           /** Id of a stream: only its bytes */
           stream?: string;
-          /** `next` of the page before */
+          /** `next` of the previous page */
           after?: string;
         };
       };
@@ -1581,9 +1581,9 @@ export interface paths {
     get: {
       parameters: {
         query?: {
-          /** How many entries a page has; 500 at most */
+          /** Entries per page; at most 500 */
           quantity?: number;
-          /** Where the page begins: x-next-cursor of the page before. Its content is nobody's business. */
+          /** Where the page begins: x-next-cursor of the previous page. Opaque. */
           cursor?: string;
         };
       };
@@ -1601,9 +1601,9 @@ export interface paths {
     post: {
       parameters: {};
       requestBody: { content: { "application/json": {
-          /** Or admin, the first person */
+          /** An e-mail address, or `admin` for the first person */
           email: string;
-          /** The password as it is */
+          /** The current password */
           password: string;
         } } };
       responses: {
@@ -1649,7 +1649,7 @@ export interface paths {
     put: {
       parameters: {};
       requestBody: { content: { "application/json": {
-          /** The password as it is */
+          /** The current password */
           current: string;
           password: string;
         } } };
@@ -1670,7 +1670,7 @@ export interface paths {
     get: {
       parameters: {
         path: {
-          /** The id, as GET /stream gives it */
+          /** The id, as returned by GET /stream */
           id: string;
         };
       };
@@ -1687,17 +1687,17 @@ export interface paths {
     post: {
       parameters: {
         path: {
-          /** The id, as GET /stream gives it */
+          /** The id, as returned by GET /stream */
           id: string;
         };
         header?: {
-          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          /** Repeating a request with the same key within 24 hours returns the first response; a different request with it is refused: 409 with code 9409. While the first request is running: 409 with code 9410 and Retry-After */
           "Idempotency-Key"?: string;
         };
       };
       requestBody: { content: { "application/json": {
           url: string;
-          /** What to call it: printable characters */
+          /** Label for the upstream: printable characters */
           label?: (string | null);
         } } };
       responses: {
@@ -1717,9 +1717,9 @@ export interface paths {
     delete: {
       parameters: {
         path: {
-          /** The id, as GET /stream gives it */
+          /** The id, as returned by GET /stream */
           id: string;
-          /** The id, as GET /stream gives it */
+          /** The id, as returned by GET /stream */
           upstream_id: string;
         };
       };
@@ -1738,7 +1738,7 @@ export interface paths {
     post: {
       parameters: {
         header?: {
-          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          /** Repeating a request with the same key within 24 hours returns the first response; a different request with it is refused: 409 with code 9409. While the first request is running: 409 with code 9410 and Retry-After */
           "Idempotency-Key"?: string;
         };
       };
@@ -1795,11 +1795,11 @@ export interface paths {
     post: {
       parameters: {
         path: {
-          /** The id, as GET /stream gives it */
+          /** The id, as returned by GET /stream */
           id: string;
         };
         header?: {
-          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          /** Repeating a request with the same key within 24 hours returns the first response; a different request with it is refused: 409 with code 9409. While the first request is running: 409 with code 9410 and Retry-After */
           "Idempotency-Key"?: string;
         };
       };
@@ -1811,7 +1811,7 @@ export interface paths {
         200: { content: { "application/json": {
           token: string;
           exp: number;
-          /** What the player asks for, behind a url of the stream's playout */
+          /** Stream name for the player, after a url of the stream's playout */
           streamname: string;
         } } };
         400: { content: { "application/json": components["schemas"]["ManagementError"] } };
@@ -1829,7 +1829,7 @@ export interface paths {
     post: {
       parameters: {
         header?: {
-          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          /** Repeating a request with the same key within 24 hours returns the first response; a different request with it is refused: 409 with code 9409. While the first request is running: 409 with code 9410 and Retry-After */
           "Idempotency-Key"?: string;
         };
       };
@@ -1884,12 +1884,12 @@ export interface paths {
       parameters: {};
       responses: {
         200: { content: { "application/json": {
-          /** Of the package */
+          /** Version of the package */
           version: string;
           files: Record<string, {
-            /** Its address for ever */
+            /** Its permanent address */
             url: string;
-            /** For the attribute of that name */
+            /** Value of the `integrity` attribute */
             integrity: string;
           }>;
         } } };
@@ -1995,7 +1995,7 @@ export interface paths {
     get: {
       parameters: {
         path: {
-          /** The id, as GET /docs/guide gives it */
+          /** The id, as returned by GET /docs/guide */
           page: string;
         };
       };
@@ -2031,13 +2031,13 @@ export interface paths {
     post: {
       parameters: {
         query?: {
-          /** With its custom arguments escaped as a whole */
+          /** With its custom arguments, percent-encoded as a whole */
           stream_name?: string;
           /** Where the stream is pushed to */
           stream_url?: string;
-          /** Of the AAC that is made of the Opus, bit/s */
+          /** Bitrate of the AAC transcoded from Opus, bit/s */
           audio_bitrate?: number;
-          /** 1: two channels are asked for */
+          /** 1: request two channels */
           stereo?: "0" | "1";
           /** A JSON object of at most 2 KiB for the upstream's connect command */
           connect_info?: string;
@@ -2133,7 +2133,7 @@ export interface paths {
     delete: {
       parameters: {
         query?: {
-          /** The broadcaster is gone without meaning to end: upstreams and players are held for the next publish */
+          /** The broadcaster left without meaning to end the broadcast: upstreams and players are held for the next publish */
           left?: "1";
         };
         path: {

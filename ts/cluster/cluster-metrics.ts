@@ -16,7 +16,7 @@ export function watchCluster(
   const registers = [registry];
   new Gauge({
     name: "headgate_node_info",
-    help: "1; says which node this is, its epoch (each start has one of its own) and its version",
+    help: "Always 1; the labels give the node's name, its epoch (new at each start) and its version",
     labelNames: ["name", "epoch", "version"],
     registers,
     collect() {
@@ -26,7 +26,7 @@ export function watchCluster(
   });
   new Gauge({
     name: "headgate_nodes",
-    help: "Nodes on the store that serve, by state, as this one read them last",
+    help: "Serving nodes that share the store, by state, as last read by this node",
     labelNames: ["state"],
     registers,
     collect() {
@@ -37,7 +37,7 @@ export function watchCluster(
   if (cluster === null) return { countTakeover() {} };
   new Gauge({
     name: "headgate_node_sign_of_life_age_seconds",
-    help: "Seconds since the store confirmed this node's last sign of life; after 10 the others may take it for dead",
+    help: "Seconds since the store confirmed this node's last sign of life; after 10 the other nodes may consider it dead",
     registers,
     collect() {
       // After others have declared it dead, its old row is reported until the new one has been read.
@@ -47,7 +47,7 @@ export function watchCluster(
   });
   const takeovers = new Counter({
     name: "headgate_node_takeovers_total",
-    help: "Times this node ended what nodes that are gone had left, also where another node had done so before",
+    help: "Times this node cleaned up after a node that is gone, even if another node had already done so",
     registers,
   });
   return { countTakeover: () => takeovers.inc() };

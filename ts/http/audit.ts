@@ -17,7 +17,7 @@ const Entry = z
     at: Time,
     who: z.object({ kind: z.enum(["key", "user", "operator"]), id: z.string().nullable() }),
     action: z.string().openapi({ example: "stream.create" }),
-    subject: z.string().openapi({ description: "Id of what was changed" }),
+    subject: z.string().openapi({ description: "Id of the changed record" }),
     detail: z.record(z.string(), z.unknown()),
     request_id: z.string().nullable().openapi({ description: "x-request-id of the request" }),
   })
@@ -33,15 +33,15 @@ export function auditRoutes(deps: RouteDeps & { readonly db: Kysely<Schema> }): 
       query: z.object({
         ...pageQuery(AUDIT_QUANTITY, Page),
         action: text({ most: FILTER_LIMIT }).optional().openapi({
-          description: "Only this action, or with the first part of one all that begin with it",
+          description: "Only this action; given the first part of an action, all that begin with it",
           example: "stream",
         }),
         who: text({ most: FILTER_LIMIT })
           .optional()
-          .openapi({ description: "Id of a person or of a key: only what they changed" }),
+          .openapi({ description: "Id of a person or key: only changes made by them" }),
         before: EntryId.optional().openapi({
           deprecated: true,
-          description: "Only entries older than the one of this id",
+          description: "Only entries older than the entry with this id",
         }),
       }),
       answer: z.array(Entry),

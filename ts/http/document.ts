@@ -9,7 +9,7 @@ const HEAD = {
   summary: "Live ingest: RTMP and WHIP in, your webhook decides, RTMP out",
   description:
     "Management API, web tokens and WHIP of one Headgate. Every response carries `x-api-version: 1` and `x-request-id`; " +
-    "versions only add. Every success is 200 with a JSON body. Requests are limited per key: see `429`.",
+    "new versions only add to the API. Every success is 200 with a JSON body. Requests are rate-limited per key: see `429`.",
 };
 
 /** Contact for support; the address is not known here. */
@@ -29,8 +29,8 @@ export function documentOf(descriptions: readonly Describe[], version: string): 
     },
     tags: [
       { name: "Organisation", description: "The tenant: its webhook and settings" },
-      { name: "Streams", description: "Named places one can publish to" },
-      { name: "Sessions", description: "Publishes that run now" },
+      { name: "Streams", description: "Named places to publish to" },
+      { name: "Sessions", description: "Running publishes" },
       { name: "Users", description: "People of the organisation" },
       { name: "Keys", description: "API keys" },
       { name: "Tokens", description: "Web tokens for browser broadcasters" },
@@ -56,7 +56,8 @@ export function describeTheRest(registry: Registry): void {
     type: "apiKey",
     in: "cookie",
     name: "__Host-headgate",
-    description: "The session of a person. Requests that change something also need the header `x-csrf-token`.",
+    description:
+      "The session cookie of a signed-in person. Requests that change something also need the header `x-csrf-token`.",
   });
   for (const call of webhookCalls()) registry.registerWebhook(call);
 }
@@ -79,11 +80,11 @@ function webhookCalls(): RouteConfig[] {
     security: [],
     request: {
       headers: z.object({
-        "webhook-id": z.string().openapi({ description: "The same over retries (Standard Webhooks 1.0)" }),
+        "webhook-id": z.string().openapi({ description: "The same for every retry (Standard Webhooks 1.0)" }),
         "webhook-timestamp": z.string(),
-        "webhook-signature": z
-          .string()
-          .openapi({ description: "v1, and HMAC-SHA256 as base64; two while the secret rotates" }),
+        "webhook-signature": z.string().openapi({
+          description: "`v1,` and an HMAC-SHA256 in base64; two signatures while the secret is being rotated",
+        }),
         traceparent: z.string().openapi({ description: "W3C Trace Context: one trace for all calls about a publish" }),
         tracestate: z.string().optional(),
       }),
@@ -92,16 +93,16 @@ function webhookCalls(): RouteConfig[] {
         content: { "application/x-www-form-urlencoded": { schema: z.object({ call: z.literal(name), ...fields }) } },
       },
     },
-    responses: { 200: { description: "Allowed" }, 403: { description: "Denied, like every status that is not 200" } },
+    responses: { 200: { description: "Allowed" }, 403: { description: "Denied, as by every status other than 200" } },
   });
   return [
     call(
       "publish",
       "May this broadcaster publish?",
-      "Asked before anything flows; answer within 5 s, best within 100 ms.",
+      "Asked before any media flows. Answer within 5 s, ideally within 100 ms.",
       common,
     ),
-    call("update_publish", "A publish runs", "Every 30 s; an answer other than 200 ends the publish.", {
+    call("update_publish", "A publish is running", "Every 30 s; an answer other than 200 ends the publish.", {
       time: decimal("Whole seconds since the publish was accepted"),
       timestamp: decimal("Timestamp of the newest packet, ms"),
       ...common,
@@ -109,7 +110,7 @@ function webhookCalls(): RouteConfig[] {
     call("publish_done", "A publish has ended", "Once for each accepted publish, delivered at least once.", {
       ...common,
       bytes_in: decimal("Audio and video bytes received from the encoder"),
-      bytes_out: decimal("The same measure, handed to upstreams and players"),
+      bytes_out: decimal("Audio and video bytes sent to upstreams and players, counted the same way"),
     }),
   ];
 }

@@ -20,7 +20,7 @@ const both = (number: number, says: string) => ({ management: number, token: num
 export const ERROR_CODES = {
   parameter_required: { management: 1002, token: 1000, says: "Parameter required" },
   access_denied: { management: 2001, token: 1001, says: "Access denied" },
-  bad_token: { management: null, token: 1002, says: "The web token does not hold" },
+  bad_token: { management: null, token: 1002, says: "The web token is not valid" },
   not_unique: { management: 1003, token: null, says: "Not unique" },
   wrong_data_type: { management: 1004, token: 1003, says: "Wrong Data Type" },
   unknown_stream: both(3001, "Unknown stream"),
@@ -33,19 +33,19 @@ export const ERROR_CODES = {
   unknown_user: { management: 9005, token: null, says: "Unknown user" },
   unknown_api_key: { management: 9006, token: null, says: "Unknown API key" },
   unknown_session: { management: 9007, token: null, says: "Unknown session" },
-  no_standby: { management: 9008, token: null, says: "No publish of the stream stands by" },
-  capture_refused: { management: 9009, token: null, says: "The capture is refused" },
+  no_standby: { management: 9008, token: null, says: "The stream has no standby publish" },
+  capture_refused: { management: 9009, token: null, says: "The capture cannot be started" },
   unknown_address: both(9404, "Unknown address"),
   method_not_allowed: both(9405, "Method not allowed"),
-  idempotency_key_reused: both(9409, "The Idempotency-Key was used for another request"),
-  answer_pending: both(9410, "The first request with this Idempotency-Key still runs"),
+  idempotency_key_reused: both(9409, "The Idempotency-Key was already used for a different request"),
+  answer_pending: both(9410, "The first request with this Idempotency-Key is still running"),
   body_too_large: both(9413, "Body too large"),
   unknown_upstream: { management: 9420, token: null, says: "Unknown upstream" },
   too_many_requests: both(9429, "Too many requests"),
   too_many_readers: { management: 9440, token: null, says: "Too many event streams are open" },
   internal_error: both(9500, "Internal error"),
   temporarily_unavailable: both(9503, "Temporarily unavailable"),
-  too_many_previews: { management: 9504, token: null, says: "As many previews run as are served at once" },
+  too_many_previews: { management: 9504, token: null, says: "Too many previews are open" },
 } as const satisfies Readonly<Record<string, ErrorCode>>;
 
 /** The name of an error, with the same meaning in both families. */

@@ -27,14 +27,14 @@ const keyShape = {
   id: z.string().openapi({ description: "The part of the key after hg_", example: "k3Jd92Lm" }),
   label: z.string().nullable(),
   role: Role,
-  scope_tag: z.string().nullable().openapi({ description: "The key sees and makes only streams with this tag" }),
+  scope_tag: z.string().nullable().openapi({ description: "The key can see and create only streams with this tag" }),
   created_at: Time,
   expires_at: Time.nullable(),
-  last_used_at: Time.nullable().openapi({ description: "To the minute" }),
+  last_used_at: Time.nullable().openapi({ description: "Accurate to the minute" }),
 };
 const Key = z.object(keyShape).openapi("Key");
 const NewKey = z
-  .object({ ...keyShape, key: z.string().openapi({ description: "The key itself, shown this once" }) })
+  .object({ ...keyShape, key: z.string().openapi({ description: "The key itself, shown only in this response" }) })
   .openapi("NewKey");
 const RotatedKey = z.object({ ...NewKey.shape, former: Key }).openapi("RotatedKey");
 
@@ -51,7 +51,7 @@ export function keyRoutes(
     "GET /organisation/key",
     {
       tag: "Keys",
-      summary: "Keys that open something, oldest first",
+      summary: "Valid API keys, oldest first",
       query: z.object(pageQuery(QUANTITY, Page)),
       answer: z.array(Key),
     },
@@ -69,8 +69,8 @@ export function keyRoutes(
       tag: "Keys",
       summary: "Create a key",
       description:
-        "Its text is shown this once. With scope_tag it sees and makes only streams with that tag and cannot touch the " +
-        "organisation itself. Any number of keys live beside each other, so that one can replace another.",
+        "The key is shown only in this response. With scope_tag it can see and create only streams with that tag and " +
+        "cannot manage the organisation itself. Several keys can be valid at once, so that one can replace another.",
       body: z.object({
         role: Role,
         label: text({ most: LABEL_LIMIT }).nullable().optional(),
@@ -103,7 +103,8 @@ export function keyRoutes(
     {
       tag: "Keys",
       summary: "Replace a key",
-      description: "A new key like it; the former one opens for another 24 hours, so that nothing stops meanwhile.",
+      description:
+        "Creates a key with the same permissions. The old key remains valid for another 24 hours, so nothing is interrupted.",
       answer: RotatedKey,
       errors: [400, 404],
     },
@@ -123,7 +124,13 @@ export function keyRoutes(
 
   routes.guarded(
     "DELETE /organisation/key/{id}",
-    { tag: "Keys", summary: "Revoke a key", description: "It opens nothing any more.", answer: Key, errors: [404] },
+    {
+      tag: "Keys",
+      summary: "Revoke a key",
+      description: "The key is refused from now on.",
+      answer: Key,
+      errors: [404],
+    },
     async (c, caller) => {
       const id = c.req.param("id");
       const now = clock.now();

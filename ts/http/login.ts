@@ -25,16 +25,16 @@ const Me = z
     role: Role,
     scope_tag: z.string().nullable(),
     organisation: z.object({ id: z.uuid(), hash: z.string(), name: z.string() }),
-    operator: z
-      .boolean()
-      .openapi({ description: "An administrator of the deployment's own organisation: /deployment" }),
+    operator: z.boolean().openapi({
+      description: "True for an administrator of the deployment's own organisation, who may use /deployment",
+    }),
     csrf_token: z.string().nullable().openapi({
       description: "Send it as x-csrf-token with every request of the session that changes something; null for a key",
     }),
   })
   .openapi("Me");
 
-const GivenPassword = requiredText().openapi({ description: "The password as it is", format: "password" });
+const GivenPassword = requiredText().openapi({ description: "The current password", format: "password" });
 
 export function loginRoutes(
   deps: RouteDeps & {
@@ -53,10 +53,13 @@ export function loginRoutes(
       tag: "People",
       summary: "Sign in",
       description:
-        "Sets the session cookie and answers like /me. Wrong e-mail and wrong password are answered alike: 403 with code " +
+        "Sets the session cookie and returns what /me does. A wrong e-mail and a wrong password get the same answer: 403, code " +
         "4002. After ten failures within 15 minutes the e-mail address is refused: 429.",
       body: z.object({
-        email: requiredText().openapi({ description: "Or admin, the first person", example: "ada@customer.example" }),
+        email: requiredText().openapi({
+          description: "An e-mail address, or `admin` for the first person",
+          example: "ada@customer.example",
+        }),
         password: GivenPassword,
       }),
       bodyRequired: true,
@@ -78,7 +81,7 @@ export function loginRoutes(
     {
       tag: "People",
       summary: "Sign out",
-      description: "Ends the session; without one nothing happens.",
+      description: "Ends the session. Without a session, nothing happens.",
       answer: z.object({ signed_out: z.literal(true) }),
       errors: [403],
     },
@@ -99,8 +102,8 @@ export function loginRoutes(
     "PUT /me/password",
     {
       tag: "People",
-      summary: "Change the own password",
-      description: "All sessions of the person end; sign in again. For people, not for keys.",
+      summary: "Change your own password",
+      description: "All sessions of the person end, including this one. For people, not for keys.",
       body: z.object({
         current: GivenPassword,
         password: requiredText().openapi({ minLength: 12, maxLength: 256, example: "correct horse battery staple" }),

@@ -156,8 +156,8 @@ const REPEATABLE = z.object({
     .optional()
     .openapi({
       description:
-        "The same request under the same key within 24 hours is done once and answered alike; another request under it " +
-        "is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After",
+        "Repeating a request with the same key within 24 hours returns the first response; a different request with it " +
+        "is refused: 409 with code 9409. While the first request is running: 409 with code 9410 and Retry-After",
       example: "2f1d1f6e-8f3a-4b0e-9f0e-4a5a0c8b7d11",
     }),
 });
@@ -231,13 +231,13 @@ function descriptionOf(name: RouteName, text: RouteText, action: Action | null):
 
 /** An id has the same type everywhere. */
 function pathParameter(name: string, path: string): z.ZodType {
-  if (name === "client_id") return z.int().openapi({ description: "As GET /session gives it", example: 100_482 });
+  if (name === "client_id") return z.int().openapi({ description: "As returned by GET /session", example: 100_482 });
   const description =
     name === "file"
       ? path.startsWith("/live/")
         ? "Id of the stream and `.flv`"
         : "Name of a file"
-      : `The id, as GET ${path.slice(0, path.indexOf("/{"))} gives it`;
+      : `The id, as returned by GET ${path.slice(0, path.indexOf("/{"))}`;
   return UUID_NAMED.test(path) ? z.uuid().openapi({ description }) : z.string().openapi({ description });
 }
 
@@ -269,15 +269,15 @@ export const API_KEY_SCHEME = "apiKey";
 export const SESSION_SCHEME = "session";
 
 const ERROR_TEXTS: Readonly<Record<ErrorStatus, string>> = {
-  400: "The request is at fault; the code says how",
+  400: "The request is invalid; the code says why",
   401: "Wrong credentials",
-  403: "No or a wrong API key (the same for both), a role that may not do this, or an organisation that is not enabled",
-  404: "Unknown in this organisation",
-  405: "The address has other methods: see the Allow header",
-  409: "The state of things does not allow it",
+  403: "API key missing or wrong (the same answer for both), role not sufficient, or organisation not enabled",
+  404: "Not found in this organisation",
+  405: "The address does not support this method: see the Allow header",
+  409: "The current state does not allow this request",
   413: "The body is larger than 64 KiB",
   429: "Too many requests: see the Retry-After header",
-  500: "A fault of ours, logged under the x-request-id",
+  500: "Internal error, logged under the x-request-id",
   503: "Temporarily unavailable: try again in a moment",
 };
 
@@ -291,7 +291,7 @@ export const ErrorBody = z
       }),
       message: z.string().openapi({ example: "Access denied" }),
       userinfo: z.record(z.string(), z.union([z.string(), z.number()])).openapi({
-        description: "What the code is about: required_parameter, parameter and type, reason, required_role",
+        description: "Details of the error: required_parameter, parameter and type, reason, required_role",
       }),
     }),
   })
@@ -339,11 +339,15 @@ export const Organisation = z
     plan: z.enum(["trial", "paid"]),
     limits: z
       .object({
-        streams: z.int().openapi({ description: "Streams that may be live at a time" }),
-        ingest_kbps: z.int().openapi({ description: "What they may send together, kbit/s, before no more may begin" }),
-        setups_per_second: z.int().openapi({ description: "Publish requests; bursts of three seconds' worth" }),
+        streams: z.int().openapi({ description: "Streams that may be live at the same time" }),
+        ingest_kbps: z
+          .int()
+          .openapi({ description: "Total bitrate, kbit/s, above which no further publish may begin" }),
+        setups_per_second: z
+          .int()
+          .openapi({ description: "Publish requests per second; bursts of three seconds' worth are allowed" }),
       })
-      .openapi({ description: "What the organisation may have, as its operator set it; 0 is no limit" }),
+      .openapi({ description: "Limits of the organisation, set by the operator; 0 means no limit" }),
     created_at: Time,
     updated_at: Time,
   })
@@ -377,7 +381,7 @@ export const Stream = z
       rtmps: z
         .object({ url: z.string(), streamname: z.string() })
         .nullable()
-        .openapi({ description: "null when this Headgate has no certificate for it" }),
+        .openapi({ description: "null when this Headgate has no certificate for RTMPS" }),
       whip: z.object({ url: z.string() }),
     }),
     playout: z.object({

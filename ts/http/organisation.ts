@@ -41,7 +41,8 @@ export function organisationRoutes(
     {
       tag: "Organisation",
       summary: "The organisation",
-      description: "Administrators see the webhook whole; to others, and to keys with a scope, its query is `?…`.",
+      description:
+        "Administrators see the full webhook URL; for everyone else, and for keys with a scope, its query is `?…`.",
       answer: Organisation,
     },
     async (c, caller) => c.json(await record(caller.organisation, caller)),
@@ -53,7 +54,7 @@ export function organisationRoutes(
       tag: "Organisation",
       summary: "Set the webhook",
       description:
-        "The HTTPS address that is asked about every publish. null or an empty string removes it. It must be publicly " +
+        "The HTTPS address that is called for every publish. null or an empty string removes it. It must be publicly " +
         "reachable, without user name and fragment, and at most 2048 bytes long; otherwise 400 with code 9001 and a reason.",
       body: z.object({
         webhook: z
@@ -61,7 +62,7 @@ export function organisationRoutes(
           .nullable()
           .transform((given) => (given === "" ? null : given))
           .openapi({
-            description: "null or empty: none (M6)",
+            description: "null or an empty string: no webhook (M6)",
             maxLength: 2_048,
             example: "https://customer.example/publish",
           }),
@@ -85,7 +86,7 @@ export function organisationRoutes(
     {
       tag: "Organisation",
       summary: "Remove the webhook",
-      description: "From then on every publish of an existing, unlocked stream is allowed.",
+      description: "From then on every publish to an existing, unlocked stream is allowed.",
       answer: Organisation,
     },
     async (c, caller) => c.json(await change(caller, null)),

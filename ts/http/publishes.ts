@@ -14,31 +14,36 @@ const Page = cursorOf("publish", z.tuple([z.int()]));
 const Publish = z
   .object({
     client_id: z.int().openapi({ description: "clientid of the webhook" }),
-    state: z.enum(["asking", "denied", "live", "ended"]).openapi({ description: "asking: the webhook is being asked" }),
+    state: z
+      .enum(["asking", "denied", "live", "ended"])
+      .openapi({ description: "asking: waiting for the webhook's answer" }),
     protocol: z.enum(["rtmp", "whip"]).nullable(),
-    address: z.string().nullable().openapi({ description: "Of the broadcaster; of denied ones for some days" }),
+    address: z
+      .string()
+      .nullable()
+      .openapi({ description: "Address of the broadcaster; for denied publishes kept for some days only" }),
     asked_at: Time,
     accepted_at: Time.nullable(),
     ended_at: Time.nullable(),
     continues: z.int().nullable().openapi({
-      description: "client_id of the lost publish whose upstreams and players it went on with; null for none",
+      description: "client_id of the lost publish whose upstreams and players this one took over; null for none",
     }),
     end_reason: z.string().nullable().openapi({ example: "broadcaster_left" }),
     end_words: z
       .string()
       .nullable()
-      .openapi({ description: "end_reason for people", example: "The connection to the broadcaster was lost." }),
+      .openapi({ description: "end_reason in words", example: "The connection to the broadcaster was lost." }),
     denial: z
       .object({
         cause: z.string().openapi({ example: "rejected_by_customer" }),
-        reason: z.string().openapi({ description: "What the broadcaster was told", example: "Unknown passcode" }),
+        reason: z.string().openapi({ description: "The reason sent to the broadcaster", example: "Unknown passcode" }),
       })
       .nullable(),
     bytes_in: z.int(),
     bytes_out: z.int(),
     video: VideoTrack.nullable(),
     audio: AudioTrack.nullable(),
-    dropped_frames: z.int().nullable().openapi({ description: "What players and upstreams lost" }),
+    dropped_frames: z.int().nullable().openapi({ description: "Frames dropped on the way to players and upstreams" }),
   })
   .openapi("Publish");
 
@@ -50,8 +55,8 @@ export function publishRoutes(deps: RouteDeps & { readonly db: Kysely<Schema> })
       tag: "Streams",
       summary: "Publishes of a stream, newest first",
       description:
-        "Those that the webhook was asked about, and without a webhook those that went live; as long as " +
-        "`retention.publishes_days` keeps them. What is not known of an older one is null.",
+        "Publishes that the webhook was asked about, or, without a webhook, those that went live; as long as " +
+        "`retention.publishes_days` keeps them. Values not known for older publishes are null.",
       query: z.object(pageQuery(QUANTITY, Page)),
       answer: z.array(Publish),
       errors: [404],

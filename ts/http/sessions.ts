@@ -30,9 +30,7 @@ const { shape: numbers } = Numbers;
 const SessionHistory = z
   .object({
     step_ms: z.literal(STEP_MS),
-    since: z
-      .int()
-      .openapi({ description: "When the first point was taken, Unix time in ms", example: 1_767_225_600_000 }),
+    since: z.int().openapi({ description: "Time of the first point, Unix time in ms", example: 1_767_225_600_000 }),
     points: z.object({
       bitrate_kbps: z.array(numbers.bitrate_kbps),
       fps: z.array(numbers.fps),
@@ -61,12 +59,12 @@ export function sessionRoutes(
     "GET /session",
     {
       tag: "Sessions",
-      summary: "Publishes that run now, oldest first",
+      summary: "Running publishes, oldest first",
       query: z.object({
         ...pageQuery(QUANTITY, Page),
         after: wholeNumber({ type: "client_id" })
           .optional()
-          .openapi({ deprecated: true, description: "The client_id of the last one of the page before" }),
+          .openapi({ deprecated: true, description: "The client_id of the last publish of the previous page" }),
       }),
       answer: z.array(Session),
     },
@@ -83,7 +81,7 @@ export function sessionRoutes(
 
   routes.guarded(
     "GET /session/{client_id}",
-    { tag: "Sessions", summary: "One running publish", answer: SessionWithDiagnostics, errors: [404] },
+    { tag: "Sessions", summary: "A running publish", answer: SessionWithDiagnostics, errors: [404] },
     async (c, caller) => {
       const session = await find(caller, c.req.param("client_id"));
       const numbers = measurements.numbersOf(session.clientId);
@@ -95,9 +93,9 @@ export function sessionRoutes(
     "GET /session/{client_id}/history",
     {
       tag: "Sessions",
-      summary: "The last hour of a running publish in numbers",
+      summary: "Measurements of the last hour of a running publish",
       description:
-        "A point every five seconds; all lists are of the same length, and null stands where nothing is known.",
+        "One point every five seconds; all lists have the same length, with null where a value is not known.",
       answer: SessionHistory,
       errors: [404],
     },
@@ -124,13 +122,13 @@ export function sessionRoutes(
     {
       tag: "Sessions",
       summary: "End a publish",
-      description: "The broadcaster may come back at once; to keep it out, lock the stream.",
+      description: "The broadcaster can publish again at once; lock the stream to prevent that.",
       body: z.object({
         reason: text()
           .refine((given) => /^[\x20-\x7e]*$/.test(given) && given.length <= REASON_LIMIT, BAD_REASON)
           .nullable()
           .optional()
-          .openapi({ description: "What the broadcaster is told", maxLength: REASON_LIMIT, example: "Off air" }),
+          .openapi({ description: "The reason sent to the broadcaster", maxLength: REASON_LIMIT, example: "Off air" }),
       }),
       answer: Session,
       errors: [404],
@@ -159,14 +157,14 @@ export function sessionRoutes(
       tag: "Sessions",
       summary: "Limit the bitrate of a running WHIP publish",
       description:
-        "The sender is told to stay below it within a second, until the publish ends; 0 takes the limit away. What the " +
-        "deployment, the plan and the organisation allow holds all the same. An RTMP encoder cannot be told.",
+        "Sent to the broadcaster within a second and in force until the publish ends; 0 removes the limit. The limits of " +
+        "the deployment, the plan and the organisation still apply. RTMP cannot carry a limit.",
       body: z.object({
         max_bitrate_kbps: z
           .int()
           .min(0, BAD_BITRATE)
           .max(BITRATE_LIMIT_KBPS, BAD_BITRATE)
-          .openapi({ description: "0: no limit of its own", example: 2_500 }),
+          .openapi({ description: "0: no limit for this publish", example: 2_500 }),
       }),
       bodyRequired: true,
       answer: Session,
@@ -176,7 +174,8 @@ export function sessionRoutes(
       const session = await find(caller, c.req.param("client_id"));
       const outcome = sessions.limitBitrate(session.organisationId, session.clientId, kbps);
       if (outcome === "not_running") throw new UnknownRecord("session");
-      if (outcome === "cannot_be_told") throw new InvalidValue("client_id", "came by RTMP, which has no word for it");
+      if (outcome === "cannot_be_told")
+        throw new InvalidValue("client_id", "is an RTMP publish, and RTMP cannot carry a bitrate limit");
       const detail = { ...detailOf(session), max_bitrate_kbps: kbps };
       await record(caller, { action: "session.bitrate", subject: session.streamId, detail });
       return c.json(sessionRecord(sessions.show(session.organisationId, session.clientId) ?? session));
@@ -187,15 +186,15 @@ export function sessionRoutes(
     "POST /session/{client_id}/upstream",
     {
       tag: "Sessions",
-      summary: "Push to one more upstream",
+      summary: "Push a running publish to an additional upstream",
       description:
-        "Until the publish ends or the upstream is removed. The URL may hold a stream key; it is not shown again.",
+        "Lasts until the publish ends or the upstream is removed. The URL may contain a stream key, which is not shown again.",
       body: z.object({
         url: requiredText().openapi({ maxLength: 2_048, example: "rtmp://upstream.example/live/key" }),
         label: text()
           .nullable()
           .optional()
-          .openapi({ description: "What to call it", maxLength: UPSTREAM_LABEL_LIMIT, example: "Backup" }),
+          .openapi({ description: "Label for the upstream", maxLength: UPSTREAM_LABEL_LIMIT, example: "Backup" }),
       }),
       bodyRequired: true,
       answer: Session,
@@ -216,8 +215,8 @@ export function sessionRoutes(
     "DELETE /session/{client_id}/upstream/{id}",
     {
       tag: "Sessions",
-      summary: "Push to an upstream no longer",
-      description: "Those with source deployment are the operator's and stay.",
+      summary: "Stop pushing to an upstream",
+      description: "Upstreams with source `deployment` belong to the operator and cannot be removed.",
       answer: Session,
       errors: [404],
     },

@@ -67,8 +67,8 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
       tag: "Streams",
       summary: "Create a stream",
       description:
-        "No body is needed. Members that are not known are ignored. Without a webhook, and without require_token in " +
-        "/organisation/settings, whoever knows the name publishes; whoever knows it plays.",
+        "No body is needed. Unknown members are ignored. Without a webhook, and without require_token in " +
+        "/organisation/settings, anyone who knows the name can publish; by default, anyone who knows it can play.",
       body: z.object({ tags: GivenTags.optional() }),
       answer: Stream,
     },
@@ -87,8 +87,8 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
       tag: "Streams",
       summary: "List streams, newest first",
       description:
-        "With `order=live` the live ones come before all others; a stream that begins or ends between two pages may then " +
-        "be on both or on neither.",
+        "With `order=live`, live streams come before all others; a stream that goes live or ends between two pages may then " +
+        "appear on both or on neither.",
       query: z.object({
         ...pageQuery({ standard: QUANTITY_DEFAULT, most: QUANTITY_LIMIT }, Page),
         state: z.enum(LISTED_STATES).optional().openapi({ description: "Only streams in this state", example: "live" }),
@@ -97,13 +97,13 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
           .optional()
           .openapi({ description: "Only streams with all of these tags", example: ["studio-1"] }),
         search: text({ most: SEARCH_LIMIT }).optional().openapi({
-          description: "Only streams with this in their name or in a tag; the case of letters does not matter",
+          description: "Only streams with this text in their name or in a tag, ignoring case",
           example: "studio",
         }),
         order: z
           .enum(["newest", "live"])
           .default("newest")
-          .openapi({ description: "Which come first", example: "live" }),
+          .openapi({ description: "Which streams come first", example: "live" }),
       }),
       answer: z.array(Stream),
     },
@@ -165,8 +165,8 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
       tag: "Streams",
       summary: "Set how long a lost publish of a stream is held",
       description:
-        "For so many seconds upstreams and players of a publish that was lost without a word wait for its successor, " +
-        "from the next publish on. 0: not at all; null: as hold_s in /organisation/settings, or publish.hold_s, has it.",
+        "How many seconds upstreams and players of a publish that was lost without being ended wait for its successor, " +
+        "from the next publish on. 0: not at all; null: the value of hold_s in /organisation/settings, or of publish.hold_s.",
       body: z.object({ hold_s: z.int().min(0).max(HOLD_LIMIT_S).nullable().openapi({ example: 20 }) }),
       bodyRequired: true,
       answer: Stream,
@@ -187,11 +187,11 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
       tag: "Streams",
       summary: "Put the other publish of a stream on air",
       description:
-        "Of a stream with a publish and a backup, on the connections to upstreams and players that stand. The other one " +
-        "stands by from then on. Nothing happens to a publish that is on air.",
+        "For a stream with a publish and a backup; connections to upstreams and players are kept. The other publish " +
+        "is then on standby. A publish that is already on air is not changed.",
       body: z.object({
         to: z.int().nullable().optional().openapi({
-          description: "client_id of the publish that is to be on air; without it, of the one that stands by",
+          description: "client_id of the publish to put on air; default: the one on standby",
           example: 100_483,
         }),
       }),
@@ -215,9 +215,9 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
   const LOCKS = "The running publish ends, and publishes are refused until unlock. The state becomes locked.";
   steer("PUT /stream/{id}/stop", "Stop a stream", LOCKS, "stream.stop", lockStream);
   steer("PUT /stream/{id}/lock", "Lock a stream", LOCKS, "stream.lock", lockStream);
-  const UNLOCKS = "The state before the lock is back. Nothing happens to a stream that is not locked.";
+  const UNLOCKS = "Restores the state before the lock. A stream that is not locked is not changed.";
   steer("PUT /stream/{id}/unlock", "Unlock a stream", UNLOCKS, "stream.unlock", unlockStream);
-  const DELETES = "The running publish ends. The stream is unknown from now on, and its name is never used again.";
+  const DELETES = "The running publish ends. From then on the stream is unknown, and its name is never reused.";
   steer("DELETE /stream/{id}", "Delete a stream", DELETES, "stream.delete", deleteStream);
 
   return routes.hono;

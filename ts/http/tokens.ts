@@ -32,16 +32,16 @@ export function tokenRoutes(deps: TokenRoutesDeps): Routes["hono"] {
     "POST /stream/{id}/play-token",
     {
       tag: "Tokens",
-      summary: "Create a token that opens a stream to players",
+      summary: "Create a token for playing a stream",
       description:
-        "Wanted by RTMP players where play is token in /organisation/settings. exp is in Unix seconds: a day from now " +
-        "without it, at most 365 days. Who plays already goes on when the token expires or is revoked.",
+        "RTMP players need it when play is token in /organisation/settings. exp is in Unix seconds; default: a day from " +
+        "now, at most 365 days. Players that already play continue when the token expires or is revoked.",
       body: z.object({ exp: UnixTime }),
       answer: z.object({
         token: z.string(),
         exp: z.int(),
         streamname: z.string().openapi({
-          description: "What the player asks for, behind a url of the stream's playout",
+          description: "Stream name for the player, after a url of the stream's playout",
           example: "Ab1Cd-9XyZ0?token=eyJhbGciOi…",
         }),
       }),
@@ -63,9 +63,9 @@ export function tokenRoutes(deps: TokenRoutesDeps): Routes["hono"] {
       tag: "Tokens",
       summary: "Revoke web tokens and play tokens",
       description:
-        "Exactly one of token, jti and streamname. A token or its jti: that one never holds again. A stream name " +
-        "(without arguments) of your organisation: every token issued for it so far; later ones hold. Running " +
-        "broadcasts that such a token opened end.",
+        "Exactly one of token, jti and streamname. token or jti: this token is never valid again. streamname " +
+        "(without arguments): every token issued so far for this stream of your organisation; later ones are valid. Running " +
+        "broadcasts that started with a revoked token end.",
       body: z.object({
         token: Way.openapi({ description: "A web token or a play token" }),
         jti: Way.openapi({ description: "The jti of a token", maxLength: JTI_LENGTH_LIMIT }),

@@ -32,23 +32,26 @@ interface UpstreamDeps extends RouteDeps {
 const Upstream = z
   .object({
     id: z.uuid(),
-    label: z.string().nullable().openapi({ description: "As it was given; null for none", example: "Main channel" }),
+    label: z
+      .string()
+      .nullable()
+      .openapi({ description: "The label it was given; null for none", example: "Main channel" }),
     url: z.string().openapi({
       description: "Scheme, host, port and app; stream key, arguments and credentials are never shown again",
       example: "rtmps://live.example:443/app",
     }),
     masked_key: z.string().openapi({
-      description: "The first two characters of its stream key; of one shorter than eight nothing",
+      description: "The first two characters of its stream key; nothing of a key shorter than eight",
       example: "ab…",
     }),
     state: z
       .enum(UPSTREAM_STATES)
       .nullable()
-      .openapi({ description: "While a publish of the stream is pushed there; null otherwise" }),
+      .openapi({ description: "State of the running push; null while no publish is pushed there" }),
     last_error: z
       .string()
       .nullable()
-      .openapi({ description: "Why the running publish last stopped there; null when it never did" }),
+      .openapi({ description: "Why the push of the running publish last stopped; null if it never has" }),
     created_at: Time,
   })
   .openapi("Upstream");
@@ -72,12 +75,12 @@ export function upstreamRoutes(deps: UpstreamDeps): Routes["hono"] {
     "POST /stream/{id}/upstream",
     {
       tag: "Streams",
-      summary: "Push a stream to one more upstream",
-      description: "Every publish of the stream is pushed there from now on, a running one at once.",
+      summary: "Push a stream to an additional upstream",
+      description: "From now on, every publish of the stream is pushed there, including a running one.",
       body: z.object({
         url: requiredText().openapi({ maxLength: 2_048, example: "rtmps://live.example/app/stream-key?token=1" }),
         label: text().nullable().optional().openapi({
-          description: "What to call it: printable characters",
+          description: "Label for the upstream: printable characters",
           maxLength: UPSTREAM_LABEL_LIMIT,
           example: "Main channel",
         }),
@@ -106,8 +109,8 @@ export function upstreamRoutes(deps: UpstreamDeps): Routes["hono"] {
     "DELETE /stream/{id}/upstream/{upstream_id}",
     {
       tag: "Streams",
-      summary: "Push a stream to an upstream no longer",
-      description: "A running publish leaves it at once. The answer is the upstream as it was.",
+      summary: "Stop pushing a stream to an upstream",
+      description: "The push of a running publish ends at once. Returns the removed upstream.",
       answer: Upstream,
       errors: [404],
     },

@@ -15,7 +15,9 @@ const QUANTITY = { standard: 3_100, most: 10_000 } as const;
 
 const bytes = {
   bytes_in: z.int().openapi({ description: "Audio and video bytes received from encoders" }),
-  bytes_out: z.int().openapi({ description: "The same measure, handed to upstreams and players" }),
+  bytes_out: z
+    .int()
+    .openapi({ description: "Audio and video bytes sent to upstreams and players, counted the same way" }),
 };
 const Day = z.string().openapi({ description: "A day in UTC", example: "2026-01-31" });
 /** Days and page position as given in a request. */
@@ -52,19 +54,19 @@ export function usageRoutes(
       tag: "Organisation",
       summary: "Bytes in and out, per stream and day",
       description:
-        "A running publish is counted up to the last 10 seconds. The days of a publish sum up to the bytes_in and " +
+        "A running publish is counted without at most its last 10 seconds. The days of a publish add up to the bytes_in and " +
         `bytes_out of its publish_done. Default: the last ${SPAN_DEFAULT_DAYS} days; at most ${USAGE_SPAN_LIMIT_DAYS}. ` +
-        `\`total\` is of the whole span, \`days\` a page of at most ${QUANTITY.most}.`,
+        `\`total\` covers the whole span, \`days\` is a page of at most ${QUANTITY.most} rows.`,
       query: z.object({
         ...pageQuery(QUANTITY, Page),
         from: GivenDay.optional().openapi({ description: "The first day" }),
-        to: GivenDay.optional().openapi({ description: "The last day; today without it" }),
+        to: GivenDay.optional().openapi({ description: "The last day; default: today" }),
         format: z
           .enum(["json", "csv"])
           .default("json")
-          .openapi({ description: "csv: a table of the whole span, a row for each day and stream" }),
+          .openapi({ description: "csv: a table of the whole span, with one row per day and stream" }),
         stream: text().optional().openapi({ description: "Id of a stream: only its bytes" }),
-        after: After.optional().openapi({ deprecated: true, description: "`next` of the page before" }),
+        after: After.optional().openapi({ deprecated: true, description: "`next` of the previous page" }),
       }),
       answer: Usage,
       alsoAnswers: "text/csv",
@@ -72,7 +74,8 @@ export function usageRoutes(
     async (c, { organisation, scopeTag }, { query: { quantity, cursor, format, stream = null, ...query } }) => {
       const span = spanOf(query, deps.clock.now());
       if (format === "csv") {
-        if (cursor !== undefined || query.after !== undefined) throw new InvalidValue("cursor", "has no place in csv");
+        if (cursor !== undefined || query.after !== undefined)
+          throw new InvalidValue("cursor", "cannot be used with csv");
         c.header("content-type", "text/csv; charset=utf-8; header=present");
         c.header("content-disposition", `attachment; filename="usage-${span.from}-${span.to}.csv"`);
         return c.body(csvOf(everyDay(deps.db, organisation.id, { ...span, stream, tag: scopeTag })));

@@ -64,7 +64,8 @@ export function userRoutes(
     {
       tag: "Users",
       summary: "Add a person",
-      description: "An e-mail address belongs to one person of this Headgate: 400 with code 1003 when it is taken.",
+      description:
+        "An e-mail address can belong to only one person of this Headgate: 400 with code 1003 when it is taken.",
       body: z.object({ email: Email, password: Password, role: Role }),
       bodyRequired: true,
       answer: User,
@@ -84,7 +85,8 @@ export function userRoutes(
       tag: "Users",
       summary: "Change role or password",
       description:
-        "What is not given stays. A new password ends the person's sessions. One administrator always stays.",
+        "Members that are not given stay unchanged. A new password ends the person's sessions. The role of the last " +
+        "administrator cannot be changed: 400.",
       body: z.object({ role: RoleOrNull.optional(), password: Password.nullable().optional() }),
       bodyRequired: true,
       answer: User,
@@ -108,7 +110,7 @@ export function userRoutes(
     {
       tag: "Users",
       summary: "Remove a person",
-      description: "Their sessions end. One administrator always stays: 400 for the last one.",
+      description: "Their sessions end. The last administrator cannot be removed: 400.",
       answer: User,
       errors: [400, 404],
     },

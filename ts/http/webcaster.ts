@@ -36,9 +36,9 @@ export function webcasterRoutes(
       tag: "Tokens",
       summary: "Create a web token",
       description:
-        "exp and nbf are Unix seconds; without them the token holds from now on for a week, at most 365 days. " +
-        "What a token may do is decided at the publish. A key with scope_tag signs only for streams with that tag: any " +
-        "other is unknown to it.",
+        "exp and nbf are Unix seconds; by default the token is valid from now on for a week. At most 365 days. " +
+        "What a token allows is decided when it is used to publish. With scope_tag, a key can create tokens only for streams " +
+        "with that tag; any other stream is unknown to it.",
       body: z.object({
         streamname: Claim.openapi({ example: "Ab1Cd-9XyZ0" }),
         ingesturl: Claim.openapi({ example: "rtmp://ingest.example/live" }),
@@ -79,7 +79,8 @@ export function webcasterRoutes(
     {
       tag: "Tokens",
       summary: "Verify a web token",
-      description: "From any web page. A token that does not hold: 403, errorCode 1002 and why.",
+      description:
+        "Can be called from any web page. A token that is not valid: 403 with errorCode 1002 and the reason.",
       body: z.object({ token: z.string().min(1).openapi({ description: "The web token" }) }),
       bodyRequired: true,
       answer: Token,

@@ -22,13 +22,13 @@ import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
 import { text, wholeNumber } from "./request/schema.ts";
 
 /** How many deliveries one list returns: by default, and at most. */
-const QUANTITY = { standard: 50, most: 500, refusal: "must be a number from 1 on" } as const;
+const QUANTITY = { standard: 50, most: 500, refusal: "must be a number of at least 1" } as const;
 const Page = cursorOf("delivery", z.tuple([z.int(), text()]));
 const CALLS = ["publish", "update_publish", "publish_done"] as const;
 
 const Settings = z.object(organisationSettings.shape).openapi("OrganisationSettings");
 const Reason = z.string().nullable().openapi({
-  description: "Of a 403 its first line; of a call without an answer why, in the platform's words",
+  description: "For a 403, the first line of its body; for a call without an answer, the system's error message",
   example: "certificate has expired",
 });
 const DeliveryRecord = z
@@ -39,7 +39,7 @@ const DeliveryRecord = z
     name: z.string(),
     request: z.object({ url: z.string(), body: z.string() }).openapi({
       description:
-        "Values of custom arguments are masked; so is the query of the URL, but for administrators of the organisation",
+        "Values of custom arguments are masked; so is the query of the URL, except for administrators of the organisation",
     }),
     outcome: z.enum(["answered", ...UNREACHABLE_CAUSES]),
     status: z.int().nullable(),
@@ -77,8 +77,9 @@ export function webhookRoutes(
     "POST /organisation/webhook/secret",
     {
       tag: "Organisation",
-      summary: "Make or rotate the webhook secret",
-      description: "Shown this once. The former secret signs along for 24 hours (Standard Webhooks: two signatures).",
+      summary: "Create or rotate the webhook secret",
+      description:
+        "Shown only in this response. For 24 hours, calls are also signed with the old secret (Standard Webhooks: two signatures).",
       answer: z.object({
         secret: z.string().openapi({ example: "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=" }),
       }),
@@ -96,8 +97,9 @@ export function webhookRoutes(
     "POST /organisation/webhook/test",
     {
       tag: "Organisation",
-      summary: "Call the webhook about a publish that does not exist",
-      description: "The call is signed like any other and has client id 0. Nothing comes of the answer.",
+      summary: "Send a test call to the webhook",
+      description:
+        "The call is signed like any other and has client id 0, which no publish has. The answer has no effect.",
       body: z.object({
         arguments: z
           .string()
@@ -118,25 +120,28 @@ export function webhookRoutes(
     "GET /organisation/webhook/deliveries",
     {
       tag: "Organisation",
-      summary: "What the webhook was sent, newest first",
+      summary: "Calls to the webhook, newest first",
       description:
-        "Every publish and publish_done, every failure, and the latest good update of each publish; for 30 days.",
+        "Every publish and publish_done, every failed call, and the latest successful update of each publish; kept for 30 days.",
       query: z.object({
         ...pageQuery(QUANTITY, Page),
         call: z.enum(CALLS).optional().openapi({ description: "Only these events", example: "publish" }),
-        clientid: wholeNumber("must be a number").optional().openapi({ description: "Only of this publish" }),
-        name: z.string().optional().openapi({ description: "Only of this stream name", example: "Ab1Cd-9XyZ0" }),
-        failed: z.enum(["true", "false"]).optional().openapi({ description: "true: only what failed" }),
+        clientid: wholeNumber("must be a number").optional().openapi({ description: "Only calls about this publish" }),
+        name: z
+          .string()
+          .optional()
+          .openapi({ description: "Only calls about this stream name", example: "Ab1Cd-9XyZ0" }),
+        failed: z.enum(["true", "false"]).optional().openapi({ description: "true: only failed or refused calls" }),
         before: z
           .string()
-          .refine((given) => !Number.isNaN(Date.parse(given)), "must be a time as in last_at")
+          .refine((given) => !Number.isNaN(Date.parse(given)), "must be a time in the format of last_at")
           .transform((given) => Date.parse(given))
           .optional()
           .openapi({
             type: "string",
             format: "date-time",
             deprecated: true,
-            description: "A last_at: only older ones",
+            description: "Only deliveries older than this last_at",
           }),
       }),
       answer: z.array(DeliveryRecord),
@@ -173,8 +178,9 @@ export function webhookRoutes(
     "POST /organisation/webhook/deliveries/{id}/replay",
     {
       tag: "Organisation",
-      summary: "Send a delivery once more",
-      description: "The same body under the same webhook-id, to the webhook as it is now. No publish is decided by it.",
+      summary: "Send a delivery again",
+      description:
+        "Sends the same body and webhook-id to the current webhook. The answer has no effect on any publish.",
       answer: CallRecord,
       errors: [404],
     },
@@ -188,7 +194,7 @@ export function webhookRoutes(
 
   routes.guarded(
     "GET /organisation/settings",
-    { tag: "Organisation", summary: "The switches of the organisation", answer: Settings },
+    { tag: "Organisation", summary: "Settings of the organisation", answer: Settings },
     async (c, { organisation }) => c.json(await readSettings(db, organisation.id)),
   );
 
@@ -196,8 +202,8 @@ export function webhookRoutes(
     "PUT /organisation/settings",
     {
       tag: "Organisation",
-      summary: "Change switches of the organisation",
-      description: "Those that are not named stay as they are.",
+      summary: "Change settings of the organisation",
+      description: "Settings that are not given stay unchanged.",
       body: settingsChange,
       answer: Settings,
     },

@@ -22,20 +22,20 @@ export type EndReason = (typeof END_REASONS)[number];
 export const END_REQUESTS = ["rejected_by_customer", "replaced", "kicked", "unpublished", "broadcaster_left"] as const;
 export type EndRequest = (typeof END_REQUESTS)[number];
 
-/** Who wants an upstream: the operator for every publish, the stream, someone for this publish alone, or the
+/** Where an upstream comes from: the operator's settings, the stream, an API call for this publish only, or the
  *  publish's own stream_url. */
 export const UPSTREAM_SOURCES = ["deployment", "stream", "session", "own"] as const;
 export type UpstreamSource = (typeof UPSTREAM_SOURCES)[number];
 
-/** How a push to an upstream does. */
+/** State of a push to an upstream. */
 export const UPSTREAM_STATES = ["connecting", "sending", "waiting", "refused"] as const;
 export type UpstreamState = (typeof UPSTREAM_STATES)[number];
 
-/** Why a publish goes on air, or stands by. */
+/** Why a publish goes on air or to standby. */
 export const ON_AIR_CAUSES = ["began", "lost", "silent", "switched"] as const;
 export type OnAirCause = (typeof ON_AIR_CAUSES)[number];
 
-/** How a pull from another node does. */
+/** State of a pull from another node. */
 export const PULL_STATES = ["connecting", "playing", "reconnecting"] as const;
 export type PullState = (typeof PULL_STATES)[number];
 

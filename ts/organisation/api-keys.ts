@@ -141,7 +141,7 @@ export async function listApiKeys(db: Kysely<Schema>, organisationId: string, no
 /** Throws `InvalidValue` when an organisation already has the most valid keys allowed. */
 export async function checkRoomForKey(db: Kysely<Schema>, organisationId: string, now: number): Promise<void> {
   const living = await listApiKeys(db, organisationId, now);
-  if (living.length >= KEYS_LIMIT) throw new InvalidValue("key", `is one too many: at most ${KEYS_LIMIT} live`);
+  if (living.length >= KEYS_LIMIT) throw new InvalidValue("key", `exceeds the limit of ${KEYS_LIMIT} live keys`);
 }
 
 /** Creates a successor with the same role, scope and label; the old key stays valid for `ROTATION_MS`, unless it

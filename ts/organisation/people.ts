@@ -29,7 +29,7 @@ export async function addPerson(
     .select((eb) => eb.fn.countAll<number>().as("people"))
     .where("organisation_id", "=", person.organisation_id)
     .executeTakeFirstOrThrow();
-  if (Number(people) >= PEOPLE_LIMIT) throw new InvalidValue("email", `is one too many: ${PEOPLE_LIMIT} users at most`);
+  if (Number(people) >= PEOPLE_LIMIT) throw new InvalidValue("email", `exceeds the limit of ${PEOPLE_LIMIT} users`);
   const added = await db
     .insertInto("person")
     .values({ ...person, id: randomUUID(), created_at: now, updated_at: now, last_login_at: null })
@@ -120,5 +120,5 @@ async function keepAnAdministrator(db: Kysely<Schema>, person: PersonTable, para
     .where("role", "=", "administrator")
     .where("id", "!=", person.id)
     .executeTakeFirst();
-  if (other === undefined) throw new InvalidValue(parameter, "is of the last administrator");
+  if (other === undefined) throw new InvalidValue(parameter, "belongs to the last administrator");
 }

@@ -20,8 +20,8 @@ export const HOLD_LIMIT_S = 60;
 const SWITCHES = {
   publish_on_hook_unreachable: z
     .enum(["deny", "allow"])
-    .describe("What a publish meets when the webhook gives no usable answer (W12)"),
-  strict_arguments: z.boolean().describe("Refuse custom arguments named time or timestamp as well (W3)"),
+    .describe("What happens to a publish when the webhook gives no usable answer (W12)"),
+  strict_arguments: z.boolean().describe("Also refuse custom arguments named time or timestamp (W3)"),
   update_reject_after: z
     .int()
     .min(1)
@@ -31,41 +31,39 @@ const SWITCHES = {
     .int()
     .min(0)
     .max(ROW_LIMIT)
-    .describe("How many unanswered update_publish in a row end the publish; 0: none (W16)"),
-  reason_to_broadcaster: z.boolean().describe("Show the first line of a 403's text to the broadcaster (W26)"),
+    .describe("How many unanswered update_publish in a row end the publish; 0: no number does (W16)"),
+  reason_to_broadcaster: z.boolean().describe("Send the first line of a 403 response's body to the broadcaster (W26)"),
   require_token: z
     .boolean()
     .describe("Every publish needs a web token for its stream: a WHIP bearer, or token= in the arguments (W22)"),
   play: z
     .enum(["open", "token", "addresses"])
     .describe(
-      "Who may play by RTMP: whoever knows the name, whoever brings a play token (POST /stream/{id}/play-token) as " +
-        "token= behind it, or the addresses of play_addresses. Players that play already go on",
+      "Who may play by RTMP: anyone who knows the name, anyone with a play token (POST /stream/{id}/play-token) as " +
+        "token= after the name, or the addresses of play_addresses. Players that already play continue",
     ),
   play_addresses: z
-    .array(z.string().refine(isNetwork, "must be an IP address, or a network such as 10.0.0.0/8"))
+    .array(z.string().refine(isNetwork, "must be an IP address or a network such as 10.0.0.0/8"))
     .max(NETWORKS_LIMIT)
-    .describe("IP addresses and networks that may play where play is addresses"),
+    .describe("IP addresses and networks that may play when play is addresses"),
   max_bitrate_kbps: z
     .int()
     .min(0)
     .max(BITRATE_LIMIT_KBPS)
-    .describe(
-      "What the picture of a WHIP publish is told to stay below, from the next publish on; 0: no limit of its own",
-    ),
+    .describe("Video bitrate limit of WHIP publishes, from the next publish on; 0: no limit set by the organisation"),
   hold_s: z
     .int()
     .min(0)
     .max(HOLD_LIMIT_S)
     .nullable()
     .describe(
-      "How long upstreams and players of a publish that was lost are held for its successor, in seconds, from the next " +
-        "publish on; 0: not at all; null: as the service has it",
+      "How long upstreams and players of a lost publish are held for its successor, in seconds, from the next " +
+        "publish on; 0: not at all; null: the service's setting",
     ),
   update_fields: z
     .array(z.enum(UPDATE_FIELDS))
     .max(UPDATE_FIELDS.length)
-    .describe("Fields that update_publish carries in addition, after the documented ones"),
+    .describe("Additional fields of update_publish, after the documented ones"),
 };
 
 /** All settings, as callers see them. */

@@ -94,7 +94,7 @@ export function createStreamUpstreams(deps: {
         )
         .executeTakeFirst();
       if (added.numInsertedOrUpdatedRows === 0n) {
-        throw new InvalidValue("url", `is one more than the ${UPSTREAMS_LIMIT} upstreams a stream may have`);
+        throw new InvalidValue("url", `exceeds the limit of ${UPSTREAMS_LIMIT} upstreams per stream`);
       }
       return { id, url, label, createdAt: now };
     },

@@ -148,7 +148,7 @@ export function createAdmission(deps: AdmissionDeps): {
   }
 
   function drainingRefusal(): Denied {
-    return sentOn(denied("stopping", "This server takes no new publishes now; publish again"));
+    return sentOn(denied("stopping", "This server is not accepting new publishes; publish again"));
   }
 
   function fullOf({ retryAfterS }: Refused): Denied {

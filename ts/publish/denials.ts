@@ -60,9 +60,9 @@ const DENIALS: Readonly<Record<DenialCause, readonly [code: Denied["code"], desc
   stopped: ["denied", "Publish was ended by the operator"],
   stopping: ["denied", "Service is stopping"],
   full: ["denied", "This server is full; try again in a moment"],
-  too_many_streams: ["denied", "As many streams are live as this organisation may have at a time"],
-  too_much_bitrate: ["denied", "The live streams of this organisation send as much as they may together"],
-  too_many_setups: ["denied", "Too many streams of this organisation begin at once; try again in a moment"],
+  too_many_streams: ["denied", "This organisation has reached its limit of live streams"],
+  too_much_bitrate: ["denied", "The live streams of this organisation have reached its bitrate limit"],
+  too_many_setups: ["denied", "Too many streams of this organisation are starting at once; try again in a moment"],
   store_unavailable: ["denied", "Temporarily unavailable"],
   internal_error: ["denied", "Internal error"],
 };

@@ -254,7 +254,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       track(deliveries.prune());
     },
     abandon() {
-      kick(() => true, "This node was out of touch with the service; publish again");
+      kick(() => true, "This node lost contact with the service; publish again");
     },
     keepPulledBytes: pulledBytes.record,
     async drain(limitMs) {

@@ -146,7 +146,7 @@ export function createLiveSessions(deps: {
       const id = randomUUID();
       const outcome = media().addUpstream(clientId, { id, url, source: "session" });
       if (outcome === "added") remember(publish, { id, url, label });
-      if (outcome === "too_many") throw new InvalidValue("url", "is one more upstream than a publish may have");
+      if (outcome === "too_many") throw new InvalidValue("url", "exceeds the limit of upstreams per publish");
       return outcome === "added";
     },
     removeUpstream(organisationId, clientId, id) {

@@ -4,12 +4,12 @@ import type { PublishSnapshot } from "../media.ts";
 
 /** Text for a session. `reason` is the core's `transcoderError`. */
 export function withoutAac(reason: string): string {
-  return `The audio cannot be transcoded to AAC (${reason}): players and upstreams that do not take Opus get video without it`;
+  return `The audio cannot be transcoded to AAC (${reason}): players and upstreams that do not accept Opus get video without audio`;
 }
 
 /** Text for each of its upstreams. Only the core knows which of them accept Opus. */
 export function upstreamWithoutAac(reason: string): string {
-  return `It gets no audio of this stream unless it takes Opus: transcoding to AAC failed (${reason})`;
+  return `It gets no audio of this stream unless it accepts Opus: transcoding to AAC failed (${reason})`;
 }
 
 /** Checks the snapshots of all running publishes; logs one warning for each publish, when its error appears. */

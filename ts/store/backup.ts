@@ -13,7 +13,7 @@ const BUSY_TIMEOUT_MS = 5_000;
 export function backUp(dataDir: string, file: string): number {
   const path = resolve(file);
   const source = join(dataDir, "headgate.db");
-  if (existsSync(path)) throw new ConfigInvalid(`${path} is there already; name a file that is not`);
+  if (existsSync(path)) throw new ConfigInvalid(`${path} already exists; name a file that does not`);
   if (!existsSync(source)) throw new StoreUnavailable(`there is no store in ${dataDir}`);
   const partial = `${path}.partial`;
   rmSync(partial, { force: true });

@@ -243,13 +243,15 @@ function newThread(): Worker {
 
 function opened(worker: Worker, port: MessagePort): Promise<boolean> {
   return new Promise((resolve, reject) => {
-    const fail = (cause: Error) => reject(new StoreUnavailable(`the store's thread does not start: ${cause.message}`));
+    const fail = (cause: Error) => reject(new StoreUnavailable(`the store's thread did not start: ${cause.message}`));
     worker.once("error", fail);
     port.once("message", (reply: Reply) => {
       worker.off("error", fail);
       if (reply.kind === "opened") return resolve(reply.alone);
       port.close();
-      reject(new StoreUnavailable(reply.kind === "refused" ? reply.message : "the store's thread answered nonsense"));
+      reject(
+        new StoreUnavailable(reply.kind === "refused" ? reply.message : "the store's thread sent an invalid answer"),
+      );
     });
   });
 }

@@ -68,10 +68,12 @@ export async function migrate(
   const done = await (db as Kysely<Bookkeeping>).selectFrom("migration").selectAll().orderBy("position").execute();
   for (const [position, { name }] of done.entries()) {
     if (name === UNFINISHED_COPY) {
-      throw new StoreUnavailable("the store is half of a copy that was cut off: remove it, then copy again");
+      throw new StoreUnavailable("the store is an incomplete copy of an interrupted run: remove it, then copy again");
     }
     if (migrations[position]?.name !== name) {
-      throw new StoreUnavailable(`the store was made by a newer headgate (it has ${name}); update headgate`);
+      throw new StoreUnavailable(
+        `the store was created by a newer headgate (it has the migration ${name}): update headgate`,
+      );
     }
   }
   if (!options.alone && done.length < migrations.length) {

@@ -9,6 +9,6 @@ export function bindable(value: unknown): Parameter {
   if (value === null || typeof value === "number" || typeof value === "bigint") return value;
   if (typeof value === "string" && !value.includes("\0") && value.isWellFormed()) return value;
   throw new TypeError(
-    `the store does not take ${typeof value === "string" ? "text with NUL or lone surrogates" : typeof value}`,
+    `the store does not accept ${typeof value === "string" ? "text with NUL or lone surrogates" : typeof value}`,
   );
 }

@@ -16,8 +16,7 @@ export function Certificates({ certificates }: { readonly certificates: readonly
     <Section title="Certificates" plain>
       {certificates.length === 0 ? (
         <Empty title="No certificate is set" icon="keys">
-          HTTPS and RTMPS are off here. A proxy may speak them; otherwise name the files in http.tls_cert and
-          http.tls_key.
+          HTTPS and RTMPS are off. A proxy may provide them; otherwise set http.tls_cert and http.tls_key.
         </Empty>
       ) : (
         <Table
@@ -40,6 +39,6 @@ export function Certificates({ certificates }: { readonly certificates: readonly
 function State({ days_left: days, problems }: Certificate) {
   if (problems.length > 0) return <span class="failing">{problems.join(" ")}</span>;
   if (days !== null && days < 0) return <StatusPill tone="bad">Ended</StatusPill>;
-  if (days !== null && days < SOON_DAYS) return <StatusPill tone="attention">{`Ends in ${days} days`}</StatusPill>;
+  if (days !== null && days < SOON_DAYS) return <StatusPill tone="attention">{`Expires in ${days} days`}</StatusPill>;
   return <StatusPill tone="good">Holds</StatusPill>;
 }

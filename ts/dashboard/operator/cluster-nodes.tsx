@@ -20,10 +20,10 @@ const LATE_MS = 5_000;
 
 export function ClusterNodes({ nodes }: { readonly nodes: readonly Node[] | null }) {
   return (
-    <Section title="Nodes" lead="All that share the store. Those that stopped or were lost are shown for a day." plain>
+    <Section title="Nodes" lead="All nodes that share the store. Stopped and lost nodes are shown for a day." plain>
       {nodes === null ? (
-        <Empty title="The nodes are not known now" icon="warning">
-          The store does not answer. Each node goes on with what runs on it.
+        <Empty title="The nodes are currently unknown" icon="warning">
+          The store does not answer. Each node continues with its running publishes.
         </Empty>
       ) : (
         <Table caption="Nodes" rows={nodes} keyOf={({ name }) => name} columns={COLUMNS} />

@@ -36,7 +36,7 @@ export function NodeStatus({ node }: { readonly node: Node }) {
           </ul>
           {isSmall && (
             <p class="note attention">
-              The system gives UDP {bytesWords(buffer.granted_bytes)} of receive buffer instead of{" "}
+              The system grants a UDP receive buffer of {bytesWords(buffer.granted_bytes)} instead of{" "}
               {bytesWords(buffer.requested_bytes)}: bursts of packets may be lost. Raise <code>net.core.rmem_max</code>.
             </p>
           )}

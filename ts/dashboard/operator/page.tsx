@@ -29,7 +29,7 @@ export function OperatorPage() {
     return () => clearInterval(timer);
   }, [reload]);
   return (
-    <Page title="Deployment" lead="How this Headgate does, and who is on it. Only its operator sees this page.">
+    <Page title="Deployment" lead="Status and organisations of this Headgate. Only its operator sees this page.">
       <LoadedView of={status} words="Loading the deployment …">
         {(deployment) => (
           <>
@@ -68,7 +68,7 @@ function Health({ store, outbox }: Deployment) {
               {outbox.events === 0 ? "Empty" : `${outbox.events.toLocaleString()} waiting`}
             </StatusPill>
           )}{" "}
-          {isOld && `The oldest waits for ${Math.round(outbox.oldest_ms / 60_000)} min: its customer does not answer.`}
+          {isOld && `The oldest waits for ${Math.round(outbox.oldest_ms / 60_000)} min: its webhook does not answer.`}
         </dd>
       </dl>
     </Section>
@@ -83,7 +83,7 @@ function Organisations() {
   );
   const { rows: value, error, reload } = pages;
   return (
-    <Section title="Organisations" lead="The oldest first. Bytes are of this month, UTC." plain>
+    <Section title="Organisations" lead="Oldest first. Bytes are for this month (UTC)." plain>
       <LoadedView of={{ value, error, reload }} words="Loading the organisations …">
         {(rows) => (
           <>
@@ -135,7 +135,7 @@ const COLUMNS: readonly Column<Organisation>[] = [
 
 function Limits({ limits }: Pick<Deployment, "limits">) {
   return (
-    <Section title="Limits in force" lead="By the names of the settings. 0 is no limit.">
+    <Section title="Limits in force" lead="By setting name. 0 means no limit.">
       <dl class="facts limits">
         {Object.entries(limits).map(([name, limit]) => (
           <div key={name}>

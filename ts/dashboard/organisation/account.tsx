@@ -46,7 +46,7 @@ export function AccountPage() {
 }
 
 const THEMES: readonly (readonly [Theme, string])[] = [
-  ["system", "As the system has them"],
+  ["system", "Same as the system"],
   ["light", "Light"],
   ["dark", "Dark"],
 ];
@@ -87,7 +87,7 @@ function PasswordForm() {
   return (
     <form class="form narrow" onSubmit={(event) => void change(event)}>
       <input type="text" autocomplete="username" value={me().email ?? ""} readOnly hidden />
-      <FormField label="Present password">
+      <FormField label="Current password">
         {(field) => (
           <input
             {...field}

@@ -40,7 +40,7 @@ export function AuditPage() {
   return (
     <Page
       title="Audit log"
-      lead="Every change with who made it, newest first. It is kept for 400 days unless the operator says otherwise."
+      lead="Every change and who made it, newest first. Kept for 400 days unless the operator has set another time."
     >
       <search class="filters" aria-label="Audit log">
         <FormField label="What">
@@ -80,7 +80,7 @@ export function AuditPage() {
       >
         {(rows) =>
           rows.length === 0 ? (
-            <Empty title="There is no such change" icon="audit" />
+            <Empty title="No matching changes" icon="audit" />
           ) : (
             <>
               <Table
@@ -95,7 +95,7 @@ export function AuditPage() {
                 ]}
               />
               {entries.error !== null && (
-                <Problem title="No more could be loaded">{wordsOfError(entries.error)}</Problem>
+                <Problem title="More entries could not be loaded">{wordsOfError(entries.error)}</Problem>
               )}
               {entries.hasMore && <MoreRows isLoading={entries.isLoading} onMore={() => void entries.more()} />}
             </>
@@ -109,7 +109,7 @@ export function AuditPage() {
 function whoOf({ who }: Entry, names: ReadonlyMap<string, string>): string {
   if (who.kind === "operator") return "The operator";
   if (who.id === null) return who.kind;
-  return names.get(who.id) ?? (who.kind === "key" ? `Key hg_${who.id}_… (revoked)` : "A person who was removed");
+  return names.get(who.id) ?? (who.kind === "key" ? `Key hg_${who.id}_… (revoked)` : "A removed person");
 }
 
 function Details({ entry: { subject, detail, request_id: request } }: { readonly entry: Entry }) {

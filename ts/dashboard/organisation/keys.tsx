@@ -28,8 +28,8 @@ export function KeysPage() {
   const rotate = async (key: Key) => {
     const does = await confirm({
       title: `Replace ${nameOf(key)}?`,
-      text: "You get a new key like it, shown once. The old one opens for another 24 hours, so that nothing stops meanwhile.",
-      does: "Make the new key",
+      text: "You get a new key with the same permissions, shown only once. The old key remains valid for another 24 hours, so nothing is interrupted.",
+      does: "Create the new key",
     });
     if (!does) return;
     try {
@@ -44,7 +44,7 @@ export function KeysPage() {
   const revoke = async (key: Key) => {
     const does = await confirm({
       title: `Revoke ${nameOf(key)}?`,
-      text: "It opens nothing any more, at once and for good. Whatever still uses it is refused.",
+      text: "It stops working at once and for good. Programs that still use it are refused.",
       does: "Revoke the key",
     });
     if (!does) return;
@@ -62,12 +62,12 @@ export function KeysPage() {
       title="API keys"
       lead={
         <>
-          Programs show a key as the header <code>x-service-apikey</code>. People sign in with a password and need none.
+          Programs send a key in the header <code>x-service-apikey</code>. People sign in with a password and need none.
         </>
       }
       actions={
         <button type="button" class="primary" onClick={() => setMaking(true)}>
-          Make a key
+          Create a key
         </button>
       }
     >
@@ -146,7 +146,7 @@ export function KeysPage() {
 }
 
 const LAST_KEY =
-  "One administrator key for the whole organisation, without an end, always stays: otherwise no program could manage it. To replace the last one, rotate it, or make another one first.";
+  "The last administrator key that covers the whole organisation and does not expire cannot be revoked: without it, no program could manage the organisation. To replace it, rotate it or create another one first.";
 
 /** The key that the API would refuse to revoke. */
 function isLastAdministrator(key: Key, keys: readonly Key[]): boolean {

@@ -43,9 +43,9 @@ export function NewKeyDialog({ onClose, onMade }: NewKeyDialogProps) {
     onMade(key, body.label);
   }, setError);
   return (
-    <Dialog title="Make a key" onClose={onClose}>
+    <Dialog title="Create a key" onClose={onClose}>
       <form onSubmit={onSubmit}>
-        <FormField label="Label" help="What it is for, so that you know later which one to revoke.">
+        <FormField label="Label" help="What the key is for, so that you know later which one to revoke.">
           {(field) => (
             <input
               {...field}
@@ -60,7 +60,7 @@ export function NewKeyDialog({ onClose, onMade }: NewKeyDialogProps) {
         <RoleChoice value={role} onChange={setRole} />
         <FormField
           label="Only streams with this tag"
-          help="Empty: all streams. With a tag it sees and makes only streams that have it, and cannot touch the organisation itself."
+          help="Empty: all streams. With a tag, the key can see and create only streams with that tag, and cannot manage the organisation itself."
         >
           {(field) => (
             <input
@@ -85,8 +85,8 @@ export function NewKeyDialog({ onClose, onMade }: NewKeyDialogProps) {
           )}
         </FormField>
         <div role="alert">{error !== null && <p class="note bad">{error}</p>}</div>
-        <DialogButtons onClose={onClose} isBusy={isBusy} busy="Making the key …">
-          Make the key
+        <DialogButtons onClose={onClose} isBusy={isBusy} busy="Creating the key …">
+          Create the key
         </DialogButtons>
       </form>
     </Dialog>
@@ -106,12 +106,12 @@ export function ShownKey({ secret, title, onClose }: ShownKeyProps) {
     <Dialog title={title} onClose={onClose} mustStay>
       <div class="stack">
         <p>
-          <strong>It is shown this once.</strong> Copy it now and keep it where secrets are kept.
+          <strong>It is shown only once.</strong> Copy it now and store it safely.
         </p>
         <CopyField label="API key" value={secret} />
         <footer>
           <button type="button" class="primary" onClick={onClose}>
-            I have it
+            Done
           </button>
         </footer>
       </div>

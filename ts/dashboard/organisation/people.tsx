@@ -16,7 +16,7 @@ import { AddPersonDialog, PasswordDialog } from "./person-dialogs.tsx";
 type Person = Records["User"];
 
 const LAST_ADMINISTRATOR =
-  "This is the last administrator. Make somebody else one first: an organisation always has at least one.";
+  "This is the last administrator. Make someone else an administrator first: an organisation always has at least one.";
 
 export function PeoplePage() {
   const people = useLoaded(async (signal) => await answerOf(api.GET("/organisation/user", { signal })));
@@ -53,7 +53,7 @@ export function PeoplePage() {
   const remove = async (person: Person) => {
     const does = await confirm({
       title: `Remove ${person.email}?`,
-      text: "They are signed out and cannot sign in any more. What they did stays in the audit log.",
+      text: "They are signed out and can no longer sign in. Their changes remain in the audit log.",
       does: "Remove this person",
     });
     if (!does) return;

@@ -38,7 +38,7 @@ export function AddPersonDialog({ onClose, onAdded }: AddPersonDialogProps) {
         <FormField
           label="E-mail address"
           error={error}
-          help="They sign in with it. It belongs to one person of this Headgate."
+          help="They sign in with it. Each address can belong to only one person of this Headgate."
         >
           {(field) => (
             <input
@@ -74,10 +74,10 @@ export function PasswordDialog({ person, onClose }: { readonly person: Person; r
   return (
     <Dialog title={`A new password for ${person.email}?`} onClose={onClose}>
       <form onSubmit={onSubmit}>
-        <p>The former one does not hold any more, and they are signed out everywhere.</p>
+        <p>The old password stops working, and they are signed out everywhere.</p>
         <div role="alert">{error !== null && <p class="note bad">{error}</p>}</div>
-        <DialogButtons onClose={onClose} isBusy={isBusy} busy="Making it …">
-          Make a new password
+        <DialogButtons onClose={onClose} isBusy={isBusy} busy="Creating it …">
+          Create a new password
         </DialogButtons>
       </form>
     </Dialog>
@@ -95,13 +95,13 @@ function PasswordShown({ email, password, onClose }: PasswordShownProps) {
     <Dialog title={`The password of ${email}`} onClose={onClose} mustStay>
       <div class="stack">
         <p>
-          <strong>It is shown this once.</strong> Give it to them on a safe way; they can change it under “Your
+          <strong>It is shown only once.</strong> Send it over a secure channel; they can change it under “Your
           account”.
         </p>
         <CopyField label="Password" value={password} />
         <footer>
           <button type="button" class="primary" onClick={onClose}>
-            I have it
+            Done
           </button>
         </footer>
       </div>

@@ -13,53 +13,53 @@ interface SettingWords {
 export const SETTING_WORDS: Readonly<Record<SettingName, SettingWords>> = {
   publish_on_hook_unreachable: {
     label: "When the webhook gives no usable answer",
-    help: "What a publish meets when the webhook cannot be reached or does not answer in time.",
+    help: "What happens to a publish when the webhook cannot be reached or does not answer in time.",
   },
   reason_to_broadcaster: {
     label: "Show your reason to the broadcaster",
-    help: "The first line of a 403’s text is what the broadcaster reads in the encoder.",
+    help: "The first line of a 403 response’s body is shown to the broadcaster in the encoder.",
   },
   require_token: {
     label: "Every publish needs a web token",
-    help: "A WHIP bearer, or token= in the custom arguments, for that very stream. Without it, whoever knows the stream name may try.",
+    help: "A WHIP bearer, or token= in the custom arguments, for that stream. Otherwise anyone who knows the stream name can try to publish.",
   },
   strict_arguments: {
     label: "Refuse custom arguments named time or timestamp",
-    help: "They are forwarded otherwise: signed URLs use them. The names of Headgate’s own fields are always refused.",
+    help: "Otherwise they are forwarded, because signed URLs use them. The names of Headgate’s own fields are always refused.",
   },
   update_reject_after: {
     label: "Rejected updates in a row that end a publish",
-    help: "An update is rejected by any answer but 200. A 403 ends the publish at once.",
+    help: "Any answer except 200 rejects an update. A 403 ends the publish at once.",
   },
   update_max_unreachable: {
     label: "Unanswered updates in a row that end a publish",
-    help: "0: none, a broadcast goes on while your server is away.",
+    help: "0: never; a broadcast continues while your server cannot be reached.",
   },
   update_fields: {
-    label: "More fields in updates",
+    label: "Additional fields in updates",
     help: "Sent with each update, after the documented ones.",
   },
   play: {
     label: "Who may play by RTMP",
-    help: "Players that play already go on.",
+    help: "Players that already play continue.",
   },
   play_addresses: {
     label: "Addresses that may play",
-    help: "IP addresses, or networks such as 10.0.0.0/8, one on each line; 100 at most.",
+    help: "IP addresses, or networks such as 10.0.0.0/8, one per line; at most 100.",
   },
   hold_s: {
-    label: "Seconds that a lost broadcast is held",
-    help: "Upstreams and players wait so long for the broadcaster to come back. 0: not at all.",
+    label: "How long a lost broadcast is held, in seconds",
+    help: "Upstreams and players wait this long for the broadcaster to come back. 0: not at all.",
   },
   max_bitrate_kbps: {
     label: "Highest video bitrate from browsers, kbps",
-    help: "What the video of a WHIP publish is told to stay below, from the next publish on. 0: no limit of its own.",
+    help: "Limit for the video of WHIP publishes, from the next publish on. 0: no limit of the organisation.",
   },
 };
 
 export const PLAY_WORDS: Readonly<Record<Settings["play"], string>> = {
-  open: "Whoever knows the stream name",
-  token: "Whoever brings a play token",
+  open: "Anyone who knows the stream name",
+  token: "Anyone with a play token",
   addresses: "The addresses below",
 };
 

@@ -24,7 +24,7 @@ export function SettingsPage() {
     return { organisation, settings };
   });
   return (
-    <Page title="Settings" lead="How this organisation’s publishes are decided, and who may play.">
+    <Page title="Settings" lead="How publishes are authorised, and who may play.">
       <LoadedView of={loaded} words="Loading the settings …">
         {({ organisation, settings }) => {
           const change = async (part: Partial<Settings>) => {

@@ -55,7 +55,7 @@ export function UsagePage() {
   return (
     <Page
       title="Usage"
-      lead="Audio and video bytes from encoders, and the same measure handed to upstreams and players. Days are in UTC."
+      lead="Audio and video bytes received from encoders and sent to upstreams and players. Days are in UTC."
       actions={
         <a class="button" href={csv} download={`usage-${span.from}-${span.to}.csv`}>
           Download as CSV
@@ -117,7 +117,7 @@ function UsageView({ usage }: { readonly usage: Usage }) {
   const streams = byStream(rows);
   if (rows.length === 0) {
     return (
-      <Empty title="Nothing was broadcast in these days" icon="usage">
+      <Empty title="Nothing was broadcast on these days" icon="usage">
         Choose other days, or wait for the first broadcast: a running one is counted within ten seconds.
       </Empty>
     );
@@ -130,7 +130,7 @@ function UsageView({ usage }: { readonly usage: Usage }) {
           <dd>{bytesWords(total.bytes_in)}</dd>
         </div>
         <div>
-          <dt>Handed out</dt>
+          <dt>Sent</dt>
           <dd>{bytesWords(total.bytes_out)}</dd>
         </div>
         <div>
@@ -140,19 +140,19 @@ function UsageView({ usage }: { readonly usage: Usage }) {
       </dl>
       {isCut && (
         <p class="note attention section">
-          That is a lot: graph and tables show the first {ROWS_LIMIT.toLocaleString()} rows only. The sums above and the
-          CSV are of everything.
+          Graph and tables show only the first {ROWS_LIMIT.toLocaleString()} rows. The sums above and the CSV cover
+          everything.
         </p>
       )}
       <Section title="By day">
         <Graph
           kind="columns"
           inUtc
-          label={`Bytes received and handed out on each day from ${from} to ${to}. The table below has the numbers.`}
+          label={`Bytes received and sent on each day from ${from} to ${to}. The table below has the numbers.`}
           times={days.map(({ day }) => Date.parse(`${day}T00:00:00Z`))}
           series={[
             { title: "Received", colour: "--graph-1", values: days.map(({ bytes_in }) => bytes_in || null) },
-            { title: "Handed out", colour: "--graph-2", values: days.map(({ bytes_out }) => bytes_out || null) },
+            { title: "Sent", colour: "--graph-2", values: days.map(({ bytes_out }) => bytes_out || null) },
           ]}
           words={bytesWords}
           height={220}
@@ -172,7 +172,7 @@ function UsageView({ usage }: { readonly usage: Usage }) {
                 columns={[
                   { title: "Day", isHead: true, cell: ({ day }) => day },
                   { title: "Received", isNumber: true, cell: (row) => bytesWords(row.bytes_in) },
-                  { title: "Handed out", isNumber: true, cell: (row) => bytesWords(row.bytes_out) },
+                  { title: "Sent", isNumber: true, cell: (row) => bytesWords(row.bytes_out) },
                 ]}
               />
             ),
@@ -201,7 +201,7 @@ function StreamsTable({ streams }: { readonly streams: ReturnType<typeof byStrea
             ),
           },
           { title: "Received", isNumber: true, cell: (row) => bytesWords(row.bytes_in) },
-          { title: "Handed out", isNumber: true, cell: (row) => bytesWords(row.bytes_out) },
+          { title: "Sent", isNumber: true, cell: (row) => bytesWords(row.bytes_out) },
         ]}
       />
       {streams.length > STREAMS_SHOWN && (

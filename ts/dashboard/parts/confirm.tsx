@@ -48,7 +48,7 @@ function Asking({ question, answer }: { readonly question: Question; readonly an
       <form onSubmit={submit}>
         <p>{text}</p>
         {typed !== undefined && (
-          <FormField label={`Type ${typed} to go on`}>
+          <FormField label={`Type ${typed} to continue`}>
             {(field) => (
               <input
                 {...field}

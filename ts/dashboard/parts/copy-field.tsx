@@ -17,7 +17,7 @@ export function CopyField({ label, value, isCode = false }: CopyFieldProps) {
   const copy = async () => {
     if (await copied(value)) return say(`${label} copied`);
     selectAll(text.current);
-    sayProblem(`This browser lets no page copy. ${label} is selected: press Ctrl+C.`);
+    sayProblem(`This browser does not let pages copy. ${label} is selected: press Ctrl+C.`);
   };
   return (
     // biome-ignore lint/a11y/useSemanticElements: a value and its button, no fieldset

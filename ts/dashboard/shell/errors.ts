@@ -17,31 +17,31 @@ export function wordsOfError(error: unknown): string {
     case "parameter_required":
       return `${nameOf(field)} is missing.`;
     case "wrong_data_type":
-      return `${nameOf(field)} is not what is expected there: ${userinfo["type"] ?? "another kind of value"}.`;
+      return `${nameOf(field)} has the wrong type. Expected: ${userinfo["type"] ?? "another type of value"}.`;
     case "not_unique":
-      return `${nameOf(field)} is taken already.`;
+      return `${nameOf(field)} is already taken.`;
     case "wrong_credentials":
       return "The password is wrong.";
     case "access_denied":
       return deniedWords(error);
     case "webhook_missing":
-      return "No webhook is set, so there is nobody to call.";
+      return "No webhook is set, so there is nothing to call.";
     case "unknown_stream":
       return "This stream does not exist, or was deleted.";
     case "unknown_session":
       return "This broadcast has ended.";
     case "unknown_delivery":
-      return "This delivery does not exist, or is older than the log goes back.";
+      return "This delivery does not exist or is no longer in the log.";
     case "unknown_user":
-      return "This person was removed meanwhile.";
+      return "This person has been removed in the meantime.";
     case "unknown_api_key":
-      return "This key was revoked meanwhile, or has expired.";
+      return "This key has been revoked in the meantime, or has expired.";
     case "unknown_upstream":
-      return "This upstream was removed meanwhile.";
+      return "This upstream has been removed in the meantime.";
     case "too_many_requests":
-      return "That was too much at once. Wait a moment and try again.";
+      return "Too many requests at once. Wait a moment and try again.";
     case "temporarily_unavailable":
-      return "Headgate cannot do this just now. Try again in a moment.";
+      return "Headgate cannot do this right now. Try again in a moment.";
     default:
       if (status >= 500) return `Something failed inside Headgate. ${tellTheOperator(error)}`;
       return plainMessage(error);
@@ -51,7 +51,7 @@ export function wordsOfError(error: unknown): string {
 /** The data that a support request needs; "" when there is none. */
 export function tellTheOperator(error: unknown): string {
   const id = error instanceof HeadgateError ? error.requestId : null;
-  return id === null ? "" : `Tell the operator this number: ${id}`;
+  return id === null ? "" : `Give the operator this request id: ${id}`;
 }
 
 function deniedWords({ userinfo }: HeadgateError): string {

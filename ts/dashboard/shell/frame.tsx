@@ -31,7 +31,7 @@ export function Frame({ pages, me, children }: FrameProps) {
   return (
     <div class="frame" data-menu={isMenuOpen ? "open" : "closed"}>
       <a class="skip" href="#page">
-        Skip to the page
+        Skip to content
       </a>
       {/* biome-ignore lint/a11y/noStaticElementInteractions: Escape closes the menu from anywhere in it */}
       <div class="side" onKeyDown={onKeyDown}>
@@ -151,7 +151,7 @@ function frameCommands(pages: readonly PageEntry[], me: Me, route: (path: string
   const themes: readonly [Theme, string][] = [
     ["light", "Light colours"],
     ["dark", "Dark colours"],
-    ["system", "Colours as the system has them"],
+    ["system", "Same colours as the system"],
   ];
   return [
     ...opens,

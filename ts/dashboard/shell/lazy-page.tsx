@@ -25,7 +25,7 @@ export function lazyPage<Props extends object>(
     if (state === "loading") return <Loading words="Opening the page …" />;
     return (
       <Problem title="This page could not be loaded" again={() => location.reload()} does="Reload">
-        Headgate may have been updated since you opened the dashboard. Reloading gets the new one.
+        Headgate may have been updated since you opened the dashboard. Reload to get the new version.
       </Problem>
     );
   };

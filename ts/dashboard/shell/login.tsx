@@ -8,7 +8,7 @@ type Refused = Exclude<SignIn, "in">;
 
 const WHY = {
   "signed-out": "You are signed out.",
-  ended: "Your session has ended. Sign in again to go on where you were.",
+  ended: "Your session has ended. Sign in again to continue where you were.",
   password: "Your password is changed. Sign in with the new one.",
 } as const;
 
@@ -101,8 +101,8 @@ function InsecureHost() {
           , open <code>http://localhost:8080/</code>.
         </li>
         <li>
-          For everybody: give Headgate a certificate (<code>http.tls_cert</code> and <code>http.tls_key</code>), or put
-          a proxy with HTTPS before it and say so in <code>http.public_url</code>.
+          For everyone: give Headgate a certificate (<code>http.tls_cert</code> and <code>http.tls_key</code>), or put
+          an HTTPS proxy in front of it and set <code>http.public_url</code>.
         </li>
       </ul>
     </div>
@@ -116,7 +116,7 @@ function wordsOf(answer: Refused): string {
   }
   switch (answer) {
     case "wrong":
-      return "E-mail address and password do not go together. An administrator of your organisation can set a new password.";
+      return "E-mail address or password is wrong. An administrator of your organisation can set a new password.";
     case "no-cookie":
       return "The password is right, but the browser did not keep the session. It does over HTTPS, or on http://localhost; some browsers want HTTPS even there. A browser that blocks all cookies cannot sign in.";
     case "not-enabled":

@@ -5,7 +5,7 @@ export function NoSuchPage() {
   return (
     <Page title="There is no such page">
       <p>
-        The address may be mistyped, or your role may not see what is there.{" "}
+        The address may be mistyped, or your role may not have access to this page.{" "}
         <a href="/dashboard/streams">To the streams</a>
       </p>
     </Page>

@@ -20,8 +20,8 @@ class Boundary extends Component<BoundaryProps, { readonly failedAt: string | nu
     if (this.state.failedAt !== this.props.path) return this.props.children;
     return (
       <Problem title="This page failed" again={() => location.reload()} does="Reload">
-        That is a fault of the dashboard; your broadcasts know nothing of it. If it happens again, tell the operator
-        what you did.
+        This is an error in the dashboard; your broadcasts are not affected. If it happens again, tell the operator what
+        you did.
       </Problem>
     );
   }

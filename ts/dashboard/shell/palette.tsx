@@ -83,8 +83,8 @@ function OpenPalette() {
           aria-expanded="true"
           aria-controls={`${id}-list`}
           aria-activedescendant={commands.length > 0 ? `${id}-${chosen}` : undefined}
-          aria-label="Find a page, a stream or something to do"
-          placeholder="Find a page, a stream or something to do"
+          aria-label="Find a page, a stream or an action"
+          placeholder="Find a page, a stream or an action"
           autocomplete="off"
           spellcheck={false}
           value={typed}
@@ -126,7 +126,7 @@ function OpenPalette() {
         ))}
       </div>
       <p class="palette-none" role="status">
-        {commands.length === 0 ? `Nothing is called “${typed}”.` : ""}
+        {commands.length === 0 ? `Nothing found for “${typed}”.` : ""}
       </p>
     </dialog>
   );

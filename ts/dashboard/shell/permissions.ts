@@ -42,6 +42,6 @@ export const ROLE_WORDS: Readonly<Record<Role, { readonly name: string; readonly
     name: "Administrator",
     may: "Everything: webhook, settings, keys and people, and ending broadcasts.",
   },
-  user: { name: "User", may: "Makes streams and links to broadcast with, changes tags and upstreams." },
+  user: { name: "User", may: "Creates streams and broadcast links, changes tags and upstreams." },
   readonly: { name: "Read-only", may: "Sees streams, deliveries and usage, and changes nothing." },
 };

@@ -35,7 +35,7 @@ export function AddUpstream({ streamId, clientId, onAdded, onClose }: AddUpstrea
       <form onSubmit={onSubmit}>
         <FormField
           label="Address, with the stream key"
-          help="As the other service gives it: server and stream key in one. The key is kept encrypted and never shown again."
+          help="The full address from the other service: server and stream key. The key is stored encrypted and never shown again."
           error={error}
         >
           {(field) => (
@@ -54,7 +54,7 @@ export function AddUpstream({ streamId, clientId, onAdded, onClose }: AddUpstrea
             />
           )}
         </FormField>
-        <FormField label="What to call it" help="Not needed.">
+        <FormField label="Label" help="Optional.">
           {(field) => (
             <input
               {...field}
@@ -73,12 +73,12 @@ export function AddUpstream({ streamId, clientId, onAdded, onClose }: AddUpstrea
             <label>
               <input type="radio" name="for" checked={!isOnce} onChange={() => setOnce(false)} />
               Every broadcast of this stream
-              <small>The running one at once.</small>
+              <small>Starts at once for a running one.</small>
             </label>
             <label>
               <input type="radio" name="for" checked={isOnce} onChange={() => setOnce(true)} />
               This broadcast only
-              <small>Forgotten when it ends.</small>
+              <small>Removed when it ends.</small>
             </label>
           </fieldset>
         )}

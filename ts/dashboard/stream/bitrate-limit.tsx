@@ -31,20 +31,20 @@ export function BitrateLimit({ session, onChange }: BitrateLimitProps) {
       });
       const { max_bitrate_kbps } = await answerOf(call);
       onChange({ max_bitrate_kbps });
-      say(max_bitrate_kbps === 0 ? "No limit any more" : `The sender stays below ${bitrateWords(max_bitrate_kbps)}`);
+      say(max_bitrate_kbps === 0 ? "The limit is removed" : `The sender stays below ${bitrateWords(max_bitrate_kbps)}`);
     } catch (error) {
       sayProblem(wordsOfError(error));
     }
   };
   return (
     <Section
-      title="Limit of the bitrate"
-      lead="The sender is told within a second, and stays below it until this broadcast ends. What your plan and the settings allow holds all the same."
+      title="Bitrate limit"
+      lead="Sent to the broadcaster within a second and in force until this broadcast ends. The limits of your plan and settings still apply."
     >
       <div class="limit-row">
         <FormField
           label="At most, kbps"
-          help="Empty: no limit of its own."
+          help="Empty: no limit for this broadcast."
           error={isValid ? null : "A whole number of kilobits per second."}
         >
           {(field) => (
@@ -58,7 +58,7 @@ export function BitrateLimit({ session, onChange }: BitrateLimitProps) {
             />
           )}
         </FormField>
-        <BusyButton onPress={save} busy="Telling the sender …" disabled={!isValid || kbps === limit}>
+        <BusyButton onPress={save} busy="Setting the limit …" disabled={!isValid || kbps === limit}>
           Set the limit
         </BusyButton>
       </div>

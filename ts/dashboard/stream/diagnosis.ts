@@ -63,7 +63,7 @@ function* arrival({ series, ageMs }: Observed): Generator<Finding> {
     yield {
       tone: "bad",
       title: "Nothing arrives",
-      text: "The connection stands, but no video and no audio comes. Look at the encoder, and at its network.",
+      text: "The connection is up, but neither video nor audio arrives. Check the encoder and its network.",
     };
     return;
   }
@@ -74,7 +74,7 @@ function* arrival({ series, ageMs }: Observed): Generator<Finding> {
     yield {
       tone: "attention",
       title: "The bitrate fell",
-      text: `It is ${kbpsWords(now)} now and was ${kbpsWords(before)} over the last two minutes. Often the broadcaster's uplink is busy; a very still picture does it too.`,
+      text: `It is ${kbpsWords(now)} now and was ${kbpsWords(before)} over the last two minutes. Often the broadcaster's uplink is busy; a very still image has the same effect.`,
     };
   }
 }
@@ -93,7 +93,7 @@ function* tracks({ session: { tracks, protocol }, ageMs }: Observed): Generator<
     yield {
       tone: "attention",
       title: "There is no video",
-      text: "Only audio comes. That is fine for radio, and only for that.",
+      text: "Only audio arrives. That is fine for radio, but not for video.",
     };
   }
 }
@@ -104,16 +104,16 @@ function* network({ numbers, session: { protocol } }: Observed): Generator<Findi
     yield {
       tone: loss >= LOSS_BAD_PERCENT ? "bad" : "attention",
       title: `${loss} % of the packets are lost`,
-      text: "Viewers see the picture freeze. A cable instead of Wi-Fi, or a lower bitrate, mends it most often.",
+      text: "Viewers see the video freeze. A cable instead of Wi-Fi, or a lower bitrate, usually helps.",
     };
   }
   if (rtt != null && rtt >= RTT_LONG_MS) {
     yield {
       tone: "attention",
-      title: `The network is slow to answer: ${rtt} ms`,
+      title: `The round-trip time is high: ${rtt} ms`,
       text:
         protocol === "whip"
-          ? "What is lost comes again only after that time. A busy uplink or a mobile network does this."
+          ? "Lost packets are resent only after that time. The usual cause is a busy uplink or a mobile network."
           : "The broadcaster's uplink is probably full: a lower bitrate helps.",
     };
   }
@@ -121,7 +121,7 @@ function* network({ numbers, session: { protocol } }: Observed): Generator<Findi
     yield {
       tone: "attention",
       title: `Video and audio are ${Math.abs(skew)} ms apart`,
-      text: `The ${skew > 0 ? "audio" : "video"} comes late. Lips and words do not fit together any more.`,
+      text: `The ${skew > 0 ? "audio" : "video"} arrives late. Lips and speech are out of sync.`,
     };
   }
 }
@@ -144,7 +144,7 @@ function* video({
     yield {
       tone: gop > GOP_BAD_MS ? "bad" : "attention",
       title: `Keyframes are ${(gop / 1_000).toFixed(1)} s apart`,
-      text: "New viewers wait that long for a picture. Set the keyframe interval to 2 seconds.",
+      text: "New viewers wait that long for video. Set the keyframe interval to 2 seconds.",
     };
   }
   const rates = series.recent("fps", RECENT_MS);
@@ -162,7 +162,7 @@ function* video({
     yield {
       tone: "attention",
       title: `The limit of ${kbpsWords(limit)} is reached`,
-      text: "The sender would send more. Raise the limit of the bitrate if its picture is too coarse.",
+      text: "The broadcaster could send more. Raise the bitrate limit if the video quality is too low.",
     };
   }
 }
@@ -172,12 +172,12 @@ function* upstreams({ session: { upstreams } }: Observed): Generator<Finding> {
     const name = label ?? url;
     const why = error === null ? "" : ` It said: ${error}`;
     if (state === "refused") {
-      yield { tone: "bad", title: `${name} refuses the stream`, text: `It is not tried again.${why}` };
+      yield { tone: "bad", title: `${name} refuses the stream`, text: `It is not retried.${why}` };
     } else if (state === "waiting") {
-      yield { tone: "attention", title: `${name} is not reached`, text: `It is tried again and again.${why}` };
+      yield { tone: "attention", title: `${name} cannot be reached`, text: `It keeps being retried.${why}` };
     }
     if (audioError !== null) {
-      yield { tone: "attention", title: `${name} gets no audio`, text: `Unless it takes Opus: ${audioError}` };
+      yield { tone: "attention", title: `${name} gets no audio`, text: `Unless it accepts Opus: ${audioError}` };
     }
   }
 }
@@ -186,14 +186,14 @@ function* others({ session: { transcoder_error: error, dropped_frames: dropped }
   if (error !== null) {
     yield {
       tone: "bad",
-      title: "The audio is not made into AAC",
+      title: "The audio is not transcoded to AAC",
       text: `Players and upstreams that need AAC hear nothing. The cause: ${error}`,
     };
   }
   if (dropped > 0) {
     yield {
       tone: "attention",
-      title: `${dropped.toLocaleString("en")} frames did not get through to readers`,
+      title: `${dropped.toLocaleString("en")} frames were dropped for slow readers`,
       text: "A player or an upstream reads too slowly for this bitrate. The others get everything.",
     };
   }

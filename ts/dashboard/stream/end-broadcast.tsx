@@ -39,13 +39,13 @@ export function EndBroadcast({ name, clientId, onClose }: EndBroadcastProps) {
     <Dialog title={`End the broadcast of ${name}?`} onClose={onClose}>
       <form onSubmit={(event) => void submit(event)}>
         <p>
-          Viewers and upstreams lose it now. The broadcaster may start again at once; to keep it out, stop and lock the
+          Viewers and upstreams lose it now. The broadcaster can start again at once; to prevent that, stop and lock the
           stream instead.
         </p>
         <FormField
           label="Reason"
-          help={`The broadcaster reads it. Without one: “${STANDARD}”.`}
-          error={isReadable ? null : "Letters of English, digits and signs only: encoders show nothing else."}
+          help={`Shown to the broadcaster. Default: “${STANDARD}”.`}
+          error={isReadable ? null : "English letters, digits and punctuation only: encoders show nothing else."}
         >
           {(field) => (
             <input

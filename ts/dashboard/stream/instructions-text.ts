@@ -40,7 +40,7 @@ export function ffmpegCommands(addresses: Addresses): readonly Command[] {
   const encode = "-c:v libx264 -preset veryfast -tune zerolatency -g 50 -pix_fmt yuv420p -b:v 2M -c:a aac";
   return [
     {
-      title: "A test picture and a tone",
+      title: "A test pattern and a tone",
       text: `ffmpeg -re -f lavfi -i testsrc=size=1280x720:rate=25 -f lavfi -i sine=sample_rate=48000 \\\n  ${encode} \\\n  -f flv ${rtmp}`,
     },
     { title: "A file, as if it were live", text: `ffmpeg -re -i FILE \\\n  ${encode} \\\n  -f flv ${rtmp}` },
@@ -55,7 +55,7 @@ export function gstreamerCommands(addresses: Addresses): readonly Command[] {
   const video = "videotestsrc is-live=true ! video/x-raw,width=1280,height=720,framerate=25/1 ! videoconvert";
   return [
     {
-      title: "A test picture and a tone",
+      title: "A test pattern and a tone",
       text: `gst-launch-1.0 flvmux name=mux streamable=true ! rtmp2sink location=${shellWord(addresses.rtmp)} \\\n  ${video} ! x264enc tune=zerolatency bitrate=2000 key-int-max=50 ! h264parse ! mux. \\\n  audiotestsrc is-live=true ! audioconvert ! avenc_aac ! aacparse ! mux.`,
     },
     {

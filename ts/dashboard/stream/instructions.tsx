@@ -62,8 +62,8 @@ export function Instructions({ stream }: { readonly stream: Stream }) {
       <details class="arguments">
         <summary>Custom arguments</summary>
         <ArgumentsField
-          label="Behind the stream name"
-          help="What your webhook asks of a broadcaster, such as a passcode. With them, everything above holds them too."
+          label="After the stream name"
+          help="What your webhook expects from a broadcaster, such as a passcode. They are added to everything above."
           value={customArguments}
           onChange={setArguments}
         />
@@ -119,11 +119,11 @@ function AddressList({ server, key, rtmp, rtmps, whip }: Addresses) {
       <dd>
         <CopyField label="WHIP address" value={whip} />
       </dd>
-      <dt>RTMP server alone</dt>
+      <dt>RTMP server only</dt>
       <dd>
         <CopyField label="RTMP server" value={server} />
       </dd>
-      <dt>Stream key alone</dt>
+      <dt>Stream key only</dt>
       <dd>
         <CopyField label="Stream key" value={key} />
       </dd>
@@ -171,8 +171,8 @@ function InBrowser({ key }: Addresses) {
         <CopyField label="Stream name" value={key} />
         {may("create_token") && (
           <p>
-            Or <a href="#tokens">make a link</a> that needs no name: it holds for a time, and its QR code opens it on a
-            phone.
+            Or <a href="#tokens">create a link</a> that needs no name: it is valid for a limited time, and its QR code
+            opens it on a phone.
           </p>
         )}
       </div>

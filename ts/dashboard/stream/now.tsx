@@ -59,10 +59,10 @@ function factsOf(
     ["Video", videoWords(tracks.video, numbers?.fps ?? null)],
     ["Audio", audioWords(tracks.audio)],
     ["Bitrate", rate === null ? "—" : bitrateWords(rate)],
-    ["Comes by", `${protocol === "whip" ? "WHIP (browser)" : "RTMP"} from ${address}`],
+    ["Protocol", `${protocol === "whip" ? "WHIP (browser)" : "RTMP"} from ${address}`],
     ["Players", players.toLocaleString()],
     ["Received", bytesWords(bytes_in)],
-    ["Sent on", bytesWords(bytes_out)],
+    ["Sent", bytesWords(bytes_out)],
   ];
 }
 

@@ -27,8 +27,8 @@ import { StreamWatch } from "./watch.ts";
 
 const LIST = { href: "/dashboard/streams", title: "Streams" };
 const NOT_LIVE: Readonly<Record<Exclude<StreamState, "live">, string>> = {
-  created: "Nobody has broadcast to it yet. Once somebody does, it shows up here by itself.",
-  ended: "The last broadcast has ended. The next one shows up here by itself.",
+  created: "Nobody has broadcast to this stream yet. A broadcast appears here as soon as it starts.",
+  ended: "The last broadcast has ended. The next one appears here as soon as it starts.",
   locked: "The stream is locked: nobody can broadcast to it until it is unlocked.",
   deleted: "The stream is deleted.",
 };
@@ -59,7 +59,7 @@ function NotLoaded({ error, again }: { readonly error: unknown; readonly again: 
   return (
     <Page title={isUnknown ? "There is no such stream" : "Stream"} back={LIST}>
       {isUnknown ? (
-        <p>It was deleted, belongs to somebody else, or the address is mistyped.</p>
+        <p>It was deleted, belongs to another organisation, or the address is mistyped.</p>
       ) : (
         <Problem title="The stream could not be loaded" again={again}>
           {wordsOfError(error)} {tellTheOperator(error)}
@@ -97,7 +97,7 @@ function Known({ stream, watch }: { readonly stream: Stream; readonly watch: Str
     >
       {watch.connection.value === "lost" && (
         <p class="note attention connection" role="status">
-          The connection for live figures is lost. Trying again; what you see may be older.
+          The connection for live figures is lost. Reconnecting; the figures may be out of date.
         </p>
       )}
       {isFresh && instructions}

@@ -18,7 +18,7 @@ export function Players({ players, count }: PlayersProps) {
     <Section
       title="Players"
       lead={
-        count === 0 ? "Nobody plays it now. Upstreams and previews are not counted here." : counted(count, "player")
+        count === 0 ? "Nobody is playing it. Upstreams and previews are not counted here." : counted(count, "player")
       }
       plain
     >

@@ -11,18 +11,18 @@ type State = "starting" | "playing" | "paused" | PreviewEnd;
 
 const WORDS: Readonly<Record<Exclude<State, "playing">, readonly [title: string, text: string]>> = {
   starting: ["The preview is starting …", "It begins with the next keyframe."],
-  paused: ["Paused", "Nothing is loaded meanwhile. Playing goes on where the broadcast is then."],
-  ended: ["No preview", "The broadcast has just ended, or just begins."],
-  full: [
-    "Too many previews are open",
-    "20 are shown at once in this Headgate. Close another one, or try again in a moment.",
-  ],
+  paused: ["Paused", "Nothing is loaded while paused. The preview resumes at the live position."],
+  ended: ["No preview", "The broadcast has just ended or is just beginning."],
+  full: ["Too many previews are open", "This Headgate shows 20 at once. Close another one, or try again in a moment."],
   "not-signed-in": ["Your session has ended", "Sign in again to see the preview."],
   codec: [
     "This browser cannot show it",
-    "It has no decoder for this video or audio. The broadcast itself goes on; Chrome and Safari know most codecs.",
+    "It has no decoder for this video or audio. The broadcast itself is not affected; Chrome and Safari support most codecs.",
   ],
-  network: ["The preview broke off", "The connection to Headgate was lost. The broadcast may well go on."],
+  network: [
+    "The preview was interrupted",
+    "The connection to Headgate was lost. The broadcast itself may still be running.",
+  ],
 };
 
 interface PreviewProps {
@@ -121,11 +121,11 @@ function Playing({ streamId }: { readonly streamId: string }) {
         </button>
         <button type="button" class="icon-only" aria-pressed={!isMuted} onClick={() => setMuted(!isMuted)}>
           <Icon name={isMuted ? "muted" : "sound"} />
-          <span class="unseen">{isMuted ? "Hear the audio" : "Mute the audio"}</span>
+          <span class="unseen">{isMuted ? "Unmute the audio" : "Mute the audio"}</span>
         </button>
         <button type="button" class="icon-only" onClick={() => void video.current?.requestFullscreen?.()}>
           <Icon name="full" />
-          <span class="unseen">Whole screen</span>
+          <span class="unseen">Full screen</span>
         </button>
       </figcaption>
     </>

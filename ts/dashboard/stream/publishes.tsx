@@ -54,7 +54,7 @@ export function Publishes({ streamId, changes }: PublishesProps) {
         {(rows) =>
           rows.length === 0 ? (
             <Empty title="Nobody has broadcast to it yet" icon="live">
-              Broadcasts and denials stand here, with their reasons.
+              Broadcasts and denials appear here, with their reasons.
             </Empty>
           ) : (
             <>
@@ -84,8 +84,8 @@ function columns(explain: (clientId: number) => void): readonly Column<Publish>[
         return <StatusPill tone={tone}>{words}</StatusPill>;
       },
     },
-    { title: "What became of it", cell: Outcome },
-    { title: "Came by", cell: Source },
+    { title: "Result", cell: Outcome },
+    { title: "Protocol", cell: Source },
     { title: "Media", cell: Media },
     { title: "In / out", isNumber: true, cell: Bytes },
     { title: "More", cell: (publish) => <More publish={publish} explain={explain} /> },
@@ -122,8 +122,8 @@ function Outcome({ denial, end_words, accepted_at, ended_at, dropped_frames }: P
       </>
     );
   }
-  if (accepted_at === null) return <span class="soft">Your webhook is being asked.</span>;
-  if (ended_at === null) return <span class="soft">It runs.</span>;
+  if (accepted_at === null) return <span class="soft">Waiting for your webhook's answer.</span>;
+  if (ended_at === null) return <span class="soft">Running.</span>;
   return (
     <>
       {end_words ?? "It ended."}
@@ -131,7 +131,7 @@ function Outcome({ denial, end_words, accepted_at, ended_at, dropped_frames }: P
         After {durationWords(Date.parse(ended_at) - Date.parse(accepted_at))}
         {dropped_frames !== null &&
           dropped_frames > 0 &&
-          `, ${dropped_frames.toLocaleString()} frames lost on the way out`}
+          `, ${dropped_frames.toLocaleString()} frames dropped on the way out`}
       </small>
     </>
   );
@@ -142,7 +142,7 @@ function Source({ protocol, address, continues }: Publish) {
     <>
       {protocol === null ? "—" : protocol === "whip" ? "WHIP" : "RTMP"}
       {address !== null && <small class="second mono">{address}</small>}
-      {continues !== null && <small class="second">Went on with the lost publish {continues}</small>}
+      {continues !== null && <small class="second">Took over from the lost publish {continues}</small>}
     </>
   );
 }
@@ -170,17 +170,17 @@ function causeWords(cause: string): string {
     locked_stream: "The stream was locked.",
     already_live: "The stream was live already.",
     organisation_disabled: "The organisation is not enabled.",
-    token_required: "It brought no token that opens the stream.",
-    reserved_field: "Its custom arguments hold a name that belongs to the webhook.",
-    malformed_name: "Its stream name cannot be read.",
-    stopped: "It was ended while your webhook was asked.",
+    token_required: "It had no valid token for the stream.",
+    reserved_field: "Its custom arguments use a reserved name.",
+    malformed_name: "Its stream name is not valid.",
+    stopped: "It was ended while your webhook was being called.",
     stopping: "The service was stopping.",
     full: "The server was full.",
-    too_many_streams: "As many streams were live as your organisation may have.",
-    too_much_bitrate: "Your live streams sent as much as they may together.",
-    too_many_setups: "Too many of your streams began at once.",
+    too_many_streams: "Your organisation had reached its limit of live streams.",
+    too_much_bitrate: "Your live streams had reached the bitrate limit of your organisation.",
+    too_many_setups: "Too many of your streams were starting at once.",
     store_unavailable: "The store of this Headgate did not answer.",
-    internal_error: "A fault of this Headgate.",
+    internal_error: "An internal error of this Headgate.",
   };
   return words[cause] ?? `Denied: ${cause.replaceAll("_", " ")}.`;
 }

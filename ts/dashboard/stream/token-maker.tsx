@@ -63,12 +63,12 @@ export function TokenMaker({ stream }: { readonly stream: Stream }) {
   return (
     <Section
       title="Links and tokens"
-      lead="For people and players that are to have this stream for a time, and nothing else. Who has the link has the stream: send it as you would a password."
+      lead="For people and players that need access to this stream only, for a limited time. Anyone with the link has that access: treat it like a password."
       id="tokens"
     >
       <form class="token-maker" onSubmit={(event) => void submit(event)}>
         <fieldset class="choices">
-          <legend>It is to</legend>
+          <legend>Purpose</legend>
           <label>
             <input type="radio" name="kind" checked={kind === "broadcast"} onChange={() => choose("broadcast")} />
             Broadcast from a browser
@@ -81,7 +81,7 @@ export function TokenMaker({ stream }: { readonly stream: Stream }) {
           </label>
         </fieldset>
         <div class="stack">
-          <FormField label="It holds for">
+          <FormField label="Valid for">
             {(field) => (
               <select
                 {...field}
@@ -99,14 +99,14 @@ export function TokenMaker({ stream }: { readonly stream: Stream }) {
           {kind === "broadcast" && (
             <ArgumentsField
               label="Custom arguments"
-              help="What your webhook asks of a broadcaster. They are in the link, and reach your webhook unchanged."
+              help="What your webhook expects from a broadcaster. They are part of the link and reach your webhook unchanged."
               value={customArguments}
               onChange={setArguments}
             />
           )}
           <div class="row">
             <button type="submit" class="primary" aria-disabled={isBusy}>
-              {isBusy ? "Making it …" : kind === "broadcast" ? "Make the link" : "Make the address"}
+              {isBusy ? "Creating it …" : kind === "broadcast" ? "Create the link" : "Create the address"}
             </button>
           </div>
         </div>
@@ -117,7 +117,7 @@ export function TokenMaker({ stream }: { readonly stream: Stream }) {
 }
 
 function MadeToken({ kind, exp, token, address }: Made) {
-  const until = <p>It holds until {absoluteTime(exp * 1_000)}. It is shown only now.</p>;
+  const until = <p>Valid until {absoluteTime(exp * 1_000)}. It is shown only once.</p>;
   if (kind === "play") {
     return (
       <div class="made stack">

@@ -34,7 +34,7 @@ interface Row {
 const STATES: Readonly<Record<SessionUpstream["state"], readonly [Tone, string]>> = {
   sending: ["good", "Sending"],
   connecting: ["quiet", "Connecting"],
-  waiting: ["attention", "Tried again soon"],
+  waiting: ["attention", "Retrying soon"],
   refused: ["bad", "Refused"],
 };
 
@@ -87,8 +87,8 @@ export function Upstreams({ streamId, watch }: { readonly streamId: string; read
           const rows = rowsOf(upstreams, session?.upstreams ?? []);
           if (rows.length === 0) {
             return (
-              <Empty title="It is pushed nowhere" icon="live">
-                Add the address of another service, such as a CDN or a video platform, and every broadcast is sent on to
+              <Empty title="No upstreams" icon="live">
+                Add the address of another service, such as a CDN or a video platform, and every broadcast is pushed to
                 it.
               </Empty>
             );
@@ -166,7 +166,7 @@ function columns(remove: (row: Row) => void): readonly Column<Row>[] {
 }
 
 function questionOf({ label, url, source, live }: Row) {
-  const stops = live === null ? "Nothing is pushed there any more." : "It loses the running broadcast now.";
-  const again = source === "stream" ? " To have it back, its whole address with the stream key is needed." : "";
+  const stops = live === null ? "Nothing is pushed there from now on." : "The push of the running broadcast ends now.";
+  const again = source === "stream" ? " To add it again, you need its full address with the stream key." : "";
   return { title: `Remove ${label ?? url}?`, text: `${stops}${again}`, does: "Remove upstream" };
 }

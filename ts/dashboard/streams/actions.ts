@@ -39,7 +39,7 @@ export async function deleteStream(stream: Stream, show: ShowStream): Promise<bo
   const ends = stream.state === "live" ? "The running broadcast ends. " : "";
   const question = {
     title: `Delete ${name}?`,
-    text: `${ends}Its name is never used again, its upstreams are forgotten, and links to it stop working. This cannot be taken back.`,
+    text: `${ends}Its name is never used again, its upstreams are forgotten, and links to it stop working. This cannot be undone.`,
     does: "Delete stream",
     typed: name,
   };

@@ -21,13 +21,13 @@ export function CreateStream({ onClose }: { readonly onClose: () => void }) {
     <Dialog title="New stream" onClose={onClose}>
       <form onSubmit={onSubmit}>
         <p>
-          It gets a name of its own that nobody can guess. You then see how to broadcast to it with OBS, ffmpeg,
-          GStreamer or a browser.
+          It gets a unique name that cannot be guessed. You then see how to broadcast to it with OBS, ffmpeg, GStreamer
+          or a browser.
         </p>
         <TagsField
           tags={tags}
           onChange={setTags}
-          help="Not needed. Streams are found by them, and an API key can be limited to one."
+          help="Optional. You can search for streams by tag and limit an API key to a tag."
         />
         <DialogButtons onClose={onClose} isBusy={isBusy} busy="Creating …">
           Create stream

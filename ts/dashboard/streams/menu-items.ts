@@ -18,7 +18,7 @@ export function actionsOf(stream: Stream, show: ShowStream, open?: () => void): 
       void copied(text).then((isDone) =>
         isDone
           ? say(`${what} copied`)
-          : sayProblem("This browser lets no page copy. Open the stream to see its addresses."),
+          : sayProblem("This browser does not let pages copy. Open the stream to see its addresses."),
       ),
   });
   const steers: readonly MenuItem[] = [

@@ -34,7 +34,7 @@ export function StreamsPage() {
   return (
     <Page
       title="Streams"
-      lead="A stream is a name that one broadcasts to. Live ones come first."
+      lead="A stream is a name to broadcast to. Live streams come first."
       actions={
         may("create_stream") && (
           <button type="button" class="primary" onClick={() => setCreating(true)}>
@@ -47,7 +47,7 @@ export function StreamsPage() {
       <Filters filter={filter} counts={live.counts.value} onChange={change} />
       {connection.value === "lost" && (
         <p class="note attention connection" role="status">
-          The connection for live figures is lost. Trying again; what you see may be older.
+          The connection for live figures is lost. Reconnecting; the figures may be out of date.
         </p>
       )}
       <List list={list} live={live} filter={filter} onFilter={change} open={route} onCreate={() => setCreating(true)} />
@@ -119,7 +119,7 @@ function List({ list, live, filter, onFilter, open, onCreate }: ListProps) {
         <div role="rowgroup" class="stream-heads">
           {/* biome-ignore lint/a11y/useFocusableInteractive: a row of headings, nothing to press */}
           <div role="row" class="stream-row" aria-rowindex={1}>
-            {["State", "Name", "Tags", "Video", "Bitrate", "Goes to", "Since"].map((title) => (
+            {["State", "Name", "Tags", "Video", "Bitrate", "Upstreams", "Since"].map((title) => (
               // biome-ignore lint/a11y/useFocusableInteractive: as above
               <div key={title} role="columnheader">
                 {title}
@@ -169,7 +169,7 @@ function NoStreams({ filter, onFilter, onCreate }: Pick<ListProps, "filter" | "o
   if (isFiltered) {
     return (
       <Empty
-        title="No stream is like that"
+        title="No matching streams"
         icon="search"
         actions={
           <button type="button" onClick={() => onFilter({ state: null, tags: [], search: "" })}>
@@ -177,7 +177,7 @@ function NoStreams({ filter, onFilter, onCreate }: Pick<ListProps, "filter" | "o
           </button>
         }
       >
-        None has this state, these tags and these words together.
+        No stream has this state and these tags and contains this text.
       </Empty>
     );
   }

@@ -12,7 +12,7 @@ import { actionsOf } from "./menu-items.ts";
 import { type LiveRow, nameOf, type Stream } from "./records.ts";
 import { StatePill } from "./state-pill.tsx";
 
-const CONDITIONS = { good: "Doing well", attention: "Needs attention", bad: "In trouble" } as const;
+const CONDITIONS = { good: "Good", attention: "Needs attention", bad: "Bad" } as const;
 
 interface StreamRowProps {
   readonly stream: Stream;

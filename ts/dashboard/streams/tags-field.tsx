@@ -37,7 +37,7 @@ export function TagsField({ tags, onChange, help }: TagsFieldProps) {
               {tag}
               <button type="button" class="quiet" onClick={() => onChange(tags.filter((other) => other !== tag))}>
                 <Icon name="close" />
-                <span class="unseen">Take away the tag {tag}</span>
+                <span class="unseen">Remove the tag {tag}</span>
               </button>
             </span>
           ))}

@@ -23,7 +23,7 @@ export function AddressSection({ organisation, onChange }: AddressSectionProps) 
   const remove = async () => {
     const does = await confirm({
       title: "Remove the webhook?",
-      text: "From then on nobody is asked: whoever knows the name of a stream can publish to it. Running publishes go on.",
+      text: "From then on publishes are not checked: anyone who knows the name of a stream can publish to it. Running publishes continue.",
       does: "Remove the webhook",
     });
     if (!does) return;
@@ -60,7 +60,7 @@ export function AddressSection({ organisation, onChange }: AddressSectionProps) 
             )
           }
         >
-          Nobody is asked about a publish: whoever knows the name of a stream can publish to it, so treat names as
+          Publishes are not checked: anyone who knows the name of a stream can publish to it, so treat names as
           passwords.
         </Empty>
       </Section>
@@ -114,7 +114,7 @@ function AddressForm({ webhook, onSaved, onCancel }: AddressFormProps) {
       <FormField
         label="Address"
         error={error}
-        help="Begins with https:// and can be reached from the internet. Its query may hold a secret of yours: other roles do not see it."
+        help="Must begin with https:// and be reachable from the internet. Its query may contain a secret: other roles do not see it."
       >
         {(field) => (
           <input

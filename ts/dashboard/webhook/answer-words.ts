@@ -31,28 +31,31 @@ const WITHOUT_ANSWER: Readonly<Record<Exclude<Outcome, "answered">, Words>> = {
   },
   connection_refused: {
     short: "connection refused",
-    long: "The host is there, but nothing listens on that port. Check that the server runs, and its firewall.",
+    long: "The host exists, but nothing listens on that port. Check that the server is running, and its firewall.",
   },
   certificate: {
     short: "certificate not valid",
-    long: "The server’s certificate does not hold. Renew it, and serve the whole chain, intermediate certificates included.",
+    long: "The server’s certificate is not valid. Renew it, and serve the whole chain, including intermediate certificates.",
   },
   tls: {
     short: "TLS failed",
     long: "The TLS handshake failed. The server may not speak TLS 1.2 or newer on that port.",
   },
-  connection: { short: "connection lost", long: "The connection was lost before an answer came, or never came about." },
+  connection: {
+    short: "connection lost",
+    long: "The connection was lost before an answer arrived, or could not be made.",
+  },
   address_refused: {
     short: "address not public",
-    long: "The name leads to an address that is not public. Headgate calls public addresses only.",
+    long: "The name resolves to an address that is not public. Headgate calls public addresses only.",
   },
   breaker_open: {
     short: "not tried",
-    long: "The webhook had not answered ten times in a row, so it is asked only every 5 seconds until it answers.",
+    long: "The webhook had not answered ten times in a row, so it is called only every 5 seconds until it answers.",
   },
   no_place: {
     short: "not tried",
-    long: "A hundred calls were waiting for the webhook already, and none ended in time.",
+    long: "A hundred calls were already waiting for the webhook, and none ended in time.",
   },
 };
 
@@ -73,16 +76,18 @@ export function longWords(answer: Answer, call: "publish" | "update_publish" | "
   if (outcome !== "answered") return WITHOUT_ANSWER[outcome].long;
   if (call === "publish_done") {
     const isTaken = (status !== null && status >= 200 && status < 300) || status === 410;
-    return isTaken ? "The customer took the news." : `The customer answered ${status}, so it is sent again later.`;
+    return isTaken
+      ? "Your webhook received the event."
+      : `Your webhook answered ${status}, so the event is sent again later.`;
   }
   const refused = call === "publish" ? "the publish is refused" : "the publish is stopped";
-  if (status === 200) return call === "publish" ? "The publish is allowed." : "The publish goes on.";
-  if (status === 403) return `The customer answered 403, so ${refused}.`;
+  if (status === 200) return call === "publish" ? "The publish is allowed." : "The publish continues.";
+  if (status === 403) return `Your webhook answered 403, so ${refused}.`;
   const redirect =
     status !== null && status >= 300 && status < 400
-      ? " Redirects are never followed: set the address that they lead to."
+      ? " Redirects are never followed: set the address they lead to."
       : "";
-  return `The customer answered ${status}. Only 200 allows, so ${refused}.${redirect}`;
+  return `Your webhook answered ${status}. Only 200 allows, so ${refused}.${redirect}`;
 }
 
 /** Why a publish was not allowed, or null when it was. `unreachable`: the organisation's setting for calls without a
@@ -92,12 +97,12 @@ export function denialWords(answer: Answer, unreachable: "deny" | "allow"): stri
   if (outcome === "answered" && status === 200) return null;
   if (outcome !== "answered") {
     return unreachable === "allow"
-      ? "Your webhook gave no usable answer. By your settings, a publish goes ahead then."
-      : "Your webhook gave no usable answer. By your settings, a publish is refused then.";
+      ? "Your webhook gave no usable answer. With your settings, the publish goes ahead."
+      : "Your webhook gave no usable answer. With your settings, the publish is refused.";
   }
-  if (reason !== null) return `Your webhook refused it and said why.`;
+  if (reason !== null) return `Your webhook refused it and gave a reason.`;
   return status === 403
-    ? "Your webhook refused it and did not say why: the first line of a text/plain body would be shown here and to the broadcaster."
+    ? "Your webhook refused it without a reason: the first line of a text/plain body would be shown here and to the broadcaster."
     : `Your webhook answered ${status}. Only 200 lets a publish go ahead.`;
 }
 

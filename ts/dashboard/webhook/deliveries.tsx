@@ -65,7 +65,7 @@ export function DeliveriesPage() {
   return (
     <Page
       title="Deliveries"
-      lead="What your webhook was sent in the last 30 days, newest first: every publish and its end, every failure, and the latest good update of each publish."
+      lead="Calls to your webhook in the last 30 days, newest first: every publish and its end, every failure, and the latest successful update of each publish."
       actions={
         <button type="button" onClick={() => void deliveries.reload()}>
           Refresh
@@ -112,16 +112,16 @@ export function DeliveriesPage() {
       >
         {(rows) =>
           rows.length === 0 ? (
-            <Empty title={isFiltered ? "Nothing fits the filter" : "Nothing was sent yet"} icon="deliveries">
+            <Empty title={isFiltered ? "No deliveries match the filter" : "Nothing was sent yet"} icon="deliveries">
               {isFiltered
-                ? "The stream name must be the whole name, without what follows the question mark."
-                : "As soon as somebody publishes, what your webhook was asked and what it answered stands here."}
+                ? "The stream name must be the full name, without the question mark and what follows it."
+                : "As soon as somebody publishes, the calls to your webhook and its answers appear here."}
             </Empty>
           ) : (
             <>
               <Table caption="Deliveries" columns={COLUMNS} rows={rows} keyOf={({ id }) => id} />
               {deliveries.error !== null && (
-                <Problem title="No more could be loaded">{wordsOfError(deliveries.error)}</Problem>
+                <Problem title="More deliveries could not be loaded">{wordsOfError(deliveries.error)}</Problem>
               )}
               {deliveries.hasMore && (
                 <MoreRows isLoading={deliveries.isLoading} onMore={() => void deliveries.more()} />

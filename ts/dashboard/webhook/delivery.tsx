@@ -118,7 +118,7 @@ function About({ delivery }: { readonly delivery: Delivery }) {
 function Request({ delivery }: { readonly delivery: Delivery }) {
   const { url, body } = delivery.request;
   return (
-    <Section title="Request" lead="Values of custom arguments are masked here. Your server got them as they were.">
+    <Section title="Request" lead="Values of custom arguments are masked here. Your server received them unmasked.">
       <div class="stack">
         <CopyField label="Address" value={url} />
         <CopyField label="Body" value={body} />
@@ -150,8 +150,8 @@ function Replay({ delivery }: { readonly delivery: Delivery }) {
   };
   return (
     <Section
-      title="Send it once more"
-      lead="The same body under the same webhook-id, to the webhook as it is now. No publish is decided by the answer."
+      title="Send it again"
+      lead="Sends the same body and webhook-id to your current webhook. The answer has no effect on any publish."
       actions={
         <BusyButton onPress={replay} busy="Sending …">
           Send it again

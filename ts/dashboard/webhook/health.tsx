@@ -27,8 +27,8 @@ export function HealthSection({ calls }: { readonly calls: number }) {
     [calls],
   );
   return (
-    <Section title="How it does" actions={<a href="/dashboard/deliveries">All deliveries</a>}>
-      <LoadedView of={state} words="Looking at the latest calls …">
+    <Section title="Status" actions={<a href="/dashboard/deliveries">All deliveries</a>}>
+      <LoadedView of={state} words="Loading the latest calls …">
         {({ latest, failure }) =>
           latest === null ? (
             <p class="soft">It was not called in the last 30 days.</p>

@@ -19,7 +19,7 @@ export function WebhookPage() {
   return (
     <Page
       title="Webhook"
-      lead="Your own server decides about each publish: 200 lets it go ahead, anything else refuses it. It also hears every 30 seconds that a stream runs, and once that it has ended."
+      lead="Your own server decides about each publish: 200 lets it go ahead, anything else refuses it. It is also called every 30 seconds while a stream is running, and once when it has ended."
     >
       <LoadedView of={organisation} words="Loading the webhook …">
         {(record) => (

@@ -17,9 +17,9 @@ export function SecretSection({ isSet, onMade }: { readonly isSet: boolean; read
     const does =
       !isSet ||
       (await confirm({
-        title: "Make a new secret?",
-        text: "Calls are signed with both secrets for 24 hours, so that nothing stops meanwhile. After that the former one is worth nothing.",
-        does: "Make a new secret",
+        title: "Create a new secret?",
+        text: "Calls are signed with both secrets for 24 hours, so nothing is interrupted. After that, the old secret is no longer used.",
+        does: "Create a new secret",
       }));
     if (!does) return;
     try {
@@ -34,13 +34,13 @@ export function SecretSection({ isSet, onMade }: { readonly isSet: boolean; read
       title="Signatures"
       lead={
         isSet
-          ? "Every call is signed. Verify the signature, so that nobody else can tell your server that a stream runs."
-          : "Calls are signed as soon as there is a secret. The first one is made with the webhook, or here."
+          ? "Every call is signed. Verify the signature, so that nobody else can send events to your server."
+          : "Calls are signed as soon as there is a secret. The first one is created with the webhook, or here."
       }
       actions={
         may("change_webhook") && (
-          <BusyButton onPress={make} busy="Making a secret …">
-            {isSet ? "Make a new secret" : "Make the secret"}
+          <BusyButton onPress={make} busy="Creating a secret …">
+            {isSet ? "Create a new secret" : "Create the secret"}
           </BusyButton>
         )
       }
@@ -50,7 +50,7 @@ export function SecretSection({ isSet, onMade }: { readonly isSet: boolean; read
           {secret !== null && (
             <div class="note good stack">
               <p>
-                <strong>This is the secret. It is shown this once:</strong> keep it where your server keeps its secrets.
+                <strong>This is the secret. It is shown this once:</strong> store it with your server's other secrets.
               </p>
               <CopyField label="Webhook secret" value={secret} />
             </div>
@@ -64,12 +64,12 @@ export function SecretSection({ isSet, onMade }: { readonly isSet: boolean; read
           }))}
         />
         <p class="help">
-          Verify the bytes as they came, before anything parses them. The same event may come twice with one{" "}
-          <code>webhook-id</code>: remember it. Any library of{" "}
+          Verify the bytes as received, before parsing them. The same event may arrive twice with the same{" "}
+          <code>webhook-id</code>: remember ids. Any library for{" "}
           <a href="https://www.standardwebhooks.com/" target="_blank" rel="noreferrer">
             Standard Webhooks
           </a>{" "}
-          verifies these calls, too.
+          can verify these calls.
         </p>
       </div>
     </Section>

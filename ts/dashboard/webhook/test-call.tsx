@@ -31,7 +31,7 @@ export function TestSection({ onCalled }: { readonly onCalled: () => void }) {
         <FormField
           label="Custom arguments"
           error={error}
-          help="What a broadcaster would put behind the ? of the stream name. The call is signed like any other, has client id 0, and nothing comes of the answer."
+          help="What a broadcaster would put after the ? of the stream name. The call is signed like any other and has client id 0; the answer has no effect."
         >
           {(field) => (
             <input

@@ -41,7 +41,7 @@ export function guidePage(guide: Guide, file: GuideFile, { html, sections }: Ren
 <style>${GUIDE_STYLE}</style>
 </head>
 <body>
-<a class="skip" href="#content">To the text</a>
+<a class="skip" href="#content">Skip to content</a>
 <header><a class="home" href="/docs/guide">Headgate <span>guide</span></a>
 <nav aria-label="Other places"><a class="to-pages" href="#pages">All pages</a><a href="/docs">API</a><a href="/dashboard/">Dashboard</a><a href="/broadcast">Broadcast</a></nav></header>
 <div class="columns">

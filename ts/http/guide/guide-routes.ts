@@ -35,7 +35,7 @@ export function guideRoutes(deps: RouteDeps): Routes["hono"] {
       tag: "Documents",
       summary: "The guide",
       description:
-        "First broadcast, webhook, security, production, troubleshooting: for people. It needs no internet and no script.",
+        "First broadcast, webhook, security, production, troubleshooting. Works without internet access and scripts.",
       answer: null,
     },
     (c) => serve(c, ""),
@@ -45,7 +45,7 @@ export function guideRoutes(deps: RouteDeps): Routes["hono"] {
     {
       tag: "Documents",
       summary: "A page of the guide",
-      description: "Named as the file in `docs` without `.md`.",
+      description: "Named after its file in `docs`, without `.md`.",
       answer: null,
       errors: [404],
     },

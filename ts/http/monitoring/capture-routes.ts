@@ -15,18 +15,21 @@ import { text } from "../request/schema.ts";
 const CaptureRecord = z
   .object({
     id: z.string().openapi({ example: "b8a5f1f0-8d2c-4b6e-9d53-0a4d5f3f7a11" }),
-    client_id: z.int().nullable().openapi({ description: "null while it waits for its publish", example: 100_482 }),
+    client_id: z
+      .int()
+      .nullable()
+      .openapi({ description: "null while the capture waits for its publish", example: 100_482 }),
     stream: z.string().openapi({ description: "Id of the stream" }),
     media: z.boolean().openapi({ description: "false: audio and video are overwritten by zeros" }),
     state: z.enum(["waiting", "running", "ended"]),
     reason: z.string().nullable().openapi({ description: "Why it ended", example: "time_limit" }),
     bytes: z.int(),
-    frames: z.int().openapi({ description: "That the publish handed on meanwhile" }),
+    frames: z.int().openapi({ description: "Frames that the publish delivered during the capture" }),
     denied: z
       .object({ times: z.int(), cause: z.string(), client_id: z.int().nullable() })
       .nullable()
-      .openapi({ description: "Publishes that were denied while it waited: how many, and the last one" }),
-    path: z.string().openapi({ description: "Of the file, on the node that has the publish" }),
+      .openapi({ description: "Publishes denied while the capture was waiting: how many, and the last one" }),
+    path: z.string().openapi({ description: "Path of the file on the node that has the publish" }),
   })
   .openapi("Capture");
 
@@ -47,9 +50,9 @@ export function captureRoutes(deps: CaptureDeps): Routes["hono"] {
       tag: "Deployment",
       summary: "Capture a publish to a file",
       description:
-        "One that runs (`client_id`), from now on, or the next one of a stream on this node (`stream`), from its first byte. " +
-        "Keys, tokens and stream names are wiped. It ends after `seconds`, at the limits of `capture.max_s` and " +
-        "`capture.max_mb`, with the publish, or by DELETE. Refused while `capture.directory` is not set.",
+        "A running publish (`client_id`) from now on, or the next publish of a stream on this node (`stream`) from its first byte. " +
+        "Keys, tokens and stream names are removed. The capture ends after `seconds`, at the limits `capture.max_s` and " +
+        "`capture.max_mb`, with the publish, or by DELETE. Refused unless `capture.directory` is set.",
       body: z.object({
         client_id: z.int().min(1, "must be a client id").optional().openapi({ example: 100_482 }),
         stream: text().optional().openapi({ description: "Id of the stream" }),
@@ -62,7 +65,7 @@ export function captureRoutes(deps: CaptureDeps): Routes["hono"] {
     },
     async (c, caller, { body: { client_id: clientId = null, stream = null, seconds = null, media = true } }) => {
       if ((clientId === null) === (stream === null)) {
-        throw new InvalidValue("client_id", "either it or stream must be given");
+        throw new InvalidValue("client_id", "or stream must be given, but not both");
       }
       const streamId = clientId === null ? await streamOf(stream ?? "") : runningPublish(clientId)?.intent.streamId;
       const begun = streamId === undefined ? null : captures.begin({ clientId, streamId, seconds, media });
@@ -74,7 +77,7 @@ export function captureRoutes(deps: CaptureDeps): Routes["hono"] {
 
   routes.guarded(
     "GET /capture/{id}",
-    { tag: "Deployment", summary: "How a capture does", answer: CaptureRecord, errors: [404] },
+    { tag: "Deployment", summary: "State of a capture", answer: CaptureRecord, errors: [404] },
     async (c) => c.json(recordOf(find(c.req.param("id")))),
   );
 
@@ -83,7 +86,7 @@ export function captureRoutes(deps: CaptureDeps): Routes["hono"] {
     {
       tag: "Deployment",
       summary: "The file of a capture that has ended",
-      description: "As docs/capture.md describes it. 404 while the capture runs.",
+      description: "In the format described in docs/capture.md. 404 while the capture is running.",
       answer: null,
       answerType: "application/octet-stream",
       errors: [404],
@@ -102,7 +105,7 @@ export function captureRoutes(deps: CaptureDeps): Routes["hono"] {
     {
       tag: "Deployment",
       summary: "End a capture",
-      description: "Its file is complete a moment later, and stays.",
+      description: "Its file is complete a moment later and is kept.",
       answer: CaptureRecord,
       errors: [404],
     },

@@ -21,18 +21,20 @@ const Node = z
     workers: z.array(z.object({ load: z.number().openapi({ description: "Share of a core, 0 to 1" }) })),
     audio: z.object({
       workers: z.int(),
-      transcoders: z.int().openapi({ description: "Streams whose Opus is made AAC now" }),
-      failed: z.int().openapi({ description: "Transcoders that could not do their work since the start" }),
+      transcoders: z.int().openapi({ description: "Streams whose Opus audio is being transcoded to AAC" }),
+      failed: z.int().openapi({ description: "Transcoders that have failed since the start" }),
     }),
     sessions: z.object({ rtmp: z.int(), whip: z.int() }),
     players: z.int(),
-    refused_connections: z.int().openapi({ description: "RTMP connections over a limit, since the start" }),
+    refused_connections: z
+      .int()
+      .openapi({ description: "RTMP connections refused because of a limit, since the start" }),
     event_readers: z.int().openapi({ description: "Open streams of /organisation/events" }),
     media: z.object({ addresses: z.array(z.string()), ports: z.array(z.int()) }),
     udp_buffer: z.object({
       requested_bytes: z.int(),
       granted_bytes: z.int(),
-      kernel_drops: z.int().nullable().openapi({ description: "Datagrams; null where the system does not say" }),
+      kernel_drops: z.int().nullable().openapi({ description: "Datagrams; null where the system does not report it" }),
     }),
   })
   .openapi("DeploymentNode");
@@ -41,44 +43,44 @@ const NodeOfCluster = z
     name: z.string(),
     state: z.enum(["up", "draining", "stopped", "lost"]).openapi({
       description:
-        "draining: it takes no new publishes; lost: it gave no signs of life, and the others ended its publishes. " +
-        "Those that are stopped or lost are listed for a day",
+        "draining: takes no new publishes; lost: gave no sign of life, and the other nodes ended its publishes. " +
+        "Stopped and lost nodes are listed for a day",
     }),
-    answered: z.boolean().openapi({ description: "It is the node that gave this answer" }),
-    epoch: z.int().openapi({ description: "Of its start: each start of a node has one of its own" }),
+    answered: z.boolean().openapi({ description: "Whether this node answered the request" }),
+    epoch: z.int().openapi({ description: "Number of this start of the node; every start gets a new one" }),
     version: z.string(),
     http: z.string().nullable().openapi({ description: "Where it serves HTTP" }),
     rtmp: z.string().nullable().openapi({ description: "Where it serves RTMP" }),
-    publishes: z.int().openapi({ description: "That run on it" }),
-    load: z.number().openapi({ description: "Of its busiest media worker, share of a core, 0 to 1" }),
+    publishes: z.int().openapi({ description: "Publishes running on the node" }),
+    load: z.number().openapi({ description: "Load of its busiest media worker, as a share of a core, 0 to 1" }),
     full: z.string().nullable().openapi({
-      description: "Why it takes no new publishes for now although it is up; null while it has room",
+      description: "Why the node currently takes no new publishes although it is up; null while it has room",
       example: "full: a media worker is busy for 91 % of the time",
     }),
     started_at: Time,
     last_sign_of_life_at: Time,
-    last_sign_of_life_age_ms: z.int().openapi({ description: "By the store's clock, milliseconds" }),
+    last_sign_of_life_age_ms: z.int().openapi({ description: "In milliseconds, by the store's clock" }),
   })
   .openapi("DeploymentClusterNode");
 const Deployment = z
   .object({
-    nodes: z.array(Node).openapi({ description: "The node that answers, in detail" }),
+    nodes: z.array(Node).openapi({ description: "The node that answered the request, in detail" }),
     cluster: z
       .array(NodeOfCluster)
       .nullable()
-      .openapi({ description: "Every node on the store, by name; null while the store does not answer" }),
+      .openapi({ description: "Every node that shares the store, by name; null while the store does not answer" }),
     outbox: z
       .object({ events: z.int(), oldest_ms: z.int() })
       .nullable()
-      .openapi({ description: "Events not delivered yet, 10,000 at most; null while the store does not answer" }),
+      .openapi({ description: "Undelivered events, counted up to 10,000; null while the store does not answer" }),
     store: z.object({
       kind: z.enum(["embedded", "postgresql"]),
       healthy: z.boolean(),
-      problem: z.string().nullable().openapi({ description: "Why it cannot be written" }),
+      problem: z.string().nullable().openapi({ description: "Why the store cannot be written" }),
     }),
     certificates: z.array(
       z.object({
-        section: z.enum(["http", "rtmp"]).openapi({ description: "Of the settings that name the files" }),
+        section: z.enum(["http", "rtmp"]).openapi({ description: "Section of the settings that name the files" }),
         names: z.string().nullable(),
         issuer: z.string().nullable(),
         ends_at: Time.nullable(),
@@ -88,7 +90,7 @@ const Deployment = z
     ),
     limits: z
       .record(z.string(), z.number())
-      .openapi({ description: "By the names of the settings; 0 is no limit", example: { drain_s: 300 } }),
+      .openapi({ description: "By setting name; 0 means no limit", example: { drain_s: 300 } }),
   })
   .openapi("Deployment");
 const DeploymentOrganisation = z
@@ -98,10 +100,10 @@ const DeploymentOrganisation = z
     name: z.string(),
     plan: z.enum(["trial", "paid"]),
     trial_ends_at: Time.nullable(),
-    enabled: z.boolean().openapi({ description: "False when it was disabled, or its trial is over" }),
-    streams: z.int().openapi({ description: "Without deleted ones" }),
+    enabled: z.boolean().openapi({ description: "False when the organisation is disabled or its trial is over" }),
+    streams: z.int().openapi({ description: "Not counting deleted streams" }),
     live: z.int(),
-    bytes_in: z.int().openapi({ description: "Of this month, UTC" }),
+    bytes_in: z.int().openapi({ description: "In this month (UTC)" }),
     bytes_out: z.int(),
     created_at: Time,
   })
@@ -123,7 +125,7 @@ export function deploymentRoutes(
     "GET /deployment",
     {
       tag: "Deployment",
-      summary: "How the service does",
+      summary: "Status of the service",
       description: "For the operator: administrators of the deployment's own organisation.",
       answer: Deployment,
     },

@@ -19,18 +19,19 @@ const HEADERS = {
   connection: "close",
 } as const;
 
-const DESCRIPTION = `Server-sent events, JSON in each; for the session of a person, or a key. It ends within ten seconds of the
-login, and when the role changes. A reader that is slow misses events and is told the whole once more.
+const DESCRIPTION = `Server-sent events with JSON data, for a signed-in person or an API key. The stream of events closes within
+ten seconds after the session or key ends, or its role changes. A reader that is too slow misses events and then gets the
+full state again.
 
 Without \`stream\`: \`sessions\` first, \`{at, counts: {created, live, ended, locked}, sessions: [LiveSession]}\`; then at most
-once a second \`changes\`, \`{at, counts?, changed, gone, streams}\`: of each changed session its client_id and the members that
-changed (all of a new one), the client_ids of those that are gone, and \`{id, state}\` of streams that changed.
+once a second \`changes\`, \`{at, counts?, changed, gone, streams}\`: for each changed session its client_id and the members that
+changed (all of them for a new session), the client_ids of sessions that ended, and \`{id, state}\` of streams that changed.
 
 With \`stream\`: \`stream\` first and whenever its state changes, \`{at, state, session}\` with the running publish as GET
-/session/{client_id} tells it, or null; each second \`numbers\`, \`{at, client_id, numbers, bytes_in, bytes_out, players, upstreams?}\`,
-with the upstreams when something but their bytes has changed; and \`ended\`, \`{at, client_id, reason}\`.
+/session/{client_id} returns it, or null; every second \`numbers\`, \`{at, client_id, numbers, bytes_in, bytes_out, players, upstreams?}\`,
+with \`upstreams\` when something other than their bytes has changed; and \`ended\`, \`{at, client_id, reason}\`.
 
-At most ${READERS_OF_ORGANISATION_LIMIT} are open for an organisation and ${READERS_LIMIT} in all: then 503 with code 9440 and Retry-After.`;
+At most ${READERS_OF_ORGANISATION_LIMIT} can be open per organisation and ${READERS_LIMIT} in all; beyond that: 503 with code 9440 and Retry-After.`;
 
 export function eventRoutes(
   deps: RouteDeps & { readonly db: Kysely<Schema>; readonly events: Pick<Events, "open"> },
@@ -41,10 +42,10 @@ export function eventRoutes(
     "GET /organisation/events",
     {
       tag: "Sessions",
-      summary: "What runs, as it changes",
+      summary: "Live events of running publishes and streams",
       description: DESCRIPTION,
       query: z.object({
-        stream: text().optional().openapi({ description: "Id of a stream: only what happens to it" }),
+        stream: text().optional().openapi({ description: "Id of a stream: only events of that stream" }),
       }),
       answer: null,
       answerType: "text/event-stream",

@@ -13,7 +13,7 @@ export const LiveRow = z
     stream: z.uuid(),
     streamname: z.string(),
     protocol: z.enum(["rtmp", "whip"]),
-    on_air: z.boolean().openapi({ description: "false: it stands by for the other publish of its stream" }),
+    on_air: z.boolean().openapi({ description: "false: on standby for the other publish of its stream" }),
     accepted_at: z.iso.datetime(),
     bitrate_kbps,
     fps,
@@ -23,7 +23,7 @@ export const LiveRow = z
     upstreams: z.object({ connected: z.int(), failing: z.int() }),
     loss_percent,
     rtt_ms,
-    condition: z.enum(CONDITIONS).openapi({ description: "attention: somebody should look; bad: it is broken" }),
+    condition: z.enum(CONDITIONS).openapi({ description: "attention: needs checking; bad: broken" }),
   })
   .openapi("LiveSession");
 export type LiveRow = z.infer<typeof LiveRow>;

@@ -14,21 +14,22 @@ const SessionTimeline = z
     state: z.enum(["asking", "denied", "live", "ended"]),
     protocol: z.enum(["rtmp", "whip"]).nullable(),
     trace_id: z.string().nullable().openapi({
-      description: "As in the webhook's traceparent and in the log",
+      description: "The same id as in the webhook's traceparent and in the log",
       example: "4bf92f3577b34da6a3ce929d0e0e4736",
     }),
     is_watched: z.boolean().openapi({
-      description: "false: it is older than timelines, or never carried media; then its media is not told of",
+      description:
+        "false: the publish predates timelines or never carried media, so the timeline has nothing about its media",
     }),
     moments: z.array(
       z.object({
         at: Time,
         offset_ms: z.int().openapi({ description: "Since the first moment", example: 310 }),
-        what: z.string().openapi({ description: "A stable code; new ones may come", example: "connected" }),
+        what: z.string().openapi({ description: "A stable code; new codes may be added", example: "connected" }),
         text: z.string().openapi({ example: "ICE and DTLS connected after 310 ms over UDP from 203.0.113.7:50000." }),
         figures: z
           .record(z.string(), z.union([z.string(), z.number(), z.boolean()]).nullable())
-          .openapi({ description: "What the text is made of; names belong to the code" }),
+          .openapi({ description: "Values used in the text; their names depend on the code" }),
       }),
     ),
   })
@@ -43,12 +44,12 @@ export function timelineRoutes(
     "GET /session/{client_id}/timeline",
     {
       tag: "Sessions",
-      summary: "One publish from its request to its end",
+      summary: "Timeline of a publish, from its request to its end",
       description:
-        "Of a publish that runs, was denied by the webhook or has ended, as long as `retention.publishes_days` keeps it: " +
-        "offer, webhook, ICE and DTLS, first video, missing keyframes, loss, upstreams, end. Its media is looked at five " +
-        "times a second while it starts, and every five seconds afterwards. Requests that were refused before the webhook " +
-        "was asked have no client id and no timeline: the log has them, as `publish denied` with its cause.",
+        "For a publish that is running, was denied by the webhook or has ended, as long as `retention.publishes_days` keeps it: " +
+        "offer, webhook, ICE and DTLS, first video, missing keyframes, loss, upstreams, end. Its media is sampled five " +
+        "times a second at the start and every five seconds afterwards. Requests that were refused before the webhook was " +
+        "called have no client id and no timeline: the log has them, as `publish denied` with the cause.",
       answer: SessionTimeline,
       errors: [404],
     },

@@ -38,7 +38,7 @@ export function broadcastRoutes(
       summary: "A page to broadcast from",
       description:
         "Camera, microphone or screen, by WHIP. `/broadcast#token=<web token>` is a broadcaster's link; without a token " +
-        "the page asks for stream name and address. What follows the `#` is in no request.",
+        "the page asks for stream name and address. The part after `#` is never sent to the server.",
       answer: null,
     },
     async (c) => {
@@ -59,8 +59,8 @@ export function broadcastRoutes(
     "GET /broadcast/{file}",
     {
       tag: "Documents",
-      summary: "Files of that page",
-      description: "Their names change with their content.",
+      summary: "Files of the broadcast page",
+      description: "File names change with their content.",
       answer: null,
       answerType: "text/javascript",
       errors: [404],

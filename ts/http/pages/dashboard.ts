@@ -49,8 +49,8 @@ export function dashboardRoutes(deps: RouteDeps): Routes["hono"] {
       tag: "Documents",
       summary: "The dashboard",
       description:
-        "People sign in and see what their role may see: streams, webhook, deliveries, usage, keys, people. Every address " +
-        "below it, like `/dashboard/streams`, is the same document. It holds nothing itself: its script calls this API " +
+        "People sign in and see what their role allows: streams, webhook, deliveries, usage, keys, people. Every address " +
+        "below it, such as `/dashboard/streams`, returns the same document. It contains no data: its script calls this API " +
         "with the session of `POST /login`.",
       answer: null,
     },
@@ -64,7 +64,7 @@ export function dashboardRoutes(deps: RouteDeps): Routes["hono"] {
     {
       tag: "Documents",
       summary: "Files of the dashboard",
-      description: "Their names change with their content.",
+      description: "File names change with their content.",
       answer: null,
       answerType: "text/javascript",
       errors: [404],

@@ -60,7 +60,7 @@ export function docsRoutes(
     {
       tag: "Documents",
       summary: "This document",
-      description: "OpenAPI 3.1, of everything that is served.",
+      description: "An OpenAPI 3.1 description of every route.",
       answer: z.looseObject({ openapi: z.string() }),
     },
     (c) => c.json({ ...deps.document(), servers: [{ url: baseUrlOf(c, deps.config) }] }),
@@ -71,7 +71,7 @@ export function docsRoutes(
     {
       tag: "Documents",
       summary: "A page that shows this document",
-      description: "It needs no internet.",
+      description: "Works without internet access.",
       answer: null,
     },
     (c) => {
@@ -84,8 +84,8 @@ export function docsRoutes(
     "GET /docs/{file}",
     {
       tag: "Documents",
-      summary: "Files of that page, and what the problems of WHIP mean",
-      description: "`/docs/problems` is where the `type` of problem documents leads.",
+      summary: "Files of that page, and the list of WHIP problems",
+      description: "`/docs/problems` explains the `type` of problem documents.",
       answer: null,
       answerType: "text/javascript",
       errors: [404],

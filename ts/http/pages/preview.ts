@@ -22,12 +22,12 @@ export function previewRoutes(
       tag: "Streams",
       summary: "Preview of a live stream, as HTTP-FLV",
       description:
-        `\`/live/<id of the stream>.flv\`. It begins at a keyframe, catches up, and goes on until the publish ends, the ` +
-        "caller may no longer see the stream, or the request is given up; a reader that is too slow loses frames. Audio " +
-        "and video are as the broadcaster sends them: Opus and video that is not H.264 as Enhanced RTMP writes them. 404 " +
-        "with code 9007 when the stream is not live. It counts neither as a player nor in `bytes_out`. At most " +
-        `${PREVIEWS_LIMIT} previews are served at once: beyond, the organisation with the most gives one up for one that has fewer, or 503 ` +
-        "with code 9504 and Retry-After.",
+        `\`/live/<id of the stream>.flv\`. It begins at a keyframe, catches up, and continues until the publish ends, the ` +
+        "caller may no longer see the stream, or the request is aborted. A client that reads too slowly loses frames. Audio " +
+        "and video are as the broadcaster sends them; Opus, and video other than H.264, in Enhanced RTMP format. 404 " +
+        "with code 9007 when the stream is not live. A preview counts neither as a player nor in `bytes_out`. At most " +
+        `${PREVIEWS_LIMIT} previews are served at once. Beyond that, the organisation with the most loses one to an organisation ` +
+        "with fewer; otherwise 503 with code 9504 and Retry-After.",
       answer: null,
       answerType: CONTENT_TYPE,
       errors: [404],

@@ -29,12 +29,12 @@ interface Bundle {
 }
 
 const Manifest = z.object({
-  version: z.string().openapi({ description: "Of the package", example: "0.1.0" }),
+  version: z.string().openapi({ description: "Version of the package", example: "0.1.0" }),
   files: z.record(
     z.string(),
     z.object({
-      url: z.string().openapi({ description: "Its address for ever", example: "/sdk/webcaster-0123456789abcdef.js" }),
-      integrity: z.string().openapi({ description: "For the attribute of that name", example: "sha384-…" }),
+      url: z.string().openapi({ description: "Its permanent address", example: "/sdk/webcaster-0123456789abcdef.js" }),
+      integrity: z.string().openapi({ description: "Value of the `integrity` attribute", example: "sha384-…" }),
     }),
   ),
 });
@@ -60,8 +60,9 @@ export function sdkRoutes(deps: RouteDeps & { readonly version: string; readonly
     "GET /sdk/manifest.json",
     {
       tag: "Documents",
-      summary: "Addresses of the browser client that never change",
-      description: "By the name of each bundle. A page that names one of them with its integrity loads just that.",
+      summary: "Permanent addresses of the browser client",
+      description:
+        "One entry per bundle. A page that uses an address with its integrity value loads exactly that version.",
       answer: Manifest,
     },
     async (c) => {
@@ -80,11 +81,11 @@ export function sdkRoutes(deps: RouteDeps & { readonly version: string; readonly
       tag: "Documents",
       summary: "The browser client",
       description:
-        "`webcaster.mjs` is a module, `webcaster.js` a script that makes `HeadgateWebcaster`. The name with a hash, as " +
-        "manifest.json gives it, is kept for ever.",
+        "`webcaster.mjs` is a module, `webcaster.js` a script that defines `HeadgateWebcaster`. The name with a hash, as " +
+        "manifest.json lists it, is permanent.",
       answer: null,
       answerType: "text/javascript",
-      redirect: "The name has the hash of an older release: to the stable address",
+      redirect: "The hash is of an older release: redirects to the stable address",
       errors: [404],
     },
     async (c) => {

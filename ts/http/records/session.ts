@@ -9,21 +9,21 @@ import { AudioTrack, audioRecord, VideoTrack, videoRecord } from "./tracks.ts";
 
 const Upstream = z
   .object({
-    id: z.string().openapi({ description: "Of a stream's upstream the same as there" }),
-    label: z.string().nullable().openapi({ description: "As it was given; null for none" }),
+    id: z.string().openapi({ description: "For an upstream of the stream, its id in GET /stream/{id}/upstream" }),
+    label: z.string().nullable().openapi({ description: "The label it was given; null for none" }),
     url: z.string().openapi({ description: "Without credentials, stream key and arguments" }),
     masked_key: z.string().openapi({ description: "The beginning of its stream key", example: "ab…" }),
     source: z.enum(UPSTREAM_SOURCES),
     state: z.enum(UPSTREAM_STATES),
     since: Time,
-    last_error: z.string().nullable().openapi({ description: "Why it last stopped; null when it never did" }),
+    last_error: z.string().nullable().openapi({ description: "Why the push last stopped; null if it never has" }),
     bytes_out: z.int(),
     dropped_frames: z.int(),
     reconnects: z.int(),
     audio_error: z
       .string()
       .nullable()
-      .openapi({ description: "Why it gets no audio unless it takes Opus; null when all is well" }),
+      .openapi({ description: "Why the upstream gets no audio unless it accepts Opus; null when there is no problem" }),
   })
   .openapi("SessionUpstream");
 const sessionShape = {
@@ -34,11 +34,13 @@ const sessionShape = {
   address: z.string(),
   accepted_at: Time,
   continues: z.int().nullable().openapi({
-    description: "client_id of the lost publish whose upstreams and players it went on with; null for none",
+    description: "client_id of the lost publish whose upstreams and players this one took over; null for none",
   }),
-  backup: z.boolean().openapi({ description: "It came as the backup of its stream: see publish.backup_argument" }),
+  backup: z
+    .boolean()
+    .openapi({ description: "Whether it was published as the backup of its stream: see publish.backup_argument" }),
   on_air: z.boolean().openapi({
-    description: "Upstreams and players get it; false: it stands by for the other publish of its stream",
+    description: "true: upstreams and players receive it; false: on standby for the other publish of its stream",
   }),
   timestamp_ms: z.number(),
   bytes_in: z.int(),
@@ -47,7 +49,7 @@ const sessionShape = {
   subscribers: z.int(),
   max_bitrate_kbps: z
     .int()
-    .openapi({ description: "What the sender was told to stay below; 0: no limit, or RTMP, which has no word for it" }),
+    .openapi({ description: "Bitrate limit sent to the broadcaster; 0: no limit, or RTMP, which cannot carry one" }),
   tracks: z.object({
     video: VideoTrack.nullable(),
     audio: AudioTrack.nullable(),
@@ -55,7 +57,7 @@ const sessionShape = {
   upstreams: z.array(Upstream),
   transcoder_error: z.string().nullable().openapi({
     description:
-      "Why the audio is not transcoded to AAC although a player or an upstream needs that; null when all is well",
+      "Why the audio is not transcoded to AAC although a player or an upstream needs AAC; null when there is no problem",
   }),
 };
 const Player = z
@@ -67,21 +69,23 @@ export const Numbers = z
   .object({
     bitrate_kbps: z.int().nullable().openapi({ description: "Audio and video from the broadcaster" }),
     fps: z.number().nullable().openapi({ description: "Video frames per second" }),
-    gop_ms: z.int().nullable().openapi({ description: "Between the two newest keyframes" }),
-    loss_percent: z.number().nullable().openapi({ description: "Packets of WHIP that were lost for good" }),
-    rtt_ms: z.int().nullable().openapi({ description: "Round trip to the broadcaster" }),
+    gop_ms: z.int().nullable().openapi({ description: "Time between the two newest keyframes" }),
+    loss_percent: z.number().nullable().openapi({ description: "WHIP packets lost and not recovered" }),
+    rtt_ms: z.int().nullable().openapi({ description: "Round-trip time to the broadcaster" }),
     skew_ms: z
       .int()
       .nullable()
-      .openapi({ description: "How far video and audio are apart; positive: the video is early" }),
+      .openapi({ description: "Offset between video and audio; positive: the video is early" }),
   })
-  .openapi("SessionNumbers", { description: "null where it is not known" });
+  .openapi("SessionNumbers", { description: "Each value is null while it is not known" });
 export const SessionWithDiagnostics = z
   .object({
     ...sessionShape,
     numbers: Numbers,
-    players: z.array(Player).openapi({ description: "Who plays it, the oldest first; the first thousand of them" }),
-    diagnostics: z.unknown().openapi({ description: "What the protocol tells of its transport; null when nothing" }),
+    players: z.array(Player).openapi({ description: "Its players, oldest first; at most a thousand" }),
+    diagnostics: z
+      .unknown()
+      .openapi({ description: "Transport diagnostics of the protocol; null when there are none" }),
   })
   .openapi("SessionWithDiagnostics");
 

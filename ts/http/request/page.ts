@@ -8,7 +8,7 @@ import { type QuantityLimits, quantity } from "./schema.ts";
 const CURSOR_LIMIT = 512;
 
 /** Why a cursor is rejected. */
-export const FOREIGN_CURSOR = "is none that this list has given";
+export const FOREIGN_CURSOR = "is not a cursor of this list";
 
 /** One kind of position: the key by which the rows of a list are ordered. `list` prevents using a cursor of another
  *  list. */
@@ -32,7 +32,7 @@ export function cursorOf<Parts extends z.ZodType>(list: string, parts: Parts): C
     .optional()
     .openapi({
       type: "string",
-      description: "Where the page begins: x-next-cursor of the page before. Its content is nobody's business.",
+      description: "Where the page begins: x-next-cursor of the previous page. Opaque.",
       example: "WyJzdHJlYW0iLFsxXV0",
     });
   return {

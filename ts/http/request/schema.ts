@@ -20,7 +20,7 @@ export function queryReader<Schema extends z.ZodObject>(schema: Schema): (c: Con
   return (c) => {
     const given = Object.entries(c.req.queries());
     const members = given.map(([name, values]) => [name, name.endsWith("[]") ? values : values[0]]);
-    return parsed(strict, Object.fromEntries(members), "is no parameter of this address");
+    return parsed(strict, Object.fromEntries(members), "is not a parameter of this address");
   };
 }
 
@@ -30,7 +30,7 @@ function jsonObject(text: string): Members {
   try {
     body = JSON.parse(text);
   } catch (cause) {
-    throw new MalformedJson("the body is no JSON", { cause });
+    throw new MalformedJson("the body is not JSON", { cause });
   }
   if (typeof body !== "object" || body === null || Array.isArray(body)) throw new WrongDataType("body", "object");
   return body as Members;
@@ -116,7 +116,7 @@ export function quantity({ standard, most, refusal }: QuantityLimits) {
       type: "integer",
       minimum: 1,
       default: standard,
-      description: `How many entries a page has; ${most} at most`,
+      description: `Entries per page; at most ${most}`,
       example: Math.min(standard, 50),
     });
 }

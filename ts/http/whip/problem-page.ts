@@ -3,16 +3,16 @@ import { PROBLEMS } from "./whip-problems.ts";
 
 /** Reasons for which the media core refuses an offer (crates/whip/src/sdp/error.rs). */
 const OFFERS: Readonly<Record<string, readonly [status: number, title: string]>> = {
-  offer_too_long: [400, "More lines, payload types or candidates than any offer has"],
-  offer_malformed: [400, "No valid SDP"],
+  offer_too_long: [400, "Too many lines, payload types or candidates"],
+  offer_malformed: [400, "Not valid SDP"],
   offer_credentials: [400, "No usable ICE credentials"],
   offer_fingerprint: [400, "No SHA-256 certificate fingerprint"],
-  offer_setup: [422, "A DTLS setup that is not supported"],
-  offer_sections: [422, "Not one audio or one video section, or one of each"],
+  offer_setup: [422, "Unsupported DTLS setup"],
+  offer_sections: [422, "Must have one audio section, one video section, or one of each"],
   offer_direction: [422, "A section that does not send media"],
   offer_transport: [422, "No DTLS-SRTP, no bundle or no RTCP multiplexing"],
   offer_audio_codec: [422, "An audio section without Opus"],
-  offer_audio_channels: [422, "Opus of more than two channels"],
+  offer_audio_channels: [422, "Opus with more than two channels"],
   offer_video_codec: [422, "A video section without H.264 (Baseline, Main or High)"],
   offer_layers: [422, "Too many simulcast layers"],
 };
@@ -20,19 +20,19 @@ const OFFERS: Readonly<Record<string, readonly [status: number, title: string]>>
 const REMEDIES: Readonly<Record<number, string>> = {
   400: "Correct the request; detail says what is wrong with it.",
   401: "Get a new web token.",
-  403: "Ask whoever runs the stream; the customer's server or an operator said no.",
-  404: "Check the name or the address; a session that has ended is gone.",
+  403: "Ask the owner of the stream; the customer's server or an operator refused the publish.",
+  404: "Check the name or the address; an ended session no longer exists.",
   405: "See the Allow header.",
   409: "Wait for the other publish to end, or use another stream.",
   412: "Get the session's current entity tag.",
   413: "Send less.",
   415: "Send the content type that the Accept headers of OPTIONS name.",
-  422: "Offer what detail asks for.",
+  422: "Change the offer as detail says.",
   428: "Send the session's entity tag as If-Match.",
   429: "Wait as long as Retry-After says.",
-  500: "Tell the operator the x-request-id.",
+  500: "Report the x-request-id to the operator.",
   503: "Wait as long as Retry-After says.",
-  504: "Try again; if it lasts, the customer's server does not answer.",
+  504: "Try again; if it persists, the customer's server is not answering.",
 };
 
 /** Every code a problem document can have, with its status and title. */

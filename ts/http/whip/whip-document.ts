@@ -22,7 +22,8 @@ const Problem = z
 const text = (description: string, example: string) => z.string().openapi({ description, example });
 const session = text("The last segment of the session's Location", "5f3c1c9e-6f0b-4f5a-9d0e-0d3b5c7a9e21");
 const LEFT = z.literal("1").optional().openapi({
-  description: "The broadcaster is gone without meaning to end: upstreams and players are held for the next publish",
+  description:
+    "The broadcaster left without meaning to end the broadcast: upstreams and players are held for the next publish",
 });
 const ETAG = { ETag: text("The session's entity tag, for If-Match", '"3c1c9e"') };
 const SDP = text("An SDP description", "v=0\r\n…");
@@ -42,19 +43,21 @@ function calls(): RouteConfig[] {
       operationId: "postWhip",
       summary: "Publish by WebRTC",
       description:
-        "The SDP offer in, the answer out. No API key is needed; a web token of ours as bearer gives stream_name and " +
-        "stream_url, which are required without one.",
+        "Takes the SDP offer and returns the answer. No API key is needed; a web token as bearer supplies stream_name and " +
+        "stream_url, which are otherwise required.",
       request: {
         query: z.object({
-          stream_name: text("With its custom arguments escaped as a whole", "Ab1Cd-9XyZ0?passcode=s3cret").optional(),
+          stream_name: text(
+            "With its custom arguments, percent-encoded as a whole",
+            "Ab1Cd-9XyZ0?passcode=s3cret",
+          ).optional(),
           stream_url: text("Where the stream is pushed to", "rtmp://ingest.example/live").optional(),
-          audio_bitrate: z
-            .int()
-            .min(32_000)
-            .max(320_000)
-            .optional()
-            .openapi({ description: "Of the AAC that is made of the Opus, bit/s", default: 128_000, example: 96_000 }),
-          stereo: z.enum(["0", "1"]).optional().openapi({ description: "1: two channels are asked for", example: "1" }),
+          audio_bitrate: z.int().min(32_000).max(320_000).optional().openapi({
+            description: "Bitrate of the AAC transcoded from Opus, bit/s",
+            default: 128_000,
+            example: 96_000,
+          }),
+          stereo: z.enum(["0", "1"]).optional().openapi({ description: "1: request two channels", example: "1" }),
           connect_info: text(
             "A JSON object of at most 2 KiB for the upstream's connect command",
             '{"room":"1"}',
@@ -67,7 +70,7 @@ function calls(): RouteConfig[] {
           description: "The answer",
           headers: z.object({
             Location: text(
-              "The session, absolute",
+              "Absolute URL of the session",
               `https://ingest.example${WHIP_PATH}/5f3c1c9e-6f0b-4f5a-9d0e-0d3b5c7a9e21`,
             ),
             ...ETAG,
@@ -97,7 +100,7 @@ function calls(): RouteConfig[] {
       path: SESSION_PATH,
       operationId: "patchWhipSession",
       summary: "Add ICE candidates, or restart ICE",
-      description: "New credentials (both) restart ICE; the same ones add candidates.",
+      description: "New ICE credentials (both ufrag and password) restart ICE; the current ones add candidates.",
       request: {
         params: z.object({ session }),
         headers: z.object({ "If-Match": text("The session's entity tag, or *", '"3c1c9e"').optional() }),
@@ -118,7 +121,7 @@ function calls(): RouteConfig[] {
       path: SESSION_PATH,
       operationId: "deleteWhipSession",
       summary: "End the publish",
-      description: "Whoever knows the session's address may end it; no Authorization is needed.",
+      description: "Anyone who knows the session URL can end it; no Authorization is needed.",
       request: { params: z.object({ session }), query: z.object({ left: LEFT }) },
       responses: { 200: { description: "Ended" }, ...problems(404, 429, 500, 503) },
     },
@@ -127,7 +130,7 @@ function calls(): RouteConfig[] {
       path: METADATA_PATH,
       operationId: "postWhipMetadata",
       summary: "Send metadata along with the stream",
-      description: "It becomes an RTMP data message for upstreams and players.",
+      description: "Sent to upstreams and players as an RTMP data message.",
       request: {
         params: z.object({ session }),
         body: {
@@ -155,8 +158,8 @@ function calls(): RouteConfig[] {
       method: "get",
       path: `${WHIP_PATH}/status.json`,
       operationId: "getWhipStatus",
-      summary: "Which version serves",
-      description: "For clients that check whether the endpoint is there.",
+      summary: "Version of the server",
+      description: "For clients that check whether the endpoint exists.",
       responses: {
         200: {
           description: "The version",
@@ -187,8 +190,8 @@ function preflight(path: string, request: Pick<RouteConfig, "request">): RouteCo
     method: "options",
     path,
     operationId: `options${name}`,
-    summary: "What may be sent here",
-    description: "For browsers' preflights and for clients that ask first.",
+    summary: "Supported methods and content types",
+    description: "For CORS preflights and clients that check first.",
     ...request,
     responses: {
       200: {
@@ -196,7 +199,7 @@ function preflight(path: string, request: Pick<RouteConfig, "request">): RouteCo
         headers: z.object({
           "Accept-Post": text("Content types of POST", "application/sdp"),
           "Accept-Patch": text("Content types of PATCH", FRAGMENT_TYPE),
-          "Access-Control-Allow-Methods": text("The methods there are", "POST, PATCH, DELETE, GET, OPTIONS"),
+          "Access-Control-Allow-Methods": text("Supported methods", "POST, PATCH, DELETE, GET, OPTIONS"),
         }),
       },
       ...problems(413, 500),

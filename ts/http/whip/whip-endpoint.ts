@@ -60,7 +60,7 @@ export function whipRoutes({ config, log, tokens, whip, version, clientAddress, 
     const hit = whip.limit(address, "offer");
     if (hit !== null) throw WhipProblem.limited(hit);
     if (!isSdp(c.req.header("content-type"))) {
-      throw WhipProblem.fault("unsupported_media_type", "An offer is sent as application/sdp");
+      throw WhipProblem.fault("unsupported_media_type", "An offer must be sent as application/sdp");
     }
     const offer = await c.req.text();
     const query = readQuery(c.req.url);
@@ -196,7 +196,7 @@ function targetOf(
       throw WhipProblem.fault("token_mismatch", "The token is for another stream");
     }
     if (!opensStreamsOf(claims, claims.streamname)) {
-      throw WhipProblem.fault("token_mismatch", "The token is of another organisation than the stream");
+      throw WhipProblem.fault("token_mismatch", "The token belongs to a different organisation than the stream");
     }
     return { streamName: Buffer.from(claims.streamname), streamUrl: claims.ingesturl };
   }

@@ -54,7 +54,7 @@ const DENIED: Readonly<Record<DenialCause, readonly [Status, title: string]>> = 
   full: [503, "This server is full"],
   too_many_streams: [403, "Too many live streams"],
   too_much_bitrate: [403, "Too much ingest bitrate"],
-  too_many_setups: [429, "Too many publishes begin at once"],
+  too_many_setups: [429, "Too many publishes are starting at once"],
   store_unavailable: [503, "Temporarily unavailable"],
   internal_error: [500, "Internal error"],
 };
@@ -155,10 +155,10 @@ function generalProblem(error: HttpError): WhipProblem {
 }
 
 const DETAILS: Readonly<Record<keyof typeof GENERAL, string>> = {
-  body_too_large: "An offer has at most 64 KiB",
+  body_too_large: "An offer must not be larger than 64 KiB",
   method_not_allowed: "See the Allow header",
-  unknown_address: "Nothing is here",
+  unknown_address: "There is nothing at this address",
   store_failed: "Try again in a moment",
-  node_away: "The node that has the session does not answer; try again in a moment",
+  node_away: "The node that serves the session does not answer; try again in a moment",
   internal_error: "The request is logged under its x-request-id",
 };

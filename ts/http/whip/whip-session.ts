@@ -46,7 +46,7 @@ export function whipSessionRoutes({ config, whip, clientAddress }: WhipSessionDe
   routes.patch(session, limited, known, boundedBody(), async (c) => {
     const type = c.req.header("content-type")?.split(";", 1)[0]?.trim().toLowerCase();
     if (type !== FRAGMENT_TYPE) {
-      throw WhipProblem.fault("unsupported_media_type", `A fragment is sent as ${FRAGMENT_TYPE}`);
+      throw WhipProblem.fault("unsupported_media_type", `A fragment must be sent as ${FRAGMENT_TYPE}`);
     }
     const fragment = await c.req.text();
     const refused = whip.refuseFragment(fragment);
@@ -63,7 +63,7 @@ export function whipSessionRoutes({ config, whip, clientAddress }: WhipSessionDe
         c.header("etag", patched.etag);
         return c.body(patched.fragment, 200, { "content-type": FRAGMENT_TYPE });
       case "precondition_failed":
-        throw WhipProblem.fault("precondition_failed", "The entity tag is not the session's");
+        throw WhipProblem.fault("precondition_failed", "The entity tag is not the session's current one");
       case "unknown":
         throw unknownSession();
       case "refused":
@@ -89,7 +89,7 @@ export function whipSessionRoutes({ config, whip, clientAddress }: WhipSessionDe
     const payload = request?.payload;
     if (typeof handler !== "string" || !HANDLERS.includes(handler) || !isObject(payload)) {
       const detail =
-        "It must be {handlerName: onMetaData or onCuePoint, payload: an object}, at most 6 deep and 16 KiB";
+        "It must be {handlerName: onMetaData or onCuePoint, payload: an object}, nested at most 6 deep and at most 16 KiB";
       throw WhipProblem.fault("bad_metadata", detail);
     }
     if (!whip.sendMetadata(c.req.param("session"), handler, payload)) throw unknownSession();
@@ -100,7 +100,7 @@ export function whipSessionRoutes({ config, whip, clientAddress }: WhipSessionDe
 }
 
 function unknownSession(): WhipProblem {
-  return WhipProblem.fault("unknown_session", "It has ended or never was");
+  return WhipProblem.fault("unknown_session", "It has ended or never existed");
 }
 
 /** The core's refusals of a well-formed fragment. */

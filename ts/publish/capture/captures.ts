@@ -91,7 +91,8 @@ export function createCaptures(deps: {
     begin(request) {
       const one = newCapture(request);
       if (request.clientId === null) {
-        if (waiting.has(request.streamId)) throw new CaptureRefused("The stream's next publish is captured already");
+        if (waiting.has(request.streamId))
+          throw new CaptureRefused("A capture is already waiting for the stream's next publish");
         waiting.set(request.streamId, one);
       } else {
         one.source = inCore(() => media().capture(request.clientId ?? 0, one.options));
@@ -135,7 +136,7 @@ export function createCaptures(deps: {
       throw new CaptureRefused("Captures are off: set capture.directory (HEADGATE_CAPTURE_DIRECTORY) and restart");
     }
     const running = [...kept.values()].filter((one) => shown(one).state !== "ended");
-    if (running.length >= RUNNING_LIMIT) throw new CaptureRefused(`${RUNNING_LIMIT} captures run already`);
+    if (running.length >= RUNNING_LIMIT) throw new CaptureRefused(`${RUNNING_LIMIT} captures are already running`);
     const { directory, maxS, maxMb } = config;
     inCore(() => mkdirSync(directory, { recursive: true, mode: 0o700 }));
     const id = captureId(randomUUID());
@@ -164,7 +165,7 @@ export function createCaptures(deps: {
       return act();
     } catch (cause) {
       log.warn({ err: cause }, "a capture could not begin");
-      throw new CaptureRefused("The file cannot be made in capture.directory: see the log", { cause });
+      throw new CaptureRefused("The capture file cannot be created in capture.directory: see the log", { cause });
     }
   }
 }

@@ -6,19 +6,19 @@ export const CAPTURE_SETTINGS = {
     ...optionalText,
     env: "HEADGATE_CAPTURE_DIRECTORY",
     fallback: null,
-    meaning: "where `headgate capture` has publishes written to; without, nothing can be captured",
+    meaning: "directory for the files of `headgate capture`; if unset, nothing can be captured",
   },
   "capture.max_mb": {
     ...integer(1, 4_096, "megabytes from 1 to 4096"),
     env: "HEADGATE_CAPTURE_MAX_MB",
     fallback: 256,
-    meaning: "size of one capture, MB: there it ends",
+    meaning: "largest size of a capture, MB",
   },
   "capture.max_s": {
     ...integer(1, 86_400, "seconds from 1 to 86400"),
     env: "HEADGATE_CAPTURE_MAX_S",
     fallback: 600,
-    meaning: "length of one capture, seconds: there it ends",
+    meaning: "longest duration of a capture, seconds",
   },
 } as const;
 

@@ -17,7 +17,7 @@ const WORDS: Words = {
     `The webhook gave no answer: ${spaced(cause)} after ${lasting(took_ms)}${because(detail)}.`,
   denied: ({ cause, reason }) => `The publish was denied (${spaced(cause)}); the broadcaster was told "${reason}".`,
   accepted: ({ has_webhook }) =>
-    has_webhook ? "The publish was accepted." : "The publish was accepted; no webhook is set, so nobody was asked.",
+    has_webhook ? "The publish was accepted." : "The publish was accepted; no webhook is set.",
   offer_answered: ({ offered_video, offered_audio, video, audio, candidates }) => {
     const offered = [
       offered_video && `video (${codecs(offered_video)})`,
@@ -28,62 +28,63 @@ const WORDS: Words = {
     const paths = candidates === "" ? "" : `, with candidates (${candidates})`;
     return `The broadcaster offered ${what}${paths}${agreed === "" ? "" : `; agreed: ${agreed}`}.`;
   },
-  ice_connected: (path) => `ICE found a path after ${lasting(path.after_ms)}${over(path)}; DTLS was not done yet.`,
+  ice_connected: (path) =>
+    `ICE found a path after ${lasting(path.after_ms)}${over(path)}; the DTLS handshake was not finished yet.`,
   connected: (path) => `ICE and DTLS connected after ${lasting(path.after_ms)}${over(path)}.`,
   first_audio: ({ codec, sample_rate, channels, after_ms }) =>
-    `The first audio came after ${lasting(after_ms)}: ${list([
+    `The first audio arrived after ${lasting(after_ms)}: ${list([
       codecs(codec),
       sample_rate === null ? null : `${sample_rate / 1_000} kHz`,
       channels === null ? null : `${channels} ${channels === 1 ? "channel" : "channels"}`,
     ])}.`,
   first_video: ({ codec, width, height, after_ms }) => {
     const what = list([codec && codecs(codec), width === null || height === null ? null : `${width}×${height}`]);
-    return `The first video came after ${lasting(after_ms)}${what === "" ? "" : `: ${what}`}.`;
+    return `The first video arrived after ${lasting(after_ms)}${what === "" ? "" : `: ${what}`}.`;
   },
   keyframes_missing: ({ lasted_ms, is_over, requested }) => {
-    const asked = requested === 0 ? "" : `; asked ${requested === 1 ? "once" : `${requested} times`}`;
+    const asked = requested === 0 ? "" : `; requested ${requested === 1 ? "once" : `${requested} times`}`;
     return `No keyframe for ${lasting(lasted_ms)}${soFar(is_over)}${asked}.`;
   },
   keyframes_rare: ({ lasted_ms, is_over, gop_ms }) =>
-    `Keyframes were ${lasting(gop_ms)} apart for ${lasting(lasted_ms)}${soFar(is_over)}: players start late. ` +
-    "A keyframe interval of 2 s in the encoder helps.",
+    `Keyframes were ${lasting(gop_ms)} apart for ${lasting(lasted_ms)}${soFar(is_over)}: players take that long to start. ` +
+    "Set the encoder's keyframe interval to 2 s.",
   video_stopped: ({ lasted_ms, is_over }) =>
-    `No video frame came for ${lasting(lasted_ms)}${soFar(is_over)}, while the connection stood.`,
-  silent: ({ lasted_ms, is_over }) => `Nothing came from the broadcaster for ${lasting(lasted_ms)}${soFar(is_over)}.`,
+    `No video frame arrived for ${lasting(lasted_ms)}${soFar(is_over)}, although the connection was up.`,
+  silent: ({ lasted_ms, is_over }) =>
+    `Nothing arrived from the broadcaster for ${lasting(lasted_ms)}${soFar(is_over)}.`,
   packet_loss: ({ lasted_ms, is_over, worst_percent }) =>
-    `Up to ${worst_percent} % of the packets were lost for good, for ${lasting(lasted_ms)}${soFar(is_over)}.`,
+    `Up to ${worst_percent} % of the packets were lost and not recovered, for ${lasting(lasted_ms)}${soFar(is_over)}.`,
   transcoder_failed: ({ reason }) => `${withoutAac(reason)}.`,
   upstream_sending: ({ upstream, away_ms, after_ms }) =>
     away_ms === null
-      ? `Upstream ${upstream} took the publish after ${lasting(after_ms)}.`
-      : `Upstream ${upstream} took the publish again after ${lasting(away_ms)}.`,
+      ? `Upstream ${upstream} accepted the publish after ${lasting(after_ms)}.`
+      : `Upstream ${upstream} accepted the publish again after ${lasting(away_ms)}.`,
   upstream_lost: ({ upstream, was_sending, detail }) =>
-    `Upstream ${upstream} ${was_sending ? "was lost" : "did not take the publish"}${because(detail)}.`,
+    `Upstream ${upstream} ${was_sending ? "was lost" : "did not accept the publish"}${because(detail)}.`,
   update_rejected: ({ status, took_ms, reason }) =>
     `The webhook answered an update with ${status} after ${lasting(took_ms)}${because(reason)}.`,
   update_unanswered: ({ cause, took_ms, detail }) =>
     `The webhook gave no answer to an update: ${spaced(cause)} after ${lasting(took_ms)}${because(detail)}.`,
-  running: ({ lasted_ms, bytes_in, bytes_out }) =>
-    `It runs, for ${lasting(lasted_ms)} now: ${sizes(bytes_in, bytes_out)}.`,
+  running: ({ lasted_ms, bytes_in, bytes_out }) => `Running for ${lasting(lasted_ms)}: ${sizes(bytes_in, bytes_out)}.`,
   ended: ({ reason, lasted_ms, bytes_in, bytes_out }) =>
     `Ended after ${lasting(lasted_ms)}, ${sizes(bytes_in, bytes_out)}: ${lowered(endWords(reason))}`,
-  continues: ({ client_id }) => `It went on with the upstreams and players of publish ${client_id}, which was lost.`,
+  continues: ({ client_id }) => `It took over the upstreams and players of publish ${client_id}, which was lost.`,
   continued: ({ client_id, after_ms }) =>
-    `Publish ${client_id} went on with its upstreams and players after ${lasting(after_ms)}.`,
+    `Publish ${client_id} took over its upstreams and players after ${lasting(after_ms)}.`,
   stands_by: ({ client_id, cause }) =>
     cause === "began"
-      ? `It stands by for publish ${client_id}, which is on air: nothing of it is sent.`
-      : `Publish ${client_id} took over (${TAKEOVERS[cause] ?? spaced(cause)}); it stands by.`,
+      ? `It is on standby for publish ${client_id}, which is on air: nothing of it is sent on.`
+      : `Publish ${client_id} took over (${TAKEOVERS[cause] ?? spaced(cause)}); this one is on standby.`,
   took_over: ({ client_id, cause }) =>
     client_id === null
-      ? "It went on air: it was switched to."
+      ? "It was put on air by a switch."
       : `It took over from publish ${client_id} (${TAKEOVERS[cause] ?? spaced(cause)}), with its upstreams and players.`,
   end_delivered: ({ attempts, status }) =>
-    `publish_done was delivered at ${attempts === 1 ? "the first attempt" : `attempt ${attempts}`} (${status}).`,
+    `publish_done was delivered on ${attempts === 1 ? "the first attempt" : `attempt ${attempts}`} (${status}).`,
   end_not_delivered: ({ attempts, cause, is_given_up }) =>
-    `publish_done is not delivered after ${attempts === 1 ? "one attempt" : `${attempts} attempts`} (${spaced(cause)}); ` +
-    `it ${is_given_up ? "was given up" : "is tried again"}.`,
-  left_out: ({ count, of }) => `${count} more like this (${of}) are left out here.`,
+    `publish_done was not delivered after ${attempts === 1 ? "one attempt" : `${attempts} attempts`} (${spaced(cause)}); ` +
+    `${is_given_up ? "no further attempts are made" : "it will be retried"}.`,
+  left_out: ({ count, of }) => `${count} more entries like this (${of}) are omitted.`,
 };
 
 /** One or two sentences, without secrets. */
@@ -131,8 +132,8 @@ function because(reason: string | null): string {
 /** Why another publish of a stream went on air. */
 const TAKEOVERS: Readonly<Record<string, string>> = {
   lost: "the other one was lost",
-  silent: "nothing came of the other one",
-  switched: "it was switched",
+  silent: "the other one sent nothing",
+  switched: "by a switch",
 };
 
 /** As they are usually written. */

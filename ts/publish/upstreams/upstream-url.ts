@@ -20,9 +20,9 @@ export async function checkUpstreamUrl(
   if (url.includes("#")) return { reason: "must not contain a fragment" };
   const [, scheme, userInfo = "", host = "", port] = UPSTREAM.exec(url) ?? [];
   if (scheme === undefined) return { reason: "must be rtmp:// or rtmps:// with host, app and stream name" };
-  if (scheme !== scheme.toLowerCase()) return { reason: "must have its scheme in lower case" };
+  if (scheme !== scheme.toLowerCase()) return { reason: "must have a lower-case scheme" };
   if (port !== undefined && (Number(port) === 0 || Number(port) > 65_535))
-    return { reason: "must use a port to 65535" };
+    return { reason: "must use a port up to 65535" };
   try {
     decodeURIComponent(userInfo);
   } catch {

@@ -224,9 +224,9 @@ function outcomeOf(answer: WebhookAnswer): object {
 
 /** Why the gate refused the call. */
 const NOT_TRIED: Readonly<Record<Exclude<Entry, "entered">, string>> = {
-  deadline: "as many calls as may be in flight did not end in time",
-  breaker_open: "not tried: the last calls had no answer in time",
-  no_place: "not tried: too many calls wait already",
+  deadline: "the limit of concurrent calls was reached and none ended in time",
+  breaker_open: "not tried: the latest calls got no answer in time",
+  no_place: "not tried: too many calls are already waiting",
 };
 
 /** The request as sent (W9). */

@@ -107,7 +107,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#bytes += chunk.length;
     this.#chunks?.push(chunk);
     if (this.#chunks !== null && (chunk.includes(0x0a) || this.#bytes >= REASON_LIMIT_BYTES)) this.#settle();
-    if (this.#bytes > ANSWER_BODY_LIMIT_BYTES) controller.abort(new Error("the answer's body is too long"));
+    if (this.#bytes > ANSWER_BODY_LIMIT_BYTES) controller.abort(new Error("the response body is too long"));
   }
 
   onResponseEnd(): void {
@@ -133,7 +133,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** A body cut short does not change the status; the part of its first line that arrived is used. */
   #settle(): void {
     if (this.#status === null) {
-      this.#answer({ outcome: "unreachable", cause: "connection", detail: "the connection ended without an answer" });
+      this.#answer({ outcome: "unreachable", cause: "connection", detail: "the connection closed without an answer" });
       return;
     }
     const reason =

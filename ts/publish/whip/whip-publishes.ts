@@ -134,7 +134,7 @@ const NOT_AWAITED: SdpRefused = {
   outcome: "refused",
   code: "answer_not_awaited",
   status: 400,
-  detail: "No offer waits for an answer",
+  detail: "No offer is waiting for an answer",
 };
 
 export function createWhip(deps: WhipDeps): Whip {

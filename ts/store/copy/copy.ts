@@ -44,7 +44,7 @@ export async function copyStore(
   } catch (error) {
     await empty(target, before).catch((cause: unknown) => {
       throw new StoreFailed(
-        `${reasonOf(error)}; and ${target.name} could not be emptied again (${reasonOf(cause)}): it holds half a copy, which no service uses`,
+        `${reasonOf(error)}; and ${target.name} could not be emptied again (${reasonOf(cause)}): it holds an incomplete copy, which no service will use`,
         { cause: error },
       );
     });
@@ -85,7 +85,7 @@ async function compare(
       rows += page.length;
     }
     const there = await countRows(target.db, table);
-    if (there !== rows) throw new StoreFailed(`${table.name} has ${rows} rows, and its copy ${there}`);
+    if (there !== rows) throw new StoreFailed(`${table.name} has ${rows} rows, but its copy has ${there}`);
     copied.push({ table: table.name, rows });
   }
   return copied;
@@ -120,7 +120,7 @@ async function notEmpty({ db, name }: OpenPlace): Promise<StoreUnavailable> {
   const marks = await sql`select 1 from migration where name = ${UNFINISHED_COPY}`.execute(db);
   return new StoreUnavailable(
     marks.rows.length > 0
-      ? `${name} holds half of a copy that was cut off: remove it, then copy again`
-      : `${name} holds a store already: copy into a new data directory or an empty database`,
+      ? `${name} holds an incomplete copy of an interrupted run: remove it, then copy again`
+      : `${name} already holds a store: copy into a new data directory or an empty database`,
   );
 }

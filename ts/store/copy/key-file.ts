@@ -11,7 +11,7 @@ export function copyKeyFile(from: string, to: string): () => void {
   const key = readFileSync(from);
   if (existsSync(to)) {
     if (readFileSync(to).toString().trim() === key.toString().trim()) return () => {};
-    throw new ConfigInvalid(`${to} is another key: it would be lost; move it away if no store needs it`);
+    throw new ConfigInvalid(`${to} holds a different key, which would be lost: move it away if no store needs it`);
   }
   try {
     const file = openSync(to, "wx", 0o600);

@@ -61,13 +61,16 @@ async function openDatabase(databaseUrl: string): Promise<OpenPlace> {
 export async function requireThisSchema({ db, name }: OpenPlace): Promise<void> {
   const { rows } = await sql<{ name: string }>`select name from migration order by position`.execute(db);
   const names = rows.map((row) => row.name);
-  if (names.includes(UNFINISHED_COPY)) throw new StoreUnavailable(`${name} holds half of a copy that was cut off`);
+  if (names.includes(UNFINISHED_COPY))
+    throw new StoreUnavailable(`${name} holds an incomplete copy of an interrupted run`);
   if (names.some((each, at) => MIGRATIONS[at]?.name !== each)) {
-    throw new StoreUnavailable(`${name} was made by a newer headgate (it has ${names.at(-1)}); update headgate`);
+    throw new StoreUnavailable(
+      `${name} was created by a newer headgate (it has the migration ${names.at(-1)}): update headgate`,
+    );
   }
   if (names.length < MIGRATIONS.length) {
     throw new StoreUnavailable(
-      `${name} was last used by an older headgate (it has no ${MIGRATIONS[names.length]?.name}): start the service on it once, which brings its tables up to date`,
+      `${name} was last used by an older headgate (it has no ${MIGRATIONS[names.length]?.name}): start the service on it once to bring its tables up to date`,
     );
   }
 }

@@ -24,10 +24,10 @@ export async function restore(
   // A write-ahead log left behind would be applied to the restored file.
   if (existsSync(place) || existsSync(`${place}-wal`)) {
     throw new ConfigInvalid(
-      `${dataDir} holds a store already: stop its service, move headgate.db and headgate.db-wal away, and restore again`,
+      `${dataDir} already holds a store: stop its service, move headgate.db and headgate.db-wal away, and restore again`,
     );
   }
-  if (!existsSync(file)) throw new ConfigInvalid(`there is no ${file}`);
+  if (!existsSync(file)) throw new ConfigInvalid(`${file} does not exist`);
   makeFolder(dataDir);
   // On the same file system, so that the file can be linked into place in one step.
   const folder = mkdtempSync(join(dataDir, "restoring-"));
@@ -57,17 +57,17 @@ export async function restore(
 /** Verifies the copy and counts its streams. */
 async function inspected(folder: string, file: string, check: (db: Kysely<Schema>) => Promise<void>): Promise<number> {
   const store = await openAlone({ kind: "embedded", dataDir: folder }).catch((cause: unknown) => {
-    throw new StoreUnavailable(`${file} is no backup of headgate, or a broken one: ${reasonOf(cause)}`, { cause });
+    throw new StoreUnavailable(`${file} is not a headgate backup, or is damaged: ${reasonOf(cause)}`, { cause });
   });
   try {
     const faults = await sql<{ quick_check: string }>`pragma quick_check(1)`
       .execute(store.db)
       .then(({ rows }) => rows.map((row) => row.quick_check).join())
       .catch(reasonOf);
-    if (faults !== "ok") throw new StoreUnavailable(`${file} is no backup of headgate, or a broken one: ${faults}`);
+    if (faults !== "ok") throw new StoreUnavailable(`${file} is not a headgate backup, or is damaged: ${faults}`);
     const tables = await sql`select 1 from sqlite_master where name = 'migration'`.execute(store.db);
     if (tables.rows.length === 0)
-      throw new StoreUnavailable(`${file} is no backup of headgate: it has no tables of it`);
+      throw new StoreUnavailable(`${file} is not a headgate backup: it has none of its tables`);
     await migrate(store.db as Kysely<unknown>, { alone: true });
     await check(store.db);
     const { streams } = await store.db

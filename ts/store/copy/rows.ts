@@ -44,10 +44,10 @@ export async function requireRows(db: Db, table: TableShape, rows: readonly Row[
   for (const row of rows) {
     const other = others.get(textOf(row));
     // Keys are ids and hashes of ids, which may be shown; for other columns only the name is given, not the value.
-    if (other === undefined) throw new StoreFailed(`the row ${textOf(row)} of ${table.name} is not in the copy`);
+    if (other === undefined) throw new StoreFailed(`row ${textOf(row)} of ${table.name} is missing from the copy`);
     const differing = table.columns.find((column) => row[column] !== other[column]);
     if (differing !== undefined)
-      throw new StoreFailed(`the row ${textOf(row)} of ${table.name} has another ${differing} in the copy`);
+      throw new StoreFailed(`row ${textOf(row)} of ${table.name} has a different ${differing} in the copy`);
   }
 }
 
@@ -78,7 +78,7 @@ async function rowsWithoutKey(db: Db, table: TableShape): Promise<readonly Row[]
   const { rows } = await sql<Row>`
     select ${columnsOf(table)} from ${sql.table(table.name)} limit ${sql.lit(PAGE_ROWS + 1)}
   `.execute(db);
-  if (rows.length > PAGE_ROWS) throw new StoreFailed(`the table ${table.name} has no key, and too many rows`);
+  if (rows.length > PAGE_ROWS) throw new StoreFailed(`the table ${table.name} has no key and too many rows`);
   return rows;
 }
 

@@ -36,7 +36,7 @@ interface Named {
 export function parseDatabaseUrl(text: string): DatabaseUrl {
   if (!/^(postgres(ql)?:\/\/|socket:|\/)/.test(text)) throw new Error("must begin with postgres://");
   const parts = /^(postgres(?:ql)?:\/\/)(?:([^/?#]*)@)?([^/?#]*)([^?#]*)(?:\?([^#]*))?$/.exec(text);
-  if (parts === null && text.includes("#")) throw new Error("holds a # that is not written as %23");
+  if (parts === null && text.includes("#")) throw new Error("contains a # that is not escaped as %23");
   const parameters = new URLSearchParams(parts?.[5]);
   const mustBeWritable = wantsWrites(parameters.get("target_session_attrs"));
   const named = parts === null ? [] : namedServers(parts[3] ?? "", parameters);
@@ -68,7 +68,7 @@ function wantsWrites(target: string | null): boolean | null {
   const wants = Object.hasOwn(TARGETS, target) ? TARGETS[target] : undefined;
   if (wants !== undefined) return wants;
   const known = Object.keys(TARGETS).join(", ");
-  throw new Error(`has a target_session_attrs that cannot be used, because Headgate writes: it may be ${known}`);
+  throw new Error(`has an unusable target_session_attrs: Headgate needs to write, so it can be ${known}`);
 }
 
 /** From the authority, or from the parameters `host` and `port`, which take precedence. */
@@ -77,7 +77,7 @@ function namedServers(authority: string, parameters: URLSearchParams): readonly 
   const ports = parameters.get("port")?.split(",");
   const between = authority.split(",").map((each) => {
     const found = /^(\[[^\]]*\]|[^:]*)(?::(.*))?$/.exec(each);
-    if (found === null) throw new Error("names a host that is none; an IPv6 address stands in brackets");
+    if (found === null) throw new Error("names an invalid host; an IPv6 address must be in brackets");
     return { host: decodeURIComponent(found[1] ?? "").replace(/^\[(.*)\]$/, "$1"), port: found[2] ?? "" };
   });
   const servers = hosts === undefined ? between : hosts.map((host) => ({ host, port: "" }));
@@ -92,7 +92,7 @@ function namedServers(authority: string, parameters: URLSearchParams): readonly 
 /** An empty port is the default one. */
 function checkPort(port: string): void {
   if (port === "" || (/^\d{1,5}$/.test(port) && Number(port) >= 1 && Number(port) <= PORT_MOST)) return;
-  throw new Error(`names a port that is none: ports are numbers from 1 to ${PORT_MOST}`);
+  throw new Error(`names an invalid port: ports are numbers from 1 to ${PORT_MOST}`);
 }
 
 function urlOf(

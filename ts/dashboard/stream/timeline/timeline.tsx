@@ -41,7 +41,7 @@ export function Timeline({ clientId, onClose }: TimelineProps) {
                 </li>
               ))}
             </ol>
-            {!is_watched && state === "ended" && <p class="soft">Nothing is kept of its media.</p>}
+            {!is_watched && state === "ended" && <p class="soft">No details of its media are kept.</p>}
             <dl class="facts addresses">
               <dt>Client id</dt>
               <dd>
