@@ -28,7 +28,8 @@ const USERNAME: u16 = 0x0006;
 /// What became of the paths; the driver's table follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathChange {
-    /// The client has shown there that it knows our password.
+    /// The client has shown there that it knows our password. Repeated by each of its checks: another session may have
+    /// proven the same path meanwhile.
     Proven(Path),
     /// It has proven too many since.
     Forgotten(Path),
@@ -158,6 +159,7 @@ impl IceLite {
     }
 
     fn note_proven(&mut self, source: Path) {
+        self.changes.push_back(PathChange::Proven(source));
         if self.is_proven(source) {
             return;
         }
@@ -167,7 +169,6 @@ impl IceLite {
             self.changes.push_back(PathChange::Forgotten(self.proven.remove(oldest)));
         }
         self.proven.push(source);
-        self.changes.push_back(PathChange::Proven(source));
     }
 
     fn answer(&self, request: &Message, named: &Generation, source: SocketAddr) -> Option<Vec<u8>> {
