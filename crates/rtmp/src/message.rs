@@ -28,7 +28,7 @@ pub(crate) const PING_RESPONSE: u16 = 7;
 
 /// Arguments read from one command; further ones are ignored.
 const ARGUMENTS_LIMIT: usize = 16;
-/// Messages in one aggregate: 8 MiB could hold half a million empty ones, each causing an event.
+/// Messages in one aggregate, of whatever type: 8 MiB could hold half a million empty ones, each causing an event.
 const AGGREGATE_LIMIT: usize = 4096;
 /// `@setDataFrame` as an AMF0 string: an encoder puts it before metadata that the server should keep.
 pub(crate) const SET_DATA_FRAME: &[u8] = b"\x02\x00\x0d@setDataFrame";
@@ -150,10 +150,12 @@ pub(crate) fn split_aggregate(
     const BACK_POINTER: usize = 4;
     let mut messages = Vec::new();
     let mut offset = None;
+    let mut parts = 0;
     while payload.len() > HEADER {
-        if messages.len() == AGGREGATE_LIMIT {
+        if parts == AGGREGATE_LIMIT {
             return Err(Error::MessageLimit);
         }
+        parts += 1;
         let &[kind, l0, l1, l2, t0, t1, t2, t3, ..] = &payload[..] else { break };
         let length = u32::from_be_bytes([0, l0, l1, l2]) as usize;
         let time = u32::from_be_bytes([t3, t0, t1, t2]);

@@ -299,8 +299,10 @@ impl Depacketizer {
             return;
         }
         // After a loss, the missing packets may have held the parameter sets of a new resolution.
-        let may_miss_sets = self.repeats_sets && !has_sps;
+        let may_miss_sets = is_keyframe && self.repeats_sets && !has_sps;
         if self.awaits_keyframe && (!is_keyframe || may_miss_sets || !self.sets.is_complete()) {
+            // Missing twice, they are not repeated any more: there are senders that send them once.
+            self.repeats_sets &= !may_miss_sets;
             self.withheld += 1;
             return;
         }

@@ -136,6 +136,24 @@ fn after_a_gap_everything_is_withheld_to_the_next_whole_keyframe() {
 }
 
 #[test]
+fn a_sender_that_ceases_to_repeat_its_parameter_sets_is_believed_at_its_second_keyframe() {
+    let key = stap_a(&[SPS, PPS, IDR]);
+    let mut depacketizer = Depacketizer::new(&[]);
+    let units = run(
+        &mut depacketizer,
+        &[
+            Some((1, true, &key)),
+            None,
+            Some((2, true, IDR)),
+            Some((3, true, SLICE)),
+            Some((4, true, IDR)),
+            Some((5, true, SLICE)),
+        ],
+    );
+    assert_eq!(units.iter().map(|unit| unit.0).collect::<Vec<_>>(), [1, 4, 5]);
+}
+
+#[test]
 fn what_rfc_6184_does_not_allow_is_withheld() {
     let key = stap_a(&[SPS, PPS, IDR]);
     let table: &[&[&[u8]]] = &[

@@ -28,7 +28,7 @@ pub enum WhipPatched {
 #[derive(Debug, thiserror::Error)]
 pub enum WhipPatchError {
     /// The session does not exist or has ended.
-    #[error("It has ended or never was")]
+    #[error("It has ended or never existed")]
     Unknown,
     /// The text is not a valid fragment.
     #[error("The fragment is not valid")]
@@ -106,7 +106,7 @@ impl fmt::Debug for Unanswered {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
     /// There is no such publish, it has ended, or its offer was already answered.
-    #[error("No offer waits for an answer")]
+    #[error("No offer is waiting for an answer")]
     NotAwaited,
     /// It does not match the offer; another answer may follow.
     #[error("The answer does not fit the offer")]

@@ -196,6 +196,9 @@ impl RtmpServer {
         if let Some((code, words)) = reason.effect().status {
             let description = description.filter(|given| !given.is_empty()).unwrap_or(words);
             self.session.end_publish(code, description);
+        } else {
+            // There is nothing to say.
+            effects.push(Effect::Close(reason));
         }
         self.role = Role::Over;
         self.handle_events(now, effects);

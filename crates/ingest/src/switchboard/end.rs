@@ -210,6 +210,11 @@ impl Switchboard {
                     if let Some(transcoder) = &local.transcoder {
                         self.context.transcoders.close(transcoder);
                     }
+                    if let Publisher::There { worker, .. } = local.publisher {
+                        let (reason, description) = (EndReason::InternalError, String::new());
+                        let end = Message::EndPublisher { stream, reason, description };
+                        self.actions.push(Action::Tell(worker, end));
+                    }
                 }
                 Source::Remote { relay, home, .. } => {
                     self.actions.push(Action::Tell(home, Message::Detach { stream, relay }));

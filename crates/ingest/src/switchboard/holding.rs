@@ -155,7 +155,10 @@ impl Switchboard {
     /// The stream is that of another publish from now on: other workers that read it are told.
     pub(super) fn succeed(&mut self, key: StreamKey, record: &Arc<PublishRecord>) {
         let Some(succession) = self.hub.succeed(key, record) else { return };
-        if let Some(forgotten) = succession.forgotten {
+        if let Some(forgotten) = succession.forgotten
+            && self.by_id.get(&forgotten) == Some(&key)
+        {
+            // That publish may stand by, on a stream of its own.
             self.by_id.remove(&forgotten);
         }
         self.by_id.insert(record.stream, key);

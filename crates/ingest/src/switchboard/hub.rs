@@ -138,8 +138,10 @@ impl Hub {
             if is_transcoded && subscriber.queue.is_before_first_video(frame.timestamp) {
                 continue;
             }
+            if !subscriber.queue.push(&shared) {
+                continue;
+            }
             subscriber.offered += frame.data.len() as u64;
-            subscriber.queue.push(&shared);
             let dropped = subscriber.queue.poll_dropped();
             if dropped > 0 && subscriber.is_counted {
                 stream.record.add_dropped(dropped);

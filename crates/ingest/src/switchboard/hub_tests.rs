@@ -156,3 +156,13 @@ fn a_key_that_outlives_its_stream_leads_to_no_other_stream() {
     live.hub.unsubscribe(stale);
     assert_eq!(live.drain(theirs), [(Configuration, 0), (Keyframe, 0)]);
 }
+
+#[test]
+fn what_a_reader_leaves_out_is_not_offered_to_it() {
+    let mut live = Live::new(true);
+    let reader = live.subscribe(AudioForm::Aac, None);
+    live.hub.leave_out(reader, vec![Codec::H264]);
+    live.publish(&[(Configuration, 0), (Keyframe, 0), (Audio, 0), (Inter, 40)]);
+    assert_eq!(live.hub.offered(reader), 10);
+    assert_eq!(live.drain(reader), [(Audio, 0)]);
+}

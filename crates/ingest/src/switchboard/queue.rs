@@ -59,10 +59,10 @@ impl SubscriberQueue {
         queue
     }
 
-    /// Adds a frame, or drops it or older ones.
-    pub(super) fn push(&mut self, frame: &SharedFrame) {
+    /// Adds a frame, or drops it or older ones. False: it is not for the subscriber.
+    pub(super) fn push(&mut self, frame: &SharedFrame) -> bool {
         if self.left_out.contains(&frame.codec) {
-            return;
+            return false;
         }
         match frame.kind {
             FrameKind::Configuration => self.drop_replaced_configuration(frame.track()),
@@ -77,6 +77,7 @@ impl SubscriberQueue {
         while self.has_too_much(Track::Audio)
             && self.drop_oldest(|frame| frame.kind == FrameKind::Audio)
         {}
+        true
     }
 
     /// The subscriber takes at this point what its socket has room for.

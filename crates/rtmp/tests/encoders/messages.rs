@@ -218,18 +218,21 @@ fn amf0_past_its_limits_is_refused_in_a_command() {
 
 #[test]
 fn an_aggregate_of_4096_messages_is_taken_apart_and_one_of_more_refused() {
-    let aggregate = |count: usize| {
+    let aggregate = |kind: u8, count: usize| {
         let mut encoder = Encoder::connected();
         encoder.command(1, "publish", 5.0, &[null(), string("cam"), string("live")]);
         encoder.allow();
         encoder.events();
-        // An empty video message and its back pointer (RTMP 7.1.6).
-        let empty = [9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 11];
+        // An empty message and its back pointer (RTMP 7.1.6).
+        let empty = [kind, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 11];
         let taken = encoder.try_message(4, AGGREGATE, 1, &empty.repeat(count));
         taken.map(|()| encoder.events().len())
     };
-    assert_eq!(aggregate(4096), Ok(4096));
-    assert_eq!(aggregate(4097), Err(Error::MessageLimit));
+    assert_eq!(aggregate(VIDEO, 4096), Ok(4096));
+    assert_eq!(aggregate(VIDEO, 4097), Err(Error::MessageLimit));
+    // Those that are passed over are read all the same.
+    assert_eq!(aggregate(99, 4096), Ok(0));
+    assert_eq!(aggregate(99, 4097), Err(Error::MessageLimit));
 }
 
 #[test]

@@ -28,7 +28,8 @@ const USERNAME: u16 = 0x0006;
 /// A change in the set of validated paths; the driver updates its routes accordingly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathChange {
-    /// An authenticated request arrived on this path.
+    /// An authenticated request arrived on this path. Repeated for each check: another session may have validated the same
+    /// path in the meantime.
     Proven(Path),
     /// Too many other paths have been validated since.
     Forgotten(Path),
@@ -158,6 +159,7 @@ impl IceLite {
     }
 
     fn note_proven(&mut self, source: Path) {
+        self.changes.push_back(PathChange::Proven(source));
         if self.is_proven(source) {
             return;
         }
@@ -167,7 +169,6 @@ impl IceLite {
             self.changes.push_back(PathChange::Forgotten(self.proven.remove(oldest)));
         }
         self.proven.push(source);
-        self.changes.push_back(PathChange::Proven(source));
     }
 
     fn answer(&self, request: &Message, named: &Generation, source: SocketAddr) -> Option<Vec<u8>> {

@@ -314,3 +314,22 @@ fn a_publish_beside_one_that_was_lost_a_moment_before_takes_over_from_it() {
     assert_eq!((world.frames(upstream).last(), world.resolved.len()), (Some(&1_009), 1));
     assert_eq!(world.holds_ended, [HoldEnded { client_id: 1, successor: Some(2) }]);
 }
+
+#[test]
+fn a_publish_that_another_one_has_replaced_beside_the_rest_can_still_be_ended() {
+    let (mut world, main, ..) = live_pair(50);
+    switch_to(&mut world, 2);
+    let third = open_beside(&mut world, 3, 2);
+    for n in 0..50 {
+        world.send_frame(third, n, 100);
+        world.pass(STEP);
+    }
+    switch_to(&mut world, 3);
+    assert!(on_air(&world, 3) && !on_air(&world, 1));
+    world.send_frame(main, 50, 100);
+    let stream = world.publishes.find(1).expect("it runs").stream;
+    let (reason, description) = (EndReason::Replaced, String::new());
+    world.switchboard.handle_message(Message::End { stream, reason, description });
+    world.settle();
+    assert_eq!(world.reasons(), [(1, EndReason::Replaced)]);
+}

@@ -119,6 +119,18 @@ fn the_gateway_ends_a_successor_on_another_worker() {
 }
 
 #[test]
+fn a_successor_on_another_worker_is_closed_when_the_worker_of_its_stream_gives_up() {
+    let mut workers = Workers::start();
+    workers.away.send(workers.publisher, MediaKind::Video, 0, AVC_HEADER);
+    workers.send(0..10);
+    workers.home.switchboard.give_up();
+    workers.exchange();
+    assert_eq!(workers.ended().last(), Some(&(2, EndReason::InternalError)));
+    workers.away.pass(Duration::from_secs(1));
+    assert!(workers.away.switchboard.is_empty(), "it sends to nobody");
+}
+
+#[test]
 fn a_broadcaster_that_did_not_wait_on_another_worker_leaves_the_stream_to_the_next() {
     let (mut home, mut away) = (World::on(0, 2), World::on(1, 2));
     away.share(&home);

@@ -165,6 +165,27 @@ fn transport_wide_feedback_for_minutes_keeps_one_timer_a_session() {
 }
 
 #[test]
+fn a_client_whose_path_another_session_proved_meanwhile_has_it_back_with_its_next_check() {
+    let mut world = World::new();
+    let mut client = Client::connect(&mut world, 1);
+    let mut other = Client::connect(&mut world, 2);
+    client.send_media(&mut world);
+    world.pass(Duration::from_secs(3));
+    other.path = client.path;
+    world.sent.clear();
+    other.exchange(&mut world);
+    let owner = world.switchboard.routes.find(client.path, &[128]).expect("somebody's");
+    assert_eq!(world.switchboard.publish_of(owner).map(|of| of.client_id), Some(2));
+    for _ in 0..100 {
+        client.send_media(&mut world);
+    }
+    let bytes = |world: &World| world.publishes.find(1).expect("it runs").bytes().0;
+    let before = bytes(&world);
+    client.send_media(&mut world);
+    assert!(bytes(&world) > before, "its media is nobody's");
+}
+
+#[test]
 fn a_client_that_vanishes_ends_silent_and_leaves_nothing_behind() {
     let mut world = World::new();
     let mut client = Client::connect(&mut world, 1);
