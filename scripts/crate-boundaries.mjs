@@ -68,8 +68,8 @@ const LIBRARIES = [
   {
     crate: /^libc$/,
     name: /\blibc::/,
-    only: /^crates\/(media\/src\/transcode\/xaac\.rs|ingest\/src\/reactor\/)/,
-    homes: ["media", "ingest"],
+    only: /^crates\/(media\/src\/transcode\/xaac\.rs|ingest\/src\/reactor\/|bench\/src\/relay\/ring\.rs$)/,
+    homes: ["media", "ingest", "bench"],
     what: "libc",
   },
 ];
