@@ -66,6 +66,7 @@ impl JoinPoint {
                 self.has_video = true;
                 self.cache(frame);
             }
+            FrameKind::Audio if self.was_made_before(frame) => return false,
             FrameKind::Audio if !self.has_video => self.cache_preroll(frame),
             FrameKind::Inter | FrameKind::Disposable | FrameKind::Audio => {
                 if self.has_video && !self.gop.is_empty() {
@@ -138,6 +139,14 @@ impl JoinPoint {
     /// The configuration of AAC.
     pub(super) fn audio(&self) -> Option<&Frame> {
         self.audio.as_ref().filter(|frame| frame.codec == Codec::Aac)
+    }
+
+    /// AAC of a time for which some is cached: the transcoder began anew, on another worker, with what was cached there.
+    /// Whoever takes AAC has had it, or joined with it.
+    fn was_made_before(&self, frame: &Frame) -> bool {
+        let is_made = frame.codec == Codec::Aac && self.opus.is_some();
+        let newest = || self.gop.iter().rev().find(|cached| cached.codec == Codec::Aac);
+        is_made && newest().is_some_and(|newest| frame.timestamp <= newest.timestamp)
     }
 
     /// A header changes only when its bytes do; an encoder that repeats it breaks nobody's decoder.

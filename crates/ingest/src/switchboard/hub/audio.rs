@@ -1,6 +1,6 @@
 //! The forms of a stream's audio: as it comes, and AAC made of Opus.
 
-use headgate_media::Frame;
+use headgate_media::{Codec, Frame};
 
 use super::{Hub, StreamKey, SubscriberKey};
 use crate::session::effect::AudioForm;
@@ -28,10 +28,16 @@ impl Hub {
         self.streams.get(stream).map_or_else(Vec::new, |live| live.join.opus_frames().collect())
     }
 
-    /// Nobody takes AAC any more: what is cached of it is forgotten.
+    /// Nobody takes AAC any more: what is cached of it is forgotten, and what waits for readers that may still turn out
+    /// to take it. It would be made once more for them.
     pub(in crate::switchboard) fn forget_aac(&mut self, stream: StreamKey) {
-        if let Some(live) = self.streams.get_mut(stream) {
-            live.join.forget_aac();
+        let Some(live) = self.streams.get_mut(stream) else { return };
+        live.join.forget_aac();
+        for key in &live.subscribers {
+            let subscriber = self.subscribers.get_mut(*key);
+            if let Some(of) = subscriber.filter(|of| of.form == AudioForm::Undecided) {
+                of.queue.forget(|frame| frame.codec == Codec::Aac);
+            }
         }
     }
 
