@@ -89,10 +89,12 @@ impl Switchboard {
         // Asked before draining: what is drained then is all there will ever be.
         let is_ended = relay.is_ended();
         while let Some(frame) = relay.pop() {
-            if is_remote {
-                self.hub.publish(key, &frame, &mut self.woken);
-            } else {
+            if !is_remote {
                 self.feed(key, &frame);
+            } else if Relay::ends_opus(&frame) {
+                self.hub.forget_opus(key);
+            } else {
+                self.hub.publish(key, &frame, &mut self.woken);
             }
         }
         if !is_remote {

@@ -41,11 +41,14 @@ impl Hub {
         }
     }
 
-    /// The publisher's audio is no Opus, or no more: readers that take Opus get it as it comes.
+    /// The publisher's audio is no Opus, or no more: readers that take Opus get it as it comes, those behind relays too.
     pub(in crate::switchboard) fn forget_opus(&mut self, stream: StreamKey) {
         if let Some(live) = self.streams.get_mut(stream) {
             (live.has_opus, live.has_opus_audio) = (false, false);
             live.join.forget_opus();
+            for (_, relay) in &live.relays {
+                relay.end_opus();
+            }
         }
     }
 
