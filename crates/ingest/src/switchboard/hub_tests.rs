@@ -166,3 +166,41 @@ fn what_a_reader_leaves_out_is_not_offered_to_it() {
     assert_eq!(live.hub.offered(reader), 10);
     assert_eq!(live.drain(reader), [(Audio, 0)]);
 }
+
+/// A stream of Opus of which somebody takes AAC.
+fn transcoded() -> Live {
+    let mut live = Live::new(true);
+    live.publish(&[(Configuration, 0), (Keyframe, 0)]);
+    for kind in [Configuration, Audio] {
+        let opus = Frame { codec: Codec::Opus, ..frame(kind, 0) };
+        live.hub.publish(live.stream, &opus, &mut live.woken);
+    }
+    live.publish(&[(Audio, 0), (Audio, 21), (Audio, 43)]);
+    live
+}
+
+#[test]
+fn aac_that_is_made_once_more_is_not_repeated_to_who_joined_with_it() {
+    let mut live = transcoded();
+    let [first, second] = [0; 2].map(|_| live.subscribe(AudioForm::Aac, None));
+    assert_eq!(live.drain(first).len(), 5);
+    // Everybody who took AAC has left and come back: it begins at the cached keyframe again.
+    live.publish(&[(Audio, 0), (Audio, 21), (Audio, 43), (Audio, 64)]);
+    assert_eq!(live.drain(first), [(Audio, 64)]);
+    let want = [Configuration, Keyframe, Audio, Audio, Audio, Audio];
+    for key in [second, live.subscribe(AudioForm::Aac, None)] {
+        let got = live.drain(key);
+        assert_eq!(got.iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), want, "{got:?}");
+    }
+}
+
+#[test]
+fn an_upstream_that_has_not_accepted_yet_forgets_aac_that_is_made_no_longer() {
+    let mut live = transcoded();
+    let push = live.subscribe(AudioForm::Undecided, None);
+    live.publish(&[(Audio, 64)]);
+    live.hub.forget_aac(live.stream);
+    live.hub.decide(push, AudioForm::Aac);
+    live.publish(&[(Audio, 0), (Audio, 21)]);
+    assert_eq!(live.drain(push), [(Configuration, 0), (Keyframe, 0), (Audio, 0), (Audio, 21)]);
+}

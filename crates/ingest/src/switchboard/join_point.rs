@@ -67,6 +67,7 @@ impl JoinPoint {
                 self.has_video = true;
                 self.cache(frame);
             }
+            FrameKind::Audio if self.was_made_before(frame) => return false,
             FrameKind::Audio if !self.has_video => self.cache_preroll(frame),
             FrameKind::Inter | FrameKind::Disposable | FrameKind::Audio => {
                 if self.has_video && !self.gop.is_empty() {
@@ -139,6 +140,14 @@ impl JoinPoint {
     /// The configuration of AAC.
     pub(super) fn audio(&self) -> Option<&Frame> {
         self.audio.as_ref().filter(|frame| frame.codec == Codec::Aac)
+    }
+
+    /// Whether this is AAC for a time that the cache already covers: a transcoder restarted for subscribers of another worker
+    /// sends what it had cached again. Every subscriber that takes AAC has already had it, or joined with it.
+    fn was_made_before(&self, frame: &Frame) -> bool {
+        let is_made = frame.codec == Codec::Aac && self.opus.is_some();
+        let newest = || self.gop.iter().rev().find(|cached| cached.codec == Codec::Aac);
+        is_made && newest().is_some_and(|newest| frame.timestamp <= newest.timestamp)
     }
 
     /// A header only counts as new if its bytes changed, so that a repeated one does not reset any decoder.

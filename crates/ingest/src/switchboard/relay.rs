@@ -2,8 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+use bytes::Bytes;
 use crossbeam_queue::ArrayQueue;
-use headgate_media::{Frame, FrameKind};
+use headgate_media::{Codec, Frame, FrameKind, Timestamp};
 
 /// Frames that may wait between two workers: about ten seconds of video and audio.
 const RING_LIMIT: usize = 1024;
@@ -83,6 +84,19 @@ impl Relay {
         }
     }
 
+    /// Writer: the stream's audio is no longer Opus. The marker is an Opus configuration without data, which no stream has.
+    pub(crate) fn end_opus(&self) {
+        let (codec, kind, timestamp) = (Codec::Opus, FrameKind::Configuration, Timestamp::ZERO);
+        self.put(&Frame { codec, kind, timestamp, composition_ms: 0, data: Bytes::new() });
+    }
+
+    /// Reader: whether this frame is the marker that the stream's Opus has ended. It goes to no subscriber.
+    pub(crate) fn ends_opus(frame: &Frame) -> bool {
+        frame.codec == Codec::Opus
+            && frame.kind == FrameKind::Configuration
+            && frame.data.is_empty()
+    }
+
     /// Writer: no more frames will come.
     pub(crate) fn end(&self) {
         self.ended.store(true, Ordering::Release);
@@ -119,8 +133,6 @@ impl Relay {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytes::Bytes;
-    use headgate_media::{Codec, Timestamp};
 
     fn frame(kind: FrameKind) -> Frame {
         Frame {

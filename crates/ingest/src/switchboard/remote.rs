@@ -90,10 +90,12 @@ impl Switchboard {
         // Checked before draining: if it has ended, the frames drained now are the last ones.
         let is_ended = relay.is_ended();
         while let Some(frame) = relay.pop() {
-            if is_remote {
-                self.hub.publish(key, &frame, &mut self.woken);
-            } else {
+            if !is_remote {
                 self.feed(key, &frame);
+            } else if Relay::ends_opus(&frame) {
+                self.hub.forget_opus(key);
+            } else {
+                self.hub.publish(key, &frame, &mut self.woken);
             }
         }
         if !is_remote {

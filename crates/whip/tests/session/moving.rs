@@ -47,7 +47,7 @@ fn the_same_address_by_tcp_is_another_path_and_works_as_well() {
     assert!(world.events.contains(&WhipEvent::Proven(Path::tcp(world.client))));
     let diagnostics = world.session.diagnostics(world.now);
     assert!(
-        diagnostics.problems.iter().any(|problem| problem.contains("by TCP")),
+        diagnostics.problems.iter().any(|problem| problem.contains("over TCP")),
         "{diagnostics:?}"
     );
 }

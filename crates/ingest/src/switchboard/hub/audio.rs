@@ -1,6 +1,6 @@
 //! The forms of a stream's audio: as its publisher sends it, and AAC transcoded from Opus.
 
-use headgate_media::Frame;
+use headgate_media::{Codec, Frame};
 
 use super::{Hub, StreamKey, SubscriberKey};
 use crate::session::effect::AudioForm;
@@ -28,18 +28,27 @@ impl Hub {
         self.streams.get(stream).map_or_else(Vec::new, |live| live.join.opus_frames().collect())
     }
 
-    /// Drops the cached AAC, which is no longer transcoded because no subscriber takes it.
+    /// Drops the cached AAC, which is no longer transcoded because no subscriber takes it, and what is queued for subscribers
+    /// whose form is undecided: it would be transcoded once more for them.
     pub(in crate::switchboard) fn forget_aac(&mut self, stream: StreamKey) {
-        if let Some(live) = self.streams.get_mut(stream) {
-            live.join.forget_aac();
+        let Some(live) = self.streams.get_mut(stream) else { return };
+        live.join.forget_aac();
+        for key in &live.subscribers {
+            let subscriber = self.subscribers.get_mut(*key);
+            if let Some(of) = subscriber.filter(|of| of.form == AudioForm::Undecided) {
+                of.queue.forget(|frame| frame.codec == Codec::Aac);
+            }
         }
     }
 
-    /// The publisher's audio is not, or no longer, Opus: subscribers that take Opus get it unchanged.
+    /// The publisher's audio is not, or no longer, Opus: subscribers that take Opus get it unchanged, on other workers too.
     pub(in crate::switchboard) fn forget_opus(&mut self, stream: StreamKey) {
         if let Some(live) = self.streams.get_mut(stream) {
             (live.has_opus, live.has_opus_audio) = (false, false);
             live.join.forget_opus();
+            for (_, relay) in &live.relays {
+                relay.end_opus();
+            }
         }
     }
 

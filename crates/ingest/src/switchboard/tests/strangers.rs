@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use headgate_media::{Codec, Frame, FrameKind, Timestamp};
+use headgate_rtmp::MediaKind;
 
-use super::super::Message;
 use super::super::relay::Relay;
+use super::super::{Message, SessionKey};
 use super::world::World;
 use crate::EndReason;
+use crate::session::effect::AudioForm;
 
 #[test]
 fn a_slow_player_of_an_ended_stream_gets_no_frame_of_the_next_one() {
@@ -117,4 +119,32 @@ fn players_on_other_workers_hear_the_end_when_a_worker_gives_up() {
     world.settle();
     assert!(relay.is_ended());
     assert_eq!(world.reasons(), [(1, EndReason::InternalError)]);
+}
+
+#[test]
+fn a_player_on_another_worker_that_takes_opus_gets_the_aac_that_comes_behind_it() {
+    let (mut home, mut away) = (World::on(0, 2), World::on(1, 2));
+    away.share(&home);
+    let publisher = home.publisher("a", 1, &[]);
+    let record = home.publishes.find(1).expect("it runs");
+    let stream = away.switchboard.open_remote(&record).expect("it lives elsewhere");
+    away.settle();
+    let (reader, form) = (SessionKey::default(), AudioForm::Opus);
+    let player = away.switchboard.hub.subscribe(stream, reader, form, None).expect("live");
+    let relay = attached(&away);
+    let attach = Message::Attach { stream: record.stream, reader: 1, relay };
+    home.switchboard.handle_message(attach);
+    home.settle();
+    for (_, seed) in home.told.drain(..) {
+        away.switchboard.handle_message(seed);
+    }
+    for body in [&b"\x91Opus\xf8\xff\xfe"[..], b"\xaf\0\x12\x10", b"\xaf\x01\x21\x09"] {
+        home.send(publisher, MediaKind::Audio, 0, body);
+        away.switchboard.drain_relays();
+    }
+    let frames = std::iter::from_fn(|| away.switchboard.hub.next_frame(player));
+    let audio = frames.filter(|frame| frame.codec != Codec::H264);
+    use FrameKind::{Audio, Configuration};
+    let want = [Codec::Opus, Codec::Aac].map(|codec| [(codec, Configuration), (codec, Audio)]);
+    assert_eq!(audio.map(|frame| (frame.codec, frame.kind)).collect::<Vec<_>>(), want.concat());
 }
