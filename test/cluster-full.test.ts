@@ -19,7 +19,9 @@ const broadcasts: Broadcast[] = [];
 beforeAll(async () => {
   customer = await startCustomer();
   // No process fits into a megabyte: the first node is full as long as it runs.
-  const envOf = (place: number) => (place === 0 ? { HEADGATE_LIMITS_MEMORY_MB: "1" } : {});
+  // The others have room, however busy the machine is.
+  const envOf = (place: number): Record<string, string> =>
+    place === 0 ? { HEADGATE_LIMITS_MEMORY_MB: "1" } : { HEADGATE_LIMITS_LOAD_PERCENT: "0" };
   cluster = await startCluster({ nodes: 3, customer, envOf });
 }, 240_000);
 afterAll(async () => {
@@ -59,6 +61,10 @@ test("a full node says so to load balancers, to its operator and to the other no
 
 test("an offer to a full node is sent to one with room, and only once", async () => {
   const name = await node(1).newStream();
+  // It reads the nodes every two seconds: until then it may not know the others yet.
+  const metrics = async () => await (await fetch(`${node(0).metrics}/metrics`)).text();
+  const knowsThem = async () => /^headgate_nodes\{state="up"\} 3$/m.test(await metrics());
+  await until("it knows the others", knowsThem, NOTICED_LIMIT_MS);
   const sent = await offer(node(0).whip(name));
   const location = sent.headers.get("location") ?? "";
   expect(sent.status).toBe(307);
