@@ -1,8 +1,8 @@
 // `npm run endure [-- R1 R2 …] [--share 0.01]`: the tests of load, faults and attacks at full volume, which takes
 // hours, or at a share of it; without names all of them. Prints the result of each and, at the end, a table. All
 // traffic stays on loopback.
-import { cpus, release } from "node:os";
 import { parseArgs } from "node:util";
+import { machine } from "./bench/_machine.mjs";
 import { BuildError, build, buildLoadGenerator } from "./build.mjs";
 
 /** The file of each row in `endure/`. */
@@ -61,5 +61,5 @@ for (const name of names) {
 }
 console.log("");
 console.table(table);
-console.log(`  share ${share}; ${cpus()[0]?.model}, kernel ${release()}, Node ${process.version}`);
+console.log(`  share ${share}; ${machine()}`);
 if (table.some(({ held }) => held !== "yes")) process.exitCode = 1;

@@ -2,10 +2,10 @@
 // [--kinds a,b,…] [--streams 20] [--attempts 2]`. Honest RTMP streams, half pushed and half played, run alone and then
 // beside one attacker at full speed. The goal: nothing lost, and a p99 of the delays of at most twice that without.
 import { once } from "node:events";
-import { cpus, release } from "node:os";
 import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
 import { honestLoad } from "./_clip.mjs";
+import { machine } from "./_machine.mjs";
 import { residentKb, threadSeconds } from "./_process.mjs";
 import { freePort, generatorFault, LOAD_CORE, onCore, program, runLoad, startHeadgate } from "./_servers.mjs";
 
@@ -162,7 +162,7 @@ function report(rows, streams, seconds) {
   for (const row of table) console.log(JSON.stringify(row, null, 1).replaceAll('"', ""));
   const narrow = ["kind", "lost of sent", "video ms", "p99 alone", "ratio", "media CPU %", "verdict"];
   console.table(table, narrow);
-  console.log(`  ${cpus()[0]?.model}, kernel ${release()}, Node ${process.version}`);
+  console.log(`  ${machine()}`);
 }
 
 /** p99 beside the attacker divided by p99 alone; infinite if nothing arrived. */

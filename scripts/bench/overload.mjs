@@ -4,13 +4,13 @@
 // fast the others were refused, and how soon after the crowd an offer is admitted again (R11). With a lower `--load`,
 // at least half a percent per stream, the node is full because its worker is busy.
 import { readFileSync } from "node:fs";
-import { cpus, release } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { Pool } from "undici";
 import { root } from "../build.mjs";
 import { honestLoad } from "./_clip.mjs";
+import { machine } from "./_machine.mjs";
 import { threadSeconds } from "./_process.mjs";
 import { freePort, generatorFault, runLoad, startHeadgate } from "./_servers.mjs";
 import { percentile } from "./_webhook.mjs";
@@ -57,7 +57,7 @@ export async function bench(words) {
     "back ms",
     "verdict",
   ]);
-  console.log(`  ${cpus()[0]?.model}, kernel ${release()}, Node ${process.version}`);
+  console.log(`  ${machine()}`);
   if (rows.some(({ verdict }) => verdict !== "held")) process.exitCode = 1;
 }
 

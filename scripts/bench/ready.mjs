@@ -1,8 +1,8 @@
 // A cold start with a new store until the service reports that it is ready, and its memory when idle (P12): `npm run
 // bench -- ready [TIMES] [--against DIR]`, ten times by default, on one core. After the first start the files are in
 // the page cache.
-import { cpus, release } from "node:os";
 import { readAgainst, resultOf } from "./_against.mjs";
+import { machine } from "./_machine.mjs";
 import { cpuSeconds, steadyResidentKb } from "./_process.mjs";
 import { median, startHeadgate } from "./_servers.mjs";
 
@@ -31,8 +31,12 @@ export async function bench(words) {
     const results = found.map((server) => ({ name: server.name, costs: server[of] }));
     console.log(results.length > 1 ? resultOf(...results) : `  ${median(results[0].costs).toFixed(0)} ms`);
   }
-  for (const { name, options } of servers) console.log(`Idle memory, ${name}: ${await idleMb(options)} MB`);
-  console.log(`  ${cpus()[0]?.model}, kernel ${release()}, Node ${process.version}, one media worker`);
+  for (const [at, { name, options }] of servers.entries()) {
+    const { readyMs, cpuMs } = found[at];
+    const result = { server: name, readyMs: median(readyMs), cpuMs: median(cpuMs), idleMb: await idleMb(options) };
+    console.log(JSON.stringify(result));
+  }
+  console.log(`  ${machine()}, one media worker`);
 }
 
 async function start(options) {

@@ -1,15 +1,16 @@
 // CPU per stream for RTMP in → push out: `npm run bench -- rtmp [N] [SECONDS] [ROUNDS] [--clip x264] [--chunk 4096]
 // [--players COUNT] [--uring] [--against DIR]`. Headgate beside nginx-rtmp and beside a relay that knows no protocol, which
-// reads and writes what is there, or once for each picture; or beside another checkout that is built. Publishers of a clip, at
+// reads and writes what is there, or once for each picture, without and with a sleep between turns as Headgate has it; or
+// beside another checkout that is built. Publishers of a clip, at
 // random phases. Blocks alternate, there and back; each block's ledger must be exact, or the run has failed. With players
 // nothing is pushed: so many play each stream, beside nginx-rtmp, and the CPU is that of one of them. With `--uring` the relays
 // alone are measured, those on io_uring beside those on epoll. Of each block it also says how long each core was busy: what
 // the kernel did for a server, but not in its name, is in that.
 import { execFileSync } from "node:child_process";
-import { cpus, release } from "node:os";
 import { parseArgs } from "node:util";
 import { readAgainst, resultOf } from "./_against.mjs";
 import { CLIP_NAMES, honestLoad } from "./_clip.mjs";
+import { machine } from "./_machine.mjs";
 import { coreSeconds, cpuSeconds, idleCpuMs, idleSeconds } from "./_process.mjs";
 import {
   freePort,
@@ -63,7 +64,10 @@ export async function bench(words) {
   const counts = [];
   for (const server of servers) {
     const syscalls = await count(server, load);
-    if (syscalls !== null) counts.push({ server: server.name, ...syscalls });
+    if (syscalls !== null) {
+      counts.push({ server: server.name, ...syscalls });
+      console.log(JSON.stringify(counts.at(-1)));
+    }
     await server.stop();
   }
   report(blocks, counts, load, pairs);
@@ -93,7 +97,8 @@ async function startServers({ players, uring }, { against, sinkPort, streams }) 
   const servers = [await startHeadgate(sinkPort, streams, { push })];
   if (against === null) {
     servers.push(await startNginx(push ? sinkPort : null));
-    if (push) servers.push(await startRelay(sinkPort, "at-once"), await startRelay(sinkPort, "each-40-ms"));
+    const kinds = push ? ["at-once", "each-40-ms", "each-40-ms-in-turns"] : [];
+    for (const kind of kinds) servers.push(await startRelay(sinkPort, kind));
   } else {
     servers.push(await startHeadgate(sinkPort, streams, { push, from: against, name: "the other" }));
   }
@@ -167,5 +172,5 @@ function report(blocks, counts, { streams, clip, chunk, players, uring }, pairs)
   const noisy = blocks.filter(({ noise }) => noise !== null).length;
   if (noisy > 0) console.log(`  ${noisy} of ${blocks.length} blocks were noisy: their figures say little`);
   if (pairs.flat().includes("nginx-rtmp")) execFileSync("/usr/sbin/nginx", ["-v"], { stdio: "inherit" });
-  console.log(`  ${cpus()[0]?.model}, kernel ${release()}, Node ${process.version}`);
+  console.log(`  ${machine()}`);
 }

@@ -1,9 +1,9 @@
 // Whether cost and memory stay constant: `npm run bench -- soak [--minutes 30] [--sessions 100] [--parts whip,rtmp]
 // [--publishers 2N] [--players 2N] [--window SECONDS]`. First N WHIP sessions with transport-cc, pushed as Opus; then
 // RTMP publishers with pushes, and players that come and go. The service has one core, the load the other.
-import { cpus, release } from "node:os";
 import { parseArgs } from "node:util";
 import { honestLoad } from "./_clip.mjs";
+import { machine } from "./_machine.mjs";
 import { udpDrops } from "./_process.mjs";
 import { freePort, generatorFault, runLoad, startHeadgate } from "./_servers.mjs";
 import { watchWindows } from "./_windows.mjs";
@@ -111,7 +111,7 @@ function report(load, count, { balance, windows, generatorShare, drops, seconds 
   console.log(`  last window by first: processor ${ratio.toFixed(3)}, memory ${memory.toFixed(3)}`);
   const { lost_units, ...rest } = balance;
   console.log(`  ${JSON.stringify(rest)}`);
-  console.log(`  generator: ${percent(generatorShare)} of its core; ${cpus()[0]?.model}, kernel ${release()}`);
+  console.log(`  generator: ${percent(generatorShare)} of its core; ${machine()}`);
   const faults = [...load.faults(balance, count, seconds), generatorFault(balance)].filter((fault) => fault !== null);
   for (const name of ["lost", "misplaced"]) if (balance[name] > 0) faults.push(`${name} ${balance[name]}`);
   if (drops > 0) faults.push(`${drops} datagrams dropped`);

@@ -2,9 +2,9 @@
 // 20] [--seconds 15] [--audio stereo]`. WHIP publishers, `rate` per second, each pushed as AAC: for each upstream the
 // first AAC timestamp, whether one goes back, and how often an AAC header was sent.
 import { once } from "node:events";
-import { cpus, release } from "node:os";
 import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
+import { machine } from "./_machine.mjs";
 import { freePort, LOAD_CORE, onCore, program, startHeadgate } from "./_servers.mjs";
 
 /** Limit of the first AAC timestamp of an upstream, ms: an encoder's delay and that of joining. */
@@ -51,7 +51,7 @@ function report({ connected, refused, sent_late_ms, upstreams }, { publishers, r
     `  back in time on ${back.length}${back.length > 0 ? `, by ${Math.min(...back)}–${Math.max(...back)} ms` : ""}`,
   );
   console.log(`  headers sent twice on ${count(({ aac_headers }) => aac_headers > 1)}`);
-  console.log(`  ${cpus()[0]?.model}, kernel ${release()}`);
+  console.log(`  ${machine()}`);
   const isWrong = ({ aac_headers, aac_frames, backwards, gaps, first_aac_ms }) =>
     aac_headers !== 1 || aac_frames === 0 || backwards > 0 || gaps > 0 || first_aac_ms > FIRST_LIMIT_MS;
   if (count(isWrong) > 0 || upstreams.length !== Number(publishers)) {

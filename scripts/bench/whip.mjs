@@ -1,12 +1,12 @@
 // CPU and memory per stream for WHIP in → RTMP out: `npm run bench -- whip [cm] [SOUND…] [N… SECONDS BLOCKS] [--against
-// DIR | --mediamtx PROGRAM]`, by default `10 50 100 20 1` with GCM; `cm` selects AES-CM with SHA-1. Each N is measured
+// DIR | --mediamtx PROGRAM] [--no-gop-cache]`, by default `10 50 100 20 1` with GCM; `cm` selects AES-CM with SHA-1. Each N is measured
 // with Opus passed through (`opus`), with AAC stereo and with AAC mono, or with the named kinds of audio; BLOCKS times,
-// in reverse order every other time. Against another built checkout every case is four blocks, A B B A, of the media
+// in reverse order every other time; without the cached groups of pictures if so asked, which shows a session's own memory. Against another built checkout every case is four blocks, A B B A, of the media
 // core's threads alone, without memory. Beside MediaMTX, which passes Opus through, both take turns. A block with a
 // lost unit, a dropped datagram or a late generator has failed.
-import { cpus, release } from "node:os";
 import { parseArgs } from "node:util";
 import { readAgainst, resultOf } from "./_against.mjs";
+import { machine } from "./_machine.mjs";
 import { mediamtxVersion, startMediamtx } from "./_mediamtx.mjs";
 import { coreSeconds, cpuSeconds, idleCpuMs, residentKb, steadyResidentKb, udpDrops } from "./_process.mjs";
 import { freePort, generatorFault, median, runLoad, startHeadgate } from "./_servers.mjs";
@@ -20,7 +20,7 @@ const AAC_PER_SECOND = 48_000 / 1024;
 
 export async function bench(all) {
   const { against, rest } = readAgainst(all);
-  const options = { mediamtx: { type: "string" } };
+  const options = { mediamtx: { type: "string" }, "no-gop-cache": { type: "boolean" } };
   const { values, positionals: words } = parseArgs({ args: rest, options, allowPositionals: true });
   const peer = values.mediamtx === undefined ? null : mediamtxVersion(values.mediamtx);
   const srtp = words.includes("cm") ? "cm" : "gcm";
@@ -36,8 +36,9 @@ export async function bench(all) {
   const blocks = [];
   for (let round = 0; round < rounds; round += 1) {
     const cases = counts.flatMap((streams) => sounds.map((sound) => ({ streams, sound, srtp })));
-    const pair = [{}, values];
-    const alone = peer === null ? [{}] : round % 2 === 0 ? pair : pair.toReversed();
+    const env = values["no-gop-cache"] ? { HEADGATE_MEDIA_GOP_CACHE: "off" } : {};
+    const pair = [{ env }, values];
+    const alone = peer === null ? [{ env }] : round % 2 === 0 ? pair : pair.toReversed();
     for (const which of round % 2 === 0 ? cases : cases.reverse()) {
       for (const options of against === null ? alone : [{}, { from: against }, { from: against }, {}]) {
         const block = await measure(which, seconds, options, against === null);
@@ -114,7 +115,7 @@ function compare(blocks, srtp, seconds) {
       `${name}\n${resultOf({ name: "headgate", costs: costs(false) }, { name: "the other", costs: costs(true) })}`,
     );
   }
-  console.log(`  ${cpus()[0]?.model}, kernel ${release()}, Node ${process.version}`);
+  console.log(`  ${machine()}`);
 }
 
 function report(blocks, srtp, seconds, peer) {
@@ -147,7 +148,7 @@ function report(blocks, srtp, seconds, peer) {
   });
   console.table(table);
   if (peer !== null) console.log(`  MediaMTX ${peer}`);
-  console.log(`  ${cpus()[0]?.model}, kernel ${release()}, Node ${process.version}`);
+  console.log(`  ${machine()}`);
 }
 
 const round3 = (value) => Number(value.toFixed(3));
