@@ -142,6 +142,12 @@ export const toTry = [
   { name: "qemu", package: "qemu-user-static", use: "runs arm64", isThere: onPath("qemu-aarch64-static") },
 ];
 
+/** For measuring beside other servers. @type {readonly Program[]} */
+export const toMeasure = [
+  ...toTest.filter(({ name }) => ["ffmpeg", "nginx", "nginx's RTMP module"].includes(name)),
+  { name: "perf", package: "linux-perf", use: "counts system calls", isThere: onPath("perf") },
+];
+
 /** Packages of missing programs, without duplicates, in the order of the table.
  *  @param {readonly Program[]} programs */
 export function missingPackages(programs) {

@@ -97,7 +97,7 @@ async function startServers({ players, uring }, { against, sinkPort, streams }) 
   const servers = [await startHeadgate(sinkPort, streams, { push })];
   if (against === null) {
     servers.push(await startNginx(push ? sinkPort : null));
-    const kinds = push ? ["at-once", "each-40-ms", "each-40-ms-in-turns"] : [];
+    const kinds = push ? ["at-once", "each-40-ms", "each-40-ms-in-turns", "promptly-in-turns"] : [];
     for (const kind of kinds) servers.push(await startRelay(sinkPort, kind));
   } else {
     servers.push(await startHeadgate(sinkPort, streams, { push, from: against, name: "the other" }));

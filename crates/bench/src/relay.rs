@@ -2,6 +2,7 @@
 //! protocol. One thread; each connection that comes is passed on to the target and back.
 
 mod epoll;
+mod low_water;
 mod ring;
 mod uring;
 
@@ -13,6 +14,8 @@ use ring::Sends;
 
 /// A connection that is read once for each picture is read this often at most, its audio with it.
 const PICTURE: Duration = Duration::from_millis(40);
+/// More bytes than an audio message and fewer than almost any picture.
+const AUDIO_LIMIT: i32 = 1_500;
 /// How exactly that is kept.
 const TURN: Duration = Duration::from_millis(2);
 /// What is passed on at once at the beginning, bytes: handshake and commands, whose answers are waited for.
@@ -27,6 +30,8 @@ enum Pace {
     EachPicture,
     /// Once for each picture, in turns that begin 2 ms after the last one's end.
     EachPictureInTurns,
+    /// As soon as a picture comes, with the audio that waits, in such turns.
+    PromptlyInTurns,
 }
 
 /// Runs until it is killed; `None` for a kind that there is not. It prints `ready`, or `absent` with the reason where
@@ -40,6 +45,7 @@ pub(crate) fn run(
         "at-once" => epoll::run(listen, target, Pace::AtOnce),
         "each-40-ms" => epoll::run(listen, target, Pace::EachPicture),
         "each-40-ms-in-turns" => epoll::run(listen, target, Pace::EachPictureInTurns),
+        "promptly-in-turns" => epoll::run(listen, target, Pace::PromptlyInTurns),
         "uring-at-once" => uring::run(listen, target, Pace::AtOnce, Sends::Copied),
         "uring-each-40-ms-in-turns" => {
             uring::run(listen, target, Pace::EachPictureInTurns, Sends::Copied)

@@ -3,6 +3,8 @@
 use bytes::{Bytes, BytesMut};
 
 use crate::allowance::Allowance;
+use crate::message::{AUDIO, VIDEO};
+use crate::slab::Slab;
 use crate::{Error, Limits};
 
 /// Chunk size until a peer sets it (RTMP 5.4.1).
@@ -48,6 +50,7 @@ pub(crate) struct ChunkReader {
     message_limit: usize,
     chunk_size: u32,
     streams: Vec<ChunkStream>,
+    slab: Slab,
     partial: usize,
     header: [u8; HEADER_LIMIT],
     header_length: usize,
@@ -65,6 +68,7 @@ impl ChunkReader {
             limits,
             chunk_size: DEFAULT_CHUNK_SIZE,
             streams: Vec::new(),
+            slab: Slab::default(),
             partial: 0,
             header: [0; HEADER_LIMIT],
             header_length: 0,
@@ -310,6 +314,11 @@ impl ChunkReader {
             }
             stream.is_open = true;
             let length = stream.length;
+            // Memory by declared length, but only of accepted publishes and within one allocation.
+            let is_accepted = message_limit > self.limits.message_before_bytes;
+            if is_accepted && matches!(stream.kind, AUDIO | VIDEO) {
+                stream.payload = self.slab.take(length);
+            }
             self.check_small_chunks(length)?;
         }
         let Some(stream) = self.streams.get(index) else { return Err(Error::Chunk) };

@@ -24,6 +24,7 @@ mod output;
 mod rate;
 mod scrub;
 mod server;
+mod slab;
 mod target;
 mod unread;
 mod wire;

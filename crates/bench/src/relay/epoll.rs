@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
 
-use super::{BEGINNING, PICTURE, Pace, TURN};
+use super::{AUDIO_LIMIT, BEGINNING, PICTURE, Pace, TURN, low_water};
 
 const LISTENER: Token = Token(usize::MAX);
 
@@ -20,13 +20,15 @@ struct End {
     next_read: Instant,
     /// Bytes so far.
     passed: usize,
+    is_marked: bool,
     /// What the other side did not take yet.
     waiting: Vec<u8>,
 }
 
 /// Runs until it is killed.
 pub(super) fn run(listen: SocketAddr, target: SocketAddr, pace: Pace) -> io::Result<String> {
-    let is_gathering = pace != Pace::AtOnce;
+    let is_gathering = matches!(pace, Pace::EachPicture | Pace::EachPictureInTurns);
+    let is_in_turns = matches!(pace, Pace::EachPictureInTurns | Pace::PromptlyInTurns);
     let mut poll = Poll::new()?;
     let mut listener = TcpListener::bind(listen)?;
     poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
@@ -41,6 +43,7 @@ pub(super) fn run(listen: SocketAddr, target: SocketAddr, pace: Pace) -> io::Res
             Pace::AtOnce => None,
             Pace::EachPicture => Some(TURN),
             Pace::EachPictureInTurns => Some(Duration::ZERO),
+            Pace::PromptlyInTurns => None,
         };
         poll.poll(&mut events, timeout)?;
         let now = Instant::now();
@@ -52,20 +55,23 @@ pub(super) fn run(listen: SocketAddr, target: SocketAddr, pace: Pace) -> io::Res
                 if !is_gathering || end.passed < BEGINNING {
                     pass(event.token().0, &mut ends, &mut buffer);
                 }
+                if pace == Pace::PromptlyInTurns {
+                    await_picture(event.token().0, &mut ends, now);
+                }
             }
         }
-        if is_gathering {
+        if pace != Pace::AtOnce {
             for at in 0..ends.len() {
-                let is_due = |end: &End| end.is_ready && now >= end.next_read;
+                let is_due = |end: &End| (end.is_ready || end.is_marked) && now >= end.next_read;
                 if ends.get(at).and_then(Option::as_ref).is_some_and(is_due) {
                     pass(at, &mut ends, &mut buffer);
-                    if let Some(Some(end)) = ends.get_mut(at) {
+                    if is_gathering && let Some(Some(end)) = ends.get_mut(at) {
                         end.next_read = now + PICTURE;
                     }
                 }
             }
         }
-        if pace == Pace::EachPictureInTurns && !ends.is_empty() {
+        if is_in_turns && !ends.is_empty() {
             thread::sleep(TURN);
         }
     }
@@ -84,7 +90,8 @@ fn accept(
             let interest = Interest::READABLE | Interest::WRITABLE;
             poll.registry().register(&mut socket, Token(ends.len()), interest)?;
             let (is_ready, next_read, waiting) = (false, Instant::now(), Vec::new());
-            ends.push(Some(End { socket, other, is_ready, next_read, passed: 0, waiting }));
+            let (passed, is_marked) = (0, false);
+            ends.push(Some(End { socket, other, is_ready, next_read, passed, is_marked, waiting }));
         }
     }
     Ok(())
@@ -118,6 +125,17 @@ fn pass(at: usize, ends: &mut Vec<Option<End>>, buffer: &mut [u8]) {
     }
     if let Some(Some(end)) = ends.get_mut(at) {
         end.is_ready = false;
+    }
+}
+
+/// From the end of its beginning on, the publisher's side is reported for pictures only; without one, what waits is read
+/// after a while.
+fn await_picture(at: usize, ends: &mut [Option<End>], now: Instant) {
+    let Some(Some(end)) = ends.get_mut(at) else { return };
+    end.next_read = now + PICTURE * 2;
+    if end.passed >= BEGINNING && !end.is_marked {
+        end.is_marked = true;
+        low_water::set(&end.socket, AUDIO_LIMIT);
     }
 }
 

@@ -65,7 +65,7 @@ pub(super) fn run(
             // The sends of the turn are over by the time of the wait, as a rule: one more completion is news. Where one is
             // not, the turn begins an event later.
             Pace::AtOnce => relay.ring.submit(relay.sends + 1, None)?,
-            Pace::EachPicture | Pace::EachPictureInTurns => {
+            Pace::EachPicture | Pace::EachPictureInTurns | Pace::PromptlyInTurns => {
                 // Without connections there is nothing to take turns for.
                 if relay.ends.is_empty() {
                     relay.ring.submit(1, None)?;
