@@ -12,7 +12,7 @@ for (const { name, ask, hint } of lists) {
   const advisories = ask();
   if (advisories === null) {
     unasked += 1;
-    console.error(`${name}: could not be asked (${hint})`);
+    console.error(`${name}: could not be queried (${hint})`);
     continue;
   }
   found += advisories.length;

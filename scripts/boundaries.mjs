@@ -1,4 +1,4 @@
-// Checks the rules of who may import whom and who may read a clock.
+// Checks the rules of which file may import which, and which may read a clock.
 // `node scripts/boundaries.mjs [FOLDER]` prints every violation and exits with 1 if there is one.
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, normalize, relative } from "node:path";
@@ -83,8 +83,8 @@ const STOPWATCHES = new Set([
   "ts/publish/webhook/connection-steps.ts",
   "ts/store/portions.ts",
 ]);
-/** What every command reads before it knows what was requested, so that help and typing mistakes are answered at
- *  once. */
+/** What every command reads before it knows what was requested, so that help and typing mistakes are answered
+ *  immediately. */
 const READ_FIRST =
   /^ts\/(cli\/(main|verbs|command-flags|words|flags|commit|exit-code)|config|errors|nearest|settings)\.ts$/;
 const NO_HONO = new Set(["publish", "organisation", "token", "store", "media"]);
@@ -107,8 +107,8 @@ function* gateway(files) {
     const room = roomOf(name);
     const below = [];
     for (const [, target] of text.matchAll(/(?:\bfrom|\bimport)\s*\(?\s*["'`]([^"'`]+)["'`]/g)) {
-      // Bun replaces the bare name by a client of its own that ignores the connector, so that no address would be
-      // checked.
+      // Bun replaces the bare name by its own client, which ignores the connector, so that no address would
+      // be checked.
       if (target === "undici") yield `${name}: undici is imported as undici/index.js`;
       if (isNative(target) && room !== "media") yield `${name}: only media imports #native`;
       if (/^(@hono\/|hono(\/|$))/.test(target) && NO_HONO.has(room)) yield `${name}: ${room} knows no Hono`;

@@ -68,7 +68,7 @@ async function start() {
   tell({ rules, ...secrets });
 }
 
-/** Stops the nodes, then their store. A second signal exits at once. */
+/** Stops the nodes, then their store. A second signal exits immediately. */
 async function stop(code) {
   if (stopping !== null) process.exit(1);
   stopping = (async () => {

@@ -1,5 +1,5 @@
-// The screenshots that `node scripts/dashboard-screenshots.mjs` takes: a row for each page, and for what a button on it
-// opens.
+// The screenshots that `node scripts/dashboard-screenshots.mjs` takes: a row for each page, and for each
+// dialog that a button on it opens.
 
 /** `name`: of the file. `path`: an address, or a function of the data that the service was given: `streams`, the
  *  `live` one, the `denied` delivery. `act`: what is pressed before the screenshot is taken. */

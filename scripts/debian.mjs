@@ -160,7 +160,7 @@ function control(tree, files, { version, architecture, glibc, bringsNode }) {
 if (process.argv[1] === import.meta.filename) {
   const [folder, out] = process.argv.slice(2);
   if (folder === undefined || out === undefined) {
-    console.error("node scripts/debian.mjs FOLDER OUT.deb   (NODE=/path/to/node: the package brings it)");
+    console.error("node scripts/debian.mjs FOLDER OUT.deb   (NODE=/path/to/node: the package includes it)");
     process.exit(2);
   }
   try {

@@ -56,7 +56,7 @@ function importsOf(text) {
       if (kind === "ImportDefaultSpecifier") return "default";
       return kind === "ImportSpecifier" ? imported.name : null;
     });
-    if (type !== "ImportDeclaration" || names.includes(null)) throw new Error(`take ${value} by names`);
+    if (type !== "ImportDeclaration" || names.includes(null)) throw new Error(`import ${value} by names`);
     return { library: value, names, start, end };
   });
 }

@@ -1,6 +1,6 @@
 // `node scripts/instructions.mjs [--write]`: counts by valgrind the instructions that a video frame and its audio cost
 // in the media core, without sockets; the result does not depend on how busy the machine is. More than
-// instructions.json records is a regression, unless the change records it anew (`--write`).
+// instructions.json records is a regression, unless the change updates it (`--write`).
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

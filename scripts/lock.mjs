@@ -13,7 +13,7 @@ export function withLock(folder, act) {
   const until = Date.now() + WAIT_LIMIT_MS;
   let hasSaid = false;
   while (!take(lock)) {
-    if (Date.now() > until) throw new Error(`another build holds ${lock}`);
+    if (Date.now() > until) throw new Error(`another build keeps ${lock} locked`);
     if (!hasSaid) console.error("headgate: waiting for another build to finish");
     hasSaid = true;
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOOK_EVERY_MS);

@@ -59,5 +59,7 @@ function printTable(cells) {
     }
   }
   const count = (verdict) => cells.filter((cell) => cell.verdict === verdict).length;
-  console.log(`\n${count("passed")} passed, ${count("FAILED")} failed, ${count("cannot")} that the program cannot do`);
+  console.log(
+    `\n${count("passed")} passed, ${count("FAILED")} failed, ${count("cannot")} not supported by the program`,
+  );
 }

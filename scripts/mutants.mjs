@@ -2,7 +2,7 @@
 // of this checkout, and reports which of them no test detects. The sample is fixed: the same code gives the same faults
 // in the same order.
 // `npm run mutants -- crates …` does the same for the protocol crates (mutants/crates.mjs).
-// This is no proof: a fault without effect survives as well, so each survivor must be reviewed.
+// This is not a proof: a fault without effect survives as well, so each survivor must be reviewed.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "./build.mjs";
@@ -13,7 +13,7 @@ import { testsOf } from "./mutants/nearest-tests.mjs";
 import { openRunner } from "./mutants/test-runner.mjs";
 
 const STANDARD_COUNT = 200;
-/** Faults that are tried in parallel, each in a copy of its own. */
+/** Faults that are tried in parallel, each in its own copy. */
 const TOGETHER = 4;
 /** Test files of the first run, those nearest to the fault, and of the second one. What they miss counts as not
  *  detected: a distant test that happens to fail does not test the faulty code. */

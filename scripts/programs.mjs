@@ -135,7 +135,7 @@ export const toTest = [
   { name: "Python", package: "python3-venv", use: "peers written in Python", isThere: hasPython },
 ];
 
-/** For trying a release in root file systems of its own. @type {readonly Program[]} */
+/** For trying a release in separate root file systems. @type {readonly Program[]} */
 export const toTry = [
   ...toTest.filter(({ name }) => ["ffmpeg", "ffprobe"].includes(name)),
   { name: "mmdebstrap", package: "mmdebstrap", use: "makes a bare Debian", isThere: onPath("mmdebstrap") },

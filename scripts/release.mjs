@@ -69,7 +69,7 @@ export async function release({ into = join(root, "dist", "release"), targets, b
   for (const name of ["CHANGELOG.md", "LICENSE"]) copyFileSync(join(root, name), join(into, name));
   rmSync(staging, { recursive: true });
   sumUp(into);
-  if (faults.length > 0) throw new BuildError(`this should not go out:\n  ${faults.join("\n  ")}`);
+  if (faults.length > 0) throw new BuildError(`this must not be published:\n  ${faults.join("\n  ")}`);
   return packages;
 }
 

@@ -34,7 +34,7 @@ const said = stripVTControlCharacters(vitest.output);
 count(said.match(/^\s*Tests\s+.*$/m)?.[0] ?? "");
 const retried = retriedIn(said);
 
-// A test that passes only when retried has an intermittent fault: CI does not accept it.
+// A test that passes only when retried has an intermittent fault, which CI does not accept.
 const isUnsteady = retried > 0 && Boolean(process.env.CI);
 // A suite that fails without a failed test did not compile, or its process died.
 const isRed = rust.code !== 0 || vitest.code !== 0;

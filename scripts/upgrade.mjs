@@ -57,7 +57,7 @@ function askedFor() {
     const upgrades = values.handover ? Number(positionals[0] ?? 20) : null;
     if (upgrades !== null && [upgrades, streams, players].every((each) => Number.isInteger(each) && each > 0))
       return { upgrades, seconds, streams, whip, players, store: values.store };
-    if (upgrades !== null) throw new Error("these are no numbers");
+    if (upgrades !== null) throw new Error("these are not numbers");
     if (seconds > 0 && Number.isInteger(streams) && streams > 0 && more.length === 0)
       return { commit, seconds, streams, upgrades };
   } catch (error) {

@@ -54,7 +54,7 @@ async function outcomeOf(row) {
     if (error instanceof NotApplicable) return { outcome: "not applicable", seen: error.message };
     if (error instanceof Unmet) return { outcome: "unmet", seen: error.message };
     if (client.seen.length === 0) {
-      console.error(`nobody answers: ${error.message}`);
+      console.error(`no answer: ${error.message}`);
       process.exit(2);
     }
     return { outcome: "unmet", seen: `${error.name}: ${error.message}` };

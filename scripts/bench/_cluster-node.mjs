@@ -1,5 +1,5 @@
-// One node of `_cluster-oracle.mjs`, in a process of its own that can be killed and paused: a complete gateway with a
-// media core that only counts. Publishes on request, and ends each publish after a while.
+// One node of `_cluster-oracle.mjs`, in its own process, which can be killed and paused: a complete gateway
+// with a media core that only counts. Publishes on request, and ends each publish after a while.
 import { openPublishing } from "./_publishing.mjs";
 import { clock } from "./_webhook.mjs";
 

@@ -53,7 +53,7 @@ export async function runOracle({ nodes, names, publishes, faults }) {
       if (answer.allowed) liveFrom.set(answer.clientId, Date.now());
       waiting.get(answer.key)?.(answer);
     });
-    child.on("error", () => {}); // a request to a node that was just killed
+    child.on("error", () => {}); // such as a request to a node that was just killed
     const ready = new Promise((resolve) => child.once("message", resolve));
     await Promise.race([ready, once(child, "exit").then(() => Promise.reject(new Error("a node did not start")))]);
     running[place] = child;
@@ -143,7 +143,7 @@ function overlaps(lives) {
   );
 }
 
-/** `liveFrom`: when each publish was told that it is live, by client id; the store's time may precede a wait. */
+/** `liveFrom`: when each publish was reported live, by client id; the store's time may precede a wait. */
 async function judged(url, events, liveFrom) {
   const rows = await query(url, "select client_id::int as id, state from publish");
   const ended = rows.filter(({ state }) => state === "ended").map(({ id }) => [id, null]);

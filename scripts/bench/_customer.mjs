@@ -1,5 +1,5 @@
-// A customer in a process of its own, whose first argument is its behaviour: `ok` answers at once, `hang` never
-// answers, `mute` accepts the connection and sends nothing. Prints its URL.
+// A customer in its own process, whose first argument is its behaviour: `ok` answers immediately, `hang`
+// never answers, `mute` accepts the connection and sends nothing. Prints its URL.
 import { createServer } from "node:https";
 import { createServer as createTcpServer } from "node:net";
 

@@ -1,5 +1,5 @@
-// A gateway for _dashboard.mjs, in a process of its own: `STREAMS LIVE READERS` as arguments; prints one line of JSON
-// when it listens; ends with its standard input.
+// A gateway for _dashboard.mjs, in its own process: `STREAMS LIVE READERS` as arguments; prints one line of
+// JSON when it listens; ends when its standard input is closed.
 import { listen } from "../../dist/listen.js";
 import { hashPassword } from "../../dist/organisation/passwords.js";
 import { addPerson } from "../../dist/organisation/people.js";

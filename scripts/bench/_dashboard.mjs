@@ -1,4 +1,4 @@
-// The measurement of dashboard.mjs: readers of event streams like those of people, each with a session of its own.
+// The measurement of dashboard.mjs: readers of event streams like a person's, each with its own session.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { request } from "node:http";
@@ -8,7 +8,7 @@ import { endingWithUs } from "./_ending.mjs";
 import { cpuSeconds } from "./_process.mjs";
 import { wait } from "./_webhook.mjs";
 
-/** Share of a core that all readers together may use. */
+/** Goal: the largest share of a core for all readers together. */
 const GOAL = 0.03;
 /** Compilation by V8 and the first reads are not measured, s. */
 const WARM_UP_S = 5;
@@ -31,7 +31,7 @@ export async function dashboard({ readers, streams, live, seconds }) {
     const page = await measure(child.pid, seconds, ofPages);
     const percent = (share) => `${(share * 100).toFixed(2)} %`;
     console.log(`${live} live of ${streams} streams, stand-in media core, ${seconds} s each, shares of a core:`);
-    console.log(`  nobody reads: ${percent(idle.cpu)}`);
+    console.log(`  without readers: ${percent(idle.cpu)}`);
     for (const [name, { cpu, bytes, events }] of Object.entries({ "the list": lists, "a page": page })) {
       const verdict = cpu - idle.cpu <= GOAL ? "within" : "beyond";
       const rate = `${(bytes / seconds / readers / 1_000).toFixed(1)} kB and ${(events / seconds / readers).toFixed(1)} events a second each`;
@@ -47,7 +47,7 @@ export async function dashboard({ readers, streams, live, seconds }) {
   }
 }
 
-/** CPU time of the gateway while these read, as a share of a core, and what they received. */
+/** CPU time of the gateway with these readers, as a share of a core, and what they received. */
 async function measure(pid, seconds, opened) {
   const readers = await Promise.all(opened);
   await wait(WARM_UP_S * 1_000);

@@ -1,4 +1,4 @@
-// A customer's endpoint for every kind of fault of R8, each on a port of its own; prints their URLs as one line of
+// A customer's endpoint for every kind of fault of R8, each on its own port; prints their URLs as one line of
 // JSON.
 import { createServer } from "node:https";
 import { connect, createServer as createTcpServer } from "node:net";
@@ -7,7 +7,7 @@ import { gzipSync } from "node:zlib";
 const [cert, key] = process.argv.slice(2);
 const SLOW_MS = 5_000;
 const LARGE_BYTES = 100_000_000;
-/** 1 GB compressed to 1 MB. */
+/** 125 MB compressed to about 120 kB. */
 const BOMB = gzipSync(Buffer.alloc(1_000_000_000 / 8), { level: 9 });
 
 const status =
@@ -24,7 +24,7 @@ const https = {
   204: status(204),
   301: status(301, { location: "https://localhost/" }),
   reset: (request) => request.socket.destroy(),
-  // Neither admits: a status other than 200, and a body that is not read.
+  // Neither this nor the bomb admits a publish: their status is not 200, and their body is not read.
   "100 MB": (_, response) => {
     response.writeHead(403, { "content-type": "text/plain", "content-length": String(LARGE_BYTES) });
     const chunk = Buffer.alloc(64 * 1024, "x");
@@ -55,7 +55,7 @@ const { selfSigned } = await import("../../dist/cli/webhook/self-signed.js").cat
 const untrusted = selfSigned?.(Date.now(), 2);
 if (untrusted) urls["bad certificate"] = await urlOf(createServer(untrusted, https.ok).on("tlsClientError", () => {}));
 
-// TLS that is cut off after the first bytes of the server's answer.
+// TLS that is cut off after 40 bytes of the server's answer.
 const behind = createServer({ cert, key }, https.ok);
 const { port } = new URL(await urlOf(behind));
 urls["truncated TLS"] = await urlOf(

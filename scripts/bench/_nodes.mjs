@@ -18,9 +18,9 @@ const AT_A_TIME = 20;
 const DEADLINE_MS = 30_000;
 /** Interval at which each node reads the rows of all nodes, seconds (BEAT_EVERY_MS). */
 const BEAT_S = 2;
-/** Connections of a node: a pool for its work, and one for its name. */
+/** Database connections of a node: a pool for its work, and one that holds its name. */
 const CONNECTIONS = 11;
-/** What each stream carries, for its counters. */
+/** Traffic of each stream, for its counters. */
 const BYTES_PER_S = 250_000;
 const TRACKS = {
   video: { codec: "H264", width: 1_280, height: 720 },

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 const TICKS_PER_SECOND = 100;
 /** How long an idle server is watched, ms: its own cost is subtracted. */
 const IDLE_MS = 3_000;
-/** Memory is steady if it changes by less than this for this many seconds; there is a limit to the wait. */
+/** Memory is steady if it changes by less than this for this many seconds; the wait is limited. */
 const STEADY_KB = 500;
 const STEADY_S = 10;
 const STEADY_LIMIT_S = 40;

@@ -81,7 +81,7 @@ async function measure(gateway, customer, { seconds, rounds }) {
   console.log(
     `  all kinds: admission p99 alone ${alone.toFixed(1)} ms, beside ${beside.toFixed(1)} ms, ratio ${(beside / alone).toFixed(2)}`,
   );
-  console.log(`  ${asked} publishes asked for, ${denied} denied`);
+  console.log(`  ${asked} publishes requested, ${denied} denied`);
   return { kinds: found, denied };
 }
 

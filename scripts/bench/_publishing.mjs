@@ -1,5 +1,5 @@
-// The gateway as it is wired, without ports: a real store, and a media core that accepts everything. The webhook's
-// measurements look at the decision, not at media.
+// The gateway in its production wiring, without ports: a real store, and a media core that accepts
+// everything. The webhook's measurements concern the decision, not media.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

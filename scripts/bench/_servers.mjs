@@ -11,23 +11,24 @@ import { Agent, request } from "undici";
 import { root } from "../build.mjs";
 import { cpuSeconds } from "./_process.mjs";
 
-/** The server under test runs here, the load on the other. */
+/** The cores of the server under test and of the load. */
 export const SERVER_CORE = "0";
 export const LOAD_CORE = "1";
-/** A generator that sent later than this, or waited for its core longer than this share of the time, measured itself. */
+/** A generator that sent later than this, or waited for its core for more than this share of the time,
+ *  falsifies the measurement. */
 const LATE_LIMIT_MS = 2;
 const STARVED_LIMIT = 0.05;
-/** Starts the service of a checkout that is built, whichever it is. */
+/** Starts the service of any built checkout. */
 const SERVE = 'const { run } = await import(process.argv[1]); await run(["serve"]);';
 
-/** A connection for each request: one that was kept may be closed by the server just when it is used again. */
+/** One connection per request: the server may close an idle one just when it is used again. */
 const dispatcher = new Agent({ pipelining: 0 });
 
 const children = new Set();
 process.on("exit", () => {
   for (const child of children) child.kill("SIGKILL");
 });
-// A signal alone would leave them behind.
+// A signal alone would leave the children running.
 for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
 
 export async function freePort() {
@@ -39,11 +40,11 @@ export async function freePort() {
   return port;
 }
 
-/** Words that give what follows them real-time priority, where the system allows it. */
+/** A command prefix that gives real-time priority, where the system allows it. */
 const canBeRealTime = () => spawnSync("chrt", ["-f", "1", "true"]).status === 0;
 const realTime = () => (canBeRealTime() ? ["chrt", "-f", "1"] : []);
 
-/** A child on one core. */
+/** A child process on one core. */
 export function onCore(core, command, args, options = {}) {
   const child = spawn("taskset", ["-c", core, command, ...args], { stdio: ["ignore", "pipe", "inherit"], ...options });
   children.add(child);
@@ -55,9 +56,10 @@ export function onCore(core, command, args, options = {}) {
 export const program = () => join(process.env.CARGO_TARGET_DIR ?? join(root, "target"), "release", "headgate-bench");
 
 /**
- * Runs the load generator to its end: what it says at the end, what `probe` returned at each line it said before, and how
- * much of its core it took while it was measured. `hear` gets each line as it comes. A load that `preempts` runs in
- * real time where that is allowed: it does not wait for what else is on its core.
+ * Runs the load generator to its end. Returns its result, what `probe` returned at each line printed before,
+ * and the share of its core that it used during the measurement. `hear` receives each line. A load that
+ * `preempts` runs with real-time priority where that is allowed: it does not wait for other programs on its
+ * core.
  */
 export async function runLoad(args, probe, { hear = () => {}, preempts = false } = {}) {
   const [command, ...words] = [...(preempts ? realTime() : []), program(), ...args];
@@ -80,7 +82,7 @@ export async function runLoad(args, probe, { hear = () => {}, preempts = false }
   return { balance, seen, generatorShare: (own.measured - own.measuring) / took };
 }
 
-/** Why a block says nothing about the server; null when it does. */
+/** Why a block is not valid for the server; null if it is. */
 export function generatorFault(balance) {
   const { generator_late_p99_ms: late, generator_starved: starved } = balance;
   if (late > LATE_LIMIT_MS) return `generator late by ${late} ms`;
@@ -124,7 +126,7 @@ export async function startNginx(sinkPort) {
   };
 }
 
-/** The generator's relay without a protocol in front of `sinkPort`, of a kind that it knows; null where it cannot run. */
+/** The generator's relay to `sinkPort`, which knows no protocol, of this kind; null where it cannot run. */
 export async function startRelay(sinkPort, kind) {
   const port = await freePort();
   const child = onCore(SERVER_CORE, program(), ["relay", `127.0.0.1:${port}`, `127.0.0.1:${sinkPort}`, kind]);
@@ -146,9 +148,9 @@ export async function startRelay(sinkPort, kind) {
 }
 
 /**
- * Headgate with one media worker and `n` streams. It pushes every stream to `sinkPort`, or only where `push` is false what
- * the caller gives upstreams. `from`: another checkout that is built. `hear` gets each line of its log, from `logLevel` on.
- * `env`: further settings.
+ * Headgate with one media worker and `n` streams. It pushes every stream to `sinkPort`; if `push` is false,
+ * only the streams to which the caller adds upstreams. `from`: another built checkout. `hear` receives each
+ * line of its log, from `logLevel` on. `env`: further settings.
  */
 export async function startHeadgate(sinkPort, n, options = {}) {
   const { from = root, name = "headgate", push = true, logLevel = "warn", hear, env = {} } = options;
@@ -172,12 +174,12 @@ export async function startHeadgate(sinkPort, n, options = {}) {
       HEADGATE_LIMITS_WHIP_REQUESTS_PER_SECOND: "0",
       HEADGATE_LIMITS_WHIP_HALF_OPEN_PER_ADDRESS: "0",
       HEADGATE_MEDIA_AUDIO_WORKERS: "1",
-      // What is measured is how it goes when the core is full.
+      // The behaviour of a full core is to be measured.
       HEADGATE_LIMITS_LOAD_PERCENT: "0",
       HEADGATE_DRAIN_S: "0",
       HEADGATE_LOG_LEVEL: logLevel,
       HEADGATE_BOOTSTRAP_API_KEY: key,
-      // Only a service in development pushes to this machine by its API.
+      // The API accepts upstreams on this machine only in development mode.
       ...(push ? { HEADGATE_UPSTREAM_PUSH: `rtmp://127.0.0.1:${sinkPort}/live/{name}` } : { HEADGATE_DEV: "on" }),
       ...env,
     },
@@ -187,7 +189,7 @@ export async function startHeadgate(sinkPort, n, options = {}) {
     throw new Error(`${name} did not start (${code})`);
   });
   const [line] = await Promise.race([once(createInterface(child.stdout), "line"), ended]);
-  ended.catch(() => {}); // from here on it is stopped on purpose
+  ended.catch(() => {}); // from here on it is stopped intentionally
   const { http, rtmp, metrics } = JSON.parse(line);
   const call = async (method, path, body) => {
     const headers = { "x-service-apikey": key, "content-type": "application/json" };
@@ -196,7 +198,7 @@ export async function startHeadgate(sinkPort, n, options = {}) {
       const { statusCode, body: answer } = await request(`${http}${path}`, asked);
       if (statusCode === 200) return answer.json();
       const text = await answer.text();
-      // The API's own limit per key; nothing is measured yet.
+      // The API's rate limit per key; nothing is measured yet.
       if (statusCode !== 429) throw new Error(`${method} ${path}: ${statusCode} ${text}`);
       await new Promise((resolve) => setTimeout(resolve, 200));
     }
@@ -214,12 +216,12 @@ export async function startHeadgate(sinkPort, n, options = {}) {
     http: new URL(http).host,
     streamUrl: new URL("/live", rtmp).href,
     streams,
-    /** The address of its metrics. */
+    /** Address of the metrics. */
     metrics,
     names: () => streams.map(({ name }) => name),
-    /** Of the management API; what it answers. */
+    /** Calls the management API; resolves with its answer. */
     call,
-    /** One more upstream of a stream. */
+    /** Adds an upstream to a stream. */
     pushTo: ({ id, name }, port) =>
       call("POST", `/stream/${id}/upstream`, { url: `rtmp://127.0.0.1:${port}/live/${name}` }),
     stop: () => end(child, folder),

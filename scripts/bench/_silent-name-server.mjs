@@ -1,4 +1,4 @@
-// A name server that ignores every query, in a process of its own; prints its address.
+// A name server that ignores every query, in its own process; prints its address.
 import { createSocket } from "node:dgram";
 
 const socket = createSocket("udp4");

@@ -4,14 +4,15 @@ import { once } from "node:events";
 
 const READS = ["read", "readv", "recvfrom", "recvmsg", "recvmmsg"];
 const WRITES = ["write", "writev", "sendto", "sendmsg", "sendmmsg"];
-/** What io_uring does in one call is all three. */
+/** With io_uring one call reads, writes and waits. */
 const WAITS = ["epoll_wait", "epoll_pwait", "io_uring_enter"];
 const SLEEPS = ["nanosleep", "clock_nanosleep"];
 const event = (name) => `syscalls:sys_enter_${name}`;
 
 const canCount = () => spawnSync("perf", ["stat", "-e", event("read"), "true"], { stdio: "ignore" }).status === 0;
 
-/** Begins at once; `stop` resolves with reads, writes, waits and sleeps for each second. Null where perf may not do it. */
+/** Starts counting; `stop` resolves with reads, writes, waits and sleeps per second. Null where perf is not
+ *  allowed. */
 export function countSyscalls(pid) {
   if (!canCount()) return null;
   const events = [...READS, ...WRITES, ...WAITS, ...SLEEPS].map(event).join(",");

@@ -50,7 +50,8 @@ export async function durability(count = 1_000) {
     if (restarts % 2 === 0) await customer.restart();
     else gateway = await gateway.crash();
   }
-  // The clock stands still while deliveries progress; when all that remain wait for their time, it is advanced.
+  // The clock is stopped while deliveries progress; when all remaining ones wait for their time, it is
+  // advanced.
   let before = Number.POSITIVE_INFINITY;
   for (let skips = 0; skips < SKIPS_LIMIT; ) {
     const owed = await gateway.owed();

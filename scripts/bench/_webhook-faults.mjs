@@ -1,5 +1,6 @@
 // The kinds of faults of a customer's endpoint (R8): only 200 admits, every decision comes by the deadline, event loop
-// and heap are not affected. The endpoints run in a process of their own, because their stalls must not count as ours.
+// and heap are not affected. The endpoints run in a separate process, because their stalls must not count as
+// ours.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { monitorEventLoopDelay } from "node:perf_hooks";
@@ -55,11 +56,11 @@ export async function faults(times = 200) {
     if (lagMs > LAG_GOAL_MS || grown > GROWTH_GOAL_MB) missed += 1;
     found[kind] = { admitted, slowest, lagMs, stallMs: lag.max / 1e6, grown };
     console.log(
-      `  ${kind.padEnd(16)} ${times} asked, ${admitted} admitted, slowest ${slowest.toFixed(0)} ms, late ${late}, ` +
+      `  ${kind.padEnd(16)} ${times} requested, ${admitted} admitted, slowest ${slowest.toFixed(0)} ms, late ${late}, ` +
         `loop lag p99 ${lagMs.toFixed(1)} ms, heap ${grown >= 0 ? "+" : ""}${grown.toFixed(1)} MB`,
     );
   }
-  console.log(`  deadline ${DEADLINE_MS} ms; ${failed === 0 ? "all as they must" : `FAILED: ${failed} kinds`}`);
+  console.log(`  deadline ${DEADLINE_MS} ms; ${failed === 0 ? "all as required" : `FAILED: ${failed} kinds`}`);
   console.log(`  goals: lag p99 ${LAG_GOAL_MS} ms, heap ${GROWTH_GOAL_MB} MB; missed by ${missed} kinds`);
   if (failed > 0) process.exitCode = 1;
   await gateway.close();

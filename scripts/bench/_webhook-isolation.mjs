@@ -27,7 +27,7 @@ export async function isolation(seconds = 8, rounds = 6) {
   };
   const askA = (round) => async (at) => {
     const { allowed } = await gateway.request(`aaaaa${round}-${at % A_STREAMS}`);
-    if (allowed) throw new Error("a publish was allowed that nobody answered");
+    if (allowed) throw new Error("a publish was allowed without an answer");
   };
   await offer(B_PER_SECOND, 3, askB);
   const times = { alone: [], beside: [] };

@@ -1,5 +1,5 @@
 // kill -9 of the whole service while streams are live (R7): each of them gets one publish_done from the next start,
-// with the bytes that were last persisted, and the service is ready again at once.
+// with the bytes that were last persisted, and the service is ready again immediately.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -48,7 +48,7 @@ export async function kills(count = 100) {
   const sent = new Map([...customer.events.keys()].map((clientId) => [clientId, null]));
   const { done, repeated, wrong } = faultsOf(customer.events, sent);
   console.log(
-    `  ${count} kills, ${sent.size} publishes live or being asked, ${settingsLost} acknowledged settings lost`,
+    `  ${count} kills, ${sent.size} publishes live or being decided, ${settingsLost} acknowledged settings lost`,
   );
   console.log(`  ${done} publish_done delivered, ${repeated} repetitions, ${wrong.length} wrong`);
   const [p50, most] = [0.5, 1].map((p) => Math.round(percentile(readyMs, p)));
@@ -115,5 +115,5 @@ async function until(look) {
     if (look()) return;
     await wait(10);
   }
-  throw new Error("not in time");
+  throw new Error("timed out");
 }

@@ -1,8 +1,8 @@
-// A thousand organisations, fifty of which hang: what does that cost customer B's publishes? A third of the fifty has a
-// web server that accepts the request and never answers, a third one that accepts the connection and sends nothing, a
-// third a name server that never answers. Blocks alternate: B alone; B among the healthy ones, which all publish; B
-// among all. Each round uses fifty new hanging organisations, so that their first calls, time-outs and breakers opening
-// are in every round.
+// A thousand organisations, fifty of which hang: what does that cost customer B's publishes? Of the fifty, a
+// third have a web server that accepts the request and never answers, a third have one that accepts the
+// connection and sends nothing, and a third have a name server that never answers. Blocks alternate: B alone;
+// B among the healthy ones, which all publish; B among all. Each round uses fifty new hanging organisations,
+// so that every round includes their first calls, time-outs and opening breakers.
 import { spawnSync } from "node:child_process";
 import { availableParallelism } from "node:os";
 import { offer } from "./_offer.mjs";
@@ -23,7 +23,8 @@ const B_STREAMS = 400;
 const AHEAD_MS = 500;
 const BLOCKS = ["alone", "healthy", "hanging", "hanging", "healthy", "alone"];
 
-/** `apart`: the gateway has one core, and the customers, who are on other machines in reality, have the other. */
+/** `apart`: the gateway has one core; the customers, which in reality are on other machines, have the other.
+ *  */
 export async function tenants(
   seconds = 8,
   rounds = 6,
@@ -49,7 +50,8 @@ export async function tenants(
   }
 
   let wrong = 0;
-  /** A publish that should be decided as expected, and ends at once. On a shared machine some are late. */
+  /** A publish that should be decided as expected, and ends immediately. On a shared machine some are late.
+   *  */
   const ask = async (name, isExpected) => {
     const { allowed, clientId, tookMs } = await gateway.request(name);
     if (allowed !== isExpected) wrong += 1;
@@ -114,8 +116,8 @@ function report({ times, cpu, ratios, hung, wrong }, { organisations, hanging })
   }
   const each = ratios.map((value) => value.toFixed(2)).join(" ");
   console.log(
-    `  p99 beside all by alone ${(p99(times.hanging) / p99(times.alone)).toFixed(2)}, by round ${each}, ` +
-      `median ${percentile(ratios, 0.5).toFixed(2)}; by beside the healthy ones ` +
+    `  p99 ratio all / alone ${(p99(times.hanging) / p99(times.alone)).toFixed(2)}, by round ${each}, ` +
+      `median ${percentile(ratios, 0.5).toFixed(2)}; all / healthy ` +
       `${(p99(times.hanging) / p99(times.healthy)).toFixed(2)}`,
   );
   console.log(`  goal: 1.2; ${wrong} decided otherwise than expected`);

@@ -1,7 +1,7 @@
 // The cost of a long run in each of its windows: a process's processor time, memory, descriptors and threads.
 import { cpuSeconds, descriptors, residentKb, threadSeconds, threads } from "./_process.mjs";
 
-/** Begins at once; `stop` returns the windows, each of which ends when the next one begins. */
+/** Starts measuring; `stop` returns the windows, each of which ends when the next one begins. */
 export function watchWindows(pid, streams, windowSeconds, print) {
   const windows = [];
   let last = sample(pid);

@@ -1,6 +1,8 @@
-// What open dashboards cost the gateway: `npm run bench -- dashboard [--readers 20] [--streams 5000] [--live 200]
-// [--seconds 30]`. The gateway is a process of its own, with a real store, sign-in, HTTP and port; its media core is a
-// stand-in whose publishes change every second: 200 real ones would cost more than what is measured. First nobody reads, then everybody the list of running publishes, then everybody a stream's page.
+// What open dashboards cost the gateway: `npm run bench -- dashboard [--readers 20] [--streams 5000] [--live
+// 200] [--seconds 30]`. The gateway is a separate process, with a real store, sign-in, HTTP and port; its
+// media core is a stand-in whose publishes change every second: 200 real ones would cost more than what is
+// measured. It is measured without readers, then with all readers on the list of running publishes, then with
+// all on a stream's page.
 import { parseArgs } from "node:util";
 import { dashboard } from "./_dashboard.mjs";
 

@@ -1,8 +1,9 @@
-// How fast WHIP publishes start: `npm run bench -- first-frames [RATE… SECONDS BLOCKS]`, by default `20 200 10 3`. RATE
-// publishes start every second on a service that has one core, whether or not earlier ones are slow; each is pushed to the
-// load generator and deleted half a second after its first picture has arrived there. Printed are the times from the POST to
-// its answer, to a connected transport and to the first picture upstream, and the CPU of the whole service per publish; with
-// a webhook that answers at once, and without one.
+// How fast WHIP publishes start: `npm run bench -- first-frames [RATE… SECONDS BLOCKS]`, by default `20 200
+// 10 3`. RATE publishes start every second on a service with one core, whether or not earlier ones are slow;
+// each is pushed to the load generator and deleted half a second after its first picture arrives there.
+// Prints the times from the POST to its answer, to a connected transport and to the first picture upstream,
+// and the CPU time of the whole service per publish; with a webhook that answers immediately, and without
+// one.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,7 +12,7 @@ import { freePort, LOAD_CORE, median, runLoad, startHeadgate } from "./_servers.
 import { certificate, startCustomer } from "./_webhook.mjs";
 
 const DEFAULTS = [20, 200, 10, 3];
-/** Seconds of the same load before the measurement: V8 compiles what it runs. */
+/** Seconds of the same load before the measurement, because V8 is still compiling. */
 const WARM_S = 8;
 /** A name is used again after this many seconds, when its former publish has ended. */
 const NAME_REST_S = 4;
@@ -54,7 +55,7 @@ async function measure({ rate, hasWebhook }, seconds) {
   writeFileSync(ca, certificate.cert);
   const customer = hasWebhook ? await startCustomer("ok", LOAD_CORE) : null;
   const sinkPort = await freePort();
-  // Only a service in development calls a webhook on this machine.
+  // A webhook on this machine is called only in development mode.
   const env = { HEADGATE_DEV: "on", HEADGATE_WEBHOOK_CA: ca, HEADGATE_LIMITS_WHIP_OFFERS_PER_SECOND: "0" };
   const server = await startHeadgate(sinkPort, rate * NAME_REST_S, { logLevel: "error", env });
   try {

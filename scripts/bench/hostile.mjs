@@ -1,6 +1,7 @@
 // What one allowed publisher, player or upstream costs others on its worker: `npm run bench -- hostile [--seconds 60]
 // [--kinds a,b,…] [--streams 20] [--attempts 2]`. Honest RTMP streams, half pushed and half played, run alone and then
-// beside one attacker at full speed. The goal: nothing lost, and a p99 of the delays of at most twice that without.
+// beside one attacker at full speed. The goal: nothing lost, and a p99 of delays at most twice that without
+// attacker.
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
@@ -59,7 +60,7 @@ export async function bench(words) {
   report(rows, streams, seconds);
 }
 
-/** One kind on a service of its own: the honest load alone, then beside the attacker. */
+/** One kind on a new service: the honest load alone, then beside the attacker. */
 async function measure(kind, streams, seconds) {
   const [sinkPort, attackerPort] = [await freePort(), await freePort()];
   const log = [];
@@ -95,7 +96,7 @@ async function measure(kind, streams, seconds) {
   const did = await attack;
   clearInterval(watching);
   await server.stop();
-  // A late generator beside the attacker makes delays longer: a goal that is met nevertheless is met.
+  // A late generator beside the attacker only makes delays longer: a goal met despite that is met.
   const faults = [generatorFault(alone), isHeld(alone, beside) ? null : generatorFault(beside)];
   const noise = faults.filter((fault) => fault !== null);
   return {

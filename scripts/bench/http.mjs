@@ -1,7 +1,7 @@
 // Web tokens over HTTP: `npm run bench -- http [SECONDS CONNECTIONS] [--against DIR]`, by default `10 50`. Half of the
 // requests issue, half verify; every token is verified once, so that no result can be cached. The service has no rate
 // limit and one core: requests are reported per CPU second of the whole process with all its threads, followed by a
-// breakdown. With another checkout the two take turns, and the ratio of their medians is reported.
+// breakdown. With another checkout the two alternate, and the ratio of their medians is reported.
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

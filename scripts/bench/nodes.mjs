@@ -1,6 +1,6 @@
 // What nodes and streams cost PostgreSQL, without media: `npm run bench -- nodes [--nodes 3] [--publishes 1000]
-// [--seconds 60]`. Starts a server of its own from the Debian packages, with default settings. Prints the cost of each
-// operation, the most expensive statements, and what a thousand nodes would cost.
+// [--seconds 60]`. Starts a separate server from the Debian packages, with default settings. Prints the cost
+// of each operation, the most expensive statements, and what a thousand nodes would cost.
 import { parseArgs } from "node:util";
 import { extrapolate, measureNodes } from "./_nodes.mjs";
 

@@ -1,6 +1,6 @@
-// A cold start with a new store until the service reports that it is ready, and its memory when idle (P12): `npm run
-// bench -- ready [TIMES] [--against DIR]`, ten times by default, on one core. After the first start the files are in
-// the page cache.
+// A cold start with a new store until the service reports that it is ready, and its idle memory
+// (performance.md, P12): `npm run bench -- ready [TIMES] [--against DIR]`, ten times by default, on one core.
+// After the first start the files are in the page cache.
 import { readAgainst, resultOf } from "./_against.mjs";
 import { machine } from "./_machine.mjs";
 import { cpuSeconds, steadyResidentKb } from "./_process.mjs";
@@ -18,14 +18,14 @@ export async function bench(words) {
   for (let time = 0; time <= times; time += 1) {
     for (const [at, { options }] of servers.entries()) {
       const { readyMs, cpuMs } = await start(options);
-      if (time === 0) continue; // files were read from the disk
+      if (time === 0) continue; // the first start read files from the disk
       found[at].readyMs.push(readyMs);
       found[at].cpuMs.push(cpuMs);
     }
   }
   for (const [what, of] of [
-    ["Until it is ready", "readyMs"],
-    ["Processor until then", "cpuMs"],
+    ["Time until ready", "readyMs"],
+    ["CPU time until ready", "cpuMs"],
   ]) {
     console.log(what);
     const results = found.map((server) => ({ name: server.name, costs: server[of] }));

@@ -1,11 +1,11 @@
-// CPU per stream for RTMP in → push out: `npm run bench -- rtmp [N] [SECONDS] [ROUNDS] [--clip x264] [--chunk 4096]
-// [--players COUNT] [--uring] [--against DIR]`. Headgate beside nginx-rtmp and beside a relay that knows no protocol, which
-// reads and writes what is there, or once for each picture, without and with a sleep between turns as Headgate has it; or
-// beside another checkout that is built. Publishers of a clip, at
-// random phases. Blocks alternate, there and back; each block's ledger must be exact, or the run has failed. With players
-// nothing is pushed: so many play each stream, beside nginx-rtmp, and the CPU is that of one of them. With `--uring` the relays
-// alone are measured, those on io_uring beside those on epoll. Of each block it also says how long each core was busy: what
-// the kernel did for a server, but not in its name, is in that.
+// CPU per stream for RTMP in → push out: `npm run bench -- rtmp [N] [SECONDS] [ROUNDS] [--clip x264]
+// [--chunk 4096] [--players COUNT] [--uring] [--against DIR]`. Compares Headgate with nginx-rtmp and with a
+// relay that knows no protocol and copies bytes as they arrive, once for each picture, or promptly in turns as
+// Headgate does; or with another built checkout. Publishers send a clip at random phases. Each round runs the blocks there and back;
+// each block's ledger must be exact, or the run has failed. With players nothing is pushed: this many play
+// each stream, nginx-rtmp is measured too, and the CPU time is per player. With `--uring` only the relays are
+// measured, those on io_uring and those on epoll. For each block it also reports how long each core was busy,
+// which includes work of the kernel that is not accounted to the server.
 import { execFileSync } from "node:child_process";
 import { parseArgs } from "node:util";
 import { readAgainst, resultOf } from "./_against.mjs";
@@ -27,7 +27,7 @@ import { countSyscalls } from "./_syscalls.mjs";
 
 /** A run for the counts alone, s: counting costs the server time. */
 const COUNTED_S = "5";
-/** Each relay on io_uring, and the one on epoll that does the same. */
+/** Each relay on io_uring, and its counterpart on epoll. */
 const URING_RELAYS = [
   ["uring-at-once", "at-once"],
   ["uring-each-40-ms-in-turns", "each-40-ms-in-turns"],
@@ -82,7 +82,7 @@ export async function bench(words) {
   }
 }
 
-/** The servers, and by name which are compared. */
+/** The servers, and the names of those that are compared. */
 async function startServers({ players, uring }, { against, sinkPort, streams }) {
   if (uring) {
     const kinds = [...new Set(["each-40-ms", ...URING_RELAYS.flat()])];
@@ -111,7 +111,8 @@ function argsOf(server, { sinkPort, streams, clip, chunk, players }, seconds) {
   return honestLoad(server, server.names(streams), { sinkPort, seconds, clip, players: audience, chunk });
 }
 
-/** The whole process less what it idles; beside another checkout the threads of the media core. */
+/** CPU of the whole process minus its idle cost; compared with another checkout, that of the media core's
+ *  threads. */
 async function measure(server, load, seconds) {
   const idle = load.isCoreAlone ? 0 : await idleCpuMs(server.pid);
   const cpuOf = load.isCoreAlone ? coreSeconds : cpuSeconds;
@@ -157,7 +158,7 @@ function report(blocks, counts, { streams, clip, chunk, players, uring }, pairs)
   const costs = (name) => ({ name, costs: ofServer(name, "cpu_ms_per_stream_second") });
   for (const [ours, other] of pairs) console.log(resultOf(costs(ours), costs(other)));
   if (uring) {
-    console.log(`\nTime for which the cores were not idle per ${unit}, ms, medians`);
+    console.log(`\nBusy time of the cores per ${unit}, ms, medians`);
     const middle = (name, member) => Number(median(ofServer(name, member)).toFixed(3));
     const names = [...new Set(blocks.map(({ server }) => server))];
     const rowOf = (server) => ({
@@ -170,7 +171,7 @@ function report(blocks, counts, { streams, clip, chunk, players, uring }, pairs)
   if (counts.length > 0) console.log(`\nSystem calls per ${unit}`);
   console.table(counts);
   const noisy = blocks.filter(({ noise }) => noise !== null).length;
-  if (noisy > 0) console.log(`  ${noisy} of ${blocks.length} blocks were noisy: their figures say little`);
+  if (noisy > 0) console.log(`  ${noisy} of ${blocks.length} blocks were noisy: their figures are unreliable`);
   if (pairs.flat().includes("nginx-rtmp")) execFileSync("/usr/sbin/nginx", ["-v"], { stdio: "inherit" });
   console.log(`  ${machine()}`);
 }

@@ -1,7 +1,7 @@
 // WHIP publishes that begin and end: `npm run bench -- setups [SECONDS CONNECTIONS BLOCKS] [--against DIR]`, by default
-// `10 20 5`. Each is a POST with a browser's offer, a webhook over HTTPS that answers 200 at once, a DELETE and its
+// `10 20 5`. Each is a POST with a browser's offer, a webhook over HTTPS that answers 200, a DELETE and its
 // publish_done; no media. Reports the CPU time of the whole service for each, and how long its POST took. Another
-// checkout takes turns.
+// checkout alternates with this one.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -64,7 +64,8 @@ async function measure(from, seconds, connections) {
   }
 }
 
-/** Each connection begins and ends publishes of its own streams, until the time is over or there are enough. */
+/** Each connection starts and ends publishes of its own streams, until the time is over or there are enough.
+ *  */
 async function load(pool, server, { seconds = Number.POSITIVE_INFINITY, publishes = Number.POSITIVE_INFINITY }) {
   const times = [];
   const from = performance.now();

@@ -74,7 +74,7 @@ async function largest(load) {
       return count;
     }
     const fewer = Math.floor(count * SMALLER);
-    if (fewer === 0) throw new Error(`the generator does not carry one: ${fault}`);
+    if (fewer === 0) throw new Error(`the generator cannot carry even one: ${fault}`);
     console.log(
       `${count} ${load.name} are too many for the generator (${fault}, ${percent(generatorShare)}): ${fewer}`,
     );
@@ -82,7 +82,7 @@ async function largest(load) {
   }
 }
 
-/** One run on a service of its own; `window` is null for a trial. */
+/** One run on a new service; `window` is null for a trial. */
 async function run(load, count, seconds, window) {
   const sinkPort = await freePort();
   const server = await startHeadgate(sinkPort, count);
@@ -103,12 +103,12 @@ async function run(load, count, seconds, window) {
 }
 
 function report(load, count, { balance, windows, generatorShare, drops, seconds }) {
-  console.log(`\n${count} ${load.name} for ${seconds} s, service and load on one core each`);
+  console.log(`\n${count} ${load.name} for ${seconds} s, one core each for service and load`);
   console.table(windows);
   const [first, last] = [windows[0], windows.at(-1)];
   const ratio = last.cpu_ms_per_stream_second / first.cpu_ms_per_stream_second;
   const memory = last.resident_mb / first.resident_mb;
-  console.log(`  last window by first: processor ${ratio.toFixed(3)}, memory ${memory.toFixed(3)}`);
+  console.log(`  ratio of last and first window: processor ${ratio.toFixed(3)}, memory ${memory.toFixed(3)}`);
   const { lost_units, ...rest } = balance;
   console.log(`  ${JSON.stringify(rest)}`);
   console.log(`  generator: ${percent(generatorShare)} of its core; ${machine()}`);

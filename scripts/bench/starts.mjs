@@ -1,6 +1,6 @@
-// Whether audio starts correctly when many publishes begin at once: `npm run bench -- starts [--publishers 50] [--rate
-// 20] [--seconds 15] [--audio stereo]`. WHIP publishers, `rate` per second, each pushed as AAC: for each upstream the
-// first AAC timestamp, whether one goes back, and how often an AAC header was sent.
+// Whether audio starts correctly when many publishes start together: `npm run bench -- starts [--publishers
+// 50] [--rate 20] [--seconds 15] [--audio stereo]`. WHIP publishers, `rate` per second, each pushed as AAC:
+// for each upstream the first AAC timestamp, whether one goes back, and how often an AAC header was sent.
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
@@ -48,7 +48,7 @@ function report({ connected, refused, sent_late_ms, upstreams }, { publishers, r
   );
   console.log(`  first AAC ${range("first_aac_ms")} ms, first video ${range("first_video_ms")} ms`);
   console.log(
-    `  back in time on ${back.length}${back.length > 0 ? `, by ${Math.min(...back)}–${Math.max(...back)} ms` : ""}`,
+    `  AAC goes back on ${back.length}${back.length > 0 ? `, by ${Math.min(...back)}–${Math.max(...back)} ms` : ""}`,
   );
   console.log(`  headers sent twice on ${count(({ aac_headers }) => aac_headers > 1)}`);
   console.log(`  ${machine()}`);

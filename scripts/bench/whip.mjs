@@ -1,9 +1,10 @@
-// CPU and memory per stream for WHIP in → RTMP out: `npm run bench -- whip [cm] [SOUND…] [N… SECONDS BLOCKS] [--against
-// DIR | --mediamtx PROGRAM] [--no-gop-cache]`, by default `10 50 100 20 1` with GCM; `cm` selects AES-CM with SHA-1. Each N is measured
-// with Opus passed through (`opus`), with AAC stereo and with AAC mono, or with the named kinds of audio; BLOCKS times,
-// in reverse order every other time; without the cached groups of pictures if so asked, which shows a session's own memory. Against another built checkout every case is four blocks, A B B A, of the media
-// core's threads alone, without memory. Beside MediaMTX, which passes Opus through, both take turns. A block with a
-// lost unit, a dropped datagram or a late generator has failed.
+// CPU and memory per stream for WHIP in → RTMP out: `npm run bench -- whip [cm] [SOUND…] [N… SECONDS BLOCKS]
+// [--against DIR | --mediamtx PROGRAM] [--no-gop-cache]`, by default `10 50 100 20 1` with GCM; `cm` selects AES-CM with
+// SHA-1. Each N is measured with Opus passed through (`opus`), with AAC stereo and with AAC mono, or with the
+// named kinds of audio; BLOCKS times, in reverse order every other time. Against another built checkout every
+// case is four blocks, A B B A, of the media core's threads alone, without memory. With MediaMTX, which
+// passes Opus through, both alternate. Without the GOP cache, a session's own memory is visible. A block with a lost unit, a dropped datagram or a late generator has
+// failed.
 import { parseArgs } from "node:util";
 import { readAgainst, resultOf } from "./_against.mjs";
 import { machine } from "./_machine.mjs";
@@ -26,7 +27,7 @@ export async function bench(all) {
   const srtp = words.includes("cm") ? "cm" : "gcm";
   const named = SOUNDS.filter((sound) => words.includes(sound));
   const sounds = named.length > 0 ? named : peer === null ? SOUNDS : ["opus"];
-  if (peer !== null && String(sounds) !== "opus") throw new Error("--mediamtx: it makes no AAC of Opus");
+  if (peer !== null && String(sounds) !== "opus") throw new Error("--mediamtx: it does not transcode Opus to AAC");
   const given = words.filter((word) => word !== srtp && !named.includes(word)).map(Number);
   if (given.some(Number.isNaN))
     throw new Error("whip [cm] [opus] [stereo] [mono] [N… SECONDS BLOCKS] [--against DIR | --mediamtx PROGRAM]");
@@ -56,7 +57,7 @@ export async function bench(all) {
   }
 }
 
-/** One block on a server of its own, so that memory left behind by an earlier block is not counted. */
+/** One block on a new server, so that memory left behind by an earlier block is not counted. */
 async function measure({ streams, sound, srtp }, seconds, options, withMemory) {
   const sinkPort = await freePort();
   const { mediamtx } = options;

@@ -29,7 +29,7 @@ export async function startPostgres(data, { connections, settings = {} }) {
   }
   const said = { listen_addresses: "", unix_socket_directories: sockets, max_connections: connections, ...settings };
   const words = Object.entries(said).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
-  // In a process group of its own, so that ^C does not reach it before the nodes have stopped.
+  // In its own process group, so that ^C does not reach it before the nodes have stopped.
   const server = spawn(program("postgres"), ["-D", data, ...words], { ...options, detached: true, stdio: "ignore" });
   const exit = once(server, "exit");
   const kill = () => {

@@ -59,7 +59,7 @@ export function architectureOf(folder) {
   const found = new Set(addonsOf(folder).map((path) => ARCHITECTURES[machineOf(path)]));
   const [architecture] = found;
   if (found.size !== 1 || architecture === undefined) {
-    throw new BuildError(`the addons are of ${[...found].join(" and ") || "no architecture"}: a package is of one`);
+    throw new BuildError(`the addons are for ${[...found].join(" and ") || "no architecture"}: a package is for one`);
   }
   return architecture;
 }

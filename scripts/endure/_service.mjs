@@ -1,5 +1,5 @@
-// A service of its own for a row, with a customer who allows everything and records its events; and the load
-// generator's programs.
+// A separate service for each row, with a customer that allows everything and records its events; and the
+// load generator's programs.
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -62,7 +62,7 @@ export async function besideHonest(server, streams, seconds, beside) {
   return { balance, other: await other };
 }
 
-/** The publishes that the customer allowed, those whose end it got, and what is wrong with any of them. */
+/** The publishes that the customer allowed, those whose end it received, and faults in any of them. */
 export function endsOf(customer) {
   const all = [...customer.events.values()];
   const asked = all.filter((events) => events.some(({ call }) => call === "publish"));
@@ -84,5 +84,5 @@ export async function untilAllEnded(customer, limitS) {
   return Number(seconds().toFixed(1));
 }
 
-/** Faults as texts: each name whose condition is true. */
+/** Faults as texts: the names whose condition is true. */
 export const faultsWhere = (conditions) => Object.keys(conditions).filter((words) => conditions[words]);

@@ -1,9 +1,9 @@
-// R2: publishes that come and go.
+// Reliability R2: publishes that come and go.
 import { descriptors, residentKb, threads } from "../bench/_process.mjs";
 import { wait } from "../bench/_webhook.mjs";
 import { endsOf, faultsWhere, load, startService, untilAllEnded } from "./_service.mjs";
 
-export const title = "publishes of a second, ended by DELETE, by a close, or by silence";
+export const title = "publishes of one second, ended by DELETE, by a close, or by silence";
 
 const PUBLISHES = 20_000;
 /** Publishes in parallel. Each name is reused only after the silence of 30 s that ends a WHIP publish. */
@@ -13,7 +13,7 @@ const NAMES = 3_000;
 const WARM_SHARE = 0.1;
 const END_LIMIT_S = 60;
 const GROWTH_LIMIT_MB = 20;
-/** V8 releases the memory of a burst after a while. */
+/** V8 releases the memory of a burst only after a while. */
 const SETTLE_MS = 30_000;
 
 export async function endure(share) {

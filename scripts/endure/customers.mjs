@@ -1,8 +1,8 @@
-// R8: customers' endpoints that fail in every way.
+// R8: customers' endpoints that fail in many ways.
 import { faults as callFaulty, DEADLINE_MS, SLACK_MS } from "../bench/_webhook-faults.mjs";
 import { faultsWhere } from "./_service.mjs";
 
-export const title = "endpoints that hang, break off, lie, or answer with a bomb";
+export const title = "endpoints that hang, reset, answer with a wrong status, or send too much";
 
 const TIMES = 200;
 

@@ -1,4 +1,4 @@
-// R10: SIGTERM while streams are live and new ones come.
+// R10: SIGTERM while streams are live and new ones arrive.
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -6,7 +6,7 @@ import { wait } from "../bench/_webhook.mjs";
 import { root } from "../build.mjs";
 import { besideHonest, endsOf, faultsWhere, startService } from "./_service.mjs";
 
-export const title = "drain by SIGTERM with 50 streams while new ones come";
+export const title = "drain by SIGTERM with 50 streams while new ones arrive";
 
 const DRAINS = 20;
 const STREAMS = 50;

@@ -1,8 +1,8 @@
-// R9: ends of publishes through failures and restarts of both sides.
+// R9: ends of publishes during failures and restarts of both sides.
 import { durability } from "../bench/_webhook-durability.mjs";
 import { faultsWhere } from "./_service.mjs";
 
-export const title = "10,000 ends through a third of failures, and restarts of both sides";
+export const title = "10,000 ends of publishes while a third of the answers fail and both sides restart";
 
 const ENDS = 10_000;
 

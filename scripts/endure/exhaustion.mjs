@@ -1,4 +1,4 @@
-// R12: no descriptor, no memory, no disk.
+// R12: no descriptors, memory or disk space left.
 import { countTests } from "./_tests.mjs";
 
 export const title = "256 descriptors, a full and a read-only disk, 300 MB of memory";

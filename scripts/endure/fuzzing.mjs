@@ -31,6 +31,6 @@ export async function endure(share) {
   }
   const [code] = await once(child, "close");
   const faults = code === 0 ? [] : [`the fuzzer ended with ${code}: ${last.join(" | ")}`];
-  if (code === 0 && executions < EXECUTIONS * share) faults.push(`${executions} executions, fewer than wanted`);
+  if (code === 0 && executions < EXECUTIONS * share) faults.push(`${executions} executions, fewer than required`);
   return { figures: { executions, secondsEach: seconds }, faults };
 }

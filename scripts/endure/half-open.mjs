@@ -1,4 +1,4 @@
-// R3: peers that stop half-way, beside honest streams.
+// Reliability R3: peers that stop half-way, beside honest streams.
 import { besideHonest, faultsWhere, load, startService } from "./_service.mjs";
 
 export const title = "sessions that stop before ICE, DTLS, connect, createStream, publish";

@@ -1,7 +1,7 @@
-// R15: packets that no encoder makes, into a live session, beside honest streams.
+// R15: packets that no encoder produces, sent to a live session, beside honest streams.
 import { besideHonest, faultsWhere, load, startService } from "./_service.mjs";
 
-export const title = "a session of packets that were flipped, cut, repeated, or never fitted";
+export const title = "a session of packets with flipped bits, truncated, repeated or malformed";
 
 const PACKETS = 1_000_000;
 const HONEST = 20;

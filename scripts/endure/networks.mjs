@@ -1,8 +1,8 @@
-// R4: one WebRTC publisher through each of forty networks.
+// Reliability R4: one WebRTC publisher through each of forty networks.
 import { freePort } from "../bench/_servers.mjs";
 import { faultsWhere, load, startService } from "./_service.mjs";
 
-export const title = "forty networks: loss, delay, jitter, order, copies, rate, black-outs";
+export const title = "forty networks: loss, delay, jitter, reordering, duplicates, limited rate, blackouts";
 
 const SECONDS = 60;
 /** Cells in parallel: as many as the two cores carry without being late themselves. */

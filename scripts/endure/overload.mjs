@@ -1,7 +1,7 @@
 // R11: three times as many set-ups as a node has room for.
 import { measure } from "../bench/overload.mjs";
 
-export const title = "three times the set-ups that a node has room for, beside the streams it has";
+export const title = "three times the set-ups that a node has room for, beside its running streams";
 
 const TIMES = 5;
 const SECONDS = 60;
@@ -10,7 +10,7 @@ const STREAMS = 20;
  *  lower load limit: offers alone do not fill a fast one, and a single process cannot send more. */
 const TRIAL = { rate: 180, seconds: 15 };
 const LOAD_PERCENTS = ["90", "45", "25", "12"];
-/** How many times more than there is room for. */
+/** Offers as a multiple of the available room. */
 const FACTOR = 3;
 
 export async function endure(share) {
@@ -25,7 +25,7 @@ export async function endure(share) {
   return { figures: { room, load, runs }, faults };
 }
 
-/** Set-ups a second that are admitted when too many are offered, and the load limit at which no more are. */
+/** Set-ups per second that are admitted when too many are offered, and the load limit that bounds them. */
 async function roomForSetups() {
   for (const load of LOAD_PERCENTS) {
     const trial = await measure({ ...TRIAL, streams: STREAMS, load });

@@ -1,8 +1,8 @@
-// R5: network changes during a running WHIP session.
+// Reliability R5: network changes during a running WHIP session.
 import { freePort } from "../bench/_servers.mjs";
 import { endsOf, faultsWhere, load, startService, untilAllEnded } from "./_service.mjs";
 
-export const title = "WHIP sessions through black-outs of 3, 10 and 30 s, without a goodbye, from another port";
+export const title = "WHIP sessions with blackouts of 3, 10 and 30 s, a silent end, or a new port";
 
 const TRIALS = 200;
 const AT_ONCE = 50;
@@ -35,8 +35,8 @@ export async function endure(share) {
       const names = server.names().join(",");
       const { lives, resumedMs } = KINDS[kind];
       const limitMs = share < 0.01 ? resumedMs * SHORT_SLACK : resumedMs;
-      // A name is free again only when its session has ended, so each round of sessions that end is a program of its
-      // own.
+      // A name is free again only when its session has ended, so each round of sessions that end is a
+      // separate program.
       const said = [];
       for (let round = 0; round < (lives ? 1 : rounds); round += 1) {
         const where = [`127.0.0.1:${sinkPort}`, server.http, server.streamUrl, names];
@@ -52,7 +52,7 @@ export async function endure(share) {
         ...faultsWhere({
           [`${kind}: ${sessions - resumed} of ${sessions} were not pushed again`]: lives && resumed < sessions,
           [`${kind}: pushed again after ${slowest} ms`]: lives && slowest > limitMs,
-          [`${kind}: ${resumed} of ${sessions} lived on`]: !lives && resumed > 0,
+          [`${kind}: ${resumed} of ${sessions} survived`]: !lives && resumed > 0,
           [`${kind}: ${ends.lost} without an end, ${ends.twice} with two`]: ends.lost + ends.twice > 0,
         }),
       );

@@ -1,4 +1,4 @@
-// R1: WHIP sessions for hours, most passed through and some transcoded.
+// Reliability R1: WHIP sessions for hours, most passed through and some transcoded.
 import { udpDrops } from "../bench/_process.mjs";
 import { freePort } from "../bench/_servers.mjs";
 import { watchWindows } from "../bench/_windows.mjs";
@@ -57,7 +57,7 @@ export async function endure(share) {
       threads: last("threads"),
     };
     const faults = faultsWhere({
-      [`${ended} sessions ended before their time`]: ended > 0,
+      [`${ended} sessions ended early`]: ended > 0,
       "units were lost": figures.lost > 0,
       "sound has gaps": figures.aacGaps > 0,
       [`memory grows by ${figures.mbPerHour} MB an hour`]: isLong && slope > SLOPE_LIMIT_MB_PER_HOUR,

@@ -3,7 +3,7 @@ import { connect } from "node:net";
 import { percentile, wait } from "../bench/_webhook.mjs";
 import { besideHonest, faultsWhere, startService } from "./_service.mjs";
 
-export const title = "1,000 slow HTTP clients, 500 stalled RTMP connections, 500 of a byte a second";
+export const title = "1,000 slow HTTP clients, 500 stalled RTMP connections, 500 at one byte a second";
 
 const SECONDS = 600;
 const HONEST = 20;
@@ -41,7 +41,7 @@ export async function endure(share) {
     const faults = faultsWhere({
       "honest streams lost units": beside.balance.lost > 0 || beside.balance.corrupt > 0,
       [`requests: p95 ${requestsP95.join(" and ")} ms`]: isSlower(requestsP95),
-      [`pictures: p99 ${picturesP99.join(" and ")} ms`]: isSlower(picturesP99),
+      [`video frames: p99 ${picturesP99.join(" and ")} ms`]: isSlower(picturesP99),
       [`${tooLong[0]?.[0]} lasted ${tooLong[0]?.[1].longestS} s`]: tooLong.length > 0,
     });
     return { figures, faults };

@@ -1,7 +1,7 @@
 // R16: datagrams from unknown ports at the media port while honest sessions are set up.
 import { faultsWhere, load, startService } from "./_service.mjs";
 
-export const title = "hellos, alerts, records and checks from foreign ports beside honest handshakes";
+export const title = "hellos, alerts, records and checks from unknown ports beside honest handshakes";
 
 const HANDSHAKES = 1_000;
 const AT_ONCE = 20;

@@ -5,7 +5,8 @@ import { wait } from "../bench/_webhook.mjs";
 import { FAULTS, startFaultyUpstream } from "./_faulty-upstream.mjs";
 import { besideHonest, faultsWhere, startService } from "./_service.mjs";
 
-export const title = "upstreams that refuse, reset, hang, stop reading, want a password, talk garbage, are slow";
+export const title =
+  "upstreams that refuse, reset, hang, stop reading, require a password, send random bytes, are slow";
 
 const STREAMS = 20;
 /** Duration of each fault. Within it twenty connections fail a hundred times, except refused ones, which are retried
@@ -13,7 +14,7 @@ const STREAMS = 20;
 const SECONDS = 100;
 /** Limit from the end of a fault until every stream is pushed again: the longest pause, a fifth more, and the start. */
 const BACK_LIMIT_S = 45;
-/** The same where the fault was short, and so the pauses are. */
+/** The same after a short fault, when the pauses are short too. */
 const SOON_BACK_LIMIT_S = 12;
 /** Limit of a subscriber's queue. */
 const QUEUE_MB = 4;

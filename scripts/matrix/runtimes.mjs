@@ -57,7 +57,7 @@ function runOn(runtime) {
     const of = tests.filter(({ suite, name }) => each === suite || name.startsWith(each));
     if (of.every(({ passed }) => passed)) {
       isRight = false;
-      console.log(`  can what it is said not to: ${each}`);
+      console.log(`  unexpectedly passed: ${each}`);
     }
   }
   return isRight;

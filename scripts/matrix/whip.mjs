@@ -16,7 +16,6 @@ const NETWORKS_AT_ONCE = 4;
 
 /**
  * Prints three tables, and what failed.
- * Prints three tables, and what failed.
  * @returns {Promise<boolean>} whether everything arrived as it should
  */
 export async function matrix(args = []) {

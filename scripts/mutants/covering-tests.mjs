@@ -9,8 +9,8 @@ import { openRunner } from "./test-runner.mjs";
 /** Limit of all tests together, ms. */
 const LIMIT_MS = 3_600_000;
 
-/** What a process of its own costs besides its tests, ms: if leaving out tests saves less than that, the whole file
- *  runs. */
+/** What a separate process costs besides its tests, ms: if leaving out tests saves less than that, the whole
+ *  file runs. */
 const PROCESS_MS = 4_000;
 
 /** `covering`: file and line → `[{ file, ids, took }]`: without ids the whole file must run. `red`: test files that
@@ -44,7 +44,7 @@ export async function coveringTests(tests) {
 }
 
 async function record(tests) {
-  console.log(`which lines do the tests of ${tests.length} files execute …`);
+  console.log(`recording which lines the tests of ${tests.length} files execute …`);
   const folder = mkdtempSync(join(tmpdir(), "headgate-mutants-lines-"));
   const runner = openRunner(folder);
   try {

@@ -1,4 +1,5 @@
-// How `npm run mutants` runs the tests: each file in a process of its own, one at a time, stopping after a failed one.
+// How `npm run mutants` runs the tests: each file in its own process, one at a time, stopping after a failed
+// one.
 import { defineConfig } from "vitest/config";
 
 // biome-ignore lint/style/noDefaultExport: vitest takes its configuration from there

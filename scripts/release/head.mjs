@@ -9,6 +9,6 @@ export function headOf(root) {
   const { status, stdout } = git("rev-parse", "--verify", "--quiet", "HEAD");
   if (status !== 0) return null;
   if (git("status", "--porcelain").stdout.trim() !== "")
-    console.error("headgate: the release has changes that are in no commit");
+    console.error("headgate: the release contains uncommitted changes");
   return stdout.trim();
 }

@@ -45,7 +45,7 @@ export function makeService(folder, commit) {
     ...{ name, version, description, license, type },
     bin: { headgate: "deploy/headgate.mjs" },
     ...{ imports, os: ["linux"], engines, dependencies },
-    // Both must have the same version: the interface between them has none of its own.
+    // Both must have the same version: the interface between them is not versioned.
     optionalDependencies: Object.fromEntries(TARGETS.map((target) => [packageOf(target), version])),
     ...said(commit),
   });

@@ -11,7 +11,7 @@ import { root } from "../build.mjs";
 
 const TAR_LIMIT_BYTES = 1 << 28;
 
-/** Packages of ours are only served from the release: elsewhere these names belong to somebody else. */
+/** Our packages are only served from the release: in other registries these names may belong to others. */
 const OWN = /^headgate(-|$)/;
 
 /** @typedef {{ url: string, asked: string[], close(): Promise<void> }} Registry `asked`: names that it did not have */

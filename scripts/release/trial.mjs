@@ -48,7 +48,7 @@ export async function trialOf([program = "", ...args], { cwd, dataDir, limitMs }
     process.kill(-service.pid, "SIGTERM");
     // npx ends by the signal itself; the service's log shows how the service ended.
     await within(exit, STOP_LIMIT_MS, "it does not stop");
-    if (!said.err.includes('"state":"stopped"')) throw new Error("it did not stop in good order");
+    if (!said.err.includes('"state":"stopped"')) throw new Error("it did not stop cleanly");
     return { readyMs, packets, version };
   } catch (error) {
     throw new Error(`${error instanceof Error ? error.message : error}\n${said.out}${said.err}`);
@@ -91,7 +91,7 @@ async function until(look, limitMs, child) {
     const found = look();
     if (found) return found;
     if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}`);
-    if (performance.now() > deadline) throw new Error(`not in ${limitMs / 1_000} s`);
+    if (performance.now() > deadline) throw new Error(`not within ${limitMs / 1_000} s`);
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }

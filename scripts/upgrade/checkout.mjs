@@ -1,5 +1,5 @@
-// Builds a commit of this repository in a folder of its own below `.build`. Node packages are shared if the lock file
-// is the same.
+// Builds a commit of this repository in a separate folder below `.build`. Node packages are shared if the
+// lock file is the same.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";

@@ -52,7 +52,7 @@ export async function connectedPeer(client) {
           return encrypt(packet);
         };
         await dtls.send(CLOSE_NOTIFY);
-        // A socket that is closed at once discards what it has not sent yet.
+        // A socket that is closed immediately discards what it has not sent yet.
         await pause(FAREWELL_MS);
       }
       await connection.close();

@@ -1,16 +1,16 @@
-//! How the AAC of one upstream begins: its first timestamp, its headers, and whether its time goes back or has holes.
+//! How the AAC of one upstream starts: its first timestamp, its headers, and whether timestamps go back or have gaps.
 
 use headgate_rtmp::{MediaKind, MediaMessage};
 
 use crate::whip_load::{Arrived, recognise};
 
-/// The distance of two AAC frames; timestamps are whole milliseconds.
+/// The most between two consecutive AAC frames; timestamps are whole milliseconds.
 const STEP_LIMIT_MS: u32 = 22;
-/// AAC-LC by its first byte, and the packet types of FLV E.4.2.2.
+/// Codec id of AAC in FLV, and the packet type of a sequence header (FLV E.4.2.2).
 const AAC: u8 = 10;
 const SEQUENCE_HEADER: u8 = 0;
 
-/// What one upstream got.
+/// What one upstream received.
 #[derive(Default)]
 pub(crate) struct AacStart {
     first_video_ms: Option<u32>,
@@ -18,10 +18,10 @@ pub(crate) struct AacStart {
     last_aac_ms: Option<u32>,
     frames: u32,
     headers: u32,
-    /// How often an AAC timestamp was below the one before, and by how much at most.
+    /// How often an AAC timestamp was below the previous one, and the largest step back.
     backwards: u32,
     most_back_ms: u32,
-    /// How often more than one frame was missing.
+    /// How often at least one frame was missing.
     gaps: u32,
 }
 

@@ -1,5 +1,5 @@
-//! One allowed publisher, player or upstream that does one hostile thing as fast as it can, and comes back when it is
-//! ended. What it costs others is measured by the honest load beside it.
+//! One allowed publisher, player or upstream that does one hostile thing as fast as it can, and reconnects when it is
+//! ended. The honest load beside it measures what this costs others.
 
 mod flood;
 mod messages;
@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 
 use flood::Flood;
 
-/// Between the end of one connection and the next.
+/// Pause between the end of one connection and the start of the next.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Endings that are kept word for word.
+/// Endings that are recorded verbatim.
 const ENDINGS_LIMIT: usize = 3;
 
 /// What to run.
@@ -33,20 +33,20 @@ pub(crate) struct Run {
     /// The stream that is published or played.
     pub(crate) name: String,
     pub(crate) seconds: u64,
-    /// The attacker's upstream.
+    /// Address of the attacker's own upstream.
     pub(crate) listen: SocketAddr,
 }
 
-/// What one connection came to.
+/// The result of one connection.
 #[derive(Debug, Default)]
 struct Attempt {
     messages: u64,
     bytes: u64,
-    /// What the server said or did; `None` when it was open to the end.
+    /// How the server ended it; `None` when it stayed open to the end.
     ended: Option<String>,
 }
 
-/// Attacks until the time is over; one line of JSON, or `None` for an unknown kind.
+/// Attacks until the time is up. Returns one line of JSON, or `None` for an unknown kind.
 pub(crate) fn run(run: &Run) -> Option<io::Result<String>> {
     let until = Instant::now() + Duration::from_secs(run.seconds);
     let flooded = match upstream::start(run.listen, run.kind == "flooding-upstream") {

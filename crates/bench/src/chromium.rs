@@ -1,21 +1,21 @@
-//! Pictures as Chromium sends them: how large they are, and how its pacer spreads their packets over time. Recorded from a
-//! broadcast of 720p25 (`test/chromium-packets.test.ts` records again), and repeated.
+//! Pictures as Chromium sends them: their sizes, and how its pacer spreads their packets over time. Recorded from a
+//! broadcast of 720p25 (`test/chromium-packets.test.ts` records it again), and repeated.
 
 use std::io;
 use std::time::Duration;
 
-/// One picture a line: `K` or `P`, then of each packet its delay in µs behind the first and its payload bytes.
+/// One picture a line: `K` or `P`, then for each packet its delay after the first in µs and its payload bytes.
 const RECORDED: &str = include_str!("../recordings/chromium-720p.txt");
-/// What a picture has room for at least: headers and a stamp.
+/// The smallest picture: room for headers and a stamp.
 const SMALLEST: usize = 64;
 
 /// One picture.
 #[derive(Debug)]
 pub(crate) struct Picture {
     pub(crate) is_key: bool,
-    /// Of its NAL units.
+    /// Total size of its NAL units.
     pub(crate) bytes: usize,
-    /// Of its packets, behind the first.
+    /// Delay of each packet after the first.
     delays: Vec<Duration>,
 }
 
@@ -35,7 +35,7 @@ impl Recording {
         }
     }
 
-    /// The picture of this number; they begin again when they are over.
+    /// The picture of this number; after the last one the recording repeats.
     pub(crate) fn picture(&self, number: u32) -> Option<&Picture> {
         self.pictures.get(number as usize % self.pictures.len().max(1))
     }
@@ -54,7 +54,7 @@ impl Picture {
         Some(Self { is_key, bytes: bytes.max(SMALLEST), delays })
     }
 
-    /// When packet `at` of `count` leaves, behind the first; the sender may have cut the picture into more or fewer.
+    /// Delay of packet `at` of `count` after the first; the sender may have used more or fewer packets than recorded.
     pub(crate) fn delay(&self, at: usize, count: usize) -> Duration {
         let place = at * self.delays.len() / count.max(1);
         self.delays.get(place).copied().unwrap_or_default()
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_recording_is_of_two_megabits_and_has_keyframes() {
+    fn the_recording_is_about_two_megabits_per_second_and_has_keyframes() {
         let recording = Recording::read().expect("whole");
         let bytes: usize = recording.pictures.iter().map(|picture| picture.bytes).sum();
         let kbps = bytes * 8 * 25 / recording.pictures.len() / 1_000;
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_leave_as_they_were_recorded_however_many_there_are() {
+    fn packets_keep_the_recorded_delays_whatever_their_number() {
         let picture = Picture::parse("P 0:1100 10:1100 5000:1100 5010:200").expect("valid");
         assert_eq!((picture.is_key, picture.bytes), (false, 3_500));
         let delays = |count| -> Vec<u128> {

@@ -1,4 +1,4 @@
-//! Chunks as a broadcaster's program writes them: its own chunk size, short headers where they do (RTMP 5.3.1). Sans-I/O.
+//! Chunks as an encoder writes them: its own chunk size, short headers where possible (RTMP 5.3.1). Sans-I/O.
 
 use bytes::{BufMut, BytesMut};
 use headgate_rtmp::MediaKind;
@@ -10,9 +10,9 @@ pub(crate) const AUDIO: u8 = 8;
 pub(crate) const VIDEO: u8 = 9;
 pub(crate) const DATA_AMF0: u8 = 18;
 pub(crate) const COMMAND_AMF0: u8 = 20;
-/// The message stream that every server here gives.
+/// The message stream id that every server here assigns.
 const MEDIA_STREAM: u32 = 1;
-/// From here on a timestamp takes four bytes more (RTMP 5.3.1.3).
+/// From this value on a timestamp takes four more bytes (RTMP 5.3.1.3).
 const EXTENDED: u32 = 0x00ff_ffff;
 
 /// Writes messages in chunks of one size.
@@ -23,7 +23,7 @@ pub(crate) struct Chunks {
 impl Chunks {
     /// Announces the size in `out`.
     pub(crate) fn announce(size: u32, out: &mut BytesMut) -> Self {
-        // Control messages are shorter than any chunk so far.
+        // The message fits into one chunk of the default size.
         Self { size: 128 }.write(SET_CHUNK_SIZE, 0, &size.to_be_bytes(), out);
         Self { size: size as usize }
     }
@@ -54,7 +54,7 @@ impl Chunks {
         }
     }
 
-    /// The message before it once more, at the same time: from here on [`Chunks::repeat`] keeps that time too.
+    /// Repeats the previous message with the same timestamp; [`Chunks::repeat`] then keeps that timestamp too.
     pub(crate) fn repeat_at_once(id: u8, kind: u8, payload: &[u8], out: &mut BytesMut) {
         out.put_u8(0x40 | id);
         out.put_uint(0, 3);
@@ -63,8 +63,8 @@ impl Chunks {
         out.put_slice(payload);
     }
 
-    /// The shortest message there is: same type, length and stream as the one before on its chunk stream, and a payload
-    /// that fits in one chunk.
+    /// The shortest message: same type, length and stream as the previous one on its chunk stream, and a payload that
+    /// fits in one chunk.
     pub(crate) fn repeat(id: u8, payload: &[u8], out: &mut BytesMut) {
         out.put_u8(0xc0 | id);
         out.put_slice(payload);

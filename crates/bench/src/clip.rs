@@ -1,5 +1,5 @@
-//! The units that honest publishers send: a clip of x264 and AAC in an FLV file, or the recorded sizes of one; every unit
-//! ends with a stamp. Tracks repeat independently of each other.
+//! The frames that honest publishers send: a clip of x264 and AAC in an FLV file, or the recorded sizes of one; every
+//! frame ends with a stamp. Tracks repeat independently of each other.
 
 use std::io;
 use std::path::Path;
@@ -10,7 +10,7 @@ use headgate_rtmp::MediaKind;
 
 use crate::load::{HEADERS, Stamp, due};
 
-/// Bytes of a stamp; it replaces the end of a unit, which is inside the last slice of a video frame.
+/// Bytes of a stamp; it replaces the end of a frame, which in video lies inside the last slice.
 const STAMP_BYTES: usize = 16;
 /// Tag header, NAL length and NAL header before a stamp.
 const SMALLEST: usize = 32;
@@ -19,7 +19,7 @@ const FILE_HEADER: usize = 13;
 const TAG_HEADER: usize = 11;
 const TAG_AUDIO: u8 = 8;
 const TAG_VIDEO: u8 = 9;
-/// AAC and AVC tag bodies: the low or high half of the first byte, and the packet types.
+/// AAC and AVC tag bodies: the codec id in half of the first byte, and the packet types.
 const AVC: u8 = 7;
 const AAC: u8 = 10;
 const SEQUENCE_HEADER: u8 = 0;
@@ -29,7 +29,7 @@ const CODED: u8 = 1;
 const RECORDED: &str = include_str!("../recordings/x264-720p25-2mbps.txt");
 /// AAC at 128 kbit/s and 48 kHz.
 const RECORDED_AUDIO: usize = 341;
-/// Packets after which that track begins again: eight seconds.
+/// Packets after which the audio track repeats: eight seconds.
 const RECORDED_SOUNDS: u32 = 375;
 
 /// Tag bodies of both tracks.
@@ -39,7 +39,7 @@ pub(crate) struct Clip {
     audio: Track,
 }
 
-/// Units with their times, which begin again when it is over.
+/// Frames with their times, repeated after the last one.
 #[derive(Default)]
 struct Track {
     units: Vec<(Duration, Bytes)>,
@@ -59,7 +59,7 @@ impl Clip {
         Ok(clip)
     }
 
-    /// Without a clip: the recorded sizes around the bench's own decoder configurations.
+    /// Without a clip: the recorded sizes and the bench's own decoder configurations.
     pub(crate) fn recorded() -> Self {
         let sizes = RECORDED.split_ascii_whitespace().filter_map(|size| size.parse::<usize>().ok());
         let video = sizes.enumerate().map(|(at, size)| {
@@ -125,7 +125,7 @@ impl Clip {
         body.freeze()
     }
 
-    /// The stamp of a unit, and whether every other byte is as it was sent; `None` for headers and metadata.
+    /// The stamp of a frame, and whether all its other bytes are unchanged; `None` for headers and metadata.
     pub(crate) fn recognise(&self, kind: MediaKind, body: &[u8]) -> Option<(Stamp, bool)> {
         if kind == MediaKind::Script || body.get(1) != Some(&CODED) {
             return None;
@@ -136,12 +136,12 @@ impl Clip {
         Some((stamp, source.len() == body.len() && source.starts_with(kept)))
     }
 
-    /// Whether a unit starts decoding.
+    /// Whether a video tag body is a keyframe.
     pub(crate) fn is_key(body: &[u8]) -> bool {
         body.first().is_some_and(|first| first >> 4 == 1)
     }
 
-    /// When a unit is due, from the clip's beginning; `None` when the clip has no such track.
+    /// When a frame is due, from the start of the clip; `None` when the clip has no such track.
     pub(crate) fn due(&self, kind: MediaKind, number: u32) -> Option<Duration> {
         self.track(kind).due(number)
     }
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_track_goes_on_where_it_began_again() {
+    fn a_repeated_track_keeps_its_pace() {
         let clip = Clip::recorded();
         for kind in [MediaKind::Video, MediaKind::Audio] {
             for number in [0, 1, 49, 50, 374, 375, 1_000] {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_is_known_by_its_stamp_and_a_changed_byte_is_seen() {
+    fn a_unit_is_recognised_by_its_stamp_and_a_changed_byte_is_detected() {
         let clip = Clip::recorded();
         for kind in [MediaKind::Video, MediaKind::Audio] {
             let stamp = Stamp { publisher: 7, number: 51, sent: Duration::from_micros(9) };

@@ -1,5 +1,5 @@
-//! The command lines of the loads that are measured beside attackers, for hours, or at their starts; each returns `None`
-//! for words that it does not understand.
+//! The command lines of the loads that are measured beside attackers, for hours, or at their starts.
+//! Each returns `None` for arguments that it does not recognise.
 
 use std::io;
 use std::path::Path;
@@ -19,13 +19,13 @@ headgate-bench attack KIND TARGET HTTP STREAM_URL NAME SECONDS LISTEN
 headgate-bench starts LISTEN HTTP STREAM_URL NAME,NAME,… PER_SECOND SECONDS stereo|mono
 headgate-bench first-frames LISTEN HTTP STREAM_URL NAME,NAME,… PER_SECOND WARM SECONDS";
 
-/// One line of JSON, or why there is none.
+/// One line of JSON or an error; `None` for an unknown command.
 pub(crate) type Outcome = Option<io::Result<String>>;
 
 /// What OBS announces.
 const CHUNK_SIZE: u32 = 4_096;
 
-/// Understands `honest`, `relay`, `attack`, `starts` and `first-frames`.
+/// Runs `honest`, `relay`, `attack`, `starts` or `first-frames`.
 pub(crate) fn run(words: &[&str]) -> Outcome {
     match *words {
         ["honest", listen, target, names, seconds, clip, audience] => {

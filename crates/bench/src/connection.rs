@@ -1,4 +1,4 @@
-//! One non-blocking connection of the bench with its session: a publisher's, a player's or the upstream's.
+//! One non-blocking connection of the bench with its session: of a publisher, a player or the upstream.
 
 use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::time::Instant;
@@ -22,13 +22,13 @@ pub(crate) enum Session {
 pub(crate) struct Connection {
     pub(crate) socket: TcpStream,
     pub(crate) session: Session,
-    /// The peer shall not learn that we take Opus.
+    /// Whether the peer is not told that we accept Opus.
     hides_opus: bool,
-    /// Chunks that did not come from the session, and what the session said between them.
+    /// Chunks that did not come from the session, with the session's own output between them.
     own: Option<BytesMut>,
 }
 
-/// The codec as an AMF0 string of `fourCcList` and as a key of `audioFourCcInfoMap`, and one that stands for no codec.
+/// The codec as an AMF0 string of `fourCcList` and key of `audioFourCcInfoMap`, and a name that is no codec.
 const OPUS: &[u8] = b"\0\x04Opus";
 const NO_CODEC: &[u8] = b"\0\x04none";
 
@@ -42,7 +42,7 @@ impl Connection {
         self
     }
 
-    /// Where chunks of our own are written; from now on the session's output is copied in between them.
+    /// The buffer for chunks of our own; from now on the session's output is copied in between them.
     pub(crate) fn own_chunks(&mut self) -> &mut BytesMut {
         let session = match &mut self.session {
             Session::Client(session) => session.output_mut(),
@@ -53,7 +53,7 @@ impl Connection {
         own
     }
 
-    /// Reads what is there into the session; false when the connection is over.
+    /// Reads all available bytes into the session; false when the connection has ended.
     pub(crate) fn receive(&mut self, buffer: &mut [u8]) -> bool {
         loop {
             match self.socket.read(buffer) {
@@ -74,7 +74,7 @@ impl Connection {
         }
     }
 
-    /// Writes what the socket takes; the rest waits for the poll.
+    /// Writes what the socket accepts; the rest waits for the poll.
     pub(crate) fn flush(&mut self) {
         if self.own.is_some() {
             return self.flush_own();
@@ -111,7 +111,7 @@ impl Connection {
     }
 }
 
-/// Moves everything that waits in a session's output behind `own`.
+/// Appends everything in a session's output to `own`.
 fn drain(output: &mut Output, own: &mut BytesMut) {
     while !output.is_empty() {
         let mut slices = [IoSlice::new(&[]); SLICES];
@@ -124,7 +124,7 @@ fn drain(output: &mut Output, own: &mut BytesMut) {
     }
 }
 
-/// A sink says little: it is copied, and Opus taken out wherever it is listed.
+/// Copies a sink's output (it is short) and removes Opus wherever it is listed.
 fn without_opus(slices: &[IoSlice]) -> Vec<u8> {
     let mut bytes = slices.iter().flat_map(|slice| slice.iter().copied()).collect::<Vec<u8>>();
     while let Some(at) = bytes.windows(OPUS.len()).position(|window| window == OPUS) {
@@ -142,7 +142,7 @@ mod tests {
     use super::without_opus;
 
     #[test]
-    fn opus_is_taken_out_of_the_list_and_of_the_map() {
+    fn opus_is_removed_from_the_list_and_the_map() {
         let said = b"\x02\0\x04Opus\0\x04Opus\0\x3f\xf0";
         assert_eq!(without_opus(&[IoSlice::new(said)]), b"\x02\0\x04none\0\x04none\0\x3f\xf0");
     }

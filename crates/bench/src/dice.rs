@@ -1,6 +1,6 @@
-//! Numbers that are the same in every run.
+//! Random numbers that are the same in every run.
 
-/// A linear congruential generator (Knuth's MMIX constants) whose upper half is given out.
+/// A linear congruential generator (Knuth's MMIX constants) that returns its upper half.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dice(u64);
 

@@ -1,5 +1,5 @@
-//! What `npm run endure` does to a service by the thousand: publishes that come and go, connections that stop half-way, and
-//! sessions whose network changes. Each prints one line of JSON.
+//! Loads of `npm run endure`: thousands of short publishes, connections that stop half-way, and sessions whose network
+//! changes. Each prints one line of JSON.
 
 mod churn;
 mod half_open;
@@ -12,7 +12,7 @@ pub(crate) const USAGE: &str = "headgate-bench churn RTMP HTTP STREAM_URL NAME,N
 headgate-bench half-open RTMP HTTP STREAM_URL NAME,NAME,… COUNT
 headgate-bench trials LISTEN HTTP STREAM_URL NAME,NAME,… blackout-3|blackout-10|blackout-30|gone|rebind ROUNDS";
 
-/// Understands its three commands; `None` for anything else.
+/// Runs one of its three commands; `None` for anything else.
 pub(crate) fn run(words: &[&str]) -> Outcome {
     match *words {
         ["churn", rtmp, http, url, names, count, at_once, ways] => Some(churn::run(&churn::Run {

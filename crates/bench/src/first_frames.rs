@@ -1,5 +1,5 @@
-//! WHIP publishes that start at a steady rate, whether or not earlier ones are slow: how long each takes from its POST to the
-//! answer, to a connected transport and to its first picture at the upstream (P4, P5). Each runs for a moment and is deleted.
+//! WHIP publishes that start at a steady rate, whether or not earlier ones are slow: the time from POST to answer, to
+//! a connected transport and to the first picture upstream (performance.md, P4 and P5). Each is deleted soon after.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -43,11 +43,11 @@ pub(crate) struct Run {
     pub(crate) seconds: u32,
 }
 
-/// One publish under way.
+/// One publish in progress.
 struct Starting {
     publisher: WhipPublisher,
     posted: Instant,
-    /// When its transport was connected: its media counts from here.
+    /// When its transport was connected; media times count from here.
     since: Option<Instant>,
     sent: u32,
     first_frame: Option<Instant>,
@@ -63,7 +63,7 @@ struct Posted {
 
 #[derive(Default)]
 struct Account {
-    /// Each from the POST.
+    /// Each measured from the POST.
     answered: Histogram,
     connected: Histogram,
     first_frame: Histogram,
@@ -137,7 +137,7 @@ fn number_of(token: Token) -> Option<u32> {
     u32::try_from(token.0).ok()
 }
 
-/// Opens a publisher and posts its offer in a thread of its own: a slow answer delays no other.
+/// Opens a publisher and posts its offer in a separate thread, so that a slow answer delays no other.
 fn open(run: &Run, number: u32, poll: &Poll, sender: &Sender<Posted>) -> io::Result<Starting> {
     let settings = Settings { srtp: SrtpChoice::Gcm, ..Settings::default() };
     let publisher = WhipPublisher::open(settings, Token(number as usize), poll.registry())?;
@@ -148,7 +148,7 @@ fn open(run: &Run, number: u32, poll: &Poll, sender: &Sender<Posted>) -> io::Res
     thread::spawn(move || {
         let posted = Instant::now();
         let answer = post_offer(http, &path, &offer);
-        // Nobody is left to take it once the run has failed.
+        // The receiver is gone once the run has failed.
         let _ = sender.send(Posted { number, times: [posted, Instant::now()], answer });
     });
     let posted = Instant::now();
@@ -197,7 +197,7 @@ impl Starting {
         }
     }
 
-    /// Accounts for it and deletes its session.
+    /// Adds it to the account and deletes its session.
     fn end(&mut self, run: &Run, is_counted: bool, account: &mut Account) {
         if is_counted {
             match self.first_frame {
@@ -213,7 +213,7 @@ impl Starting {
         }
         if let Some(path) = self.publisher.session_path.take() {
             let http = run.http;
-            // Nothing is measured of it.
+            // DELETE is not measured.
             thread::spawn(move || delete(http, &path));
         }
     }

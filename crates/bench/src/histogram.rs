@@ -5,10 +5,10 @@ use std::time::Duration;
 /// Values below this have a bucket each; above it every power of two has half as many.
 const LINEAR: u64 = 512;
 const STEPS: u64 = LINEAR / 2;
-/// Longer than any run, in microseconds: two hours.
+/// The largest value in microseconds: two hours, longer than any run.
 const LARGEST: u64 = 7_200_000_000;
 
-/// Microseconds, by frequency.
+/// Counts of values in microseconds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Histogram {
     buckets: Vec<u64>,
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_bucket_begins_where_the_one_before_ends() {
+    fn each_bucket_begins_where_the_previous_one_ends() {
         let mut last = 0;
         for bucket in 1..6_000 {
             let lowest = lowest_of(bucket);

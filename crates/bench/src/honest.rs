@@ -1,5 +1,5 @@
-//! Honest load of a clip: N RTMP publishers with a broadcaster's chunks, the upstream that streams are pushed to, and
-//! players. Every unit is accounted for at the upstream or at the one player that stays on its stream.
+//! Honest load of a clip: N RTMP publishers with an encoder's chunks, the upstream that streams are pushed to, and
+//! players. Every frame is accounted for at the upstream or at the one player that stays on its stream.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,11 +21,11 @@ use crate::pace::{self, Lateness, Load};
 use crate::players::Players;
 use crate::sink::{Sink, Takes};
 
-/// Publishers are up before this, or the run fails.
+/// All publishers must be ready within this, or the run fails.
 const READY_LIMIT: Duration = Duration::from_secs(20);
-/// Every publisher has begun (within a GOP of two seconds) and every player has its stream.
+/// Enough for every publisher to start (within a GOP of two seconds) and every player to receive its stream.
 const WARM_UP: Duration = Duration::from_secs(6);
-/// Players come and go this exactly.
+/// Precision of the times at which players come and go.
 const PLAYER_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Who plays.
@@ -34,9 +34,9 @@ pub(crate) enum Audience {
     Nobody,
     /// One on every second stream, which is not pushed.
     EverySecond,
-    /// So many that come and go, on any stream.
+    /// This many that come and go, on any stream.
     Coming(usize),
-    /// So many on each stream; none is pushed.
+    /// This many on each stream; none is pushed.
     OnEach(usize),
 }
 
@@ -52,15 +52,15 @@ pub(crate) struct Run {
     pub(crate) seconds: u64,
     pub(crate) clip: Clip,
     pub(crate) audience: Audience,
-    /// What the publishers announce: OBS 4,096 bytes, FFmpeg 60,000; whoever announces nothing has 128.
+    /// Chunk size that the publishers announce: OBS 4,096 bytes, FFmpeg 60,000; the default is 128.
     pub(crate) chunk_size: u32,
 }
 
-/// What came of it.
+/// The result of a run.
 pub(crate) struct Outcome {
     pub(crate) balance: Balance,
     pub(crate) late: Lateness,
-    /// Members to go into a JSON object, each with its comma before it.
+    /// Further members of a JSON object, each preceded by a comma.
     pub(crate) more: String,
 }
 
@@ -80,7 +80,8 @@ struct Honest<'a> {
     buffer: Vec<u8>,
 }
 
-/// Runs the load. `ready` is called when every publisher may send, `report` when measuring begins (true) and ends (false).
+/// Runs the load. `ready` is called when every publisher may send, `report` when measuring begins (true) and ends
+/// (false).
 pub(crate) fn run(run: &Run, ready: impl Fn(), report: impl Fn(bool)) -> io::Result<Outcome> {
     let mut load = Honest::open(run)?;
     load.wait_ready()?;
@@ -95,7 +96,7 @@ pub(crate) fn run(run: &Run, ready: impl Fn(), report: impl Fn(bool)) -> io::Res
         Audience::OnEach(count) => {
             for player in 0..count {
                 for stream in 0..run.names.len() {
-                    // The ledger counts every unit once.
+                    // Only one player feeds the ledger, which counts every frame once.
                     load.players.stay(stream, player > 0, load.poll.registry())?;
                 }
                 load.turn(Duration::ZERO)?;

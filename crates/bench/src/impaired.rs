@@ -1,5 +1,5 @@
-//! One WebRTC publisher through a bad network into a server, and the upstream it pushes to: what arrives whole, in order
-//! and in step. The publisher makes a keyframe when it is asked to, as an encoder does.
+//! One WebRTC publisher through a bad network into a server, and the upstream it pushes to: what arrives intact, in
+//! order and in sync. Like an encoder, the publisher sends a keyframe when one is requested.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -18,10 +18,10 @@ use crate::whip_http::{delete, post_offer, post_path};
 use crate::whip_load::{Arrived, due, is_due_keyframe, is_intact, recognise};
 use crate::whip_publisher::{Asked, WhipPublisher};
 
-/// Connecting takes a while where every tenth datagram of a handshake is lost.
+/// Generous: every tenth datagram of a handshake may be lost.
 const CONNECT_LIMIT: Duration = Duration::from_secs(20);
 const TURN: Duration = Duration::from_millis(2);
-/// What was sent last may take so long to arrive.
+/// How long the last datagrams may take to arrive.
 const SETTLE: Duration = Duration::from_millis(1_500);
 
 /// What to run.
@@ -35,7 +35,7 @@ pub(crate) struct Run {
     pub(crate) seconds: u64,
     pub(crate) conditions: Conditions,
     pub(crate) seed: u64,
-    /// The video's clock is so far ahead of the audio's, by the sender reports.
+    /// How far the video's clock is ahead of the audio's in the sender reports.
     pub(crate) apart: Duration,
 }
 
@@ -46,7 +46,7 @@ struct Account {
     sounds_sent: u32,
     pictures: u32,
     sounds: u32,
-    /// Pictures with other bytes than were sent, or whose reference never came.
+    /// Pictures whose bytes changed, or whose reference never arrived.
     corrupt: u32,
     /// Tags whose timestamp went back.
     backwards: u32,
@@ -54,7 +54,7 @@ struct Account {
     first_sound: Option<u32>,
     last_picture: Option<u32>,
     newest: [u32; 2],
-    /// The latest that a unit was sent after its capture.
+    /// The longest delay between a frame's capture and its sending.
     late: Duration,
     /// From the answer to the end of DTLS.
     connected_after: Duration,

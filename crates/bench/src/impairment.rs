@@ -1,33 +1,33 @@
-//! One direction of a bad network: what is lost, late, out of order, twice or too much. Told the time, opens nothing; the
-//! same seed gives the same fate to the same datagrams.
+//! One direction of a bad network: loss, delay, reordering, duplication and a limited rate. Sans-I/O; the same seed
+//! impairs the same datagrams.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::{Duration, Instant};
 
-/// How much later a datagram comes that others overtake.
+/// Extra delay of a reordered datagram.
 const OVERTAKEN_BY: Duration = Duration::from_millis(15);
-/// What a slow link keeps, as time at its rate; more is dropped, as a router's queue does.
+/// Queue of a slow link, as time at its rate; more is dropped, as by a router.
 const BACKLOG_LIMIT: Duration = Duration::from_millis(500);
 
 /// What is wrong with a network. Chances are in percent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Conditions {
     pub(crate) loss: f64,
-    /// Of every datagram, one way.
+    /// One-way delay of every datagram.
     pub(crate) delay: Duration,
-    /// At most so much more, evenly spread; order is kept.
+    /// Largest additional delay, uniformly distributed; order is kept.
     pub(crate) jitter: Duration,
     pub(crate) reorder: f64,
     pub(crate) duplicate: f64,
     pub(crate) rate_kbps: Option<u32>,
-    /// Nothing passes from the first to the second, counted from the link's start.
+    /// Nothing passes between these two times after the link's start.
     pub(crate) blackout: Option<(Duration, Duration)>,
 }
 
 impl Conditions {
-    /// Reads `loss=5,delay=50,jitter=10,reorder=2,duplicate=1,rate=3000,blackout=2000-2500`; times are milliseconds, the
-    /// rate kbit/s, what is missing is fine. `None` for anything else.
+    /// Parses `loss=5,delay=50,jitter=10,reorder=2,duplicate=1,rate=3000,blackout=2000-2500`; times are milliseconds,
+    /// the rate is in kbit/s, and every part is optional. `None` for anything else.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut conditions = Self::default();
         for part in text.split(',').filter(|part| !part.is_empty()) {
@@ -54,7 +54,7 @@ impl Conditions {
     }
 }
 
-/// A direction of the network, and what is on its way.
+/// One direction of the network, with the datagrams in transit.
 pub(crate) struct Link {
     conditions: Conditions,
     dice: u64,
@@ -62,7 +62,7 @@ pub(crate) struct Link {
     /// By time of arrival, then by order of sending.
     on_its_way: BinaryHeap<Reverse<(Instant, u64, Vec<u8>)>>,
     sent: u64,
-    /// The last arrival in order, and when a slow link is free again.
+    /// The latest arrival that was not reordered, and when a slow link is free again.
     newest: Instant,
     free_at: Instant,
     pub(crate) lost: u64,
@@ -83,9 +83,9 @@ impl Link {
         }
     }
 
-    /// A datagram is sent.
+    /// Takes a datagram that is sent.
     pub(crate) fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) {
-        // All dice are thrown for every datagram: one condition more leaves the fate by the others alone.
+        // Every chance is drawn for every datagram, so that one more condition leaves the others' effect alone.
         let [loss, jitter, reorder, duplicate] = [(); 4].map(|()| self.throw());
         let age = now.saturating_duration_since(self.start);
         let is_dark = self.conditions.blackout.is_some_and(|(from, to)| (from..to).contains(&age));
@@ -124,7 +124,7 @@ impl Link {
         self.on_its_way.push(Reverse((arrival, self.sent, datagram.to_vec())));
     }
 
-    /// When a datagram has gone through the slow link; `None` when there is no room for it.
+    /// When a datagram leaves the slow link; `None` when the queue is full.
     fn pass(&mut self, now: Instant, bytes: usize) -> Option<Instant> {
         let Some(rate) = self.conditions.rate_kbps else { return Some(now) };
         let begin = self.free_at.max(now);
@@ -136,7 +136,7 @@ impl Link {
         Some(self.free_at)
     }
 
-    /// Evenly spread from 0 to 100 (xorshift64*).
+    /// Uniformly distributed from 0 to 100 (xorshift64*).
     fn throw(&mut self) -> f64 {
         self.dice ^= self.dice >> 12;
         self.dice ^= self.dice << 25;
@@ -152,7 +152,7 @@ mod tests {
 
     const STEP: Duration = Duration::from_millis(1);
 
-    /// Sends 10,000 numbered datagrams, one a millisecond; what arrives, as number and delay.
+    /// Sends 10,000 numbered datagrams, one each millisecond. Returns number and delay of those that arrive.
     fn fate(conditions: &str, seed: u64) -> Vec<(u32, Duration)> {
         let start = Instant::now();
         let conditions = Conditions::parse(conditions).expect("valid");
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn loss_and_duplicates_come_as_often_as_told_and_by_the_seed() {
+    fn loss_and_duplicates_have_the_given_rate_and_depend_on_the_seed() {
         let count = fate("loss=10", 7).len();
         assert!((8_800..9_200).contains(&count), "{count}");
         let count = fate("duplicate=10", 7).len();
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn jitter_keeps_the_order_and_reordering_does_not() {
+    fn jitter_keeps_the_order_and_reordering_changes_it() {
         let jittered = fate("delay=50,jitter=20", 3);
         assert!(jittered.is_sorted_by_key(|(number, _)| *number));
         let (least, most) = (Duration::from_millis(50), Duration::from_millis(71));
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_blackout_swallows_its_time_and_a_slow_link_what_exceeds_its_rate() {
+    fn a_blackout_drops_everything_and_a_slow_link_what_exceeds_its_rate() {
         let arrived = fate("blackout=2000-2500", 1);
         assert_eq!(arrived.len(), 9_500);
         assert!(arrived.iter().all(|(number, _)| !(2_000..2_500).contains(number)));
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_condition_is_refused() {
+    fn invalid_conditions_are_rejected() {
         for text in ["loss", "loss=x", "loss=101", "delay=-1", "rate=0", "blackout=5", "wind=3"] {
             assert_eq!(Conditions::parse(text), None, "{text}");
         }

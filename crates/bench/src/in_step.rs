@@ -1,4 +1,4 @@
-//! Whether sound and picture are together at the upstream, given what each was captured at.
+//! Whether audio and video are in sync at the upstream, given their capture times.
 
 use std::time::Duration;
 
@@ -6,23 +6,23 @@ use headgate_rtmp::MediaKind;
 
 use crate::whip_load::due;
 
-/// Further apart than this is out of step, ms.
+/// A larger skew is out of sync, ms.
 const SKEW_LIMIT_MS: i64 = 20;
-/// Two sender reports, a second apart, have come and have been acted on.
+/// By this time two sender reports, a second apart, have taken effect.
 const JUDGED_FROM_MS: i64 = 3_000;
 
-/// How far the tracks' clocks are apart, as units arrive.
+/// Skew between the tracks as frames arrive.
 pub(crate) struct InStep {
     apart_ms: i64,
-    /// Timestamp less capture time of the newest picture and sound, ms.
+    /// Timestamp minus capture time of the newest video and audio frame, ms.
     offsets: [Option<i64>; 2],
     worst_ms: i64,
-    /// Capture time of the last unit out of step.
+    /// Capture time of the last frame out of sync, ms.
     last_out_ms: i64,
 }
 
 impl InStep {
-    /// `apart`: a picture was captured so much later than its place in the stream says.
+    /// `apart`: how much later a picture was captured than its number implies.
     pub(crate) fn new(apart: Duration) -> Self {
         let apart_ms = i64::try_from(apart.as_millis()).unwrap_or(0);
         Self { apart_ms, offsets: [None; 2], worst_ms: 0, last_out_ms: 0 }
@@ -47,12 +47,12 @@ impl InStep {
         }
     }
 
-    /// The most the sound is late (or, negative, early) after two sender reports, ms.
+    /// The largest delay of audio (negative: early) after two sender reports, ms.
     pub(crate) const fn worst_ms(&self) -> i64 {
         self.worst_ms
     }
 
-    /// From this capture time on nothing is out of step, ms.
+    /// After this capture time nothing is out of sync, ms.
     pub(crate) const fn settled_ms(&self) -> i64 {
         self.last_out_ms
     }

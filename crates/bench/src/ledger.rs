@@ -1,4 +1,4 @@
-//! The exact account: each unit that was sent is found once, in order, or named lost.
+//! The exact account: each frame that was sent is received once, in order, or listed as lost.
 
 use std::time::Duration;
 
@@ -10,32 +10,32 @@ use crate::load::Stamp;
 #[derive(Clone, Copy, Default)]
 struct TrackAccount {
     sent: u32,
-    /// The first number that counts: a server may not have reached its upstream before.
+    /// The first number that counts: before it the server may not have reached its upstream yet.
     first: Option<u32>,
-    /// The next number that should come.
+    /// The next number expected.
     next: u32,
     received: u32,
-    /// Came again, or behind a later one.
+    /// Received twice or out of order.
     misplaced: u32,
 }
 
-/// Lost units that are named; of the rest only the count is told.
+/// Lost frames that are listed; further ones are only missing from `received`.
 const NAMED_LIMIT: usize = 100;
 
 /// The account of a run.
 pub(crate) struct Ledger {
     tracks: Vec<[TrackAccount; 2]>,
-    /// Of video and of audio.
+    /// Delays of video and of audio.
     delays: [Histogram; 2],
     lost: Vec<String>,
 }
 
-/// What the account says.
+/// The totals of an account.
 pub(crate) struct Balance {
     pub(crate) sent: u64,
     pub(crate) received: u64,
     pub(crate) misplaced: u64,
-    /// The lost ones by name: track, publisher, number.
+    /// Lost frames, as track, publisher and number.
     pub(crate) lost: Vec<String>,
     pub(crate) video_delay: Percentiles,
     pub(crate) audio_delay: Percentiles,
@@ -75,7 +75,7 @@ impl Ledger {
         }
     }
 
-    /// Everything that was sent has come.
+    /// Whether everything that was sent has arrived.
     pub(crate) fn is_settled(&self) -> bool {
         self.tracks.iter().flatten().all(|track| track.received == track.sent)
     }
@@ -96,7 +96,7 @@ impl Ledger {
         }
     }
 
-    /// What was sent after the last that came.
+    /// Lists as lost what was sent after the last frame received.
     fn name_never_seen(&mut self) {
         for publisher in 0..self.tracks.len() {
             let publisher = u32::try_from(publisher).unwrap_or(u32::MAX);
@@ -120,7 +120,7 @@ impl Ledger {
     }
 }
 
-/// Where a track's numbers are kept.
+/// Index of a track in an account.
 const fn place(kind: MediaKind) -> Option<usize> {
     match kind {
         MediaKind::Video => Some(0),

@@ -1,5 +1,5 @@
-//! What a publisher sends: 720p25-shaped H.264 at 2 Mbit/s with a keyframe every two seconds, and 128 kbit/s AAC-shaped
-//! sound. Every unit carries who sent it, its number and when.
+//! What a publisher sends: 720p25-shaped H.264 at 2 Mbit/s with a keyframe every two seconds, and AAC-shaped audio of
+//! 128 kbit/s. Every frame carries its publisher, number and sending time.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ const GOP: u32 = 50;
 const PICTURE_BYTES: usize = 10_000;
 /// Bytes of one AAC packet: 128 kbit/s over 46.875.
 const SOUND_BYTES: usize = 341;
-/// Bytes before the stamp: tag header, NAL length and NAL header; and tag header.
+/// Bytes before the stamp. Video: tag header, NAL length and NAL header; audio: tag header.
 const VIDEO_OFFSET: usize = 10;
 const AUDIO_OFFSET: usize = 2;
 
-/// The headers that precede the first unit: an AVC decoder configuration (Baseline 3.1) and AAC-LC 48 kHz stereo.
+/// The headers that precede the first frame: an AVC decoder configuration (Baseline 3.1) and AAC-LC 48 kHz stereo.
 pub(crate) const HEADERS: [(MediaKind, &[u8]); 2] = [
     (
         MediaKind::Video,
@@ -27,10 +27,10 @@ pub(crate) const HEADERS: [(MediaKind, &[u8]); 2] = [
     (MediaKind::Audio, b"\xaf\0\x11\x90"),
 ];
 
-/// What each unit carries.
+/// What each frame carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
-    /// Who sent it.
+    /// Number of the publisher that sent it.
     pub(crate) publisher: u32,
     /// Its number within its track, from 0.
     pub(crate) number: u32,
@@ -39,14 +39,14 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    /// Puts it behind what `body` holds.
+    /// Appends it to `body`.
     pub(crate) fn write(self, body: &mut BytesMut) {
         body.put_u32(self.publisher);
         body.put_u32(self.number);
         body.put_u64(u64::try_from(self.sent.as_micros()).unwrap_or(u64::MAX));
     }
 
-    /// Takes it from the start of `bytes`.
+    /// Reads it from the start of `bytes`.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let (publisher, rest) = bytes.split_first_chunk()?;
         let (number, rest) = rest.split_first_chunk()?;
@@ -59,7 +59,7 @@ impl Stamp {
     }
 }
 
-/// When unit `number` of a track is due, from the publisher's own start.
+/// When frame `number` of a track is due, from the publisher's start.
 pub(crate) fn due(kind: MediaKind, number: u32) -> Duration {
     match kind {
         MediaKind::Video | MediaKind::Script => Duration::from_secs(1) * number / FRAMES_PER_SECOND,

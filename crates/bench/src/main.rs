@@ -3,12 +3,14 @@
 //! `headgate-bench whip LISTEN TARGET STREAM_URL NAME,NAME,… SECONDS opus|stereo|mono gcm|cm`
 //! `headgate-bench impaired LISTEN TARGET STREAM_URL NAME SECONDS CONDITIONS SEED APART_MS`
 //! `headgate-bench proxy LISTEN TARGET CONDITIONS SEED`
-//! and those of `commands`: `honest`, `relay`, `attack`, `starts`, `first-frames`; and of `endure`: `churn`, `half-open`, `trials`.
+//! and those of `commands`: `honest`, `relay`, `attack`, `starts`, `first-frames`; and of `endure`: `churn`,
+//! `half-open`, `trials`.
 //!
-//! `impaired`, `attack`, `starts` and those of `endure` print one JSON line; `proxy` prints where it listens and runs until it is ended.
-//! CONDITIONS are as `impairment` has them, of a network in both directions. The others print `measuring`, `measured` and
-//! then one JSON line; before them `whip` prints `connected` and `honest` prints `ready`.
-#![deny(unsafe_code)] // but for the relay on io_uring
+//! `impaired`, `attack`, `starts` and those of `endure` print one JSON line; `proxy` prints its address and runs until
+//! it is ended.
+//! CONDITIONS are those of `impairment`, for both directions of the network. The others print `measuring`, `measured`
+//! and then one JSON line; before that `whip` prints `connected` and `honest` prints `ready`.
+#![deny(unsafe_code)] // except in the relay on io_uring
 
 mod aac_start;
 mod attack;
@@ -162,7 +164,7 @@ fn report(begins: bool) {
     println!("{}", if begins { "measuring" } else { "measured" });
 }
 
-/// One line; `more` is put behind the account.
+/// One line; `more` is appended to the account.
 fn json(balance: &Balance, late: Lateness, more: &str) -> String {
     let Balance { sent, received, misplaced, lost, video_delay, audio_delay } = balance;
     let unfound = sent.saturating_sub(*received);
@@ -176,7 +178,7 @@ fn json(balance: &Balance, late: Lateness, more: &str) -> String {
     )
 }
 
-/// Two members of a JSON object, each with its comma before it.
+/// Members of a JSON object, each preceded by a comma.
 fn delay_json(what: &str, delay: Percentiles) -> String {
     let Percentiles { p50_us, p99_us, most_us } = delay;
     let (p50, p99, most) = (ms(p50_us), ms(p99_us), ms(most_us));

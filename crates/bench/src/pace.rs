@@ -1,4 +1,4 @@
-//! When each unit is sent, and the phases of a run: warm-up, measured time, settling.
+//! When each frame is sent, and the phases of a run: warm-up, measured time, settling.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,39 +12,40 @@ use crate::histogram::{Histogram, Percentiles};
 use crate::ledger::Ledger;
 use crate::run_queue;
 
-/// Media flows for so long before anything is measured, unless the server needs more.
+/// How long media flows before anything is measured, unless the server needs more.
 pub(crate) const WARM_UP: Duration = Duration::from_secs(3);
-/// What was sent last may take so long to arrive.
+/// How long the last frames may take to arrive.
 const SETTLE_LIMIT: Duration = Duration::from_secs(3);
 
 /// What a run drives.
 pub(crate) trait Load {
-    /// Waits for the network, at most so long, and handles what came.
+    /// Waits for the network until the timeout and handles what arrived.
     fn turn(&mut self, timeout: Duration) -> io::Result<()>;
-    /// Sends one unit; the ledger hears of it when it `counts`.
+    /// Sends one frame; it is entered in the ledger when it `counts`.
     fn send_unit(&mut self, publisher: usize, kind: MediaKind, number: u32, counts: bool);
     /// The account so far.
     fn ledger(&self) -> &Ledger;
 }
 
-/// When unit `number` of a track is due, from its publisher's own start; `None` on a track that there is not.
+/// When frame `number` of a track is due, from its publisher's start; `None` if there is no such track.
 pub(crate) type Due<'a> = &'a dyn Fn(MediaKind, u32) -> Option<Duration>;
 
-/// How late units left and how long we waited for a core: the generator's own fault, not the server's.
+/// How late frames were sent and how long we waited for a core: faults of the generator, not of the server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lateness {
     pub(crate) units: Percentiles,
-    /// Share of the measured time in which we were ready to run and did not.
+    /// Share of the measured time in which we were ready to run but had no core.
     pub(crate) starved: f64,
 }
 
-/// Publishers that began at any moment of a GOP: the same moments in every run.
+/// Pseudo-random starts of publishers within a GOP, the same in every run.
 pub(crate) fn at_random(publishers: usize) -> Vec<Duration> {
     let mut dice = Dice::new(1);
     (0..publishers).map(|_| Duration::from_micros(u64::from(dice.roll() % 2_000_000))).collect()
 }
 
-/// Sends units on time, each publisher's from its phase on. `report` is called when measuring begins (true) and ends (false).
+/// Sends frames on time, each publisher's from its phase on. `report` is called when measuring begins (true) and ends
+/// (false).
 pub(crate) fn run(
     load: &mut impl Load,
     phases: &[Duration],

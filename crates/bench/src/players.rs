@@ -1,5 +1,5 @@
-//! RTMP players: one that stays on each of some streams, many on each, or many that come and go, each with an account of
-//! its own.
+//! RTMP players: one that stays on each of some streams, many on each, or many that come and go, each with its own
+//! account.
 
 use std::fmt::Write;
 use std::io;
@@ -17,11 +17,11 @@ use crate::connection::{Connection, Session};
 use crate::dice::Dice;
 use crate::histogram::Histogram;
 
-/// Tokens from here on are the players', below those of the sink.
+/// Tokens from here on belong to players, below those of the sink.
 const FIRST: usize = 1 << 31;
-/// How long one that comes and goes stays.
+/// How long a player that comes and goes stays.
 const STAY_MS: std::ops::Range<u64> = 5_000..20_000;
-/// The first visits begin within so long.
+/// When the first visits begin.
 const ARRIVE_MS: std::ops::Range<u64> = 0..5_000;
 
 /// A player's connection, or its pause.
@@ -35,26 +35,26 @@ struct Player {
     visit: Option<Visit>,
 }
 
-/// What one visit has seen.
+/// What one visit has received.
 struct Visit {
     since: Instant,
-    /// The number that follows, of video and of audio.
+    /// The next number expected, of video and of audio.
     next: [Option<u32>; 2],
 }
 
-/// Over all visits that are over.
+/// Totals over all finished visits.
 #[derive(Default)]
 pub(crate) struct Visits {
     pub(crate) visits: u64,
     pub(crate) units: u64,
-    /// Numbers that were skipped between the first and the last of a visit.
+    /// Frames missing between the first and the last of a visit.
     pub(crate) lost: u64,
-    /// Came again, or behind a later one.
+    /// Received twice or out of order.
     pub(crate) misplaced: u64,
     pub(crate) corrupt: u64,
-    /// The first video frame was no keyframe, or of another stream.
+    /// First video frames that were not keyframes, and frames of another stream.
     pub(crate) astray: u64,
-    /// Whole visits without a video frame.
+    /// Visits without a video frame.
     pub(crate) silent: u64,
     /// From connecting to the first video frame.
     pub(crate) joining: Histogram,
@@ -74,7 +74,7 @@ impl<'a> Players<'a> {
         Self { target, names, players: Vec::new(), visits: Visits::default(), dice: Dice::new(7) }
     }
 
-    /// One that stays on this stream. What it gets is handed on, or counted as a visit.
+    /// Adds a player that stays on this stream. Its messages are handed to the caller, or counted as a visit.
     pub(crate) fn stay(
         &mut self,
         stream: usize,
@@ -88,7 +88,7 @@ impl<'a> Players<'a> {
         Ok(())
     }
 
-    /// The visits of those that stay, with those that are not over.
+    /// The visits of players that stay, including unfinished ones.
     pub(crate) fn stayed(&mut self) -> &Visits {
         for player in &self.players {
             self.visits.close(player.visit.as_ref());
@@ -96,7 +96,7 @@ impl<'a> Players<'a> {
         &self.visits
     }
 
-    /// So many that come and go, from now on.
+    /// Adds players that come and go, from now on.
     pub(crate) fn come_and_go(&mut self, count: usize, now: Instant) {
         for _ in 0..count {
             let until = Some(now + Duration::from_millis(self.draw(ARRIVE_MS)));
@@ -108,7 +108,7 @@ impl<'a> Players<'a> {
         token.0 >= FIRST
     }
 
-    /// Handles readiness; `hear` gets each message of a player that stays.
+    /// Handles readiness; `hear` receives each message of a player that stays.
     pub(crate) fn serve(
         &mut self,
         token: Token,
@@ -134,7 +134,7 @@ impl<'a> Players<'a> {
         }
     }
 
-    /// Lets those leave whose time is over, and come again elsewhere.
+    /// Disconnects players whose time is up and connects them to another stream later.
     pub(crate) fn handle_timeout(&mut self, now: Instant, registry: &Registry) -> io::Result<()> {
         for at in 0..self.players.len() {
             let Some(player) = self.players.get_mut(at) else { continue };
@@ -209,7 +209,7 @@ impl Visits {
         self.silent += u64::from(video.is_none());
     }
 
-    /// Members to go into a JSON object, each with its comma before it.
+    /// Members of a JSON object, each preceded by a comma.
     pub(crate) fn to_json(&self) -> String {
         let Visits { visits, units, lost, misplaced, corrupt, astray, silent, joining } = self;
         let mut json = String::new();

@@ -1,5 +1,5 @@
-//! The floor of any server that passes streams on: a relay that reads what is there and writes it out, and knows no
-//! protocol. One thread; each connection that comes is passed on to the target and back.
+//! The least that a server relaying streams can cost: a relay that copies bytes and knows no protocol. One thread; each
+//! connection is relayed to the target and back.
 
 mod epoll;
 mod low_water;
@@ -12,30 +12,30 @@ use std::time::Duration;
 
 use ring::Sends;
 
-/// A connection that is read once for each picture is read this often at most, its audio with it.
+/// How often at most a connection is read that is read once for each picture, with its audio.
 const PICTURE: Duration = Duration::from_millis(40);
 /// More bytes than an audio message and fewer than almost any picture.
 const AUDIO_LIMIT: i32 = 1_500;
-/// How exactly that is kept.
+/// Precision of PICTURE, and length of a turn.
 const TURN: Duration = Duration::from_millis(2);
-/// What is passed on at once at the beginning, bytes: handshake and commands, whose answers are waited for.
+/// First bytes that are relayed immediately: handshake and commands, whose replies the peer waits for.
 const BEGINNING: usize = 8 << 10;
 
 /// When a connection is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pace {
-    /// Whenever it has something.
+    /// Whenever it is readable.
     AtOnce,
-    /// Once for each picture, in a turn that any connection's data begins.
+    /// Once for each picture, in a turn that starts when any connection has data.
     EachPicture,
-    /// Once for each picture, in turns that begin 2 ms after the last one's end.
+    /// Once for each picture, in turns that start 2 ms after the previous one ends.
     EachPictureInTurns,
-    /// As soon as a picture comes, with the audio that waits, in such turns.
+    /// As soon as a picture arrives, with the audio that waits, in such turns.
     PromptlyInTurns,
 }
 
-/// Runs until it is killed; `None` for a kind that there is not. It prints `ready`, or `absent` with the reason where
-/// the kernel has no io_uring for us.
+/// Runs until it is killed; `None` for an unknown kind. It prints `ready`, or `absent` with the reason where io_uring
+/// is not available.
 pub(crate) fn run(
     listen: SocketAddr,
     target: SocketAddr,

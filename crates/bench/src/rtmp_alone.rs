@@ -1,4 +1,4 @@
-//! One RTMP connection that blocks: for programs with a thread for each.
+//! One blocking RTMP connection, for programs with a thread for each.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -15,7 +15,7 @@ use crate::load::{HEADERS, Stamp, due, unit};
 const READY_LIMIT: Duration = Duration::from_secs(10);
 /// What OBS and FFmpeg announce.
 const CHUNK_SIZE: u32 = 4_096;
-/// How exactly media is sent on time.
+/// Precision of the times at which media is sent.
 const TURN: Duration = Duration::from_millis(10);
 
 /// Connects and waits until the publish or play is accepted.
@@ -57,7 +57,7 @@ pub(crate) fn open(
     }
 }
 
-/// Writes all that a session has to say.
+/// Writes all output of a session.
 fn write_output(socket: &mut TcpStream, session: &mut ClientSession) -> io::Result<()> {
     let output = session.output_mut();
     while !output.is_empty() {
@@ -69,7 +69,7 @@ fn write_output(socket: &mut TcpStream, session: &mut ClientSession) -> io::Resu
     Ok(())
 }
 
-/// Publishes both tracks for so long.
+/// Publishes both tracks for `time`.
 pub(crate) fn publish_for(socket: &mut TcpStream, time: Duration) -> io::Result<()> {
     let mut out = BytesMut::new();
     let chunks = Chunks::announce(CHUNK_SIZE, &mut out);

@@ -11,19 +11,19 @@ use mio::{Interest, Registry, Token};
 use crate::connection::{Connection, Session};
 
 const LISTENER: Token = Token(usize::MAX);
-/// Tokens from here on are the sink's.
+/// Tokens from here on belong to the sink.
 const FIRST: usize = 1 << 32;
 
-/// What the sink says it takes besides plain FLV.
+/// What the sink announces that it accepts besides plain FLV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Takes {
-    /// What our RTMP server takes: Opus too.
+    /// What our RTMP server accepts, including Opus.
     Everything,
     /// No Opus: the server under test must transcode.
     NoOpus,
 }
 
-/// Pushes, by the order in which they came.
+/// The server's pushes, in the order of connecting.
 pub(crate) struct Sink {
     listener: TcpListener,
     takes: Takes,
@@ -42,7 +42,7 @@ impl Sink {
         token.0 >= FIRST
     }
 
-    /// Handles readiness; `hear` is told each message and the number of the push it came on.
+    /// Handles readiness; `hear` receives each message with the number of its push.
     pub(crate) fn serve(
         &mut self,
         token: Token,
@@ -84,7 +84,7 @@ impl Sink {
             let token = Token(FIRST + self.pushes.len());
             let interest = Interest::READABLE | Interest::WRITABLE;
             registry.register(&mut socket, token, interest)?;
-            // The bench reads all there is: it measures the service, and is no service itself.
+            // The bench reads without limits: it measures the service and needs no fairness itself.
             let limits = Limits { turn_work: u32::MAX, ..Limits::default() };
             let config = ServerConfig { limits, ..ServerConfig::default() };
             let session = Box::new(ServerSession::new(config, Instant::now()));

@@ -1,4 +1,4 @@
-//! Datagrams that leave later: a picture's packets, spread over time.
+//! Spreads the packets of a picture over time.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::chromium::Picture;
 
-/// Pictures of a publisher whose leaving is remembered.
+/// Pictures of a publisher whose sending time is remembered.
 const REMEMBERED: usize = 64;
 
 /// A datagram that waits.
@@ -18,15 +18,15 @@ pub(crate) struct Waiting {
     completes: Option<u32>,
 }
 
-/// Those of one publisher.
+/// Waiting datagrams of one publisher.
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Waiting>,
-    /// When the last packet of a picture left.
+    /// When the last packet of each picture was sent.
     left: VecDeque<(u32, Duration)>,
 }
 
-/// Those of all publishers.
+/// Waiting datagrams of all publishers.
 pub(crate) struct Spread {
     queues: Vec<Queue>,
     due: BinaryHeap<Reverse<(Instant, usize)>>,
@@ -38,7 +38,7 @@ impl Spread {
         Self { queues, due: BinaryHeap::new() }
     }
 
-    /// Takes the datagrams of picture `number`, which leave from `now` on as it was recorded.
+    /// Takes the datagrams of picture `number`, to be sent from `now` on with the recorded delays.
     pub(crate) fn add(
         &mut self,
         publisher: usize,
@@ -56,12 +56,12 @@ impl Spread {
         }
     }
 
-    /// When the next one leaves.
+    /// When the next datagram is due.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.due.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// A datagram that is to leave now, and its publisher; `started` is when the run began.
+    /// A datagram that is due now, and its publisher; `started` is when the run began.
     pub(crate) fn poll(&mut self, now: Instant, started: Instant) -> Option<(usize, Waiting)> {
         let publisher = match self.due.peek() {
             Some(&Reverse((at, publisher))) if at <= now => publisher,
@@ -79,7 +79,7 @@ impl Spread {
         Some((publisher, waiting))
     }
 
-    /// When the last packet of a picture left, since the start of the run.
+    /// When the last packet of a picture was sent, since the start of the run.
     pub(crate) fn left_at(&self, publisher: usize, number: u32) -> Option<Duration> {
         let left = &self.queues.get(publisher)?.left;
         left.iter().rev().find(|(of, _)| *of == number).map(|(_, at)| *at)
@@ -92,7 +92,7 @@ mod tests {
     use crate::chromium::Recording;
 
     #[test]
-    fn every_datagram_leaves_once_in_order_and_the_last_one_is_remembered() {
+    fn every_datagram_is_sent_once_in_order_and_the_last_time_is_remembered() {
         let recording = Recording::read().expect("whole");
         let picture = recording.picture(0).expect("a keyframe");
         let now = Instant::now();

@@ -1,4 +1,4 @@
-//! Many WebRTC publishers that begin within seconds of each other, each pushed as AAC: how each upstream's audio begins.
+//! Many WebRTC publishers that start within seconds of each other, pushed as AAC: how each upstream's audio starts.
 
 use std::io;
 use std::net::SocketAddr;
@@ -27,9 +27,9 @@ pub(crate) struct Run {
     pub(crate) stream_url: String,
     /// One publisher for each stream name.
     pub(crate) names: Vec<String>,
-    /// Publishers that begin in a second.
+    /// Publishers that start in a second.
     pub(crate) rate: u32,
-    /// Media flows so long after the last has begun.
+    /// How long media flows after the last one has started.
     pub(crate) seconds: u64,
     /// [`Sound::AacStereo`] or [`Sound::AacMono`].
     pub(crate) audio: Sound,
@@ -38,12 +38,12 @@ pub(crate) struct Run {
 /// A publisher and what it has sent.
 struct Starting {
     publisher: WhipPublisher,
-    /// Its media counts from here.
+    /// Its media times count from here.
     since: Option<Instant>,
     sent: [u32; 2],
 }
 
-/// Begins all and lets them run; one line of JSON.
+/// Starts all publishers and runs them. Returns one line of JSON.
 pub(crate) fn run(run: &Run) -> io::Result<String> {
     let mut poll = Poll::new()?;
     let mut events = Events::with_capacity(1024);
@@ -110,7 +110,7 @@ pub(crate) fn run(run: &Run) -> io::Result<String> {
     ))
 }
 
-/// Posts each offer when it is due, in threads of their own: a slow answer delays no media.
+/// Posts each offer when it is due, in separate threads, so that a slow answer delays no media.
 fn post_all(run: &Run, offers: Vec<String>) -> Receiver<(usize, io::Result<Answer>)> {
     let (sender, answers) = channel();
     let interval = Duration::from_secs(1) / run.rate.max(1);
@@ -126,7 +126,7 @@ fn post_all(run: &Run, offers: Vec<String>) -> Receiver<(usize, io::Result<Answe
 }
 
 impl Starting {
-    /// Sends what is due; how late the latest was.
+    /// Sends what is due. Returns the largest delay.
     fn send(&mut self, now: Instant, packets: &[Vec<u8>], asked: &mut Asked) -> Duration {
         if !self.publisher.is_connected || self.publisher.is_closed {
             return Duration::ZERO;

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use crate::impairment::{Conditions, Link};
 
-/// The longest wait for a datagram, and so how exact delays are.
+/// The longest wait for a datagram, and thus the precision of delays.
 const TURN: Duration = Duration::from_millis(1);
 const DATAGRAM_LIMIT: usize = 2_048;
 
-/// The hop while it runs, in a thread of its own.
+/// A running hop, in its own thread.
 pub(crate) struct UdpProxy {
     /// Where the client sends to.
     pub(crate) address: SocketAddr,
@@ -22,7 +22,7 @@ pub(crate) struct UdpProxy {
 }
 
 impl UdpProxy {
-    /// Both directions have the same conditions, and each its own dice.
+    /// Both directions have the same conditions but different seeds.
     pub(crate) fn start(
         listen: SocketAddr,
         server: SocketAddr,
@@ -43,7 +43,7 @@ impl UdpProxy {
         Ok(Self { address, stop, thread })
     }
 
-    /// Ends it; how many datagrams were lost.
+    /// Stops it. Returns the number of datagrams lost.
     pub(crate) fn stop(self) -> u64 {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or(0)
@@ -67,7 +67,7 @@ fn forward(front: &UdpSocket, back: &UdpSocket, links: [Link; 2], stops: &Atomic
         while let Ok(length) = back.recv(&mut buffer) {
             down.handle_datagram(Instant::now(), buffer.get(..length).unwrap_or_default());
         }
-        // What the kernel refuses is lost, as on any network.
+        // A datagram that the kernel refuses is lost, as on any network.
         let now = Instant::now();
         while let Some(datagram) = up.poll(now) {
             let _ = back.send(&datagram);

@@ -21,13 +21,13 @@ use crate::whip_http::{delete, post_offer, post_path};
 use crate::whip_load::{Arrived, Sound, due, prepare_sound, recognise};
 use crate::whip_publisher::{Asked, WhipPublisher};
 
-/// All publishers are connected before this, or the run fails.
+/// All publishers must be connected within this, or the run fails.
 const READY_LIMIT: Duration = Duration::from_secs(30);
-/// Timers of all publishers are looked at so often.
+/// How often the timers of all publishers are checked.
 const TIMER_INTERVAL: Duration = Duration::from_millis(5);
-/// Nothing moves for so long between connecting and media: the caller reads the server's memory.
+/// Idle time between connecting and media, in which the caller reads the server's memory.
 const PAUSE: Duration = Duration::from_millis(500);
-/// What making an AAC encoder may cost a server on one core; all are wanted at once.
+/// What creating an AAC encoder may cost a server on one core; all are needed at the same time.
 const ENCODER_WARM_UP: Duration = Duration::from_millis(100);
 /// What to run.
 pub(crate) struct Run {
@@ -45,23 +45,23 @@ pub(crate) struct Run {
     pub(crate) srtp: SrtpChoice,
 }
 
-/// What came of it.
+/// The result of a run.
 pub(crate) struct Outcome {
     pub(crate) balance: Balance,
     pub(crate) late: Lateness,
     pub(crate) counts: Counts,
-    /// From the sending of an AAC frame's first sample to the frame.
+    /// From the sending of an AAC frame's first sample to the arrival of the frame.
     pub(crate) aac_delay: Percentiles,
 }
 
-/// What is no unit of the ledger.
+/// Counts outside the ledger.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Counts {
     asked: Asked,
-    /// From the first POST to the last connected.
+    /// From the first POST to the last connection.
     connecting: Duration,
     aac_frames: u64,
-    /// AAC frames that do not follow the one before by one frame.
+    /// AAC frames whose timestamp is not one frame after the previous one.
     aac_gaps: u64,
 }
 
@@ -83,8 +83,8 @@ struct Bench<'a> {
     aac: AacAccount,
 }
 
-/// Runs the load. `connected` is called when all sessions stand and no media flows, `report` when measuring begins (true)
-/// and ends (false).
+/// Runs the load. `connected` is called when all sessions are connected and no media flows yet, `report` when measuring
+/// begins (true) and ends (false).
 pub(crate) fn run(run: &Run, connected: impl Fn(), report: impl Fn(bool)) -> io::Result<Outcome> {
     let mut bench = Bench::open(run)?;
     bench.connect()?;
@@ -164,7 +164,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Sends what has waited long enough.
+    /// Sends the datagrams that are due.
     fn send_due(&mut self) {
         while let Some((publisher, waiting)) = self.spread.poll(Instant::now(), self.started) {
             if let Some(publisher) = self.publishers.get_mut(publisher) {
@@ -181,7 +181,7 @@ impl<'a> Bench<'a> {
         self.turn_for(PAUSE)?;
         for publisher in &self.publishers {
             if let Some(path) = &publisher.session_path {
-                // Usually gone with DTLS already: 404 is as good.
+                // Usually the closed DTLS has already ended it: 404 is fine.
                 delete(self.run.target, path)?;
             }
         }
@@ -206,7 +206,7 @@ impl Load for Bench<'_> {
                     let now = started.elapsed();
                     match recognise(message.kind, &message.payload) {
                         Arrived::Stamped(stamp) => {
-                            // A picture is late from its last packet on.
+                            // The delay of a picture counts from its last packet.
                             let left = spread.left_at(stamp.publisher as usize, stamp.number);
                             let is_picture = message.kind == MediaKind::Video;
                             let sent = left.filter(|_| is_picture).unwrap_or(stamp.sent);
@@ -263,7 +263,7 @@ impl Load for Bench<'_> {
 }
 
 impl Counts {
-    /// Members to go into a JSON object, each with its comma before it.
+    /// Members of a JSON object, each preceded by a comma.
     pub(crate) fn to_json(self) -> String {
         let Asked { keyframes, nacked, transport_feedback, unsent, closed } = self.asked;
         let mut json = String::new();

@@ -1,4 +1,4 @@
-//! The account of AAC, which carries no stamps: that its timestamps go on without a hole, and how late they are.
+//! The account of AAC, which carries no stamps: gaps in its timestamps, and its delay.
 
 use std::time::Duration;
 
@@ -10,27 +10,27 @@ use crate::load::Stamp;
 /// An AAC frame lasts 21.3 ms; timestamps are whole milliseconds.
 const AAC_STEP_MS: std::ops::RangeInclusive<u32> = 21..=22;
 
-/// What came of AAC over all pushes.
+/// Totals of AAC over all pushes.
 #[derive(Default)]
 pub(crate) struct AacAccount {
     pushes: Vec<PushTimes>,
     pub(crate) frames: u64,
-    /// Frames that do not follow the one before by one frame.
+    /// Frames whose timestamp is not one frame after the previous one.
     pub(crate) gaps: u64,
     pub(crate) delays: Histogram,
 }
 
-/// What a push said of time.
+/// The times of one push.
 #[derive(Clone, Copy, Default)]
 struct PushTimes {
     /// Timestamp of its last AAC frame.
     last_ms: Option<u32>,
-    /// When its timestamp 0 was sent, by its last picture: microseconds since the start of the run.
+    /// When its timestamp 0 was sent, computed from its last picture: microseconds since the start of the run.
     origin_us: Option<i64>,
 }
 
 impl AacAccount {
-    /// Timestamps and sending times go together: a publisher's tracks start at one moment.
+    /// Relates timestamps to sending times: both tracks of a publisher start at the same time.
     pub(crate) fn note_picture(&mut self, push: usize, message: &MediaMessage, stamp: Stamp) {
         if message.kind == MediaKind::Video {
             let sent = i64::try_from(stamp.sent.as_micros()).unwrap_or(i64::MAX);

@@ -1,4 +1,4 @@
-//! One WebRTC publisher in a poll loop of its own: for programs with a thread for each.
+//! One WebRTC publisher in its own poll loop, for programs with a thread for each.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,10 +15,10 @@ use crate::whip_publisher::{Asked, WhipPublisher};
 
 /// A server that takes longer to connect has failed.
 const READY_LIMIT: Duration = Duration::from_secs(10);
-/// How exactly media is sent on time.
+/// Precision of the times at which media is sent.
 const TURN: Duration = Duration::from_millis(5);
 
-/// A publisher that the server has answered.
+/// A publisher that has received the server's answer.
 pub(crate) struct WhipAlone {
     pub(crate) publisher: WhipPublisher,
     pub(crate) asked: Asked,
@@ -32,7 +32,7 @@ pub(crate) struct WhipAlone {
 }
 
 impl WhipAlone {
-    /// Posts the offer. Fails when it is refused.
+    /// Posts the offer. Fails when the server rejects it.
     pub(crate) fn ask(http: SocketAddr, path: &str, settings: Settings) -> io::Result<Self> {
         let poll = Poll::new()?;
         let publisher = WhipPublisher::open(settings, Token(0), poll.registry())?;
@@ -53,7 +53,7 @@ impl WhipAlone {
         })
     }
 
-    /// ICE and DTLS; media counts from its end.
+    /// Runs ICE and DTLS; media times count from their completion.
     pub(crate) fn connect(&mut self) -> io::Result<()> {
         let ready_by = Instant::now() + READY_LIMIT;
         self.publisher.handle_answer(&self.answer.body, &mut self.asked)?;
@@ -67,25 +67,25 @@ impl WhipAlone {
         Ok(())
     }
 
-    /// Waits for the network, at most so long, and does what is due but media.
+    /// Waits for the network, at most `wait`, and does what is due except sending media.
     pub(crate) fn turn(&mut self, wait: Duration) -> io::Result<()> {
         self.poll.poll(&mut self.events, Some(wait))?;
         self.serve();
         Ok(())
     }
 
-    /// The same without waiting.
+    /// Like `turn`, without waiting.
     pub(crate) fn serve(&mut self) {
         self.publisher.receive(&mut self.buffer, &mut self.asked);
         self.publisher.handle_timeout(Instant::now(), &mut self.asked);
     }
 
-    /// Since media began.
+    /// Time since media began.
     pub(crate) fn elapsed(&self) -> Duration {
         self.begun.elapsed()
     }
 
-    /// Sends what is due of the tracks that `takes` wants.
+    /// Sends what is due of the tracks that `takes` selects.
     pub(crate) fn send_due(&mut self, takes: impl Fn(MediaKind) -> bool) {
         for (kind, sent) in [MediaKind::Video, MediaKind::Audio].into_iter().zip(&mut self.sent) {
             while takes(kind) && due(kind, *sent) <= self.begun.elapsed() {
@@ -96,7 +96,7 @@ impl WhipAlone {
         }
     }
 
-    /// Publishes both tracks for so long, or until the server ends it.
+    /// Publishes both tracks for `time`, or until the server ends it.
     pub(crate) fn publish_for(&mut self, time: Duration) -> io::Result<()> {
         while self.elapsed() < time && !self.publisher.is_closed {
             self.send_due(|_| true);
@@ -105,7 +105,7 @@ impl WhipAlone {
         Ok(())
     }
 
-    /// Ends the session by HTTP: 200 when it was there.
+    /// Ends the session by HTTP: 200 when it existed.
     pub(crate) fn delete(&self) -> io::Result<u16> {
         let path = self.answer.session_path.as_deref().unwrap_or_default();
         Ok(delete(self.http, path)?.status)

@@ -1,15 +1,15 @@
-//! HTTP/1.1 as far as a WHIP client on loopback needs it: one request on a connection of its own. No TLS, no redirects.
+//! HTTP/1.1 as far as a WHIP client on loopback needs it: one request per connection. No TLS, no redirects.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// A server that takes longer has failed the run.
+/// A server that takes longer fails the run.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 /// More than any answer.
 const ANSWER_BYTES_LIMIT: u64 = 256 * 1024;
 
-/// What came back.
+/// The response.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -19,7 +19,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The first UDP candidate, as an address and as it is written.
+    /// The first UDP candidate, as an address and as the original text.
     pub(crate) fn candidate(&self) -> Option<(SocketAddr, String)> {
         self.body.lines().find_map(|line| {
             let words: Vec<_> = line.strip_prefix("a=candidate:")?.split(' ').collect();
@@ -31,8 +31,8 @@ impl Answer {
     }
 }
 
-/// The request's path for a stream: of Headgate, which shall push it nowhere else than `stream_url` says, or of another
-/// server, where `stream_url` is a path with `{name}` in it.
+/// The request's path for a stream: of Headgate, with `stream_url` as the only upstream, or of another server, where
+/// `stream_url` is a path with `{name}` in it.
 pub(crate) fn post_path(stream_url: &str, name: &str) -> String {
     if stream_url.starts_with('/') {
         return stream_url.replace("{name}", &escape(name));
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_read_plain_and_chunked() {
+    fn a_plain_and_a_chunked_answer_are_parsed() {
         let head = "HTTP/1.1 201 Created\r\nlocation: https://a.example/p/webrtc/1-2\r\n";
         let plain = parse(&format!("{head}Content-Length: 5\r\n\r\nv=0\r\n")).expect("valid");
         let chunked =
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_headgates_or_as_another_server_has_it() {
+    fn a_path_is_that_of_headgate_or_of_another_server() {
         assert_eq!(post_path("/live/{name}/whip", "a b"), "/live/a%20b/whip");
         assert_eq!(
             post_path("rtmp://h/l", "a"),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_reserved_is_escaped() {
+    fn reserved_characters_are_escaped() {
         assert_eq!(escape("rtmp://h:1/live?a=b"), "rtmp%3A%2F%2Fh%3A1%2Flive%3Fa%3Db");
     }
 }

@@ -1,5 +1,5 @@
-//! What a WHIP publisher sends: access units of 720p25 H.264 at 2 Mbit/s with a keyframe every two seconds, and 64 kbit/s
-//! Opus in packets of 20 ms; and how the sink knows them again.
+//! What a WHIP publisher sends: access units of 720p25 H.264 at 2 Mbit/s with a keyframe every two seconds, and Opus of
+//! 64 kbit/s in packets of 20 ms; and how the sink recognises them.
 
 use std::io;
 use std::time::Duration;
@@ -30,21 +30,21 @@ const P_SLICE: [u8; 3] = [0x41, 0x9a, 0x24];
 const OPUS_TOC: u8 = 0xfc;
 /// An audio tag body of Opus by Enhanced RTMP: coded frames, then the name of the codec.
 const OPUS_TAG: &[u8] = b"\x91Opus";
-/// The same of AAC: raw frames, whatever the flags.
+/// The same for AAC: raw frames, whatever the flags.
 const AAC_TAG: [u8; 2] = [0xa0, 1];
 
-/// What the upstream gets.
+/// The audio that the upstream receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sound {
-    /// Opus as it is; packets carry stamps and no sound.
+    /// Opus without transcoding; packets carry stamps instead of audio.
     Opus,
-    /// Stereo Opus that the server makes AAC of.
+    /// Stereo Opus that the server transcodes to AAC.
     AacStereo,
-    /// Mono Opus that the server makes AAC of.
+    /// Mono Opus that the server transcodes to AAC.
     AacMono,
 }
 
-/// Opus packets with sound in them, for the server to decode. None for [`Sound::Opus`].
+/// Opus packets with real audio, for the server to decode. None for [`Sound::Opus`].
 pub(crate) fn prepare_sound(sound: Sound) -> io::Result<Vec<Vec<u8>>> {
     let channels = match sound {
         Sound::Opus => return Ok(Vec::new()),
@@ -71,14 +71,14 @@ pub(crate) fn prepare_sound(sound: Sound) -> io::Result<Vec<Vec<u8>>> {
         .collect()
 }
 
-/// A chord that comes and goes, other in each channel: neither silence nor one sine.
+/// A chord that swells and fades, different in each channel: neither silence nor one sine.
 fn tones(time: f32, channel: usize) -> f32 {
     let turn = |hertz: f32| (time * hertz * std::f32::consts::TAU).sin();
     let base = if channel == 0 { 220.0 } else { 330.0 };
     (turn(base) + turn(base * 1.5) * turn(0.7) + turn(base * 5.0) * turn(2.3)) * 0.15
 }
 
-/// When unit `number` is due, from the publisher's own start.
+/// When frame `number` is due, from the publisher's start.
 pub(crate) fn due(kind: MediaKind, number: u32) -> Duration {
     match kind {
         MediaKind::Video | MediaKind::Script => picture_due(kind, number),
@@ -86,7 +86,7 @@ pub(crate) fn due(kind: MediaKind, number: u32) -> Duration {
     }
 }
 
-/// RTP time of a unit, from 0 at the publisher's start on both clocks.
+/// RTP time of a frame, from 0 at the publisher's start on both clocks.
 pub(crate) const fn rtp_time(kind: MediaKind, number: u32) -> u32 {
     match kind {
         MediaKind::Video | MediaKind::Script => number.wrapping_mul(3_600),
@@ -94,17 +94,17 @@ pub(crate) const fn rtp_time(kind: MediaKind, number: u32) -> u32 {
     }
 }
 
-/// Whether a picture is a keyframe without being asked for.
+/// Whether a picture is a keyframe by schedule.
 pub(crate) const fn is_due_keyframe(number: u32) -> bool {
     number.is_multiple_of(GOP)
 }
 
-/// NAL units of a picture of the bench's own size: parameter sets before a keyframe, and one slice in `buffer`.
+/// NAL units of a picture of the default size: parameter sets before a keyframe, and one slice in `buffer`.
 pub(crate) fn picture(stamp: Stamp, is_key: bool, buffer: &mut BytesMut) -> Vec<&[u8]> {
     picture_of(stamp, is_key, PICTURE_BYTES, buffer)
 }
 
-/// The same of another size.
+/// The same with another size.
 pub(crate) fn picture_of(
     stamp: Stamp,
     is_key: bool,
@@ -119,7 +119,7 @@ pub(crate) fn picture_of(
     if is_key { vec![SPS, PPS, buffer] } else { vec![buffer] }
 }
 
-/// An Opus packet that nobody decodes.
+/// An Opus packet that is never decoded.
 pub(crate) fn stamped_sound(stamp: Stamp, buffer: &mut BytesMut) -> &[u8] {
     buffer.clear();
     buffer.put_u8(OPUS_TOC);
@@ -128,10 +128,10 @@ pub(crate) fn stamped_sound(stamp: Stamp, buffer: &mut BytesMut) -> &[u8] {
     buffer
 }
 
-/// What a tag body at the sink is.
+/// What a tag body at the sink contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrived {
-    /// A unit that carries a stamp.
+    /// A frame that carries a stamp.
     Stamped(Stamp),
     /// An AAC frame.
     Aac,
@@ -139,7 +139,7 @@ pub(crate) enum Arrived {
     Other,
 }
 
-/// Knows a tag body again.
+/// Recognises a tag body.
 pub(crate) fn recognise(kind: MediaKind, body: &[u8]) -> Arrived {
     let stamp = match kind {
         MediaKind::Video => slice_of(body).and_then(|slice| Stamp::read(slice.get(3..)?)),
@@ -154,7 +154,7 @@ pub(crate) fn recognise(kind: MediaKind, body: &[u8]) -> Arrived {
     stamp.map_or(Arrived::Other, Arrived::Stamped)
 }
 
-/// Whether a tag body holds the slice that was sent with this stamp, to the byte.
+/// Whether a tag body contains exactly the slice that was sent with this stamp.
 pub(crate) fn is_intact(stamp: Stamp, is_key: bool, body: &[u8]) -> bool {
     let mut buffer = BytesMut::new();
     let sent = picture(stamp, is_key, &mut buffer).last().copied();
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_is_known_again_behind_parameter_sets() {
+    fn a_picture_is_recognised_after_parameter_sets() {
         for number in [0, 1] {
             let mut buffer = BytesMut::new();
             let mut body = vec![0x17, 1, 0, 0, 0];
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn opus_is_known_by_its_stamp_and_aac_as_such() {
+    fn opus_is_recognised_by_its_stamp_and_aac_by_its_header() {
         let mut buffer = BytesMut::new();
         let packet = stamped_sound(stamp(3), &mut buffer);
         let body = [OPUS_TAG, packet].concat();

@@ -14,7 +14,7 @@ use crate::chromium::Picture;
 use crate::load::Stamp;
 use crate::whip_load::{is_due_keyframe, picture, picture_of, rtp_time, stamped_sound};
 
-/// What the server asked for and what the sockets did, over all publishers.
+/// What the server requested and what the sockets did, over all publishers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Asked {
     pub(crate) keyframes: u64,
@@ -38,7 +38,7 @@ pub(crate) struct WhipPublisher {
 }
 
 impl WhipPublisher {
-    /// A publisher that has its answer to come.
+    /// A publisher that waits for its answer.
     pub(crate) fn open(settings: Settings, token: Token, registry: &Registry) -> io::Result<Self> {
         let peer = Publisher::new(settings).map_err(io::Error::other)?;
         let socket = bind(token, registry)?;
@@ -88,8 +88,8 @@ impl WhipPublisher {
         }
     }
 
-    /// Sends one unit; `sound` is what an audio packet carries instead of a stamp. `captured` is what the sender reports
-    /// tell of, however late the unit is sent.
+    /// Sends one frame; `sound` is what an audio packet carries instead of a stamp. `captured` is the time in sender
+    /// reports, however late the frame is sent.
     pub(crate) fn send(
         &mut self,
         captured: Instant,
@@ -124,7 +124,7 @@ impl WhipPublisher {
         self.flush(asked);
     }
 
-    /// The datagrams of one recorded picture, which the caller sends.
+    /// Packetizes one recorded picture; the caller sends the datagrams.
     pub(crate) fn cut(
         &mut self,
         captured: Instant,
@@ -136,27 +136,27 @@ impl WhipPublisher {
         std::iter::from_fn(|| self.peer.poll_transmit()).collect()
     }
 
-    /// Sends a datagram of the peer's, or one that was cut before.
+    /// Sends a datagram of the peer, or one from `cut`.
     pub(crate) fn transmit(&mut self, to: SocketAddr, datagram: &[u8], asked: &mut Asked) {
         if self.socket.send_to(datagram, to).is_err() {
             asked.unsent += 1;
         }
     }
 
-    /// Sends one RTP packet as it is.
+    /// Sends one RTP packet unchanged.
     pub(crate) fn send_rtp(&mut self, packet: &[u8], asked: &mut Asked) {
         self.peer.send_rtp(packet);
         self.flush(asked);
     }
 
-    /// From now on it sends from another port.
+    /// Sends from another port from now on.
     pub(crate) fn rebind(&mut self, token: Token, registry: &Registry) -> io::Result<()> {
         registry.deregister(&mut self.socket)?;
         self.socket = bind(token, registry)?;
         Ok(())
     }
 
-    /// Of DTLS the first so many datagrams are sent and no more; to be said before the answer.
+    /// Sends only the first `count` datagrams of DTLS; must be called before the answer is handled.
     pub(crate) fn hold_dtls_after(&mut self, count: usize) {
         let mut left = count;
         self.peer.set_dtls_filter(Some(Box::new(move |datagram| {
@@ -166,7 +166,7 @@ impl WhipPublisher {
         })));
     }
 
-    /// Protects one RTP packet and does not send it; `None` before the keys are there.
+    /// Protects one RTP packet without sending it; `None` before the keys are available.
     pub(crate) fn protect(&mut self, packet: &[u8]) -> Option<Vec<u8>> {
         self.peer.send_rtp(packet);
         self.peer.poll_transmit().map(|(_, datagram)| datagram)
@@ -178,7 +178,7 @@ impl WhipPublisher {
         self.flush(asked);
     }
 
-    /// Of the audio and of the video track.
+    /// SSRCs of the audio and the video track.
     pub(crate) const fn ssrcs(&self) -> (u32, u32) {
         self.peer.ssrcs()
     }

@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_read_as_it_was_written_and_is_good_up_to_a_cut() {
+    fn a_file_reads_back_and_a_truncated_one_up_to_the_cut() {
         let head = Head { is_whip: true, json: "{\"a\":1}".into(), ..Head::default() };
         let (mut bytes, mut writer) = (Writer::head(&head), Writer::default());
         writer.record(Kind::Input, 5, b"abc", &mut bytes);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_capture_is_refused_by_name() {
+    fn invalid_files_are_rejected_with_a_named_error() {
         assert_eq!(Reader::new(b"FLV\x01").err(), Some(FileError::NotACapture));
         let mut bytes = Writer::head(&Head::default());
         bytes[8] = 9;
@@ -190,7 +190,7 @@ mod replay;
 #[cfg(test)]
 mod fuzz_tests {
     #[test]
-    fn any_bytes_are_read_or_refused() {
+    fn random_bytes_are_parsed_or_rejected() {
         super::replay::run_all(crate::fuzz::capture_reader, "capture_reader");
     }
 }

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_number_comes_back_and_what_is_no_number_is_refused() {
+    fn every_number_reads_back_and_invalid_encodings_are_rejected() {
         for value in [0, 1, 127, 128, 300, 1 << 35, u64::MAX] {
             let mut bytes = Vec::new();
             put(value, &mut bytes);

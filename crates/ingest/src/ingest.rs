@@ -211,7 +211,7 @@ impl Ingest {
         Near { held, other }
     }
 
-    /// Puts one of two running publishes of a name on air, at once or at its next keyframe. Unknown client ids and
+    /// Puts one of two running publishes of a name on air, now or at its next keyframe. Unknown client ids and
     /// publishes that are already on air are ignored.
     pub fn switch_to(&self, client_id: u64) {
         if let Some(record) = self.shared.publishes.find(client_id) {

@@ -1,4 +1,4 @@
-//! The life of a publish and of its frames: threads, sockets, timers, live streams. It carries; the gateway decides.
+//! The media core: threads, sockets, timers and live streams of publishes. The gateway makes the decisions.
 
 /// One line to standard error. `eprintln!` panics when the pipe behind it is full, and these lines are written when
 /// something is wrong already.

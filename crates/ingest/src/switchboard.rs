@@ -60,7 +60,7 @@ pub(crate) enum Action {
     /// Open a TCP connection for a push or a pull; answered by [`Switchboard::handle_connected`] or
     /// [`Switchboard::handle_connect_failed`].
     Connect { session: SessionKey, address: SocketAddr, tls_host: Option<String> },
-    /// Close the session's socket at once.
+    /// Close the session's socket immediately.
     Disconnect(SessionKey),
     /// Read the session's socket although the poll reports nothing.
     Read(SessionKey),

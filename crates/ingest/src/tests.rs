@@ -66,7 +66,7 @@ impl Core {
         Self::open(workers, source, None)
     }
 
-    /// A core that inherits a listening socket and accepts once it is told to.
+    /// A core that inherits a listening socket and accepts only after `start_accepting`.
     fn start_after(workers: usize, rtmp_socket: TcpListener) -> Self {
         Self::open(workers, None, Some(Arc::new(rtmp_socket)))
     }
@@ -131,7 +131,7 @@ impl Core {
 
     /// Waits until a publish has reached this timestamp in ms: everything before it is in the hub.
     fn wait_for_time(&self, client_id: u64, millis: i64) {
-        whip::wait_until("the frames are there", || {
+        whip::wait_until("the frames have arrived", || {
             self.ingest.snapshot(client_id).is_some_and(|publish| publish.timestamp_ms >= millis)
         });
     }
@@ -144,7 +144,7 @@ impl Core {
                 return found;
             }
             let left = until.saturating_duration_since(Instant::now());
-            let event = self.events.recv_timeout(left).expect("the event comes in time");
+            let event = self.events.recv_timeout(left).expect("the event arrives in time");
             self.waiting.push(event);
         }
     }
@@ -168,7 +168,7 @@ impl Core {
                 return request;
             }
             assert!(publisher.step(), "the connection stays until the request");
-            assert!(Instant::now() < until, "the request comes in time");
+            assert!(Instant::now() < until, "the request arrives in time");
         }
     }
 

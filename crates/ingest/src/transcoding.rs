@@ -170,7 +170,7 @@ impl Shared {
         if ring.set_scheduled()
             && let Some(inbox) = self.jobs.get(ring.thread())
         {
-            // Fails only if the thread has ended, and then nobody needs the AAC.
+            // Fails only if the thread has ended, and then the AAC is not needed.
             let _ = inbox.send(Job::Serve(ring.clone()));
         }
     }

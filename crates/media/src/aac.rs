@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_are_the_two_bytes_every_decoder_knows() {
+    fn our_configurations_are_the_common_two_bytes() {
         assert_eq!(lc_48k(Channels::Mono), [0x11, 0x88]);
         assert_eq!(lc_48k(Channels::Stereo), [0x11, 0x90]);
         for channels in [Channels::Mono, Channels::Stereo] {
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn configurations_of_other_encoders_are_read() {
+    fn configurations_of_other_encoders_are_parsed() {
         for (bytes, expected) in [
             // OBS and ffmpeg, 44.1 kHz stereo, with and without the backward-compatible SBR extension.
             (&[0x12, 0x10][..], Ok(config(2, 44_100, 2))),

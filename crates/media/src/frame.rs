@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn metadata_is_the_script_message_of_that_name_alone() {
+    fn only_the_script_message_of_that_name_is_metadata() {
         let frame = |codec, data| Frame {
             codec,
             kind: FrameKind::Script,

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_of_more_than_two_channels_is_refused_by_name() {
+    fn a_head_of_more_than_two_channels_is_rejected() {
         for channels in [Channels::Mono, Channels::Stereo] {
             assert_eq!(head_channels(&head(channels)), Ok(channels));
         }

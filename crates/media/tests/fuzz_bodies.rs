@@ -6,6 +6,6 @@ mod replay;
 use headgate_media::flv::fuzz;
 
 #[test]
-fn tag_bodies_of_any_bytes_do_no_harm_and_frames_survive_writing() {
+fn tag_bodies_of_random_bytes_do_no_harm_and_frames_read_back() {
     replay::run_all(fuzz::tag_body, "tag_body");
 }

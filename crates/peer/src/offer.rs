@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_udp_host_candidate_is_taken() {
+    fn the_first_udp_host_candidate_is_used() {
         let sdp = answer(
             "a=candidate:1 1 tcp 9 10.0.0.1 9 typ host tcptype passive\r\n\
              a=candidate:1 1 udp 9 10.0.0.2 5 typ srflx raddr 1.1.1.1 rport 1\r\n\
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_a_candidate_is_refused() {
+    fn an_answer_without_a_candidate_is_rejected() {
         assert!(matches!(Answer::parse(&answer("")), Err(Error::Answer("candidate"))));
     }
 

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lone_parameter_set_is_a_single_unit() {
+    fn a_single_parameter_set_is_a_single_nal_unit() {
         assert_eq!(payloads(&[&[0x67, 1], &[0x65, 3]])[0], (vec![0x67, 1], false));
     }
 

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_compound_of_nack_and_pli_is_read() {
+    fn a_compound_of_nack_and_pli_is_parsed() {
         let compound = [
             0x81,
             205,
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_truncated_packet_is_passed_over() {
+    fn a_truncated_packet_is_ignored() {
         for length in 0..16 {
             let packet = [0x81, 205, 0, 3, 0, 0, 0, 1, 0, 0, 0, 9, 0, 7, 0, 0];
             assert_eq!(read_feedback(&packet[..length]), []);

@@ -201,7 +201,7 @@ fn it_connects_in_both_roles_and_with_both_profiles() {
 }
 
 #[test]
-fn a_publisher_that_lists_both_profiles_takes_the_servers() {
+fn a_publisher_that_lists_both_profiles_uses_that_of_the_server() {
     let settings = Settings { srtp: SrtpChoice::Both, ..Settings::default() };
     let mut world = World::new(settings, SrtpChoice::Gcm);
     world.publisher.handle_answer(world.now, &world.server.answer()).expect("usable");
@@ -210,7 +210,7 @@ fn a_publisher_that_lists_both_profiles_takes_the_servers() {
 }
 
 #[test]
-fn it_asks_every_50_ms_until_answered_and_then_keeps_the_pair() {
+fn it_sends_checks_every_50_ms_until_answered_and_then_keeps_the_pair_alive() {
     let mut world = World::new(Settings::default(), SrtpChoice::Gcm);
     world.server.hears = false;
     world.publisher.handle_answer(world.now, &world.server.answer()).expect("usable");
@@ -225,7 +225,7 @@ fn it_asks_every_50_ms_until_answered_and_then_keeps_the_pair() {
 }
 
 #[test]
-fn a_server_that_checks_by_itself_is_answered_if_it_knows_the_password() {
+fn checks_of_a_server_are_answered_if_it_knows_the_password() {
     let mut world = World::answered(Settings::default());
     let offer = world.publisher.offer();
     let own = offer.lines().find_map(|line| line.strip_prefix("a=ice-pwd:")).expect("a password");
@@ -251,7 +251,7 @@ fn a_server_that_checks_by_itself_is_answered_if_it_knows_the_password() {
 }
 
 #[test]
-fn a_server_with_another_certificate_is_refused() {
+fn a_server_with_another_certificate_is_rejected() {
     let mut world = World::new(Settings::default(), SrtpChoice::Gcm);
     let stranger = Server::new(&world.publisher.offer(), SrtpChoice::Gcm);
     world.publisher.handle_answer(world.now, &stranger.answer()).expect("usable");
@@ -260,7 +260,7 @@ fn a_server_with_another_certificate_is_refused() {
 }
 
 #[test]
-fn lost_flights_are_sent_again() {
+fn lost_flights_are_retransmitted() {
     for dtls_server in [false, true] {
         let mut world =
             World::new(Settings { dtls_server, ..Settings::default() }, SrtpChoice::Gcm);
@@ -291,7 +291,7 @@ fn a_small_mtu_fragments_the_handshake() {
 }
 
 #[test]
-fn media_arrives_with_the_transport_wide_number_over_both_tracks() {
+fn transport_wide_sequence_numbers_span_both_tracks() {
     let mut world = World::connected(Settings::default());
     world.send_picture();
     world.publisher.send_audio(world.now, 960, &[1, 2, 3]);
@@ -330,7 +330,7 @@ fn a_nack_is_answered_with_the_same_packets() {
 }
 
 #[test]
-fn pli_fir_and_transport_feedback_are_told() {
+fn pli_fir_and_transport_feedback_raise_events() {
     let mut world = World::connected(Settings::default());
     world.tell(&[0x81, 206, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2]);
     world.tell(&[0x84, 206, 0, 4, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0]);
@@ -340,7 +340,7 @@ fn pli_fir_and_transport_feedback_are_told() {
 }
 
 #[test]
-fn sender_reports_come_each_second_for_each_track_that_sends() {
+fn sender_reports_are_sent_each_second_for_each_active_track() {
     let mut world = World::connected(Settings::default());
     world.pass(Duration::from_secs(2));
     assert_eq!(world.server.reports, 0);
@@ -350,7 +350,7 @@ fn sender_reports_come_each_second_for_each_track_that_sends() {
 }
 
 #[test]
-fn either_side_says_goodbye_once() {
+fn either_side_can_close_once() {
     let mut world = World::connected(Settings::default());
     world.publisher.close(world.now);
     world.exchange();
@@ -377,7 +377,7 @@ fn a_packet_of_any_sequence_number_and_ssrc_is_protected() {
 }
 
 #[test]
-fn any_bytes_can_be_sent_and_any_bytes_are_survived() {
+fn random_bytes_can_be_sent_and_do_no_harm_when_received() {
     let mut world = World::connected(Settings::default());
     world.publisher.send_raw(vec![255; 9]);
     assert_eq!(world.publisher.poll_transmit().map(|(_, bytes)| bytes), Some(vec![255; 9]));

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_turn_starts_with_a_full_allowance_less_what_was_overdrawn() {
+    fn a_turn_starts_with_a_full_allowance_minus_the_overdraft() {
         let mut allowance = Allowance::new(10);
         allowance.spend(4);
         allowance.begin_turn();

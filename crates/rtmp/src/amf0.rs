@@ -265,7 +265,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_reads_back(value in any_value()) {
+        fn written_values_read_back(value in any_value()) {
             let mut bytes = Vec::new();
             write(&mut bytes, &value);
             let mut reader = Reader::new(&bytes);
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn declared_lengths_cost_nothing() {
+    fn declared_lengths_allocate_nothing() {
         assert_eq!(read(&[2, 0xff, 0xff, b'x']), Err(Error::Amf));
         assert_eq!(read(&[12, 0xff, 0xff, 0xff, 0xff, b'x']), Err(Error::Amf));
         assert_eq!(read(&[10, 0xff, 0xff, 0xff, 0xff, 5]), Err(Error::Amf));

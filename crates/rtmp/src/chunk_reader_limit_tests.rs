@@ -41,7 +41,7 @@ fn a_chunk_size_is_from_1_to_65536() {
 }
 
 #[test]
-fn chunk_streams_end_at_32() {
+fn at_most_32_chunk_streams_are_accepted() {
     let mut reader = reader(128);
     for id in 2..34 {
         assert_eq!(feed(&mut reader, &header(id, VIDEO, 0)), Ok(Some(0)));
@@ -98,7 +98,7 @@ fn unfinished_bytes_are_at_most_one_and_a_half_messages() {
 }
 
 #[test]
-fn unfinished_bytes_are_free_again_once_their_message_ends() {
+fn unfinished_bytes_are_released_when_their_message_ends() {
     let mut reader = reader(32_768);
     let half = |id| [header(id, VIDEO, 65_536), vec![7; 32_768]].concat();
     assert_eq!(feed(&mut reader, &half(3)), Ok(None));
@@ -150,7 +150,7 @@ fn a_declared_length_reserves_nothing() {
 }
 
 #[test]
-fn a_chunk_that_continues_nothing_is_refused() {
+fn a_continuation_chunk_without_a_message_is_rejected() {
     assert_eq!(feed(&mut reader(128), &[0xc3]), Err(Error::Chunk));
     assert_eq!(feed(&mut reader(128), &[0x83, 0, 0, 0]), Err(Error::Chunk));
     let inside = [header(3, VIDEO, 200), vec![7; 128], header(3, VIDEO, 200)].concat();

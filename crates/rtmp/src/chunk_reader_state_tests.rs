@@ -17,7 +17,7 @@ fn reader() -> ChunkReader {
 }
 
 #[test]
-fn a_reader_goes_on_from_what_another_one_wrote_down() {
+fn a_reader_continues_from_the_saved_state_of_another_one() {
     let limits = Limits::default();
     let state = reader().state().expect("between two messages");
     let kept = ReadingState::read(&state.to_bytes(), &limits).expect("possible");
@@ -38,7 +38,7 @@ fn there_is_no_state_within_a_message_or_a_header() {
 }
 
 #[test]
-fn what_no_reader_can_be_in_is_not_read() {
+fn an_impossible_state_is_rejected() {
     let limits = Limits::default();
     let read = |bytes: &[u8]| ReadingState::read(bytes, &limits);
     let state = reader().state().expect("between two messages").to_bytes();
@@ -55,7 +55,7 @@ fn what_no_reader_can_be_in_is_not_read() {
 }
 
 #[test]
-fn an_extended_time_is_told_apart_from_none() {
+fn an_extended_timestamp_is_distinguished_from_none() {
     let state = reader().state().expect("between two messages");
     let extended: Vec<_> = state.streams.iter().map(|of| of.extended).collect();
     assert_eq!(extended, [None, Some(EXTENDED + 1)]);

@@ -186,7 +186,7 @@ fn read_pieces(bytes: &[u8], pieces: &[usize]) -> Result<Vec<Message>, Error> {
             break;
         }
     }
-    assert_eq!(reader.partial, 0, "finished messages leave nothing behind");
+    assert_eq!(reader.partial, 0, "finished messages leave no unfinished bytes");
     Ok(messages)
 }
 
@@ -237,7 +237,7 @@ proptest! {
     }
 
     #[test]
-    fn a_peer_that_omits_extended_times_on_type_3_is_understood(
+    fn a_peer_that_omits_extended_timestamps_on_type_3_is_understood(
         mut planned in vec(any_planned(), 1..10),
         pieces in vec(1_usize..400, 1..12),
     ) {
@@ -252,7 +252,7 @@ proptest! {
     }
 
     #[test]
-    fn what_our_own_writer_writes_reads_back(
+    fn the_output_of_our_writer_reads_back(
         messages in vec((any_timestamp(), any_payload(), 0_u32..2), 1..8),
         size in prop_oneof![128_u32..200, 128_u32..=65_536],
         pieces in vec(1_usize..400, 1..12),

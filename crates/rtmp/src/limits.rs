@@ -23,7 +23,7 @@ pub struct Limits {
     pub message_after_bytes: usize,
     /// Longest script data message.
     pub script_bytes: usize,
-    /// Chunk streams in use at once.
+    /// Chunk streams in use at the same time.
     pub chunk_streams: usize,
     /// Commands per second, averaged over ten seconds: an encoder sends about ten in total, and each costs an answer.
     pub commands_per_second: u32,

@@ -43,7 +43,7 @@ mod tests {
     use crate::encode_metadata;
 
     #[test]
-    fn a_broadcasters_metadata_joins_ours_and_never_replaces_it() {
+    fn metadata_of_a_broadcaster_is_merged_into_ours_and_never_replaces_it() {
         let custom = encode_metadata(&[("width", 1.0), ("scene", 7.0)]);
         let custom = read_metadata(&custom).expect("metadata");
         let joined = encode_metadata_with(&[("width", 640.0)], &custom);
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_nonsense_add_nothing() {
+    fn absent_and_malformed_metadata_adds_nothing() {
         for custom in [&[][..], &[2, 0, 1], &[3, 0, 5, b'a']] {
             assert_eq!(
                 encode_metadata_with(&[("width", 1.0)], custom),

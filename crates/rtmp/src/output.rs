@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_leave_in_the_order_they_came_whatever_a_write_takes() {
+    fn bytes_leave_in_order_however_much_a_write_accepts() {
         for step in [1, 7, 300, 10_000] {
             let mut output = Output::default();
             let mut want = Vec::new();
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_count_until_they_are_out_whatever_is_between_them() {
+    fn answers_count_until_they_are_written_whatever_is_between_them() {
         let mut output = Output::default();
         let answer = |output: &mut Output, bytes: &[u8]| {
             let before = output.pending_bytes();

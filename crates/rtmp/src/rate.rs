@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_may_come_at_once_and_a_second_brings_a_seconds_worth() {
+    fn a_full_window_may_arrive_at_once_and_a_second_restores_its_share() {
         let start = Instant::now();
         let mut rate = Rate::new(3, start);
         let after = |millis| start + Duration::from_millis(millis);

@@ -119,7 +119,7 @@ impl ServerSession {
         self.wire.begin_turn();
     }
 
-    /// Takes bytes from the peer, split anywhere; [`ServerSession::takes_input`] tells when. Reading stops when the
+    /// Takes bytes from the peer, split anywhere, while [`ServerSession::takes_input`]. Reading stops when the
     /// turn's allowance is spent or a publish waits for its decision; the rest is kept. Events from before an error can
     /// still be polled. After the end nothing is read.
     ///

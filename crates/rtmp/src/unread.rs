@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_read_in_the_order_they_came_and_moved_once() {
+    fn bytes_are_read_in_order_of_arrival_and_moved_once() {
         let mut unread = Unread::default();
         assert_eq!(take(&mut unread, b"abcdef", 2), b"ab");
         let kept = unread.bytes.as_ptr();

@@ -243,7 +243,7 @@ impl Wire {
         }
     }
 
-    /// Announces our chunk size at once: it must arrive before the first long answer.
+    /// Announces our chunk size immediately: it must arrive before the first long answer.
     pub(crate) fn announce_chunk_size(&mut self) {
         self.send_control(SET_CHUNK_SIZE, &OUR_CHUNK_SIZE.to_be_bytes());
         self.writer.set_chunk_size(OUR_CHUNK_SIZE);

@@ -142,7 +142,7 @@ fn obs_publishes_with_chunks_of_4096_from_the_start() {
 }
 
 #[test]
-fn obs_hears_why_it_is_denied_on_its_own_stream() {
+fn obs_gets_the_reason_for_a_denial_on_its_stream() {
     let mut encoder = Encoder::connected();
     encoder.command(0, "createStream", 4.0, &[null()]);
     encoder.command(1, "publish", 5.0, &[null(), string(NAME), string("live")]);
@@ -206,7 +206,7 @@ fn a_publish_on_stream_0_is_answered_on_stream_1() {
 }
 
 #[test]
-fn an_amf3_command_is_read_behind_its_marker() {
+fn an_amf3_command_is_parsed_after_its_marker() {
     let mut encoder = Encoder::connected();
     let publish = command("publish", 5.0, &[null(), string("cam"), string("live")]);
     encoder.message(3, COMMAND_AMF3, 1, &[vec![0], publish].concat());

@@ -7,7 +7,7 @@ use headgate_rtmp::fuzz;
 use replay::run_all;
 
 #[test]
-fn chunks_of_any_bytes_read_the_same_however_they_arrive() {
+fn chunks_of_random_bytes_parse_the_same_however_they_arrive() {
     run_all(fuzz::chunk_reader, "chunk_reader");
 }
 

@@ -77,7 +77,7 @@ fn output(session: &mut ServerSession) -> Vec<u8> {
 /// S1 and S2 in response to a C1.
 fn answer(c1: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let (mut session, now) = session(1);
-    session.handle_input(&[&[3], c1].concat(), now).expect("nobody is refused");
+    session.handle_input(&[&[3], c1].concat(), now).expect("the handshake is accepted");
     let bytes = output(&mut session);
     assert_eq!((bytes.len(), bytes[0]), (ANSWER, 3));
     (bytes[1..=PACKET].to_vec(), bytes[1 + PACKET..].to_vec())
@@ -108,7 +108,7 @@ fn connect() -> Vec<u8> {
 }
 
 #[test]
-fn this_client_signs_as_pythons_hmac_does() {
+fn the_client_signs_like_the_hmac_module_of_python() {
     let want = [
         (
             567,
@@ -148,21 +148,21 @@ fn a_digest_is_found_wherever_the_offset_bytes_put_it() {
 }
 
 #[test]
-fn any_version_but_zero_may_carry_a_digest() {
+fn any_version_except_zero_may_carry_a_digest() {
     for version in [[0, 0, 0, 1], [0x0c, 0, 0x0d, 0x0e], [0x80, 0, 7, 2]] {
         assert_digests(&signed(plain_c1(version), 8), 8);
     }
 }
 
 #[test]
-fn a_digest_without_a_version_gets_the_echo() {
+fn a_digest_without_a_version_gets_the_plain_echo() {
     for place in PLACES {
         assert_plain(&signed(plain_c1([0; 4]), place), "version 0");
     }
 }
 
 #[test]
-fn a_version_without_a_digest_gets_the_echo() {
+fn a_version_without_a_digest_gets_the_plain_echo() {
     assert_plain(&plain_c1(FLASH_9), "no digest");
     assert_plain(
         &[[0; 4], FLASH_9].concat().into_iter().chain([0; 1528]).collect::<Vec<_>>(),
@@ -172,7 +172,7 @@ fn a_version_without_a_digest_gets_the_echo() {
 }
 
 #[test]
-fn a_wrong_digest_gets_the_echo() {
+fn a_wrong_digest_gets_the_plain_echo() {
     for place in PLACES {
         let c1 = signed(plain_c1(FLASH_9), place);
         let at = position(&c1, place);
@@ -186,7 +186,7 @@ fn a_wrong_digest_gets_the_echo() {
 }
 
 #[test]
-fn a_digest_under_the_servers_key_gets_the_echo() {
+fn a_digest_with_the_key_of_the_server_gets_the_plain_echo() {
     let mut c1 = plain_c1(FLASH_9);
     let at = position(&c1, 8);
     let digest = digest(&c1, at, SERVER);
@@ -195,7 +195,7 @@ fn a_digest_under_the_servers_key_gets_the_echo() {
 }
 
 #[test]
-fn what_follows_arrives_alike_whole_and_byte_by_byte() {
+fn input_after_the_handshake_arrives_the_same_whole_and_byte_by_byte() {
     for c1 in [plain_c1([0; 4]), signed(plain_c1(FLASH_9), 8), signed(plain_c1(FLASH_9), 772)] {
         // The content of C2 is not checked.
         let bytes = [vec![3], c1, vec![0x5a; PACKET], connect()].concat();
@@ -212,7 +212,7 @@ fn what_follows_arrives_alike_whole_and_byte_by_byte() {
 }
 
 #[test]
-fn nothing_is_answered_before_c1_is_whole() {
+fn nothing_is_answered_before_c1_is_complete() {
     let c1 = signed(plain_c1(FLASH_9), 772);
     let (mut session, now) = session(1);
     session.handle_input(&[&[3], &c1[..PACKET - 1]].concat(), now).expect("a part");
@@ -222,7 +222,7 @@ fn nothing_is_answered_before_c1_is_whole() {
 }
 
 #[test]
-fn sessions_of_other_seeds_say_other_bytes() {
+fn sessions_with_different_seeds_send_different_bytes() {
     let hello = [vec![3], signed(plain_c1(FLASH_9), 8)].concat();
     let [one, two] = [1, 2].map(|seed| {
         let (mut session, now) = session(seed);
@@ -246,13 +246,13 @@ fn a_handshake_without_c2_ends_after_five_seconds() {
 }
 
 #[test]
-fn a_text_protocol_is_refused_at_its_first_byte() {
+fn a_text_protocol_is_rejected_at_its_first_byte() {
     let (mut session, now) = session(1);
     assert_eq!(session.handle_input(b"G", now), Err(Error::Version));
 }
 
 #[test]
-fn every_version_below_the_text_protocols_is_taken() {
+fn every_version_below_the_text_protocols_is_accepted() {
     for (version, taken) in [(0, Ok(())), (31, Ok(())), (32, Err(Error::Version))] {
         let (mut session, now) = session(1);
         assert_eq!(session.handle_input(&[version], now), taken, "{version}");

@@ -43,7 +43,7 @@ fn refused(code: &str, description: &str, kind: RefusalKind) -> [ClientEvent; 2]
 }
 
 #[test]
-fn a_publish_is_asked_for_with_app_name_and_arguments() {
+fn a_publish_is_requested_with_app_name_and_arguments() {
     let mut pair = Pair::publish();
     pair.exchange();
     let events = pair.server_events();
@@ -69,7 +69,7 @@ fn an_allowed_publish_is_ready() {
 }
 
 #[test]
-fn a_denied_publish_hears_why() {
+fn a_denied_publish_gets_the_reason() {
     let mut pair = Pair::publish();
     pair.exchange();
     pair.server.deny(Refusal::Denied, "The customer says no");
@@ -91,7 +91,7 @@ fn an_occupied_name_is_a_bad_name() {
 }
 
 #[test]
-fn a_refusing_server_closes() {
+fn a_server_that_refuses_closes() {
     let mut pair = Pair::publish();
     pair.exchange();
     pair.server_events();
@@ -121,7 +121,7 @@ fn frames_arrive_in_order_byte_for_byte() {
 }
 
 #[test]
-fn frames_arrive_alike_however_the_network_splits_them() {
+fn frames_arrive_the_same_however_the_network_splits_them() {
     for seed in 1..5 {
         let mut pair = Pair::publish_in_pieces(seed).allowed();
         send_from_client(&mut pair, &frames());
@@ -140,7 +140,7 @@ fn long_times() -> Vec<MediaMessage> {
 }
 
 #[test]
-fn times_past_24_31_and_32_bits_arrive() {
+fn timestamps_beyond_24_31_and_32_bits_arrive() {
     let mut pair = Pair::publish_in_pieces(3).allowed();
     send_from_client(&mut pair, &long_times());
     pair.exchange();
@@ -148,7 +148,7 @@ fn times_past_24_31_and_32_bits_arrive() {
 }
 
 #[test]
-fn frames_sent_before_the_publish_is_allowed_stay_behind() {
+fn frames_sent_before_the_publish_is_allowed_are_dropped() {
     let mut pair = Pair::publish();
     pair.exchange();
     send_from_client(&mut pair, &frames());
@@ -156,7 +156,7 @@ fn frames_sent_before_the_publish_is_allowed_stay_behind() {
 }
 
 #[test]
-fn metadata_arrives_without_what_tells_a_server_to_keep_it() {
+fn metadata_arrives_without_set_data_frame() {
     let metadata = Bytes::from_static(b"\x02\x00\x0aonMetaData\x08\x00\x00\x00\x00\x00\x00\x09");
     let mut pair = Pair::publish().allowed();
     pair.client.send_media(MediaKind::Script, 0, &[], &metadata);
@@ -200,7 +200,7 @@ fn a_server_that_ends_a_publish_names_the_reason() {
 }
 
 #[test]
-fn codecs_of_both_sides_are_known_to_each_other() {
+fn both_sides_learn_the_codecs_of_the_other() {
     let four_cc_list = vec!["hvc1".to_owned(), "Opus".to_owned()];
     let client = ClientConfig { four_cc_list, ..client_config(ClientRole::Publish) };
     let mut pair = Pair::new(ServerConfig::default(), client, Splits::Whole);

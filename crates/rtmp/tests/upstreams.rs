@@ -35,7 +35,7 @@ fn start(upstream: &mut Upstream) {
 }
 
 #[test]
-fn an_upstream_that_answers_only_what_matters_is_enough() {
+fn an_upstream_that_answers_only_the_essential_commands_is_accepted() {
     let mut upstream = Upstream::starting();
     assert!(publishes_on(&mut upstream, 1));
     start(&mut upstream);
@@ -62,7 +62,7 @@ fn answers_to_release_stream_and_fc_publish_create_no_stream() {
 }
 
 #[test]
-fn a_refused_release_stream_means_nothing() {
+fn a_refused_release_stream_is_ignored() {
     let mut upstream = Upstream::creating();
     let information = status("error", "NetConnection.Call.Failed", "no such stream");
     upstream.answers("_error", 2.0, &[Amf::Null, information]);
@@ -70,7 +70,7 @@ fn a_refused_release_stream_means_nothing() {
 }
 
 #[test]
-fn a_stream_number_is_read_wherever_and_however_it_stands() {
+fn a_stream_id_is_found_at_every_position_and_in_every_form() {
     let four = || Amf::Number(CREATE_STREAM);
     for (values, stream) in [
         (vec![four(), Amf::Null, Amf::Text("3")], 3),
@@ -91,7 +91,7 @@ fn a_stream_number_is_read_wherever_and_however_it_stands() {
 }
 
 #[test]
-fn connect_may_be_answered_without_its_number() {
+fn connect_may_be_answered_without_its_transaction_id() {
     let mut upstream = Upstream::shaken(publisher());
     upstream.command(0, "_result", &[Amf::Null]);
     assert!(position(&upstream.written(), b"createStream").is_some());
@@ -112,14 +112,14 @@ fn a_start_may_come_on_stream_0() {
 }
 
 #[test]
-fn a_start_may_stand_where_the_command_object_belongs() {
+fn a_start_may_take_the_place_of_the_command_object() {
     let mut upstream = Upstream::starting();
     upstream.command(1, "onStatus", &[Amf::Number(0.0), status("status", START, "")]);
     assert_eq!(upstream.events(), [ClientEvent::Ready]);
 }
 
 #[test]
-fn bandwidth_done_and_on_fc_publish_pass_by_at_any_time() {
+fn bandwidth_done_and_on_fc_publish_are_ignored_at_any_time() {
     let mut upstream = Upstream::shaken(publisher());
     let chatter = |upstream: &mut Upstream| {
         upstream.command(0, "onBWDone", &[Amf::Number(0.0), Amf::Null, Amf::Number(8192.0)]);
@@ -172,7 +172,7 @@ fn a_ping_is_answered_while_we_wait() {
 }
 
 #[test]
-fn chatter_buys_an_upstream_no_time() {
+fn other_messages_do_not_extend_the_time_of_an_upstream() {
     let mut upstream = Upstream::creating();
     for _ in 0..9 {
         upstream.command(0, "onBWDone", &[Amf::Number(0.0), Amf::Null]);
@@ -182,7 +182,7 @@ fn chatter_buys_an_upstream_no_time() {
 }
 
 #[test]
-fn connect_lists_codecs_as_version_2_wants_it() {
+fn connect_lists_codecs_in_the_form_of_version_2() {
     let four_cc_list = ["avc1", "Opus"].map(str::to_owned).to_vec();
     for (role, mask) in [(ClientRole::Publish, 4.0_f64), (ClientRole::Play, 1.0)] {
         let config = ClientConfig { role, four_cc_list: four_cc_list.clone(), ..publisher() };

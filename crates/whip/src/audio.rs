@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn audio_much_faster_than_real_time_is_cut_to_its_pace_and_a_burst_is_not() {
+    fn audio_much_faster_than_real_time_is_limited_and_a_burst_is_not() {
         let start = Instant::now();
         let packet = Duration::from_millis(20);
         let admitted = |pace: &mut Pace, now: Instant, count: u32| {
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_may_be_as_long_as_six_frames_of_the_most_bytes() {
+    fn a_packet_may_be_as_long_as_six_frames_of_maximum_size() {
         let offer = crate::sdp::read_offer(crate::fuzz::OFFER).expect("acceptable");
         let section = offer.audio.expect("audio");
         for (length, frames) in [(7_650, 2), (7_651, 0)] {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_whose_clock_is_a_percent_fast_loses_nothing_in_an_hour() {
+    fn a_sender_with_a_clock_one_percent_fast_loses_nothing_in_an_hour() {
         let start = Instant::now();
         let mut pace = Pace::new(start);
         for n in 0..180_000_u32 {

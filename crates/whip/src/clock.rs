@@ -1,7 +1,8 @@
 //! RTP clocks and sender reports → one timeline (RFC 3550 6.4.1). Pure.
 //!
-//! Every track starts at once, placed by arrival time. When sender reports reveal the true offset between the tracks,
-//! the video's timeline is slewed to the audio's and never jumps: a listener would hear the audio stumble.
+//! Every track starts without waiting, placed by arrival time. When sender reports reveal the true offset between the
+//! tracks, the video's timeline is slewed to the audio's and never jumps; the audio's is left alone, because a listener
+//! would hear the change.
 
 use std::time::{Duration, Instant};
 

@@ -13,7 +13,7 @@ fn at(start: Instant, millis: u64) -> Instant {
 }
 
 #[test]
-fn both_tracks_start_at_once_by_arrival_and_go_on_by_their_own_clocks() {
+fn both_tracks_start_by_arrival_and_continue_by_their_own_clocks() {
     let (start, mut clock) = (Instant::now(), Clock::default());
     assert_eq!(clock.stamp_audio(start, SOUND, 7000), Timestamp::ZERO);
     // 960 samples later, 5 ms late.
@@ -23,7 +23,7 @@ fn both_tracks_start_at_once_by_arrival_and_go_on_by_their_own_clocks() {
 }
 
 #[test]
-fn clocks_that_wrap_go_on() {
+fn time_continues_when_clocks_wrap() {
     let (start, mut clock) = (Instant::now(), Clock::default());
     clock.stamp_audio(start, SOUND, u32::MAX - 479);
     assert_eq!(clock.stamp_audio(at(start, 20), SOUND, 480), Timestamp::from_millis(20));
@@ -67,7 +67,7 @@ fn clocks_that_start_300_ms_apart_are_together_at_the_second_report_without_a_ju
 }
 
 #[test]
-fn a_clock_that_jumps_goes_on_where_it_would_be_and_never_goes_back() {
+fn after_a_clock_jump_time_continues_as_expected_and_never_goes_back() {
     let (start, mut clock) = (Instant::now(), Clock::default());
     clock.stamp_video(start, PICTURE, 1_000_000);
     let stamp = clock.stamp_video(at(start, 40), PICTURE, 2_000_000_000);
@@ -77,7 +77,7 @@ fn a_clock_that_jumps_goes_on_where_it_would_be_and_never_goes_back() {
 }
 
 #[test]
-fn a_sender_whose_clock_drifts_for_a_day_is_never_jumped() {
+fn a_day_of_clock_drift_is_corrected_without_a_jump() {
     let (start, mut clock) = (Instant::now(), Clock::default());
     // 200 ppm fast: 17 s in a day.
     for second in 0..86_400_u64 {
@@ -88,7 +88,7 @@ fn a_sender_whose_clock_drifts_for_a_day_is_never_jumped() {
 }
 
 #[test]
-fn a_new_source_goes_on_where_the_old_one_would_be() {
+fn a_new_source_continues_where_the_old_one_would_be() {
     let (start, mut clock) = (Instant::now(), Clock::default());
     clock.stamp_video(at(start, 0), PICTURE, 5_000);
     clock.stamp_video(at(start, 40), PICTURE, 8_600);
@@ -99,7 +99,7 @@ fn a_new_source_goes_on_where_the_old_one_would_be() {
 }
 
 #[test]
-fn a_source_that_reported_before_it_is_shown_begins_in_its_place() {
+fn a_source_that_reported_before_its_first_packet_starts_at_the_right_time() {
     let (start, mut clock) = (Instant::now(), Clock::default());
     clock.stamp_audio(start, SOUND, 0);
     clock.handle_audio_report(SOUND, ntp(0), 0);
@@ -109,7 +109,7 @@ fn a_source_that_reported_before_it_is_shown_begins_in_its_place() {
 }
 
 #[test]
-fn a_report_of_a_broken_clock_is_not_followed() {
+fn a_report_with_a_broken_clock_is_ignored() {
     let (start, mut clock) = (Instant::now(), Clock::default());
     clock.stamp_audio(start, SOUND, 0);
     clock.stamp_video(start, PICTURE, 0);
@@ -119,7 +119,7 @@ fn a_report_of_a_broken_clock_is_not_followed() {
 }
 
 #[test]
-fn a_clock_that_jumps_with_every_packet_never_counts_beyond_its_32_bits() {
+fn a_clock_that_jumps_with_every_packet_never_exceeds_32_bits() {
     let start = Instant::now();
     let mut clock = Clock::default();
     let mut rtp = 0_u32;
@@ -131,7 +131,7 @@ fn a_clock_that_jumps_with_every_packet_never_counts_beyond_its_32_bits() {
 }
 
 #[test]
-fn an_offset_of_two_seconds_is_followed_and_nothing_is_known_before_both_reported() {
+fn an_offset_of_two_seconds_is_corrected_and_unknown_before_both_reports() {
     for (offset_ms, left) in [(2_000, 2_000_000), (2_001, 0)] {
         let (start, mut clock) = (Instant::now(), Clock::default());
         clock.stamp_audio(start, SOUND, 0);
@@ -145,7 +145,7 @@ fn an_offset_of_two_seconds_is_followed_and_nothing_is_known_before_both_reporte
 }
 
 #[test]
-fn a_step_of_five_seconds_is_one_of_the_senders_and_a_longer_one_a_new_clock() {
+fn a_step_of_five_seconds_is_kept_and_a_longer_one_counts_as_a_new_clock() {
     for (step, millis) in [(450_000, 5_000), (450_001, 0)] {
         let (start, mut clock) = (Instant::now(), Clock::default());
         clock.stamp_video(start, PICTURE, 0);
@@ -155,7 +155,7 @@ fn a_step_of_five_seconds_is_one_of_the_senders_and_a_longer_one_a_new_clock() {
 }
 
 #[test]
-fn reports_of_the_newest_eight_senders_are_kept_until_their_packets_come() {
+fn reports_of_the_newest_eight_sources_are_kept_until_their_packets_arrive() {
     let (start, mut clock) = (Instant::now(), Clock::default());
     clock.stamp_audio(start, SOUND, 0);
     clock.handle_audio_report(SOUND, ntp(0), 0);

@@ -72,7 +72,7 @@ fn single_nal_aggregate_and_fragments_make_the_same_access_unit() {
 }
 
 #[test]
-fn the_configuration_comes_with_the_first_keyframe_and_again_only_when_its_bytes_change() {
+fn the_configuration_precedes_the_first_keyframe_and_is_repeated_only_when_it_changes() {
     let mut depacketizer = Depacketizer::new(&[]);
     let mut seen = Vec::new();
     let bigger = [&SPS[..6], &[0x55]].concat();
@@ -86,7 +86,7 @@ fn the_configuration_comes_with_the_first_keyframe_and_again_only_when_its_bytes
 }
 
 #[test]
-fn parameter_sets_of_the_offer_are_enough_for_a_sender_that_never_repeats_them() {
+fn parameter_sets_of_the_offer_suffice_for_a_sender_that_never_repeats_them() {
     let mut depacketizer = Depacketizer::new(&[SPS.to_vec(), PPS.to_vec()]);
     assert_eq!(run(&mut depacketizer, &[Some((1, true, IDR))]).len(), 1);
     let after_loss = [None, Some((2, true, SLICE)), Some((3, true, IDR))];
@@ -94,7 +94,7 @@ fn parameter_sets_of_the_offer_are_enough_for_a_sender_that_never_repeats_them()
 }
 
 #[test]
-fn delimiters_and_filler_are_left_out_and_sei_is_kept() {
+fn delimiters_and_filler_are_dropped_and_sei_is_kept() {
     let sei: &[u8] = &[6, 5, 1, 9];
     let payload = stap_a(&[&[9, 0x10], SPS, PPS, sei, IDR, &[12, 0xff, 0x80]]);
     let units = run(&mut Depacketizer::new(&[]), &[Some((1, true, &payload))]);
@@ -113,7 +113,7 @@ fn an_access_unit_ends_with_its_timestamp_when_the_marker_is_missing() {
 }
 
 #[test]
-fn after_a_gap_everything_is_withheld_to_the_next_whole_keyframe() {
+fn after_a_gap_everything_is_withheld_until_the_next_complete_keyframe() {
     let key = stap_a(&[SPS, PPS, IDR]);
     let second_slice: &[u8] = &[0x65, 0x08, 1];
     let mut depacketizer = Depacketizer::new(&[]);
@@ -136,7 +136,7 @@ fn after_a_gap_everything_is_withheld_to_the_next_whole_keyframe() {
 }
 
 #[test]
-fn a_sender_that_ceases_to_repeat_its_parameter_sets_is_believed_at_its_second_keyframe() {
+fn a_sender_that_stops_repeating_parameter_sets_is_trusted_at_its_second_keyframe() {
     let key = stap_a(&[SPS, PPS, IDR]);
     let mut depacketizer = Depacketizer::new(&[]);
     let units = run(
@@ -154,7 +154,7 @@ fn a_sender_that_ceases_to_repeat_its_parameter_sets_is_believed_at_its_second_k
 }
 
 #[test]
-fn what_rfc_6184_does_not_allow_is_withheld() {
+fn payloads_that_violate_rfc_6184_are_withheld() {
     let key = stap_a(&[SPS, PPS, IDR]);
     let table: &[&[&[u8]]] = &[
         // An aggregate with a trailing byte, a truncated one, one with an empty NAL unit.
@@ -191,7 +191,7 @@ fn what_rfc_6184_does_not_allow_is_withheld() {
 }
 
 #[test]
-fn padding_is_no_access_unit_and_an_endless_access_unit_is_given_up() {
+fn padding_is_not_an_access_unit_and_an_endless_access_unit_is_dropped() {
     let mut depacketizer = Depacketizer::new(&[SPS.to_vec(), PPS.to_vec()]);
     assert_eq!(run(&mut depacketizer, &[Some((1, true, &[]))]), []);
     let start = [&[0x7c, 0x85, 0x88][..], &[1; 60_000]].concat();
@@ -205,7 +205,7 @@ fn padding_is_no_access_unit_and_an_endless_access_unit_is_given_up() {
 }
 
 #[test]
-fn an_idr_whose_middle_fragment_is_lost_never_leaves() {
+fn an_idr_without_its_middle_fragment_is_never_passed_on() {
     let idr: Vec<u8> = [&[0x65, 0x88][..], &[7; 100]].concat();
     let (sets, fragments) = (stap_a(&[SPS, PPS]), fu_a(&idr, 3));
     let mut depacketizer = Depacketizer::new(&[]);
@@ -226,7 +226,7 @@ fn an_idr_whose_middle_fragment_is_lost_never_leaves() {
 }
 
 #[test]
-fn an_idr_of_two_slices_with_either_lost_never_leaves() {
+fn an_idr_without_one_of_its_two_slices_is_never_passed_on() {
     let (sets, second): (_, &[u8]) = (stap_a(&[SPS, PPS]), &[0x65, 0x08, 1]);
     let table: [&[Input<'_>]; 3] = [
         &[Some((1, false, IDR)), None, Some((2, true, SLICE))],
@@ -243,7 +243,7 @@ fn an_idr_of_two_slices_with_either_lost_never_leaves() {
 }
 
 #[test]
-fn a_pps_that_changes_between_keyframes_travels_with_the_frame_that_needs_it() {
+fn a_pps_that_changes_between_keyframes_is_sent_with_the_frame_that_needs_it() {
     let key = stap_a(&[SPS, PPS, IDR]);
     let changed: &[u8] = &[0x68, 0xce, 0x3c, 0x81];
     let with_pps = stap_a(&[changed, SLICE]);
@@ -282,7 +282,7 @@ fn a_pps_that_changes_between_keyframes_travels_with_the_frame_that_needs_it() {
 }
 
 #[test]
-fn endless_changes_of_parameter_sets_between_keyframes_are_given_up() {
+fn endless_parameter_set_changes_between_keyframes_are_dropped() {
     let mut depacketizer = Depacketizer::new(&[]);
     let key = stap_a(&[SPS, PPS, IDR]);
     assert_eq!(run(&mut depacketizer, &[Some((1, true, &key))]).len(), 1);
@@ -296,7 +296,7 @@ fn endless_changes_of_parameter_sets_between_keyframes_are_given_up() {
 }
 
 #[test]
-fn an_idr_whose_first_slice_is_lost_never_leaves_where_nothing_precedes_it() {
+fn an_idr_without_its_first_slice_is_never_passed_on_even_without_parameter_sets() {
     let second: &[u8] = &[0x65, 0x08, 1];
     // The offer contains its parameter sets: the loss may have been the first slice alone.
     let mut depacketizer = Depacketizer::new(&[SPS.to_vec(), PPS.to_vec()]);
@@ -306,7 +306,7 @@ fn an_idr_whose_first_slice_is_lost_never_leaves_where_nothing_precedes_it() {
 }
 
 #[test]
-fn changes_of_parameter_sets_between_keyframes_may_take_8_kib() {
+fn parameter_set_changes_between_keyframes_may_take_8_kib() {
     let key = stap_a(&[SPS, PPS, IDR]);
     // With its length each takes 1 KiB.
     let changed = |n: u8| [&[0x68, 0xce, n][..], &[7; 1_017]].concat();

@@ -20,7 +20,7 @@ fn well() -> VideoDiagnostics {
 }
 
 #[test]
-fn profiles_have_the_names_of_the_standard() {
+fn profiles_have_their_names_from_the_standard() {
     for (profile, constraints, name) in [
         (66, 0xc0, "Constrained Baseline"),
         (66, 0x40, "Constrained Baseline"),
@@ -36,12 +36,12 @@ fn profiles_have_the_names_of_the_standard() {
 }
 
 #[test]
-fn nothing_is_said_of_a_video_that_is_well() {
+fn healthy_video_has_no_problems() {
     assert_eq!(said_of(well(), &track(OFFER)), [""; 0]);
 }
 
 #[test]
-fn keyframes_four_seconds_apart_are_well_and_rarer_ones_are_not() {
+fn keyframes_up_to_four_seconds_apart_are_fine_and_rarer_ones_are_a_problem() {
     let of = |gop_ms, keyframe_age_ms| {
         said_of(VideoDiagnostics { gop_ms, keyframe_age_ms, ..well() }, &track(OFFER))
     };
@@ -51,7 +51,7 @@ fn keyframes_four_seconds_apart_are_well_and_rarer_ones_are_not() {
 }
 
 #[test]
-fn a_first_keyframe_is_missed_where_packets_come_and_asking_does_not_help() {
+fn a_missing_first_keyframe_is_reported_if_packets_arrive_and_requests_are_impossible() {
     let of = |packets, offer: &str| {
         let track_of = TrackDiagnostics { packets, ..TrackDiagnostics::default() };
         let video = VideoDiagnostics { track: track_of, ..VideoDiagnostics::default() };
@@ -59,12 +59,12 @@ fn a_first_keyframe_is_missed_where_packets_come_and_asking_does_not_help() {
     };
     let without_pli = OFFER.replace("a=rtcp-fb:96 nack pli\r\n", "");
     assert!(matches!(&of(1, &without_pli)[..], [one] if one.starts_with("no keyframe yet")));
-    assert_eq!(of(1, OFFER), [""; 0], "it may come still");
+    assert_eq!(of(1, OFFER), [""; 0], "it may still arrive");
     assert_eq!(of(0, &without_pli), ["no video comes: is the camera on?"]);
 }
 
 #[test]
-fn a_percent_of_loss_and_60_ms_apart_are_borne() {
+fn one_percent_of_loss_and_a_skew_of_60_ms_are_tolerated() {
     let of = |loss_percent| {
         let track_of =
             TrackDiagnostics { packets: 100, loss_percent, ..TrackDiagnostics::default() };

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_that_comes_leaves_its_neighbours_missing() {
+    fn an_arriving_packet_leaves_its_neighbours_missing() {
         for came in 10..14 {
             let now = Instant::now();
             let mut holes = Holes::default();

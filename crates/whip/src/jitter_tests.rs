@@ -71,7 +71,7 @@ fn note(out: &mut Vec<i64>, ordered: Ordered<'_>) {
 }
 
 #[test]
-fn packets_in_order_pass_at_once_and_across_the_wrap() {
+fn packets_in_order_pass_immediately_and_across_the_wrap() {
     let mut track = Track::begun(true, 65534);
     for sequence in [65535, 0, 1] {
         track.packet(0, 1, sequence);
@@ -81,7 +81,7 @@ fn packets_in_order_pass_at_once_and_across_the_wrap() {
 }
 
 #[test]
-fn a_source_whose_first_packets_were_overtaken_begins_with_its_first() {
+fn a_source_with_reordered_first_packets_starts_with_its_first() {
     let mut track = Track::new(true);
     for (millis, sequence) in [(0, 12), (3, 13), (15, 9), (16, 11)] {
         assert!(track.packet(millis, 1, sequence));
@@ -109,7 +109,7 @@ fn reordered_packets_are_ordered_without_a_request() {
 }
 
 #[test]
-fn a_lost_packet_is_asked_for_until_it_comes() {
+fn a_lost_packet_is_requested_until_it_arrives() {
     let mut track = Track::begun(true, 10);
     track.packet(0, 1, 12);
     assert!(track.wait(2).is_empty());
@@ -124,7 +124,7 @@ fn a_lost_packet_is_asked_for_until_it_comes() {
 }
 
 #[test]
-fn an_original_that_was_overtaken_says_nothing_of_the_round_trip() {
+fn a_late_original_does_not_count_for_the_round_trip() {
     let mut track = Track::begun(true, 10);
     track.packet(0, 1, 12);
     assert_eq!(track.wait(6), [11]);
@@ -140,7 +140,7 @@ fn an_original_that_was_overtaken_says_nothing_of_the_round_trip() {
 }
 
 #[test]
-fn a_hole_is_requested_for_as_long_as_it_is_waited_for() {
+fn a_gap_is_requested_as_long_as_it_is_waited_for() {
     for round_trip in [2, 20, 60, 120] {
         let mut track = Track::begun(true, 10);
         // The round trip has been measured.
@@ -158,7 +158,7 @@ fn a_hole_is_requested_for_as_long_as_it_is_waited_for() {
 }
 
 #[test]
-fn on_a_slow_path_a_hole_is_waited_for_until_the_fourth_repetition_and_a_second_at_most() {
+fn on_a_slow_path_a_gap_is_waited_for_until_the_fourth_repetition_and_at_most_a_second() {
     for (round_trip, until) in [(200, 920), (100, 520), (60, 500), (900, 1_000)] {
         let mut track = Track::begun(true, 10);
         for sequence in (12..=112).step_by(2) {
@@ -181,7 +181,7 @@ fn on_a_slow_path_a_hole_is_waited_for_until_the_fourth_repetition_and_a_second_
 }
 
 #[test]
-fn a_hole_is_given_up_in_time() {
+fn a_gap_is_given_up_in_time() {
     for (can_ask, until, later) in [(true, 1_000, 500), (false, 60, 60)] {
         let mut track = Track::begun(can_ask, 10);
         for sequence in [13, 14, 16] {
@@ -202,7 +202,7 @@ fn a_hole_is_given_up_in_time() {
 }
 
 #[test]
-fn a_new_sender_or_a_far_jump_starts_anew_behind_a_gap() {
+fn a_new_source_or_a_far_jump_restarts_the_order_after_a_gap() {
     let mut track = Track::begun(true, 10);
     track.packet(0, 1, 12);
     track.packet(0, 2, 500);
@@ -213,7 +213,7 @@ fn a_new_sender_or_a_far_jump_starts_anew_behind_a_gap() {
 }
 
 #[test]
-fn what_waits_behind_a_hole_is_bounded() {
+fn packets_that_wait_for_a_gap_are_bounded() {
     let mut track = Track::begun(true, 0);
     for sequence in 2..=2000 {
         track.packet(0, 1, sequence);
@@ -223,7 +223,7 @@ fn what_waits_behind_a_hole_is_bounded() {
 }
 
 #[test]
-fn jumps_cost_one_run_each_and_what_is_missing_is_bounded() {
+fn each_jump_costs_one_run_and_missing_packets_are_bounded() {
     let mut track = Track::begun(true, 0);
     let mut sequence = 0_u16;
     for packet in 0..20_000_u64 {
@@ -250,7 +250,7 @@ fn a_turn_requests_each_packet_once_and_the_next_turn_is_later() {
     let mut track = Track::begun(true, 0);
     track.packet(0, 1, 300);
     let mut asked = Vec::new();
-    let mut now = track.jitter.poll_timeout().expect("a hole");
+    let mut now = track.jitter.poll_timeout().expect("a gap");
     let mut turns = 0;
     while now < track.at(50) {
         let before = asked.len();
@@ -258,7 +258,7 @@ fn a_turn_requests_each_packet_once_and_the_next_turn_is_later() {
         track.jitter.poll_nack(now, &mut asked);
         assert!(asked.len() - before <= 64);
         track.jitter.poll_nack(now, &mut asked);
-        let next = track.jitter.poll_timeout().expect("still a hole");
+        let next = track.jitter.poll_timeout().expect("still a gap");
         assert!(next > now, "what is due stays due");
         now = next;
         turns += 1;
@@ -271,7 +271,7 @@ fn a_turn_requests_each_packet_once_and_the_next_turn_is_later() {
 }
 
 #[test]
-fn what_comes_out_of_a_long_run_of_missing_packets_is_still_requested_around() {
+fn packets_around_an_arrival_in_a_long_gap_are_still_requested() {
     let mut track = Track::begun(true, 0);
     track.packet(0, 1, 10);
     assert!(track.packet(1, 1, 4));

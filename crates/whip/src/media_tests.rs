@@ -16,7 +16,7 @@ fn connected() -> (Media, Srtp, Instant) {
 }
 
 #[test]
-fn packets_of_padding_alone_are_no_frames() {
+fn packets_with_only_padding_are_not_frames() {
     let (mut media, mut client, now) = connected();
     for (payload_type, ssrc) in [(111, 5), (96, 6)] {
         for sequence in 0..10_u8 {
@@ -35,7 +35,7 @@ fn packets_of_padding_alone_are_no_frames() {
 }
 
 #[test]
-fn past_its_rate_a_clients_packets_are_dropped_unopened() {
+fn packets_beyond_the_rate_of_a_client_are_dropped_unopened() {
     let (mut media, mut client, now) = connected();
     let packet = [&[0x80, 111, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5][..], &[0xfc, 1]].concat();
     let sealed = client.protect_rtp(&packet).expect("protects").to_vec();
@@ -51,7 +51,7 @@ fn past_its_rate_a_clients_packets_are_dropped_unopened() {
 }
 
 #[test]
-fn a_sender_report_is_of_the_track_whose_ssrc_it_names() {
+fn a_sender_report_applies_to_the_track_with_its_ssrc() {
     let (mut media, mut client, now) = connected();
     for (payload_type, ssrc) in [(111, 5), (96, 6)] {
         let head = [0xb0, 0x80 | payload_type, 0, 0, 0, 0, 0, 0, 0, 0, 0, ssrc];
@@ -73,7 +73,7 @@ fn a_sender_report_is_of_the_track_whose_ssrc_it_names() {
 }
 
 #[test]
-fn arrivals_are_fed_back_when_either_section_asks_for_it_with_a_number_to_feed_back() {
+fn transport_feedback_needs_the_attribute_and_the_extension_in_either_section() {
     const ASKS: &str = "a=rtcp-fb:96 transport-cc\r\n";
     const NUMBER: &str =
         "a=extmap:3 http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01\r\n";

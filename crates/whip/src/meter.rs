@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_are_of_the_last_window_and_the_gop_of_the_last_two_keyframes() {
+    fn rates_cover_the_last_window_and_the_gop_the_last_two_keyframes() {
         let start = Instant::now();
         let at = |millis| start + Duration::from_millis(millis);
         let mut meter = Meter::new(start);

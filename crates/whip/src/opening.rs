@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use headgate_media::{Frame, FrameKind, Track};
 
 /// How long audio waits for a video frame, both by its own timestamps and by the wall clock: a camera that takes
-/// longer, or an audio clock that stands still, does not hold it back.
+/// longer, or an audio clock that has stopped, does not hold it back.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PATIENCE_US: i64 = PATIENCE.as_micros() as i64;
 /// Audio up to this much older than the first video frame is still sent with it, in microseconds.
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn audio_from_long_before_the_first_video_frame_stays_behind() {
+    fn audio_from_long_before_the_first_video_frame_is_dropped() {
         let (mut opening, mut frames, now) = (Opening::new(true), audio(0, 200), Instant::now());
         assert!(drain(&mut opening, now, &mut frames).is_empty());
         frames.push_back(frame(Codec::H264, FrameKind::Configuration, 190));
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_video_frame_that_does_not_come_costs_no_audio() {
+    fn a_missing_video_frame_costs_no_audio() {
         let (mut opening, mut frames, now) = (Opening::new(true), audio(0, 2_020), Instant::now());
         assert!(drain(&mut opening, now, &mut frames).is_empty());
         frames.push_back(frame(Codec::Opus, FrameKind::Audio, 2_020));
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn an_audio_clock_that_stands_still_is_not_waited_for_longer_than_any_other() {
+    fn a_stopped_audio_clock_is_not_waited_for_longer_than_any_other() {
         let (mut opening, start) = (Opening::new(true), Instant::now());
         let mut frames: VecDeque<_> =
             (0..10).map(|_| frame(Codec::Opus, FrameKind::Audio, 0)).collect();
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn one_track_alone_waits_for_nobody() {
+    fn a_single_track_does_not_wait() {
         let (mut opening, mut frames) = (Opening::new(false), audio(0, 40));
         assert_eq!(drain(&mut opening, Instant::now(), &mut frames).len(), 3);
     }

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_much_for_a_second_is_welcome_when_it_is_over() {
+    fn packets_beyond_the_rate_are_admitted_again_in_the_next_second() {
         let start = Instant::now();
         let mut rate = RateLimit::new(2, start);
         let mut admit = |millis| rate.admit(start + Duration::from_millis(millis));

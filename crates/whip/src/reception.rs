@@ -111,17 +111,17 @@ mod tests {
             track.handle_timeout(now, &mut |_| {});
         }
         stats.note_report(start, 0x1234_5678_9abc_def0);
-        let report = stats.take(start + Duration::from_secs(1), &track).expect("packets came");
+        let report = stats.take(start + Duration::from_secs(1), &track).expect("packets arrived");
         assert_eq!((report.ssrc, report.lost, report.fraction_lost), (7, 1, 2));
         assert_eq!((report.last_report, report.delay), (0x5678_9abc, 65_536));
         // A deviation of 5 ms each way is 450 ticks.
         assert!((300..=450).contains(&report.jitter), "{}", report.jitter);
-        let next = stats.take(start + Duration::from_secs(2), &track).expect("packets came");
+        let next = stats.take(start + Duration::from_secs(2), &track).expect("packets arrived");
         assert_eq!(next.fraction_lost, 0);
     }
 
     #[test]
-    fn a_step_of_a_second_is_no_jitter() {
+    fn a_step_of_a_second_is_not_jitter() {
         for (step, is_jitter) in [(89_999, true), (90_000, false)] {
             let start = Instant::now();
             let mut stats = ReceptionStats::new(90_000, start);
@@ -143,25 +143,25 @@ mod tests {
     }
 
     #[test]
-    fn a_sources_first_report_counts_from_its_first_packet() {
+    fn the_first_report_on_a_source_counts_from_its_first_packet() {
         let start = Instant::now();
         let (mut stats, mut track) = (ReceptionStats::new(48_000, start), Jitter::new(false));
         feed(&mut stats, &mut track, 7, &[65_533, 65_534, 65_535]);
-        let first = stats.take(start, &track).expect("packets came");
+        let first = stats.take(start, &track).expect("packets arrived");
         assert_eq!((first.fraction_lost, first.lost), (0, 0));
         assert_eq!(first.highest, 65_535, "the first cycle is 0");
         feed(&mut stats, &mut track, 7, &[0, 1]);
-        assert_eq!(stats.take(start, &track).expect("packets came").highest, 0x1_0001);
+        assert_eq!(stats.take(start, &track).expect("packets arrived").highest, 0x1_0001);
     }
 
     #[test]
-    fn a_new_source_does_not_inherit_the_losses_of_the_one_before() {
+    fn a_new_source_does_not_inherit_the_losses_of_the_previous_one() {
         let start = Instant::now();
         let (mut stats, mut track) = (ReceptionStats::new(48_000, start), Jitter::new(false));
         feed(&mut stats, &mut track, 7, &[1, 2, 5, 6, 7, 8, 9, 10]);
-        assert_eq!(stats.take(start, &track).expect("packets came").lost, 2);
+        assert_eq!(stats.take(start, &track).expect("packets arrived").lost, 2);
         feed(&mut stats, &mut track, 9, &[1000, 1001]);
-        let report = stats.take(start, &track).expect("packets came");
+        let report = stats.take(start, &track).expect("packets arrived");
         assert_eq!((report.ssrc, report.lost, report.fraction_lost), (9, 0, 0));
         assert_eq!(report.highest, 1001);
     }

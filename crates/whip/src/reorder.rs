@@ -107,13 +107,13 @@ mod tests {
     }
 
     #[test]
-    fn frames_in_order_are_decoded_when_they_are_shown() {
+    fn frames_in_order_have_equal_decode_and_presentation_times() {
         let times = run(&mut Reorder::default(), &[0, 1, 2, 4]);
         assert_eq!(times, [(0, 0), (40, 40), (80, 80), (160, 160)].map(Some));
     }
 
     #[test]
-    fn declared_b_frames_are_shown_exactly_in_time() {
+    fn declared_b_frames_keep_their_exact_presentation_times() {
         for (depth, shown) in [
             (1, &[0, 3, 1, 2, 6, 4, 5, 9, 7, 8][..]),
             (2, &[0, 4, 2, 1, 3, 8, 6, 5, 7, 12][..]),
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn no_decode_time_lies_before_zero() {
+    fn decode_times_are_never_negative() {
         let mut reorder = Reorder::default();
         reorder.configure(Some(2));
         for (n, shown) in [0, 160, 80, 40, 120].into_iter().enumerate() {
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn undeclared_b_frames_are_withheld_once_and_learnt() {
+    fn undeclared_b_frames_are_withheld_once_and_then_expected() {
         let mut reorder = Reorder::default();
         reorder.configure(None);
         let shown = [0, 3, 1, 2, 6, 4, 5, 9, 7, 8];
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waited_for_a_second_is_of_another_time() {
+    fn waiting_frames_a_second_older_are_forgotten() {
         for (keyframe, decode) in [(999, -1), (1_000, 998)] {
             let mut reorder = Reorder::default();
             reorder.configure(Some(1));
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waited_before_a_hole_does_not_hold_back_what_follows_it() {
+    fn frames_that_waited_before_a_gap_do_not_delay_those_after_it() {
         let mut reorder = Reorder::default();
         reorder.configure(Some(2));
         run(&mut reorder, &[0, 4, 2, 1, 3]);

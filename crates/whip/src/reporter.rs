@@ -1,4 +1,5 @@
-//! When each kind of RTCP is sent: requests at once, transport-wide feedback every 100 ms, reports every second. Pure.
+//! When each kind of RTCP is sent: requests immediately, transport-wide feedback every 100 ms, reports every second.
+//! Pure.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};

@@ -121,7 +121,7 @@ mod tests {
     ];
 
     #[test]
-    fn header_extension_and_padding_are_told_apart_from_the_payload() {
+    fn header_extension_and_padding_are_separated_from_the_payload() {
         let header = RtpHeader::read(PACKET).expect("valid");
         assert_eq!((header.sequence, header.timestamp, header.ssrc), (0x1234, 9, 7));
         assert_eq!((header.marker, header.payload_type), (true, 102));
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn extensions_are_read_in_either_form_and_behind_sources() {
+    fn extensions_are_parsed_in_both_forms_and_after_csrcs() {
         let one = extended([0xbe, 0xde], &[0x10, 9, 0, 0x31, 0xab, 0xcd, 0, 0]);
         let two = extended([0x10, 0], &[1, 0, 0, 3, 2, 0xab, 0xcd, 0]);
         for packet in [&one, &two, &extended([0x10, 0x0f], &two[16..])] {
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_extension_of_rfc_8285_is_not_read() {
+    fn extensions_outside_rfc_8285_are_ignored() {
         let words = &[3, 2, 0xab, 0xcd][..];
         for profile in [[0x10, 0x10], [0x11, 0], [0xbe, 0xdf], [0, 0]] {
             assert_eq!(extension(&extended(profile, words), 3), None, "{profile:x?}");
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn every_truncation_is_refused_or_read_without_a_panic() {
+    fn every_truncation_is_rejected_or_parsed_without_a_panic() {
         for length in 0..PACKET.len() {
             let _ = RtpHeader::read(&PACKET[..length]);
             let _ = extension_u16(&PACKET[..length], 3);

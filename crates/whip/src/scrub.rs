@@ -134,7 +134,7 @@ mod tests {
     use crate::sdp::read_offer;
 
     #[test]
-    fn an_offer_loses_its_secrets_and_addresses_and_is_one_still() {
+    fn a_scrubbed_offer_has_no_secrets_or_addresses_and_still_parses() {
         let candidate =
             "a=candidate:1 1 udp 2130706431 203.0.113.7 50000 typ srflx raddr 10.1.2.3 rport 9\r\n";
         let offer = OFFER.replace("0.0.0.0", "203.0.113.7") + candidate;

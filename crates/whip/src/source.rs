@@ -1,6 +1,6 @@
 //! Which synchronisation source (SSRC) a track accepts packets from: one at a time. Pure.
 //!
-//! A browser that replaces its track may begin a new source on the same payload type, and the track follows it at once.
+//! A browser that replaces its track may start a new source on the same payload type; the track follows immediately.
 //! Two sources that alternate would restart the ordering with every packet, so a source that was replaced is accepted
 //! again only when the other has fallen silent.
 
@@ -33,7 +33,7 @@ impl Source {
             return None;
         }
         self.replaced = self.current.replace(ssrc);
-        // The first source does not count as a change: it may be replaced at once.
+        // The first source does not count as a change: it may be replaced immediately.
         self.changed_at = self.replaced.map(|_| now);
         self.last_packet = Some(now);
         Some(true)
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_source_is_followed_at_once_and_the_old_one_only_after_a_silence() {
+    fn a_new_source_is_followed_immediately_and_the_old_one_only_after_a_silence() {
         let start = Instant::now();
         let at = |millis| start + Duration::from_millis(millis);
         let mut source = Source::default();

@@ -93,7 +93,7 @@ fn key(sps: &[u8], mark: u8) -> Vec<u8> {
 }
 
 #[test]
-fn a_retransmission_fills_its_hole_and_what_is_no_packet_is_passed_over() {
+fn a_retransmission_fills_its_gap_and_an_invalid_one_is_ignored() {
     assert_eq!(section("").rtx.map(|Rtx { payload_type, .. }| payload_type), Some(97));
     let mut track = Track::new("");
     track.packet(0, (96, 7), 10, &key(SPS_SMALL, 1), "");
@@ -109,7 +109,7 @@ fn a_retransmission_fills_its_hole_and_what_is_no_packet_is_passed_over() {
     }
     assert_eq!(track.out(), [(FrameKind::Inter, 2), (FrameKind::Inter, 3)]);
     let counters = track.video.shown().expect("one layer").receiver.counters();
-    assert_eq!(counters.recovered, 0, "it was not asked for");
+    assert_eq!(counters.recovered, 0, "it was not requested");
 }
 
 const SIMULCAST: &str = "a=extmap:10 urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id\r\n\
@@ -119,7 +119,7 @@ const SPS_LARGE: &[u8] = include_bytes!("fixtures/sps_640x360");
 const SPS_QUARTER: &[u8] = include_bytes!("fixtures/sps_320x180");
 
 #[test]
-fn of_simulcast_layers_the_largest_that_lives_is_shown_and_changes_only_at_a_keyframe() {
+fn the_largest_live_simulcast_layer_is_shown_and_changes_only_at_a_keyframe() {
     let mut track = Track::new(SIMULCAST);
     track.packet(0, (96, 1), 10, &key(SPS_QUARTER, 1), "q");
     // A source begins when its first packet can no longer have been overtaken.
@@ -178,7 +178,7 @@ fn decode_times_never_go_back_across_layers() {
 }
 
 #[test]
-fn a_wanted_keyframe_is_asked_for_at_once_but_not_twice_in_half_a_second() {
+fn a_wanted_keyframe_is_requested_immediately_but_not_twice_in_half_a_second() {
     let mut track = Track::new("");
     track.video.want_keyframe();
     track.packet(0, (96, 7), 10, &key(SPS_SMALL, 1), "");
@@ -208,7 +208,7 @@ fn asked_in_a_minute(track: &mut Track, group: u16) -> Vec<u64> {
 }
 
 #[test]
-fn a_sender_that_never_reacts_is_asked_eight_times_and_then_when_needed_seldom() {
+fn a_sender_that_never_responds_gets_eight_requests_and_then_few_when_needed() {
     let mut track = Track::new("");
     let asked = asked_in_a_minute(&mut track, u16::MAX);
     assert!(asked.len() == 8 && (1_850..2_000).contains(&asked[0]), "{asked:?}");
@@ -223,7 +223,7 @@ fn a_sender_that_never_reacts_is_asked_eight_times_and_then_when_needed_seldom()
 }
 
 #[test]
-fn a_sender_that_keeps_its_own_rhythm_is_left_to_it() {
+fn a_sender_with_its_own_keyframe_interval_is_no_longer_asked() {
     let mut track = Track::new("");
     let asked = asked_in_a_minute(&mut track, 100);
     assert!(asked.len() == 14 && asked[13] < 12_000, "{asked:?}");
@@ -236,7 +236,7 @@ fn a_sender_that_keeps_its_own_rhythm_is_left_to_it() {
 }
 
 #[test]
-fn configurations_that_change_with_every_keyframe_have_a_rate() {
+fn configurations_that_change_with_every_keyframe_are_rate_limited() {
     let mut track = Track::new("");
     let mut configurations = 0;
     for n in 0..300_u16 {
@@ -253,12 +253,12 @@ fn configurations_that_change_with_every_keyframe_have_a_rate() {
 }
 
 #[test]
-fn a_flood_of_tiny_access_units_is_cut_to_its_rate_and_resumes_with_a_keyframe() {
+fn a_flood_of_tiny_access_units_is_rate_limited_and_resumes_with_a_keyframe() {
     let mut track = Track::new("");
     track.packet(0, (96, 7), 10, &key(SPS_SMALL, 1), "");
     track.wait(20);
     for n in 0..4_000_u16 {
-        // The frames' clock advances by a millisecond, ours stands still.
+        // The frames' clock advances by a millisecond, ours does not.
         track.start -= Duration::from_millis(1);
         track.packet(41 + u64::from(n), (96, 7), 11 + n, &[0x41, 0x9a, 2], "");
     }
@@ -281,7 +281,7 @@ fn shown_until_200() -> Track {
 }
 
 #[test]
-fn all_that_waited_behind_a_hole_leaves_with_the_packet_that_fills_it() {
+fn all_packets_after_a_gap_are_released_by_the_packet_that_fills_it() {
     let mut track = shown_until_200();
     track.packet(280, (96, 7), 13, &key(SPS_SMALL, 4), "");
     track.packet(320, (96, 7), 14, &[0x41, 0x9a, 5], "");
@@ -292,7 +292,7 @@ fn all_that_waited_behind_a_hole_leaves_with_the_packet_that_fills_it() {
 }
 
 #[test]
-fn what_refers_to_a_frame_that_came_too_late_is_withheld_with_it() {
+fn frames_that_reference_a_late_frame_are_withheld_with_it() {
     let mut track = shown_until_200();
     track.packet_of(210, 100, (96, 7), 13, &[0x41, 0x9a, 4], "");
     track.packet_of(280, 280, (96, 7), 14, &[0x41, 0x9a, 5], "");
@@ -308,7 +308,7 @@ fn what_refers_to_a_frame_that_came_too_late_is_withheld_with_it() {
 }
 
 #[test]
-fn what_refers_to_a_keyframe_whose_configuration_is_too_much_is_withheld_with_it() {
+fn frames_that_reference_a_keyframe_with_a_rejected_configuration_are_withheld() {
     let mut track = Track::new("");
     let sps = |n: u8| [SPS_SMALL, &[n]].concat();
     for n in 0..10 {
@@ -324,7 +324,7 @@ fn what_refers_to_a_keyframe_whose_configuration_is_too_much_is_withheld_with_it
 }
 
 #[test]
-fn a_layer_without_packets_for_a_second_is_not_sent_any_more() {
+fn a_layer_without_packets_for_a_second_is_no_longer_live() {
     let mut track = Track::new("");
     track.packet(0, (96, 7), 10, &key(SPS_SMALL, 1), "");
     let is_live = |millis| track.video.layers().all(|layer| layer.is_live(track.at(millis)));
@@ -332,7 +332,7 @@ fn a_layer_without_packets_for_a_second_is_not_sent_any_more() {
 }
 
 #[test]
-fn a_keyframe_that_was_asked_for_is_not_wanted_any_more() {
+fn a_requested_keyframe_is_not_requested_again_before_the_age_limit() {
     let mut track = shown_until_200();
     track.video.want_keyframe();
     assert_eq!(track.video.poll_pli(track.at(210)), Some(7));

@@ -56,37 +56,37 @@ fn replay(name: &str, body: fn(&[u8])) {
 }
 
 #[test]
-fn any_bytes_are_read_as_an_offer() {
+fn an_offer_of_random_bytes_does_no_harm() {
     replay("sdp_offer", fuzz::sdp_offer);
 }
 
 #[test]
-fn any_bytes_are_read_as_an_answer() {
+fn an_answer_of_random_bytes_does_no_harm() {
     replay("sdp_answer", fuzz::sdp_answer);
 }
 
 #[test]
-fn any_bytes_are_read_as_a_fragment() {
+fn a_fragment_of_random_bytes_does_no_harm() {
     replay("sdp_fragment", fuzz::sdp_fragment);
 }
 
 #[test]
-fn any_payloads_make_whole_access_units_or_none() {
+fn random_payloads_make_complete_access_units_or_none() {
     replay("depacketizer", fuzz::depacketizer);
 }
 
 #[test]
-fn any_packets_leave_the_timeline_in_order() {
+fn random_packets_leave_the_timeline_in_order() {
     replay("jitter", fuzz::jitter);
 }
 
 #[test]
-fn any_datagrams_do_a_session_no_harm() {
+fn random_datagrams_do_a_session_no_harm() {
     replay("whip_session", fuzz::whip_session);
 }
 
 #[test]
-fn any_media_of_a_client_with_keys_does_a_session_no_harm() {
+fn random_media_of_a_client_with_keys_does_a_session_no_harm() {
     replay("whip_media", fuzz::whip_media);
     let config = Config { cases: CASES, failure_persistence: None, ..Config::default() };
     let rng = TestRng::deterministic_rng(config.rng_algorithm);

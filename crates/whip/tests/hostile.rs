@@ -135,7 +135,7 @@ fn a_plaintext_alert_from_the_clients_own_address_does_not_end_its_handshake() {
 }
 
 #[test]
-fn a_hundred_thousand_mutated_datagrams_leave_a_live_session_and_its_neighbour_whole() {
+fn a_hundred_thousand_mutated_datagrams_do_not_harm_a_live_session_or_its_neighbour() {
     let _alone = alone();
     let (mut world, mut neighbour) =
         (World::new(Settings::default()), World::new(Settings::default()));
@@ -185,7 +185,7 @@ fn a_hundred_thousand_mutated_datagrams_leave_a_live_session_and_its_neighbour_w
 }
 
 #[test]
-fn valid_media_that_makes_no_sense_is_withheld_and_the_session_goes_on() {
+fn authentic_but_senseless_media_is_withheld_and_the_session_continues() {
     let _alone = alone();
     let mut world = World::new(Settings::default());
     assert!(world.connect());
@@ -207,7 +207,7 @@ fn valid_media_that_makes_no_sense_is_withheld_and_the_session_goes_on() {
 }
 
 #[test]
-fn a_client_that_floods_checks_is_answered_so_often_and_its_media_goes_on() {
+fn a_client_that_floods_checks_gets_limited_answers_and_its_media_continues() {
     let _alone = alone();
     let mut world = World::new(Settings::default());
     let mut check = None;
@@ -232,7 +232,7 @@ fn a_client_that_floods_checks_is_answered_so_often_and_its_media_goes_on() {
 }
 
 #[test]
-fn a_client_that_floods_protected_records_has_few_of_them_decrypted() {
+fn few_records_of_a_client_that_floods_are_decrypted() {
     let _alone = alone();
     let mut world = World::new(Settings::default());
     assert!(world.connect());

@@ -9,14 +9,14 @@ use super::messages::{command, configuration, huge_frame, metadata};
 use crate::chunks::{AUDIO, COMMAND_AMF0, Chunks, DATA_AMF0, USER_CONTROL, VIDEO, message_type};
 use crate::load::{HEADERS, Stamp, due, unit};
 
-/// Bytes that are prepared and then repeated: making them must not slow the flood down.
+/// Bytes prepared once and then repeated, so that building messages does not slow the flood down.
 const BATCH_BYTES: usize = 1 << 20;
-/// Timestamps of a batch are at most so old.
+/// The oldest a batch's timestamps may be.
 const BATCH_AGE: Duration = Duration::from_secs(1);
-/// The largest chunk that the service takes, and OBS's.
+/// The largest chunk size that the service accepts, and OBS's chunk size.
 const LARGE_CHUNK: u32 = 65_536;
 const USUAL_CHUNK: u32 = 4_096;
-/// What holds until a broadcaster announces another: each message costs most headers.
+/// The default chunk size (RTMP 5.4.1): most headers for each message.
 const SMALL_CHUNK: u32 = 128;
 /// Chunk stream ids of `Chunks::write`.
 const CONTROL_ID: u8 = 2;
@@ -32,11 +32,11 @@ pub(super) enum Flood {
     HugeFrames,
     Controls,
     Commands,
-    /// Media as it should be, in real time: the attack is elsewhere.
+    /// Valid media in real time: the attack is elsewhere.
     Nothing,
 }
 
-/// A flood under way.
+/// A flood in progress.
 pub(super) struct Source {
     flood: Flood,
     chunks: Chunks,
@@ -64,7 +64,7 @@ impl Flood {
 }
 
 impl Source {
-    /// Writes what precedes the flood: the chunk size, both headers and one frame of each track.
+    /// Writes what precedes the flood: chunk size, both sequence headers and one frame of each track.
     pub(super) fn begin(flood: Flood, out: &mut BytesMut) -> Self {
         let size = match flood {
             Flood::OneByteChunks => 1,
@@ -84,7 +84,7 @@ impl Source {
         source
     }
 
-    /// The next batch and how many messages it holds; nothing when nothing is due yet.
+    /// The next batch and how many messages it contains; empty when nothing is due yet.
     pub(super) fn next(&mut self, elapsed: Duration) -> (&[u8], u32) {
         if self.flood == Flood::Nothing && elapsed < due(MediaKind::Video, self.count + 1) {
             return (&[], 0);
@@ -104,7 +104,7 @@ impl Source {
 
     fn fill(&mut self, timestamp: u32, out: &mut BytesMut) {
         match self.flood {
-            // MP3 in name, one byte in all.
+            // An MP3 tag body of one byte.
             Flood::TinyMessages => return self.repeat(AUDIO_ID, AUDIO, timestamp, &[0x2f], out),
             // PingRequest (RTMP 7.1.7).
             Flood::Controls => {
@@ -138,7 +138,7 @@ impl Source {
         self.chunks.write(message_type(kind), timestamp, &body, out);
     }
 
-    /// A batch of one message over and over, with one-byte headers.
+    /// A batch that repeats one message with one-byte headers.
     fn repeat(&mut self, id: u8, kind: u8, timestamp: u32, body: &[u8], out: &mut BytesMut) {
         self.chunks.write(kind, timestamp, body, out);
         Chunks::repeat_at_once(id, kind, body, out);
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_batch_of_tiny_messages_is_two_bytes_each() {
+    fn each_tiny_message_of_a_batch_takes_two_bytes() {
         let mut source = Source::begin(Flood::TinyMessages, &mut BytesMut::new());
         let (batch, messages) = source.next(Duration::ZERO);
         assert!(messages > 500_000 && batch.len() < BATCH_BYTES + 64);

@@ -1,15 +1,15 @@
-//! Messages that are allowed one by one and hostile in numbers.
+//! Messages that are allowed individually and hostile in quantity.
 
 use bytes::{BufMut, BytesMut};
 
 use crate::load::HEADERS;
 
-/// Below the 64 KiB that script data may have.
+/// Below the limit of 64 KiB for script data.
 const METADATA_BYTES: usize = 60_000;
-/// The longest message that the service takes.
+/// The longest message that the service accepts.
 const HUGE_BYTES: usize = 8 << 20;
 
-/// `@setDataFrame` with thousands of numbers (AMF0 2.10), other ones each time.
+/// `@setDataFrame` with thousands of numbers (AMF0 2.10), different each time.
 pub(super) fn metadata(count: u32) -> BytesMut {
     let mut body = BytesMut::with_capacity(METADATA_BYTES + 64);
     body.put_slice(b"\x02\0\x0d@setDataFrame\x02\0\x0aonMetaData\x08\0\0\0\0");
@@ -32,10 +32,10 @@ pub(super) fn huge_frame() -> Vec<u8> {
     body
 }
 
-/// The bench's own decoder configuration with a PPS that never came before.
+/// The bench's decoder configuration with a PPS that was not used before.
 pub(super) fn configuration(count: u32) -> BytesMut {
     let mut body = BytesMut::from(HEADERS[0].1);
-    // The PPS is the last: its length is in the two bytes before its four.
+    // The PPS comes last: its length is in the two bytes before its four.
     let length = body.len() - 6;
     if let Some(bytes) = body.get_mut(length..length + 2) {
         bytes.copy_from_slice(&8_u16.to_be_bytes());
@@ -44,7 +44,7 @@ pub(super) fn configuration(count: u32) -> BytesMut {
     body
 }
 
-/// `releaseStream`, which every server answers or passes over.
+/// `releaseStream`, which every server answers or ignores.
 pub(super) fn command(transaction: u32) -> BytesMut {
     let mut body = BytesMut::from(&b"\x02\0\x0dreleaseStream\0"[..]);
     body.put_f64(f64::from(transaction));
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn metadata_is_60_kb_and_readable() {
+    fn metadata_is_60_kb_and_parses() {
         let body = metadata(1);
         assert!((METADATA_BYTES..METADATA_BYTES + 64).contains(&body.len()), "{}", body.len());
         // What follows the name of the command.
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn no_configuration_comes_twice() {
+    fn every_configuration_is_different() {
         let (first, second) = (configuration(1), configuration(2));
         assert_eq!(first.len(), HEADERS[0].1.len() + 4);
         assert_ne!(first, second);

@@ -1,5 +1,5 @@
-//! A hostile WebRTC publisher whose video is what no encoder makes and no network delivers: payloads that cannot be read,
-//! headers that lie, datagrams that were flipped, cut or sent again. Its audio is as it should be.
+//! A hostile WebRTC publisher whose video no encoder would produce: malformed payloads, false headers, and datagrams
+//! with flipped bits, truncated or repeated. Its audio is valid.
 
 use std::io;
 use std::time::Instant;
@@ -16,7 +16,7 @@ use crate::whip_http::post_path;
 /// Kinds of payload, and of headers around them.
 const PAYLOADS: usize = 14;
 const HEADERS: usize = 8;
-/// One datagram of so many is spoilt behind its protection.
+/// One datagram of this many is corrupted after SRTP protection.
 const SPOILT: usize = 2;
 /// Constrained Baseline of changing sizes, and a PPS.
 const SPS: [&[u8]; 3] = [
@@ -62,9 +62,9 @@ fn packet(number: u32, whip: &WhipAlone, dice: &mut Dice) -> Vec<u8> {
         0 => kind = (dice.roll() & 0x7f) as u8,
         1 => ssrc = dice.roll(),
         2 => ssrc = audio,
-        3 => first |= 0x0f, // fifteen sources that are not there
-        4 => first |= 0x20, // padding of whatever length the last byte says
-        5 => first |= 0x10, // an extension that the payload is read as
+        3 => first |= 0x0f, // fifteen CSRCs that are missing
+        4 => first |= 0x20, // padding, its length being any last byte
+        5 => first |= 0x10, // an extension, so the payload is parsed as one
         6 => sequence = sequence.wrapping_add((dice.roll() & 0xffff) as u16),
         7 => time = dice.roll(),
         8 => (kind, ssrc) = (AUDIO_PAYLOAD_TYPE, audio),
@@ -79,7 +79,7 @@ fn packet(number: u32, whip: &WhipAlone, dice: &mut Dice) -> Vec<u8> {
     packet
 }
 
-/// By RFC 6184, or nearly.
+/// Valid or almost valid by RFC 6184.
 fn payload(dice: &mut Dice) -> Vec<u8> {
     let any = |dice: &mut Dice| -> Vec<u8> {
         let length = dice.below(LONGEST);
@@ -94,12 +94,12 @@ fn payload(dice: &mut Dice) -> Vec<u8> {
             let sized = |unit: &[u8]| [&[0, unit.len() as u8], unit].concat();
             [vec![0x18], sized(sps), sized(PPS)].concat()
         }
-        3 => behind(&[0x18, 0xff, 0xff, 0x65], dice), // STAP-A that is longer than it is
+        3 => behind(&[0x18, 0xff, 0xff, 0x65], dice), // STAP-A with a size beyond its end
         4 => behind(&[0x18, 0x00, 0x00], dice),
-        5 => behind(&[0x7c, 0x05], dice), // FU-A that goes on with what never began
+        5 => behind(&[0x7c, 0x05], dice), // FU-A that continues without a start
         6 => behind(&[0x7c, 0x85], dice),
         7 => behind(&[0x7c, 0x45], dice),
-        8 => behind(&[0x7c, 0xc5], dice), // begins and ends at once
+        8 => behind(&[0x7c, 0xc5], dice), // start and end bits together
         9 => vec![0x7c],
         10 => behind(&[[0x19, 0x1a, 0x1b, 0x1d, 0x1e, 0x1f, 0x00][dice.below(7)]], dice),
         11 => behind(&[0x65, 0x88, 0x84], dice),
@@ -108,7 +108,7 @@ fn payload(dice: &mut Dice) -> Vec<u8> {
     }
 }
 
-/// What the network makes of a datagram: itself, or something that its tag does not fit, or itself twice.
+/// What the network delivers: the datagram, a corrupted one that fails authentication, or the datagram twice.
 fn spoil(datagram: Vec<u8>, dice: &mut Dice) -> Vec<Vec<u8>> {
     let mut spoilt = datagram.clone();
     match dice.below(SPOILT * 4) {
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_payload_fits_into_a_datagram_and_some_are_readable() {
+    fn every_payload_fits_into_a_datagram_and_some_parse() {
         let mut dice = Dice::new(7);
         let payloads: Vec<_> = (0..1_000).map(|_| payload(&mut dice)).collect();
         assert!(payloads.iter().all(|payload| payload.len() <= LONGEST + 4));

@@ -1,4 +1,4 @@
-//! A hostile RTMP publisher: publishes as it should, then writes its flood as fast as the server reads.
+//! A hostile RTMP publisher: publishes normally, then writes its flood as fast as the server reads.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -14,9 +14,9 @@ use super::flood::{Flood, Source};
 use super::{Attempt, Run};
 use crate::rtmp_alone::open;
 
-/// How exactly the end of the time is kept while the server does not read.
+/// How late the attack may end while the server does not read.
 const WRITE_WAIT: Duration = Duration::from_millis(100);
-/// At most this in one system call: the kernel may not be interrupted in it, and honest load has the same core.
+/// Most bytes in one system call: the kernel may not preempt it, and the honest load shares the core.
 const WRITE_BYTES: usize = 64 << 10;
 /// How long it sleeps while nothing is due.
 const IDLE: Duration = Duration::from_millis(5);
@@ -50,7 +50,7 @@ pub(super) fn attack(run: &Run, flood: Flood, until: Instant) -> io::Result<Atte
     }
     let was_open = Instant::now() >= until && !is_over.load(Ordering::Relaxed);
     if was_open {
-        // The reader ends with it; what it says then is our own doing.
+        // This ends the reader; what it reports then was caused by us.
         socket.shutdown(Shutdown::Both).ok();
     }
     let ended = reader.join().unwrap_or_default();
@@ -58,7 +58,7 @@ pub(super) fn attack(run: &Run, flood: Flood, until: Instant) -> io::Result<Atte
     Ok(attempt)
 }
 
-/// Writes all of it unless the time ends before or the server closes; how much it was.
+/// Writes all of it unless the time is up or the server closes. Returns the bytes written.
 fn write(socket: &mut TcpStream, bytes: &[u8], is_time: impl Fn() -> bool) -> u64 {
     let mut at = 0;
     while at < bytes.len() && is_time() {
@@ -72,7 +72,7 @@ fn write(socket: &mut TcpStream, bytes: &[u8], is_time: impl Fn() -> bool) -> u6
     at as u64
 }
 
-/// Reads until the server closes; what it said last.
+/// Reads until the server closes. Returns its last message.
 fn read_to_end(mut socket: TcpStream, mut session: ClientSession) -> String {
     let mut buffer = vec![0; 64 << 10];
     let mut said = None;

@@ -1,5 +1,5 @@
-//! Somebody who takes part in nothing: datagrams from foreign ports at the media port, of every kind that a listening
-//! server has to look at. What it gets back is counted; nothing may come.
+//! A sender that belongs to no session: datagrams from unknown ports to the media port, of every kind that a server
+//! has to parse. Replies are counted; there must be none.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -12,14 +12,14 @@ use crate::dice::Dice;
 use crate::whip_alone::WhipAlone;
 use crate::whip_http::post_path;
 
-/// Each sends from a port of its own.
+/// Sockets, each with its own port.
 const SOCKETS: usize = 32;
 const BATCH: usize = 64;
 const LONGEST: usize = 1_400;
 const MAGIC_COOKIE: [u8; 4] = [0x21, 0x12, 0xa4, 0x42];
 
 pub(super) fn attack(run: &Run, until: Instant) -> io::Result<Attempt> {
-    // A session of our own that is never connected tells where the media port is.
+    // A session of our own, never connected, supplies the media port.
     let path = post_path(&run.stream_url, &run.name);
     let asked = WhipAlone::ask(run.http, &path, Settings::default())?;
     let server = asked.answer.candidate().ok_or_else(|| io::Error::other("no UDP candidate"))?;
@@ -36,7 +36,7 @@ pub(super) fn attack(run: &Run, until: Instant) -> io::Result<Attempt> {
         for _ in 0..BATCH {
             let datagram = datagram(&mut dice);
             if let Some(socket) = sockets.get(dice.below(SOCKETS)) {
-                // What the kernel does not take is not sent.
+                // A datagram that the kernel refuses is not counted.
                 if socket.send_to(&datagram, server.0).is_ok() {
                     attempt.messages += 1;
                     attempt.bytes += datagram.len() as u64;
@@ -66,7 +66,7 @@ fn datagram(dice: &mut Dice) -> Vec<u8> {
         2 => client_hello(dice, 0, 0),  // of none
         3 => record(22, 0, &body),      // junk as handshake
         4 => record(21, 0, &[2, 40]),   // a fatal alert in the clear
-        5 => record(23, 1, &body),      // application data of keys that nobody has
+        5 => record(23, 1, &body),      // application data under unknown keys
         6 => stun(dice),
         7 => {
             body.splice(0..2, [0x80, 102]); // RTP
@@ -92,7 +92,7 @@ fn client_hello(dice: &mut Dice, sequence: u8, fragment: u8) -> Vec<u8> {
     record(22, 0, &body)
 }
 
-/// A check for a session that is not there (RFC 8445 7.2.2), with the user name of anybody.
+/// A connectivity check (RFC 8445 7.2.2) for a session that does not exist, with a random user name.
 fn stun(dice: &mut Dice) -> Vec<u8> {
     let name = format!("{:08x}:{:08x}", dice.roll(), dice.roll());
     let mut message = vec![0, 1, 0, 24];
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_check_is_as_long_as_it_says() {
+    fn the_length_field_of_a_check_matches_its_length() {
         let message = stun(&mut Dice::new(3));
         assert_eq!(message.len(), 20 + usize::from(u16::from_be_bytes([message[2], message[3]])));
     }

@@ -1,4 +1,4 @@
-//! The attacker's own upstream: takes every publish and drops its media, or writes pings and media back as fast as it can.
+//! The attacker's upstream: accepts every publish and drops its media, or writes pings and media back at full speed.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -12,13 +12,13 @@ use headgate_rtmp::{Limits, ServerConfig, ServerEvent, ServerSession};
 
 use crate::chunks::{AUDIO, Chunks, USER_CONTROL};
 
-/// Bytes of one read of what is dropped.
+/// Bytes of one read whose content is dropped.
 const BUFFER_BYTES: usize = 1 << 20;
 /// Bytes of one write of the flood.
 const BATCH_BYTES: usize = 64 << 10;
 const CHUNK_SIZE: u32 = 65_536;
 
-/// Listens in threads that end with the process; how many bytes have been written back.
+/// Listens in threads that end with the process. Returns the counter of bytes written back.
 pub(super) fn start(listen: SocketAddr, floods: bool) -> io::Result<Arc<AtomicU64>> {
     let listener = TcpListener::bind(listen)?;
     let written = Arc::new(AtomicU64::new(0));
@@ -39,13 +39,13 @@ fn serve(mut socket: TcpStream, floods: Option<Arc<AtomicU64>>) -> io::Result<()
         let socket = socket.try_clone()?;
         thread::spawn(move || flood(socket, &counter));
     }
-    // Read and not parsed: the core is the attack's.
+    // Not parsed: the attack shares its core with the server.
     let mut buffer = vec![0; BUFFER_BYTES];
     while socket.read(&mut buffer)? > 0 {}
     Ok(())
 }
 
-/// Reads until a publish is asked for, and allows it.
+/// Reads until a publish request arrives, and allows it.
 fn accept(socket: &mut TcpStream) -> io::Result<()> {
     let limits = Limits { turn_work: u32::MAX, ..Limits::default() };
     let mut session =
@@ -76,7 +76,7 @@ fn accept(socket: &mut TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Media, and as many pings as a peer may send without being ended for its answers.
+/// Media, and as many pings as a peer may send without being ended for the answers they cause.
 fn flood(mut socket: TcpStream, written: &AtomicU64) -> io::Result<()> {
     let mut out = BytesMut::new();
     let chunks = Chunks::announce(CHUNK_SIZE, &mut out);

@@ -1,5 +1,5 @@
-//! A hostile WebRTC publisher: connects as it should, then sends RTP that no encoder makes as fast as the kernel takes it,
-//! beside the media that it leaves alone.
+//! A hostile WebRTC publisher: connects normally, then sends RTP that no encoder makes as fast as the kernel accepts
+//! it, beside valid media on the track it does not attack.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -11,9 +11,9 @@ use super::{Attempt, Run};
 use crate::whip_alone::WhipAlone;
 use crate::whip_http::post_path;
 
-/// Packets between two readings of the socket and the clock.
+/// Packets sent between two reads of the socket and the clock.
 pub(super) const BATCH: u32 = 32;
-/// Just below the 2,000 that a receiver may take for a restart of the source (RFC 3550 A.1 has 3,000).
+/// Just below the 2,000 that a receiver may treat as a restart of the source (RFC 3550 A.1 has 3,000).
 const JUMP: u16 = 1_999;
 /// As `headgate_peer` offers them.
 pub(super) const VIDEO_PAYLOAD_TYPE: u8 = 102;
@@ -26,11 +26,11 @@ const OPUS: [u8; 40] = [0xfc; 40];
 /// What is wrong with the packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Packets {
-    /// Of the video track: each sequence number is far ahead of the one before.
+    /// On the video track: each sequence number is far ahead of the previous one.
     SequenceJumps,
-    /// Of the audio track: the timestamp stands still.
+    /// On the audio track: the timestamp does not advance.
     StillAudioClock,
-    /// Each from a source of its own.
+    /// Each packet has its own SSRC.
     ManySsrcs,
 }
 
@@ -67,7 +67,7 @@ impl Packets {
         packet
     }
 
-    /// The track is sent beside the packets as it should be.
+    /// Whether the track is also sent as valid media.
     const fn leaves(self, kind: MediaKind) -> bool {
         match self {
             Self::SequenceJumps => matches!(kind, MediaKind::Audio),

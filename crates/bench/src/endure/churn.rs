@@ -1,5 +1,5 @@
-//! Publishes of a second, each ended in one of three ways: DELETE of a WHIP session, the close of an RTMP connection, and
-//! a publisher that is heard of no more.
+//! Publishes of one second, each ended in one of three ways: DELETE of a WHIP session, close of an RTMP connection, or
+//! a publisher that falls silent.
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,12 +16,12 @@ use crate::rtmp_alone;
 use crate::whip_alone::WhipAlone;
 use crate::whip_http::post_path;
 
-/// How long each publishes.
+/// Length of each publish.
 const LIVE: Duration = Duration::from_secs(1);
-/// The socket of a silent RTMP publisher is kept so long: closed before, it would have been a close. The service notices
-/// after 15 s.
+/// How long the socket of a silent RTMP publisher stays open. The service ends it after 15 s; closing it earlier would
+/// be an ordinary close.
 const KEPT: Duration = Duration::from_secs(25);
-/// Failures that are told word for word.
+/// Failures that are reported verbatim.
 const TOLD: usize = 5;
 
 /// What to run.
@@ -29,11 +29,11 @@ pub(crate) struct Run {
     pub(crate) rtmp: SocketAddr,
     pub(crate) http: SocketAddr,
     pub(crate) stream_url: String,
-    /// Taken in turn: so many that a silent publish has ended when its name comes again.
+    /// Used in turn; enough of them that a silent publish has ended before its name is used again.
     pub(crate) names: Vec<String>,
     pub(crate) count: u32,
     pub(crate) at_once: usize,
-    /// Every one by WHIP, and ended by DELETE.
+    /// Every publish is by WHIP and ended by DELETE.
     pub(crate) is_delete_alone: bool,
 }
 

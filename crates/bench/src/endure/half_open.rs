@@ -1,5 +1,5 @@
-//! Peers that stop half-way: a WHIP session without ICE, without DTLS, in the middle of DTLS; an RTMP connection after its
-//! hello, after connect, after createStream. How long the service keeps each.
+//! Peers that stop half-way: a WHIP session before ICE, before DTLS or during DTLS; an RTMP connection after C0 and C1,
+//! after connect or after createStream. Measures how long the service keeps each.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -14,15 +14,15 @@ use crate::histogram::Histogram;
 use crate::whip_http::{delete, post_offer, post_path};
 use crate::whip_publisher::{Asked, WhipPublisher};
 
-/// Each kind of peer begins one so often: below what the service lets be half open at a time.
+/// Interval between new peers of each kind; it keeps their number below the service's limit for half-open ones.
 const INTERVAL: Duration = Duration::from_millis(12);
-/// What is there for longer is not freed; of RTMP a quarter of a second is for the service's timer and for our own look.
+/// A peer that the service keeps longer was not freed. RTMP allows 250 ms for the service's timer and our polling.
 const WHIP_LIMIT: Duration = Duration::from_secs(15);
 const RTMP_LIMIT: Duration = Duration::from_millis(10_250);
-/// How long a connection is watched beyond that.
+/// How long a connection is watched beyond its limit.
 const WATCHED: Duration = Duration::from_secs(5);
 const TURN: Duration = Duration::from_millis(5);
-/// A reply of the service on loopback, which may share its core.
+/// Longest wait for a reply of the service on loopback, which may share our core.
 const REPLY_LIMIT: Duration = Duration::from_secs(8);
 const STAGES: u32 = 3;
 
@@ -37,7 +37,7 @@ pub(crate) struct Run {
     pub(crate) count: u32,
 }
 
-/// Of one protocol.
+/// The results of one protocol.
 #[derive(Default)]
 struct Account {
     begun: u32,
@@ -56,8 +56,8 @@ pub(crate) fn run(run: &Run) -> io::Result<String> {
     Ok(format!("{{\"whip\":{},\"rtmp\":{}}}", whip?.to_json(), rtmp.to_json()))
 }
 
-/// The sessions are driven as a browser would; what is held back is DTLS, or everything. A session is asked to end when it
-/// must be gone: 404 says that it is.
+/// Drives sessions as a browser would, but withholds DTLS or everything. When a session must be gone it is deleted:
+/// 404 shows that it was.
 fn over_whip(run: &Run) -> io::Result<Account> {
     let (mut poll, mut events) = (Poll::new()?, Events::with_capacity(1_024));
     let (mut buffer, mut asked) = (vec![0; 64 << 10], Asked::default());
@@ -142,7 +142,7 @@ fn over_rtmp(run: &Run) -> io::Result<Account> {
     Ok(account)
 }
 
-/// A publisher that says its first so many things and then nothing: its hello; connect; createStream.
+/// A publisher that falls silent after C0 and C1 (stage 0), connect (1) or createStream (2).
 fn stop_at(target: SocketAddr, name: &str, stage: u32) -> io::Result<TcpStream> {
     let mut socket = TcpStream::connect(target)?;
     socket.set_read_timeout(Some(REPLY_LIMIT))?;

@@ -1,5 +1,5 @@
-//! WHIP sessions that live through something: their network is dark for a while, they are heard of no more, or they come
-//! from another port. Whether each session is still pushed afterwards, and how soon.
+//! WHIP sessions whose network fails: a blackout, a publisher that disappears, or a new source port. Measures whether
+//! each session is still pushed afterwards, and how soon.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,21 +17,21 @@ use crate::whip_load::{Arrived, due, is_due_keyframe, recognise};
 use crate::whip_publisher::{Asked, WhipPublisher};
 
 const TURN: Duration = Duration::from_millis(2);
-/// All sessions of a round are connected before this, or it fails.
+/// All sessions of a round must be connected within this, or the round fails.
 const READY_LIMIT: Duration = Duration::from_secs(30);
-/// Media flows so long before the trial.
+/// How long media flows before the trial.
 const BEFORE: Duration = Duration::from_secs(3);
-/// What is still pushed is pushed again within this.
+/// How soon a surviving session must be pushed again.
 const AFTER: Duration = Duration::from_secs(8);
 
-/// What the sessions live through.
+/// What happens to the sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Nothing passes in either direction for so long.
+    /// Nothing passes in either direction for this long.
     Blackout(Duration),
-    /// The publisher is gone, without a word.
+    /// The publisher disappears silently.
     Gone,
-    /// The next datagram comes from another port, and so does everything after it.
+    /// All further datagrams come from another port.
     Rebind,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Run {
 struct Trial {
     publisher: WhipPublisher,
     sent: [u32; 2],
-    /// Pictures of which one arrived after the trial count from this number on.
+    /// The first picture number that counts as resumed, and the time from which it is measured.
     after: Option<(u32, Instant)>,
     resumed: Option<Duration>,
     answered_keyframes: u64,
@@ -77,7 +77,7 @@ impl Kind {
         })
     }
 
-    /// From the trial's beginning to the moment from which media must pass again.
+    /// From the start of the trial until media must pass again.
     const fn lasts(self) -> Duration {
         match self {
             Self::Blackout(time) => time,
@@ -157,7 +157,7 @@ fn round(run: &Run, poll: &mut Poll, sink: &mut Sink, account: &mut Account) -> 
     Ok(())
 }
 
-/// Serves everybody until it `is_over` or the time is. Media flows from `media` on.
+/// Serves all sessions until `is_over` or the time limit. Media is sent from `media` on.
 fn turn_until(
     poll: &mut Poll,
     sink: &mut Sink,
@@ -214,7 +214,7 @@ impl Trial {
         }
     }
 
-    /// As an encoder does: with a keyframe when it is asked for one.
+    /// Like an encoder, sends a keyframe when one was requested.
     fn send_due(&mut self, publisher: u32, since: Instant) {
         let elapsed = since.elapsed();
         for (kind, at) in [(MediaKind::Video, 0), (MediaKind::Audio, 1)] {

@@ -12,7 +12,7 @@ use super::{AUDIO_LIMIT, BEGINNING, PICTURE, Pace, TURN, low_water};
 
 const LISTENER: Token = Token(usize::MAX);
 
-/// One direction's reader, and where it writes.
+/// The reader of one direction, and where it writes.
 struct End {
     socket: TcpStream,
     other: usize,
@@ -20,8 +20,9 @@ struct End {
     next_read: Instant,
     /// Bytes so far.
     passed: usize,
+    /// It is read when a picture arrives, not for audio alone.
     is_marked: bool,
-    /// What the other side did not take yet.
+    /// What the other side has not accepted yet.
     waiting: Vec<u8>,
 }
 
@@ -37,7 +38,7 @@ pub(super) fn run(listen: SocketAddr, target: SocketAddr, pace: Pace) -> io::Res
     let mut ends: Vec<Option<End>> = Vec::new();
     let mut buffer = vec![0; 256 << 10];
     loop {
-        // Without connections there is nothing to take turns for.
+        // Without connections there is nothing to wait for but a new one.
         let timeout = match pace {
             _ if ends.is_empty() => None,
             Pace::AtOnce => None,
@@ -155,7 +156,7 @@ fn close(at: usize, ends: &mut Vec<Option<End>>) {
     if let Some(slot) = other.and_then(|other| ends.get_mut(other)) {
         *slot = None;
     }
-    // Or a relay of many runs would go through all that there ever were.
+    // Otherwise a relay that serves many runs would iterate over all ends of the past.
     while ends.last().is_some_and(Option::is_none) {
         ends.pop();
     }

@@ -1,6 +1,6 @@
-//! An io_uring of TCP sockets: it receives into buffers that the kernel chooses, sends out of them, and hands many of both
-//! to the kernel in one system call. The only unsafe code of this crate. What makes it sound: the memory that the kernel
-//! reads and writes is never freed, and no reference to its bytes is ever made.
+//! An io_uring of TCP sockets: it receives into buffers that the kernel chooses, sends from them, and submits many of
+//! both in one system call. The only unsafe code of this crate. It is sound because the memory that the kernel reads
+//! and writes is never freed, and no reference to its bytes is ever made.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
@@ -14,31 +14,32 @@ use std::time::Duration;
 use io_uring::types::{BufRingEntry, Fd, Fixed, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
-/// Requests that wait for one system call; more of them take two.
+/// Requests submitted in one system call; more of them take two.
 const REQUESTS: u32 = 1_024;
-/// Completions that wait for us; the kernel keeps what is beyond.
+/// Completions that wait for us; the kernel keeps further ones.
 const COMPLETIONS: u32 = 8_192;
 /// Sockets at a time.
 const SOCKETS: u32 = 4_096;
-/// Buffers, a power of two: as few as are in use at a time, so that they stay in the processor's cache.
+/// Buffers, a power of two: no more than are in use at a time, so that they stay in the processor's cache.
 const BUFFERS: u16 = 64;
-/// Bytes of one: a keyframe. An odd number of pages, or the first bytes of all of them would share a few lines of the cache.
+/// Bytes of one buffer: a keyframe. The number of pages is odd, as otherwise the first bytes of all buffers would share
+/// a few cache sets.
 pub(super) const BUFFER_BYTES: u32 = 33 * 4_096;
 const PAGE: usize = 4_096;
 const GROUP: u16 = 0;
-/// Sends that are not smaller than this are worth the second completion of one in place, bytes.
+/// From this size on a send in place is worth its second completion, bytes.
 const IN_PLACE_FROM: u32 = 10_000;
 
 const CONNECTION: u64 = 0;
 const RECEIVE: u64 = 1;
 const SEND: u64 = 2;
 
-/// How the bytes of a large send come into the kernel.
+/// How the kernel gets the bytes of a large send.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sends {
     /// Copied, as by `send`.
     Copied,
-    /// Read where they are (`IORING_OP_SEND_ZC` out of registered buffers).
+    /// Read in place (`IORING_OP_SEND_ZC` from registered buffers).
     InPlace,
 }
 
@@ -51,14 +52,14 @@ pub(super) enum Receive {
     Many,
 }
 
-/// What was received; it is sent, or given back.
+/// Received bytes; the buffer must be sent or given back.
 pub(super) struct Buffer {
     id: u16,
     /// Bytes.
     pub(super) length: u32,
 }
 
-/// What a receive came to.
+/// The result of a receive.
 pub(super) enum Received {
     Bytes(Buffer),
     /// No buffer was free.
@@ -88,7 +89,7 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// Fails where the kernel has none of it or does not allow it.
+    /// Fails where the kernel does not support or allow io_uring.
     pub(super) fn new(sends: Sends) -> io::Result<Self> {
         let ring = IoUring::builder()
             .setup_cqsize(COMPLETIONS)
@@ -121,14 +122,14 @@ impl Ring {
         Ok(ring)
     }
 
-    /// Tells of every connection that comes.
+    /// Reports every incoming connection.
     pub(super) fn listen(&mut self, listener: &TcpListener) -> io::Result<()> {
         let events = libc::POLLIN.unsigned_abs().into();
         let poll = opcode::PollAdd::new(Fd(listener.as_raw_fd()), events).multi(true).build();
         self.push(poll.user_data(CONNECTION))
     }
 
-    /// Registers a socket under a number below `SOCKETS` of which nothing is in force.
+    /// Registers a socket under a number below `SOCKETS` that has no request in force.
     pub(super) fn add(&mut self, socket: usize, stream: &TcpStream) -> io::Result<()> {
         self.ring.submitter().register_files_update(number(socket), &[stream.as_raw_fd()])?;
         Ok(())
@@ -166,7 +167,7 @@ impl Ring {
         self.push(request.user_data(SEND | (socket as u64) << 8 | u64::from(id) << 40))
     }
 
-    /// Hands the requests over and waits for so many completions, until the timeout if there is one; one system call.
+    /// Submits the requests and waits for `wanted` completions, until the timeout if there is one; one system call.
     pub(super) fn submit(&mut self, wanted: usize, timeout: Option<Duration>) -> io::Result<()> {
         let submitter = self.ring.submitter();
         let outcome = match timeout {
@@ -210,7 +211,7 @@ impl Ring {
                 };
                 Some(Event::Received { socket, received, is_armed })
             }
-            // Of a send in place: its bytes are still needed, and a second completion says when they are not.
+            // A send in place: its bytes are still needed, and a second completion reports when they are not.
             _ if cqueue::more(flags) => None,
             _ => {
                 self.give_back((entry.user_data() >> 40) as u16);
@@ -219,22 +220,22 @@ impl Ring {
         }
     }
 
-    /// For a buffer that is not sent.
+    /// Gives back a buffer that is not sent.
     pub(super) fn discard(&mut self, buffer: Buffer) {
         self.give_back(buffer.id);
     }
 
     fn give_back(&mut self, id: u16) {
         let address = self.bytes_of(id) as u64;
-        // SAFETY: the entry is within the `BUFFERS` of `free`, and the kernel does not read it before the tail says so.
-        // No other reference to it lives: it is made here alone.
+        // SAFETY: the entry is within the `BUFFERS` of `free`, and the kernel does not read it before the tail covers
+        // it. No other reference to it exists: this is the only place that makes one.
         let entry = unsafe { &mut *self.free.as_ptr().add((self.tail % BUFFERS).into()) };
         entry.set_addr(address);
         entry.set_len(BUFFER_BYTES);
         entry.set_bid(id);
         self.tail = self.tail.wrapping_add(1);
-        // SAFETY: the tail is an aligned 16-bit field of the first entry, which is zeroed or written, lives for ever, and is
-        // written by nobody else.
+        // SAFETY: the tail is an aligned 16-bit field of the first entry, which is zeroed or written, is never freed,
+        // and is written only here.
         unsafe {
             let tail = BufRingEntry::tail(self.free.as_ptr()).cast_mut();
             AtomicU16::from_ptr(tail).store(self.tail, Ordering::Release);
@@ -255,7 +256,7 @@ impl Ring {
     }
 }
 
-/// Zeroed memory from a page boundary on, which is never freed.
+/// Zeroed, page-aligned memory that is never freed.
 fn pages(bytes: usize) -> NonNull<u8> {
     let layout = Layout::from_size_align(bytes.max(1), PAGE).expect("a page is a power of two");
     // SAFETY: the layout's size is not zero.

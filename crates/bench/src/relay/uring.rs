@@ -1,6 +1,6 @@
-//! The relay on io_uring. At once: each socket has one receive in force, and what a turn received is sent in the system call
-//! that waits for the next. Once for each picture: the receives that are due go to the kernel in one system call, and what
-//! they gave in a second one, which waits for the turn's end. The bytes are never copied in between.
+//! The relay on io_uring. `AtOnce`: each socket has one receive in force, and what a turn received is sent in the
+//! system call that waits for the next turn. Once for each picture: one system call submits the receives that are due,
+//! and a second one sends what they received and waits for the turn's end. Bytes are never copied in between.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,10 +10,10 @@ use std::time::Instant;
 use super::ring::{BUFFER_BYTES, Buffer, Event, Receive, Received, Ring, Sends};
 use super::{BEGINNING, PICTURE, Pace, TURN};
 
-/// More completions than one turn has: whoever waits for so many waits for the timeout.
+/// More completions than one turn has: a wait for this many lasts until the timeout.
 const NEVER: usize = 8_192;
 
-/// One direction's reader, and where it writes.
+/// The reader of one direction, and where it writes.
 struct End {
     socket: TcpStream,
     other: usize,
@@ -23,7 +23,7 @@ struct End {
     next_read: Instant,
     /// Bytes so far.
     passed: usize,
-    /// What is sent once the other side has taken what is being sent.
+    /// What is sent once the current send has completed.
     waiting: VecDeque<Buffer>,
 }
 
@@ -62,11 +62,11 @@ pub(super) fn run(
     let mut events = Vec::new();
     loop {
         match pace {
-            // The sends of the turn are over by the time of the wait, as a rule: one more completion is news. Where one is
-            // not, the turn begins an event later.
+            // Usually the sends of the turn have completed by then, so one more completion is a new event. If one has
+            // not, the turn starts one event later.
             Pace::AtOnce => relay.ring.submit(relay.sends + 1, None)?,
             Pace::EachPicture | Pace::EachPictureInTurns | Pace::PromptlyInTurns => {
-                // Without connections there is nothing to take turns for.
+                // Without connections there is nothing to wait for but a new one.
                 if relay.ends.is_empty() {
                     relay.ring.submit(1, None)?;
                 } else {
@@ -140,7 +140,7 @@ impl Relay {
         self.ring.receive(at, receive)
     }
 
-    /// Of all that are read once for each picture.
+    /// Receives from all connections whose next picture is due.
     fn receive_due(&mut self) -> io::Result<()> {
         let now = Instant::now();
         for at in 0..self.ends.len() {
@@ -159,7 +159,7 @@ impl Relay {
         match received {
             Received::Bytes(buffer) => {
                 end.passed += buffer.length as usize;
-                // A full buffer: there is more.
+                // A full buffer means that there is more.
                 if end.passed >= BEGINNING && buffer.length < BUFFER_BYTES {
                     end.next_read = Instant::now() + PICTURE;
                 }
@@ -173,7 +173,7 @@ impl Relay {
                 for at in [at, other] {
                     if let Some(Some(end)) = self.ends.get_mut(at) {
                         end.is_closed = true;
-                        // Ends what is in force; one that is gone already needs no more.
+                        // Ends the requests in force; an error means that the socket is already closed.
                         let _ = end.socket.shutdown(Shutdown::Both);
                     }
                     self.settle(at)?;
@@ -206,7 +206,7 @@ impl Relay {
         self.settle(at)
     }
 
-    /// Forgets an end that is closed and of which the kernel does nothing any more.
+    /// Forgets an end that is closed and has no request in force.
     fn settle(&mut self, at: usize) -> io::Result<()> {
         let Some(slot) = self.ends.get_mut(at) else { return Ok(()) };
         let is_over = |end: &mut End| end.is_closed && !end.is_receiving && !end.is_sending;
@@ -216,7 +216,7 @@ impl Relay {
             }
             self.ring.remove(at)?;
         }
-        // Or a relay of many runs would go through all that there ever were.
+        // Otherwise a relay that serves many runs would iterate over all ends of the past.
         while self.ends.last().is_some_and(Option::is_none) {
             self.ends.pop();
         }

@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_disk_that_takes_nothing_ends_the_capture_and_not_the_session() {
+    fn a_disk_that_accepts_nothing_ends_the_capture_but_not_the_session() {
         let (mut tap, taken, state) = capture_pipe(Duration::from_secs(60));
         let now = Instant::now();
         for _ in 0..17 {
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn time_ends_it_behind_a_whole_input() {
+    fn the_time_limit_ends_it_after_a_complete_input() {
         let (mut tap, taken, state) = capture_pipe(Duration::from_secs(2));
         let start = Instant::now();
         tap.put(Kind::Input, start, Vec::new);

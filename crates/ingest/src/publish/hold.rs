@@ -74,7 +74,7 @@ mod tests {
     use crate::publish::mailbox::{Mailbox, PublishEnded};
 
     #[test]
-    fn a_lost_publish_is_reported_first_and_then_what_became_of_its_upstreams_and_players() {
+    fn a_lost_publish_is_reported_before_the_end_of_its_hold() {
         let (publishes, now) = (Publishes::new(Mailbox::new(Box::new(|| {}))), Instant::now());
         let lost = publishes.open(1, 0, None, now);
         lost.record().add_out(5);

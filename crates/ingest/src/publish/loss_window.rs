@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_loss_counts_for_five_reports_and_then_no_more() {
+    fn a_loss_counts_for_five_reports() {
         let mut window = LossWindow::default();
         assert_eq!(window.percent(), None);
         window.note(100, 0);
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_that_sends_nothing_has_no_share_and_another_layer_begins_anew() {
+    fn a_silent_sender_has_no_loss_share_and_a_layer_change_resets_it() {
         let mut window = LossWindow::default();
         for _ in 0..7 {
             window.note(500, 50);

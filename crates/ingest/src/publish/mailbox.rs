@@ -9,9 +9,9 @@ use super::lock::lock;
 use super::pull_record::PullEnd;
 use super::upstreams::UpstreamSource;
 
-/// Publish requests that may wait for the gateway; the next one is denied at once.
+/// Publish requests that may wait for the gateway; further ones are denied immediately.
 const REQUESTS_LIMIT: usize = 10_000;
-/// Play requests that may wait for the gateway, counted separately; the next one is denied at once.
+/// Play requests that may wait for the gateway, counted separately; further ones are denied immediately.
 const PLAY_REQUESTS_LIMIT: usize = 10_000;
 /// Refused connections that are reported per drain; further ones are not reported.
 const REFUSALS_LIMIT: usize = 100;
@@ -315,7 +315,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_past_the_limit_is_not_taken_until_the_gateway_has_drained() {
+    fn requests_beyond_the_limit_are_rejected_until_the_gateway_drains() {
         let mailbox = Mailbox::new(Box::new(|| {}));
         let request = |request| PublishRequested {
             request,

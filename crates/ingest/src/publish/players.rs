@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn players_are_listed_while_they_read_and_the_list_does_not_grow_with_those_who_left() {
+    fn players_are_listed_while_they_read_and_those_that_left_are_removed() {
         let (players, now) = (Players::default(), Instant::now());
         let address = IpAddr::from([192, 0, 2, 1]);
         let staying = Arc::new(Delivery::default());
@@ -78,6 +78,6 @@ mod tests {
         let counted: Vec<_> =
             listed.iter().map(|player| (player.bytes_out, player.dropped_frames)).collect();
         assert_eq!(counted, [(20, 1)]);
-        assert!(players.0.lock().expect("nobody else").capacity() < 64);
+        assert!(players.0.lock().expect("no other owner").capacity() < 64);
     }
 }

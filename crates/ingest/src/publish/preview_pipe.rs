@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_is_woken_once_until_it_found_nothing_and_reads_all_before_the_end() {
+    fn a_reader_is_woken_once_until_it_finds_nothing_and_reads_everything_before_the_end() {
         let (mut writer, reader, wakes) = counted();
         assert_eq!(reader.read(), PreviewRead::Waiting);
         assert!(writer.put(vec![1]) && writer.put(vec![2]));
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn every_end_is_told_by_its_name_and_a_forgotten_one_as_a_bug() {
+    fn every_end_is_reported_by_its_name_and_an_unset_one_as_an_internal_error() {
         use PreviewEnd::{Closed, InternalError, PublishEnded, Stalled};
         for end in [PublishEnded, Stalled, Closed, InternalError] {
             let (mut writer, reader, wakes) = counted();
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_and_batches_have_a_bound_each() {
+    fn bytes_and_batches_are_both_bounded() {
         let (writer, reader, _) = counted();
         assert!(writer.put(vec![0; PIPE_BYTES_LIMIT - 1]) && writer.has_room());
         assert!(writer.put(vec![0; 1]) && !writer.has_room());

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_was_taken_over_is_not_forgotten_by_its_former_owner() {
+    fn a_name_that_was_taken_over_survives_the_end_of_its_former_owner() {
         let publishes = Publishes::new(Mailbox::new(Box::new(|| {})));
         let first = publishes.open(1, 0, None, Instant::now());
         let second = publishes.open(2, 0, None, Instant::now());

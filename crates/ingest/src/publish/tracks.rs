@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn audio_form_and_video_size_are_read_where_they_are_given() {
+    fn audio_form_and_video_size_are_read_from_configurations_that_contain_them() {
         let mut tracks = Tracks::default();
         tracks.handle_configuration(&configuration(Codec::Aac, &[0x12, 0x10]));
         assert_eq!(tracks.audio.and_then(|audio| audio.form), Some((44_100, 2)));
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_short_leaves_the_size_unknown() {
+    fn a_truncated_configuration_leaves_the_size_unknown() {
         let mut tracks = Tracks::default();
         tracks.handle_configuration(&configuration(
             Codec::H264,

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn tls_and_credentials_are_read_and_credentials_never_shown() {
+    fn tls_and_credentials_are_parsed_and_credentials_are_never_shown() {
         let url = UpstreamUrl::parse("rtmps://me%40x:p%3Aw@h/live/x").expect("valid");
         assert_eq!((url.port, url.is_tls, url.host.as_str()), (443, true, "h"));
         let Credentials { user, password } = url.credentials.clone().expect("given");
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_upstream_says_does_not_repeat_our_secrets() {
+    fn text_from_an_upstream_is_shown_without_our_secrets() {
         let url = UpstreamUrl::parse("rtmp://me:word@h/live/key?token=1").expect("valid");
         let shown = url.conceal("no key?token=1 here, nor key, nor token=1 for me:word\r\nat all");
         assert_eq!(shown, "no … here, nor …, nor … for me:…at all");
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_refused() {
+    fn other_urls_are_rejected() {
         for url in [
             "http://h/live/x",
             "rtmp://h/live",

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_address_is_pushed_to_once_and_the_one_that_is_named_is_removed() {
+    fn a_url_is_added_once_and_removal_is_by_id() {
         let upstreams = Upstreams::default();
         upstreams.open(upstream("rtmp://a/live/key"), now());
         assert!(upstreams.add(upstream("rtmp://a/live/key"), now()).expect("room").is_none());
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_holds_neither_key_nor_credentials() {
+    fn the_status_contains_neither_key_nor_credentials() {
         let upstreams = Upstreams::default();
         let secret =
             Upstream { id: "1".into(), ..upstream("rtmps://me:word@host/live/key?token=1") };
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_an_end_to_adding() {
+    fn upstreams_beyond_the_limit_are_rejected() {
         let upstreams = Upstreams::default();
         for n in 0..UPSTREAMS_LIMIT {
             upstreams.add(upstream(&format!("rtmp://a/live/{n}")), now()).expect("room");
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_is_shown_until_the_next_one_and_counted_once_it_is_made_good() {
+    fn an_error_is_shown_until_the_next_one_and_a_reconnect_is_counted() {
         let upstreams = Upstreams::default();
         let record = upstreams.open(upstream("rtmp://a/live/key"), now());
         record.set_sending(now());

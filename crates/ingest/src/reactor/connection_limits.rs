@@ -21,7 +21,7 @@ const OURS_SHARE: usize = 8;
 pub struct ConnectionCount {
     /// Connections open.
     pub held: usize,
-    /// Above this number connections are closed at once; `None` if the system reports no limit.
+    /// Above this number connections are closed immediately; `None` if the system reports no limit.
     pub limit: Option<usize>,
 }
 
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_address_cannot_take_every_place_and_places_come_back() {
+    fn one_address_cannot_take_all_connections_and_closed_ones_are_freed() {
         let limits = ConnectionLimits::new(3, 2, None);
         let (a, b) = (IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2]));
         let held = [limits.admit(a), limits.admit(a)];
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_the_descriptors_is_kept_for_others() {
+    fn a_share_of_the_descriptors_is_reserved_for_others() {
         for (descriptors, places, of_strangers) in
             [(256, 160, 140), (1_024, 768, 672), (100_000, 88_976, 77_854), (10, 1, 1)]
         {

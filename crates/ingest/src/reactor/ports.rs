@@ -1,4 +1,4 @@
-//! Binds the ports of the core before any thread runs, so that a port in use is reported at once.
+//! Binds the ports of the core before any thread runs, so that a port in use is reported immediately.
 
 use std::io::{self, ErrorKind};
 use std::net::{self, SocketAddr};

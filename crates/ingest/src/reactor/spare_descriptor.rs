@@ -49,11 +49,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_spare_descriptor_closes_a_connection_that_waits_and_is_there_again() {
+    fn the_spare_descriptor_closes_a_waiting_connection_and_is_restored() {
         let address = "127.0.0.1:0".parse().expect("an address");
         let listener = TcpListener::bind(address).expect("a port");
         let mut spare = SpareDescriptor::new();
-        assert!(!spare.refuse_one(&listener), "nobody waits");
+        assert!(!spare.refuse_one(&listener), "no connection waits");
         for _ in 0..3 {
             let mut client =
                 TcpStream::connect(listener.local_addr().expect("bound")).expect("it waits");
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_want_of_descriptors_is_exhaustion() {
+    fn only_a_lack_of_descriptors_is_exhaustion() {
         assert!(is_exhausted(&io::Error::from_raw_os_error(Errno::MFILE.raw_os_error())));
         assert!(is_exhausted(&io::Error::from_raw_os_error(Errno::NFILE.raw_os_error())));
         assert!(!is_exhausted(&io::Error::from(io::ErrorKind::WouldBlock)));

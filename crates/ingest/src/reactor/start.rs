@@ -1,4 +1,4 @@
-//! Opens everything before any thread runs, so that a port in use is reported at once.
+//! Opens everything before any thread runs, so that a port in use is reported immediately.
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;

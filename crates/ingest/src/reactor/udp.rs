@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_could_say_of_each_datagram_is_not_asked_for() {
+    fn metadata_of_single_datagrams_is_not_requested_from_the_kernel() {
         for any in [SocketAddr::from(([127, 0, 0, 1], 0)), SocketAddr::from(([0_u16; 8], 0))] {
             // A machine without IPv6 cannot open this port.
             let Ok(port) = UdpPort::open(any) else { continue };
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_reaches_everyone_although_one_address_cannot_be_sent_to() {
+    fn a_batch_is_sent_although_one_of_its_addresses_fails() {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut port = UdpPort::open(any).expect("a free port");
         let receiver = std::net::UdpSocket::bind(any).expect("a free port");

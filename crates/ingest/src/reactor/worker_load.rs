@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_busy_thread_takes_a_share_that_is_forgotten_when_it_sleeps() {
+    fn the_load_of_a_busy_thread_rises_and_falls_when_it_sleeps() {
         let start = Instant::now();
         let (load, mut meter) = (WorkerLoad::new(start), LoadMeter::new(start));
         assert_eq!(load.status(start), WorkerStatus::default());

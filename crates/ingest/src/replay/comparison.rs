@@ -3,7 +3,7 @@
 use headgate_capture::FrameDigest;
 use headgate_media::Track;
 
-/// Tolerance in microseconds for a WHIP capture that began in mid-publish: the replay maps the sender's clock anew,
+/// Tolerance in microseconds for a WHIP capture that began in mid-publish: the replay maps the sender's clock again,
 /// first by arrival and then by sender reports, which the live session had already applied.
 const CLOCK_SLACK_US: i64 = 1_000_000;
 /// Frames at the end, of the last input, that a truncated capture may lack.

@@ -6,7 +6,7 @@ use headgate_whip::WhipCounters;
 
 use super::Comparison;
 
-/// The largest step between two frames of a track that does not count as a hole, milliseconds.
+/// The largest step between two frames of a track that does not count as a gap, milliseconds.
 const HOLE_MS: i64 = 1_000;
 
 /// One track of the replay's output.

@@ -54,7 +54,7 @@ pub(crate) enum Effect {
         /// Use TLS, with a certificate for this host.
         tls_host: Option<String>,
     },
-    /// Close that connection at once.
+    /// Close that connection immediately.
     Disconnect,
     /// Read the socket although fewer bytes may wait than raise a read event.
     ReadSocket,

@@ -37,7 +37,7 @@ fn times(frames: &[(FrameKind, i64)]) -> Vec<u32> {
 }
 
 #[test]
-fn the_clock_begins_at_0_with_the_first_frame_and_headers_take_their_place_in_it() {
+fn the_clock_starts_at_0_with_the_first_frame_and_headers_do_not_move_it() {
     let given =
         [(Script, 0), (Configuration, 0), (Keyframe, 5_000), (Audio, 5_010), (Inter, 5_040)];
     assert_eq!(times(&given), [0, 0, 0, 10, 40]);
@@ -46,7 +46,7 @@ fn the_clock_begins_at_0_with_the_first_frame_and_headers_take_their_place_in_it
 }
 
 #[test]
-fn audio_from_before_the_first_video_frame_is_left_out_and_sets_no_clock_back() {
+fn audio_from_before_the_first_video_frame_is_left_out_and_the_clock_does_not_go_back() {
     assert_eq!(times(&[(Keyframe, 5_000), (Audio, 4_990), (Audio, 5_010)]), [0, 10]);
 }
 
@@ -58,7 +58,7 @@ fn a_broadcaster_that_sets_its_clock_back_does_not_stop_the_preview() {
 }
 
 #[test]
-fn large_frames_do_not_wait_for_a_batch_to_be_full() {
+fn large_frames_do_not_wait_for_a_full_batch() {
     let (mut preview, reader) = preview(Instant::now());
     preview.begin(true, false);
     preview.write_frame(&Frame { data: Bytes::from(vec![0; BATCH_BYTES]), ..frame(Keyframe, 0) });
@@ -71,7 +71,7 @@ fn large_frames_do_not_wait_for_a_batch_to_be_full() {
 }
 
 #[test]
-fn a_reader_that_left_or_takes_nothing_for_30_seconds_ends_the_preview() {
+fn a_reader_that_left_or_reads_nothing_for_30_seconds_ends_the_preview() {
     let start = Instant::now();
     let seconds = |n: u64| start + Duration::from_secs(n);
     let closes = |preview: &mut FlvPreview, now| {

@@ -1,22 +1,23 @@
-//! What keeps a publish open at an upstream while the publisher sends nothing (R4). Pure: time is an argument.
+//! Keeps a publish open at an upstream while the publisher sends nothing (R4). Pure: time is an argument.
 //!
-//! Upstreams end a publish that brings nothing for some seconds (SRS after 5 s, nginx-rtmp after `drop_idle_publisher`),
-//! while a publisher whose network is off may come back much later, with everything that TCP kept for it. Silent frames
-//! would take the time of that media, so the decoder configuration of the audio is sent again instead, or that of the
-//! video: it has no duration, every server must take it, and a decoder that knows it goes on as it was. An empty audio
-//! message will not do: SRS does not count it, and MediaMTX closes the connection.
+//! Upstreams end a publish that sends nothing for some seconds (SRS after 5 s, nginx-rtmp after `drop_idle_publisher`),
+//! but a publisher whose network failed may return much later and send everything that TCP buffered. Silent frames
+//! would occupy the time of that media, so the audio's decoder configuration is sent again instead, or the video's:
+//! it has no duration, every server must accept it, and a decoder that knows it continues unchanged. An empty audio
+//! message does not work: SRS does not count it, and MediaMTX closes the connection.
 
 use std::time::{Duration, Instant};
 
 use headgate_media::{Frame, FrameKind, Timestamp, Track};
 
-/// An upstream to which nothing was sent for so long gets a configuration again, and so on until media comes. Two of them
-/// fit into the shortest limit in use, SRS's 5 s.
+/// An upstream to which nothing was sent for this long gets a configuration again, repeatedly until media arrives. Two
+/// of them fit into the shortest limit in use, SRS's 5 s.
 const QUIET_LIMIT: Duration = Duration::from_secs(2);
-/// Audio whose newest frame is further than this behind that of the video has stopped: its time is not the stream's.
+/// Audio whose newest frame is further than this behind that of the video has stopped: the video's configuration is
+/// sent instead.
 const STALE_AUDIO_US: i64 = 1_000_000;
 
-/// What one connection to an upstream was sent. Every frame for it is noted as it is written.
+/// What was sent on one connection to an upstream. Every frame is noted as it is written.
 #[derive(Debug, Default)]
 pub(crate) struct KeepAlive {
     /// When the newest frame was written; servers wait longer for the first one.
@@ -25,7 +26,7 @@ pub(crate) struct KeepAlive {
     video: Written,
 }
 
-/// The newest of one track.
+/// The newest frame and configuration of one track.
 #[derive(Debug, Default)]
 struct Written {
     configuration: Option<Frame>,
@@ -55,7 +56,7 @@ impl KeepAlive {
         self.written_at.map(|at| at + QUIET_LIMIT)
     }
 
-    /// A configuration that is due, at the time of its track's newest frame. `None` too when the stream has none (MP3).
+    /// A configuration that is due, with its track's newest timestamp. Also `None` when the stream has none (MP3).
     pub(crate) fn poll(&mut self, now: Instant) -> Option<Frame> {
         if self.deadline().is_none_or(|at| now < at) {
             return None;
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_audio_configuration_comes_again_at_the_newest_audio_and_else_that_of_the_video() {
+    fn the_audio_configuration_is_repeated_or_else_that_of_the_video() {
         let aac = (Codec::Aac, FrameKind::Audio, 80);
         let opus = (Codec::Opus, FrameKind::Audio, 80);
         let mp3 = (Codec::Mp3, FrameKind::Audio, 80);
@@ -119,15 +120,15 @@ mod tests {
         assert_eq!(repeated(&[AVC, OPUS, opus, picture(100)]), Some((Codec::Opus, 80)));
         assert_eq!(repeated(&[AAC, aac]), Some((Codec::Aac, 80)));
         assert_eq!(repeated(&[AVC, picture(100)]), Some((Codec::H264, 100)));
-        assert_eq!(repeated(&[AVC, AAC, picture(100)]), Some((Codec::H264, 100)), "none came yet");
+        assert_eq!(repeated(&[AVC, AAC, picture(100)]), Some((Codec::H264, 100)), "no audio yet");
         assert_eq!(repeated(&[AVC, mp3, picture(100)]), Some((Codec::H264, 100)));
         assert_eq!(repeated(&[AVC, AAC, aac, picture(2_000)]), Some((Codec::H264, 2_000)));
         assert_eq!(repeated(&[mp3]), None);
-        assert_eq!(repeated(&[AVC, AAC]), None, "no frame came");
+        assert_eq!(repeated(&[AVC, AAC]), None, "no frame yet");
     }
 
     #[test]
-    fn it_comes_every_two_seconds_until_something_else_is_sent() {
+    fn it_is_repeated_every_two_seconds_until_something_else_is_sent() {
         let (mut keep_alive, start) = (KeepAlive::default(), Instant::now());
         let at = |millis| start + Duration::from_millis(millis);
         assert_eq!(keep_alive.deadline(), None);

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn video_frames_are_counted_and_the_time_between_keyframes_is_known_from_the_second_on() {
+    fn video_frames_are_counted_and_the_keyframe_interval_is_known_from_the_second_one() {
         use FrameKind::{Audio, Configuration, Disposable, Inter, Keyframe};
         let now = Instant::now();
         let mut session = session(now);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn configurations_past_forty_in_ten_seconds_or_64_kib_are_refused() {
+    fn configurations_beyond_forty_in_ten_seconds_or_64_kib_are_rejected() {
         let now = Instant::now();
         let mut session = session(now);
         let configuration = |n: u64| Frame {

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn without_steady_frames_every_byte_wakes() {
+    fn without_steady_frames_every_byte_wakes_the_reader() {
         for (frames, apart_ms) in [(0, 40), (FRAMES - 1, 40), (FRAMES, 66)] {
             let (mark, _) = after(frames, apart_ms);
             assert_eq!((mark.bytes(0), mark.deadline()), (1, None), "{apart_ms}");
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shorter_frame_lowers_the_mark_and_one_that_stays_away_takes_it_off() {
+    fn a_shorter_frame_lowers_the_mark_and_a_missing_one_removes_it() {
         let (mut mark, now) = after(FRAMES, 40);
         mark.handle_video_frame(700, now);
         assert_eq!(mark.bytes(0), 350);

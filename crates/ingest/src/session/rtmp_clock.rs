@@ -72,12 +72,12 @@ mod tests {
     }
 
     #[test]
-    fn wraps_at_31_bits_go_on() {
+    fn time_continues_across_a_wrap_at_31_bits() {
         assert_eq!(run(&[0x7fff_fff0, 0x0000_0010]), [0x7fff_fff0, 0x8000_0010]);
     }
 
     #[test]
-    fn wraps_at_32_bits_go_on() {
+    fn time_continues_across_a_wrap_at_32_bits() {
         assert_eq!(
             run(&[0xffff_fff0, 0x0000_0010, 0x20]),
             [0xffff_fff0, 0x1_0000_0010, 0x1_0000_0020]
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_track_that_begins_behind_a_wrap_begins_beside_the_other() {
+    fn a_track_that_starts_after_a_wrap_starts_beside_the_other() {
         for (wires, want) in [
             ([0x7fff_fff0, 0x10], 0x8000_0010),
             ([0xffff_fff0, 0x10], 0x1_0000_0010),

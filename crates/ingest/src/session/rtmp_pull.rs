@@ -23,7 +23,7 @@ pub(crate) const START_LIMIT: Duration = Duration::from_secs(5);
 const UNREAD_LIMIT: Duration = Duration::from_secs(5);
 /// Limit of the TCP connect.
 const CONNECT_LIMIT: Duration = Duration::from_secs(2);
-/// Pause between attempts after a loss; the first attempt follows at once.
+/// Pause between attempts after a loss; the first attempt follows immediately.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// How long the source has to read the closing commands.
 const CLOSING_LIMIT: Duration = Duration::from_secs(2);

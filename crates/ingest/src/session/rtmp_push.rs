@@ -1,5 +1,5 @@
-//! One stream on its way to one upstream: asks for the address, connects, sends, and tries again. The protocol is
-//! `headgate_rtmp`'s, the socket the reactor's.
+//! Pushes one stream to one upstream: requests the address, connects, sends, and retries. `headgate_rtmp` implements
+//! the protocol, the reactor the socket.
 
 mod connecting;
 mod holding;
@@ -24,11 +24,11 @@ use crate::publish::mailbox::UpstreamChanged;
 use crate::publish::upstream_url::UpstreamUrl;
 use crate::publish::upstreams::{UpstreamRecord, UpstreamSource, UpstreamState};
 
-/// An upstream that takes no byte for so long is lost.
+/// An upstream that accepts no bytes for this long is considered lost.
 const STALL_LIMIT: Duration = Duration::from_secs(10);
-/// Redirects that are followed in a row.
+/// Consecutive redirects that are followed.
 const REDIRECTS_LIMIT: u8 = 3;
-/// What the upstream gets to read our goodbye.
+/// How long the upstream has to read our closing commands.
 const CLOSING_LIMIT: Duration = Duration::from_secs(2);
 
 enum State {
@@ -57,40 +57,40 @@ enum State {
 /// The owner calls [`RtmpPush::start`] once, carries out the effects of every call in order, and answers
 /// [`Effect::Resolve`] by [`RtmpPush::handle_addresses`] and [`Effect::Connect`] by [`RtmpPush::handle_connected`] or
 /// [`RtmpPush::handle_connect_failed`]. Input is handled as for [`super::rtmp_server::RtmpServer`]. While
-/// [`RtmpPush::takes_frames`], frames go to [`RtmpPush::write_frame`]; behind the last one
-/// [`RtmpPush::finish`]. [`RtmpPush::handle_stream_ended`] comes when the publisher is gone,
-/// [`RtmpPush::handle_stream_closed`] when the time to drain is over. It is over once it pushed [`Effect::Close`].
+/// [`RtmpPush::takes_frames`], it passes frames to [`RtmpPush::write_frame`] and calls [`RtmpPush::finish`] after the
+/// last one. It calls [`RtmpPush::handle_stream_ended`] when the publisher is gone and
+/// [`RtmpPush::handle_stream_closed`] when the drain time is over. The push ends when it pushes [`Effect::Close`].
 pub(crate) struct RtmpPush {
     client_id: u64,
-    /// Where to, and what the gateway sees of it.
+    /// The upstream, and its state as the gateway sees it.
     record: Arc<UpstreamRecord>,
     /// What the broadcaster adds to its own upstream's connect command (AMF0).
     connect_info: Bytes,
     /// Whether silence is added while the stream has no audio (R5).
     adds_silence: bool,
-    /// The stream has audio that is still to be made in the upstream's form.
+    /// Whether the stream has audio that is still being transcoded for the upstream.
     expects_audio: bool,
     was_accepted: bool,
-    /// The publisher is there.
+    /// Whether the publisher is still connected.
     is_live: bool,
-    /// It has a queue on its stream.
+    /// Whether it has a queue on its stream.
     reads: bool,
-    /// Frames waited in that queue when the publisher left.
+    /// Whether frames waited in that queue when the publisher left.
     has_backlog: bool,
-    /// Decode time of the newest frame that the upstream was handed, over all connections.
+    /// Decode time of the newest frame sent to the upstream, over all connections.
     sent: Option<Timestamp>,
-    /// While the stream has no audio of its own; anew for each connection.
+    /// Set while the stream has no audio of its own; new for each connection.
     silence: Option<Silence>,
-    /// What the upstream gets while the publisher sends nothing; anew for each connection.
+    /// What the upstream gets while the publisher sends nothing; new for each connection.
     keep_alive: KeepAlive,
-    /// The stream's newest decoder configuration of audio.
+    /// The stream's newest audio decoder configuration.
     audio_configuration: Option<Frame>,
     addresses: VecDeque<IpAddr>,
-    /// Where the running connection leads.
+    /// Address of the current connection.
     address: Option<IpAddr>,
-    /// What the upstream asked for on the next connection (authentication).
+    /// What the upstream requested for the next connection (authentication).
     arguments: ConnectArguments,
-    /// Where the upstream sent us, and how often it did; the next attempt begins at its own URL again.
+    /// The upstream's latest redirect, and their number; the next attempt starts at the original URL again.
     redirect: Option<UpstreamUrl>,
     redirects: u8,
     retry: Retry,
@@ -107,13 +107,13 @@ struct Failure {
     next: Next,
 }
 
-/// What follows when a connection was given up.
+/// What follows after a connection was given up.
 enum Next {
     /// A pause, then another attempt.
     Pause,
-    /// The same address at once, with what the upstream asked for.
+    /// The same address immediately, with the arguments that the upstream requested.
     Reconnect(ConnectArguments),
-    /// The address that the upstream named.
+    /// The URL of a redirect.
     Follow(Box<UpstreamUrl>),
 }
 
@@ -160,18 +160,18 @@ impl RtmpPush {
         }
     }
 
-    /// The stream's frames wait for the upstream from here on, and its address is asked for.
+    /// Starts to queue the stream's frames, and requests the upstream's address.
     pub(crate) fn start(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         self.read(AudioForm::Undecided, effects);
         self.resolve(now, effects);
     }
 
-    /// What the gateway sees of the upstream.
+    /// The upstream's state as the gateway sees it.
     pub(crate) const fn record(&self) -> &Arc<UpstreamRecord> {
         &self.record
     }
 
-    /// The upstream is to have the stream no longer: says goodbye if it was accepted.
+    /// Stops pushing to the upstream; sends the closing commands if it had accepted the stream.
     pub(crate) fn leave(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         if self.takes_frames() {
             self.close(now, effects);
@@ -180,7 +180,7 @@ impl RtmpPush {
         }
     }
 
-    /// The publisher is gone; `has_backlog`: frames still wait in this push's queue.
+    /// The publisher is gone; `has_backlog`: whether frames still wait in this push's queue.
     pub(crate) fn handle_stream_ended(&mut self, has_backlog: bool, effects: &mut Vec<Effect>) {
         (self.is_live, self.has_backlog) = (false, has_backlog);
         if self.is_done() && !self.takes_frames() && !matches!(self.state, State::Closing { .. }) {
@@ -188,13 +188,13 @@ impl RtmpPush {
         }
     }
 
-    /// The stream's time to drain is over: what still waits is gone.
+    /// The stream's drain time is over: frames that still wait are dropped.
     pub(crate) fn handle_stream_closed(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         (self.is_live, self.reads, self.has_backlog) = (false, false, false);
         self.leave(now, effects);
     }
 
-    /// Whether the stream has audio that is still to be made in the upstream's form: silence waits for it.
+    /// Sets whether the stream has audio that is still being transcoded for the upstream: silence waits for it.
     pub(crate) fn expect_audio(&mut self, expects_audio: bool) {
         self.expects_audio = expects_audio;
         if let Some(silence) = &mut self.silence {
@@ -223,7 +223,7 @@ impl RtmpPush {
         }
     }
 
-    /// Time has passed.
+    /// Performs what is due at `now`.
     pub(crate) fn handle_timeout(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         if self.deadline().is_none_or(|at| now < at) {
             return;
@@ -251,12 +251,12 @@ impl RtmpPush {
         }
     }
 
-    /// The socket took bytes, or there were none to take.
+    /// The socket accepted bytes, or there were none to write.
     pub(crate) const fn handle_written(&mut self, now: Instant) {
         self.last_progress = now;
     }
 
-    /// Reads slower than the stream runs, for too long.
+    /// The upstream has read too slowly for too long.
     pub(crate) fn handle_too_slow(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         self.fail(&Failure::lost("the upstream reads too slowly"), now, effects);
     }
@@ -271,12 +271,12 @@ impl RtmpPush {
         }
     }
 
-    /// Everything is said: the socket's sending side closes once the output is written.
+    /// Whether the write side of the socket shuts down once the remaining output is written.
     pub(crate) const fn is_closing(&self) -> bool {
         matches!(self.state, State::Closing { .. })
     }
 
-    /// Where the connection leads: to the upstream's own URL, or where the upstream sent us.
+    /// The URL to connect to: the upstream's own, or that of a redirect.
     fn target(&self) -> &UpstreamUrl {
         self.redirect.as_ref().unwrap_or(&self.record.upstream.url)
     }
@@ -292,13 +292,13 @@ impl RtmpPush {
         }
     }
 
-    /// The stream is over and nothing of it waits for the upstream any more. What does wait has the stream's time to
-    /// drain, wherever the upstream redirects us meanwhile.
+    /// Whether the stream has ended and no frames wait for the upstream. Waiting frames have the stream's drain time,
+    /// wherever the upstream redirects us meanwhile.
     const fn is_done(&self) -> bool {
         !(self.is_live || self.reads && self.has_backlog)
     }
 
-    /// The stream is over and everything is handed out: says goodbye.
+    /// The stream has ended and all frames are written: sends the closing commands.
     fn close(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         let talking = std::mem::replace(&mut self.state, State::Pausing { until: now });
         if let State::Talking { mut session, .. } = talking {
@@ -309,7 +309,7 @@ impl RtmpPush {
     }
 
     fn fail(&mut self, failure: &Failure, now: Instant, effects: &mut Vec<Effect>) {
-        // Until the upstream accepts, nothing has been sent: what waits goes on waiting over redirects.
+        // Until the upstream accepts, nothing has been sent: waiting frames stay queued across redirects.
         let was_talking = self.takes_frames();
         if was_talking || matches!(failure.next, Next::Pause) {
             self.stop_reading(effects);
@@ -329,7 +329,7 @@ impl RtmpPush {
             (Next::Follow(url), _) if self.redirects < REDIRECTS_LIMIT => {
                 self.redirects += 1;
                 self.arguments = ConnectArguments::default();
-                // The gateway's guard is asked about the new host; our credentials are not for it.
+                // The gateway's address guard must check the new host, which does not get our credentials.
                 self.redirect = Some((**url).clone());
                 self.resolve(now, effects);
                 return;
@@ -366,7 +366,7 @@ impl RtmpPush {
         }));
     }
 
-    /// 64 bits that nobody who does not know the seed can predict.
+    /// 64 bits that are unpredictable without the seed.
     fn random(&mut self) -> u64 {
         self.draws += 1;
         let mut hasher = DefaultHasher::new();

@@ -55,7 +55,7 @@ mod tests {
     use headgate_media::{Codec, FrameKind, Timestamp};
 
     #[test]
-    fn a_frame_for_many_is_written_once_and_one_for_a_single_reader_not_ahead() {
+    fn a_frame_for_many_readers_is_written_once_and_for_one_reader_not_in_advance() {
         let (codec, kind) = (Codec::H264, FrameKind::Keyframe);
         let (timestamp, data) = (Timestamp::from_millis(40), Bytes::from_static(b"slice"));
         let frame = Frame { codec, kind, timestamp, composition_ms: 0, data };

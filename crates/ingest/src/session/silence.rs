@@ -1,8 +1,8 @@
 //! Silent AAC for an upstream whose stream has no audio (R5). Pure: time is an argument.
 //!
 //! Contract: one [`Silence`] per connection to an upstream. Every frame for it goes through [`Silence::handle_frame`]
-//! until that returns false; from then on frames need nothing from here. Video frames drive it, so there is no timer
-//! and silence never runs ahead of video. What it writes of audio never goes back in time, unless the video clock does.
+//! until that returns false; later frames need nothing from it. Video frames drive it, so there is no timer and silence
+//! never runs ahead of video. The audio it writes never goes back in time, unless the video clock does.
 
 use std::time::{Duration, Instant};
 
@@ -10,8 +10,8 @@ use bytes::Bytes;
 use headgate_media::aac::{SAMPLES_PER_FRAME, SILENCE_STEREO, lc_48k};
 use headgate_media::{Channels, Codec, Frame, FrameKind, Timestamp, Track};
 
-/// How long after its first video frame a stream may take to bring audio: platforms that insist on audio refuse a
-/// stream after a few seconds without.
+/// How long after its first video frame a stream may take to send audio: platforms that require audio refuse a stream
+/// after a few seconds without.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The same when audio is known to be coming, from a publisher that is muted or an encoder that is late.
 const EXPECTED_PATIENCE: Duration = Duration::from_secs(10);
@@ -35,7 +35,7 @@ pub(crate) struct Silence {
     phase: Phase,
     /// The stream's own decoder configuration of its audio.
     configuration: Option<Frame>,
-    /// Codec and data of the one written last.
+    /// Codec and data of the configuration written last.
     written: Option<(Codec, Bytes)>,
 }
 
@@ -61,9 +61,9 @@ struct Run {
 struct CatchUp {
     /// Where the audio already written ends.
     floor_us: i64,
-    /// Video timestamp at which the stream's audio came.
+    /// Video timestamp at which the stream's audio started.
     since: Timestamp,
-    /// What is added to the audio's timestamps, once it was too far behind.
+    /// Offset added to the audio's timestamps, once it was too far behind.
     shift_us: Option<i64>,
 }
 
@@ -101,7 +101,7 @@ impl Silence {
         Self { configuration, written, ..Self::default() }
     }
 
-    /// The stream has come to a time without a video frame: once silence was written, more follows up to there.
+    /// The stream has reached a time without a video frame: if silence was written before, it continues up to there.
     pub(crate) fn go_on(&mut self, to: Timestamp, now: Instant, mut write: impl FnMut(&Frame)) {
         if matches!(self.phase, Phase::Silent(_)) {
             self.newest_video = to;

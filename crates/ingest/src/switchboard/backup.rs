@@ -120,7 +120,7 @@ impl Switchboard {
         partner.is_some()
     }
 
-    /// The gateway wants this publish on air, at once or at its next keyframe.
+    /// The gateway orders this publish on air, now or at its next keyframe.
     pub(super) fn switch_to(&mut self, stream: StreamId) {
         let Some(key) = self.stream(stream) else { return };
         let has_partner = self.partner(key).is_some();

@@ -1,5 +1,5 @@
-//! Streams that lost their publisher: held for a while with silence, so that upstreams and players stay, and taken over by
-//! the publish that continues them. Which publish that is, the gateway says.
+//! Streams that lost their publisher: held for a while with silence, so that upstreams and players stay, and taken over
+//! by the publish that continues them, which the gateway chooses.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,12 +22,12 @@ use crate::publish::upstreams::UpstreamSource;
 const SILENCE_PAUSE: Duration = Duration::from_millis(100);
 
 impl Switchboard {
-    /// Holds a stream whose publisher was lost, and reports the end of its publish. False: it ends.
+    /// Holds a stream whose publisher was lost, and reports the end of its publish. False: the stream ends.
     pub(super) fn hold_stream(&mut self, key: StreamKey, ending: Ending) -> bool {
         let now = self.now;
         let is_stopping = self.is_stopping;
         let Some(local) = self.local_mut(key) else { return false };
-        // A successor without media does not make the time longer.
+        // A successor without media does not extend the time.
         let until = local.interim.as_ref().map_or(now + local.window, |interim| interim.until);
         let is_kept = ending.is_loss && !is_stopping && local.standby.is_none();
         if !is_kept || now >= until || !local.timeline.has_begun() {
@@ -37,7 +37,7 @@ impl Switchboard {
         true
     }
 
-    /// The stream has no publisher until another one takes it over, or this time has come.
+    /// The stream has no publisher until another one takes it over; at `until` it ends.
     pub(super) fn begin_hold(&mut self, key: StreamKey, reason: EndReason, until: Instant) {
         let now = self.now;
         let Some(live) = self.hub.stream_mut(key) else { return };
@@ -50,7 +50,7 @@ impl Switchboard {
         self.timers.arm(TimerOwner::Stream(key), until.min(now + SILENCE_PAUSE));
     }
 
-    /// What a stream's timer asks for: silence between two publishers, the end of a hold, or of the time to drain.
+    /// Handles a stream's timer: silence between two publishers, or the end of a hold or of the drain time.
     pub(super) fn handle_stream_timeout(&mut self, key: StreamKey) {
         let now = self.now;
         let local = self.hub.stream(key).and_then(|live| live.source.local());
@@ -69,7 +69,7 @@ impl Switchboard {
         }
     }
 
-    /// The gateway ends a held stream: nobody is to continue it.
+    /// The gateway ends a held stream: it will have no successor.
     pub(super) fn release(&mut self, stream: StreamId) {
         let Some(key) = self.stream(stream) else { return };
         let local = self.hub.stream(key).and_then(|live| live.source.local());
@@ -78,7 +78,7 @@ impl Switchboard {
         }
     }
 
-    /// All held streams end.
+    /// Ends all held streams.
     pub(super) fn release_all(&mut self) {
         let held = self.hub.streams().filter_map(|(key, live)| {
             live.source.local().is_some_and(LocalSource::is_held).then_some(key)
@@ -88,7 +88,7 @@ impl Switchboard {
         }
     }
 
-    /// A publish of `publisher` begins: it takes over the stream of the one that it continues, if that is still held.
+    /// Opens a publish of `publisher`: it takes over the stream of the publish that it continues, if still held.
     pub(super) fn open_or_continue(&mut self, publisher: Publisher, opening: Opening) -> StreamKey {
         let held = opening.continues.and_then(|stream| self.stream(stream)).filter(|key| {
             let local = self.hub.stream(*key).and_then(|live| live.source.local());
@@ -103,7 +103,7 @@ impl Switchboard {
             (None, Some(other)) => self.open_beside(publisher, opening, other),
             (None, None) => {
                 if opening.continues.is_some() || has_other {
-                    // Those of the other publish ended while the message was on its way.
+                    // The upstreams of the other publish ended while the message was in flight.
                     opening.guard.record().upstreams.clear();
                 }
                 self.open_anew(publisher, opening)
@@ -135,7 +135,7 @@ impl Switchboard {
                 let is_wanted = upstream.source == UpstreamSource::Session
                     || upstreams.iter().any(|of| of.id == upstream.id && of.url == upstream.url);
                 if push.is_closing() {
-                    // Taken away before: another is opened if it is wanted again.
+                    // Removed before: a new push is opened if it is requested again.
                 } else if is_wanted {
                     kept.push(upstream.id.clone());
                     push.set_client_id(record.client_id);
@@ -152,7 +152,7 @@ impl Switchboard {
         }
     }
 
-    /// The stream is that of another publish from now on: other workers that read it are told.
+    /// The stream belongs to another publish from now on: notifies other workers that read it.
     pub(super) fn succeed(&mut self, key: StreamKey, record: &Arc<PublishRecord>) {
         let Some(succession) = self.hub.succeed(key, record) else { return };
         if let Some(forgotten) = succession.forgotten
@@ -168,18 +168,18 @@ impl Switchboard {
         }
     }
 
-    /// A stream of another worker that is read here is that of another publish from now on.
+    /// A stream of another worker that is read here belongs to another publish from now on.
     pub(super) fn handle_succeeded(&mut self, stream: StreamId, record: &Arc<PublishRecord>) {
         let Some(key) = self.stream(stream) else { return };
         let known = self.stream(record.stream);
         self.succeed(key, record);
         if let Some(known) = known {
-            // Somebody asked for it under its new name already.
+            // A player here has already joined it under its new id.
             self.by_id.insert(record.stream, known);
         }
     }
 
-    /// A publisher's frame in the time of its stream, which a successor's first frame joins to what was before.
+    /// Converts a publisher's frame to the time of its stream; a successor's first frame is joined to what came before.
     pub(super) fn place(&mut self, key: StreamKey, frame: &Frame) -> Placed {
         let now = self.now;
         let Some(local) = self.local_mut(key) else { return Placed::LeftOut };
@@ -203,7 +203,7 @@ impl Switchboard {
         Placed::Moved(placed)
     }
 
-    /// The publisher's audio is no Opus any more: it goes to everyone as it comes.
+    /// The publisher's audio is no longer Opus: all subscribers get it unchanged.
     pub(super) fn leave_opus(&mut self, key: StreamKey) {
         self.close_transcoder(key);
         self.hub.forget_opus(key);
@@ -213,12 +213,12 @@ impl Switchboard {
         self.expect_audio(key, false);
     }
 
-    /// A successor's first frame: silence ends there, and what was cached is of another publish.
+    /// Joins a successor's first frame: silence ends there, and the cached frames belong to another publish.
     pub(super) fn splice(&mut self, key: StreamKey, first: &Frame) {
         self.splice_at(key, |timeline, now| timeline.splice(first.timestamp, now));
     }
 
-    /// The same for a group of pictures that was kept: its video from `first` to `newest`, and how many frames that are.
+    /// The same for a cached GOP: its video from `first` to `newest`, and the number of these frames.
     pub(super) fn splice_group(
         &mut self,
         key: StreamKey,
@@ -245,7 +245,7 @@ impl Switchboard {
         }
     }
 
-    /// Silence up to now, on the tracks that the lost publish had.
+    /// Writes silence up to now, on the tracks that the lost publish had.
     fn write_silence(&mut self, key: StreamKey) {
         let now = self.now;
         self.close_transcoder(key);
@@ -261,7 +261,7 @@ impl Switchboard {
             self.hub.publish(key, frame, &mut self.woken);
         }
         for push in pushes {
-            // One whose stream never had audio makes its own.
+            // A push whose stream never had audio makes its own silence.
             self.turn_push(push, |push, now, _| push.write_silence(position, now));
         }
     }

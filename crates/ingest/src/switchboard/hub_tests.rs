@@ -51,7 +51,7 @@ impl Live {
 use FrameKind::{Audio, Configuration, Inter, Keyframe};
 
 #[test]
-fn a_late_player_starts_at_configuration_and_keyframe() {
+fn a_late_player_starts_with_configuration_and_keyframe() {
     let mut live = Live::new(true);
     live.publish(&[
         (Configuration, 0),
@@ -94,7 +94,7 @@ fn an_unchanged_header_is_not_repeated() {
 }
 
 #[test]
-fn bytes_out_is_the_sum_over_everyone_who_read() {
+fn bytes_out_is_the_sum_over_all_readers() {
     let mut live = Live::new(true);
     let keys = [1, 2, 3].map(|_| live.subscribe(AudioForm::Undecided, None));
     let address = IpAddr::from([192, 0, 2, 1]);
@@ -113,7 +113,7 @@ fn bytes_out_is_the_sum_over_everyone_who_read() {
 }
 
 #[test]
-fn the_end_comes_after_what_waits() {
+fn the_end_follows_the_waiting_frames() {
     let mut live = Live::new(true);
     let key = live.subscribe(AudioForm::Undecided, None);
     live.publish(&[(Keyframe, 0)]);
@@ -126,7 +126,7 @@ fn the_end_comes_after_what_waits() {
 }
 
 #[test]
-fn a_relay_carries_on_where_the_burst_ends() {
+fn a_relay_continues_where_the_burst_ends() {
     let mut live = Live::new(true);
     live.publish(&[(Configuration, 0), (Keyframe, 0)]);
     let relay = Arc::new(Relay::default());
@@ -158,7 +158,7 @@ fn a_key_that_outlives_its_stream_leads_to_no_other_stream() {
 }
 
 #[test]
-fn what_a_reader_leaves_out_is_not_offered_to_it() {
+fn a_reader_is_not_offered_the_tracks_that_it_excludes() {
     let mut live = Live::new(true);
     let reader = live.subscribe(AudioForm::Aac, None);
     live.hub.leave_out(reader, vec![Codec::H264]);
@@ -167,7 +167,7 @@ fn what_a_reader_leaves_out_is_not_offered_to_it() {
     assert_eq!(live.drain(reader), [(Audio, 0)]);
 }
 
-/// A stream of Opus of which somebody takes AAC.
+/// A stream of Opus with a subscriber that takes AAC.
 fn transcoded() -> Live {
     let mut live = Live::new(true);
     live.publish(&[(Configuration, 0), (Keyframe, 0)]);
@@ -180,11 +180,11 @@ fn transcoded() -> Live {
 }
 
 #[test]
-fn aac_that_is_made_once_more_is_not_repeated_to_who_joined_with_it() {
+fn restarted_aac_is_not_repeated_to_readers_that_already_have_it() {
     let mut live = transcoded();
     let [first, second] = [0; 2].map(|_| live.subscribe(AudioForm::Aac, None));
     assert_eq!(live.drain(first).len(), 5);
-    // Everybody who took AAC has left and come back: it begins at the cached keyframe again.
+    // All subscribers that took AAC left and returned: it starts at the cached keyframe again.
     live.publish(&[(Audio, 0), (Audio, 21), (Audio, 43), (Audio, 64)]);
     assert_eq!(live.drain(first), [(Audio, 64)]);
     let want = [Configuration, Keyframe, Audio, Audio, Audio, Audio];
@@ -195,7 +195,7 @@ fn aac_that_is_made_once_more_is_not_repeated_to_who_joined_with_it() {
 }
 
 #[test]
-fn an_upstream_that_has_not_accepted_yet_forgets_aac_that_is_made_no_longer() {
+fn an_upstream_that_has_not_accepted_yet_drops_the_aac_of_an_ended_transcoder() {
     let mut live = transcoded();
     let push = live.subscribe(AudioForm::Undecided, None);
     live.publish(&[(Audio, 64)]);

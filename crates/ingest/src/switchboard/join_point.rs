@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_joiner_gets_the_newest_colour_behind_the_configuration_of_its_codec() {
+    fn a_joiner_gets_the_newest_colour_information_after_the_configuration_of_its_codec() {
         let mut join = JoinPoint::new(true);
         let frame = |codec, kind, data: &'static [u8]| {
             let (timestamp, data) = (Timestamp::from_millis(40), Bytes::from_static(data));
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_of_eight_seconds_or_four_megabytes_is_cached_and_not_a_frame_more() {
+    fn at_most_eight_seconds_or_four_megabytes_of_a_gop_are_cached() {
         use FrameKind::{Inter, Keyframe};
         let seconds = |end: i64| [(Keyframe, 0, 9), (Inter, 4_000, 9), (Inter, end, 9)];
         assert_eq!((cached(seconds(8_000)), cached(seconds(8_001))), (3, 0));
@@ -282,6 +282,6 @@ mod tests {
         assert_eq!(cached(whole.clone()), GOP_FRAMES_LIMIT);
         assert_eq!(cached(whole.chain([(Inter, 0, 0)])), 0, "one frame too many");
         let next = seconds(9_000).into_iter().chain([(Inter, 9_040, 9), (Keyframe, 9_080, 9)]);
-        assert_eq!(cached(next), 1, "the next keyframe begins anew");
+        assert_eq!(cached(next), 1, "the next keyframe restarts the cache");
     }
 }

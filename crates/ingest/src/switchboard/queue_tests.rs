@@ -59,7 +59,7 @@ fn a_full_queue_resumes_at_the_newest_keyframe_and_keeps_headers_and_audio() {
 }
 
 #[test]
-fn four_megabytes_may_wait_and_not_a_byte_more() {
+fn at_most_four_megabytes_wait() {
     let large = |millis, length| Frame {
         data: Bytes::from(vec![0; length]),
         ..frame(if millis == 0 { FrameKind::Keyframe } else { FrameKind::Inter }, millis)
@@ -73,7 +73,7 @@ fn four_megabytes_may_wait_and_not_a_byte_more() {
 }
 
 #[test]
-fn a_gop_longer_than_the_queue_is_given_up_until_the_next_keyframe() {
+fn a_gop_longer_than_the_queue_is_dropped_until_the_next_keyframe() {
     let mut queue = SubscriberQueue::new([]);
     push(&mut queue, frame(FrameKind::Keyframe, 0));
     for n in 1..100 {
@@ -85,7 +85,7 @@ fn a_gop_longer_than_the_queue_is_given_up_until_the_next_keyframe() {
 }
 
 #[test]
-fn what_a_publisher_kept_while_its_network_was_gone_costs_nobody_who_can_take_it() {
+fn a_burst_after_a_network_outage_drops_no_frames_for_a_fast_subscriber() {
     let mut queue = SubscriberQueue::new([frame(FrameKind::Keyframe, 0)]);
     assert_eq!(drain(&mut queue).len(), 1);
     queue.note_turn();
@@ -93,7 +93,7 @@ fn what_a_publisher_kept_while_its_network_was_gone_costs_nobody_who_can_take_it
         queue.push(&frame(FrameKind::Inter, n * 40).into());
     }
     assert_eq!((drain(&mut queue).len(), queue.poll_dropped()), (125, 0));
-    // A subscriber that cannot take them is behind as usual.
+    // A subscriber that cannot take them loses frames as usual.
     for n in 126..=250 {
         queue.push(&frame(FrameKind::Inter, n * 40).into());
     }
@@ -113,7 +113,7 @@ fn the_burst_a_player_joins_with_does_not_count_against_it() {
 }
 
 #[test]
-fn audio_that_comes_late_does_not_make_the_queue_full() {
+fn late_audio_does_not_fill_the_queue() {
     let mut queue = SubscriberQueue::new([]);
     for (kind, at) in [(FrameKind::Keyframe, 3400), (FrameKind::Audio, 0), (FrameKind::Inter, 3440)]
     {
@@ -124,7 +124,7 @@ fn audio_that_comes_late_does_not_make_the_queue_full() {
 }
 
 #[test]
-fn audio_that_comes_in_a_heap_costs_audio_and_no_video() {
+fn a_burst_of_audio_drops_audio_and_no_video() {
     let mut queue = SubscriberQueue::new([]);
     push(&mut queue, frame(FrameKind::Keyframe, 4000));
     for n in 0..200 {
@@ -154,7 +154,7 @@ fn configurations_without_frames_between_them_do_not_pile_up() {
 }
 
 #[test]
-fn of_colour_only_the_newest_waits_whatever_comes_between() {
+fn only_the_newest_colour_information_waits() {
     let mut queue = SubscriberQueue::new([]);
     for n in 0..1_000 {
         push(&mut queue, frame(FrameKind::Configuration, n));
@@ -181,7 +181,7 @@ fn configurations_with_a_frame_between_each_count_like_frames_and_are_dropped_wi
 }
 
 #[test]
-fn of_metadata_only_the_newest_waits_and_of_other_script_frames_the_newest_32() {
+fn only_the_newest_metadata_and_the_newest_32_other_script_frames_wait() {
     let script = |data: &'static [u8], millis| Frame {
         codec: Codec::Amf0,
         data: Bytes::from_static(data),
@@ -199,7 +199,7 @@ fn of_metadata_only_the_newest_waits_and_of_other_script_frames_the_newest_32() 
 }
 
 #[test]
-fn empty_frames_whose_clock_stands_still_are_bounded_by_their_number() {
+fn empty_frames_with_a_stopped_clock_are_bounded_in_number() {
     for kind in [FrameKind::Audio, FrameKind::Keyframe] {
         let mut queue = SubscriberQueue::new([]);
         for _ in 0..100_000 {

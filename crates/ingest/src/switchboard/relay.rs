@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn four_megabytes_may_wait_and_one_frame_more() {
+    fn at_most_four_megabytes_and_one_frame_wait() {
         let relay = Relay::default();
         let large = Frame { data: Bytes::from(vec![0; 1 << 20]), ..frame(FrameKind::Keyframe) };
         for _ in 0..100 {
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_that_had_no_room_is_made_up_for_before_the_next_keyframe() {
+    fn a_configuration_dropped_for_lack_of_room_is_sent_before_the_next_keyframe() {
         let relay = Relay::default();
         for _ in 0..RING_LIMIT {
             push(&relay, &frame(FrameKind::Audio));

@@ -112,7 +112,7 @@ mod tests {
     use std::net::SocketAddr;
 
     #[test]
-    fn a_path_that_another_session_took_over_stays_with_it() {
+    fn a_path_taken_over_by_another_session_stays_with_that_session() {
         let mut keys = SlotMap::<SessionKey, ()>::with_key();
         let (a, b) = (keys.insert(()), keys.insert(()));
         let path = Path::from(SocketAddr::from(([192, 0, 2, 1], 4000)));

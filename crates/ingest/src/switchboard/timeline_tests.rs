@@ -36,7 +36,7 @@ fn a_first_publisher_keeps_its_own_timestamps() {
 }
 
 #[test]
-fn a_successor_goes_on_as_much_later_as_it_came_and_with_a_keyframe() {
+fn a_successor_continues_after_the_elapsed_time_with_a_keyframe() {
     let (mut timeline, now) = timeline();
     let later = now + Duration::from_millis(1_500);
     timeline.splice(Timestamp::from_millis(70_000), later);
@@ -49,7 +49,7 @@ fn a_successor_goes_on_as_much_later_as_it_came_and_with_a_keyframe() {
 }
 
 #[test]
-fn audio_of_a_time_that_had_silence_is_left_out_and_video_before_it_makes_room() {
+fn audio_at_a_time_filled_with_silence_is_left_out_and_earlier_video_is_moved() {
     let (mut timeline, now) = timeline();
     let silence = timeline.silence(Timestamp::from_millis(10_500), Some(&silence_step()));
     assert_eq!(silence.len(), 26);
@@ -63,7 +63,7 @@ fn audio_of_a_time_that_had_silence_is_left_out_and_video_before_it_makes_room()
 }
 
 #[test]
-fn headers_of_a_successor_come_at_the_newest_time_however_they_are_stamped() {
+fn headers_of_a_successor_get_the_newest_time_whatever_their_timestamp() {
     let (mut timeline, now) = timeline();
     timeline.splice(Timestamp::ZERO, now);
     for stamped in [0, -5_000] {
@@ -74,7 +74,7 @@ fn headers_of_a_successor_come_at_the_newest_time_however_they_are_stamped() {
 }
 
 #[test]
-fn silence_has_no_hole_but_does_not_make_up_for_a_long_one() {
+fn silence_has_no_gaps_but_does_not_fill_a_long_one() {
     let (mut timeline, _) = timeline();
     let millis = |frames: Vec<Frame>| -> Vec<_> {
         frames.iter().map(|frame| frame.timestamp.as_millis()).collect()
@@ -89,7 +89,7 @@ fn silence_has_no_hole_but_does_not_make_up_for_a_long_one() {
 }
 
 #[test]
-fn opus_has_its_own_silence_until_the_publisher_sends_something_else() {
+fn opus_gets_opus_silence_until_the_publisher_sends_something_else() {
     let (mut timeline, now) = (Timeline::default(), Instant::now());
     timeline.note(&frame(FrameKind::Audio, Codec::Opus, 100), now);
     let silence = timeline.silence(Timestamp::from_millis(140), None);

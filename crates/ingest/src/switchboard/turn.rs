@@ -1,4 +1,4 @@
-//! A session's turn: it runs alone, a panic ends it alone, and its effects are carried out in order.
+//! A session's turn: it runs alone, a panic ends only that session, and its effects are carried out in order.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
@@ -29,7 +29,7 @@ impl Switchboard {
         key
     }
 
-    /// Runs one session's turn; what it has for its socket then waits to be written.
+    /// Runs one session's turn; its output for the socket then waits to be written.
     pub(super) fn turn(
         &mut self,
         key: SessionKey,
@@ -38,7 +38,7 @@ impl Switchboard {
         self.turn_with(key, |_, session, now, effects| act(session, now, effects));
     }
 
-    /// The same, with the switchboard's own state at hand; the session is taken out of it meanwhile.
+    /// The same with access to the switchboard, from which the session is taken out meanwhile.
     pub(super) fn turn_with(
         &mut self,
         key: SessionKey,
@@ -53,7 +53,7 @@ impl Switchboard {
         });
     }
 
-    /// A turn that writes what the session has for its socket itself.
+    /// Runs a turn without marking the session's output as waiting, for callers that write it themselves.
     pub(super) fn run(
         &mut self,
         key: SessionKey,
@@ -79,7 +79,7 @@ impl Switchboard {
         self.spare_effects = effects;
     }
 
-    /// The session's deadline may have changed.
+    /// Notes that the session's deadline may have changed.
     pub(super) fn touch(&mut self, key: SessionKey) {
         if let Some(entry) = self.sessions.get_mut(key)
             && !entry.is_touched
@@ -110,7 +110,7 @@ impl Switchboard {
             Effect::Publish(frame) => self.publish_frame(key, &frame),
             Effect::EndPublish(reason) => {
                 self.drop_question(key);
-                // What a client still sends while it is told goodbye is for nobody.
+                // Datagrams that a client still sends during close_notify are ignored.
                 self.forget_routes(key);
                 self.end_stream_of(key, reason);
             }
@@ -146,7 +146,7 @@ impl Switchboard {
         }
     }
 
-    /// The session is gone: so is what it published, read, asked and was found by.
+    /// Removes a session with its publish, subscription, pending question and routes.
     pub(super) fn remove(&mut self, key: SessionKey, reason: EndReason) {
         self.stop_reading(key);
         self.drop_question(key);
@@ -167,7 +167,7 @@ impl Switchboard {
         self.actions.extend(paths.into_iter().map(Action::ClosePath));
     }
 
-    /// A handle for a question to the gateway; it names this worker.
+    /// A handle for a question to the gateway; it identifies this worker.
     pub(super) fn new_question(&mut self, key: SessionKey) -> u64 {
         self.drop_question(key);
         self.drawn += 1;
@@ -186,7 +186,7 @@ impl Switchboard {
         }
     }
 
-    /// Whose question this was, once.
+    /// The session whose question this is; a second call finds nothing.
     pub(super) fn take_question(&mut self, handle: u64) -> Option<SessionKey> {
         let key = self.questions.remove(&handle)?;
         self.sessions.get_mut(key)?.question = None;

@@ -45,13 +45,13 @@ fn assert_times(name: &str, times: &[(u32, i64)]) {
 }
 
 #[test]
-fn past_24_bits_times_go_on() {
+fn timestamps_continue_past_24_bits() {
     let around = [0x00ff_ffd8, 0x00ff_fffe, 0x00ff_ffff, 0x0100_0000, 0x0100_0028];
     assert_times("24", &around.map(|time: u32| (time, time.into())));
 }
 
 #[test]
-fn an_encoder_that_wraps_at_31_bits_goes_on_twice() {
+fn timestamps_continue_across_two_wraps_at_31_bits() {
     let times = [
         (0x7fff_ffd8, 0x7fff_ffd8),
         (0, 0x8000_0000),
@@ -66,7 +66,7 @@ fn an_encoder_that_wraps_at_31_bits_goes_on_twice() {
 }
 
 #[test]
-fn an_encoder_that_wraps_at_32_bits_goes_on() {
+fn timestamps_continue_across_a_wrap_at_32_bits() {
     let times = [
         (0x7fff_fff0, 0x7fff_fff0),
         (0x8000_0010, 0x8000_0010),
@@ -80,7 +80,7 @@ fn an_encoder_that_wraps_at_32_bits_goes_on() {
 }
 
 #[test]
-fn sound_that_begins_behind_the_wrap_is_beside_the_picture() {
+fn audio_that_starts_after_the_wrap_is_in_sync_with_the_video() {
     let mut core = Core::start(1);
     let mut publisher = core.publisher("cam", 1, &[]);
     publisher.send(Video, 0, HEADER);

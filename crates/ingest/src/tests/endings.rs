@@ -32,7 +32,7 @@ fn unpublish_and_reset_and_a_closed_connection_end_once_with_their_bytes() {
 }
 
 #[test]
-fn a_denied_broadcaster_reads_why_and_nothing_ends() {
+fn a_denied_broadcaster_gets_the_reason_and_no_end_is_reported() {
     let mut core = Core::start(1);
     let mut publisher = Peer::publish(core.port(), "cam?pass=x");
     let request = core.request_of(&mut publisher);
@@ -52,7 +52,7 @@ fn a_denied_broadcaster_reads_why_and_nothing_ends() {
 }
 
 #[test]
-fn a_broadcaster_that_does_not_wait_is_accepted_and_ended() {
+fn a_broadcaster_that_left_before_the_answer_is_accepted_and_ended() {
     let mut core = Core::start(2);
     let mut publisher = Peer::publish(core.port(), "cam");
     let request = core.request_of(&mut publisher);
@@ -62,7 +62,7 @@ fn a_broadcaster_that_does_not_wait_is_accepted_and_ended() {
 }
 
 #[test]
-fn the_gateway_ends_a_publish_with_words() {
+fn the_gateway_ends_a_publish_with_a_description() {
     let mut core = Core::start(2);
     let mut publisher = core.publisher("cam", 3, &[]);
     publisher.send_frame(0, 5);
@@ -74,7 +74,7 @@ fn the_gateway_ends_a_publish_with_words() {
 }
 
 #[test]
-fn stopping_ends_everything_and_says_so() {
+fn stopping_ends_and_reports_everything() {
     let mut core = Core::start(2);
     let publishers: Vec<Peer> =
         (1..=4).map(|id| core.publisher(&format!("cam{id}"), id, &[])).collect();

@@ -59,7 +59,7 @@ fn bodies(media: &[MediaMessage], kind: headgate_rtmp::MediaKind) -> Vec<Vec<u8>
 }
 
 #[test]
-fn players_that_list_a_codec_get_it_late_or_early_and_others_the_sound_alone() {
+fn players_that_list_a_codec_get_it_and_others_only_the_audio() {
     for stream in &STREAMS {
         let mut core = Core::start(2);
         let mut publisher = core.publisher("cam", 1, &[]);
@@ -105,7 +105,7 @@ fn players_that_list_a_codec_get_it_late_or_early_and_others_the_sound_alone() {
 }
 
 #[test]
-fn of_several_tracks_players_get_the_first_as_if_it_were_the_only_one() {
+fn players_get_only_the_first_of_several_tracks() {
     let mut core = Core::start(1);
     let mut publisher = core.publisher("cam", 1, &[]);
     publisher.send(Video, 0, b"\x96\x00hvc1\0configuration");
@@ -130,7 +130,7 @@ fn of_several_tracks_players_get_the_first_as_if_it_were_the_only_one() {
 }
 
 #[test]
-fn opus_without_a_header_gets_one_for_players_early_and_late() {
+fn opus_without_a_header_gets_one_for_early_and_late_players() {
     let mut core = Core::start(1);
     let mut publisher = core.publisher("cam", 1, &[]);
     let packet = |n: u8| [b"\x91Opus", &[0xfc, n, n, n][..]].concat();
@@ -154,7 +154,7 @@ fn opus_without_a_header_gets_one_for_players_early_and_late() {
 }
 
 #[test]
-fn a_codec_that_nobody_carries_ends_the_publish_with_its_name() {
+fn an_unsupported_codec_ends_the_publish_and_is_named() {
     let mut core = Core::start(1);
     for (client_id, kind, body) in
         [(1, Video, &b"\x90vp08data"[..]), (2, Audio, b"\x91ac-3data"), (3, Audio, b"\x90fLaCdata")]
@@ -172,7 +172,7 @@ fn a_codec_that_nobody_carries_ends_the_publish_with_its_name() {
 }
 
 #[test]
-fn a_player_that_lists_no_codec_of_a_stream_without_sound_is_told_and_closed() {
+fn a_player_that_lists_no_codec_of_a_stream_without_audio_is_notified_and_closed() {
     let mut core = Core::start(2);
     let mut publisher = core.publisher("cam", 1, &[]);
     publisher.send(Video, 0, &STREAMS[0].header());

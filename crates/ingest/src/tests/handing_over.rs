@@ -14,7 +14,7 @@ fn first() -> (Core, TcpListener) {
 }
 
 #[test]
-fn what_runs_at_the_first_goes_on_and_what_connects_next_comes_to_the_second() {
+fn sessions_of_the_first_core_continue_and_new_connections_reach_the_second() {
     let (mut first, socket) = first();
     let mut publisher = first.publisher("cam", 1, &[]);
     let mut second = Core::start_after(2, socket);
@@ -45,7 +45,7 @@ fn what_runs_at_the_first_goes_on_and_what_connects_next_comes_to_the_second() {
 }
 
 #[test]
-fn connections_that_come_before_the_second_accepts_wait_for_it() {
+fn connections_made_before_the_second_core_accepts_wait_for_it() {
     let (first, socket) = first();
     let mut second = Core::start_after(1, socket);
     first.ingest.stop_accepting();
@@ -62,7 +62,7 @@ fn connections_that_come_before_the_second_accepts_wait_for_it() {
 }
 
 #[test]
-fn other_nodes_play_from_a_core_that_accepts_nobody_else() {
+fn other_nodes_play_from_a_core_that_accepts_no_other_connections() {
     let (mut first, _socket) = first();
     let mut publisher = first.publisher("cam", 1, &[]);
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));

@@ -55,7 +55,7 @@ fn random_bytes_and_half_open_handshakes_cost_the_running_publish_no_frame() {
 }
 
 #[test]
-fn a_publisher_that_pings_and_never_reads_is_ended_by_name() {
+fn a_publisher_that_pings_and_never_reads_is_ended_with_its_reason() {
     let mut core = Core::start(1);
     let mut publisher = core.publisher("cam", 1, &[]);
     publisher.send_frame(0, 10);

@@ -7,7 +7,7 @@ use super::whip::{Broadcaster, wait_until};
 use crate::WorkerStatus;
 
 #[test]
-fn frames_keyframes_and_the_round_trip_of_an_rtmp_publisher_are_told() {
+fn frames_keyframes_and_the_round_trip_of_an_rtmp_publisher_are_reported() {
     let mut core = Core::start(1);
     let mut publisher = core.publisher("cam", 1, &[]);
     for n in 0..31 {
@@ -24,10 +24,10 @@ fn frames_keyframes_and_the_round_trip_of_an_rtmp_publisher_are_told() {
 }
 
 #[test]
-fn the_network_of_a_whip_publisher_is_told_from_its_reports() {
+fn the_network_state_of_a_whip_publisher_comes_from_its_reports() {
     let mut core = Core::start(1);
     let broadcaster = Broadcaster::start(&core, 1, "cam");
-    wait_until("the reports are there", || {
+    wait_until("the reports have arrived", || {
         core.ingest.snapshot(1).is_some_and(|told| told.loss_percent.is_some())
     });
     let told = core.ingest.snapshot(1).expect("it runs");
@@ -39,7 +39,7 @@ fn the_network_of_a_whip_publisher_is_told_from_its_reports() {
 }
 
 #[test]
-fn a_worker_that_carries_a_stream_has_a_load() {
+fn a_worker_with_a_stream_reports_a_load() {
     let mut core = Core::start(1);
     assert_eq!(core.ingest.worker_status(), [WorkerStatus::default()]);
     let mut publisher = core.publisher("cam", 1, &[]);

@@ -40,14 +40,14 @@ fn a_client_that_answers_our_offer_publishes() {
     assert_eq!(core.ingest.answer_whip(1, &answer), Err(AnswerError::NotAwaited));
     assert_eq!(core.ingest.answer_whip(2, &answer), Err(AnswerError::NotAwaited));
     let broadcaster = Broadcaster::run(publisher, false);
-    wait_until("media comes", || core.ingest.snapshot(1).is_some_and(|s| s.bytes_in > 20_000));
+    wait_until("media arrives", || core.ingest.snapshot(1).is_some_and(|s| s.bytes_in > 20_000));
     assert!(core.ingest.is_whip_connected(1));
     broadcaster.stop();
     assert_eq!(core.ended(1).reason, EndReason::Unpublished);
 }
 
 #[test]
-fn an_offer_that_is_taken_back_before_its_answer_ends_the_publish() {
+fn ending_a_publish_before_the_answer_to_our_offer_reports_its_end() {
     let mut core = Core::start(1);
     let (publisher, _) = open(&core);
     core.ingest.end(1, EndReason::Unpublished, String::new());

@@ -77,7 +77,7 @@ impl Peer {
                     return event;
                 }
             }
-            assert!(Instant::now() < until, "the event comes in time");
+            assert!(Instant::now() < until, "the event arrives in time");
             assert!(self.step(), "the connection stays until the event");
         }
     }

@@ -35,14 +35,14 @@ fn ten_players_over_two_workers_get_every_frame_beside_one_that_never_reads() {
     }
     let ended = core.ended(1);
     assert_eq!(ended.bytes_in, 150 * Peer::FRAME_BYTES);
-    // The two stalled players were sent what fits in their sockets: everything or less.
+    // The two stalled players were sent at most what fits in their sockets.
     assert!(ended.bytes_out >= 10 * ended.bytes_in, "{ended:?}");
     assert!(ended.bytes_out <= 12 * ended.bytes_in, "{ended:?}");
     drop(stalled);
 }
 
 #[test]
-fn a_stalled_player_is_counted_and_harms_no_one() {
+fn dropped_frames_of_a_stalled_player_are_counted_and_others_lose_nothing() {
     let mut core = Core::start(2);
     let mut publisher = core.publisher("cam", 1, &[]);
     publisher.send_frame(0, 25);
@@ -72,7 +72,7 @@ fn a_stalled_player_is_counted_and_harms_no_one() {
 }
 
 #[test]
-fn a_player_that_joins_late_starts_at_header_and_keyframe_on_any_worker() {
+fn a_player_that_joins_late_starts_with_header_and_keyframe_on_any_worker() {
     let mut core = Core::start(2);
     let mut publisher = core.publisher("cam", 1, &[]);
     for n in 0..40 {
@@ -130,7 +130,7 @@ fn a_player_that_joins_late_gets_metadata_then_headers_then_the_cached_pictures(
 }
 
 #[test]
-fn an_unknown_name_is_refused_at_once() {
+fn an_unknown_name_is_refused_immediately() {
     let core = Core::start(1);
     let mut player = Peer::play(core.port(), "nobody");
     let refused = player.wait_event(|event| matches!(event, ClientEvent::Refused { .. }));
@@ -145,7 +145,7 @@ fn ready_player(core: &Core) -> Peer {
 }
 
 #[test]
-fn a_player_that_reads_ten_kilobytes_a_second_loses_pictures_and_nobody_else_does() {
+fn only_a_player_that_reads_ten_kilobytes_a_second_loses_frames() {
     const PICTURES: u32 = 400;
     let mut core = Core::start(2);
     let mut publisher = core.publisher("cam", 1, &[]);

@@ -93,7 +93,7 @@ fn delays_of(mut player: Peer, sent: &Mutex<Vec<Instant>>) -> [(Duration, Durati
     let seen = [MediaKind::Video, MediaKind::Audio].map(|kind| (kind, Mutex::new(Vec::new())));
     player.watch_to_end(|message| {
         let number = usize::try_from(message.timestamp / 40).expect("small");
-        let sent = sent.lock().expect("nobody panics").get(number).copied();
+        let sent = sent.lock().expect("no thread panics").get(number).copied();
         let of_kind = seen.iter().find(|(kind, _)| *kind == message.kind);
         if let (Some(sent), Some((_, delays))) = (sent.filter(|_| number > 0), of_kind) {
             delays.lock().expect("one thread").push(sent.elapsed());
@@ -115,7 +115,7 @@ fn a_player_of_the_other_node_is_at_most_ten_milliseconds_behind_one_at_the_sour
         // In real time: audio waits for the next video frame at either node.
         for n in 1..125 {
             thread::sleep(Duration::from_millis(40));
-            sent.lock().expect("nobody panics").push(Instant::now());
+            sent.lock().expect("no thread panics").push(Instant::now());
             publisher.send_frame(n, 25);
         }
         publisher.say_goodbye();
@@ -128,7 +128,7 @@ fn a_player_of_the_other_node_is_at_most_ten_milliseconds_behind_one_at_the_sour
 }
 
 #[test]
-fn a_name_that_is_not_live_at_the_source_either_is_refused_at_once() {
+fn a_name_that_is_not_live_at_the_source_either_is_refused_immediately() {
     let source_core = Core::start(1);
     let core = Core::start_beside(1, Some(source(source_core.port())));
     let mut player = Peer::play(core.port(), "cam");

@@ -56,7 +56,7 @@ fn pushing_fifteen_pictures() -> (Core, Core, Peer, u64) {
 }
 
 #[test]
-fn a_lost_upstream_is_asked_for_anew_and_resumes_at_a_keyframe() {
+fn a_lost_upstream_is_dialled_again_and_resumes_at_a_keyframe() {
     let (mut core, mut upstream, mut publisher, first) = pushing_fifteen_pictures();
     while upstream.ingest.snapshot(7).is_some_and(|s| s.bytes_in < 15 * Peer::FRAME_BYTES) {
         publisher.step();
@@ -78,7 +78,7 @@ fn a_lost_upstream_is_asked_for_anew_and_resumes_at_a_keyframe() {
 }
 
 #[test]
-fn a_lost_upstream_never_gets_anything_twice_and_no_time_goes_back() {
+fn a_lost_upstream_gets_no_frame_twice_and_time_never_goes_back() {
     let (mut core, mut upstream, mut publisher, _) = pushing_fifteen_pictures();
     upstream.wait_for_time(7, 14 * 40);
     upstream.ingest.end(7, EndReason::Kicked, String::new());
@@ -106,7 +106,7 @@ fn a_lost_upstream_never_gets_anything_twice_and_no_time_goes_back() {
 }
 
 #[test]
-fn an_upstream_that_is_not_there_ends_with_the_stream_and_delays_nothing() {
+fn an_unreachable_upstream_ends_with_the_stream_and_delays_nothing() {
     let mut core = Core::start(1);
     let nobody = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = nobody.local_addr().expect("bound").port();
@@ -195,7 +195,7 @@ fn redirect_message(url: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_redirect_is_followed_once_the_gateway_has_judged_the_new_host() {
+fn a_redirect_is_followed_once_the_gateway_has_resolved_the_new_host() {
     let (mut core, mut upstream) = (Core::start(1), Core::start(1));
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     let port = listener.local_addr().expect("bound").port();
@@ -221,7 +221,7 @@ fn a_redirect_is_followed_once_the_gateway_has_judged_the_new_host() {
 }
 
 #[test]
-fn an_upstream_that_redirects_in_a_circle_is_left_after_three_hops() {
+fn a_redirect_loop_is_given_up_after_three_hops() {
     let mut core = Core::start(1);
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     let port = listener.local_addr().expect("bound").port();

@@ -26,7 +26,7 @@ const PICTURE_BYTES: usize = 4_000;
 const GOP: u64 = 25;
 const START_CODE: &[u8] = &[0, 0, 0, 1];
 
-/// Publishes 25 video frames and 50 audio packets a second until it is told to stop.
+/// Publishes 25 video frames and 50 audio packets a second until it is stopped.
 struct Str0m {
     rtc: Rtc,
     socket: UdpSocket,
@@ -68,7 +68,7 @@ impl Str0m {
         Self { rtc, socket, audio, video, is_connected, keyframe_wanted, asked }
     }
 
-    /// Publishes until it is told to stop; returns the number of audio packets and video frames sent.
+    /// Publishes until it is stopped; returns the number of audio packets and video frames sent.
     fn run(mut self, stop: &AtomicBool) -> (u64, u64) {
         let (mut sounds, mut pictures) = (0, 0);
         let mut media_from = None;
@@ -125,13 +125,13 @@ impl Str0m {
                 Input::Timeout(Instant::now())
             }
         };
-        self.rtc.handle_input(input).expect("str0m goes on");
+        self.rtc.handle_input(input).expect("str0m continues");
     }
 
     /// Sends and receives everything that is waiting; returns when it wants to be called again.
     fn drain(&mut self) -> Instant {
         loop {
-            match self.rtc.poll_output().expect("str0m goes on") {
+            match self.rtc.poll_output().expect("str0m continues") {
                 Output::Timeout(at) => return at,
                 Output::Transmit(datagram) => {
                     let _ = self.socket.send_to(&datagram.contents, datagram.destination);
@@ -167,7 +167,7 @@ fn what_str0m_publishes_is_played_whole_and_ends_with_it() {
     let stop = Arc::new(AtomicBool::new(false));
     let stops = stop.clone();
     let sending = thread::spawn(move || publisher.run(&stops));
-    wait_until("media comes", || core.ingest.snapshot(1).is_some_and(|s| s.bytes_in > 20_000));
+    wait_until("media arrives", || core.ingest.snapshot(1).is_some_and(|s| s.bytes_in > 20_000));
     let player = watch(Peer::play_opus(core.port(), "cam"));
     let from = core.ingest.snapshot(1).expect("live").bytes_in;
     wait_until("three seconds more", || {
@@ -199,14 +199,14 @@ fn what_str0m_publishes_is_played_whole_and_ends_with_it() {
 }
 
 #[test]
-fn a_keyframe_is_asked_for_when_a_player_joins_on_any_worker_and_when_an_upstream_comes_back() {
+fn a_keyframe_is_requested_when_a_player_joins_and_when_an_upstream_reconnects() {
     let (mut core, mut upstream) = (Core::start(2), Core::start(1));
     let publisher = Str0m::publish(&core, 1, "cam");
     let asked = publisher.asked.clone();
     let stop = Arc::new(AtomicBool::new(false));
     let stops = stop.clone();
     let sending = thread::spawn(move || publisher.run(&stops));
-    wait_until("media comes", || core.ingest.snapshot(1).is_some_and(|s| s.bytes_in > 20_000));
+    wait_until("media arrives", || core.ingest.snapshot(1).is_some_and(|s| s.bytes_in > 20_000));
     // It sends a keyframe every second anyway: requests must not come without a reason.
     let mut count = asked.load(Ordering::Relaxed);
     let mut is_asked = |why: &str| {

@@ -34,7 +34,7 @@ fn status(core: &Core, pick: impl Fn(&UpstreamStatus) -> bool) -> UpstreamStatus
 }
 
 #[test]
-fn one_that_is_added_while_live_starts_at_a_keyframe_and_one_that_is_removed_is_told() {
+fn an_added_upstream_starts_at_a_keyframe_and_a_removed_one_gets_the_end() {
     let (mut core, mut other) = (Core::start(2), Core::start(1));
     let url = format!("rtmp://127.0.0.1:{}/live/out?key=1", other.port());
     let mut publisher = core.publisher("cam", 1, &[]);
@@ -80,7 +80,7 @@ fn one_that_is_added_while_live_starts_at_a_keyframe_and_one_that_is_removed_is_
 }
 
 #[test]
-fn one_that_is_removed_before_it_ever_answered_is_left_at_once() {
+fn an_upstream_removed_before_it_answered_is_closed_immediately() {
     let mut core = Core::start(1);
     let mute = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     let url = format!("rtmp://127.0.0.1:{}/live/out", mute.local_addr().expect("bound").port());
@@ -100,7 +100,7 @@ fn one_that_is_removed_before_it_ever_answered_is_left_at_once() {
 }
 
 #[test]
-fn a_loss_and_a_refusal_are_told_in_words_without_our_secrets() {
+fn a_loss_and_a_refusal_are_described_without_our_secrets() {
     let (mut core, mut other) = (Core::start(1), Core::start(1));
     let url = format!("rtmp://127.0.0.1:{}/live/secret-key?token=abc", other.port());
     let mut publisher = core.publisher("cam", 1, &[url]);
@@ -128,7 +128,7 @@ fn a_loss_and_a_refusal_are_told_in_words_without_our_secrets() {
 }
 
 #[test]
-fn a_healthy_one_beside_dead_ones_loses_nothing() {
+fn a_healthy_upstream_beside_dead_ones_loses_nothing() {
     let (mut core, mut healthy) = (Core::start(2), Core::start(1));
     let nobody = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     let refuses = nobody.local_addr().expect("bound").port();
@@ -187,7 +187,7 @@ fn a_publish_that_ends_while_a_redirected_upstream_accepts_still_reaches_it() {
 }
 
 #[test]
-fn a_redirected_upstream_that_accepts_after_the_end_is_not_kept_waiting() {
+fn a_redirected_upstream_that_accepts_after_the_end_is_closed_promptly() {
     let (mut core, mut other) = (Core::start(1), Core::start(1));
     let (mut publisher, request) = redirected(&mut core, &mut other);
     publisher.say_goodbye();
@@ -200,7 +200,7 @@ fn a_redirected_upstream_that_accepts_after_the_end_is_not_kept_waiting() {
 }
 
 #[test]
-fn a_stream_without_sound_comes_with_silence_to_upstreams_and_without_to_players() {
+fn upstreams_of_a_stream_without_audio_get_silence_and_players_do_not() {
     let (mut core, mut other) = (Core::start(1), Core::start(1));
     let url = format!("rtmp://127.0.0.1:{}/live/out", other.port());
     let mut publisher = core.publisher("cam", 1, &[url]);
@@ -263,7 +263,7 @@ fn without_hevc() -> u16 {
 }
 
 #[test]
-fn an_upstream_that_does_not_list_the_codec_gets_the_picture_and_the_operator_a_word() {
+fn an_unlisted_codec_is_sent_to_the_upstream_and_reported_to_the_operator() {
     let mut core = Core::start(1);
     let mut publisher =
         core.publisher("cam", 1, &[format!("rtmp://127.0.0.1:{}/live/out", without_hevc())]);
@@ -278,7 +278,7 @@ fn an_upstream_that_does_not_list_the_codec_gets_the_picture_and_the_operator_a_
 }
 
 #[test]
-fn an_upstream_that_does_not_answer_is_given_up_in_time_and_in_words() {
+fn an_upstream_that_does_not_answer_times_out_with_a_description() {
     // Its backlog is full: further connections get no answer.
     let full = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
     let full = full.expect("a socket");

@@ -27,7 +27,7 @@ fn picture(millis: u32, length: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_relay_that_sends_before_the_decision_is_held_up_and_loses_nothing() {
+fn a_relay_that_sends_before_the_decision_waits_and_loses_nothing() {
     const LENGTH: usize = 300_000;
     let mut core = Core::start(1);
     let mut relay = Peer::publish(core.port(), "cam");
@@ -42,7 +42,7 @@ fn a_relay_that_sends_before_the_decision_is_held_up_and_loses_nothing() {
             let _ = told.send(n);
         }
     });
-    written.recv().expect("the first picture is on its way");
+    written.recv().expect("the first video frame is sent");
     for _ in 0..20 {
         assert!(relay.step(), "the connection stays");
     }
@@ -64,18 +64,18 @@ fn a_relay_that_leaves_before_the_decision_is_not_kept_for_it() {
     let mut core = Core::start(1);
     let mut relay = Peer::publish(core.port(), "cam");
     let request = core.request_of(&mut relay);
-    relay.send_bytes(&picture(0, 200_000)).expect("the connection is there");
+    relay.send_bytes(&picture(0, 200_000)).expect("the connection is accepted");
     drop(relay);
     core.ingest.allow(request.request, 1, Vec::new(), Hold::default());
     assert_eq!(core.ended(1).reason, EndReason::BroadcasterLeft);
 }
 
 #[test]
-fn a_relay_that_is_denied_reads_why_whatever_it_sends_meanwhile() {
+fn a_denied_relay_gets_the_reason_whatever_it_sends_meanwhile() {
     let mut core = Core::start(1);
     let mut relay = Peer::publish(core.port(), "cam");
     let request = core.request_of(&mut relay);
-    relay.send_bytes(&picture(0, 100_000)).expect("the connection is there");
+    relay.send_bytes(&picture(0, 100_000)).expect("the connection is accepted");
     core.ingest.deny(request.request, crate::Denial::Denied, "Wrong passcode".into());
     let refused = relay.wait_event(|event| matches!(event, ClientEvent::Refused { .. }));
     let ClientEvent::Refused { description, .. } = refused else { unreachable!("just matched") };
@@ -93,7 +93,7 @@ fn steady(core: &mut Core) -> Peer {
 }
 
 #[test]
-fn sound_that_no_picture_follows_arrives_and_so_does_a_picture_in_pieces() {
+fn audio_without_following_video_arrives_and_so_does_a_video_frame_in_pieces() {
     let mut core = Core::start(1);
     let mut publisher = steady(&mut core);
     for n in 120..125 {
@@ -119,7 +119,7 @@ fn sound_that_no_picture_follows_arrives_and_so_does_a_picture_in_pieces() {
 }
 
 #[test]
-fn a_connection_that_breaks_while_sounds_wait_ends_at_once() {
+fn a_connection_that_breaks_while_audio_waits_ends_immediately() {
     let mut core = Core::start(1);
     let publisher = steady(&mut core);
     publisher.reset();

@@ -20,7 +20,7 @@ pub(super) const SILENCE: &[u8] = &[0xf8, 0xff, 0xfe];
 /// What precedes an Opus packet in an Enhanced RTMP tag body.
 pub(super) const OPUS_HEADER: &[u8] = b"\x91Opus";
 
-/// A publisher that runs in its own thread until it is told to stop.
+/// A publisher that runs in its own thread until it is stopped.
 pub(super) struct Broadcaster {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<(u32, bool)>,
@@ -52,7 +52,7 @@ impl Broadcaster {
         Self::run(publisher, is_tcp)
     }
 
-    /// Runs a publisher that has handled the core's SDP, until it is told to stop.
+    /// Runs a publisher that has handled the core's SDP, until it is stopped.
     pub(super) fn run(publisher: Publisher, is_tcp: bool) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stops = stop.clone();
@@ -144,19 +144,19 @@ pub(super) fn audio(media: &[MediaMessage]) -> impl Iterator<Item = &[u8]> {
 }
 
 #[test]
-fn players_that_list_opus_get_it_untouched_and_others_get_aac_at_the_same_time() {
+fn players_that_list_opus_get_it_unchanged_and_others_get_aac_at_the_same_time() {
     let mut core = Core::start(2);
     let broadcaster = Broadcaster::start(&core, 1, "cam");
-    wait_until("media comes", || core.ingest.snapshot(1).is_some_and(|s| s.bytes_in > 20_000));
-    assert_eq!(core.ingest.transcoders(), 0, "nobody needs AAC yet");
+    wait_until("media arrives", || core.ingest.snapshot(1).is_some_and(|s| s.bytes_in > 20_000));
+    assert_eq!(core.ingest.transcoders(), 0, "no player needs AAC yet");
     // The players are distributed to both workers in turn.
     let opus: Vec<_> = (0..2).map(|_| listen(Peer::play_opus(core.port(), "cam"))).collect();
     let has_heard = |(_, heard): &(_, Arc<AtomicUsize>)| heard.load(Ordering::Relaxed) > 100;
-    wait_until("they hear something", || opus.iter().all(has_heard));
-    assert_eq!(core.ingest.transcoders(), 0, "they take it as it comes");
+    wait_until("they receive audio", || opus.iter().all(has_heard));
+    assert_eq!(core.ingest.transcoders(), 0, "they get it unchanged");
     let aac: Vec<_> = (0..2).map(|_| listen(Peer::play(core.port(), "cam"))).collect();
     wait_until("a transcoder runs", || core.ingest.transcoders() == 1);
-    wait_until("they hear something as well", || aac.iter().all(has_heard));
+    wait_until("they receive audio too", || aac.iter().all(has_heard));
     broadcaster.stop();
     for (player, _) in opus {
         let media = player.join().expect("a player");
@@ -184,7 +184,7 @@ fn players_that_list_opus_get_it_untouched_and_others_get_aac_at_the_same_time()
 fn a_transcoder_ends_with_the_last_player_that_needs_it() {
     let mut core = Core::start(1);
     let broadcaster = Broadcaster::start(&core, 1, "cam");
-    wait_until("media comes", || core.ingest.snapshot(1).is_some_and(|s| s.bytes_in > 20_000));
+    wait_until("media arrives", || core.ingest.snapshot(1).is_some_and(|s| s.bytes_in > 20_000));
     let mut player = Peer::play(core.port(), "cam");
     player.wait_ready();
     wait_until("a transcoder runs", || core.ingest.transcoders() == 1);
@@ -195,15 +195,15 @@ fn a_transcoder_ends_with_the_last_player_that_needs_it() {
 }
 
 #[test]
-fn an_end_from_the_gateway_is_told_to_the_client_and_reported_within_a_second() {
+fn an_end_by_the_gateway_is_sent_to_the_client_and_reported_within_a_second() {
     let mut core = Core::start(1);
     let broadcaster = Broadcaster::start(&core, 1, "cam");
-    wait_until("media comes", || core.ingest.snapshot(1).is_some_and(|s| s.bytes_in > 20_000));
+    wait_until("media arrives", || core.ingest.snapshot(1).is_some_and(|s| s.bytes_in > 20_000));
     let asked = Instant::now();
     core.ingest.end(1, EndReason::Kicked, String::new());
     assert_eq!(core.ended(1).reason, EndReason::Kicked);
     assert!(asked.elapsed() < Duration::from_secs(1));
-    wait_until("the client hears of it", || broadcaster.thread.is_finished());
+    wait_until("the client is notified", || broadcaster.thread.is_finished());
     assert!(broadcaster.stop().1);
 }
 
@@ -229,11 +229,11 @@ fn a_client_that_never_comes_ends_without_media() {
 }
 
 #[test]
-fn media_comes_by_tcp_on_the_same_port_and_the_goodbye_goes_out_there() {
+fn media_arrives_by_tcp_on_the_same_port_and_the_closing_alert_leaves_there() {
     let mut core = Core::start(2);
     let broadcasters: Vec<_> =
         (1..=2).map(|id| Broadcaster::start_by(&core, id, &format!("cam{id}"), true)).collect();
-    wait_until("media comes", || {
+    wait_until("media arrives", || {
         (1..=2).all(|id| core.ingest.snapshot(id).is_some_and(|of| of.bytes_in > 100_000))
     });
     wait_until("diagnostics", || {
@@ -255,7 +255,7 @@ fn media_comes_by_tcp_on_the_same_port_and_the_goodbye_goes_out_there() {
 }
 
 #[test]
-fn tcp_connections_that_prove_nothing_are_closed() {
+fn tcp_connections_that_do_not_authenticate_are_closed() {
     let core = Core::start(1);
     let address = (std::net::Ipv4Addr::LOCALHOST, core.ingest.media_ports()[0]);
     let junk: [&[u8]; 4] = [
@@ -281,10 +281,10 @@ fn tcp_connections_that_prove_nothing_are_closed() {
 }
 
 #[test]
-fn what_the_broadcaster_says_reaches_players_and_joins_its_metadata() {
+fn data_from_the_broadcaster_reaches_players_and_joins_its_metadata() {
     let mut core = Core::start(2);
     let broadcaster = Broadcaster::start(&core, 1, "cam");
-    wait_until("media comes", || core.ingest.snapshot(1).is_some_and(|s| s.bytes_in > 20_000));
+    wait_until("media arrives", || core.ingest.snapshot(1).is_some_and(|s| s.bytes_in > 20_000));
     let player = watch(Peer::play_opus(core.port(), "cam"));
     thread::sleep(Duration::from_millis(300));
     let cue = b"\x02\x00\x0aonCuePoint\x03\x00\x01a\x01\x01\x00\x00\x09";

@@ -78,10 +78,10 @@ fn connect_info_joins_the_connect_command_to_its_own_upstream_and_to_no_other() 
 }
 
 #[test]
-fn what_the_broadcaster_says_reaches_its_upstream() {
+fn data_from_the_broadcaster_reaches_its_upstream() {
     let (mut core, mut other) = (Core::start(1), Core::start(1));
     let broadcaster = Broadcaster::start(&core, 1, "cam");
-    wait_until("media comes", || core.ingest.snapshot(1).is_some_and(|s| s.bytes_in > 20_000));
+    wait_until("media arrives", || core.ingest.snapshot(1).is_some_and(|s| s.bytes_in > 20_000));
     let pushed = upstream(other.port(), UpstreamSource::Session);
     assert_eq!(core.ingest.add_upstream(1, pushed), AddedUpstream::Added);
     let wanted = core.address_wanted();

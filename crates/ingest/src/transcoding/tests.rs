@@ -158,7 +158,7 @@ fn a_join_waits_for_its_encoder_and_other_streams_of_the_thread_do_not() {
 }
 
 #[test]
-fn a_parked_stream_does_not_ask_again_for_each_packet() {
+fn a_waiting_stream_does_not_request_an_encoder_for_each_packet() {
     let steps = Steps::new(0);
     let ring = steps.open(1);
     for index in 0..20 {
@@ -170,7 +170,7 @@ fn a_parked_stream_does_not_ask_again_for_each_packet() {
 }
 
 #[test]
-fn streams_get_encoders_in_the_order_in_which_they_asked() {
+fn streams_get_encoders_in_the_order_of_their_requests() {
     let steps = Steps::new(0);
     let rings: Vec<_> = (1..=3).map(|stream| steps.open(stream)).collect();
     for ring in &rings {
@@ -185,7 +185,7 @@ fn streams_get_encoders_in_the_order_in_which_they_asked() {
 }
 
 #[test]
-fn an_encoder_that_comes_back_goes_to_the_stream_that_waits_longest() {
+fn a_returned_encoder_goes_to_the_stream_that_waits_longest() {
     let steps = Steps::new(0);
     let ending = steps.open_running(1);
     let waiting = steps.open(2);
@@ -206,7 +206,7 @@ fn an_encoder_that_comes_back_goes_to_the_stream_that_waits_longest() {
 }
 
 #[test]
-fn a_stream_that_closes_while_it_waits_costs_no_encoder() {
+fn a_stream_that_closes_while_it_waits_uses_no_encoder() {
     let steps = Steps::new(0);
     let ring = steps.open(1);
     steps.push(&ring, 0..5);
@@ -234,9 +234,9 @@ fn an_encoder_delivered_after_the_close_goes_back_to_the_pool() {
 }
 
 #[test]
-fn encoders_are_made_ahead_of_those_that_wait_and_of_no_more_kinds_than_are_asked_for() {
+fn encoders_are_made_in_advance_only_for_kinds_that_were_requested() {
     let steps = Steps::new(2);
-    assert!(!steps.make_one(), "nobody is about to publish Opus");
+    assert!(!steps.make_one(), "no publish with Opus is starting");
     steps.transcoders.warm();
     while steps.make_one() {}
     let mut made = lock(&steps.factory.made).clone();
@@ -247,13 +247,13 @@ fn encoders_are_made_ahead_of_those_that_wait_and_of_no_more_kinds_than_are_aske
     let ring = steps.open(1);
     steps.push(&ring, 0..5);
     steps.serve_all();
-    assert_eq!(steps.notified(), [1], "an idle encoder is there at once");
+    assert_eq!(steps.notified(), [1], "an idle encoder is available immediately");
     while steps.make_one() {}
     assert_eq!(lock(&steps.factory.made)[4..], [mono]);
 }
 
 #[test]
-fn a_request_goes_before_what_is_made_ahead() {
+fn a_request_precedes_encoders_made_in_advance() {
     let steps = Steps::new(2);
     steps.transcoders.warm();
     assert!(steps.make_one());
@@ -338,7 +338,7 @@ fn stereo_audio_waits_for_a_stereo_encoder_and_loses_nothing() {
 }
 
 #[test]
-fn on_real_threads_audio_goes_on_while_an_encoder_is_being_made() {
+fn on_real_threads_audio_continues_while_an_encoder_is_being_made() {
     let limit = Duration::from_secs(60);
     let (begun, has_begun) = channel();
     let (release, released) = channel::<()>();

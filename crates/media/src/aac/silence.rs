@@ -130,13 +130,13 @@ mod tests {
     use crate::Channels;
 
     #[test]
-    fn stereo_is_what_pushes_without_audio_get() {
+    fn pushes_without_audio_get_stereo_silence() {
         let silence = silence(&lc_48k(Channels::Stereo)).expect("AAC-LC");
         assert_eq!((&silence.data[..], silence.duration_us), (&SILENCE_STEREO[..], 21_333));
     }
 
     #[test]
-    fn every_channel_configuration_has_its_elements_and_each_rate_its_duration() {
+    fn silence_matches_channels_and_sample_rate_of_the_configuration() {
         for (configuration, want) in [
             // 44.1 kHz mono and 5.1; HE-AAC with a core of 24 kHz; frames of 960 samples at 48 kHz.
             (&[0x12, 0x08][..], Some((4, 23_219))),

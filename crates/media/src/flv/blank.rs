@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slices_lose_their_picture_and_keep_their_header() {
+    fn slices_keep_their_header_and_lose_their_content() {
         let mut body = vec![0x17, 1, 0, 0, 0, 0, 0, 0, 12, 0x65];
         body.extend_from_slice(&[9; 11]);
         blank_video(&mut body);
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn configurations_stay_and_audio_goes() {
+    fn configurations_are_kept_and_audio_is_blanked() {
         let header = vec![0x17, 0, 0, 0, 0, 1, 0x42, 0, 0x1f, 0xff, 0xe1, 0, 0];
         let mut body = header.clone();
         blank_video(&mut body);

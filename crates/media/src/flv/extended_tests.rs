@@ -29,7 +29,7 @@ fn extension(data: &[u8], packet_type: u8) -> Vec<u8> {
 }
 
 #[test]
-fn composition_time_is_there_only_where_it_is_said() {
+fn composition_time_is_read_only_where_the_packet_type_has_it() {
     let want = |cts| Ok(Some(video_frame(Codec::Hevc, FrameKind::Keyframe, cts, b"data")));
     assert_eq!(video(&[b"\x91hvc1", &[0, 0, 80], b"data"]), want(80));
     assert_eq!(video(&[b"\x91hvc1", &[0xff, 0xff, 0xd8], b"data"]), want(-40));
@@ -39,7 +39,7 @@ fn composition_time_is_there_only_where_it_is_said() {
 }
 
 #[test]
-fn extensions_are_passed_over_known_ones_and_unknown_ones() {
+fn known_and_unknown_extensions_are_skipped() {
     let want = Ok(Some(video_frame(Codec::Hevc, FrameKind::Keyframe, 80, b"data")));
     let media: &[u8] = b"hvc1\0\0\x50data";
     assert_eq!(video(&[&[0x97], NANOSECONDS, &[0x01], media]), want, "nanoseconds");
@@ -59,14 +59,14 @@ fn an_extension_may_precede_a_track() {
 }
 
 #[test]
-fn more_extensions_than_anyone_needs_are_an_error() {
+fn too_many_extensions_are_an_error() {
     let many = |count: usize| [extension(&[0], 7).repeat(count - 1), extension(&[0], 3)].concat();
     assert!(video(&[&[0x97], &many(16), b"hvc1data"]).is_ok_and(|frame| frame.is_some()));
     assert_eq!(video(&[&[0x97], &many(17), b"hvc1data"]), Err(Error::Extensions));
 }
 
 #[test]
-fn one_track_is_taken_when_it_is_the_first_and_else_passed_over() {
+fn a_single_track_is_used_only_if_it_is_the_first() {
     let key = video_frame(Codec::Hevc, FrameKind::Keyframe, 80, b"data");
     assert_eq!(video(&[&[0x96, 0x01], b"hvc1", &[0], &[0, 0, 80], b"data"]), Ok(Some(key)));
     assert_eq!(video(&[&[0x96, 0x01], b"hvc1", &[1], &[0, 0, 80], b"data"]), Ok(None));
@@ -81,7 +81,7 @@ fn one_track_is_taken_when_it_is_the_first_and_else_passed_over() {
 }
 
 #[test]
-fn of_many_tracks_the_first_is_taken_wherever_it_stands() {
+fn the_first_of_many_tracks_is_used_wherever_it_is() {
     let track = |id, data: &[u8]| [&[id, 0, 0, data.len() as u8][..], data].concat();
     let key = Ok(Some(video_frame(Codec::Hevc, FrameKind::Keyframe, 0, b"zero")));
     let (zero, one, two) = (track(0, b"zero"), track(1, b"one"), track(2, b""));
@@ -93,7 +93,7 @@ fn of_many_tracks_the_first_is_taken_wherever_it_stands() {
 }
 
 #[test]
-fn of_many_tracks_with_many_codecs_only_that_of_the_first_matters() {
+fn of_many_tracks_with_many_codecs_only_the_codec_of_the_first_matters() {
     let track = |codec: &[u8], id, data: &[u8]| {
         [codec, &[id, 0, 0, u8::try_from(data.len()).expect("short")], data].concat()
     };
@@ -107,7 +107,7 @@ fn of_many_tracks_with_many_codecs_only_that_of_the_first_matters() {
 }
 
 #[test]
-fn tracks_within_tracks_and_forms_that_do_not_exist_are_passed_over() {
+fn nested_tracks_and_unknown_multitrack_types_are_ignored() {
     for kinds in [0x06, 0x16, 0x26, 0x07, 0x31, 0xf1] {
         assert_eq!(video(&[&[0x96, kinds], b"hvc1\0data"]), Ok(None), "{kinds:x}");
     }
@@ -117,7 +117,7 @@ fn tracks_within_tracks_and_forms_that_do_not_exist_are_passed_over() {
 }
 
 #[test]
-fn packets_that_are_not_media_are_passed_over_whatever_follows() {
+fn packets_that_are_not_media_are_ignored_whatever_follows() {
     let ends: [&[u8]; 4] = [b"", b"hvc1", b"hvc1 and more", b"vvc9"];
     let layouts = [&ends[1..], &[b"Opus", b"Opus\x01"]].concat();
     for end in ends {
@@ -138,7 +138,7 @@ fn packets_that_are_not_media_are_passed_over_whatever_follows() {
 }
 
 #[test]
-fn colour_is_carried_on_for_the_codecs_that_leave_as_enhanced_rtmp() {
+fn colour_information_is_passed_on_for_codecs_sent_as_enhanced_rtmp() {
     let info = |codec| Ok(Some(video_frame(codec, FrameKind::ColorInfo, 0, b"colorInfo")));
     // OBS sends it without a frame type, FFmpeg with that of a command.
     assert_eq!(video(&[b"\x84hvc1", b"colorInfo"]), info(Codec::Hevc));
@@ -152,14 +152,14 @@ fn colour_is_carried_on_for_the_codecs_that_leave_as_enhanced_rtmp() {
 }
 
 #[test]
-fn empty_media_are_passed_over() {
+fn empty_media_packets_are_ignored() {
     assert_eq!(video(&[b"\x90hvc1"]), Ok(None));
     assert_eq!(video(&[b"\x91hvc1", &[0, 0, 0]]), Ok(None));
     assert_eq!(audio(&[b"\x91Opus"]), Ok(None));
 }
 
 #[test]
-fn an_opus_sequence_is_configured_by_its_head_alone() {
+fn an_opus_sequence_is_configured_only_by_its_head() {
     assert_eq!(audio(&[b"\x90Opus"]), Ok(None));
     assert_eq!(audio(&[b"\x90Opus", b"OpusTags\0\0\0\0\0\0\0\0"]), Ok(None));
     let head = crate::opus::head(crate::Channels::Mono);
@@ -168,7 +168,7 @@ fn an_opus_sequence_is_configured_by_its_head_alone() {
 }
 
 #[test]
-fn opus_of_more_than_two_channels_or_with_a_mapping_of_its_own_is_refused_by_name() {
+fn opus_of_more_than_two_channels_or_with_a_channel_mapping_is_rejected() {
     let head = |channels: u8, family: u8| {
         let mut head = crate::opus::head(crate::Channels::Stereo);
         (head[9], head[18]) = (channels, family);
@@ -187,7 +187,7 @@ fn opus_of_more_than_two_channels_or_with_a_mapping_of_its_own_is_refused_by_nam
 }
 
 #[test]
-fn a_channel_layout_is_passed_over_unless_it_makes_opus_multichannel() {
+fn a_channel_layout_is_ignored_unless_it_makes_opus_multichannel() {
     // As FFmpeg 8 sends it after the head: native order, two channels, left and right.
     assert_eq!(audio(&[b"\x94Opus", &[1, 2, 0, 0, 0, 3]]), Ok(None));
     let six = [1, 6, 0, 0, 0, 0x3f];
@@ -200,7 +200,7 @@ fn a_channel_layout_is_passed_over_unless_it_makes_opus_multichannel() {
 }
 
 #[test]
-fn codecs_that_are_not_carried_are_named() {
+fn unsupported_codecs_are_named() {
     for four_cc in [b"vp08", b"vvc1", b"xxxx"] {
         let error = video(&[&[0x90], four_cc, b"data"]).expect_err("not carried");
         assert_eq!((error, error.code()), (Error::FourCc(*four_cc), "codec_unsupported"));

@@ -53,14 +53,14 @@ mod tests {
     }
 
     #[test]
-    fn a_file_begins_with_its_signature_and_its_tracks() {
+    fn a_file_starts_with_its_signature_and_its_tracks() {
         assert_eq!(file_header(true, true), *b"FLV\x01\x05\0\0\0\x09\0\0\0\0");
         assert_eq!(file_header(true, false)[4], 1);
         assert_eq!(file_header(false, true)[4], 4);
     }
 
     #[test]
-    fn a_tag_has_its_size_before_and_behind_and_the_highest_byte_of_its_time_last() {
+    fn a_tag_has_its_size_before_and_after_and_the_highest_timestamp_byte_last() {
         let video = tag(Codec::H264, FrameKind::Keyframe, 0x0102_0304, b"slice");
         let want = b"\x09\0\0\x0a\x02\x03\x04\x01\0\0\0\x17\x01\0\0\0slice\0\0\0\x15";
         assert_eq!(video, want);
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_a_tag_cannot_hold_is_left_out() {
+    fn a_body_too_large_for_a_tag_is_left_out() {
         let header = 5;
         let room = BODY_LIMIT as usize - header;
         let length = |data: usize| tag(Codec::H264, FrameKind::Inter, 0, &vec![0; data]).len();

@@ -14,7 +14,7 @@ pub fn tag_body(bytes: &[u8]) {
     let tag = Bytes::copy_from_slice(bytes);
     for read in [read_video, read_audio] {
         let Ok(Some(frame)) = read(&tag, Timestamp::ZERO) else { continue };
-        assert!(frame.data.len() < tag.len(), "a frame is made of more than there was");
+        assert!(frame.data.len() < tag.len(), "a frame is larger than its input");
         let again: Bytes = [tag_header(&frame).as_slice(), &frame.data].concat().into();
         assert_eq!(read(&again, Timestamp::ZERO), Ok(Some(as_written(frame))));
     }

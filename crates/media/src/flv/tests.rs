@@ -81,7 +81,7 @@ fn extended_headers_are_those_of_ffmpeg() {
 }
 
 #[test]
-fn hevc_as_it_was_before_enhanced_rtmp_is_hevc() {
+fn hevc_in_its_form_before_enhanced_rtmp_is_recognised() {
     let key = Bytes::from_static(&[0x1c, 1, 0, 0, 80, 0, 0, 0, 1, 0x26]);
     let frame = read_video(&key, AT).expect("HEVC").expect("a frame");
     let what = (frame.codec, frame.kind, frame.composition_ms);
@@ -89,7 +89,7 @@ fn hevc_as_it_was_before_enhanced_rtmp_is_hevc() {
 }
 
 #[test]
-fn what_carries_no_media_is_passed_over() {
+fn bodies_without_media_are_ignored() {
     let bodies: [&[u8]; 9] = [
         &[],
         &[0x17, 2, 0, 0, 0],

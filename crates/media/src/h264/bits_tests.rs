@@ -55,13 +55,13 @@ fn numbers_of_any_length_are_read() {
 }
 
 #[test]
-fn a_number_of_more_than_32_bits_is_none() {
+fn a_number_longer_than_32_bits_is_none() {
     let nal = Writer::default().fixed(0, 32).fixed(u64::MAX, 34).nal(&[]);
     assert_eq!(Bits::new(&nal).exp_golomb(), None);
 }
 
 #[test]
-fn only_the_three_behind_two_zeros_is_left_out() {
+fn only_a_three_after_two_zeros_is_removed() {
     let mut bits = Bits::new(&[0, 3, 0, 0, 3, 0, 0, 3, 3]);
     for byte in [0, 3, 0, 0, 0, 0, 3] {
         assert_eq!(bits.fixed(8), Some(byte));
@@ -70,7 +70,7 @@ fn only_the_three_behind_two_zeros_is_left_out() {
 }
 
 #[test]
-fn of_a_fixed_field_the_last_32_bits_are_kept() {
+fn the_last_32_bits_of_a_fixed_field_are_kept() {
     assert_eq!(Bits::new(&[0x12, 0x34, 0x56]).fixed(24), Some(0x12_3456));
     assert_eq!(Bits::new(&[0xff, 1, 2, 3, 4]).fixed(40), Some(0x0102_0304));
 }

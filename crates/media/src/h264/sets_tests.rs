@@ -30,7 +30,7 @@ fn width(sets: &ParameterSets) -> Option<u32> {
 }
 
 #[test]
-fn a_configuration_comes_once_both_sets_are_there_and_again_when_bytes_change() {
+fn a_configuration_follows_both_sets_and_every_change_of_their_bytes() {
     let mut sets = ParameterSets::default();
     assert_eq!(sets.handle_nal(BASELINE), SetChange::Changed);
     assert_eq!(sets.poll_configuration(), None);
@@ -48,7 +48,7 @@ fn a_configuration_comes_once_both_sets_are_there_and_again_when_bytes_change() 
 }
 
 #[test]
-fn what_is_no_parameter_set_is_left_out() {
+fn nal_units_that_are_not_parameter_sets_are_ignored() {
     let mut sets = ParameterSets::default();
     for nal in [&[][..], &[0x67], &[0x68], &[0x65, 1, 2, 3, 4, 5], &[0x67; 2000]] {
         assert_eq!(sets.handle_nal(nal), SetChange::Refused);
@@ -65,7 +65,7 @@ fn what_is_no_parameter_set_is_left_out() {
 }
 
 #[test]
-fn size_and_configuration_are_of_the_set_that_the_idr_slices_activate() {
+fn size_and_configuration_come_from_the_set_that_the_idr_slices_activate() {
     let mut sets = ParameterSets::default();
     for (id, width) in [(0, 320), (1, 640)] {
         sets.handle_nal(&sps(id, width));
@@ -100,7 +100,7 @@ fn changed_content_under_a_known_id_takes_effect() {
 }
 
 #[test]
-fn past_the_limit_the_least_recently_used_set_goes_and_the_active_one_stays() {
+fn beyond_the_limit_the_least_recently_used_set_is_dropped_but_not_the_active_one() {
     let mut sets = ParameterSets::default();
     sets.handle_nal(&pps(0, 0, 1));
     for id in 0..=8 {
@@ -120,7 +120,7 @@ fn past_the_limit_the_least_recently_used_set_goes_and_the_active_one_stays() {
 }
 
 #[test]
-fn ids_are_those_that_the_standard_has() {
+fn ids_outside_the_range_of_the_standard_are_rejected() {
     let mut sets = ParameterSets::default();
     assert_eq!(sets.handle_nal(&sps(31, 320)), SetChange::Changed);
     assert_eq!(sets.handle_nal(&sps(32, 320)), SetChange::Refused);
@@ -165,7 +165,7 @@ fn a_sample_format_that_does_not_exist_makes_no_configuration() {
 }
 
 #[test]
-fn to_activate_the_only_set_there_is_changes_nothing() {
+fn activating_the_only_set_changes_nothing() {
     let mut sets = ParameterSets::default();
     sets.handle_nal(&sps(0, 320));
     sets.handle_nal(&pps(0, 0, 1));

@@ -15,7 +15,7 @@ const X264_NONE: &[u8] = &[
 ];
 
 #[test]
-fn sizes_and_the_depth_of_reordering_are_read() {
+fn sizes_and_the_reorder_depth_are_parsed() {
     let table: [(&[u8], Option<u32>); 3] = [
         // x264, High 640x360: with a pyramid of three B-frames, with two non-reference B-frames, and without B-frames.
         (X264_PYRAMID, Some(2)),
@@ -30,7 +30,7 @@ fn sizes_and_the_depth_of_reordering_are_read() {
 }
 
 #[test]
-fn every_truncation_is_read_without_a_panic() {
+fn every_truncation_is_parsed_without_a_panic() {
     for length in 0..X264_PYRAMID.len() {
         let _ = read_sps(&X264_PYRAMID[..length]);
     }
@@ -53,7 +53,7 @@ fn main_profile() -> Writer {
 }
 
 #[test]
-fn all_that_may_stand_before_the_reorder_depth_is_passed_over() {
+fn all_fields_before_the_reorder_depth_are_skipped() {
     let plain = main_profile().bit(true).fixed(0, 7);
     assert_eq!(read_sps(&restricted(plain, 3)).and_then(|sps| sps.reorder_depth), Some(3));
     let model = |before: Writer| {
@@ -75,7 +75,7 @@ fn all_that_may_stand_before_the_reorder_depth_is_passed_over() {
 }
 
 #[test]
-fn a_reorder_depth_that_is_not_said_or_impossible_is_none() {
+fn a_missing_or_impossible_reorder_depth_is_none() {
     let depth = |sps: &[u8]| read_sps(sps).expect("its size is known").reorder_depth;
     assert_eq!(depth(&main_profile().bit(false).nal(&[0x67, 77, 0, 30])), None);
     let unrestricted = main_profile().bit(true).fixed(0, 7).bit(false).bit(false);
@@ -97,7 +97,7 @@ fn baseline_and_output_in_decoding_order_reorder_nothing() {
 }
 
 #[test]
-fn order_by_a_cycle_of_offsets_is_passed_over() {
+fn a_picture_order_by_a_cycle_of_offsets_is_skipped() {
     let cycle = Writer::default().numbers(&[0, 2, 1]).bit(true).numbers(&[3, 4, 2, 8, 9]);
     let sps = sized(cycle).bit(false).nal(&[0x67, 77, 0, 30]);
     assert_eq!(resolution(&sps), Some((640, 368)));
@@ -132,7 +132,7 @@ fn fields_and_every_sample_format_are_cropped_in_their_own_units() {
 }
 
 #[test]
-fn scaling_lists_are_passed_over_as_far_as_they_go() {
+fn scaling_lists_are_skipped_in_their_full_length() {
     // delta_scale as se(v): 2n - 1 for n, 2n for -n.
     let list = |writer: Writer, size: usize| {
         (0..size).fold(writer, |writer, n| writer.number([3, 4][n % 2]))

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_come_out_in_order_and_again_after_a_rewind() {
+    fn frames_are_returned_in_order_and_again_after_a_rewind() {
         let mut pcm = Pcm::new(Channels::Mono);
         for packet in 0..4 {
             pcm.grow(960).fill(packet);

@@ -19,7 +19,7 @@ fn assert_steady(out: &[Frame]) {
 }
 
 #[test]
-fn tones_come_through_on_their_own_channels() {
+fn tones_stay_on_their_channels() {
     for count in [1, 2] {
         let (out, counters) = transcode(&encode(&tones(2.0, count), count, 500_000));
         assert_eq!(out[0].kind, FrameKind::Configuration);
@@ -79,7 +79,7 @@ fn a_stereo_packet_makes_the_stream_stereo_for_good() {
 }
 
 #[test]
-fn missing_packets_are_made_up_and_nothing_shifts() {
+fn missing_packets_are_concealed_and_nothing_shifts() {
     let frames = encode(&speech(3.0, 1), 1, 0);
     let lost = |index: usize| index % 10 == 7 || (60..66).contains(&index);
     let received: Vec<_> = frames
@@ -128,7 +128,7 @@ fn redundancy_restores_a_single_loss_better_than_concealment() {
 }
 
 #[test]
-fn holes_of_more_than_a_second_are_left_and_time_goes_on_behind_them() {
+fn gaps_of_more_than_a_second_are_kept_and_time_continues_after_them() {
     let mut frames = encode(&tones(2.0, 2), 2, 0);
     for frame in &mut frames[50..] {
         frame.timestamp = Timestamp::from_micros(frame.timestamp.as_micros() + 5_000_000);
@@ -144,7 +144,7 @@ fn holes_of_more_than_a_second_are_left_and_time_goes_on_behind_them() {
 }
 
 #[test]
-fn holes_of_half_a_second_are_filled() {
+fn gaps_of_half_a_second_are_filled() {
     let mut frames = encode(&tones(1.0, 1), 1, 0);
     frames.drain(10..35);
     let (out, counters) = transcode(&frames);
@@ -154,7 +154,7 @@ fn holes_of_half_a_second_are_filled() {
 }
 
 #[test]
-fn duplicates_and_stragglers_are_dropped() {
+fn duplicate_and_late_packets_are_dropped() {
     let frames = encode(&tones(1.0, 1), 1, 0);
     let doubled: Vec<_> = frames.iter().flat_map(|frame| [frame.clone(), frame.clone()]).collect();
     let (out, counters) = transcode(&doubled);
@@ -187,7 +187,7 @@ fn pauses_of_the_sender_keep_their_length() {
 }
 
 #[test]
-fn a_failing_encoder_is_replaced_and_time_goes_on() {
+fn a_failing_encoder_is_replaced_and_time_continues() {
     // Fails on loud samples, of which packet 20 contains some.
     struct Fake;
     impl encoder::AacEncoder for Fake {
@@ -257,7 +257,7 @@ fn packets_of_every_duration_add_up() {
 }
 
 #[test]
-fn frames_of_other_codecs_are_refused_and_configurations_passed_over() {
+fn frames_of_other_codecs_are_rejected_and_configurations_ignored() {
     let mut transcoder = Transcoder::new(stereo(128_000));
     let mut frame = opus_frame(0, &opus::head(Channels::Stereo));
     frame.kind = FrameKind::Configuration;

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_stands_where_its_timestamp_says() {
+    fn a_packet_is_placed_by_its_timestamp() {
         let timeline = started();
         assert_eq!(Timeline::default().arrival(at(7), PACKET), Arrival::First);
         for (micros, expected) in [
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn small_deviations_are_let_be() {
+    fn small_deviations_are_ignored() {
         let mut timeline = started();
         timeline.handle_packet(at(25_000), PACKET);
         timeline.send_frame();
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn larger_deviations_are_followed_slowly() {
+    fn larger_deviations_are_corrected_slowly() {
         for deviation in [8_000, -8_000] {
             let (mut timeline, mut last) = (started(), 0);
             for packet in 1..1_000 {
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_never_begins_before_the_last_one_ended() {
+    fn a_segment_never_starts_before_the_previous_one_ends() {
         let mut timeline = started();
         timeline.send_frame();
         timeline.begin_segment(at(5));

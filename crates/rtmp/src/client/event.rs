@@ -19,7 +19,7 @@ pub enum ClientEvent {
         /// The kind of refusal they mean.
         kind: RefusalKind,
     },
-    /// The server requires authentication: dial the same address at once, with these arguments and the same
+    /// The server requires authentication: dial the same address immediately, with these arguments and the same
     /// credentials. Occurs on at most two consecutive connections.
     Reconnect {
         /// For [`ClientConfig::arguments`](crate::ClientConfig::arguments).

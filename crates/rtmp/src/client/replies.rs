@@ -7,7 +7,7 @@ use crate::message::Command;
 /// Longest URL accepted in a redirect.
 const URL_LIMIT_BYTES: usize = 2048;
 
-/// Why a server refused, as far as its code and description tell.
+/// Why a server refused, as far as its code and description show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RefusalKind {
     /// The server does not accept the stream name.

@@ -1,4 +1,4 @@
-//! Overwrites the strings of a command (RTMP 7.1.1) with x, except those that identify nobody. AMF0 2.
+//! Overwrites the strings of a command (RTMP 7.1.1) with x, except those that contain no personal data. AMF0 2.
 
 /// Nesting depth of objects; a deeper one is wiped.
 const DEPTH_LIMIT: usize = 16;

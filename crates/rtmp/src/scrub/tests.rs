@@ -73,7 +73,7 @@ fn has(bytes: &[u8], text: &str) -> bool {
 }
 
 #[test]
-fn no_secret_is_left_and_the_session_reads_the_same() {
+fn no_secret_remains_and_the_session_parses_the_same() {
     let sent = broadcast();
     assert!(has(&sent, "secret-name") && has(&sent, "secret-token") && has(&sent, "secret-host"));
     let whole = scrubbed(&sent, sent.len(), None);
@@ -109,7 +109,7 @@ fn without_media_the_payload_is_overwritten_wherever_chunks_split_it() {
 }
 
 #[test]
-fn what_is_no_rtmp_is_zeroed() {
+fn input_that_is_not_rtmp_is_zeroed() {
     let mut bytes = vec![0; HANDSHAKE_BYTES];
     bytes.extend_from_slice(&[0xc3; 10]);
     bytes.extend_from_slice(b"secret");
@@ -132,7 +132,7 @@ fn long_string(text: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn strings_of_any_length_are_filled_and_what_follows_them_is_read() {
+fn strings_of_any_length_are_overwritten_and_following_values_are_parsed() {
     for length in [1, 255, 256, 1_000, 65_535] {
         let secret = vec![b's'; length];
         let filled = vec![b'x'; length];
@@ -145,7 +145,7 @@ fn strings_of_any_length_are_filled_and_what_follows_them_is_read() {
 }
 
 #[test]
-fn values_of_every_kind_are_passed_over_to_the_next_one() {
+fn values_of_every_kind_are_skipped() {
     let values: [&[u8]; 11] = [
         b"\x00\x3f\xf0\0\0\0\0\0\0",
         b"\x01\x01",
@@ -166,7 +166,7 @@ fn values_of_every_kind_are_passed_over_to_the_next_one() {
 }
 
 #[test]
-fn values_are_read_15_deep_and_what_is_deeper_is_zeroed() {
+fn values_are_parsed_15_levels_deep_and_deeper_ones_are_zeroed() {
     let nested = |depth: usize, text: &[u8]| {
         let arrays = b"\x0a\0\0\0\x01".repeat(depth);
         [string(b"x"), arrays, string(text)].concat()

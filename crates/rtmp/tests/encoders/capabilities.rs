@@ -52,18 +52,18 @@ fn answer(properties: &[(&str, Vec<u8>)]) -> Reply {
 }
 
 #[test]
-fn a_client_without_enhanced_rtmp_hears_of_v1_alone() {
+fn a_client_without_enhanced_rtmp_is_offered_only_v1() {
     assert_eq!(answer(&[]), success(&v1_properties()));
 }
 
 #[test]
-fn a_client_of_v1_hears_of_v1_alone() {
+fn a_client_of_v1_is_offered_only_v1() {
     let list = strings(&["hvc1", "av01"]);
     assert_eq!(answer(&[("fourCcList", list)]), success(&v1_properties()));
 }
 
 #[test]
-fn a_client_with_caps_ex_hears_what_there_is_whatever_it_has_itself() {
+fn a_client_with_caps_ex_is_offered_everything_whatever_it_lists() {
     for caps_ex in [0.0, 1.0, 4.0, 15.0, 255.0] {
         let want = success(&v2_properties());
         assert_eq!(answer(&[("capsEx", number(caps_ex))]), want, "{caps_ex}");
@@ -71,7 +71,7 @@ fn a_client_with_caps_ex_hears_what_there_is_whatever_it_has_itself() {
 }
 
 #[test]
-fn a_client_with_either_map_hears_the_same() {
+fn a_client_with_either_codec_map_is_offered_the_same() {
     for map in ["videoFourCcInfoMap", "audioFourCcInfoMap"] {
         let empty = [vec![8, 0, 0, 0, 0], vec![0, 0, 9]].concat();
         for entries in [object(&[("*", number(4.0))]), object(&[]), empty] {
@@ -81,7 +81,7 @@ fn a_client_with_either_map_hears_the_same() {
 }
 
 #[test]
-fn a_client_of_both_versions_hears_of_both() {
+fn a_client_of_both_versions_is_offered_both() {
     let properties = [
         ("fourCcList", strings(&["*"])),
         ("videoFourCcInfoMap", object(&[("hvc1", number(2.0))])),
@@ -92,7 +92,7 @@ fn a_client_of_both_versions_hears_of_both() {
 }
 
 #[test]
-fn what_is_neither_mask_nor_map_is_no_v2() {
+fn a_value_that_is_neither_mask_nor_map_does_not_count_as_v2() {
     for value in [null(), undefined(), string("15"), strings(&["hvc1"])] {
         for name in ["capsEx", "videoFourCcInfoMap", "audioFourCcInfoMap"] {
             assert_eq!(answer(&[(name, value.clone())]), success(&v1_properties()), "{name}");
@@ -101,7 +101,7 @@ fn what_is_neither_mask_nor_map_is_no_v2() {
 }
 
 #[test]
-fn a_peer_takes_what_it_lists_decodes_or_forwards() {
+fn a_peer_accepts_codecs_that_it_can_decode_or_forward() {
     let mut encoder = Encoder::new();
     let masks = [("av01", 0.0), ("avc1", 1.0), ("hvc1", 2.0), ("vp09", 3.0), ("vp08", -1.0)];
     let video = masks.map(|(four_cc, mask)| (four_cc, number(mask)));

@@ -23,14 +23,14 @@ fn commands_taken(encoder: &mut Encoder) -> (usize, Error) {
 }
 
 #[test]
-fn an_unknown_command_is_told_that_it_is_fine() {
+fn an_unknown_command_gets_a_success_reply() {
     let mut encoder = Encoder::connected();
     encoder.command(0, "theirOwnThing", 9.0, &[null(), string("x"), number(1.0)]);
     assert_eq!(encoder.replies(), [reply(0, "_result", 9.0, &[null(), null()])]);
 }
 
 #[test]
-fn an_unknown_command_with_transaction_0_is_passed_over() {
+fn an_unknown_command_with_transaction_0_is_ignored() {
     let mut encoder = Encoder::connected();
     encoder.command(0, "theirOwnThing", 0.0, &[null()]);
     assert_eq!(encoder.replies(), []);
@@ -60,7 +60,7 @@ fn commands_around_a_publish_are_answered_before_and_after_it_is_allowed() {
 }
 
 #[test]
-fn an_fc_publish_that_comes_after_the_publish_is_announced_at_once() {
+fn an_fc_publish_that_follows_the_publish_is_answered_immediately() {
     let mut encoder = Encoder::connected();
     encoder.command(1, "publish", 5.0, &[null(), string("cam"), string("live")]);
     encoder.allow();
@@ -80,7 +80,7 @@ fn an_answer_to_us_is_not_answered() {
 }
 
 #[test]
-fn commands_before_connect_are_passed_over() {
+fn commands_before_connect_are_ignored() {
     let mut encoder = Encoder::new();
     encoder.command(0, "createStream", 2.0, &[null()]);
     encoder.command(1, "publish", 3.0, &[null(), string("cam"), string("live")]);
@@ -114,7 +114,7 @@ fn an_app_cut_inside_the_arguments_means_the_same_stream() {
 }
 
 #[test]
-fn a_second_publish_is_a_bad_name_and_leaves_the_first_alone() {
+fn a_second_publish_is_a_bad_name_and_does_not_affect_the_first() {
     let mut encoder = Encoder::connected();
     encoder.command(1, "publish", 5.0, &[null(), string("cam"), string("live")]);
     encoder.allow();
@@ -136,7 +136,7 @@ fn a_stream_deleted_before_any_publish_ends_nothing() {
 }
 
 #[test]
-fn each_way_to_say_goodbye_ends_the_publish() {
+fn every_command_that_ends_a_publish_ends_it() {
     for name in ["FCUnpublish", "deleteStream", "closeStream"] {
         let mut encoder = Encoder::publishing();
         encoder.command(1, name, 0.0, &[null(), string("cam")]);
@@ -146,7 +146,7 @@ fn each_way_to_say_goodbye_ends_the_publish() {
 }
 
 #[test]
-fn a_goodbye_before_the_decision_is_heard_behind_it() {
+fn an_unpublish_before_the_decision_takes_effect_after_it() {
     let mut encoder = Encoder::connected();
     encoder.command(1, "publish", 5.0, &[null(), string("cam"), string("live")]);
     encoder.asked();
@@ -157,7 +157,7 @@ fn a_goodbye_before_the_decision_is_heard_behind_it() {
 }
 
 #[test]
-fn media_before_the_decision_waits_and_nothing_of_it_is_lost() {
+fn media_before_the_decision_waits_and_is_not_lost() {
     let mut encoder = Encoder::connected();
     encoder.set_chunk_size(60_000);
     encoder.command(1, "publish", 5.0, &[null(), string("cam"), string("live")]);
@@ -177,7 +177,7 @@ fn media_before_the_decision_waits_and_nothing_of_it_is_lost() {
 }
 
 #[test]
-fn a_relay_that_is_denied_hears_it_whatever_it_still_sends() {
+fn a_denied_relay_gets_the_denial_whatever_it_still_sends() {
     let mut encoder = Encoder::connected();
     encoder.command(1, "publish", 5.0, &[null(), string("cam"), string("live")]);
     encoder.asked();
@@ -190,7 +190,7 @@ fn a_relay_that_is_denied_hears_it_whatever_it_still_sends() {
 }
 
 #[test]
-fn media_is_reported_of_an_allowed_publish_alone() {
+fn media_is_reported_only_for_an_allowed_publish() {
     let media = |encoder: &mut Encoder| {
         for kind in [8, 9, 18] {
             encoder.message(6, kind, 1, &[0x17, 1, 0, 0, 0, 1]);
@@ -229,7 +229,7 @@ fn two_publishes_in_one_write_are_one_request() {
 }
 
 #[test]
-fn more_than_a_message_of_input_is_not_kept_for_a_publish_that_is_not_decided() {
+fn at_most_one_message_of_input_is_kept_while_a_publish_is_undecided() {
     let mut encoder = Encoder::connected();
     encoder.command(1, "publish", 5.0, &[null(), string("cam"), string("live")]);
     assert_eq!(encoder.try_chunks(&[0; 65_536]), Ok(()));
@@ -237,7 +237,7 @@ fn more_than_a_message_of_input_is_not_kept_for_a_publish_that_is_not_decided() 
 }
 
 #[test]
-fn a_ping_is_answered_with_its_own_time() {
+fn a_ping_is_answered_with_its_timestamp() {
     let mut encoder = Encoder::connected();
     encoder.message(2, USER_CONTROL, 0, &[0, 6, 1, 2, 3, 4]);
     let payload = vec![0, 7, 1, 2, 3, 4];
@@ -245,13 +245,13 @@ fn a_ping_is_answered_with_its_own_time() {
 }
 
 #[test]
-fn two_hundred_commands_at_once_are_taken_and_no_more() {
+fn at_most_two_hundred_commands_are_accepted_at_once() {
     let mut encoder = Encoder::connected();
     assert_eq!(commands_taken(&mut encoder), (COMMANDS - 1, Error::CommandRateLimit));
 }
 
 #[test]
-fn twenty_commands_a_second_are_taken_for_ever() {
+fn twenty_commands_a_second_are_accepted_indefinitely() {
     let mut encoder = Encoder::connected();
     for _ in 0..100 {
         encoder.pass(Duration::from_secs(1));
@@ -262,7 +262,7 @@ fn twenty_commands_a_second_are_taken_for_ever() {
 }
 
 #[test]
-fn an_hour_of_silence_saves_up_no_commands() {
+fn an_hour_of_silence_accumulates_no_allowance_for_commands() {
     let mut encoder = Encoder::connected();
     encoder.pass(Duration::from_secs(3600));
     assert_eq!(commands_taken(&mut encoder), (COMMANDS, Error::CommandRateLimit));

@@ -20,7 +20,7 @@ fn playing(stream: u32) -> Encoder {
 }
 
 #[test]
-fn extended_times_begin_at_0xffffff_and_are_repeated_on_every_chunk() {
+fn extended_timestamps_start_at_0xffffff_and_are_repeated_on_every_chunk() {
     let payload: Vec<u8> = (0..2 * CHUNK_BYTES).map(|n| n as u8).collect();
     let body = [&HEADER[..], &payload].concat();
     let cases: [(u32, [u8; 3], &[u8]); 5] = [
@@ -54,7 +54,7 @@ fn extended_times_begin_at_0xffffff_and_are_repeated_on_every_chunk() {
 }
 
 #[test]
-fn a_message_written_once_for_all_is_what_each_would_have_got() {
+fn a_shared_message_equals_one_written_for_each_player() {
     for stream in [1, 3] {
         let (mut alone, mut shared) = (playing(stream), playing(stream));
         for kind in [MediaKind::Audio, MediaKind::Video, MediaKind::Script] {
@@ -73,7 +73,7 @@ fn a_message_written_once_for_all_is_what_each_would_have_got() {
 }
 
 #[test]
-fn a_message_written_once_knows_its_length_and_shares_its_payload() {
+fn a_shared_message_knows_its_length_and_shares_its_payload() {
     let payload = Bytes::from(vec![0x5a; 200_000]);
     let framed = Framed::new(MediaKind::Video, 40, &HEADER, &payload);
     // A full header, then three further chunks.
@@ -86,7 +86,7 @@ fn a_message_written_once_knows_its_length_and_shares_its_payload() {
 }
 
 #[test]
-fn a_message_is_for_accepted_players_alone() {
+fn a_message_is_sent_only_to_accepted_players() {
     let framed = Framed::new(MediaKind::Video, 40, &HEADER, &Bytes::from_static(b"key"));
     let mut waiting = Encoder::connected();
     waiting.command(1, "play", 4.0, &[null(), string("cam")]);

@@ -63,7 +63,7 @@ fn an_aborted_message_never_arrives() {
 }
 
 #[test]
-fn an_aggregate_is_taken_apart_on_its_own_clock() {
+fn an_aggregate_is_split_with_its_own_clock() {
     let mut encoder = Encoder::publishing();
     let cue = string("onCuePoint");
     let parts = [
@@ -90,7 +90,7 @@ fn a_part_longer_than_its_aggregate_is_an_error() {
 }
 
 #[test]
-fn what_is_too_short_for_a_part_ends_an_aggregate() {
+fn a_remainder_too_short_for_a_part_ends_an_aggregate() {
     let (whole, another) = (part(VIDEO, 0, b"video"), part(AUDIO, 5, b"audio"));
     for length in 0..=11 {
         let mut encoder = Encoder::publishing();
@@ -101,7 +101,7 @@ fn what_is_too_short_for_a_part_ends_an_aggregate() {
 }
 
 #[test]
-fn metadata_comes_bare_marked_to_keep_and_behind_an_amf3_marker() {
+fn metadata_is_accepted_bare_with_set_data_frame_and_after_an_amf3_marker() {
     let mut encoder = Encoder::publishing();
     let metadata = [string("onMetaData"), object(&[("width", number(1280.0))])].concat();
     let kept = [string("@setDataFrame"), metadata.clone()].concat();
@@ -117,7 +117,7 @@ fn metadata_comes_bare_marked_to_keep_and_behind_an_amf3_marker() {
 }
 
 #[test]
-fn a_peer_hears_what_arrived_as_often_as_it_asked() {
+fn received_bytes_are_acknowledged_as_often_as_the_peer_asked() {
     let mut encoder = Encoder::publishing();
     encoder.set_chunk_size(4096);
     encoder.message(2, WINDOW_ACK_SIZE, 0, &3000_u32.to_be_bytes());
@@ -135,7 +135,7 @@ fn a_peer_hears_what_arrived_as_often_as_it_asked() {
 }
 
 #[test]
-fn what_needs_no_answer_gets_none_and_harms_nothing() {
+fn messages_that_need_no_answer_get_none_and_do_no_harm() {
     let mut encoder = Encoder::publishing();
     let four = [0, 0, 4, 0];
     encoder.message(2, ACKNOWLEDGEMENT, 0, &four);
@@ -157,7 +157,7 @@ fn what_needs_no_answer_gets_none_and_harms_nothing() {
 }
 
 #[test]
-fn control_messages_too_short_for_their_number_are_errors() {
+fn truncated_control_messages_are_errors() {
     for kind in [SET_CHUNK_SIZE, ABORT, WINDOW_ACK_SIZE] {
         let mut encoder = Encoder::publishing();
         assert_eq!(encoder.try_message(2, kind, 0, &[0, 0, 1]), Err(Error::Message), "{kind}");
@@ -165,7 +165,7 @@ fn control_messages_too_short_for_their_number_are_errors() {
 }
 
 #[test]
-fn long_messages_are_welcome_only_once_a_publish_is_allowed() {
+fn long_messages_are_accepted_only_after_a_publish_is_allowed() {
     /// Declares a video message of `length` bytes, none of which follow.
     fn announce(encoder: &mut Encoder, length: u32) -> Result<(), Error> {
         let [_, l0, l1, l2] = length.to_be_bytes();
@@ -192,7 +192,7 @@ fn long_messages_are_welcome_only_once_a_publish_is_allowed() {
 }
 
 #[test]
-fn a_chunk_size_past_its_bounds_is_refused() {
+fn a_chunk_size_out_of_bounds_is_rejected() {
     for size in [0, 65_537, u32::MAX] {
         let mut encoder = Encoder::publishing();
         let outcome = encoder.try_message(2, SET_CHUNK_SIZE, 0, &size.to_be_bytes());
@@ -201,7 +201,7 @@ fn a_chunk_size_past_its_bounds_is_refused() {
 }
 
 #[test]
-fn amf0_past_its_limits_is_refused_in_a_command() {
+fn amf0_beyond_its_limits_is_rejected_in_a_command() {
     let deep = [[10, 0, 0, 0, 1].repeat(17), vec![5]].concat();
     let long_key = [&[3, 1, 1][..], &[b'k'; 257], &[5, 0, 0, 9]].concat();
     let wide = [&[10, 0, 0, 4, 1][..], &[5; 1025]].concat();
@@ -217,7 +217,7 @@ fn amf0_past_its_limits_is_refused_in_a_command() {
 }
 
 #[test]
-fn an_aggregate_of_4096_messages_is_taken_apart_and_one_of_more_refused() {
+fn an_aggregate_of_4096_messages_is_split_and_a_larger_one_is_rejected() {
     let aggregate = |kind: u8, count: usize| {
         let mut encoder = Encoder::connected();
         encoder.command(1, "publish", 5.0, &[null(), string("cam"), string("live")]);

@@ -29,7 +29,7 @@ fn rtmpdump_subscribes_before_it_plays() {
 }
 
 #[test]
-fn a_stream_that_is_not_there_is_refused_on_the_stream_of_the_play() {
+fn an_unknown_stream_is_refused_on_the_message_stream_of_the_play() {
     let mut encoder = Encoder::connected();
     encoder.command(1, "play", 4.0, &[null(), string("cam")]);
     encoder.asked();
@@ -51,7 +51,7 @@ fn the_end_of_a_stream_is_a_status_and_an_end_of_stream() {
 }
 
 #[test]
-fn a_second_play_is_told_that_there_is_one() {
+fn a_second_play_is_refused_because_one_is_running() {
     let mut encoder = Encoder::connected();
     encoder.command(1, "play", 4.0, &[null(), string("cam")]);
     encoder.asked();

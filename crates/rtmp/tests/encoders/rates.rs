@@ -22,7 +22,7 @@ fn taken(encoder: &mut Encoder, messages: &[(u8, &[u8])]) -> (usize, Error) {
 }
 
 #[test]
-fn script_data_comes_60_times_a_second_over_ten_seconds() {
+fn script_data_is_limited_to_60_messages_a_second_over_ten_seconds() {
     let cue = string("onCuePoint");
     let cue: [(u8, &[u8]); 2] = [(DATA, &cue), (DATA_AMF3, &cue)];
     let mut encoder = Encoder::publishing();
@@ -42,7 +42,7 @@ fn script_data_within_an_aggregate_counts_as_well() {
 }
 
 #[test]
-fn control_messages_come_50_times_a_second_over_ten_seconds() {
+fn control_messages_are_limited_to_50_a_second_over_ten_seconds() {
     let controls: [(u8, &[u8]); 5] = [
         (ABORT, &[0, 0, 0, 9]),
         (ACKNOWLEDGEMENT, &[0, 0, 0, 9]),
@@ -64,7 +64,7 @@ fn chunk_sizes_are_control_messages() {
 }
 
 #[test]
-fn commands_come_20_times_a_second_over_ten_seconds() {
+fn commands_are_limited_to_20_a_second_over_ten_seconds() {
     let amf0 = command("getStreamLength", 0.0, &[null()]);
     let amf3 = [&[0][..], &amf0].concat();
     let commands: [(u8, &[u8]); 2] = [(20, &amf0), (COMMAND_AMF3, &amf3)];
@@ -75,7 +75,7 @@ fn commands_come_20_times_a_second_over_ten_seconds() {
 }
 
 #[test]
-fn media_is_bounded_by_no_rate_of_messages() {
+fn media_has_no_limit_of_messages_per_second() {
     let mut encoder = Encoder::publishing();
     for _ in 0..5000 {
         encoder.message(6, 9, 1, &[0x27]);

@@ -60,7 +60,7 @@ fn reconnect_request(url: &str) -> Reply {
 const HEADGATE: (&str, &str) = ("flashVer", "FMLE/3.0 (compatible; Headgate)");
 
 #[test]
-fn whoever_says_that_it_reconnects_is_asked_to_and_refused() {
+fn a_client_that_supports_reconnect_requests_gets_one_and_is_refused() {
     for caps_ex in [1.0, 7.0, 15.0] {
         let want = [reconnect_request("rtmp://b:1935/live?headgate-redirected"), denied()];
         assert_eq!(told(&[], Some(caps_ex), ELSEWHERE), want, "{caps_ex}");
@@ -74,7 +74,7 @@ fn a_headgate_that_pushes_is_redirected() {
 }
 
 #[test]
-fn whoever_follows_nothing_that_is_known_is_told_why() {
+fn a_client_that_follows_no_known_redirect_gets_the_description() {
     for texts in [&[][..], &[("flashVer", "FMLE/3.0 (compatible; FMSc/1.0)")]] {
         for caps_ex in [None, Some(6.0), Some(-1.0), Some(f64::NAN)] {
             assert_eq!(told(texts, caps_ex, ELSEWHERE), [denied()], "{texts:?} {caps_ex:?}");
@@ -83,7 +83,7 @@ fn whoever_follows_nothing_that_is_known_is_told_why() {
 }
 
 #[test]
-fn whoever_was_sent_here_is_not_sent_on() {
+fn a_redirected_client_is_not_redirected_again() {
     for (key, value) in [
         ("app", "live?headgate-redirected"),
         ("app", "live?a=b&headgate-redirected"),
@@ -95,7 +95,7 @@ fn whoever_was_sent_here_is_not_sent_on() {
 }
 
 #[test]
-fn whoever_came_by_tls_goes_on_by_tls_or_not_at_all() {
+fn a_client_on_tls_is_redirected_only_to_tls() {
     let secure = ("tcUrl", "rtmps://a:1936/live");
     let want = [found("rtmps://b:1936/live?headgate-redirected")];
     assert_eq!(told(&[HEADGATE, secure], None, ELSEWHERE), want);

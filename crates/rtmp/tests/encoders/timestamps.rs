@@ -27,7 +27,7 @@ fn full_headers_carry_all_32_bits() {
 }
 
 #[test]
-fn differences_add_up_over_every_edge() {
+fn timestamp_deltas_add_up_across_every_boundary() {
     for repeats in [true, false] {
         let mut encoder = Encoder::publishing();
         encoder.chunks(&video(false, EDGES[0], 1, repeats));
@@ -40,7 +40,7 @@ fn differences_add_up_over_every_edge() {
 }
 
 #[test]
-fn a_message_that_begins_with_type_3_adds_the_difference_again() {
+fn a_message_that_starts_with_type_3_adds_the_delta_again() {
     for repeats in [true, false] {
         for (difference, extended) in [(40, None), (0x0100_0000, Some(0x0100_0000_u32))] {
             let mut encoder = Encoder::publishing();

@@ -42,7 +42,7 @@ fn turns(encoder: &mut Encoder, bytes: &[u8]) -> (usize, usize) {
 }
 
 #[test]
-fn chunks_of_one_byte_take_the_turns_of_their_headers() {
+fn chunks_of_one_byte_cost_turns_by_their_headers() {
     let mut encoder = Encoder::publishing();
     encoder.set_chunk_size(1);
     let work = Limits::default().turn_work as usize;
@@ -101,7 +101,7 @@ fn an_aggregate_is_handed_out_over_several_turns_in_its_order() {
 }
 
 #[test]
-fn an_honest_backlog_is_read_many_times_faster_than_it_was_made() {
+fn an_honest_backlog_is_read_many_times_faster_than_real_time() {
     const SECONDS: usize = 10;
     const TURNS_PER_SECOND: usize = 500;
     // 10 Mbit/s at 30 frames a second, in chunks of 128 bytes, with 47 audio frames a second.
@@ -130,7 +130,7 @@ fn the_socket_is_not_read_while_input_is_unread() {
 }
 
 #[test]
-fn without_a_new_turn_nothing_more_is_read() {
+fn nothing_more_is_read_without_a_new_turn() {
     let mut encoder = Encoder::publishing();
     encoder.set_chunk_size(1);
     encoder.turn(&video(20_000, 1)).expect("media");
@@ -142,7 +142,7 @@ fn without_a_new_turn_nothing_more_is_read() {
 }
 
 #[test]
-fn what_waits_for_a_decision_is_unread_input_once_it_is_allowed() {
+fn input_that_waited_for_a_decision_is_unread_input_once_allowed() {
     let mut encoder = Encoder::connected();
     let publish = command("publish", 5.0, &[null(), string("cam"), string("live")]);
     let publish = [header(20, publish.len()), publish].concat();
@@ -157,7 +157,7 @@ fn what_waits_for_a_decision_is_unread_input_once_it_is_allowed() {
 }
 
 #[test]
-fn another_session_reads_on_from_a_boundary_wherever_the_input_was_cut() {
+fn another_session_continues_from_a_boundary_wherever_the_input_was_cut() {
     let bytes = [100, 300, 200].map(|length| video(length, 128)).concat();
     for cut in 0..bytes.len() {
         let mut encoder = Encoder::publishing();
@@ -189,7 +189,7 @@ fn an_ended_session_has_nothing_left_to_read() {
 }
 
 #[test]
-fn every_byte_handed_in_is_counted_metadata_and_unread_ones_included() {
+fn every_input_byte_is_counted_including_metadata_and_unread_input() {
     let mut encoder = Encoder::publishing();
     let before = encoder.session().input_bytes();
     let metadata = [string("onMetaData"), object(&[])].concat();
@@ -203,7 +203,7 @@ fn every_byte_handed_in_is_counted_metadata_and_unread_ones_included() {
 }
 
 #[test]
-fn bytes_taken_for_an_extended_time_are_read_in_the_next_turn_as_well() {
+fn bytes_mistaken_for_an_extended_timestamp_are_read_in_the_next_turn_too() {
     // An empty message at 0x01000000; then type 3 headers without that timestamp, in single bytes, and the next full
     // header.
     let first = [6, 0xff, 0xff, 0xff, 0, 0, 0, VIDEO, 1, 0, 0, 0, 1, 0, 0, 0];
@@ -220,7 +220,7 @@ fn bytes_taken_for_an_extended_time_are_read_in_the_next_turn_as_well() {
 }
 
 #[test]
-fn bytes_taken_for_an_extended_time_are_unread_input() {
+fn bytes_mistaken_for_an_extended_timestamp_are_unread_input() {
     let first = [6, 0xff, 0xff, 0xff, 0, 0, 0, VIDEO, 1, 0, 0, 0, 1, 0, 0, 0];
     let empty = [4, 0, 0, 7, 0, 0, 0, AUDIO, 1, 0, 0, 0];
     let limits = Limits { turn_work: 1, ..Limits::default() };

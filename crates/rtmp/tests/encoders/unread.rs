@@ -36,14 +36,14 @@ fn answers_to_pings_wait_up_to_64_kib() {
 }
 
 #[test]
-fn what_waits_may_be_as_much_as_the_limit() {
+fn unread_answers_may_reach_the_limit() {
     let limits = Limits { answer_bytes: 10 * PONG_BYTES, ..Limits::default() };
     let mut encoder = Encoder::with_limits(limits);
     assert_eq!(pings_answered(&mut encoder), (10, Error::AnswerBytesLimit));
 }
 
 #[test]
-fn pings_in_one_piece_are_no_way_around_it() {
+fn pings_in_one_piece_do_not_bypass_the_limit() {
     let mut encoder = unbounded();
     let ping = [&[2, 0, 0, 0, 0, 0, 6, USER_CONTROL, 0, 0, 0, 0][..], &PING].concat();
     let answered = encoder.try_chunks(&ping.repeat(50_000));
@@ -52,7 +52,7 @@ fn pings_in_one_piece_are_no_way_around_it() {
 }
 
 #[test]
-fn a_peer_that_reads_may_ping_for_ever() {
+fn a_peer_that_reads_may_ping_indefinitely() {
     let mut encoder = unbounded();
     for _ in 0..50 {
         for _ in 0..1000 {
@@ -63,7 +63,7 @@ fn a_peer_that_reads_may_ping_for_ever() {
 }
 
 #[test]
-fn acknowledgements_of_every_byte_count_as_well() {
+fn acknowledgements_of_every_byte_count_too() {
     let mut encoder = unbounded();
     encoder.message(2, WINDOW_ACK_SIZE, 0, &[0, 0, 0, 1]);
     let taken = (0..100_000).find(|_| encoder.try_message(2, ACKNOWLEDGEMENT, 0, &[]).is_err());
@@ -71,7 +71,7 @@ fn acknowledgements_of_every_byte_count_as_well() {
 }
 
 #[test]
-fn commands_are_answered_within_it_up_to_their_own_limit() {
+fn commands_are_answered_within_the_limit_up_to_their_own() {
     let mut encoder = Encoder::connected();
     let long = "x".repeat(200);
     let end = (0..1000)

@@ -14,7 +14,7 @@ fn a_player_gets_frames_in_order_byte_for_byte() {
 }
 
 #[test]
-fn a_player_gets_times_past_24_31_and_32_bits() {
+fn a_player_gets_timestamps_beyond_24_31_and_32_bits() {
     let mut pair = Pair::play().playing();
     send_from_server(&mut pair, &long_times());
     pair.exchange();
@@ -22,7 +22,7 @@ fn a_player_gets_times_past_24_31_and_32_bits() {
 }
 
 #[test]
-fn a_play_is_asked_for_with_its_name() {
+fn a_play_is_requested_with_its_name() {
     let mut pair = Pair::play();
     pair.exchange();
     let events = pair.server_events();
@@ -41,7 +41,7 @@ fn an_unknown_stream_is_refused_to_a_player() {
 }
 
 #[test]
-fn a_player_hears_that_its_stream_has_ended() {
+fn a_player_is_notified_that_its_stream_has_ended() {
     let mut pair = Pair::play().playing();
     pair.server.end_play();
     pair.exchange();
@@ -52,7 +52,7 @@ fn a_player_hears_that_its_stream_has_ended() {
 }
 
 #[test]
-fn a_player_that_can_take_no_track_is_told_and_closed() {
+fn a_player_that_accepts_no_track_is_notified_and_closed() {
     let mut pair = Pair::play().playing();
     pair.server.fail_play("The video is hevc, which the player does not list");
     pair.exchange();

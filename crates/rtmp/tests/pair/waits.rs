@@ -12,21 +12,21 @@ const MOMENT: Duration = Duration::from_millis(1);
 const HELLO_BYTES: usize = 1 + 1536;
 
 #[test]
-fn a_server_hears_no_hello_for_5_seconds_and_gives_up() {
+fn a_server_gives_up_after_5_seconds_without_a_handshake() {
     let mut pair = Pair::publish();
     assert_eq!(pair.advance(5 * SECOND - MOMENT).0, Ok(()));
     assert_eq!(pair.advance(MOMENT).0, Err(Error::HandshakeLimit));
 }
 
 #[test]
-fn a_client_hears_no_hello_for_5_seconds_and_gives_up() {
+fn a_client_gives_up_after_5_seconds_without_a_handshake() {
     let mut pair = Pair::publish();
     assert_eq!(pair.advance(5 * SECOND - MOMENT).1, Ok(()));
     assert_eq!(pair.advance(MOMENT).1, Err(Error::HandshakeLimit));
 }
 
 #[test]
-fn a_hello_byte_by_byte_gains_no_time() {
+fn a_handshake_byte_by_byte_gains_no_time() {
     let mut pair = Pair::publish();
     for _ in 0..4 {
         pair.carry_to_server(1);
@@ -66,7 +66,7 @@ fn a_client_waits_30_seconds_for_the_publish_to_start() {
 }
 
 #[test]
-fn a_server_puts_no_limit_on_its_own_decision() {
+fn a_server_sets_no_time_limit_for_the_decision() {
     let mut pair = Pair::publish();
     pair.exchange();
     assert_eq!(pair.server.poll_timeout(), None);
@@ -74,7 +74,7 @@ fn a_server_puts_no_limit_on_its_own_decision() {
 }
 
 #[test]
-fn a_running_publish_waits_for_nothing() {
+fn a_running_publish_has_no_timeout() {
     let mut pair = Pair::publish().allowed();
     assert_eq!(pair.advance(3600 * SECOND), (Ok(()), Ok(())));
     assert_eq!((pair.server.poll_timeout(), pair.client.poll_timeout()), (None, None));

@@ -199,7 +199,7 @@ impl Encoder {
 
     pub(crate) fn allow(&mut self) -> Vec<Reply> {
         self.session.allow();
-        self.try_chunks(&[]).expect("what came early is welcome");
+        self.try_chunks(&[]).expect("early input is accepted");
         self.replies()
     }
 

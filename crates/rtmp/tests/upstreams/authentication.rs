@@ -41,20 +41,20 @@ fn refusal(config: ClientConfig, description: &str) -> RefusalKind {
 }
 
 #[test]
-fn a_first_connect_does_not_say_who_we_are() {
+fn a_first_connect_does_not_contain_the_user() {
     let config = known(ConnectArguments::default());
     assert_eq!(Upstream::shaken(config).connect_property("tcUrl"), "rtmp://upstream/live");
 }
 
 #[test]
-fn adobe_is_first_told_the_user() {
+fn adobe_first_gets_the_user() {
     let config = known(asked(&[ADOBE]));
     let want = "live?authmod=adobe&user=ann";
     assert_eq!(Upstream::shaken(config).connect_property("app"), want);
 }
 
 #[test]
-fn adobe_is_then_given_the_answer_to_its_challenge() {
+fn adobe_then_gets_the_response_to_its_challenge() {
     let config = known(asked(&[ADOBE, ADOBE_CHALLENGE]));
     let want = "rtmp://upstream/live?authmod=adobe&user=ann&challenge=deadbeef\
                 &response=U/EUZcv1CrHzaoqM8y/d7g==&opaque=b3BxMQ==";
@@ -62,7 +62,7 @@ fn adobe_is_then_given_the_answer_to_its_challenge() {
 }
 
 #[test]
-fn adobe_without_opaque_is_answered_by_its_challenge() {
+fn adobe_without_opaque_is_answered_with_its_challenge() {
     let challenge = ADOBE_CHALLENGE.split("&opaque").next().expect("the front");
     let config = known(asked(&[ADOBE, challenge]));
     let want = "live?authmod=adobe&user=ann&challenge=deadbeef&response=vA+YV9wJMw/S3WwB/YT2pA==";
@@ -70,14 +70,14 @@ fn adobe_without_opaque_is_answered_by_its_challenge() {
 }
 
 #[test]
-fn llnw_is_first_told_the_user() {
+fn llnw_first_gets_the_user() {
     let config = known(asked(&[LLNW]));
     let want = "live?authmod=llnw&user=ann";
     assert_eq!(Upstream::shaken(config).connect_property("app"), want);
 }
 
 #[test]
-fn llnw_is_then_given_a_digest() {
+fn llnw_then_gets_a_digest() {
     let config = known(asked(&[LLNW, LLNW_CHALLENGE]));
     let want = "live?authmod=llnw&user=ann&nonce=bm9uY2U=&cnonce=deadbeef&nc=00000001\
                 &response=d5ad1ffd2e01663c963b90cb1879d0f4";
@@ -85,7 +85,7 @@ fn llnw_is_then_given_a_digest() {
 }
 
 #[test]
-fn without_credentials_a_demand_is_a_refusal() {
+fn without_credentials_an_authentication_request_is_a_refusal() {
     assert_eq!(refusal(publisher(), ADOBE), RefusalKind::Credentials);
 }
 
@@ -99,7 +99,7 @@ fn wrong_credentials_are_a_refusal() {
 }
 
 #[test]
-fn a_server_that_asks_the_same_again_is_not_answered_again() {
+fn a_repeated_authentication_request_is_not_answered_again() {
     let config = known(asked(&[ADOBE]));
     assert_eq!(refusal(config, ADOBE), RefusalKind::Credentials);
     let config = known(asked(&[ADOBE, ADOBE_CHALLENGE]));
@@ -114,14 +114,14 @@ fn an_unknown_scheme_is_a_refusal() {
 }
 
 #[test]
-fn a_challenge_without_end_is_not_answered() {
+fn an_endless_challenge_is_not_answered() {
     let words = format!("{ADOBE_CHALLENGE}{}", "A".repeat(4000));
     let config = known(ConnectArguments::default());
     assert_eq!(refusal(config, &words), RefusalKind::Denied);
 }
 
 #[test]
-fn neither_password_nor_answer_prints() {
+fn debug_output_contains_neither_password_nor_response() {
     let config = known(asked(&[ADOBE, ADOBE_CHALLENGE]));
     let printed = format!("{config:?}");
     assert!(!printed.contains("s3cret") && !printed.contains("response"), "{printed}");

@@ -7,7 +7,7 @@ use crate::fake::{Amf, Upstream, player, publisher, status};
 use crate::wire_times::{ACKNOWLEDGEMENT_BYTES, EDGES, video};
 
 #[test]
-fn a_client_reads_all_32_bits_of_a_time_repeated_on_type_3_or_not() {
+fn a_client_reads_32_bit_timestamps_repeated_on_type_3_or_not() {
     for repeats in [true, false] {
         for are_differences in [true, false] {
             let mut upstream = Upstream::starting_with(player());
@@ -29,7 +29,7 @@ fn a_client_reads_all_32_bits_of_a_time_repeated_on_type_3_or_not() {
 }
 
 #[test]
-fn a_server_that_pings_and_does_not_read_is_left() {
+fn a_server_that_pings_and_does_not_read_is_disconnected() {
     let limits = Limits { controls_per_second: u32::MAX, ..Limits::default() };
     let mut upstream = Upstream::starting_with(ClientConfig { limits, ..publisher() });
     let ping = [2, 0, 0, 0, 0, 0, 6, 4, 0, 0, 0, 0, 0, 6, 1, 2, 3, 4];
@@ -51,7 +51,7 @@ fn media_sent_to_a_client_that_publishes_is_dropped() {
 }
 
 #[test]
-fn a_client_that_publishes_takes_no_message_above_64_kib() {
+fn a_publishing_client_accepts_no_message_above_64_kib() {
     let header = |length: u32| {
         let [_, a, b, c] = length.to_be_bytes();
         [4, 0, 0, 0, a, b, c, 9, 1, 0, 0, 0]
@@ -63,7 +63,7 @@ fn a_client_that_publishes_takes_no_message_above_64_kib() {
 }
 
 #[test]
-fn a_message_written_once_for_all_is_what_each_upstream_would_have_got() {
+fn a_shared_message_equals_one_written_for_each_upstream() {
     let ready = || {
         let mut upstream = Upstream::starting();
         upstream.written();
@@ -87,7 +87,7 @@ fn a_message_written_once_for_all_is_what_each_upstream_would_have_got() {
 }
 
 #[test]
-fn a_player_takes_the_end_of_its_stream_from_the_control_message_alone() {
+fn a_player_recognises_the_end_of_its_stream_by_the_control_message_alone() {
     let stream_eof = |stream| [2, 0, 0, 0, 0, 0, 6, 4, 0, 0, 0, 0, 0, 1, 0, 0, 0, stream];
     let ends = |config, code, stream| {
         let mut upstream = Upstream::starting_with(config);

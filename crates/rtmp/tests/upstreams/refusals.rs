@@ -38,7 +38,7 @@ fn redirected() -> [ClientEvent; 2] {
 }
 
 #[test]
-fn a_redirect_is_told_once_as_error_or_as_status() {
+fn a_redirect_is_reported_once_as_error_or_as_status() {
     for code in [|| Amf::Number(302.0), || Amf::Text("302")] {
         let mut upstream = Upstream::shaken(publisher());
         let information = redirect(code(), "rtmp://other:1940/live");
@@ -63,7 +63,7 @@ fn a_publish_may_be_redirected() {
 }
 
 #[test]
-fn a_redirect_to_nowhere_is_a_refusal() {
+fn a_redirect_to_an_invalid_url_is_a_refusal() {
     let long = format!("rtmp://other/{}", "a".repeat(4000));
     for url in ["", "http://other/live", "/live", "rtmp://other/a b", "rtmp://other/\r\n", &long] {
         let mut upstream = Upstream::shaken(publisher());
@@ -74,7 +74,7 @@ fn a_redirect_to_nowhere_is_a_refusal() {
 }
 
 #[test]
-fn a_redirect_goes_to_a_url_of_at_most_2048_bytes() {
+fn a_redirect_url_has_at_most_2048_bytes() {
     for (length, is_followed) in [(2048, true), (2049, false)] {
         let url = format!("{:a<length$}", "rtmps://other/");
         let mut upstream = Upstream::shaken(publisher());
@@ -86,7 +86,7 @@ fn a_redirect_goes_to_a_url_of_at_most_2048_bytes() {
 }
 
 #[test]
-fn refusals_that_will_not_change_are_fatal() {
+fn permanent_refusals_are_fatal() {
     for (code, description, want) in [
         ("NetStream.Publish.BadName", "no such name", RefusalKind::BadName),
         ("NetStream.Publish.Denied", "", RefusalKind::Denied),
@@ -101,7 +101,7 @@ fn refusals_that_will_not_change_are_fatal() {
 }
 
 #[test]
-fn refusals_that_may_change_are_not_fatal() {
+fn temporary_refusals_are_not_fatal() {
     for (code, description, want) in [
         ("NetStream.Publish.BadName", "Already publishing", RefusalKind::Occupied),
         ("NetStream.Publish.BadName", "stream 'cam' is busy.", RefusalKind::Occupied),

@@ -11,7 +11,7 @@ fn message(kind: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_flood_of_messages_is_read_a_turns_worth_at_a_time() {
+fn a_flood_of_messages_is_read_in_bounded_turns() {
     for config in [publisher(), player()] {
         let mut upstream = Upstream::starting_with(config);
         let flood = message(9, &[0x27]).repeat(1900);
@@ -31,7 +31,7 @@ fn a_flood_of_messages_is_read_a_turns_worth_at_a_time() {
 }
 
 #[test]
-fn an_upstream_that_floods_with_anything_but_media_is_left() {
+fn an_upstream_that_floods_with_anything_but_media_is_disconnected() {
     let mut command = b"\x02\0\x01x".to_vec();
     command.extend([0, 0, 0, 0, 0, 0, 0, 0, 0, 5]);
     for (kind, payload, most, error) in [
@@ -52,7 +52,7 @@ fn an_upstream_that_floods_with_anything_but_media_is_left() {
 }
 
 #[test]
-fn nothing_is_read_behind_the_end() {
+fn nothing_is_read_after_the_end() {
     let mut upstream = Upstream::starting();
     upstream.client.end();
     upstream.says(&[0xff; 100]);

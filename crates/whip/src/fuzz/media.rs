@@ -1,4 +1,4 @@
-//! The body behind SRTP: packets that a client with keys can send, in any order, with every timer run when it is due.
+//! The fuzz body inside SRTP: packets that a client with keys can send, in any order, every timer run when due.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

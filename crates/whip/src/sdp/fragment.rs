@@ -102,7 +102,7 @@ mod tests {
     const CREDENTIALS: &str = "a=ice-ufrag:EsAw\r\na=ice-pwd:P2uYro0UCOQ4zxjKXaWCBui1\r\n";
 
     #[test]
-    fn what_real_clients_trickle_is_read() {
+    fn fragments_of_real_clients_are_parsed() {
         let address: SocketAddr = "192.0.2.8:40000".parse().expect("an address");
         let candidate = "a=candidate:1 1 udp 2130706431 192.0.2.8 40000 typ host\r\n";
         let table = [
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_fragment_is_refused() {
+    fn invalid_fragments_are_rejected() {
         let other = CREDENTIALS.replace("EsAw", "EsAx");
         let many = "a=candidate:1 1 udp 1 192.0.2.8 40000 typ host\n".repeat(101);
         let table = [
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_to_a_restart_is_read_as_it_was_meant() {
+    fn the_answer_to_a_restart_parses_to_what_was_written() {
         for (name, text) in GOLDENS {
             let Ok(offer) = read_offer(text) else { continue };
             let candidates = ["203.0.113.4:8189".parse().expect("an address")];

@@ -83,7 +83,7 @@ pub(super) fn check_answer(name: &str, offer: &str, answer: &str) {
 }
 
 #[test]
-fn every_layer_of_a_simulcast_is_taken() {
+fn every_simulcast_layer_is_accepted() {
     let offer = read_offer(golden("obs_32_simulcast")).expect("accepted");
     let answer = write_answer(&offer, &settings());
     assert!(
@@ -133,7 +133,7 @@ fn check_section(name: &str, offered: &[&str], answered: &[&str]) {
 }
 
 #[test]
-fn every_client_with_h264_gets_an_answer_that_fits_with_either_line_end() {
+fn every_client_with_h264_gets_a_valid_answer_with_any_line_ending() {
     for (name, text) in GOLDENS {
         if name == "firefox_153_no_h264" {
             continue;
@@ -146,7 +146,7 @@ fn every_client_with_h264_gets_an_answer_that_fits_with_either_line_end() {
 }
 
 #[test]
-fn the_payload_types_of_each_client_are_the_best_it_has() {
+fn the_best_payload_types_of_each_client_are_chosen() {
     let table = [
         ("aiortc_1_4", Some(96), 99, 1, Some([0x42, 0x00, 0x1f])),
         ("chromium_156", Some(111), 102, 1, Some([0x42, 0x00, 0x1f])),
@@ -174,7 +174,7 @@ fn firefox_without_openh264_is_told_that_h264_is_missing() {
 }
 
 #[test]
-fn ffmpeg_is_a_dtls_server_and_everybody_else_is_not() {
+fn only_ffmpeg_is_a_dtls_server() {
     for (name, text) in GOLDENS {
         let is_client = read_offer(text).is_ok_and(|offer| is_dtls_client(&offer));
         assert_eq!(is_client, name.starts_with("ffmpeg"), "{name}");
@@ -182,7 +182,7 @@ fn ffmpeg_is_a_dtls_server_and_everybody_else_is_not() {
 }
 
 #[test]
-fn a_lone_section_is_bundled_under_its_own_name_only() {
+fn a_single_section_is_bundled_only_under_its_own_mid() {
     let offer = read_offer(golden("ffmpeg_8_video_only")).expect("accepted");
     let answer = write_answer(&offer, &settings());
     assert!(answer.contains("a=group:BUNDLE 1\r\n"), "{answer}");
@@ -220,7 +220,7 @@ fn only_literal_udp_candidates_are_kept() {
 }
 
 #[test]
-fn feedback_retransmissions_and_layers_are_read_as_offered() {
+fn feedback_retransmissions_and_layers_are_parsed_as_offered() {
     let chromium = video_of("chromium_156");
     assert_eq!(chromium.rtx, Some(Rtx { payload_type: 103, ssrc: Some(1_190_538_244) }));
     assert_eq!((chromium.ssrc, chromium.transport_cc_id), (Some(3_812_664_207), Some(3)));
@@ -240,7 +240,7 @@ fn feedback_retransmissions_and_layers_are_read_as_offered() {
 }
 
 #[test]
-fn gstreamers_feedback_without_a_number_to_feed_back_is_not_answered() {
+fn transport_feedback_of_gstreamer_without_the_extension_is_not_answered() {
     let video = video_of("gstreamer_1_22");
     assert_eq!((video.has_transport_cc, video.transport_cc_id), (true, None));
     assert_eq!(video.parameter_sets.iter().map(|set| set[0] & 0x1f).collect::<Vec<_>>(), [7, 8]);
@@ -249,7 +249,7 @@ fn gstreamers_feedback_without_a_number_to_feed_back_is_not_answered() {
 }
 
 #[test]
-fn safaris_formats_without_a_mode_are_mode_0_and_come_last() {
+fn formats_of_safari_without_a_mode_are_mode_0_and_come_last() {
     let text = golden("safari").replace("packetization-mode=1;", "");
     let video = read_offer(&text).expect("accepted").video.expect("video");
     assert_eq!((video.payload_type, video.packetization_mode), (96, 0));

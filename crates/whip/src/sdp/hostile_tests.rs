@@ -99,13 +99,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn random_bytes_are_judged_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
+    fn random_bytes_are_parsed_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
         read_and_answer(&String::from_utf8_lossy(&bytes));
         read_and_answer(&format!("v=0\n{}", String::from_utf8_lossy(&bytes)));
     }
 
     #[test]
-    fn changed_offers_are_judged_without_a_panic(
+    fn mutated_offers_are_parsed_without_a_panic(
         golden in prop::sample::select(&GOLDENS[..]),
         changes in prop::collection::vec(change(), 0..12),
     ) {
@@ -114,7 +114,7 @@ proptest! {
 }
 
 #[test]
-fn offers_without_one_of_their_lines_are_refused_or_answered_by_the_rules() {
+fn offers_without_one_of_their_lines_are_rejected_or_get_a_valid_answer() {
     for (name, text) in GOLDENS {
         let lines: Vec<&str> = text.lines().collect();
         for (at, removed) in lines.iter().enumerate() {
@@ -131,7 +131,7 @@ fn offers_without_one_of_their_lines_are_refused_or_answered_by_the_rules() {
 }
 
 #[test]
-fn texts_made_to_be_slow_are_judged_in_time() {
+fn texts_made_to_be_slow_are_parsed_in_time() {
     let head = GOLDENS[1].1;
     let formats: Vec<_> = (0..64).map(|n| if n < 32 { n } else { n + 64 }.to_string()).collect();
     let video = format!("{head}m=video 9 UDP/TLS/RTP/SAVPF {}\n", formats.join(" "));

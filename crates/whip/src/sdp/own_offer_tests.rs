@@ -40,7 +40,7 @@ a=rtpmap:103 rtx/90000\r\na=fmtp:103 apt=102\r\na=ssrc-group:FID 5 6\r\na=ssrc:5
 }
 
 #[test]
-fn an_offer_of_ours_is_one_that_a_client_of_the_old_signalling_can_change() {
+fn our_offer_can_be_modified_by_a_client_of_the_old_signalling() {
     let sdp = both().write(&settings());
     for line in [
         "a=ice-lite",
@@ -63,7 +63,7 @@ fn an_offer_of_ours_is_one_that_a_client_of_the_old_signalling_can_change() {
 }
 
 #[test]
-fn an_offer_of_ours_asks_for_feedback_of_the_video_and_for_packets_times_of_both() {
+fn our_offer_requests_video_feedback_and_transport_feedback_for_both_tracks() {
     let sdp = both().write(&settings());
     let feedback: Vec<_> = sdp.lines().filter_map(|line| line.strip_prefix("a=rtcp-fb:")).collect();
     let of_video = ["transport-cc", "ccm fir", "nack", "nack pli", "goog-remb"];
@@ -74,7 +74,7 @@ fn an_offer_of_ours_asks_for_feedback_of_the_video_and_for_packets_times_of_both
 }
 
 #[test]
-fn an_offer_of_ours_has_the_wanted_sections_alone() {
+fn our_offer_has_only_the_requested_sections() {
     let audio = OwnOffer::new(true, false).expect("a section").write(&settings());
     assert!(audio.contains("m=audio") && !audio.contains("m=video"));
     let video = OwnOffer::new(false, true).expect("a section").write(&settings());
@@ -83,7 +83,7 @@ fn an_offer_of_ours_has_the_wanted_sections_alone() {
 }
 
 #[test]
-fn a_browsers_answer_says_what_will_come_and_who_sends_it() {
+fn the_answer_of_a_browser_contains_formats_and_credentials() {
     let answer = both().read_answer(&answer()).expect("accepted");
     let (audio, video) = (answer.audio.as_ref(), answer.video.as_ref());
     let (audio, video) = (audio.expect("audio"), video.expect("video"));
@@ -95,7 +95,7 @@ fn a_browsers_answer_says_what_will_come_and_who_sends_it() {
 }
 
 #[test]
-fn the_answer_of_chromium_is_taken_with_all_of_its_feedback() {
+fn the_answer_of_chromium_is_accepted_with_all_its_feedback() {
     let text = include_str!("fixtures/chromium_156_answer.sdp");
     let answer = both().read_answer(text).expect("accepted");
     let video = answer.video.expect("video");
@@ -107,13 +107,13 @@ fn the_answer_of_chromium_is_taken_with_all_of_its_feedback() {
 }
 
 #[test]
-fn a_client_that_wants_to_be_the_dtls_server_may() {
+fn a_client_may_be_the_dtls_server() {
     let passive = answer().replace("a=setup:active", "a=setup:passive");
     assert!(is_dtls_client(&both().read_answer(&passive).expect("accepted")));
 }
 
 #[test]
-fn an_answer_that_does_not_fit_the_offer_is_refused() {
+fn an_answer_that_does_not_match_the_offer_is_rejected() {
     let audio_alone = OwnOffer::new(true, false).expect("a section");
     assert!(matches!(audio_alone.read_answer(&answer()), Err(OfferError::Sections)));
     let answer = answer();

@@ -47,7 +47,7 @@ fn answer_to(text: &str) -> String {
 }
 
 #[test]
-fn a_browsers_offer_is_read_with_the_payload_type_we_take() {
+fn the_offer_of_a_browser_is_parsed_with_the_payload_types_we_choose() {
     let offer = read_offer(&offer(&[&audio(), &video(H264)])).expect("accepted");
     let (audio, video) = (offer.audio.expect("audio"), offer.video.expect("video"));
     assert_eq!((audio.payload_type, audio.stereo, audio.transport_cc_id), (111, false, Some(3)));
@@ -60,7 +60,7 @@ fn a_browsers_offer_is_read_with_the_payload_type_we_take() {
 }
 
 #[test]
-fn the_answer_has_every_line_that_clients_need_and_none_of_what_was_not_offered() {
+fn the_answer_has_every_line_that_clients_need_and_nothing_that_was_not_offered() {
     let answer = answer_to(&offer(&[&audio(), &video(H264)]));
     assert!(answer.starts_with("v=0\r\n") && answer.ends_with("\r\n"));
     assert!(!answer.ends_with("\r\n\r\n"));
@@ -104,7 +104,7 @@ fn a_passive_client_is_answered_actively() {
 }
 
 #[test]
-fn odd_but_honest_offers_are_accepted() {
+fn unusual_but_valid_offers_are_accepted() {
     let both = offer(&[&audio(), &video(H264)]);
     let table = [
         // CRLF, trailing blanks, capitals, a single section without a group.
@@ -131,7 +131,7 @@ fn odd_but_honest_offers_are_accepted() {
 }
 
 #[test]
-fn what_we_cannot_serve_is_refused_with_its_status() {
+fn unsupported_offers_are_rejected_with_the_right_status() {
     let (audio, both) = (audio(), offer(&[&audio(), &video(H264)]));
     let table: &[(u16, &str, String)] = &[
         (400, "offer_malformed", String::new()),
@@ -189,7 +189,7 @@ fn what_we_cannot_serve_is_refused_with_its_status() {
 }
 
 #[test]
-fn candidates_are_read_as_far_as_they_are_literal() {
+fn only_candidates_with_literal_addresses_are_kept() {
     let text = format!(
         "{}a=candidate:1 1 udp 2122260223 192.0.2.7 5000 typ host\n\
 a=candidate:2 1 UDP 1 3f4e.local 5001 typ host\na=candidate:3 1 tcp 1 192.0.2.7 9 typ host\n\
@@ -212,7 +212,7 @@ fn parameter_sets_of_the_offer_are_decoded() {
 }
 
 #[test]
-fn parameter_sets_that_are_empty_or_too_long_are_passed_over() {
+fn empty_and_too_long_parameter_sets_are_ignored() {
     let (longest, longer) = ("Z".repeat(1_024), "Z".repeat(1_025));
     let listed = format!("42e01f;sprop-parameter-sets=,==,{longer},{longest}");
     let formats = H264.replace("42e01f", &listed);
@@ -222,7 +222,7 @@ fn parameter_sets_that_are_empty_or_too_long_are_passed_over() {
 }
 
 #[test]
-fn multichannel_opus_is_refused_by_name_and_passed_over_beside_stereo() {
+fn multichannel_opus_is_rejected_alone_and_ignored_beside_stereo() {
     let with = |map: &str| offer(&[&audio().replace("opus/48000/2\na=rtcp-fb", map), &video(H264)]);
     let refused = ["multiopus/48000/6\na=rtcp-fb", "opus/48000/6\na=rtcp-fb"];
     for map in refused {
@@ -252,7 +252,7 @@ fn an_offer_may_be_as_long_as_the_limit() {
 }
 
 #[test]
-fn without_a_limit_no_bitrate_is_said() {
+fn without_a_limit_the_answer_has_no_bitrate() {
     let offer = read_offer(&offer(&[&audio(), &video(H264)])).expect("accepted");
     let settings = AnswerSettings { max_bitrate_kbps: 0, ..golden_tests::settings() };
     let answer = write_answer(&offer, &settings);
@@ -260,7 +260,7 @@ fn without_a_limit_no_bitrate_is_said() {
 }
 
 #[test]
-fn a_direction_of_the_session_counts_where_a_section_says_none() {
+fn the_session_direction_applies_to_sections_without_one() {
     let both = offer(&[&audio(), &video(H264)]);
     let session = |direction: &str| both.replace("a=group", &format!("a={direction}\na=group"));
     let silent = |text: String| text.replace("a=sendonly\n", "");
@@ -275,7 +275,7 @@ fn a_direction_of_the_session_counts_where_a_section_says_none() {
 }
 
 #[test]
-fn layers_are_those_that_are_sent_and_of_alternatives_the_first() {
+fn layers_are_those_sent_and_the_first_of_alternatives() {
     const RID: &str = "a=extmap:10 urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id\n";
     let rids = |lines: &str| {
         let text = offer(&[&audio(), &format!("{}{lines}", video(H264))]);
@@ -293,7 +293,7 @@ fn layers_are_those_that_are_sent_and_of_alternatives_the_first() {
 }
 
 #[test]
-fn a_sections_formats_and_names_may_be_as_many_and_as_long_as_the_limits() {
+fn formats_and_names_of_a_section_may_reach_the_limits() {
     let formats = |count: usize| {
         let more = " 3".repeat(count - 3);
         read_offer(&offer(&[&audio().replace("111 63 0", &format!("111 63 0{more}"))]))

@@ -21,7 +21,7 @@ impl WhipSession {
         Ok(Self::new(&identity, offer, &credentials, 0, now))
     }
 
-    /// Acts as if ICE and DTLS had completed at `now`. The keys protect reports that are sent to nobody.
+    /// Acts as if ICE and DTLS had completed at `now`. The keys only protect reports that are never sent.
     pub fn replay_connected(&mut self, now: Instant) {
         let path: Path = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0).into();
         self.now = now;

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hello_that_never_gets_whole_is_given_back() {
+    fn a_hello_that_stays_incomplete_is_given_back() {
         let (long, mut assembled) = (hello(1400), ClientHello::default());
         for _ in 1..DATAGRAM_LIMIT {
             assert!(assembled.handle_datagram(datagram(&long, 0, 900)).is_none());
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn only_fragments_of_a_hello_in_a_handshake_record_are_read() {
+    fn only_client_hello_fragments_in_a_handshake_record_are_parsed() {
         let whole = datagram(&hello(20), 0, hello(20).len());
         assert!(fragment_of(&whole).is_some());
         for (at, other) in [(0, 21), (0, 23), (RECORD_HEADER, 2), (RECORD_HEADER, 16)] {
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_or_changed_is_read_without_a_panic() {
+    fn truncated_or_mutated_input_is_parsed_without_a_panic() {
         let whole = datagram(&hello(20), 0, hello(20).len());
         for at in 0..whole.len() {
             ClientHello::default().handle_datagram(whole[..at].into());

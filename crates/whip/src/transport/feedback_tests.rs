@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn sender_reports_and_goodbyes_are_read_out_of_a_compound() {
+fn sender_reports_and_goodbyes_are_read_from_a_compound_packet() {
     let mut compound = vec![0x80, 200, 0, 6];
     for word in [7_u32, 100, 200, 300, 1, 2] {
         compound.extend_from_slice(&word.to_be_bytes());
@@ -51,7 +51,7 @@ fn a_keyframe_request_and_a_report_have_their_fields_in_place() {
 }
 
 #[test]
-fn a_bitrate_limit_is_written_as_the_draft_says() {
+fn a_bitrate_limit_is_written_as_in_the_draft() {
     for (bitrate, word) in
         [(6_000_000_u64, 0x0216_dc6c_u32), (262_143, 0x0203_ffff), (1_000, 0x0200_03e8)]
     {

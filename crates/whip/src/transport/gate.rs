@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handshake_flight_passes_as_it_is() {
+    fn a_handshake_flight_passes_unchanged() {
         let mut gate = Gate::default();
         let flight = [
             record(HANDSHAKE, 0, &fragment(100, 0, &[7; 100])),
@@ -186,14 +186,14 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_record_beside_a_good_one_is_taken_out() {
+    fn a_bad_record_beside_a_good_one_is_removed() {
         let good = record(HANDSHAKE, 0, &fragment(10, 0, &[1; 10]));
         let both = [record(ALERT, 0, &[2, 40]), good.clone()].concat();
         assert_eq!(Gate::default().admit(&both).as_deref(), Some(&good[..]));
     }
 
     #[test]
-    fn what_comes_before_completion_is_bounded_in_number_and_bytes() {
+    fn records_before_completion_are_bounded_in_number_and_bytes() {
         let mut gate = Gate::default();
         let early = record(HANDSHAKE, 1, &[1; 30]);
         let passed = (0..20_000).filter(|_| gate.admit(&early).is_some()).count();

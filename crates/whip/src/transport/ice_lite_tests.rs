@@ -51,7 +51,7 @@ fn ice() -> IceLite {
 }
 
 #[test]
-fn a_valid_request_is_answered_and_proves_its_source() {
+fn a_valid_request_is_answered_and_authenticates_its_source() {
     let (mut ice, now) = (ice(), Instant::now());
     let answer = ice.handle_request(now, address(9), &request("server:client", PASSWORD, false));
     let mut response = Message::new();
@@ -75,11 +75,11 @@ fn an_ipv4_client_on_a_dual_stack_socket_learns_its_ipv4_address() {
     let mut mapped = XorMappedAddress::default();
     mapped.get_from(&response).expect("there");
     assert_eq!((mapped.ip.to_string(), mapped.port), ("198.51.100.7".to_owned(), 4000));
-    assert_eq!(ice.selected(), Some(source.into()), "packets still go to where it came from");
+    assert_eq!(ice.selected(), Some(source.into()), "packets still go to its source");
 }
 
 #[test]
-fn nomination_moves_the_pair_and_a_mere_check_does_not() {
+fn a_nomination_changes_the_pair_and_a_plain_check_does_not() {
     let (mut ice, now) = (ice(), Instant::now());
     ice.handle_request(now, address(9), &request("server:client", PASSWORD, true));
     ice.handle_request(now, address(10), &request("server:client", PASSWORD, false));
@@ -140,7 +140,7 @@ fn many_paths_are_forgotten_but_never_the_one_in_use() {
 }
 
 #[test]
-fn what_does_not_know_the_password_or_is_malformed_gets_no_answer() {
+fn malformed_requests_and_those_without_the_password_get_no_answer() {
     let valid = request("server:client", PASSWORD, false);
     let mut table = vec![
         request("other:client", PASSWORD, false),
@@ -162,11 +162,11 @@ fn what_does_not_know_the_password_or_is_malformed_gets_no_answer() {
 }
 
 #[test]
-fn after_the_end_a_valid_request_gets_a_signed_403_that_is_no_longer_than_itself() {
+fn after_the_end_a_valid_request_gets_a_signed_403_no_longer_than_the_request() {
     let (mut ice, now) = (ice(), Instant::now());
     let datagram = request("server:client", PASSWORD, true);
     ice.handle_request(now, address(9), &datagram);
-    let mut revoked = ice.revoke().expect("a client was there");
+    let mut revoked = ice.revoke().expect("a client was connected");
     assert_eq!(revoked.ufrags().collect::<Vec<_>>(), ["server"]);
     let answer = revoked.handle_request(&datagram).expect("answered");
     assert!(answer.len() <= datagram.len(), "{} for {}", answer.len(), datagram.len());
@@ -182,23 +182,23 @@ fn after_the_end_a_valid_request_gets_a_signed_403_that_is_no_longer_than_itself
 }
 
 #[test]
-fn after_the_end_a_restart_that_was_under_way_is_answered_by_403_too() {
+fn after_the_end_requests_of_a_pending_restart_get_403_too() {
     const NEW: &str = "abcdefghijklmnopqrstuvwx";
     let (mut ice, now) = (ice(), Instant::now());
     ice.handle_request(now, address(9), &request("server:client", PASSWORD, true));
     ice.restart("renewed".into(), NEW.into());
-    let mut revoked = ice.revoke().expect("a client was there");
+    let mut revoked = ice.revoke().expect("a client was connected");
     assert!(revoked.handle_request(&request("server:client", PASSWORD, false)).is_some());
     assert!(revoked.handle_request(&request("renewed:other", NEW, false)).is_some());
 }
 
 #[test]
-fn after_the_end_strangers_get_nothing_and_one_client_not_more_than_32_answers() {
+fn after_the_end_strangers_get_nothing_and_a_client_at_most_32_answers() {
     let (mut ice, now) = (ice(), Instant::now());
-    assert!(ice.revoke().is_none(), "nobody was there");
+    assert!(ice.revoke().is_none(), "no client was connected");
     let valid = request("server:client", PASSWORD, false);
     ice.handle_request(now, address(9), &valid);
-    let mut revoked = ice.revoke().expect("a client was there");
+    let mut revoked = ice.revoke().expect("a client was connected");
     for datagram in [
         request("other:client", PASSWORD, false),
         request("server:client", "wrong wrong wrong wrong", false),

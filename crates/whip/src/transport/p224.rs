@@ -153,13 +153,13 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_of_the_key_is_valid_for_its_message_alone() {
+    fn a_signature_is_valid_only_for_its_message() {
         assert!(verify(MESSAGE, &bytes(SIGNATURE)).is_ok());
         assert!(verify(b"another one", &bytes(SIGNATURE)).is_err());
     }
 
     #[test]
-    fn whatever_is_no_signature_is_refused() {
+    fn invalid_signatures_are_rejected() {
         let mut broken = bytes(SIGNATURE);
         *broken.last_mut().expect("long") ^= 1;
         for signature in [broken, Vec::new(), vec![0x30; 62]] {

@@ -34,7 +34,7 @@ fn packet(sequence: u16, ssrc: u32) -> Vec<u8> {
 }
 
 #[test]
-fn what_an_independent_sender_protects_is_opened_across_the_rollover() {
+fn packets_of_an_independent_sender_are_decrypted_across_the_rollover() {
     for profile in [SrtpProfile::Gcm, SrtpProfile::Cm] {
         let keys = keys(profile);
         let mut sender = sender(&keys);
@@ -74,7 +74,7 @@ fn replays_forgeries_and_old_packets_are_rejected_and_reordered_ones_are_not() {
 }
 
 #[test]
-fn reports_are_opened_once_and_only_when_encrypted_and_signed() {
+fn reports_are_decrypted_once_and_only_if_encrypted_and_authenticated() {
     for profile in [SrtpProfile::Gcm, SrtpProfile::Cm] {
         let keys = keys(profile);
         let mut sender = sender(&keys);
@@ -96,7 +96,7 @@ fn reports_are_opened_once_and_only_when_encrypted_and_signed() {
 }
 
 #[test]
-fn past_the_limit_the_least_recently_used_source_goes_and_new_ones_are_opened() {
+fn beyond_the_limit_the_least_recently_used_source_makes_room_for_a_new_one() {
     let keys = keys(SrtpProfile::Gcm);
     let mut sender = sender(&keys);
     let mut srtp = Srtp::new(&keys, &provider()).expect("valid keys");

@@ -62,7 +62,7 @@ fn losses_reordering_and_long_pauses_are_reported() {
 }
 
 #[test]
-fn a_packet_that_comes_after_its_range_was_reported_is_reported_again_with_the_range() {
+fn a_packet_that_arrives_after_its_range_was_reported_repeats_the_range() {
     let mut times = ReceiveTimes::new(Instant::now());
     feedback(&mut times, &[(10, 1000), (11, 1001), (13, 1003), (14, 1004)]);
     let (base, seen) = feedback(&mut times, &[(12, 1050), (15, 1051)]);
@@ -76,7 +76,7 @@ fn a_packet_that_comes_after_its_range_was_reported_is_reported_again_with_the_r
 }
 
 #[test]
-fn nothing_is_written_when_nothing_came_and_what_is_remembered_is_bounded() {
+fn nothing_is_written_without_arrivals_and_the_memory_is_bounded() {
     let mut times = ReceiveTimes::new(Instant::now());
     let mut compound = Compound::new(1, &[]);
     compound.put_transport_cc(7, &mut times);
@@ -93,7 +93,7 @@ fn nothing_is_written_when_nothing_came_and_what_is_remembered_is_bounded() {
 }
 
 #[test]
-fn statuses_that_change_take_a_chunk_for_seven_and_those_that_last_one_for_all() {
+fn mixed_statuses_take_a_chunk_for_seven_and_equal_ones_a_chunk_for_all() {
     let chunks = |symbols: &[u8]| {
         let mut out = Vec::new();
         put_chunks(symbols, &mut out);

@@ -6,7 +6,7 @@ use headgate_peer::{Event, Settings, SrtpChoice};
 use crate::world::World;
 
 #[test]
-fn every_role_and_profile_connects_and_every_frame_comes_out_as_it_was_sent() {
+fn every_role_and_profile_connects_and_every_frame_arrives_unchanged() {
     for srtp in [SrtpChoice::Gcm, SrtpChoice::Cm, SrtpChoice::Both] {
         for dtls_server in [false, true] {
             let mut world = World::new(Settings { srtp, dtls_server, ..Settings::default() });
@@ -20,14 +20,14 @@ fn every_role_and_profile_connects_and_every_frame_comes_out_as_it_was_sent() {
 }
 
 #[test]
-fn the_faster_profile_is_taken_when_the_client_lists_both() {
+fn the_faster_profile_is_chosen_when_the_client_lists_both() {
     let mut world = World::new(Settings { srtp: SrtpChoice::Both, ..Settings::default() });
     assert!(world.connect());
     assert_eq!(world.publisher.srtp(), Some(SrtpChoice::Gcm));
 }
 
 #[test]
-fn configurations_precede_the_first_frame_of_their_track_and_come_once() {
+fn configurations_precede_the_first_frame_of_their_track_once() {
     let mut world = World::new(Settings::default());
     assert!(world.connect());
     world.publish(30, 2000);
@@ -52,7 +52,7 @@ fn one_track_alone_is_a_publish() {
 }
 
 #[test]
-fn a_sender_is_asked_for_a_keyframe_before_two_seconds_are_over() {
+fn a_keyframe_is_requested_before_two_seconds_have_passed() {
     let mut world = World::new(Settings::default());
     assert!(world.connect());
     world.publish(250, 1000);
@@ -78,7 +78,7 @@ fn transport_wide_feedback_goes_only_to_a_sender_that_offered_it() {
 }
 
 #[test]
-fn handshakes_come_about_over_a_network_that_loses_a_fifth() {
+fn handshakes_complete_over_a_network_that_loses_a_fifth() {
     for dtls_server in [false, true] {
         let fails = |seed: &u64| {
             let mut dice = crate::world::Dice::new(*seed);
@@ -92,7 +92,7 @@ fn handshakes_come_about_over_a_network_that_loses_a_fifth() {
 }
 
 #[test]
-fn a_handshake_goes_on_when_its_network_was_gone_for_four_seconds() {
+fn a_handshake_survives_a_network_outage_of_four_seconds() {
     for dtls_server in [false, true] {
         for at_ms in [6, 11, 16, 21, 26, 31] {
             let mut world = World::new(Settings { dtls_server, ..Settings::default() });
@@ -119,7 +119,7 @@ fn decode_times_never_go_back_and_both_tracks_start_together() {
 }
 
 #[test]
-fn audio_whose_clock_stands_still_goes_out_after_two_seconds_without_video() {
+fn audio_with_a_stopped_clock_is_sent_after_two_seconds_without_video() {
     let mut world = World::new(Settings::default());
     assert!(world.connect());
     let send = |world: &mut World, millis: u64| {

@@ -50,7 +50,7 @@ fn a_client_that_never_comes_is_ended_after_ten_seconds() {
 }
 
 #[test]
-fn a_client_with_another_certificate_does_not_get_in() {
+fn a_client_with_another_certificate_is_rejected() {
     let mut world = World::with_fingerprint(Settings::default(), |offer| {
         let at = offer.find("a=fingerprint:sha-256 ").expect("a fingerprint") + 22;
         let mut bytes = offer.into_bytes();
@@ -62,7 +62,7 @@ fn a_client_with_another_certificate_does_not_get_in() {
 }
 
 #[test]
-fn a_session_that_is_closed_says_so_to_the_client() {
+fn a_closed_session_notifies_the_client() {
     let mut world = World::new(Settings::default());
     assert!(world.connect());
     world.session.close(world.now);
@@ -76,7 +76,7 @@ const fn is_dtls(datagram: &[u8]) -> bool {
 }
 
 #[test]
-fn a_lost_goodbye_is_repeated_and_heard_within_a_second() {
+fn a_lost_close_notify_is_repeated_and_arrives_within_a_second() {
     let mut world = World::new(Settings::default());
     assert!(world.connect());
     world.publish(5, 1000);
@@ -98,11 +98,11 @@ fn a_lost_goodbye_is_repeated_and_heard_within_a_second() {
 }
 
 #[test]
-fn a_closing_session_answers_nothing_and_sends_only_its_goodbye() {
+fn a_closing_session_answers_nothing_and_sends_only_close_notify() {
     let mut world = World::new(Settings::default());
     assert!(world.connect());
     world.publish(5, 1000);
-    // The client receives nothing and goes on: media, reports, and ICE checks every 2.5 s.
+    // The client receives nothing and continues: media, reports, and ICE checks every 2.5 s.
     world.loss = Box::new(|direction, _| direction == Direction::ToClient);
     let (before, rejected) = (world.to_client, world.session.counters().rejected);
     let frames = world.frames.len();
@@ -116,7 +116,7 @@ fn a_closing_session_answers_nothing_and_sends_only_its_goodbye() {
 }
 
 #[test]
-fn a_session_without_a_client_is_closed_at_once() {
+fn a_session_without_a_client_is_closed_immediately() {
     let mut world = World::new(Settings::default());
     world.session.close(world.now);
     assert!(world.session.is_closed() && world.session.poll_timeout().is_none());
@@ -131,7 +131,7 @@ fn a_session_without_a_client_is_closed_at_once() {
 }
 
 #[test]
-fn over_tcp_the_goodbye_is_said_once() {
+fn over_tcp_close_notify_is_sent_once() {
     let mut world = World::new(Settings::default());
     world.is_tcp = true;
     assert!(world.connect());
@@ -141,12 +141,12 @@ fn over_tcp_the_goodbye_is_said_once() {
 }
 
 #[test]
-fn the_goodbye_carries_epoch_and_counter_as_its_nonce() {
+fn close_notify_carries_epoch_and_counter_as_its_nonce() {
     const RECORD_HEADER: usize = 13;
     let mut world = World::new(Settings::default());
     assert!(world.connect());
     world.session.close(world.now);
-    let (_, record) = world.session.poll_transmit().expect("a goodbye");
+    let (_, record) = world.session.poll_transmit().expect("a close_notify");
     // A client that parses the alert before decrypting it takes the second byte for its description; 1 is not one.
     assert_eq!(record[0], 21, "an alert");
     assert_eq!(record[RECORD_HEADER..RECORD_HEADER + 4], [0, 1, 0, 0], "{record:02x?}");

@@ -15,7 +15,7 @@ fn lossy(per_mille: usize, delay_ms: u64, seed: u64) -> World {
 }
 
 #[test]
-fn at_five_percent_nothing_broken_leaves_and_nearly_everything_arrives() {
+fn at_five_percent_loss_nearly_everything_arrives_and_nothing_is_corrupt() {
     for (seed, delay_ms) in [(1, 5), (2, 25), (3, 50)] {
         let mut world = lossy(50, delay_ms, seed);
         world.publish(500, 8000);
@@ -26,7 +26,7 @@ fn at_five_percent_nothing_broken_leaves_and_nearly_everything_arrives() {
 }
 
 #[test]
-fn at_twenty_percent_nothing_broken_leaves() {
+fn at_twenty_percent_loss_nothing_is_corrupt() {
     let mut world = lossy(200, 50, 4);
     world.publish(500, 8000);
     world.pass(Duration::from_secs(1));
@@ -35,7 +35,7 @@ fn at_twenty_percent_nothing_broken_leaves() {
 }
 
 #[test]
-fn after_a_hole_that_cannot_be_filled_a_keyframe_is_asked_for_and_comes_within_two_seconds() {
+fn after_an_unfilled_gap_a_requested_keyframe_arrives_within_two_seconds() {
     let mut world = lossy(0, 10, 5);
     world.publish(20, 3000);
     // The outage is longer than the sender's retransmission history.
@@ -49,7 +49,7 @@ fn after_a_hole_that_cannot_be_filled_a_keyframe_is_asked_for_and_comes_within_t
 }
 
 #[test]
-fn reordered_and_doubled_packets_change_nothing() {
+fn reordered_and_duplicate_packets_change_nothing() {
     let mut world = lossy(0, 5, 6);
     // The first packet defines where the sequence begins, so it arrives in order.
     world.publish(1, 1000);
@@ -98,7 +98,7 @@ fn lose_packet(world: &mut World, nth: usize) {
 }
 
 #[test]
-fn a_keyframe_with_a_hole_never_leaves() {
+fn an_incomplete_keyframe_is_never_passed_on() {
     // One packet of parameter sets and three fragments.
     for nth in 0..4 {
         let mut world = World::new(Settings::default());

@@ -12,7 +12,7 @@ fn elsewhere() -> SocketAddr {
 }
 
 #[test]
-fn a_client_behind_a_new_address_is_followed_once_it_proved_itself_there() {
+fn a_client_is_followed_to_a_new_address_after_an_authenticated_check() {
     let mut world = World::new(Settings::default());
     assert!(world.connect());
     world.publish(50, 2000);
@@ -37,7 +37,7 @@ fn a_client_behind_a_new_address_is_followed_once_it_proved_itself_there() {
 }
 
 #[test]
-fn the_same_address_by_tcp_is_another_path_and_works_as_well() {
+fn the_same_address_over_tcp_is_another_path_and_works_too() {
     let mut world = World::new(Settings::default());
     world.is_tcp = true;
     assert!(world.connect());
@@ -53,7 +53,7 @@ fn the_same_address_by_tcp_is_another_path_and_works_as_well() {
 }
 
 #[test]
-fn b_frames_leave_in_decoding_order_with_their_own_time_to_be_shown() {
+fn b_frames_are_passed_on_in_decoding_order_with_their_presentation_times() {
     let mut world = World::new(Settings { audio: false, ..Settings::default() });
     assert!(world.connect());
     // I P B b P B b: two B-frames are shown between the others, undeclared: this SPS contains no reordering
@@ -89,7 +89,7 @@ fn b_frames_leave_in_decoding_order_with_their_own_time_to_be_shown() {
 }
 
 #[test]
-fn what_is_wrong_is_said_in_words() {
+fn a_missing_keyframe_is_reported_with_advice() {
     let mut world = World::new(Settings { audio: false, ..Settings::default() });
     assert!(world.connect());
     world.publish(25, 2000);

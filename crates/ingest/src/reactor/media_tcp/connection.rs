@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_is_found_once_all_of_it_is_there_and_refused_when_it_is_too_long() {
+    fn a_frame_is_found_once_it_is_complete_and_rejected_if_it_is_too_long() {
         let mut input = vec![0, 3, 1, 2, 3, 0, 2, 9];
         assert_eq!(next_frame(&input, 0), Ok(Some((2, 5))));
         assert_eq!(next_frame(&input, 5), Ok(None));

@@ -1,4 +1,4 @@
-//! The way to an upstream: its address from the gateway, then the connection, address by address.
+//! Connecting to an upstream: its addresses from the gateway, then one connection attempt per address.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -7,13 +7,13 @@ use headgate_rtmp::{ClientConfig, ClientRole, ClientSession, Limits, OUR_FOUR_CC
 
 use super::{Effect, Failure, RtmpPush, State};
 
-/// The gateway resolves a name within this.
+/// Time limit for the gateway to resolve a name.
 const ADDRESS_LIMIT: Duration = Duration::from_secs(10);
-/// TCP connect, per address.
+/// Time limit of the TCP connect, per address.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 
 impl RtmpPush {
-    /// Asks the gateway where the upstream is: the name may have moved, and the address guard decides anew.
+    /// Requests the upstream's addresses from the gateway: DNS may have changed, and the guard must check again.
     pub(super) fn resolve(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         let target = self.target();
         let (host, port) = (target.host.clone(), target.port);
@@ -47,7 +47,7 @@ impl RtmpPush {
         effects.push(Effect::Connect { address: SocketAddr::new(address, target.port), tls_host });
     }
 
-    /// The connection could not be made. `fault`: no other address would help, and why.
+    /// The connection could not be established; `fault` is set if no other address would help, and says why.
     pub(crate) fn handle_connect_failed(
         &mut self,
         fault: Option<&str>,
@@ -61,7 +61,7 @@ impl RtmpPush {
         }
     }
 
-    /// The connection is there: RTMP begins.
+    /// The TCP connection is established: RTMP begins.
     pub(crate) fn handle_connected(&mut self, now: Instant) {
         if !matches!(self.state, State::Connecting { .. }) {
             return;

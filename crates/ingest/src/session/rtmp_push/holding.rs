@@ -1,4 +1,4 @@
-//! A push while its stream has lost its publisher, and when another takes over: the connection stays.
+//! A push while its stream has lost its publisher, and when another publisher takes over: the connection stays.
 
 use std::time::Instant;
 
@@ -9,12 +9,12 @@ use crate::session::frame_writer::write_to_upstream;
 use crate::session::silence::Silence;
 
 impl RtmpPush {
-    /// The stream is that of another publish from now on.
+    /// The stream belongs to another publish from now on.
     pub(crate) const fn set_client_id(&mut self, client_id: u64) {
         self.client_id = client_id;
     }
 
-    /// The first frame of another publisher follows, which may have no audio.
+    /// The first frame of another publisher follows; that publisher may have no audio.
     pub(crate) fn handle_successor(&mut self) {
         if self.adds_silence && self.silence.is_none() && self.takes_frames() {
             let mut silence = Silence::behind(self.audio_configuration.clone());
@@ -23,7 +23,7 @@ impl RtmpPush {
         }
     }
 
-    /// No video drives the silence of a stream without audio: it goes on up to this time of the stream.
+    /// Without video to drive it, continues the silence of a stream without audio up to this time of the stream.
     pub(crate) fn write_silence(&mut self, to: Timestamp, now: Instant) {
         let State::Talking { session, ready_since: Some(_) } = &mut self.state else { return };
         let Some(silence) = &mut self.silence else { return };

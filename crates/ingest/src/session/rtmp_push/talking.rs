@@ -1,4 +1,4 @@
-//! A push that is connected: what the upstream says, and the frames it gets.
+//! A connected push: messages from the upstream, and the frames sent to it.
 
 use std::time::Instant;
 
@@ -17,24 +17,24 @@ use crate::session::shared_frame::SharedFrame;
 use crate::session::silence::Silence;
 
 impl RtmpPush {
-    /// A new turn of the worker: the session may do a turn's work again.
+    /// Begins a new turn of the worker, with a full turn's allowance of work.
     pub(crate) fn begin_turn(&mut self) {
         if let State::Talking { session, .. } = &mut self.state {
             session.begin_turn();
         }
     }
 
-    /// Bytes that were read are still to be handled: `handle_input` with none does so.
+    /// Whether bytes that were read are still to be handled, by `handle_input` with no bytes.
     pub(crate) fn has_unread_input(&self) -> bool {
         matches!(&self.state, State::Talking { session, .. } if session.has_unread_input())
     }
 
-    /// Bytes from the upstream.
+    /// Handles bytes from the upstream.
     pub(crate) fn handle_input(&mut self, input: &[u8], now: Instant, effects: &mut Vec<Effect>) {
-        // While closing, what still comes is dropped.
+        // While closing, further input is dropped.
         let State::Talking { session, .. } = &mut self.state else { return };
         let outcome = session.handle_input(input, now);
-        // What the upstream said before the error is the better reason.
+        // What the upstream sent before the error gives the better reason.
         if self.handle_events(now, effects).is_continue()
             && let Err(error) = outcome
         {
@@ -42,7 +42,7 @@ impl RtmpPush {
         }
     }
 
-    /// The upstream closed, or the connection broke; `fault`: why TLS failed.
+    /// The upstream closed, or the connection broke; `fault` is why TLS failed.
     pub(crate) fn handle_closed(
         &mut self,
         fault: Option<&str>,
@@ -62,7 +62,7 @@ impl RtmpPush {
         }
     }
 
-    /// The next frame of the stream.
+    /// Writes the next frame of the stream.
     pub(crate) fn write_frame(&mut self, frame: &SharedFrame, now: Instant) {
         let State::Talking { session, ready_since: Some(since) } = &mut self.state else { return };
         if now >= *since + GOOD_SENDING {
@@ -99,13 +99,13 @@ impl RtmpPush {
         }
     }
 
-    /// When [`RtmpPush::keep_alive`] has something to do: not while the upstream has yet to take what was sent before.
+    /// When [`RtmpPush::write_keep_alive`] has something to do; `None` while earlier output is still unsent.
     pub(super) fn keep_alive_deadline(&self) -> Option<Instant> {
         let State::Talking { session, ready_since: Some(_) } = &self.state else { return None };
         self.keep_alive.deadline().filter(|_| session.output().is_empty())
     }
 
-    /// Nothing was sent for a while: says that the publish goes on.
+    /// Nothing was sent for a while: shows the upstream that the publish continues.
     pub(super) fn write_keep_alive(&mut self, now: Instant) {
         if self.keep_alive_deadline().is_none() {
             return;
@@ -204,7 +204,7 @@ impl RtmpPush {
         } else if self.is_live {
             self.read(form, effects);
         } else {
-            // It accepted a stream that is over by now.
+            // It accepted a stream that has ended meanwhile.
             self.close(now, effects);
         }
     }

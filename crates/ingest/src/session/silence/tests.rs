@@ -97,7 +97,7 @@ fn audio_that_comes_in_time_passes_unchanged() {
 }
 
 #[test]
-fn late_audio_never_goes_back_behind_the_silence_before_it() {
+fn late_audio_never_goes_back_before_the_end_of_the_silence() {
     let mut push = Push::new();
     push.video(0, 3_720);
     let silent = push.audio_ms(true);
@@ -138,7 +138,7 @@ fn a_configuration_without_audio_is_waited_for_ten_seconds() {
 }
 
 #[test]
-fn audio_that_cannot_be_made_is_not_waited_for() {
+fn audio_that_cannot_be_transcoded_is_not_waited_for() {
     let mut push = Push::new();
     push.silence.set_audio_expected(true);
     push.video(0, 2_000);
@@ -148,7 +148,7 @@ fn audio_that_cannot_be_made_is_not_waited_for() {
 }
 
 #[test]
-fn an_upstream_that_has_the_configuration_gets_it_once() {
+fn the_silence_configuration_is_not_repeated_for_equal_audio() {
     let mut push = Push::new();
     push.video(0, 2_000);
     let data = Bytes::copy_from_slice(&lc_48k(Channels::Stereo));
@@ -184,7 +184,7 @@ fn audio_of_a_clock_far_behind_is_shifted_to_where_silence_ended() {
 }
 
 #[test]
-fn audio_whose_clock_stands_still_is_left_out_for_ten_seconds_of_video_at_most() {
+fn audio_with_a_stopped_clock_is_left_out_for_at_most_ten_seconds_of_video() {
     let mut push = Push::new();
     push.video(0, 5_000);
     for millis in (5_000..15_200).step_by(40) {
@@ -196,7 +196,7 @@ fn audio_whose_clock_stands_still_is_left_out_for_ten_seconds_of_video_at_most()
 }
 
 #[test]
-fn timestamps_at_the_ends_of_the_clock_do_no_harm() {
+fn extreme_timestamps_do_no_harm() {
     for extremes in [[i64::MAX, i64::MIN], [i64::MIN, i64::MAX]] {
         let mut push = Push::new();
         push.video(0, 2_000);
@@ -212,7 +212,7 @@ fn timestamps_at_the_ends_of_the_clock_do_no_harm() {
 }
 
 #[test]
-fn a_burst_of_old_video_does_not_use_up_the_patience() {
+fn a_burst_of_old_video_does_not_start_silence() {
     let mut push = Push::new();
     for millis in (0..4000).step_by(40) {
         push.pass(Codec::H264, FrameKind::Keyframe, millis, 5);

@@ -95,7 +95,7 @@ fn on_air(world: &World, client_id: u64) -> bool {
 }
 
 #[test]
-fn nothing_of_a_publish_that_stands_by_is_sent_and_it_opens_no_upstream() {
+fn a_publish_on_standby_sends_nothing_and_opens_no_upstream() {
     let (mut world, _, backup, upstream) = live_pair(50);
     let player = world.player("a");
     send_both(&mut world, None, Some(backup), 50..60);
@@ -113,7 +113,7 @@ fn nothing_of_a_publish_that_stands_by_is_sent_and_it_opens_no_upstream() {
 }
 
 #[test]
-fn a_lost_publish_is_taken_over_at_once_at_the_newest_keyframe_on_the_same_connections() {
+fn a_lost_publish_is_replaced_immediately_from_the_newest_keyframe_on_the_same_connections() {
     // In the middle of a GOP, even without a hold window.
     let (mut world, main, backup, upstream) = live_pair(70);
     let player = world.player("a");
@@ -147,7 +147,7 @@ fn a_lost_publish_is_taken_over_at_once_at_the_newest_keyframe_on_the_same_conne
 }
 
 #[test]
-fn the_gateway_switches_there_and_back_and_both_run_on() {
+fn the_gateway_switches_there_and_back_and_both_publishes_continue() {
     let (mut world, main, backup, upstream) = live_pair(60);
     let mut n = 60;
     for to in [2, 1, 2, 1] {
@@ -172,7 +172,7 @@ fn the_gateway_switches_there_and_back_and_both_run_on() {
 }
 
 #[test]
-fn a_switch_waits_for_a_keyframe_while_the_other_goes_on() {
+fn a_switch_waits_for_a_keyframe_while_the_other_publish_continues() {
     let mut world = World::new();
     let main = world.publisher("a", 1, &[URL]);
     let backup = open_beside(&mut world, 2, 1);
@@ -190,7 +190,7 @@ fn a_switch_waits_for_a_keyframe_while_the_other_goes_on() {
 }
 
 #[test]
-fn a_publish_that_falls_silent_is_taken_over_from_and_stands_by() {
+fn a_silent_publish_goes_on_standby_and_the_other_takes_over() {
     let (mut world, main, backup, upstream) = live_pair(100);
     send_both(&mut world, None, Some(backup), 100..174);
     assert!(on_air(&world, 1), "not for less than three seconds");
@@ -206,7 +206,7 @@ fn a_publish_that_falls_silent_is_taken_over_from_and_stands_by() {
 }
 
 #[test]
-fn an_intended_end_is_one_of_what_is_on_air_and_the_other_goes_on_air_when_it_is_told_to() {
+fn after_an_intended_end_the_standby_publish_goes_on_air_only_when_ordered() {
     let (mut world, _, backup, upstream) = live_pair(60);
     let stream = world.publishes.find(1).expect("it runs").stream;
     world.switchboard.end_publish(stream, EndReason::Kicked, String::new());
@@ -217,12 +217,12 @@ fn an_intended_end_is_one_of_what_is_on_air_and_the_other_goes_on_air_when_it_is
     switch_to(&mut world, 2);
     send_both(&mut world, None, Some(backup), 90..130);
     assert!(on_air(&world, 2) && world.publishes.find_name(b"a").is_some());
-    let anew = world.upstream_peer().expect("connected anew");
+    let anew = world.upstream_peer().expect("connected again");
     assert_eq!((world.resolved.len(), world.frames(anew).last()), (2, Some(&1_129)));
 }
 
 #[test]
-fn a_publish_beside_one_that_stands_by_alone_goes_on_air() {
+fn a_publish_that_joins_a_lone_standby_publish_goes_on_air() {
     let (mut world, main, backup, _) = live_pair(60);
     let stream = world.publishes.find(1).expect("it runs").stream;
     world.switchboard.end_publish(stream, EndReason::Kicked, String::new());
@@ -240,7 +240,7 @@ fn a_publish_beside_one_that_stands_by_alone_goes_on_air() {
 }
 
 #[test]
-fn a_publish_that_stands_by_ends_without_anybody_noticing() {
+fn the_end_of_a_standby_publish_does_not_affect_the_stream() {
     let (mut world, main, backup, upstream) = live_pair(60);
     world.hang_up(backup);
     assert_eq!(world.reasons(), [(2, EndReason::BroadcasterLeft)]);
@@ -254,7 +254,7 @@ fn a_publish_that_stands_by_ends_without_anybody_noticing() {
 }
 
 #[test]
-fn whoever_takes_over_without_media_is_awaited_with_silence() {
+fn silence_is_sent_while_the_publish_that_took_over_has_no_media() {
     let mut world = World::new();
     let main = world.publisher("a", 1, &[URL]);
     world.send(main, MediaKind::Audio, 0, AAC_HEADER);
@@ -271,7 +271,7 @@ fn whoever_takes_over_without_media_is_awaited_with_silence() {
 }
 
 #[test]
-fn a_publish_at_fault_is_taken_over_from() {
+fn the_standby_publish_takes_over_from_a_faulty_one() {
     let (mut world, main, backup, upstream) = live_pair(60);
     // Forty new decoder configurations in ten seconds are the limit.
     for n in 0..60_u8 {
@@ -286,7 +286,7 @@ fn a_publish_at_fault_is_taken_over_from() {
 }
 
 #[test]
-fn a_switch_that_waited_for_a_keyframe_holds_when_the_other_one_has_ended() {
+fn a_switch_waiting_for_a_keyframe_survives_the_end_of_the_other_publish() {
     let mut world = World::new();
     let main = world.publisher("a", 1, &[URL]);
     let backup = open_beside(&mut world, 2, 1);
@@ -300,7 +300,7 @@ fn a_switch_that_waited_for_a_keyframe_holds_when_the_other_one_has_ended() {
 }
 
 #[test]
-fn a_publish_beside_one_that_was_lost_a_moment_before_takes_over_from_it() {
+fn a_new_backup_takes_over_from_a_publish_that_was_just_lost() {
     let mut world = World::new();
     world.window = Duration::from_secs(10);
     let main = world.publisher("a", 1, &[URL]);
@@ -316,7 +316,7 @@ fn a_publish_beside_one_that_was_lost_a_moment_before_takes_over_from_it() {
 }
 
 #[test]
-fn a_publish_that_another_one_has_replaced_beside_the_rest_can_still_be_ended() {
+fn a_replaced_publish_of_a_pair_can_still_be_ended() {
     let (mut world, main, ..) = live_pair(50);
     switch_to(&mut world, 2);
     let third = open_beside(&mut world, 3, 2);

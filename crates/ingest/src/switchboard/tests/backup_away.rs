@@ -131,7 +131,7 @@ fn a_backup_on_another_worker_takes_over_for_players_of_both() {
 }
 
 #[test]
-fn a_switch_there_and_back_keeps_players_of_both_and_those_that_join_or_leave_meanwhile() {
+fn a_switch_there_and_back_keeps_players_of_both_workers_and_those_that_join_meanwhile() {
     let mut workers = Workers::start();
     let mut n = 1;
     for to in [2, 1, 2, 1] {

@@ -157,7 +157,7 @@ impl Scene {
 }
 
 #[test]
-fn whatever_happens_no_time_goes_back_one_is_on_air_and_every_end_is_told_once() {
+fn whatever_happens_time_never_goes_back_one_is_on_air_and_every_end_is_reported_once() {
     for seed in 0..SEQUENCES {
         let mut world = World::new();
         world.window = Duration::from_secs(if seed % 3 == 0 { 0 } else { 10 });

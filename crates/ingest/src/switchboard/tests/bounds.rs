@@ -9,7 +9,7 @@ use super::world::World;
 use crate::EndReason;
 
 #[test]
-fn a_player_that_reads_a_byte_a_tick_is_closed_after_half_a_minute_of_it() {
+fn a_player_that_reads_one_byte_a_tick_is_closed_after_half_a_minute() {
     let mut world = World::new();
     let publisher = world.publisher("a", 1, &[]);
     world.send_frame(publisher, 0, 100);
@@ -22,13 +22,13 @@ fn a_player_that_reads_a_byte_a_tick_is_closed_after_half_a_minute_of_it() {
             break;
         }
     }
-    assert!(!world.switchboard.sessions.contains_key(crawling), "it is still there");
+    assert!(!world.switchboard.sessions.contains_key(crawling), "it is still connected");
     assert!(world.switchboard.sessions.contains_key(brisk));
     assert!(world.reasons().is_empty());
 }
 
 #[test]
-fn configurations_over_and_over_end_the_publish_by_name() {
+fn a_flood_of_configurations_ends_the_publish_with_its_reason() {
     let mut world = World::new();
     let publisher = world.publisher("a", 1, &[]);
     for n in 0..200_u8 {
@@ -40,7 +40,7 @@ fn configurations_over_and_over_end_the_publish_by_name() {
 }
 
 #[test]
-fn metadata_over_and_over_ends_the_publish_by_name() {
+fn a_flood_of_metadata_ends_the_publish_with_its_reason() {
     let mut world = World::new();
     let publisher = world.publisher("a", 1, &[]);
     let mut metadata = b"\x02\0\x0aonMetaData\x08\0\0\0\0\0\x01x\x0c\0\0\xe0\0".to_vec();
@@ -54,7 +54,7 @@ fn metadata_over_and_over_ends_the_publish_by_name() {
 }
 
 #[test]
-fn timers_are_as_many_as_sessions_and_streams_however_long_they_run() {
+fn the_number_of_timers_is_bounded_by_sessions_and_streams() {
     let mut world = World::new();
     let publishers: Vec<_> =
         (0..5).map(|n| world.publisher(&format!("s{n}"), n, &["rtmp://u/live/x"])).collect();
@@ -84,7 +84,7 @@ fn timers_are_as_many_as_sessions_and_streams_however_long_they_run() {
 }
 
 #[test]
-fn a_publish_request_without_an_answer_is_denied_and_asks_no_more() {
+fn a_publish_request_without_an_answer_is_denied() {
     let mut world = World::new();
     let key = world.connect(headgate_rtmp::ClientRole::Publish, "a");
     world.pass(Duration::from_secs(13));

@@ -76,11 +76,11 @@ fn said_goodbye(world: &World, upstream: SessionKey) -> bool {
 }
 
 #[test]
-fn a_publisher_that_is_lost_leaves_its_upstream_and_player_silence_for_the_window() {
+fn upstream_and_player_of_a_lost_publisher_get_silence_for_the_window() {
     let (mut world, publisher, upstream) = live_world();
     let player = world.player("a");
     world.hang_up(publisher);
-    assert_eq!(world.reasons(), [(1, EndReason::BroadcasterLeft)], "its publish is over at once");
+    assert_eq!(world.reasons(), [(1, EndReason::BroadcasterLeft)], "its publish ends immediately");
     assert!(world.ended[0].is_held && world.publishes.find_name(b"a").is_none());
     world.pass(Duration::from_millis(9_900));
     for peer in [upstream, player] {
@@ -98,7 +98,7 @@ fn a_publisher_that_is_lost_leaves_its_upstream_and_player_silence_for_the_windo
 }
 
 #[test]
-fn a_successor_goes_on_on_the_same_connections_as_much_later_as_it_came() {
+fn a_successor_continues_on_the_same_connections_after_the_elapsed_time() {
     let (mut world, publisher, upstream) = live_world();
     let player = world.player("a");
     world.hang_up(publisher);
@@ -120,7 +120,7 @@ fn a_successor_goes_on_on_the_same_connections_as_much_later_as_it_came() {
         let step = widest_step(&world, peer, MediaKind::Video);
         assert!((3_000..3_400).contains(&step), "{step}: the real gap");
         let frames = world.frames(peer);
-        let resumed = frames.windows(2).position(|pair| pair[1] < pair[0]).expect("it begins anew");
+        let resumed = frames.windows(2).position(|pair| pair[1] < pair[0]).expect("it restarts");
         assert_eq!(frames[resumed + 1], 25, "with a keyframe");
         let video = media(&world, peer, MediaKind::Video);
         let headers: Vec<_> = video.iter().filter(|of| of.payload[1] == 0).collect();
@@ -135,11 +135,11 @@ fn a_successor_goes_on_on_the_same_connections_as_much_later_as_it_came() {
     assert!(snapshot.bytes_out > 0 && world.publishes.find_name(b"a").is_some());
     world.switchboard.end_publish(record.stream, EndReason::Kicked, String::new());
     world.settle();
-    assert!(said_goodbye(&world, upstream), "an intended end ends at once");
+    assert!(said_goodbye(&world, upstream), "an intended end takes effect immediately");
 }
 
 #[test]
-fn timestamps_go_on_over_many_losses_and_a_successor_that_begins_anywhere() {
+fn timestamps_continue_over_many_losses_whatever_a_successor_starts_at() {
     let (mut world, mut publisher, upstream) = live_world();
     for id in 2..8 {
         world.hang_up(publisher);
@@ -164,7 +164,7 @@ fn timestamps_go_on_over_many_losses_and_a_successor_that_begins_anywhere() {
 }
 
 #[test]
-fn a_successor_without_media_does_not_make_the_window_longer() {
+fn a_successor_without_media_does_not_extend_the_window() {
     let (mut world, publisher, upstream) = live_world();
     world.hang_up(publisher);
     world.pass(Duration::from_secs(6));
@@ -180,7 +180,7 @@ fn a_successor_without_media_does_not_make_the_window_longer() {
 }
 
 #[test]
-fn upstreams_that_the_successor_does_not_want_are_left_and_new_ones_are_dialled() {
+fn upstreams_that_the_successor_lacks_are_closed_and_its_new_ones_are_dialled() {
     let (mut world, publisher, upstream_key) = live_world();
     world.hang_up(publisher);
     let key = world.connect(ClientRole::Publish, "a");
@@ -203,7 +203,7 @@ fn upstreams_that_the_successor_does_not_want_are_left_and_new_ones_are_dialled(
 }
 
 #[test]
-fn a_held_stream_ends_at_once_when_nobody_is_to_continue_it_or_the_service_stops() {
+fn a_held_stream_ends_immediately_when_it_is_released_or_the_service_stops() {
     for stops in [false, true] {
         let (mut world, publisher, upstream) = live_world();
         let stream = world.publishes.find(1).expect("it runs").stream;
@@ -239,7 +239,7 @@ fn nothing_is_held_without_a_window_without_media_and_after_an_intended_end() {
 }
 
 #[test]
-fn an_upstream_without_audio_keeps_the_silence_that_it_was_given() {
+fn an_upstream_without_audio_keeps_its_silence() {
     let mut world = World::new();
     world.window = WINDOW;
     let publisher = world.publisher("a", 1, &[URL]);

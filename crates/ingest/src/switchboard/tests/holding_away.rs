@@ -87,7 +87,7 @@ impl Workers {
 }
 
 #[test]
-fn a_successor_on_another_worker_goes_on_on_the_same_connection() {
+fn a_successor_on_another_worker_continues_on_the_same_connection() {
     let mut workers = Workers::start();
     workers.away.send(workers.publisher, MediaKind::Video, 0, AVC_HEADER);
     workers.send(0..50);
@@ -127,11 +127,11 @@ fn a_successor_on_another_worker_is_closed_when_the_worker_of_its_stream_gives_u
     workers.exchange();
     assert_eq!(workers.ended().last(), Some(&(2, EndReason::InternalError)));
     workers.away.pass(Duration::from_secs(1));
-    assert!(workers.away.switchboard.is_empty(), "it sends to nobody");
+    assert!(workers.away.switchboard.is_empty(), "it sends nothing");
 }
 
 #[test]
-fn a_broadcaster_that_did_not_wait_on_another_worker_leaves_the_stream_to_the_next() {
+fn a_broadcaster_on_another_worker_that_left_leaves_the_stream_to_the_next_one() {
     let (mut home, mut away) = (World::on(0, 2), World::on(1, 2));
     away.share(&home);
     home.window = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! Publishers that send nothing for a while, in virtual time: their upstreams are kept, and get everything that comes late.
+//! Publishers that send nothing for a while, in virtual time: their upstreams are kept and get all late frames.
 
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ const MP3_FRAME: &[u8] = &[0x2f, 0xff, 0xfb, 0x90, 0x64];
 /// E-RTMP: sequence start with an OpusHead of two channels, and a coded frame.
 const OPUS_HEADER: &[u8] = b"\x90OpusOpusHead\x01\x02\x38\x01\x80\xbb\0\0\0\0\0";
 const OPUS_FRAME: &[u8] = b"\x91Opus\xfc\xff\xfe";
-/// An upstream here ends a publish of which no message with content comes for so long.
+/// The upstreams here end a publish that sends no message with content for this long.
 const IDLE_LIMIT: Duration = Duration::from_secs(3);
 const STEP: Duration = Duration::from_millis(100);
 
-/// Time passes for an upstream that closes the connection when it has got nothing for [`IDLE_LIMIT`].
+/// Lets time pass with an upstream that closes the connection if it gets nothing for [`IDLE_LIMIT`].
 fn pass_at_idle_limit(world: &mut World, upstream: SessionKey, time: Duration) {
     let has_content = |message: &&MediaMessage| !message.payload.is_empty();
     let (until, mut newest) = (world.now + time, (0, world.now));
@@ -36,7 +36,7 @@ fn pass_at_idle_limit(world: &mut World, upstream: SessionKey, time: Duration) {
     }
 }
 
-/// A publisher of these headers with two seconds of video behind it, and an audio frame beside each; and its upstream.
+/// A publisher with these headers that has sent two seconds of video with an audio frame for each, and its upstream.
 fn live(world: &mut World, audio: Option<(&[u8], &[u8])>) -> (SessionKey, SessionKey) {
     let publisher = world.publisher("a", 1, &[URL]);
     if let Some((header, _)) = audio {
@@ -61,7 +61,7 @@ fn bodies(world: &World, peer: SessionKey, kind: MediaKind) -> Vec<(u32, &[u8])>
     messages.map(|message| (message.timestamp, &message.payload[..])).collect()
 }
 
-/// When a body came; no timestamp of its track goes back.
+/// The timestamps at which a body arrived; fails if timestamps of its track go back.
 fn times_of(world: &World, peer: SessionKey, kind: MediaKind, body: &[u8]) -> Vec<u32> {
     let all = bodies(world, peer, kind);
     assert!(all.is_sorted_by_key(|(timestamp, _)| *timestamp), "{kind:?} goes back");
@@ -69,15 +69,15 @@ fn times_of(world: &World, peer: SessionKey, kind: MediaKind, body: &[u8]) -> Ve
 }
 
 #[test]
-fn an_upstream_that_ends_silent_publishes_stays_and_gets_all_that_comes_late() {
+fn an_upstream_that_ends_silent_publishes_stays_and_gets_late_frames() {
     let mut world = World::new();
     let audio = Some((AAC_HEADER, AAC_FRAME));
     let (publisher, upstream) = live(&mut world, audio);
     let player = world.player("a");
     let played = world.peers[&player].media.len();
     pass_at_idle_limit(&mut world, upstream, Duration::from_secs(9));
-    assert_eq!(world.peers[&player].media.len(), played, "players are told nothing");
-    // What TCP held back comes at once.
+    assert_eq!(world.peers[&player].media.len(), played, "players get nothing");
+    // Everything that TCP buffered arrives at once.
     for n in 50..300 {
         send(&mut world, publisher, n, audio);
     }
@@ -96,7 +96,7 @@ fn an_upstream_that_ends_silent_publishes_stays_and_gets_all_that_comes_late() {
 }
 
 #[test]
-fn a_publish_that_is_lost_after_all_is_held_on_the_same_connection() {
+fn a_publish_lost_after_a_silence_is_held_on_the_same_connection() {
     let (sound, picture) = (MediaKind::Audio, MediaKind::Video);
     for (audio, adds_silence, repeated) in [
         (Some((AAC_HEADER, AAC_FRAME)), true, (sound, AAC_HEADER)),
@@ -132,12 +132,12 @@ fn an_upstream_that_was_sent_no_frame_gets_nothing_before_the_first() {
 }
 
 #[test]
-fn what_a_quiet_publisher_sends_to_stay_keeps_it_and_is_passed_on_to_nobody() {
+fn the_keep_alive_of_a_quiet_publisher_keeps_it_and_is_not_passed_on() {
     let mut world = World::new();
     let (publisher, upstream) = live(&mut world, Some((AAC_HEADER, AAC_FRAME)));
     let player = world.player("a");
     let played = world.peers[&player].media.len();
-    // A Headgate sends its configuration again, Wowza and Flash send empty messages.
+    // Headgate repeats its configuration; Wowza and Flash send empty messages.
     for body in [AAC_HEADER, &[], AAC_HEADER, &[], AAC_HEADER, &[]] {
         pass_at_idle_limit(&mut world, upstream, Duration::from_secs(10));
         world.send(publisher, MediaKind::Audio, 1_960, body);

@@ -6,7 +6,7 @@ use super::world::World;
 use crate::EndReason;
 
 #[test]
-fn a_panic_in_a_turn_ends_that_session_and_its_publish_by_name() {
+fn a_panic_in_a_turn_ends_that_session_and_its_publish_with_its_reason() {
     let mut world = World::new();
     let faulty = world.publisher("faulty", 1, &[]);
     let neighbour = world.publisher("neighbour", 2, &[]);
@@ -27,7 +27,7 @@ fn a_panic_in_a_turn_ends_that_session_and_its_publish_by_name() {
 }
 
 #[test]
-fn a_panic_outside_any_turn_ends_all_and_the_worker_begins_anew() {
+fn a_panic_outside_any_turn_ends_all_sessions_and_the_worker_continues() {
     let mut world = World::new();
     let publisher = world.publisher("a", 1, &[]);
     world.send_frame(publisher, 0, 100);
@@ -36,7 +36,7 @@ fn a_panic_outside_any_turn_ends_all_and_the_worker_begins_anew() {
     world.switchboard.give_up();
     world.settle();
     let others = world.connect(headgate_rtmp::ClientRole::Play, "a");
-    assert!(!keys.contains(&others), "a key that was another's");
+    assert!(!keys.contains(&others), "a key of an earlier session");
     world.hang_up(others);
     assert_eq!(world.reasons(), [(1, EndReason::InternalError)]);
     assert!(world.switchboard.is_empty());

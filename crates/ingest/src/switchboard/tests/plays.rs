@@ -45,7 +45,7 @@ fn a_player_gets_nothing_before_it_is_allowed_and_its_end_is_reported_once() {
 }
 
 #[test]
-fn a_denied_player_is_told_so_and_gets_nothing() {
+fn a_denied_player_is_notified_and_gets_nothing() {
     let (mut world, publisher, player, request) = asked();
     let description = "A token is required".to_owned();
     world.switchboard.handle_message(Message::Deny {
@@ -60,7 +60,7 @@ fn a_denied_player_is_told_so_and_gets_nothing() {
 }
 
 #[test]
-fn a_player_that_nobody_answers_is_refused_and_an_answer_that_comes_later_is_for_nobody() {
+fn an_unanswered_play_request_is_refused_and_a_later_answer_has_no_effect() {
     let (mut world, publisher, player, request) = asked();
     for n in 1..400 {
         world.send_frame(publisher, n, 100);
@@ -92,7 +92,7 @@ fn a_player_that_left_or_whose_stream_ended_meanwhile_is_reported_as_ended() {
 }
 
 #[test]
-fn a_name_that_is_not_live_is_asked_for_by_name_and_refused_if_it_is_allowed_all_the_same() {
+fn a_play_of_a_name_that_is_not_live_is_requested_by_name_and_refused_even_if_allowed() {
     let mut world = World::new();
     world.holds_plays = true;
     let player = world.player("nobody");
@@ -104,7 +104,7 @@ fn a_name_that_is_not_live_is_asked_for_by_name_and_refused_if_it_is_allowed_all
 }
 
 #[test]
-fn a_connection_that_is_refused_before_it_asks_for_anything_is_reported_by_its_reason() {
+fn a_connection_refused_before_any_request_is_reported_with_its_reason() {
     let mut world = World::new();
     let key = world.connect(ClientRole::Publish, "a");
     // It has requested a publish: what it does from here on concerns that publish.

@@ -56,7 +56,7 @@ fn send_large(world: &mut World, publisher: SessionKey, n: u32) {
 }
 
 #[test]
-fn a_preview_begins_at_the_cached_keyframe_and_at_time_0_and_follows_the_stream_in_batches() {
+fn a_preview_starts_at_the_cached_keyframe_at_time_0_and_follows_in_batches() {
     let mut world = World::new();
     let publisher = world.publisher("a", 1, &[]);
     for n in 0..28 {
@@ -80,7 +80,7 @@ fn a_preview_begins_at_the_cached_keyframe_and_at_time_0_and_follows_the_stream_
 }
 
 #[test]
-fn a_preview_counts_neither_as_a_reader_nor_in_bytes_nor_in_what_is_lost() {
+fn a_preview_counts_neither_as_a_reader_nor_in_bytes_nor_in_dropped_frames() {
     let mut world = World::new();
     let publisher = world.publisher("a", 1, &[]);
     world.send_frame(publisher, 0, 10);
@@ -100,8 +100,7 @@ fn a_preview_counts_neither_as_a_reader_nor_in_bytes_nor_in_what_is_lost() {
 }
 
 #[test]
-fn a_preview_that_is_not_read_holds_a_bounded_part_and_goes_on_at_a_keyframe_beside_a_whole_player()
-{
+fn an_unread_preview_is_bounded_and_resumes_at_a_keyframe_without_affecting_players() {
     let mut world = World::new();
     let publisher = world.publisher("a", 1, &[]);
     world.send_frame(publisher, 0, 10);
@@ -111,19 +110,19 @@ fn a_preview_that_is_not_read_holds_a_bounded_part_and_goes_on_at_a_keyframe_bes
         send_large(&mut world, publisher, n);
         world.pass(Duration::from_millis(40));
     }
-    assert_eq!(world.frames(player).len(), 200, "nobody waits for it");
+    assert_eq!(world.frames(player).len(), 200, "it has no waiting frames");
     let (held, end) = read(&reader);
     // The pipe's limit, and the frame that may exceed it.
     assert!(held.len() < 800_000 && end.is_none(), "{}", held.len());
     world.pass(Duration::from_millis(200));
     let next = tags(&read(&reader).0);
     let first = next.iter().find(|tag| tag.0 == 9).expect("video");
-    assert_eq!(first.2, [0x17, 1], "it goes on at a keyframe");
+    assert_eq!(first.2, [0x17, 1], "it resumes at a keyframe");
     assert!(first.1 > 4_000, "and near the newest: {first:?}");
 }
 
 #[test]
-fn a_preview_whose_reader_left_is_gone_within_a_second_and_one_of_an_ended_stream_ends_at_once() {
+fn a_preview_ends_within_a_second_of_its_reader_and_immediately_after_its_stream_ended() {
     let mut world = World::new();
     let publisher = world.publisher("a", 1, &[]);
     world.send_frame(publisher, 0, 10);
@@ -142,7 +141,7 @@ fn a_preview_whose_reader_left_is_gone_within_a_second_and_one_of_an_ended_strea
 }
 
 #[test]
-fn a_panic_in_its_turn_ends_the_preview_alone() {
+fn a_panic_in_the_turn_of_a_preview_ends_only_the_preview() {
     let mut world = World::new();
     let publisher = world.publisher("a", 1, &[]);
     world.send_frame(publisher, 0, 10);

@@ -77,7 +77,7 @@ fn ends(world: &World) -> Vec<PullEnd> {
 }
 
 #[test]
-fn a_player_is_told_that_it_plays_once_the_source_has_sent_something() {
+fn a_play_starts_once_the_source_has_sent_something() {
     let mut world = world();
     let player = pulling(&mut world, 7);
     world.pass(Duration::from_secs(4));
@@ -107,7 +107,7 @@ fn a_second_player_reads_the_same_pull_from_its_keyframe_on() {
 }
 
 #[test]
-fn a_pull_goes_on_for_five_seconds_without_players_and_ends_then() {
+fn a_pull_without_players_ends_after_five_seconds() {
     let mut world = world();
     let first = pulling(&mut world, 7);
     send_frames(&mut world, 0..3);
@@ -122,13 +122,13 @@ fn a_pull_goes_on_for_five_seconds_without_players_and_ends_then() {
     world.pass(Duration::from_millis(200));
     assert_eq!(ends(&world), [PullEnd::Unread]);
     let goodbye = world.upstream_peer().is_some_and(|key| was_told(&world, key, "PlayEnded"));
-    assert!(goodbye, "the source is told");
+    assert!(goodbye, "the source gets the closing commands");
     world.pass(Duration::from_secs(3));
     assert!(world.switchboard.is_empty() && pulls(&world).is_empty());
 }
 
 #[test]
-fn what_the_source_refuses_is_refused_to_the_player_by_name() {
+fn a_refusal_by_the_source_is_passed_on_to_the_player() {
     let mut world = world();
     world.upstream.1 = false;
     let player = pulling(&mut world, 7);
@@ -139,7 +139,7 @@ fn what_the_source_refuses_is_refused_to_the_player_by_name() {
 }
 
 #[test]
-fn a_source_that_cannot_be_reached_or_says_nothing_for_five_seconds_is_given_up() {
+fn a_source_that_is_unreachable_or_silent_for_five_seconds_is_given_up() {
     for is_reachable in [false, true] {
         let mut world = world();
         world.upstream.0 = is_reachable;
@@ -154,7 +154,7 @@ fn a_source_that_cannot_be_reached_or_says_nothing_for_five_seconds_is_given_up(
 }
 
 #[test]
-fn the_end_of_the_stream_at_its_source_ends_its_players_as_any_publish_does() {
+fn the_end_of_the_stream_at_its_source_ends_its_players() {
     let mut world = world();
     let player = pulling(&mut world, 7);
     send_frames(&mut world, 0..3);
@@ -181,9 +181,9 @@ fn lost() -> (World, SessionKey) {
 }
 
 #[test]
-fn after_a_loss_the_gateway_says_where_the_stream_is_and_no_frame_comes_twice_or_is_missing() {
+fn after_a_loss_the_gateway_locates_the_stream_and_no_frame_is_repeated_or_missing() {
     let (mut world, player) = lost();
-    let wanted = world.wanted.pop_front().expect("asked at once");
+    let wanted = world.wanted.pop_front().expect("requested immediately");
     assert_eq!((&wanted.name[..], wanted.client_id), (&b"a"[..], 7));
     let source = Some(source(7));
     world.switchboard.handle_message(Message::DialPull { pull: wanted.pull, source });
@@ -195,7 +195,7 @@ fn after_a_loss_the_gateway_says_where_the_stream_is_and_no_frame_comes_twice_or
 }
 
 #[test]
-fn a_lost_stream_that_is_nowhere_any_more_or_is_another_by_now_ends_its_players() {
+fn a_lost_stream_that_is_gone_or_was_replaced_ends_its_players() {
     for answer in [None, Some(source(8))] {
         let (mut world, player) = lost();
         let pull = world.wanted.pop_front().expect("asked").pull;
@@ -207,7 +207,7 @@ fn a_lost_stream_that_is_nowhere_any_more_or_is_another_by_now_ends_its_players(
 }
 
 #[test]
-fn a_lost_source_is_tried_again_for_five_seconds_and_not_for_longer() {
+fn a_lost_source_is_retried_for_five_seconds() {
     let (mut world, player) = lost();
     world.upstream.0 = false;
     let mut tries = 0;
@@ -227,7 +227,7 @@ fn a_lost_source_is_tried_again_for_five_seconds_and_not_for_longer() {
 }
 
 #[test]
-fn a_gateway_that_does_not_say_where_a_lost_stream_is_ends_it_too() {
+fn a_lost_stream_ends_if_the_gateway_does_not_answer() {
     let (mut world, player) = lost();
     world.pass(Duration::from_secs(7));
     assert!(was_told(&world, player, "NetStream.Play.UnpublishNotify"));
@@ -235,7 +235,7 @@ fn a_gateway_that_does_not_say_where_a_lost_stream_is_ends_it_too() {
 }
 
 #[test]
-fn a_publish_that_begins_here_takes_the_place_of_the_pull() {
+fn a_publish_that_starts_on_this_node_replaces_the_pull() {
     let mut world = world();
     let player = pulling(&mut world, 7);
     send_frames(&mut world, 0..3);
@@ -257,7 +257,7 @@ fn a_publish_that_begins_here_takes_the_place_of_the_pull() {
 }
 
 #[test]
-fn a_player_that_was_to_be_served_from_elsewhere_reads_what_is_published_here_by_then() {
+fn a_pull_request_is_served_from_a_publish_that_started_here_meanwhile() {
     let mut world = world();
     let player = world.player("a");
     let asked = world.plays.pop_front().expect("asked");
@@ -273,7 +273,7 @@ fn a_player_that_was_to_be_served_from_elsewhere_reads_what_is_published_here_by
 }
 
 #[test]
-fn another_node_is_served_from_a_publish_alone_and_counts_for_nothing() {
+fn another_node_is_served_only_from_a_publish_and_is_not_counted() {
     let mut world = world();
     let publisher = world.publisher("a", 1, &[]);
     world.send_frame(publisher, 0, 100);
@@ -306,7 +306,7 @@ fn another_node_is_served_from_a_publish_alone_and_counts_for_nothing() {
 }
 
 #[test]
-fn a_source_that_sends_what_is_no_media_is_left_and_the_worker_goes_on() {
+fn a_source_that_sends_invalid_media_is_left_and_the_worker_continues() {
     let mut world = world();
     let player = pulling(&mut world, 7);
     send_frames(&mut world, 0..3);
@@ -326,7 +326,7 @@ fn a_source_that_sends_what_is_no_media_is_left_and_the_worker_goes_on() {
 }
 
 #[test]
-fn a_denied_player_begins_no_pull() {
+fn a_denied_player_starts_no_pull() {
     let mut world = world();
     world.player("a");
     let request = world.plays.pop_front().expect("asked").request;

@@ -44,7 +44,7 @@ fn a_slow_player_of_an_ended_stream_gets_no_frame_of_the_next_one() {
         world.pass(Duration::from_millis(40));
     }
     let want: Vec<_> = (1_000_000..1_000_120).collect();
-    assert_eq!(world.frames(theirs), want, "the other's leaving removed nobody else");
+    assert_eq!(world.frames(theirs), want, "a player that left removed no other");
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn attached(world: &World) -> Arc<Relay> {
 }
 
 #[test]
-fn a_burst_for_players_that_have_left_is_not_for_those_who_came_after_them() {
+fn a_burst_for_players_that_left_does_not_reach_later_ones() {
     let mut world = World::on(1, 2);
     let guard = world.publishes.open(1, 0, None, world.now);
     world.publishes.enter_name(b"cam", guard.record());
@@ -107,7 +107,7 @@ fn a_burst_for_players_that_have_left_is_not_for_those_who_came_after_them() {
 }
 
 #[test]
-fn players_on_other_workers_hear_the_end_when_a_worker_gives_up() {
+fn players_on_other_workers_get_the_end_when_a_worker_gives_up() {
     let mut world = World::on(0, 2);
     let publisher = world.publisher("a", 1, &[]);
     world.send_frame(publisher, 0, 100);
@@ -122,7 +122,7 @@ fn players_on_other_workers_hear_the_end_when_a_worker_gives_up() {
 }
 
 #[test]
-fn a_player_on_another_worker_that_takes_opus_gets_the_aac_that_comes_behind_it() {
+fn a_player_on_another_worker_that_accepts_opus_gets_the_aac_that_follows_it() {
     let (mut home, mut away) = (World::on(0, 2), World::on(1, 2));
     away.share(&home);
     let publisher = home.publisher("a", 1, &[]);

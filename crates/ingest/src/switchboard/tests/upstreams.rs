@@ -14,7 +14,7 @@ fn pauses(world: &World) -> Vec<u64> {
 }
 
 #[test]
-fn pauses_between_attempts_double_and_begin_anew_after_half_a_minute_of_sending() {
+fn pauses_between_attempts_double_and_restart_after_half_a_minute_of_sending() {
     let mut world = World::new();
     world.upstream.0 = false;
     let publisher = world.publisher("a", 1, &[URL]);
@@ -41,7 +41,7 @@ fn pauses_between_attempts_double_and_begin_anew_after_half_a_minute_of_sending(
 }
 
 #[test]
-fn an_upstream_that_takes_no_byte_for_ten_seconds_is_left_and_dialled_again() {
+fn an_upstream_that_accepts_no_byte_for_ten_seconds_is_closed_and_dialled_again() {
     let mut world = World::new();
     let publisher = world.publisher("a", 1, &[URL]);
     world.send_frame(publisher, 0, 100);
@@ -58,13 +58,13 @@ fn an_upstream_that_takes_no_byte_for_ten_seconds_is_left_and_dialled_again() {
         world.pass(Duration::from_millis(40));
     }
     assert_eq!(world.resolved.len(), attempts + 1);
-    let again = world.upstream_peer().expect("connected anew");
+    let again = world.upstream_peer().expect("connected again");
     let frames = world.frames(again);
     assert_eq!(frames.first().map(|n| n % 25), Some(0), "it resumes at a keyframe: {frames:?}");
 }
 
 #[test]
-fn what_waits_for_an_upstream_reaches_it_after_the_publisher_has_left() {
+fn frames_that_wait_for_an_upstream_reach_it_after_the_publisher_has_left() {
     let mut world = World::new();
     let publisher = world.publisher("a", 1, &[URL]);
     world.send_frame(publisher, 0, 100);
@@ -85,7 +85,7 @@ fn what_waits_for_an_upstream_reaches_it_after_the_publisher_has_left() {
 }
 
 #[test]
-fn a_push_that_is_between_two_attempts_does_not_hold_up_the_end_of_its_publish() {
+fn a_push_between_two_attempts_does_not_delay_the_end_of_its_publish() {
     let mut world = World::new();
     world.upstream.0 = false;
     let publisher = world.publisher("a", 1, &[URL]);

@@ -149,7 +149,7 @@ impl Client {
 }
 
 #[test]
-fn transport_wide_feedback_for_minutes_keeps_one_timer_a_session() {
+fn minutes_of_transport_wide_feedback_use_one_timer_per_session() {
     let mut world = World::new();
     let mut client = Client::connect(&mut world, 1);
     for _ in 0..3 * 60 * 25 {
@@ -165,7 +165,7 @@ fn transport_wide_feedback_for_minutes_keeps_one_timer_a_session() {
 }
 
 #[test]
-fn a_client_whose_path_another_session_proved_meanwhile_has_it_back_with_its_next_check() {
+fn a_client_regains_a_path_taken_by_another_session_with_its_next_check() {
     let mut world = World::new();
     let mut client = Client::connect(&mut world, 1);
     let mut other = Client::connect(&mut world, 2);
@@ -174,7 +174,7 @@ fn a_client_whose_path_another_session_proved_meanwhile_has_it_back_with_its_nex
     other.path = client.path;
     world.sent.clear();
     other.exchange(&mut world);
-    let owner = world.switchboard.routes.find(client.path, &[128]).expect("somebody's");
+    let owner = world.switchboard.routes.find(client.path, &[128]).expect("a session's path");
     assert_eq!(world.switchboard.publish_of(owner).map(|of| of.client_id), Some(2));
     for _ in 0..100 {
         client.send_media(&mut world);
@@ -182,7 +182,7 @@ fn a_client_whose_path_another_session_proved_meanwhile_has_it_back_with_its_nex
     let bytes = |world: &World| world.publishes.find(1).expect("it runs").bytes().0;
     let before = bytes(&world);
     client.send_media(&mut world);
-    assert!(bytes(&world) > before, "its media is nobody's");
+    assert!(bytes(&world) > before, "its media is not assigned to it");
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn a_client_that_connects_and_sends_nothing_ends_without_media() {
 }
 
 #[test]
-fn a_kicked_client_is_told_goodbye_more_than_once_and_its_datagrams_are_nobodys_at_once() {
+fn a_kicked_client_gets_repeated_alerts_and_its_datagrams_are_ignored_immediately() {
     let mut world = World::new();
     let mut client = Client::connect(&mut world, 1);
     for _ in 0..5 {
@@ -224,9 +224,9 @@ fn a_kicked_client_is_told_goodbye_more_than_once_and_its_datagrams_are_nobodys_
     let at_once = world.sent.len();
     world.pass(Duration::from_secs(2));
     assert!(at_once > 0 && world.sent.len() > at_once, "{at_once} of {}", world.sent.len());
-    assert!(world.switchboard.is_empty(), "the session is gone after its last goodbye");
-    // Lost goodbyes are made up for by the repetitions.
-    let repeated = world.sent.pop().expect("a goodbye");
+    assert!(world.switchboard.is_empty(), "the session is gone after its last close_notify");
+    // A repetition makes up for a lost close_notify.
+    let repeated = world.sent.pop().expect("a close_notify");
     client.publisher.handle_datagram(world.now, &repeated.1);
     assert!(std::iter::from_fn(|| client.publisher.poll_event()).any(|e| e == Event::Closed));
 }
@@ -241,7 +241,7 @@ fn stun_outcome(datagram: &[u8]) -> Option<bool> {
 }
 
 #[test]
-fn checks_of_a_kicked_client_are_refused_for_fifteen_seconds_and_forgotten_then() {
+fn checks_of_a_kicked_client_are_refused_for_fifteen_seconds_and_then_ignored() {
     let mut world = World::new();
     let mut client = Client::connect(&mut world, 1);
     client.send_media(&mut world);
@@ -249,7 +249,7 @@ fn checks_of_a_kicked_client_are_refused_for_fifteen_seconds_and_forgotten_then(
     let (reason, description) = (EndReason::Kicked, String::new());
     world.switchboard.handle_message(Message::End { stream, reason, description });
     world.settle();
-    // The goodbye is lost: the client continues, also from an address that it had not used before.
+    // The close_notify is lost: the client continues, also from an address that it had not used before.
     let other = Path::from(address(50_000));
     for (after, path, refused) in [(5, client.path, true), (5, other, true), (6, other, false)] {
         world.pass(Duration::from_secs(after));
@@ -269,7 +269,7 @@ fn checks_of_a_kicked_client_are_refused_for_fifteen_seconds_and_forgotten_then(
 }
 
 #[test]
-fn an_offer_of_ours_without_an_answer_is_reached_by_nobody_and_ends_after_ten_seconds() {
+fn an_unanswered_offer_of_ours_accepts_no_client_and_ends_after_ten_seconds() {
     let mut world = World::new();
     let identity = Identity::generate().expect("randomness");
     let credentials = Credentials::generate(&identity).expect("randomness");

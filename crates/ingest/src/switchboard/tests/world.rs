@@ -213,7 +213,7 @@ impl World {
                 return;
             }
         }
-        panic!("the worker never comes to rest");
+        panic!("the worker never becomes idle");
     }
 
     /// Numbers of the frames that a peer has received.

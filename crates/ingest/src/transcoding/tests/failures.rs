@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_stream_without_an_encoder_says_why_and_asks_again_after_a_while() {
+fn a_stream_without_an_encoder_reports_why_and_requests_one_again_later() {
     let steps = Steps::new(0);
     steps.factory.is_broken.store(true, Ordering::Relaxed);
     let ring = steps.open(1);
@@ -44,7 +44,7 @@ fn a_stream_that_fails_again_is_counted_once() {
 }
 
 #[test]
-fn an_encoder_that_cannot_be_made_ahead_is_not_tried_until_a_stream_asks() {
+fn an_encoder_that_cannot_be_made_in_advance_is_not_retried() {
     let steps = Steps::new(1);
     steps.factory.is_broken.store(true, Ordering::Relaxed);
     steps.transcoders.warm();
@@ -66,7 +66,7 @@ fn a_panic_where_encoders_are_made_is_a_failure_of_that_stream() {
 }
 
 #[test]
-fn encoders_that_fail_one_after_the_other_are_a_failure() {
+fn consecutive_encoder_failures_are_a_failure() {
     let steps = Steps::new(0);
     steps.factory.encoders_fail.store(true, Ordering::Relaxed);
     let ring = steps.open(1);
@@ -80,7 +80,7 @@ fn encoders_that_fail_one_after_the_other_are_a_failure() {
 }
 
 #[test]
-fn a_panic_ends_one_transcoder_with_its_reason_and_no_other() {
+fn a_panic_ends_only_one_transcoder_with_its_reason() {
     let steps = Steps::new(0);
     let [broken, other] = [1, 2].map(|stream| steps.open_running(stream));
     steps.factory.encoders_panic.store(true, Ordering::Relaxed);

@@ -47,7 +47,7 @@ fn delayed(frames: &[Frame], micros: i64) -> Vec<Frame> {
 }
 
 #[test]
-fn concealment_ends_after_120_ms_and_the_rest_of_a_hole_is_silent() {
+fn concealment_ends_after_120_ms_and_the_rest_of_a_gap_is_silent() {
     let frames = encode(&speech(2.0, 1), 1, 0);
     let received = [&frames[..25], &frames[65..]].concat();
     let (heard, _, counters) = record(&received);
@@ -61,7 +61,7 @@ fn concealment_ends_after_120_ms_and_the_rest_of_a_hole_is_silent() {
 }
 
 #[test]
-fn a_jump_by_an_hour_is_not_filled_whichever_way_it_goes() {
+fn a_jump_by_an_hour_in_either_direction_is_not_filled() {
     const HOUR: i64 = 3_600_000_000;
     let frames = encode(&tones(3.0, 1), 1, 0);
     for jump in [HOUR, -HOUR] {
@@ -76,7 +76,7 @@ fn a_jump_by_an_hour_is_not_filled_whichever_way_it_goes() {
 }
 
 #[test]
-fn a_hole_of_one_second_is_filled_and_a_longer_one_is_not() {
+fn a_gap_of_one_second_is_filled_and_a_longer_one_is_not() {
     let frames = encode(&tones(1.0, 1), 1, 0);
     for (hole, filled) in [(1_000_000, 48_000), (1_000_001, 0)] {
         let (_, _, counters) = record(&[&frames[..25], &delayed(&frames[25..], hole)].concat());
@@ -86,7 +86,7 @@ fn a_hole_of_one_second_is_filled_and_a_longer_one_is_not() {
 }
 
 #[test]
-fn without_its_encoder_a_packet_is_refused_and_not_counted() {
+fn without_its_encoder_a_packet_is_rejected_and_not_counted() {
     let frames = encode(&tones(0.2, 1), 1, 0);
     let (mut transcoder, mut out) = (Transcoder::new(stereo(128_000)), Vec::new());
     let kind = EncoderKind::new(Channels::Mono, stereo(128_000));
@@ -102,7 +102,7 @@ fn without_its_encoder_a_packet_is_refused_and_not_counted() {
 }
 
 #[test]
-fn multichannel_opus_is_refused_until_the_configuration_changes() {
+fn multichannel_opus_is_rejected_until_the_configuration_changes() {
     let mut transcoder = Transcoder::new(stereo(128_000));
     let packet = opus_frame(0, &[0xfc, 0xff, 0xfe]);
     let mut head = opus::head(Channels::Stereo);

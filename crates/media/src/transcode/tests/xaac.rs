@@ -28,7 +28,7 @@ fn hostile(frame: usize, samples: usize) -> Vec<i16> {
 }
 
 #[test]
-fn mono_gets_half_of_what_stereo_gets_unless_the_whole_is_given() {
+fn mono_gets_half_the_bitrate_of_stereo_unless_a_bitrate_is_given() {
     let of = |count, bitrate| EncoderKind::new(channels(count), bitrate).bitrate;
     let usual = AacBitrate::PerChannel(64_000);
     assert_eq!([1, 2].map(|count| of(count, usual)), [64_000, 128_000]);
@@ -58,14 +58,14 @@ fn any_samples_and_any_bitrate_make_frames() {
 }
 
 #[test]
-fn only_whole_frames_are_taken() {
+fn only_whole_frames_are_accepted() {
     let mut encoder = Xaac::create(EncoderKind::new(channels(2), stereo(128_000))).unwrap();
     assert_eq!(encoder.encode(&[0; SAMPLES]), Err(EncoderError::Length));
     assert!(encoder.encode(&[0; 2 * SAMPLES]).is_ok());
 }
 
 #[test]
-fn an_encoder_used_before_is_as_good_as_new() {
+fn a_reused_encoder_behaves_like_a_new_one() {
     let kind = EncoderKind::new(channels(1), stereo(96_000));
     let (mut used, mut new) = (Xaac::create(kind).unwrap(), Xaac::create(kind).unwrap());
     for frame in 0..100 {
@@ -80,7 +80,7 @@ fn an_encoder_used_before_is_as_good_as_new() {
 }
 
 #[test]
-fn the_constant_of_silence_is_this_encoders_frame_without_its_filling() {
+fn the_silence_constant_is_the_frame_of_this_encoder_without_padding() {
     let mut encoder = Xaac::create(EncoderKind::new(channels(2), stereo(128_000))).unwrap();
     for _ in 0..8 {
         let made = encoder.encode(&[0; 2 * SAMPLES]).unwrap();
