@@ -1,21 +1,23 @@
-// Tests run real programs, so only a few files run at a time. Files of one project share worker processes, so that most of
-// them find the gateway already loaded. Files that need an idle machine run last, one by one. `npm test -- --whole` runs
-// everything; without it, files whose behaviour is covered elsewhere in less time are left out (test/support/whole-run.ts).
+// Tests run real programs, so only a few files run concurrently. Files of one project share worker processes,
+// so that most of them find the gateway already loaded. Files that need an idle machine run last, one by one.
+// `npm test -- --whole` runs everything; without it, files whose behaviour is covered elsewhere in less time
+// are excluded (test/support/whole-run.ts).
 import { defineConfig } from "vitest/config";
 
 const isWholeRun = process.env.TEST_WHOLE === "yes";
-/** Files that run at the same time. They spend most of their time waiting, so two cores bear more than two of them. */
+/** Concurrent files. They spend most of their time waiting, so two cores can run more than two of them. */
 const WORKERS = 5;
-/** No test is retried: one that fails now and then has found something. `npm test` counts retries (scripts/test.mjs). */
+/** No test is retried: one that fails occasionally has found a fault. `npm test` counts retries
+ *  (scripts/test.mjs). */
 const common = {
   pool: "forks",
   testTimeout: 60_000,
   hookTimeout: 120_000,
   retry: 0,
-  // Of one file's concurrent tests. The command line's flag does not reach projects.
+  // Concurrent tests of one file. The command line's flag does not apply to projects.
   maxConcurrency: Number(process.env.TEST_CONCURRENCY ?? 5),
 } as const;
-/** What must hold on PostgreSQL as on the embedded store, where the two differ most: these run there as well. */
+/** Suites that also run on PostgreSQL: where it differs most from the embedded store. */
 const stores = [
   "store-statements",
   "store-migrations",
@@ -29,8 +31,8 @@ const stores = [
   "retention",
   "delivery-log",
 ];
-/** And in the whole run every suite that stands on a store, but those that are about the embedded one's files and those
- *  that only pass it by. */
+/** In the whole run every suite that uses a store, except those about the embedded one's files and
+ *  those that hardly use it. */
 const allStores = [
   "store-statements",
   "store-migrations",
@@ -57,7 +59,8 @@ const allStores = [
   "whip-{denials,token}",
   "handover",
 ];
-/** Of the whole run only: what is packed and installed, and what the same browsers, nodes and programs show elsewhere. */
+/** Only in the whole run: packages and installations, and behaviour that other suites cover with the same
+ *  browsers, nodes and programs. */
 const wholeRun = [
   "release-packages",
   "container-image",
@@ -74,7 +77,7 @@ const wholeRun = [
   "whip-clients-browser",
   "v5-load",
 ].map((name) => `test/${name}.test.ts`);
-/** Browsers that broadcast: two files of them at a time are all that two cores bear. */
+/** Browsers that broadcast: two cores can run only two of these files concurrently. */
 const browsers = [
   "webcaster-{live,docs}",
   "broadcast-page",
@@ -83,7 +86,7 @@ const browsers = [
   "whip-end",
   "survival-browser",
 ].map((name) => `test/${name}.test.ts`);
-/** A browser that encodes 720p shrinks its picture when others take its time, and a decision comes late. */
+/** On a busy machine a browser that encodes 720p reduces its size, and a decision is late. */
 const alone = [
   "whip-publish",
   "whip-clients-browser",
@@ -93,10 +96,10 @@ const alone = [
   "webhook-deadline",
 ].map((name) => `test/${name}.test.ts`);
 
-/** Of a run that is not the whole one. */
+/** Files excluded from a run that is not the whole one. */
 const leftOut = isWholeRun ? [] : wholeRun;
 
-/** Files in processes of their own, so many at a time. */
+/** Files in processes of their own, at most `maxWorkers` concurrently. */
 const apart = (name: string, include: string[], maxWorkers: number, groupOrder: number) => ({
   test: { ...common, name, include, exclude: leftOut, maxWorkers, sequence: { groupOrder } },
 });

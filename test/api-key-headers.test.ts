@@ -1,5 +1,5 @@
-// Further names for the header of the API key (M3): each is taken like x-service-apikey, and none that means something
-// else.
+// Additional header names for the API key (M3): each works like x-service-apikey, and a header with another
+// meaning is refused.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { loadConfig } from "../ts/config.ts";
 import { ConfigInvalid } from "../ts/errors.ts";
@@ -22,18 +22,21 @@ const withKeys = (headers: Readonly<Record<string, string>>) => ({
 });
 
 describe("a key", () => {
-  test.each(["x-service-apikey", "x-api-key", "X-OTHER-KEY"])("in %s opens management and tokens", async (name) => {
-    const { management, token } = withKeys({ [name]: gateway.keys.administrator });
-    expect(await management()).toMatchObject({ status: 200, body: { id: gateway.organisation.id } });
-    expect(await token()).toMatchObject({ status: 200, body: { success: true } });
-  });
+  test.each(["x-service-apikey", "x-api-key", "X-OTHER-KEY"])(
+    "in %s is accepted by the management API and the token service",
+    async (name) => {
+      const { management, token } = withKeys({ [name]: gateway.keys.administrator });
+      expect(await management()).toMatchObject({ status: 200, body: { id: gateway.organisation.id } });
+      expect(await token()).toMatchObject({ status: 200, body: { success: true } });
+    },
+  );
 
-  test("in a header that is not configured opens nothing", async () => {
+  test("in a header that is not configured is rejected", async () => {
     const { management } = withKeys({ "x-third-key": gateway.keys.administrator });
     expect((await management()).status).toBe(403);
   });
 
-  test("in two headers is one key, with one rate limit", async () => {
+  test("sent in two headers counts as one key, with one rate limit", async () => {
     const key = gateway.keys.user;
     const both = await withKeys({ "x-service-apikey": key, "x-api-key": key }).management();
     const one = await withKeys({ "x-other-key": key }).management();
@@ -42,7 +45,7 @@ describe("a key", () => {
     expect(left[1]).toBe((left[0] ?? 0) - 1);
   });
 
-  test("beside another one is refused as a wrong key is, whichever of the two holds", async () => {
+  test("sent together with another one is refused like an invalid key, whichever of the two is valid", async () => {
     const { administrator, user } = gateway.keys;
     for (const [first, second] of [
       [administrator, user],
@@ -58,7 +61,7 @@ describe("a key", () => {
     }
   });
 
-  test("in a configured header gives web pages of other sites nothing", async () => {
+  test("in a configured header gets no CORS headers for pages of other origins", async () => {
     const asked = { origin: "https://page.example", "access-control-request-headers": "x-api-key" };
     const preflight = await gateway.app.request("/webcaster", { method: "OPTIONS", headers: asked });
     const { headers } = await withKeys({ "x-api-key": gateway.keys.user, origin: asked.origin }).token();
@@ -89,10 +92,10 @@ test.each([
   ],
   ["x key", 'HEADGATE_HTTP_API_KEY_HEADERS must be a list of HTTP header names, not "x key"'],
   ["x-kéy", 'HEADGATE_HTTP_API_KEY_HEADERS must be a list of HTTP header names, not "x-kéy"'],
-])("%s is refused at the start, with the reason", (names, fault) => {
+])("%s is refused at startup, with the reason", (names, fault) => {
   expect(faultsOf(names)).toBe(fault);
 });
 
-test("names may repeat, and repeat x-service-apikey", () => {
+test("names may be repeated, including x-service-apikey", () => {
   expect(faultsOf("x-service-apikey,X-Key,x-key")).toBeNull();
 });

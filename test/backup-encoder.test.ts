@@ -1,5 +1,6 @@
-// A main encoder and its backup, as broadcasters run them: the main is killed, or somebody switches, and what the upstreams
-// and a player saw of it. ffmpeg and Chromium broadcast, nginx-rtmp and ffmpeg are upstreams, ffmpeg plays and decodes.
+// A main encoder and its backup, as broadcasters run them: the main is killed, or somebody switches, and what
+// the upstreams and a player receive. ffmpeg and Chromium broadcast, nginx-rtmp and ffmpeg are upstreams,
+// ffmpeg plays and decodes.
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { type Child, start, until } from "./support/child.ts";
@@ -47,7 +48,7 @@ async function newStream(): Promise<{ readonly id: string; readonly name: string
   return { id: stream.id, name: stream.ingest.rtmp.streamname };
 }
 
-/** The publish or the backup of a stream, once it has sent for two seconds. */
+/** The main or backup publish of a stream, once it has sent for two seconds. */
 const sessionOf = (name: string, backup: boolean) =>
   until(
     `${backup ? "backup" : "publish"} of ${name}`,
@@ -64,7 +65,7 @@ async function mainOf(name: string): Promise<{ readonly encoder: Child; readonly
   return { encoder, session: await sessionOf(name, false) };
 }
 
-/** Of another size, with B-frames, another distance of keyframes, and audio of another rate. */
+/** With another size, B-frames, another keyframe interval, and another audio sample rate. */
 async function backupOf(name: string): Promise<{ readonly encoder: Child; readonly session: PairSession }> {
   const encoder = start("ffmpeg", [
     ...["-nostdin", "-loglevel", "warning", "-re", "-f", "lavfi", "-i", "testsrc2=size=480x270:rate=30"],
@@ -76,7 +77,7 @@ async function backupOf(name: string): Promise<{ readonly encoder: Child; readon
   return { encoder, session: await sessionOf(name, true) };
 }
 
-const endAt = (name: string) => until("the upstream is left", () => upstream.hasEnded(name), 30_000);
+const endAt = (name: string) => until("the upstream connection ends", () => upstream.hasEnded(name), 30_000);
 const doneOf = (clientId: number) =>
   until("publish_done", () => {
     const found = customer.calls("publish_done").filter(({ body }) => body.includes(`clientid=${clientId}`));
@@ -88,7 +89,7 @@ const switchTo = (id: string, to?: number) =>
     readonly on_air: boolean;
   }>;
 
-test("a main encoder that is killed is taken over from within a second, on the connections that stand", {
+test("the backup takes over from a killed main encoder within a second, on the existing upstream connections", {
   timeout: 240_000,
 }, async () => {
   const { id, name } = await newStream();
@@ -136,7 +137,7 @@ test("a main encoder that is killed is taken over from within a second, on the c
   other.remove();
 });
 
-inWholeRun("a switch puts the backup on air and the main back, and both run on", { timeout: 240_000 }, async () => {
+inWholeRun("a switch puts the backup on air and the main back, and both continue", { timeout: 240_000 }, async () => {
   const { id, name } = await newStream();
   const main = await mainOf(name);
   const backup = await backupOf(name);
@@ -152,7 +153,7 @@ inWholeRun("a switch puts the backup on air and the main back, and both run on",
   expect(audit.filter(({ action }) => action === "stream.switch").length).toBe(6);
   const metrics = await (await fetch(`${headgate.metrics}/metrics`)).text();
   expect(metrics).toContain('headgate_takeovers_total{cause="switched"} 3');
-  // An end of what stands by is no end of the stream, one of what is on air is.
+  // The end of the standby publish does not end the stream; the end of the one on air does.
   main.encoder.kill("SIGTERM");
   await doneOf(main.session.client_id);
   expect(upstream.hasEnded(name)).toBe(false);
@@ -166,7 +167,7 @@ inWholeRun("a switch puts the backup on air and the main back, and both run on",
 });
 
 inWholeRun(
-  "a main encoder of which nothing comes is taken over from, and stands by when it is back",
+  "the backup takes over from a main encoder that sends nothing, which becomes the standby when it returns",
   {
     timeout: 240_000,
   },
@@ -179,7 +180,7 @@ inWholeRun(
     main.encoder.kill("SIGCONT");
     await pause(4_000);
     expect((await sessionOf(name, false)).on_air).toBe(false);
-    // And back again, when nothing comes of the backup.
+    // And back again when the backup sends nothing.
     backup.encoder.kill("SIGSTOP");
     await until("the main is on air", async () => ((await sessionOf(name, false)).on_air ? true : null), 30_000);
     await pause(2_000);
@@ -192,7 +193,7 @@ inWholeRun(
   },
 );
 
-inWholeRun("a browser by WHIP is the backup of an encoder by RTMP", { timeout: 240_000 }, async () => {
+inWholeRun("a WHIP browser is the backup of an RTMP encoder", { timeout: 240_000 }, async () => {
   const { name } = await newStream();
   const main = await mainOf(name);
   const chromium = await startChromium();

@@ -1,4 +1,5 @@
-// A publish and its backup where several nodes are one service: both are of one node, which any other passes a switch to.
+// A publish and its backup on a service of several nodes: both run on the same node, to which every other
+// node forwards a switch.
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { until } from "./support/child.ts";
 import { type Cluster, startCluster } from "./support/cluster.ts";
@@ -44,7 +45,7 @@ const liveOf = (name: string, backup: boolean) =>
     return all.find((of) => of.streamname === name && of.backup === backup && of.bytes_in > 0);
   });
 
-test("a backup on another node is refused with the reason, and one on the node of its stream is switched to from anywhere", {
+test("a backup on another node is refused with the reason, and one on the stream's own node can be switched to from any node", {
   timeout: 180_000,
 }, async () => {
   const stream = (await a().call("POST", "/stream")) as { id: string; ingest: { rtmp: { streamname: string } } };

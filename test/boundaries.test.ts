@@ -1,4 +1,4 @@
-// Each rule of scripts/boundaries catches what it is there for.
+// Each rule of scripts/boundaries catches what it is meant to catch.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -112,7 +112,7 @@ for (const [path, text, complaint] of planted) {
 
 const ingest = "crates/ingest/src";
 
-/** The violations of a tree that has these files alone. */
+/** The violations in a tree that contains only these files. */
 function violationsOf(files: Readonly<Record<string, string>>): readonly string[] {
   const root = mkdtempSync(join(tmpdir(), "headgate-boundaries-"));
   for (const [path, text] of Object.entries(files)) {
@@ -165,14 +165,14 @@ for (const [importer, imported, text = `use crate::${imported}::Thing;`] of forb
   });
 }
 
-test("no module imports what lib.rs defines or hands on", () => {
+test("no module imports what lib.rs defines or re-exports", () => {
   const path = `${ingest}/session/a.rs`;
   const complaint = `${path}: session may not import crate::EndReason, which is no module below it`;
   expect(violationsOf({ [path]: "use crate::EndReason;" })).toEqual([complaint]);
   expect(violationsOf({ [path]: "use super::super::EndReason;" })).toEqual([complaint]);
 });
 
-test("test code of a module may import any other, and read clocks", () => {
+test("test code of a module may import any other module, and read clocks", () => {
   const text = "use crate::reactor::Reactor;\nfn t() { Instant::now(); }";
   expect(
     violationsOf({
@@ -185,7 +185,7 @@ test("test code of a module may import any other, and read clocks", () => {
   ).toEqual([]);
 });
 
-test("files of one module that import each other are caught, with the way round", () => {
+test("files of one module that import each other are caught, and the cycle is printed", () => {
   const cycle = (...names: readonly string[]) => {
     const paths = names.map((name) => `${ingest}/switchboard/${name}`);
     return [`${paths[0]}: imports itself: ${[...paths, paths[0]].join(" → ")}`];
@@ -207,14 +207,14 @@ test("files of one module that import each other are caught, with the way round"
   expect(files({ "mod.rs": "mod a;\nmod b;\npub(crate) use b::B;", "a.rs": "use super::B;", "b.rs": "" })).toEqual([]);
 });
 
-test("once all modules of a crate are there, every file belongs to one", () => {
+test("once all modules of a crate exist, every file must belong to one", () => {
   const modules = ["publish", "transcoding", "session", "switchboard", "replay", "reactor", "ingest"];
   const files = Object.fromEntries(modules.map((module) => [`${ingest}/${module}/a.rs`, ""]));
   const complaint = `${ingest}/live.rs: live has no row among the modules of scripts/crate-boundaries.mjs`;
   expect(violationsOf({ ...files, [`${ingest}/lib.rs`]: "", [`${ingest}/live.rs`]: "" })).toEqual([complaint]);
 });
 
-test("a crate without the folders of its modules keeps no rule of them", () => {
+test("a crate without module folders is not checked against their rules", () => {
   expect(
     violationsOf({
       [`${ingest}/worker.rs`]: "use crate::live::Live;\nfn f() { if cfg!(test) {} }",
@@ -223,7 +223,7 @@ test("a crate without the folders of its modules keeps no rule of them", () => {
   ).toEqual([]);
 });
 
-test("a circle of value imports is caught in every file of it", () => {
+test("a cycle of value imports is caught in every file of it", () => {
   const root = mkdtempSync(join(tmpdir(), "headgate-boundaries-"));
   mkdirSync(join(root, "ts/token"), { recursive: true });
   writeFileSync(join(root, "ts/errors.ts"), 'import { a } from "./token/a.ts";');
@@ -233,7 +233,7 @@ test("a circle of value imports is caught in every file of it", () => {
   rmSync(root, { recursive: true });
 });
 
-test("types may be named in any direction, tests may read clocks", () => {
+test("types may be imported in any direction, and tests may read clocks", () => {
   const root = mkdtempSync(join(tmpdir(), "headgate-boundaries-"));
   for (const folder of ["ts/store", "crates/media/src"]) mkdirSync(join(root, folder), { recursive: true });
   writeFileSync(join(root, "ts/store/a.ts"), 'import type { Admission } from "../publish/admission.ts";');

@@ -1,5 +1,5 @@
-// /broadcast as a broadcaster meets it: real Chromium with a fake camera, the real service, an HTTPS customer who decides,
-// ffprobe on the RTMP side.
+// /broadcast as a broadcaster uses it: real Chromium with a fake camera, the real service, an HTTPS customer
+// who decides, ffprobe on the RTMP side.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import axe from "axe-core";
@@ -12,7 +12,7 @@ import { inWholeRun } from "./support/whole-run.ts";
 
 const PHONE = { viewport: { width: 360, height: 740 } };
 const ON_ITS_SIDE = { width: 740, height: 360 };
-/** A browser, an encoder and a player share the machine with whatever else runs. */
+/** A browser, an encoder and a player share the machine with other load. */
 vi.setConfig({ testTimeout: 60_000 });
 const REASON = "Your subscription is over";
 
@@ -51,14 +51,14 @@ async function newToken(streamname: string): Promise<string> {
 
 const refuse = () => customer.answer({ status: 403, body: `${REASON}\n`, headers: { "content-type": "text/plain" } });
 
-/** Size and codec of what a player of the stream sees. */
+/** Size and codec of a stream as a player sees it. */
 async function playedVideo(name: string): Promise<string> {
   const entries = "stream=codec_name,width,height";
   const probe = ["-v", "error", "-select_streams", "v", "-show_entries", entries, "-of", "csv=p=0"];
   return (await run("ffprobe", [...probe, `${headgate.rtmp}/${name}`])).stdout().trim();
 }
 
-test("by a token link and the keyboard alone one is live, seen by players, and off again with the camera", async () => {
+test("with a token link and only the keyboard one can go live, be seen by players, and stop and release the camera", async () => {
   const name = await headgate.newStream();
   const token = await newToken(`${name}?passcode=s3cret`);
   const { page, ...broadcast } = await open(`/broadcast#token=${token}`);
@@ -97,7 +97,7 @@ test("by a token link and the keyboard alone one is live, seen by players, and o
   expect(await broadcast.says("#target")).toBe(`Your link leads to ${name}.`);
 });
 
-inWholeRun("by hand the stream's name is asked for, and custom arguments behind it reach the customer", async () => {
+inWholeRun("without a link the name is entered, and its custom arguments reach the customer", async () => {
   const name = await headgate.newStream();
   const { page, ...broadcast } = await open("/broadcast");
   await broadcast.press();
@@ -112,7 +112,7 @@ inWholeRun("by hand the stream's name is asked for, and custom arguments behind 
   expect(customer.calls("publish").at(-1)?.body).toMatch(/^passcode=s3cret&b=2&call=publish&/);
 });
 
-test("a refused broadcast shows the customer's reason, and the preview runs on for another try", async () => {
+test("a refused broadcast shows the customer's reason, and the preview continues for another attempt", async () => {
   refuse();
   const broadcast = await open(`/broadcast#token=${await newToken(await headgate.newStream())}`);
   await broadcast.press();
@@ -129,7 +129,7 @@ test("a refused broadcast shows the customer's reason, and the preview runs on f
   expect(await broadcast.says("#alerts")).toBe("");
 });
 
-test("a stream that is stopped by its operator says so and turns the camera off", async () => {
+test("a stream stopped by its operator shows a message and turns the camera off", async () => {
   const { id, ingest } = (await headgate.call("POST", "/stream")) as {
     id: string;
     ingest: { rtmp: { streamname: string } };
@@ -145,7 +145,7 @@ test("a stream that is stopped by its operator says so and turns the camera off"
   expect(await broadcast.tracks()).toEqual(["ended", "ended"]);
 });
 
-test("leaving the page while live is asked about, and ends the broadcast", async () => {
+test("leaving the page while live asks for confirmation, and ends the broadcast", async () => {
   const name = await headgate.newStream();
   const { page, ...broadcast } = await open(`/broadcast#token=${await newToken(name)}`);
   await broadcast.press();
@@ -161,7 +161,7 @@ test("leaving the page while live is asked about, and ends the broadcast", async
   await until("publish_done", () => customer.calls("publish_done").find(({ body }) => body.includes(name)));
 });
 
-inWholeRun("a link that was withdrawn or cut off says so before the camera is on", async () => {
+inWholeRun("a link that was withdrawn or truncated shows a message before the camera is on", async () => {
   const streamname = await headgate.newStream();
   const token = await newToken(streamname);
   await headgate.call("POST", "/webcaster/revoke", { streamname });
@@ -175,7 +175,7 @@ inWholeRun("a link that was withdrawn or cut off says so before the camera is on
 test.each([
   ["no permission", { answer: "deny" }, "Camera and microphone are blocked"],
   ["no camera", { cameras: 0 }, "No camera found"],
-] as const)("with %s one reads what to do", async (_, machine, said) => {
+] as const)("%s is explained with what to do", async (_, machine, said) => {
   const other = await startPages(machine);
   try {
     const broadcast = await open("/broadcast", {}, other);
@@ -187,7 +187,7 @@ test.each([
   }
 });
 
-test("the screen takes the camera's place while live, and the camera is off meanwhile", async () => {
+test("a shared screen replaces the camera while live, and the camera is off meanwhile", async () => {
   const name = await headgate.newStream();
   const { page, ...broadcast } = await open(`/broadcast#token=${await newToken(name)}`);
   await broadcast.press();
@@ -275,7 +275,7 @@ test("no other site can show the page in a frame", async () => {
   site.close();
 });
 
-test("the page is asked for again each time but sent once, its files are kept, and none comes from elsewhere", async () => {
+test("the page is revalidated each time but sent once, its files are cached, and none comes from elsewhere", async () => {
   const page = await fetch(`${headgate.http}/broadcast`);
   const text = await page.text();
   expect(page.headers.get("cache-control")).toBe("no-cache");

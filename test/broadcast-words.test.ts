@@ -1,4 +1,4 @@
-// What /broadcast says and when: links, words of each state, figures, hints, levels. Without a browser.
+// The texts of /broadcast: links, words of each state, figures, hints, levels. Without a browser.
 import { expect, test } from "vitest";
 import { figuresOf } from "../ts/broadcast/figures.ts";
 import { NOTHING_SEEN, watchOn } from "../ts/broadcast/hints.ts";
@@ -57,7 +57,7 @@ function metrics(video: Partial<VideoMetrics>, connection: Partial<ConnectionMet
   };
 }
 
-/** What is said after each of `readings`. */
+/** The hint after each of `readings`. */
 function hintsOf(readings: readonly Metrics[]): (string | null)[] {
   let watch = NOTHING_SEEN;
   return readings.map((reading) => {
@@ -67,21 +67,21 @@ function hintsOf(readings: readonly Metrics[]): (string | null)[] {
 }
 const times = <T>(count: number, value: T) => Array.from({ length: count }, () => value);
 
-test("a link names its stream without the custom arguments, which may be passwords", () => {
+test("a link shows its stream name without the custom arguments, which may be passwords", () => {
   const token = tokenOf({ streamname: "Ab1Cd-9XyZ0?passcode=grüße" });
   expect(readLink(tokenIn(`#token=${token}`))).toEqual({ ...link, token });
 });
 
-test.each(["", "#", "#other=1"])("the fragment %j is no link", (fragment) => {
+test.each(["", "#", "#other=1"])("the fragment %j is not a link", (fragment) => {
   expect(readLink(tokenIn(fragment))).toEqual({ kind: "none" });
 });
 
 test.each(["", "abc", "a.b", "a.!!.c", "e30.e30.e30", tokenOf({ streamname: 1 }), "e30.bnVsbA.e30"])(
-  "the token %j was damaged on its way",
+  "the token %j is reported as damaged",
   (token) => expect(readLink(token)).toEqual({ kind: "broken" }),
 );
 
-test.each(STAGES)("while %s the one button says what it does, and nothing claims to be live but what is", (stage) => {
+test.each(STAGES)("while %s the button says what it does, and only the live stages claim to be live", (stage) => {
   const { badge, primary, cover, status } = wordsOf({ ...state, stage });
   expect(primary.label).not.toBe("");
   expect(badge === "LIVE").toBe(stage === "live");
@@ -89,12 +89,12 @@ test.each(STAGES)("while %s the one button says what it does, and nothing claims
   expect(status.includes("You are live on Ab1Cd-9XyZ0")).toBe(stage === "live");
 });
 
-test("times are short on the badge and in words in a sentence", () => {
+test("durations are short on the badge and in words in a sentence", () => {
   expect([7, 187, 3_723].map(clockOf)).toEqual(["0:07", "3:07", "1:02:03"]);
   expect([7, 187, 3_723].map(durationOf)).toEqual(["7 s", "3 min 7 s", "1 h 2 min"]);
 });
 
-test("figures have their units, and a dash while they are unknown", () => {
+test("figures have units, and a dash while they are unknown", () => {
   expect(figuresOf(metrics({}))).toEqual({
     ...{ bitrate: "2.1 Mbps", "frame-rate": "25 fps", resolution: "1280×720", "round-trip": "20 ms", loss: "0 %" },
   });
@@ -104,7 +104,7 @@ test("figures have their units, and a dash while they are unknown", () => {
   expect(new Set(Object.values(unknown))).toEqual(new Set(["–"]));
 });
 
-test("a trouble is told when it has lasted five seconds, and taken back when it has been gone for as long", () => {
+test("a problem is shown once it has lasted five seconds, and hidden once it has been absent for as long", () => {
   const busy = metrics({ limitedBy: "cpu" });
   const said = hintsOf([...times(5, busy), ...times(5, metrics({})), ...times(4, busy)]);
   const title = "This device is too busy";
@@ -121,11 +121,11 @@ test.each([
   ["loss", metrics({}, { packetLossPercent: 8 }), "network is losing data"],
   ["a long round trip", metrics({}, { roundTripMs: 1_200 }), "network responds slowly"],
   ["TCP", metrics({}, { transport: "tcp" }), "blocks UDP"],
-])("%s is told in plain words", (_, reading, words) => {
+])("%s is explained in plain words", (_, reading, words) => {
   expect(hintsOf(times(5, reading)).at(-1)).toContain(words);
 });
 
-test("a slow start is no slow uplink", () => {
+test("a slow start is not reported as a slow uplink", () => {
   expect(hintsOf(times(9, metrics({ limitedBy: "bandwidth" }, { availableBitrateBps: 3_000_000 }))).at(-1)).toBeNull();
 });
 
@@ -134,7 +134,7 @@ const OWN_WORDS =
   /^(offer_|parameter_|bad_parameter|unsupported|unknown_(session|address)|precondition|bad_(frag|meta)|body_|method_)/;
 
 test.each(Object.keys(PROBLEM_CODES).filter((code) => !OWN_WORDS.test(code)))(
-  "the refusal %s has words of its own",
+  "the refusal %s has its own text",
   (problem) => {
     const { title, remedy } = failureNotice({ reason: "denied", problem, detail: "detail" });
     expect(title).not.toBe("The broadcast could not start");
@@ -142,32 +142,32 @@ test.each(Object.keys(PROBLEM_CODES).filter((code) => !OWN_WORDS.test(code)))(
   },
 );
 
-test("a customer's reason is quoted; without one there is nothing to quote", () => {
+test("a customer's reason is quoted; without one nothing is quoted", () => {
   const refused = { reason: "denied", problem: "rejected_by_customer" } as const;
   expect(failureNotice({ ...refused, detail: "No money" }).quote).toBe("No money");
   expect(failureNotice({ ...refused, detail: "Publish denied" }).quote).toBeUndefined();
 });
 
-test.each(Object.keys(ERRORS) as ErrorName[])("the client's error %s is an error with a remedy", (reason) => {
+test.each(Object.keys(ERRORS) as ErrorName[])("the client's error %s is shown as an error with a remedy", (reason) => {
   const { tone, remedy } = failureNotice({ reason, problem: null, detail: null });
   expect([tone, remedy.endsWith(".")]).toEqual(["error", true]);
 });
 
-test("an expired, a withdrawn and an early link are told apart", () => {
+test("an expired, a withdrawn and a not yet valid link have different messages", () => {
   const titles = ["jwt expired", "jwt revoked", "jwt not active", "invalid signature"].map(
     (fault) => tokenNotice(fault).title,
   );
   expect(new Set(titles).size).toBe(4);
 });
 
-test("the meter is empty at silence, half at -30 dB, full and loud where it clips", () => {
+test("the meter is empty at silence, half at -30 dB, and full and loud when it clips", () => {
   const at = (peak: number) => levelOf(Float32Array.of(0, -peak, peak / 2));
   expect(at(0)).toEqual({ level: 0, isLoud: false });
   expect(at(10 ** (-30 / 20)).level).toBeCloseTo(0.5);
   expect(at(1)).toEqual({ level: 1, isLoud: true });
 });
 
-test("each quality is one that a browser's H.264 can send within the service's limit", () => {
+test("a browser's H.264 can send each quality within the service's limit", () => {
   for (const { width, height, videoBitrate } of QUALITIES) {
     expect([width % 2, height % 2]).toEqual([0, 0]);
     expect(videoBitrate).toBeLessThan(6_000_000);

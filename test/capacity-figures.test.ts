@@ -1,4 +1,5 @@
-// What the system says of this process: its descriptors, its memory and that of its control groups, its event loop.
+// Figures of this process from the system: descriptors, its memory and that of its control groups, the event
+// loop's delay.
 import { mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,7 +16,7 @@ function tree(files: Readonly<Record<string, string>>): string {
   return root;
 }
 
-test("memory, heap and descriptors of this process are within their limits, and one more descriptor is one more", () => {
+test("memory, heap and descriptors of this process are within their limits, and opening a descriptor counts one more", () => {
   const figures = openFigures({ memoryMb: 4_000 });
   onTestFinished(() => figures.stop());
   const { memory, heap, descriptors, loopLateMs } = figures.read();
@@ -32,7 +33,7 @@ test("memory, heap and descriptors of this process are within their limits, and 
   expect(after?.limit).toBeGreaterThan(after?.used ?? 0);
 });
 
-test("an event loop that was blocked was late", async () => {
+test("a blocked event loop is reported as late", async () => {
   const figures = openFigures({ memoryMb: 0 });
   onTestFinished(() => figures.stop());
   await new Promise((resolve) => setTimeout(resolve, 50));
@@ -42,7 +43,7 @@ test("an event loop that was blocked was late", async () => {
   expect(figures.read().loopLateMs).toBeGreaterThan(20);
 });
 
-test("the limit of descriptors is the soft one, and unknown where nothing says it", () => {
+test("the limit of descriptors is the soft one, and unknown when nothing states it", () => {
   expect(
     descriptorLimitOf("Limit  Soft\nMax open files            256                  1024                 files\n"),
   ).toBe(256);
@@ -50,7 +51,7 @@ test("the limit of descriptors is the soft one, and unknown where nothing says i
   expect(descriptorLimitOf("")).toBeNull();
 });
 
-test("the control groups that may limit its memory are found, of either version, one's own and those around it", () => {
+test("the control groups that may limit the process's memory are found in both versions, its own and their ancestors", () => {
   const two = tree({
     "a/memory.max": "max\n",
     "a/memory.current": "1\n",

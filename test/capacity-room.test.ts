@@ -1,9 +1,9 @@
-// When a node is full and when it has room again: decided of figures and a clock that the test gives.
+// When a node is full and when it has room again, decided from figures and a clock that the test provides.
 import { describe, expect, test } from "vitest";
 import { type Figures, Room, type ShortageCause } from "../ts/capacity/room.ts";
 
 const LIMITS = { loadPercent: 85, memoryPercent: 90, descriptorsPercent: 85 };
-/** Between two looks, ms. */
+/** Between two measurements, ms. */
 const LOOK_MS = 500;
 
 const IDLE: Figures = {
@@ -24,14 +24,14 @@ const workersAt = (busy: number, lateMs = 0): Pick<Figures, "workers"> => ({
   workers: [{ load: busy, busy, lateMs }, ...IDLE.workers.slice(1)],
 });
 
-/** A room that is looked at twice a second, from 0 on. */
+/** A room that is measured twice a second, starting at 0. */
 class Looked {
   readonly room: Room;
   now = 0;
   constructor(limits = LIMITS) {
     this.room = new Room(limits);
   }
-  /** For so long, beginning now; what is short at the end. */
+  /** Repeats these figures for a period that starts now; returns the shortage at its end. */
   see(figures: Partial<Figures>, forMs = 0): ShortageCause | null {
     const until = this.now + forMs;
     for (;;) {
@@ -56,7 +56,7 @@ describe("a node is full", () => {
     ["descriptors", { descriptors: { used: 220, limit: 256 } }, /^220 of 256 file descriptors are open$/],
     ["connections", { connections: { held: 139, limit: 140 } }, /^139 of 140 RTMP connections are open$/],
   ];
-  test.each(FULL)("for want of %s, and says so in words", (cause, figures, words) => {
+  test.each(FULL)("for the shortage %s, and explains it", (cause, figures, words) => {
     const looked = new Looked();
     expect(looked.see(figures, 2_000)).toBe(cause);
     expect(looked.room.shortage?.words).toMatch(words);
@@ -64,11 +64,11 @@ describe("a node is full", () => {
     expect(looked.room.take(looked.now)).toMatchObject({ cause });
   });
 
-  test("when the kernel drops datagrams, until it drops none", () => {
+  test("while the kernel drops datagrams, until it drops none", () => {
     const looked = new Looked();
     looked.see({});
     looked.now += LOOK_MS;
-    expect(looked.see({ kernelDrops: 30 })).toBeNull(); // a hiccup
+    expect(looked.see({ kernelDrops: 30 })).toBeNull(); // a brief stall
     looked.now += LOOK_MS;
     expect(looked.see({ kernelDrops: 90 })).toBe("drops");
     expect(looked.room.shortage?.words).toBe("the kernel drops 120 datagrams a second");
@@ -76,7 +76,7 @@ describe("a node is full", () => {
     expect(looked.see({ kernelDrops: 95 }, 10_000)).toBeNull();
   });
 
-  test("not because of one look at a busy moment", () => {
+  test("not because of a single busy measurement", () => {
     const looked = new Looked();
     expect(looked.see(workersAt(1, 100), 1_000)).toBeNull();
     looked.now += LOOK_MS;
@@ -87,7 +87,7 @@ describe("a node is full", () => {
     expect(looked.see(workersAt(1, 100))).toBe("cpu");
   });
 
-  test("not where the system does not say, and not by what is switched off", () => {
+  test("not for figures that the system does not provide, nor for checks that are disabled", () => {
     const unknown = { memory: null, descriptors: null, kernelDrops: null, connections: { held: 900 } };
     expect(new Looked().see(unknown, 5_000)).toBeNull();
     const off = new Looked({ loadPercent: 0, memoryPercent: 0, descriptorsPercent: 0 });
@@ -99,7 +99,7 @@ describe("a node is full", () => {
 });
 
 describe("there is room again", () => {
-  test("not before what is used is clearly below the limit", () => {
+  test("not before usage is clearly below the limit", () => {
     const looked = new Looked();
     const memory = (used: number) => ({ memory: { used: used * 1e6, limit: 1e9 } });
     expect(looked.see(memory(900))).toBe("memory");
@@ -109,7 +109,7 @@ describe("there is room again", () => {
     expect(looked.see(memory(870), 20_000)).toBeNull();
   });
 
-  test("not before two seconds are over, and within five of the end of the load", () => {
+  test("not within two seconds, but within five seconds after the load ends", () => {
     const looked = new Looked();
     expect(looked.see({ descriptors: { used: 999, limit: 1_000 } })).toBe("descriptors");
     looked.now += LOOK_MS;
@@ -117,12 +117,12 @@ describe("there is room again", () => {
     looked.now += LOOK_MS;
     expect(looked.see({})).toBeNull();
     looked.see(workersAt(0.95), 10_000);
-    // The worker's last span of a second may still have been busy.
+    // The worker's last measured second may still have been busy.
     expect(looked.see(workersAt(0.95), 1_000)).toBe("cpu");
     expect(looked.see(workersAt(0.7), 2_000)).toBeNull();
   });
 
-  test("not while a worker swings around the limit", () => {
+  test("not while a worker oscillates around the limit", () => {
     const looked = new Looked();
     looked.see(workersAt(0.9), 2_000);
     let changes = 0;
@@ -134,12 +134,12 @@ describe("there is room again", () => {
   });
 });
 
-describe("a crowd that comes at once", () => {
+describe("a crowd that arrives at the same time", () => {
   const STREAM_SHARE = 0.01;
 
   test("gets no more places than the workers have room for, before any of it is measured", () => {
     const looked = new Looked();
-    // 40 publishes take a hundredth of a worker each: there is room for 45 hundredths more on the busier of two.
+    // 40 publishes take a hundredth of a worker each: the busier of two has room for 45 more hundredths.
     looked.see({ ...workersAt(0.4), publishes: 50 });
     const admitted = looked.crowd(1_000);
     expect(admitted).toBeGreaterThan(40);
@@ -151,7 +151,7 @@ describe("a crowd that comes at once", () => {
     expect(looked.room.shortage).toBeNull();
   });
 
-  test("gets places by what it would take of descriptors and memory", () => {
+  test("gets places according to the descriptors and memory it is expected to need", () => {
     const looked = new Looked();
     looked.see({ descriptors: { used: 750, limit: 1_000 } });
     expect(looked.crowd(1_000)).toBeLessThanOrEqual(25);
@@ -161,7 +161,7 @@ describe("a crowd that comes at once", () => {
     expect(other.crowd(1)).toBe(0);
   });
 
-  test("goes on as it is measured, and makes room where it leaves", () => {
+  test("gets more places once it is measured, and once a place is released", () => {
     const looked = new Looked();
     looked.see({ descriptors: { used: 843, limit: 1_000 } });
     const place = looked.room.take(looked.now);
@@ -176,7 +176,7 @@ describe("a crowd that comes at once", () => {
     expect(looked.crowd(1)).toBe(1);
   });
 
-  test("that waits for a slow webhook keeps nobody else out", () => {
+  test("that waits for a slow webhook does not block others", () => {
     const looked = new Looked();
     looked.see({});
     const admitted = looked.crowd(1_000);

@@ -1,12 +1,12 @@
-// A crowd that comes at once goes through in its order, and what else happens comes between.
+// A crowd that arrives at the same time passes in order of arrival, and other work runs in between.
 import { expect, test } from "vitest";
 import { Turnstile } from "../ts/capacity/turnstile.ts";
 
-/** Resolves when it is the turn of one more. */
+/** Resolves when the next one may pass. */
 const pass = (turnstile: Turnstile) => new Promise<void>((begin) => turnstile.pass(begin));
 const turnOfTheLoop = () => new Promise((resolve) => setImmediate(resolve));
 
-test("whoever comes alone goes through at once", async () => {
+test("a single arrival passes immediately", async () => {
   const turnstile = new Turnstile(1);
   for (let at = 0; at < 3; at += 1) {
     await pass(turnstile);
@@ -16,7 +16,7 @@ test("whoever comes alone goes through at once", async () => {
   }
 });
 
-test("of a crowd one goes through in each turn of the event loop, in the order they came", async () => {
+test("a crowd passes one by one per turn of the event loop, in order of arrival", async () => {
   const turnstile = new Turnstile(1);
   const through: number[] = [];
   const passes = Array.from({ length: 101 }, (_, at) => pass(turnstile).then(() => through.push(at)));

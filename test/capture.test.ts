@@ -1,5 +1,6 @@
-// `headgate capture` and `headgate replay` with real broadcasts: what is captured is played again with the same outcome,
-// holds no secret, and is the operators' alone; a capture that cannot be written costs the stream nothing.
+// `headgate capture` and `headgate replay` with real broadcasts: a captured publish replays with the same
+// outcome, contains no secret, and is available only to operators; a capture that cannot be written does not
+// affect the stream.
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -31,7 +32,7 @@ beforeAll(async () => {
     HEADGATE_RTMP_TLS_CERT: join(folder, "cert.pem"),
     HEADGATE_RTMP_TLS_KEY: join(folder, "key.pem"),
     HEADGATE_RTMP_TLS_PORT: "0",
-    HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0", // tests ask until something is so
+    HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0", // tests poll
   };
   headgate = await startHeadgate({ customer, env });
 }, LIMIT_MS);
@@ -48,7 +49,7 @@ async function newStream(): Promise<{ id: string; name: string }> {
 
 const environment = () => ({ PATH: process.env.PATH, HEADGATE_API_KEY: headgate.apiKey });
 
-/** A capture that begins: `over` once it has ended by itself. */
+/** A capture that has started: `over` resolves once it has ended by itself. */
 async function capture(
   ...words: string[]
 ): Promise<{ file: string; said: () => string; stop: () => void; over: () => Promise<void> }> {
@@ -66,11 +67,11 @@ async function replay(file: string, ...flags: string[]): Promise<ReplayOutcome> 
 }
 
 async function clientIdOf(name: string): Promise<string> {
-  const publish = await until("it is asked for", () =>
+  const publish = await until("the request to the customer", () =>
     customer.calls("publish").find(({ body }) => body.includes(name)),
   );
   const clientId = new URLSearchParams(publish.body).get("clientid") ?? "";
-  // The customer is asked before there is a session.
+  // The customer is asked before the session exists.
   const isThere = () =>
     headgate.call("GET", `/session/${clientId}`).then(
       () => true,
@@ -80,13 +81,13 @@ async function clientIdOf(name: string): Promise<string> {
   return clientId;
 }
 
-/** The running frames of a publish are over its first seconds. */
-async function framesOf(clientId: string): Promise<number> {
+/** Bytes received of a publish that runs. */
+async function bytesInOf(clientId: string): Promise<number> {
   const { tracks: _, ...session } = await headgate.call("GET", `/session/${clientId}`);
   return Number(session.bytes_in ?? 0);
 }
 
-/** Every replay of a file is the same as the publish, and as the one before. */
+/** Every replay of a file has the same outcome as the publish, and as the previous replay. */
 async function replaysAsLive(file: string): Promise<ReplayOutcome> {
   const first = await replay(file);
   expect(first).toMatchObject({ fault: null, difference: null });
@@ -96,7 +97,7 @@ async function replaysAsLive(file: string): Promise<ReplayOutcome> {
 
 describe("RTMP", () => {
   test(
-    "the next publish is captured from its first byte and played again, as FLV too",
+    "the next publish is captured from its first byte and replayed, also as FLV",
     async () => {
       const { id, name } = await newStream();
       const { file, over } = await capture("--next", id);
@@ -123,7 +124,7 @@ describe("RTMP", () => {
   );
 
   test(
-    "over TLS the bytes inside it are captured, from the first one and of a publish that runs",
+    "over TLS the decrypted bytes are captured, from the first one or from a running publish",
     async () => {
       const { id, name } = await newStream();
       const first = await capture("--next", id, "--seconds", "2");
@@ -144,12 +145,12 @@ describe("RTMP", () => {
   );
 
   test(
-    "one that runs is captured from the next message on, without media in the same frames and sizes",
+    "a running publish is captured from the next message on, and without media keeps frames and sizes",
     async () => {
       const { name } = await newStream();
       const encoder = broadcast(`${headgate.rtmp}/${name}?passcode=${SECRET}`, { seconds: 30 });
       const clientId = await clientIdOf(name);
-      await until("media", async () => (await framesOf(clientId)) > 0);
+      await until("media", async () => (await bytesInOf(clientId)) > 0);
       const whole = await capture(clientId, "--seconds", "2");
       await whole.over();
       const blank = await capture(clientId, "--seconds", "2", "--without-media");
@@ -163,7 +164,7 @@ describe("RTMP", () => {
         for (const track of tracks) expect(track.frames).toBeGreaterThan(30);
         expect(tracks.every(({ bytes }) => bytes > 1_000)).toBe(true);
       }
-      // Zeros are most of what is left.
+      // Zeros make up most of the rest.
       const zeros = readFileSync(blank.file).filter((byte) => byte === 0).length;
       expect(zeros).toBeGreaterThan(readFileSync(blank.file).length / 2);
     },
@@ -197,12 +198,12 @@ describe("WHIP", () => {
   );
 
   inWholeRun(
-    "one that runs is compared from the keyframe on that it is asked for",
+    "a running publish is compared from the requested keyframe on",
     async () => {
       const { name } = await newStream();
       const publish = publishByWerift(headgate.whip(name), 9, "320x180");
       const clientId = await clientIdOf(name);
-      await until("media", async () => (await framesOf(clientId)) > 0);
+      await until("media", async () => (await bytesInOf(clientId)) > 0);
       const { file, over } = await capture(clientId, "--seconds", "5");
       await over();
       await publish;
@@ -216,7 +217,7 @@ describe("WHIP", () => {
 
 describe("v5 signalling", () => {
   test(
-    "a publish whose offer is ours is captured from the answer on, and one that runs",
+    "a publish whose offer is ours is captured from the answer on, or while it runs",
     async () => {
       const { id, name } = await newStream();
       const asked = { streamname: name, ingesturl: headgate.rtmp };
@@ -224,7 +225,7 @@ describe("v5 signalling", () => {
       const first = await capture("--next", id);
       const live = await broadcastByV5(headgate.http, { jwt: token, streamname: name });
       const clientId = await clientIdOf(name);
-      await until("media", async () => (await framesOf(clientId)) > 300);
+      await until("media", async () => (await bytesInOf(clientId)) > 300);
       first.stop();
       await first.over();
       const running = await capture(clientId, "--seconds", "2");
@@ -246,14 +247,14 @@ describe("v5 signalling", () => {
 
 describe("refusals", () => {
   test(
-    "a publish that is denied is told while its capture waits, and the next one is captured",
+    "a denied publish is reported while its capture waits, and the next one is captured",
     async () => {
       const { id, name } = await newStream();
       const { said, over } = await capture("--next", id);
       customer.answer({ status: 403 });
       await broadcast(`${headgate.rtmp}/${name}`, { seconds: 3 }).exit;
       customer.answer({ status: 200 });
-      await until("it is told", () => said().includes("A publish was denied (rejected_by_customer): headgate explain"));
+      await until("the report", () => said().includes("A publish was denied (rejected_by_customer): headgate explain"));
       await broadcast(`${headgate.rtmp}/${name}`, { seconds: 1 }).exit;
       await over();
     },
@@ -261,7 +262,7 @@ describe("refusals", () => {
   );
 
   test(
-    "another organisation's administrator is refused, and off is said in a sentence",
+    "another organisation's administrator is refused, and disabled captures are explained",
     async () => {
       await headgate.command(["organisation", "create", "Other"]);
       const keys = JSON.parse(
@@ -292,7 +293,7 @@ describe("refusals", () => {
       const full = join(folder, "full");
       mkdirSync(full);
       const mounted = start("mount", ["-t", "tmpfs", "-o", "size=64k", "tmpfs", full]);
-      if ((await mounted.exit) !== 0) return; // not allowed to, as in a container
+      if ((await mounted.exit) !== 0) return; // not permitted, as in a container
       const small = await startHeadgate({ env: { HEADGATE_CAPTURE_DIRECTORY: full } });
       const stream = (await small.call("POST", "/stream")) as { id: string; ingest: { rtmp: { streamname: string } } };
       const one = await small.call("POST", "/capture", { stream: stream.id, seconds: 60 });
@@ -309,7 +310,7 @@ describe("refusals", () => {
     LIMIT_MS,
   );
 
-  test("what is no capture is refused", async () => {
+  test("a file that is not a capture is refused", async () => {
     await expect(replay("package.json")).rejects.toThrow("this is no capture of headgate");
     expect(readdirSync(join(folder, "service")).every((file) => file.endsWith(".capture"))).toBe(true);
   });

@@ -1,5 +1,5 @@
-// Mistakes in the certificate files of HTTPS and RTMPS are said in words before anything starts, by `serve`, `config check`
-// and `doctor`; and so is a service whose certificate a command does not trust.
+// Faults in the certificate files of HTTPS and RTMPS are explained before anything starts, by `serve`,
+// `config check` and `doctor`; and so is a service whose certificate a command does not trust.
 import { generateKeyPairSync } from "node:crypto";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:https";
@@ -42,7 +42,7 @@ function faultsOf(files: Partial<CertificateFiles>): readonly string[] {
   return faults.map((fault) => fault.replaceAll(folder, "…"));
 }
 
-test("files that belong together are read as they are", () => {
+test("files that belong together are accepted unchanged", () => {
   expect(faultsOf({})).toEqual([]);
   expect(readCertificate({ section: "http", ...good })).toEqual({ cert, key });
   expect(faultsOf({ certFile: file("chain.pem", cert + ca) })).toEqual([]);
@@ -88,18 +88,18 @@ test.each<[what: string, files: Partial<CertificateFiles>, faults: readonly stri
     { keyFile: file("sealed.key", sealed) },
     ["http.tls_key: the key in …/sealed.key has a passphrase; it must be there without one"],
   ],
-])("files %s are told of in words", (_, files, faults) => {
+])("files %s are explained", (_, files, faults) => {
   expect(faultsOf(files)).toEqual(faults);
 });
 
-test("a broken certificate in the file is told of by its place", () => {
+test("a broken certificate in the file is reported by its position", () => {
   const broken = cert.replace(/\n.{40}/, "\n");
   expect(faultsOf({ certFile: file("broken.pem", broken) })).toEqual([
     expect.stringMatching(/^http\.tls_cert: certificate 1 in …\/broken\.pem cannot be read: /),
   ]);
 });
 
-test("an expired certificate, or one from the future, is a warning", () => {
+test("an expired certificate, or one that is not valid yet, is a warning", () => {
   const tls = { section: "rtmp", ...expired } as const;
   const at = (ms: number) => inspectCertificates({ http: { tls: null }, rtmp: { tls } }, ms);
   expect(at(now)).toMatchObject([{ faults: [], warnings: [expect.stringContaining("has expired (")] }]);
@@ -123,7 +123,7 @@ const named = (files: Omit<CertificateFiles, "section">) => {
 };
 
 test.each([["serve"], ["config", "check"]])(
-  "headgate %s %s exits with 2 and makes nothing",
+  "headgate %s %s exits with 2 and creates nothing",
   async (...words) => {
     const { code, err } = await headgate(words, named({ ...good, keyFile: other }));
     expect([code, err]).toEqual([2, expect.stringContaining("headgate: http.tls_cert and http.tls_key do not belong")]);
@@ -142,7 +142,7 @@ test("config check and doctor warn of an expired certificate, and doctor finds o
   expect([bad.code, bad.out]).toEqual([1, expect.stringMatching(/^BAD {2}certificate .* do not belong together/m)]);
 }, 60_000);
 
-describe("a command that asks a service by HTTPS", () => {
+describe("a command that calls a service over HTTPS", () => {
   let server: Server;
   let port: number;
 
@@ -159,7 +159,7 @@ describe("a command that asks a service by HTTPS", () => {
     headgate(["sessions", "ls", "--json", ...words], { HEADGATE_API_KEY: "key", ...env });
   const there = () => ["--url", `https://localhost:${port}`];
 
-  test("says that its certificate is not trusted, and what to do, and exits with 2", async () => {
+  test("reports that the service's certificate is not trusted, with a remedy, and exits with 2", async () => {
     const { code, err } = await asked(there());
     expect([code, err]).toEqual([
       2,
@@ -176,7 +176,7 @@ describe("a command that asks a service by HTTPS", () => {
     expect([wrong.code, wrong.err]).toEqual([2, expect.stringContaining("--ca: ")]);
   }, 60_000);
 
-  test("says for whom the certificate is when it is for another name", async () => {
+  test("reports which name the certificate is for when that is another one", async () => {
     const named = selfSigned(now, 1);
     const elsewhere = createServer(named, (_, response) => response.end("[]"));
     await new Promise<void>((resolve) => elsewhere.listen(0, "0.0.0.0", resolve));
@@ -186,7 +186,7 @@ describe("a command that asks a service by HTTPS", () => {
     expect([code, err]).toEqual([2, expect.stringMatching(/is for DNS:localhost.*, not for 127\.0\.0\.2: use --url/)]);
   }, 60_000);
 
-  test("says that HTTP and HTTPS were mistaken for each other", async () => {
+  test("reports that HTTP and HTTPS were confused", async () => {
     const plain = await asked(["--url", `http://localhost:${port}`]);
     expect([plain.code, plain.err]).toEqual([1, expect.stringContaining("is it https:// there?")]);
   }, 60_000);

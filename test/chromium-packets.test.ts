@@ -1,6 +1,5 @@
-// How Chromium spreads the packets of a picture over time: what the WHIP bench repeats, which is recorded in
+// How Chromium spreads the packets of a picture over time. The WHIP bench repeats this from a recording in
 // crates/bench/recordings/chromium-720p.txt.
-// `RECORDING=FILE` writes a new one, which wants a machine with nothing else to do.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,14 +9,15 @@ import { startChromium } from "./support/chromium.ts";
 import { startHeadgate } from "./support/headgate.ts";
 import { inWholeRun } from "./support/whole-run.ts";
 
-/** Of all tracks together, as an operator limits it, kbit/s. */
+/** Limit for all tracks together, as an operator sets it, kbit/s. */
 const LIMIT_KBPS = 2_500;
-/** The service looks for packets every two milliseconds: what is less apart left at once. */
+/** The service polls for packets every two milliseconds: packets that are closer together left at the same
+ *  time. */
 const AT_ONCE_US = 3_000;
-/** Until the encoder has found its rate, s; and what is recorded then. */
+/** How long the encoder takes to settle on its rate, s; and how long is recorded after that. */
 const SETTLED_S = 10;
 const RECORDED_S = 8;
-/** Of a capture file (crates/capture): an RTP or RTCP packet. */
+/** An RTP or RTCP packet in a capture file (crates/capture). */
 const INPUT = 1;
 
 interface Arrival {
@@ -32,7 +32,7 @@ interface Picture {
 }
 
 inWholeRun(
-  "a picture leaves in bursts some milliseconds apart, and the recording of the bench is of that kind",
+  "a large picture leaves in bursts some milliseconds apart, as in the recording of the bench",
   async () => {
     const folder = mkdtempSync(join(tmpdir(), "headgate-packets-"));
     const headgate = await startHeadgate({ env: { HEADGATE_CAPTURE_DIRECTORY: folder } });
@@ -64,7 +64,8 @@ inWholeRun(
       );
       if (process.env.RECORDING) writeFileSync(process.env.RECORDING, pictures.map(lineOf).join(""));
       const recorded = readFileSync("crates/bench/recordings/chromium-720p.txt", "utf8").trim().split("\n");
-      // Small pictures leave at once; of large ones what is beyond the pacer's burst follows some 40 ms later.
+      // Small pictures leave in one burst; the part of large ones that exceeds the pacer's burst follows some
+      // 40 ms later.
       const spreads = (delays: readonly number[]) => delays.some((delay) => delay > 20_000 && delay < 100_000);
       const delaysOf = (line: string) => line.split(" ").slice(1).map(Number.parseFloat);
       expect(pictures.some(({ packets }) => spreads(packets.map(([delay]) => delay)))).toBe(true);
@@ -101,7 +102,7 @@ function picturesOf(capture: Buffer): readonly Picture[] {
   });
 }
 
-/** Video packets in the order of their arrival: those of the source that sends the most bytes. */
+/** Video packets in order of arrival: those of the source that sends the most bytes. */
 function rtpOf(capture: Buffer): readonly Arrival[] {
   const sources = new Map<number, { bytes: number; arrivals: Arrival[] }>();
   let at = 10; // magic, version, flags
@@ -137,7 +138,7 @@ function headerBytes(packet: Buffer): number {
   return ((packet[0] ?? 0) & 0x10) === 0 ? sources : sources + 4 + packet.readUInt16BE(sources + 2) * 4;
 }
 
-/** RFC 6184 5.2: an IDR slice whole, in a fragment, or behind parameter sets. */
+/** RFC 6184 5.2: a whole IDR slice, a fragment of one, or one behind parameter sets. */
 function isOfKeyframe(payload: Buffer): boolean {
   const type = (payload[0] ?? 0) & 0x1f;
   return type === 5 || type === 7 || type === 24 || (type === 28 && ((payload[1] ?? 0) & 0x1f) === 5);

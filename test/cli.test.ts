@@ -91,7 +91,7 @@ const MISTAKES: readonly (readonly [words: readonly string[], code: number, what
   [["webhook", "simulate", "--port", "99999"], 2, "--port must be a whole number"],
 ];
 
-// Each is a process that starts, and no more.
+// Each case starts a process, and nothing more.
 test.concurrent.each(casesOfRun(MISTAKES, 4))(
   "%j exits with %d and says what helps",
   async (words, code, what) => {
@@ -104,7 +104,7 @@ test.concurrent.each(casesOfRun(MISTAKES, 4))(
 );
 
 describe.concurrent("without a running service", () => {
-  test("the service is looked for where the configuration says it is", async () => {
+  test("the service is called where the configuration says it is", async () => {
     const { code, err } = await headgate(["sessions", "ls"], { HEADGATE_API_KEY: "x", HEADGATE_HTTP_PORT: "1" });
     expect([code, err]).toEqual([1, expect.stringContaining("no answer from http://127.0.0.1:1:")]);
   }, 60_000);
@@ -120,7 +120,7 @@ describe.concurrent("without a running service", () => {
     expect(await json(["init"], own)).toEqual({ created: false, api_key: null, admin_password: null });
   }, 60_000);
 
-  test("doctor looks at everything and says what it found", async () => {
+  test("doctor checks everything and reports what it found", async () => {
     const findings = await json<{ what: string; state: string }[]>(["doctor"]);
     const states = Object.fromEntries(findings.map(({ what, state }) => [what.split(" ")[0], state]));
     expect(states).toMatchObject({ store: "good", certificate: "warning", media: "good" });
@@ -134,7 +134,7 @@ describe.concurrent("without a running service", () => {
     expect([broken.code, broken.out]).toEqual([1, expect.stringMatching(/^BAD {2}http\.port 203\.0\.113\.1:8080/m)]);
   }, 60_000);
 
-  test("doctor says what a running service's media ports have lost", async () => {
+  test("doctor reports the losses on a running service's media ports", async () => {
     const socket = createSocket("udp4").bind(0, "127.0.0.1");
     await once(socket, "listening");
     const ports = { HEADGATE_MEDIA_PORT: String(socket.address().port), HEADGATE_MEDIA_WORKERS: "1" };
@@ -154,7 +154,7 @@ describe.concurrent("without a running service", () => {
     expect(schema.map(({ key }) => key)).toEqual(printed.map(({ key }) => key));
   }, 60_000);
 
-  test("a store in PostgreSQL is told how to be copied, without the password", async () => {
+  test("for a store in PostgreSQL the copy command is shown, without the password", async () => {
     const said = await headgate(["backup", join(folder, "x")], {
       HEADGATE_DATABASE_URL: "postgres://me:s3cret@127.0.0.1:1/headgate",
     });
@@ -163,7 +163,8 @@ describe.concurrent("without a running service", () => {
   }, 60_000);
 });
 
-// Both at the same time, each in the order of its tests: commands that name no organisation need it to be the only one.
+// Both run concurrently, each in the order of its tests: commands that name no organisation require that
+// there is only one.
 describe.concurrent.each(storesOfRun)("beside a running service on %s", (kind) => {
   let service: Headgate;
   let closeServer: (() => Promise<void>) | null = null;
@@ -176,7 +177,7 @@ describe.concurrent.each(storesOfRun)("beside a running service on %s", (kind) =
       closeServer = server.close;
       own.HEADGATE_DATABASE_URL = await server.newDatabase();
     }
-    // Waiting asks again and again.
+    // Waiting polls again and again.
     service = await startHeadgate({ env: { ...own, HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0" } });
   }, 90_000);
   afterAll(async () => {
@@ -191,7 +192,7 @@ describe.concurrent.each(storesOfRun)("beside a running service on %s", (kind) =
     return (await fetch(`${service.http}/webcaster/verify`, { method: "POST", body })).status;
   };
 
-  test.sequential("keys are made, rotated and revoked, and the service knows at once", async () => {
+  test.sequential("keys are made, rotated and revoked, and the service applies it immediately", async () => {
     const made = await json<{ id: string; key: string }>(
       ["keys", "create", "--role", "readonly", "--label", "ci"],
       own,
@@ -237,7 +238,7 @@ describe.concurrent.each(storesOfRun)("beside a running service on %s", (kind) =
     );
     expect(await verify(second.token)).toBe(200);
     expect(await json(["token", "revoke", "--stream", named], own)).toEqual({ streamname: "a" });
-    await until("that of the stream's tokens, too", async () => (await verify(second.token)) === 403);
+    await until("the revocation of the stream's tokens", async () => (await verify(second.token)) === 403);
     const { kid } = await json<{ kid: string }>(["token", "rotate", "--at-once"], own);
     const body = { streamname: "a", ingesturl: "b" };
     await until("the new key signs", async () => {
@@ -254,9 +255,9 @@ describe.concurrent.each(storesOfRun)("beside a running service on %s", (kind) =
     expect(await json<object>(["openapi"])).toMatchObject({ openapi: "3.1.0" });
   }, 60_000);
 
-  if (kind === "PostgreSQL") return; // it has a backup of its own
+  if (kind === "PostgreSQL") return; // it has its own backup
 
-  test.sequential("a backup is whole, for its owner only, and opens as a store", async () => {
+  test.sequential("a backup is complete, readable only by its owner, and opens as a store", async () => {
     const name = await service.newStream();
     const file = join(folder, "backup", "headgate.db");
     const missing = await headgate(["backup", file], own);

@@ -1,4 +1,5 @@
-// W6: client ids are unique for the life of the deployment, whoever takes blocks of them and in whatever order.
+// W6: client ids are unique for the life of the deployment, whatever the number and order of processes that
+// take blocks.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -25,25 +26,25 @@ async function take(ids: { next(): Promise<number> }, count: number): Promise<nu
   return taken;
 }
 
-test("from block to block they go on by one, from 1", async () => {
+test("they increase by one from block to block, starting at 1", async () => {
   const ids = await take(createClientIds(store.db), 2 * CLIENT_ID_BLOCK + 1);
   expect(ids).toEqual(ids.map((_, at) => at + 1));
 });
 
-test("two that take them in turns, each from its own blocks, never meet", async () => {
+test("two processes that alternate, each with its own blocks, never use the same id", async () => {
   const [one, two] = [createClientIds(store.db), createClientIds(store.db)];
   const taken: number[] = [];
   for (let turn = 0; turn < 2 * CLIENT_ID_BLOCK + 1; turn += 1) taken.push(await one.next(), await two.next());
   expect(new Set(taken).size).toBe(taken.length);
 });
 
-test("a thousand asked for at once are a thousand", async () => {
+test("a thousand concurrent requests get a thousand ids", async () => {
   const ids = createClientIds(store.db);
   const taken = await Promise.all(Array.from({ length: CLIENT_ID_BLOCK + 5 }, () => ids.next()));
   expect(new Set(taken).size).toBe(taken.length);
 });
 
-test("a restart begins a block of its own, and never an id again", async () => {
+test("a restart begins a new block, and never repeats an id", async () => {
   const before = await take(createClientIds(store.db), 3);
   const after = await take(createClientIds(store.db), 3);
   expect(before).toEqual([1, 2, 3]);

@@ -1,4 +1,5 @@
-// The client as people get it: packed, installed without a registry into a folder of its own, type-checked there and run.
+// The client as users get it: packed, installed without a registry into an empty folder, type-checked there
+// and run.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,7 +9,7 @@ import { pack, packClient } from "../scripts/client-package.mjs";
 import { startHeadgate } from "./support/headgate.ts";
 
 const WEBHOOK = "https://customer.example/publish";
-/** The vector of the decisions, and what signs it. */
+/** The test vector of the decisions, and its secret. */
 const SECRET = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 const MAIN = `
 import { run } from "./program.js";
@@ -29,7 +30,7 @@ const told = { tags: stream.tags, webhook, parts: token.split(".").length, sessi
 console.log(JSON.stringify({ ...told, call: event.call, passcode: event.arguments.get("passcode") }));
 `;
 
-test("a program installs the packed client, is type-checked against it and does its work", async () => {
+test("a program installs the packed client, is type-checked against it and works", async () => {
   const folder = mkdtempSync(join(tmpdir(), "headgate-consumer-"));
   const dependencies = ["openapi-fetch", "openapi-typescript-helpers"].map((name) => join("node_modules", name));
   const tarballs = [packClient(folder), ...pack(dependencies, folder)];

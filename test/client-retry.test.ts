@@ -1,4 +1,4 @@
-// What the client does beside sending: it asks again where that is safe, reads lists to their end, and names faults.
+// What the client adds to sending requests: safe retries, reading lists to their end, and typed errors.
 import { expect, test } from "vitest";
 import { answerOf, createHeadgateClient, everyOf, HeadgateError, isHeadgateError } from "../ts/client/index.ts";
 import { retryingFetch } from "../ts/client/retry.ts";
@@ -6,7 +6,7 @@ import { retryingFetch } from "../ts/client/retry.ts";
 const json = (status: number, body: unknown, headers: Record<string, string> = {}) =>
   new Response(JSON.stringify(body), { status, headers: { "content-type": "application/json", ...headers } });
 
-/** A service that gives these answers one after the other; undefined: none. */
+/** A service that gives these answers one after the other; undefined: no answer. */
 function service(...answers: readonly (Response | undefined)[]) {
   const asked: { readonly key: string | null; readonly body: string; readonly url: string }[] = [];
   const send = async (request: Request): Promise<Response> => {
@@ -21,7 +21,7 @@ function service(...answers: readonly (Response | undefined)[]) {
 const REQUEST = (method: string) =>
   new Request("https://headgate.example/stream", { method, ...(method === "POST" ? { body: "{}" } : {}) });
 
-test("a POST without an answer is sent again under the same Idempotency-Key, and pauses are as long as was asked", async () => {
+test("a POST without an answer is sent again under the same Idempotency-Key, after the pauses that were asked for", async () => {
   const { asked, send } = service(undefined, json(503, {}, { "retry-after": "5" }), json(200, {}));
   const pauses: number[] = [];
   const fetch = retryingFetch(send, 2, async (ms) => void pauses.push(ms));
@@ -31,14 +31,14 @@ test("a POST without an answer is sent again under the same Idempotency-Key, and
   expect(pauses).toEqual([250, 5_000]);
 });
 
-test("a request whose first one still runs waits for its answer; any other conflict is the answer", async () => {
+test("a request whose first attempt is still running waits for its answer; any other conflict is returned", async () => {
   const pending = service(json(409, { error: { code: 9410 } }, { "retry-after": "1" }), json(200, {}));
   expect((await retryingFetch(pending.send, 2, async () => {})(REQUEST("POST"))).status).toBe(200);
   const reused = service(json(409, { error: { code: 9409 } }));
   expect((await retryingFetch(reused.send, 2, async () => {})(REQUEST("POST"))).status).toBe(409);
 });
 
-test("a DELETE without an answer is not sent again, and there is an end to it all", async () => {
+test("a DELETE without an answer is not sent again, and other retries are limited", async () => {
   const removed = service(undefined);
   await expect(retryingFetch(removed.send, 2, async () => {})(REQUEST("DELETE"))).rejects.toThrow("fetch failed");
   expect(removed.asked).toHaveLength(1);
@@ -71,7 +71,7 @@ test.each(["Parameter required", "Parameter required: webhook"])(
   },
 );
 
-test("an error is told by its kind, whose code may mean something else in the other service", async () => {
+test("the kind of an error is distinct although its code may mean something else in the other service", async () => {
   const management = { error: { code: 1003, message: "Not unique: email", userinfo: { parameter: "email" } } };
   const token = { success: false, errorCode: 1003, message: "Wrong data type: exp" };
   const newer = { error: { code: 9999, message: "New", userinfo: {} } };
@@ -82,7 +82,7 @@ test("an error is told by its kind, whose code may mean something else in the ot
   expect(isHeadgateError(error)).toBe(true);
   expect(isHeadgateError(error, "not_unique")).toBe(false);
   if (!isHeadgateError(error, "unknown_stream", "unknown_user")) throw new Error("it is about an unknown stream");
-  const kind: "unknown_stream" | "unknown_user" = error.kind; // the type is as narrow as the question
+  const kind: "unknown_stream" | "unknown_user" = error.kind; // the type contains only the kinds asked for
   expect(kind).toBe("unknown_stream");
   expect(isHeadgateError(new Error("other"), "other")).toBe(false);
 });

@@ -1,5 +1,5 @@
-// The client against a running gateway: a whole program that knows only ts/client, and the calls on a live publish with
-// a real broadcaster.
+// The client against a running gateway: a whole program that imports only ts/client, and calls about a live
+// publish of a real broadcaster.
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { answerOf, createHeadgateClient, type HeadgateClient } from "../ts/client/index.ts";
@@ -24,7 +24,7 @@ afterAll(async () => {
   await customer?.close();
 });
 
-test("a program that imports nothing but the client does its work", async () => {
+test("a program that imports only the client works", async () => {
   const source = readFileSync(new URL("./support/client-program.ts", import.meta.url), "utf8");
   expect([...source.matchAll(/from "([^"]+)"/g)].map(([, from]) => from)).toEqual(["../../ts/client/index.ts"]);
   const report = await run(headgate.http, headgate.apiKey, customer.url);
@@ -36,12 +36,12 @@ test("a program that imports nothing but the client does its work", async () => 
   expect(report.refusal.requestId).toMatch(/^[0-9a-f-]{36}$/);
 });
 
-test("a live publish is listed, counted and stopped, and a stopped stream takes no publish until unlock", async () => {
+test("a live publish is listed, counted and stopped, and a stopped stream accepts no publish until unlock", async () => {
   const stream = await answerOf(client.POST("/stream"));
   const { url, streamname } = stream.ingest.rtmp;
   const path = { id: stream.id };
   const broadcaster = broadcast(`${url}/${streamname}`, { seconds: 60 });
-  const session = await until("the session has pictures", async () => {
+  const session = await until("the session has video", async () => {
     const sessions = await answerOf(client.GET("/session"));
     return sessions.find(({ streamname: name, bytes_in }) => name === streamname && bytes_in > 0);
   });
@@ -68,7 +68,7 @@ test("a live publish is listed, counted and stopped, and a stopped stream takes 
   expect(total.bytes_in).toBeGreaterThan(0);
 });
 
-test("a kicked publish ends and may come back", async () => {
+test("a kicked publish ends and its stream can be published again", async () => {
   const { ingest } = await answerOf(client.POST("/stream"));
   const { url, streamname } = ingest.rtmp;
   const live = async () =>
@@ -79,6 +79,6 @@ test("a kicked publish ends and may come back", async () => {
     const params = { path: { client_id: session.client_id } };
     await answerOf(client.POST("/session/{client_id}/kick", { params, body: { reason: "Off air" } }));
     await broadcaster.exit;
-    await until("it is over", async () => ((await live()) === undefined ? true : undefined));
+    await until("it has ended", async () => ((await live()) === undefined ? true : undefined));
   }
 });

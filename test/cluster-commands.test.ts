@@ -1,4 +1,4 @@
-// Any node answers for any publish: every command through a node that does not have it.
+// Any node answers for any publish: every command through a node that does not run it.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -40,7 +40,7 @@ interface Session {
 const [a, b] = [() => cluster.nodes[0] as Headgate, () => cluster.nodes[1] as Headgate];
 const done = (name: string) => customer.calls("publish_done").filter(({ body }) => body.includes(name));
 
-/** A stream that is live on node A, as B tells of it. */
+/** A stream that is live on node A, as reported by B. */
 async function live(): Promise<Session> {
   const name = await b().newStream();
   const each = broadcast(`${a().rtmp}/${name}`, { seconds: 600, size: "160x90" });
@@ -59,8 +59,8 @@ async function asked(method: string, path: string, body?: object) {
   return { status: response.status, body: (await response.json()) as unknown, headers: response.headers };
 }
 
-describe("through a node that does not have it", () => {
-  test("a request stays in its trace", async () => {
+describe("through a node that does not run it", () => {
+  test("a request keeps its trace", async () => {
     const { client_id: id } = await live();
     const trace_id = "4bf92f3577b34da6a3ce929d0e0e4736";
     const headers = { "x-service-apikey": b().apiKey, traceparent: `00-${trace_id}-00f067aa0ba902b7-01` };
@@ -70,10 +70,10 @@ describe("through a node that does not have it", () => {
         .stderr()
         .split("\n")
         .filter((line) => line.includes(trace_id) && line.includes("request answered"));
-    await until("both have told it", () => answered(a()).length === 1 && answered(b()).length === 1);
+    await until("both have logged it", () => answered(a()).length === 1 && answered(b()).length === 1);
   });
 
-  test("a publish is shown, measured, and gets upstreams for as long as it runs", async () => {
+  test("a publish is shown, measured, and gets upstreams while it runs", async () => {
     const { client_id: id, stream } = await live();
     expect(await b().call("GET", `/session/${id}`)).toMatchObject({ client_id: id, protocol: "rtmp" });
     expect(await b().call("GET", `/session/${id}/history`)).toMatchObject({ step_ms: 5_000 });
@@ -104,7 +104,7 @@ describe("through a node that does not have it", () => {
     expect(await asked("GET", `/session/${session.client_id}`)).toMatchObject({ status: 404 });
   });
 
-  test("a publish is captured where it runs, and the file fetched", async () => {
+  test("a publish is captured where it runs, and the file can be downloaded", async () => {
     const { client_id } = await live();
     const begun = await b().call("POST", "/capture", { client_id });
     expect(begun).toMatchObject({ client_id, state: "running" });
@@ -122,7 +122,7 @@ describe("through a node that does not have it", () => {
     expect(await asked("POST", "/capture", { client_id: client_id + 1_000_000 })).toMatchObject({ status: 404 });
   });
 
-  test("its numbers come as events, on the list and on its own page, and its preview as FLV", async () => {
+  test("its numbers arrive as events, in the list and on its own page, and its preview as FLV", async () => {
     const { client_id: id, stream } = await live();
     const headers = { "x-service-apikey": b().apiKey };
     for (const query of ["", `?stream=${stream}`]) {
@@ -144,7 +144,7 @@ describe("through a node that does not have it", () => {
     controller.abort();
   });
 
-  test("nobody but a node is answered at the port between nodes", async () => {
+  test("the port between nodes refuses requests that no node has signed", async () => {
     const [{ status }] = (await cluster.query<{ status: string }>(
       "select status from node order by epoch limit 1",
     )) as [{ status: string }];
@@ -156,7 +156,7 @@ describe("through a node that does not have it", () => {
 });
 
 inWholeRun(
-  "a stream is played on the node that does not have it, frame for frame, and counts there",
+  "a stream is played frame for frame on a node that does not publish it, and its bytes count there",
   async () => {
     const name = await a().newStream();
     const encoder = broadcast(`${a().rtmp}/${name}`, { seconds: 8, gop: 1_000, size: "160x90" });
@@ -171,18 +171,18 @@ inWholeRun(
     expect(hashes(there)).toEqual(hashes(here));
     const end = await until("its end", () => done(name)[0]);
     const bytes = (packets: readonly Packet[] = []) => packets.reduce((sum, of) => sum + of.bytes, 0);
-    // One player here, one there; what the nodes hand to each other counts nowhere.
+    // One player here, one there; traffic between the nodes is not counted.
     const out = Number(new URLSearchParams(end.body).get("bytes_out"));
     expect(out).toBeGreaterThan(1.05 * bytes(here));
     expect(out).toBeLessThan(2.1 * bytes(here));
-    // Nobody who is no node may say that it is one.
+    // A player that only claims to be a node is refused.
     await expect(packetsOf(`${b().rtmp}/${name}?headgate-node=1.2.3`)).rejects.toThrow();
   },
   60_000,
 );
 
 inWholeRun(
-  "what would end a publish of a node that does not answer is a 503, and done when the node is back",
+  "ending a publish of a node that does not answer returns 503, and is done when the node is back",
   async () => {
     const [kicked, locked] = [await live(), await live()];
     a().process.kill("SIGSTOP");

@@ -1,5 +1,5 @@
-// The short form of what nodes and publishes cost PostgreSQL. The long one prints its figures: `npm run bench -- nodes`. It
-// runs what is built in dist.
+// The short form of what nodes and publishes cost PostgreSQL. The long one prints its figures: `npm run bench
+// -- nodes`. It runs the build in dist.
 import { expect, test } from "vitest";
 import { extrapolate, measureNodes } from "../scripts/bench/_nodes.mjs";
 
@@ -8,7 +8,8 @@ const cost = (statements: number) => ({ statements, rows: statements, walBytes: 
 test("every publish and every node costs the store a bounded number of statements", async () => {
   // Counters are written every ten seconds.
   const { costs, busiest } = await measureNodes({ nodes: 2, publishes: 10, seconds: 12, updateS: 5 });
-  // Each bound is about three times what was measured: one more statement is no fault, one for each stream is.
+  // Each bound is about three times the measured value: one more statement is acceptable, one for each stream
+  // is not.
   const bounds = { node: 8, start: 35, second: 3, end: 45 };
   for (const [of, bound] of Object.entries(bounds)) {
     const { statements } = costs[of as keyof typeof costs];
@@ -18,7 +19,7 @@ test("every publish and every node costs the store a bounded number of statement
   expect(busiest.map(({ text }) => text).join("\n")).toContain('update "node" set "beats"');
 }, 180_000);
 
-test("nodes read the rows of all nodes, so that their share grows with the square", () => {
+test("in the extrapolation the node rows that are read grow with the square of the number of nodes", () => {
   const measured = {
     ...{ nodes: 2, nodeRowBytes: 300 },
     costs: { node: cost(2), start: cost(10), second: cost(0.5), end: cost(10) },

@@ -1,5 +1,5 @@
-// A node of several dies or is away for a while: what it owned ends once, by another node, and its names are free again.
-// CLUSTER_ROUNDS and CLUSTER_STREAMS ask for the full volume.
+// A node of several dies or is unreachable for a while: another node ends what it owned, once, and its names
+// are free again. CLUSTER_ROUNDS and CLUSTER_STREAMS set the full volume.
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { until } from "./support/child.ts";
 import { type Cluster, startCluster } from "./support/cluster.ts";
@@ -10,7 +10,7 @@ import { inWholeRun } from "./support/whole-run.ts";
 
 const ROUNDS = Number(process.env.CLUSTER_ROUNDS ?? 1);
 const STREAMS = Number(process.env.CLUSTER_STREAMS ?? 3);
-/** Lease and five seconds (issue 18), and some for a busy machine. */
+/** Lease and five seconds (issue 18), and slack for a busy machine. */
 const DONE_LIMIT_MS = 15_000 + 15_000;
 
 let customer: Customer;
@@ -37,7 +37,7 @@ const node = (place: number): Headgate => cluster.nodes[place] as Headgate;
 const callsOf = (call: string, name: string) =>
   customer.calls(call).filter(({ body }) => new URLSearchParams(body).getAll("name").at(-1) === name);
 
-/** Streams that are live on a node; their names. */
+/** Creates streams that are live on a node; returns their names. */
 async function liveOn(place: number, count: number): Promise<readonly string[]> {
   const names = await Promise.all(Array.from({ length: count }, () => node(place).newStream()));
   for (const name of names) {
@@ -49,7 +49,7 @@ async function liveOn(place: number, count: number): Promise<readonly string[]> 
 }
 
 test(
-  "what a node that is killed owned ends once, by another node, and its names are free again",
+  "everything that a killed node owned ends once, by another node, and its names are free again",
   async () => {
     for (let round = 0; round < ROUNDS; round += 1) {
       const [others] = [await liveOn(1, 1)];
@@ -79,7 +79,7 @@ test(
 );
 
 inWholeRun(
-  "a node that was away finds its streams ended by another, ends them itself, and says nothing of them any more",
+  "a node that was unreachable finds its streams ended by another node, ends them itself, and reports them no more",
   async () => {
     for (let round = 0; round < ROUNDS; round += 1) {
       const names = await liveOn(0, STREAMS);
@@ -101,13 +101,13 @@ inWholeRun(
         },
         30_000,
       );
-      await new Promise((resolve) => setTimeout(resolve, 6_000)); // past the next update and the next sign of life
+      await new Promise((resolve) => setTimeout(resolve, 6_000)); // past the next update and the next heartbeat
       expect(names.map((name) => callsOf("update_publish", name).length)).toEqual(before);
       expect(names.map((name) => callsOf("publish_done", name).length)).toEqual(names.map(() => 1));
       expect(await rows()).toEqual(was);
       for (const each of broadcasts) each.kill("SIGKILL");
       broadcasts = [];
-      // It is one of them again, under a new epoch.
+      // It rejoins under a new epoch.
       const [name = ""] = await liveOn(0, 1);
       expect(callsOf("publish_done", name)).toHaveLength(0);
     }

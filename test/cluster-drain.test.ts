@@ -1,4 +1,5 @@
-// What an operator sees of the nodes, and a node that takes no new publishes while those that run on it go on.
+// What an operator sees of the nodes, and a node that accepts no new publishes while the running ones
+// continue.
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "./support/child.ts";
@@ -9,7 +10,7 @@ import { type Headgate, startHeadgate } from "./support/headgate.ts";
 import { inWholeRun } from "./support/whole-run.ts";
 
 const OFFER = readFileSync(new URL("fixtures/offers/chromium-156.sdp", import.meta.url), "utf8");
-/** Two signs of life, and some for a busy machine. */
+/** Two heartbeats, and slack for a busy machine. */
 const NOTICED_LIMIT_MS = 4_000 + 16_000;
 
 interface Shown {
@@ -35,7 +36,7 @@ afterAll(async () => {
 });
 
 const node = (place: number): Headgate => cluster.nodes[place] as Headgate;
-/** As a machine sees them that has only the configuration: here that of the second node. */
+/** The nodes as seen by a machine that has only the configuration: here that of the second node. */
 const listed = async () => JSON.parse(await node(1).command(["nodes"])) as readonly Shown[];
 const readiness = async (place: number) => await (await fetch(`${node(place).metrics}/readyz`)).text();
 const metricsOf = async (place: number) => await (await fetch(`${node(place).metrics}/metrics`)).text();
@@ -53,7 +54,7 @@ async function offer(place: number, name: string): Promise<Response> {
   return await fetch(node(place).whip(name), { method: "POST", headers, body: OFFER });
 }
 
-test("every node is listed with what it is and does", async () => {
+test("every node is listed with its state and load", async () => {
   const name = await node(0).newStream();
   publish(0, name);
   const nodes = await until("a says that it has a publish", async () => {
@@ -72,7 +73,7 @@ test("every node is listed with what it is and does", async () => {
   }
 }, 60_000);
 
-test("metrics say which node it is, how many there are, and how old its sign of life is", async () => {
+test("metrics contain the node's name, the number of nodes, and the age of its heartbeat", async () => {
   expect(await (await fetch(`${node(0).metrics}/healthz`)).text()).toBe("ok, node a\n");
   const metrics = await metricsOf(0);
   expect(metrics).toMatch(/^headgate_node_info\{name="a",epoch="1",version="\d[^"]*"\} 1$/m);
@@ -84,7 +85,7 @@ test("metrics say which node it is, how many there are, and how old its sign of 
   expect(Number(age)).toBeLessThan(10);
 });
 
-test("an operator sees every node whichever is asked, and which one answered", async () => {
+test("an operator sees every node whichever one answers, and which one answered", async () => {
   const { cluster: nodes } = (await node(1).call("GET", "/deployment")) as { cluster: unknown };
   const row = { state: "up", load: expect.any(Number), last_sign_of_life_at: expect.stringMatching(/Z$/) };
   expect(nodes).toMatchObject([
@@ -93,7 +94,7 @@ test("an operator sees every node whichever is asked, and which one answered", a
   ]);
 });
 
-test("a node that drains refuses new publishes, and those that run on it go on until it takes some again", async () => {
+test("a draining node refuses new publishes, and the running ones continue, until it accepts new ones again", async () => {
   const [running = { streamname: "" }] = await sessions(0);
   await node(1).command(["nodes", "drain", "a"]);
   await until("it drains", async () => (await readiness(0)) === "not ready: draining\n", NOTICED_LIMIT_MS);
@@ -109,7 +110,7 @@ test("a node that drains refuses new publishes, and those that run on it go on u
   expect(encoder.stderr()).toContain("is not accepting new publishes");
   expect((await sessions(0)).map(({ streamname }) => streamname)).toEqual([running.streamname]);
 
-  // With room on another node the offer would go there.
+  // If another node had room the offer would go there.
   await node(1).command(["nodes", "drain", "b"]);
   await until("both drain", async () => (await readiness(1)) === "not ready: draining\n", NOTICED_LIMIT_MS);
   const seen = async () => /^headgate_nodes\{state="draining"\} 2$/m.test(await metricsOf(0));
@@ -123,12 +124,12 @@ test("a node that drains refuses new publishes, and those that run on it go on u
 
   for (const each of ["a", "b"]) await node(1).command(["nodes", "undrain", each]);
   for (const place of [0, 1])
-    await until("it takes publishes", async () => (await readiness(place)) === "ready\n", NOTICED_LIMIT_MS);
+    await until("it accepts publishes", async () => (await readiness(place)) === "ready\n", NOTICED_LIMIT_MS);
   expect((await offer(0, name)).status).toBe(201);
 }, 120_000);
 
 inWholeRun(
-  "a node that is drained and started anew takes publishes",
+  "a node that is drained and restarted accepts publishes",
   async () => {
     await node(1).command(["nodes", "drain", "a"]);
     await until("it drains", async () => (await readiness(0)) === "not ready: draining\n", NOTICED_LIMIT_MS);
@@ -139,14 +140,14 @@ inWholeRun(
     ]);
     await cluster.restart(0);
     expect(await readiness(0)).toBe("ready\n");
-    // b saw a go.
+    // b noticed that a left.
     const takenOver = async () => /takeovers_total [1-9]/.test(await metricsOf(1));
-    await until("b has looked for what a left", takenOver, NOTICED_LIMIT_MS);
+    await until("b has checked what a left behind", takenOver, NOTICED_LIMIT_MS);
   },
   120_000,
 );
 
-test("a node that is not there cannot be drained, and who is there is said", async () => {
+test("draining an unknown node is refused with a list of the running ones", async () => {
   await expect(node(0).command(["nodes", "drain", "nobody"])).rejects.toThrow(
     /nobody is not running here:\n.* a {2}up/,
   );

@@ -1,5 +1,5 @@
-// Requests about a publish of another node, which is a server of the test's here: what is passed on, and what happens when
-// that node does not answer. Whole nodes are in cluster-commands.test.ts.
+// Requests about a publish of another node, here a server of the test: what is forwarded, and what happens
+// when that node does not answer. Whole nodes are in cluster-commands.test.ts.
 import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Readable } from "node:stream";
@@ -13,7 +13,7 @@ import { placement } from "../ts/http/cluster/forwarding.ts";
 import { type Gateway, openGateway } from "./support/gateway.ts";
 
 const CLIENT_ID = 7;
-/** Of webhook.deadline_ms. */
+/** For webhook.deadline_ms. */
 const LONGEST_DEADLINE_MS = 10_000;
 
 let gateway: Gateway;
@@ -59,13 +59,13 @@ afterEach(async () => {
 const kick = (headers: Readonly<Record<string, string>> = {}) =>
   gateway.call("POST", `/session/${CLIENT_ID}/kick`, { body: {}, headers });
 
-test("a request whose client waited for 100 Continue is passed on like any other", async () => {
+test("a request whose client waited for 100 Continue is forwarded like any other", async () => {
   expect(await kick({ expect: "100-continue" })).toMatchObject({ status: 200 });
   expect(heard).toHaveLength(1);
   expect(heard[0]).not.toHaveProperty("expect");
 });
 
-test("what would end a publish of a node that is away is not taken for done, also under an Idempotency-Key", async () => {
+test("ending a publish of an unreachable node never counts as done, also under an Idempotency-Key", async () => {
   const headers = { "idempotency-key": "kick-1" };
   isAway = true;
   expect(await kick(headers)).toMatchObject({ status: 503 });
@@ -75,7 +75,7 @@ test("what would end a publish of a node that is away is not taken for done, als
   expect(await kick(headers)).toMatchObject({ status: 404, body: { error: { code: 9007 } } });
 });
 
-test("an offer that is passed on is given the time that a customer may take", async () => {
+test("a forwarded offer is given more time than a customer may take", async () => {
   const limits: (number | undefined)[] = [];
   const call: Channel["call"] = async (_, { answerLimitMs }) => {
     limits.push(answerLimitMs);
@@ -92,14 +92,14 @@ test("an offer that is passed on is given the time that a customer may take", as
   expect(limits[0]).toBeGreaterThan(LONGEST_DEADLINE_MS);
 });
 
-test("a node that takes longer than a call allows is away", async () => {
+test("a node that does not answer a call in time counts as unreachable", async () => {
   server.removeAllListeners("request");
   const node = { name: "other", channel: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
   const call = channel.call(node, { method: "GET", target: "/slow", answerLimitMs: 50 });
   await expect(call).rejects.toThrow(NodeAway);
 });
 
-test("a stream whose id or name no store takes runs nowhere else", async () => {
+test("a stream whose id or name the store cannot hold runs on no other node", async () => {
   const { ofStream, ofName } = createOwners(gateway.db, { epoch: 1, nodes: () => [{ epoch: 2 } as Node] });
   for (const id of ["none", "\0", "\ud800"]) expect([await ofStream(id), await ofName(id)]).toEqual([null, null]);
 });

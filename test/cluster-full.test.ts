@@ -1,5 +1,5 @@
-// A node without room among others: what comes to it goes to one with room, once, and everybody sees that it is full. And what
-// one organisation may have, counted over all nodes.
+// A node without room among others: offers to it go to a node with room, once, and operators see that it is
+// full. And the limits of an organisation, counted over all nodes.
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "./support/child.ts";
@@ -10,7 +10,7 @@ import type { Headgate } from "./support/headgate.ts";
 import { inWholeRun } from "./support/whole-run.ts";
 
 const OFFER = readFileSync(new URL("fixtures/offers/chromium-156.sdp", import.meta.url), "utf8");
-/** Three signs of life, and some for a busy machine. */
+/** Three heartbeats, and slack for a busy machine. */
 const NOTICED_LIMIT_MS = 6_000 + 24_000;
 
 let customer: Customer;
@@ -19,7 +19,6 @@ const broadcasts: Broadcast[] = [];
 beforeAll(async () => {
   customer = await startCustomer();
   // No process fits into a megabyte: the first node is full as long as it runs.
-  // The others have room, however busy the machine is.
   const envOf = (place: number): Record<string, string> =>
     place === 0 ? { HEADGATE_LIMITS_MEMORY_MB: "1" } : { HEADGATE_LIMITS_LOAD_PERCENT: "0" };
   cluster = await startCluster({ nodes: 3, customer, envOf });
@@ -44,7 +43,7 @@ function send(place: number, name: string): Broadcast {
   return each;
 }
 
-test("a full node says so to load balancers, to its operator and to the other nodes", async () => {
+test("a full node reports it to load balancers, to its operator and to the other nodes", async () => {
   await until("it is full", async () => /^not ready: full: \d+ of 1 MB of memory /.test(await readiness(0)));
   expect(await readiness(1)).toBe("ready\n");
   const full = expect.stringMatching(/^full: \d+ of 1 MB of memory are used$/);
@@ -77,7 +76,7 @@ test("an offer to a full node is sent to one with room, and only once", async ()
   expect(await again.json()).toMatchObject({ code: "full" });
 }, 60_000);
 
-test("an encoder that cannot be sent on reads why it is refused", async () => {
+test("an encoder that cannot be redirected is told why it is refused", async () => {
   const refused = send(0, await node(1).newStream());
   expect(await refused.exit).not.toBe(0);
   expect(refused.stderr()).toContain("This server is full; try again in a moment");
@@ -102,7 +101,7 @@ inWholeRun(
     await node(1).command(["organisation", "limit", organisation.hash, "--streams", "default"]);
     const before = customer.calls("publish").length;
     send(2, await node(1).newStream());
-    await until("the next one is let in", () => customer.calls("publish").length === before + 1);
+    await until("the next one is accepted", () => customer.calls("publish").length === before + 1);
   },
   120_000,
 );

@@ -1,5 +1,5 @@
-// WHIP and names over several nodes: a session through the wrong node, a name that is taken on another node, and where
-// an offer goes that its node does not take.
+// WHIP and names over several nodes: a session through another node, a name that is live on another node, and
+// where an offer goes that its node does not accept.
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { providePython } from "../scripts/python.mjs";
 import { start, until } from "./support/child.ts";
@@ -38,7 +38,7 @@ function send(node: Headgate, name: string): Broadcast {
   return each;
 }
 
-/** That took publishes of a name. */
+/** The nodes that accepted publishes of a name. */
 const nodesOf = async (name: string) =>
   await cluster.query(
     `select node.name from publish join node on node.epoch = publish.epoch where publish.name = '${name}'`,
@@ -51,7 +51,7 @@ async function isLive(name: string): Promise<boolean> {
   return sessions.some((of) => of.streamname === name && of.bytes_in > 0);
 }
 
-test("a browser's session is patched, told metadata, and ended through the node that does not have it", async () => {
+test("a browser's session is patched, sent metadata, and ended through a node that does not run it", async () => {
   const name = await a().newStream();
   const page = await chromium.open(a().whip(name));
   const { session = "" } = await page.start();
@@ -62,14 +62,14 @@ test("a browser's session is patched, told metadata, and ended through the node 
   const headers = { "content-type": "application/json" };
   expect((await fetch(`${there}/metadata`, { method: "POST", headers, body: payload })).status).toBe(200);
   const fragment = { method: "PATCH", headers: { "content-type": "application/trickle-ice-sdpfrag" }, body: "a=x\r\n" };
-  expect((await fetch(there, fragment)).status).toBe(400); // no fragment, it says: a node without the session would answer 404
+  expect((await fetch(there, fragment)).status).toBe(400); // the body is not a fragment: a node without the session would answer 404
   expect((await fetch(there, { method: "DELETE" })).status).toBe(200);
   await until("its end", () => callsOf("publish_done", name).length === 1);
   expect((await fetch(there, { method: "DELETE" })).status).toBe(404);
   await page.page.close();
 });
 
-test("a name that is live on another node is refused without asking the webhook, and replaced once it is silent", async () => {
+test("a name that is live on another node is refused without calling the webhook, and replaced once it is silent", async () => {
   const name = await a().newStream();
   const first = send(a(), name);
   await until("it is live", () => isLive(name));
@@ -77,7 +77,7 @@ test("a name that is live on another node is refused without asking the webhook,
   expect(await second.exit).not.toBe(0);
   expect(callsOf("publish", name)).toHaveLength(1);
   first.kill("SIGSTOP");
-  await new Promise((resolve) => setTimeout(resolve, 6_000)); // five of silence (W20)
+  await new Promise((resolve) => setTimeout(resolve, 6_000)); // five seconds of silence (W20)
   send(b(), name);
   await until("the second is live", () => callsOf("publish", name).length === 2);
   await until("the first has ended", () => callsOf("publish_done", name).length === 1);
@@ -107,7 +107,7 @@ test("of two nodes that are asked for one name at the same moment, one gets it",
 });
 
 inWholeRun(
-  "aiortc follows the redirect of a draining node with the same offer, and its media arrives at the other",
+  "aiortc follows the redirect of a draining node with the same offer, and its media arrives at the other node",
   async () => {
     const name = await a().newStream();
     await b().command(["nodes", "drain", "a"]);
@@ -122,12 +122,12 @@ inWholeRun(
     await until("its end", () => callsOf("publish_done", name).length === 1);
     expect(callsOf("publish", name)).toHaveLength(1);
     await b().command(["nodes", "undrain", "a"]);
-    await until("it takes publishes", async () => (await readiness(a())) === "ready\n");
+    await until("it accepts publishes", async () => (await readiness(a())) === "ready\n");
   },
   180_000,
 );
 
-test("a Headgate that pushes to a draining node is sent on to another, and ffmpeg is told why it is refused", async () => {
+test("a Headgate that pushes to a draining node is redirected to another, and ffmpeg is told why it is refused", async () => {
   const name = await a().newStream();
   await b().command(["nodes", "drain", "a"]);
   await until("it drains", async () => (await readiness(a())) === "not ready: draining\n");
@@ -140,14 +140,14 @@ test("a Headgate that pushes to a draining node is sent on to another, and ffmpe
     const [{ body } = { body: "" }, ...more] = callsOf("publish", name);
     expect(more).toEqual([]);
     const { app, passcode } = Object.fromEntries(new URLSearchParams(body));
-    expect({ app, passcode }).toEqual({ app: "live", passcode: "one" }); // nothing of the redirect
+    expect({ app, passcode }).toEqual({ app: "live", passcode: "one" }); // nothing about the redirect
   });
   await b().command(["nodes", "undrain", "a"]);
-  await until("it takes publishes", async () => (await readiness(a())) === "ready\n");
+  await until("it accepts publishes", async () => (await readiness(a())) === "ready\n");
 }, 180_000);
 
-test("a node that stops sends offers to another, by redirect or passed on with credentials, and pushes of a Headgate", async () => {
-  // Something runs there, so that it drains for a while.
+test("a stopping node sends offers elsewhere, by redirect or forwarded with credentials, and redirects pushes of a Headgate", async () => {
+  // A publish runs there, so that it drains for a while.
   const kept = await a().newStream();
   send(a(), kept);
   await until("it is live", () => isLive(kept));
@@ -183,7 +183,7 @@ test("a node that stops sends offers to another, by redirect or passed on with c
   });
 }, 180_000);
 
-/** While another Headgate, alone with its store, pushes to `url`. */
+/** While another Headgate, alone on its store, pushes to `url`. */
 async function pushedTo(url: string, meanwhile: () => Promise<void>): Promise<void> {
   const pushing = await startHeadgate({ env: { HEADGATE_UPSTREAM_PUSH: url } });
   try {
@@ -200,7 +200,7 @@ async function newToken(node: Headgate): Promise<{ readonly token: string; reado
   return { token: (data as { token: string }).token, name };
 }
 
-/** Of a browser that has nothing to send yet. */
+/** The offer of a browser that has nothing to send yet. */
 async function offerOf({ page }: Broadcaster): Promise<string> {
   return (await page.evaluate(`(async () => {
     const connection = new RTCPeerConnection();

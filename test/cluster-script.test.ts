@@ -1,4 +1,5 @@
-// `npm run cluster`: what it prints works, with a real balancer by its rules, and ^C leaves nothing behind.
+// `npm run cluster`: its printed commands work, with a real balancer by its rules, and ^C leaves nothing
+// behind.
 import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -62,9 +63,9 @@ function publish(url: string): void {
   broadcasts.push(broadcast(url, { seconds: 600, size: "160x90" }));
 }
 
-/** Publishes of each node, as the other nodes are told with its signs of life. */
+/** Publishes of each node, as the other nodes learn with its heartbeats. */
 async function publishes(): Promise<readonly number[]> {
-  await new Promise((resolve) => setTimeout(resolve, 200)); // far below the rate that a key may ask at
+  await new Promise((resolve) => setTimeout(resolve, 200)); // far below the rate limit of a key
   const { cluster: nodes } = (await call(ready.nodes[0]?.http ?? "", "GET", "/deployment")) as {
     cluster: readonly { readonly publishes: number }[];
   };
@@ -74,12 +75,12 @@ async function publishes(): Promise<readonly number[]> {
 const arePublishes = (...expected: readonly number[]) =>
   until(`publishes are ${expected}`, async () => String(await publishes()) === String(expected), 60_000);
 
-test("one key opens every node, and each takes publishes", async () => {
+test("one key works on every node, and each accepts publishes", async () => {
   for (const { http, rtmp } of ready.nodes) publish(`${rtmp}/${await newStream(http)}`);
   await arePublishes(1, 1);
 }, 90_000);
 
-test("the balancer's rules are valid, and send new publishes past a node that drains", async () => {
+test("the balancer's rules are valid, and keep new publishes off a draining node", async () => {
   await run("/usr/sbin/haproxy", ["-c", "-f", ready.rules]);
   balancer = start("/usr/sbin/haproxy", ["-db", "-f", ready.rules]);
   const http = `http://127.0.0.1:${ports.http}`;
@@ -93,7 +94,7 @@ test("the balancer's rules are valid, and send new publishes past a node that dr
   await arePublishes(1, 3);
 }, 120_000);
 
-test("^C stops all of it and leaves nothing behind", async () => {
+test("^C stops everything and leaves nothing behind", async () => {
   const sockets = new URL(ready.databaseUrl).searchParams.get("host") ?? "";
   expect(existsSync(sockets)).toBe(true);
   cluster.kill("SIGINT");
@@ -102,7 +103,7 @@ test("^C stops all of it and leaves nothing behind", async () => {
   expect([dirname(ready.rules), sockets].filter(existsSync)).toEqual([]);
 }, 60_000);
 
-test("a number of nodes that makes no sense is refused", async () => {
+test("an invalid number of nodes is refused", async () => {
   for (const words of [["0"], ["many"], ["2", "3"], ["--fast"]]) {
     const child = start(process.execPath, ["scripts/cluster.mjs", ...words]);
     expect([words, await child.exit]).toEqual([words, 2]);

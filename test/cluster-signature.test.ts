@@ -1,4 +1,4 @@
-// Calls between nodes: only a node can make one, and nobody can repeat or change it.
+// Calls between nodes: only a node can make one, and nobody can replay or alter it.
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import { CallVerifier, signCall } from "../ts/cluster/signature.ts";
@@ -12,7 +12,7 @@ const CALL = {
   client: "203.0.113.7",
 };
 
-test("a call of a node holds once", () => {
+test("a signed call is accepted once", () => {
   const verifier = new CallVerifier(KEY);
   const signed = signCall(KEY, CALL, NOW);
   expect(verifier.holds(signed, CALL, NOW + 1_000)).toBe(true);
@@ -26,7 +26,7 @@ test.each([
   ["another body", { ...CALL, body: Buffer.from("{} ") }],
   ["another client", { ...CALL, client: "203.0.113.8" }],
   ["what stood in the path in the method", { ...CALL, method: "POST\n/passed-on", target: "/session/7/kick?x=1" }],
-])("a call with %s does not", (_, changed) => {
+])("a call with %s is rejected", (_, changed) => {
   expect(new CallVerifier(KEY).holds(signCall(KEY, CALL, NOW), changed, NOW)).toBe(false);
 });
 
@@ -38,11 +38,11 @@ test.each([
   ["half a signature", signCall(KEY, CALL, NOW).slice(0, -32)],
   ["no form", "x"],
   ["nothing", undefined],
-])("a call with %s does not either", (_, signed) => {
+])("a signature with %s is rejected", (_, signed) => {
   expect(new CallVerifier(KEY).holds(signed, CALL, NOW)).toBe(false);
 });
 
-test("what was seen is forgotten when it is too old to hold anyway", () => {
+test("a signature is forgotten only once it is too old to be accepted", () => {
   const verifier = new CallVerifier(KEY);
   const signed = signCall(KEY, CALL, NOW);
   expect(verifier.holds(signed, CALL, NOW)).toBe(true);

@@ -1,4 +1,4 @@
-// The commands a person types.
+// The commands that people type.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,7 +17,7 @@ const env = (dataDir: string) => ({
   HEADGATE_DRAIN_S: "0",
 });
 
-/** Pids of a process and everything below it. */
+/** Pids of a process and all its descendants. */
 function familyOf(pid: number): readonly number[] {
   const rows = execFileSync("ps", ["-eo", "pid=,ppid="], { encoding: "utf8" }).trim().split("\n");
   const pairs = rows.map((row) => row.trim().split(/\s+/).map(Number));
@@ -37,7 +37,7 @@ const isAlive = (pid: number) => {
   }
 };
 
-test("SIGTERM to npm start ends everything, with a publish running, and nothing is orphaned", async () => {
+test("SIGTERM to npm start ends all its processes during a publish, and leaves no orphan", async () => {
   const dataDir = mkdtempSync(join(tmpdir(), "headgate-start-"));
   const npm = start("npm", ["start", "--silent"], { env: env(dataDir) });
   const line = await until(
@@ -83,7 +83,7 @@ test("a second start on the same ports says which one is taken and exits with 3"
   expect(late.stderr()).not.toMatch(/hg_\w+/);
   running.kill("SIGTERM");
   expect(await running.exit).toBe(0);
-  // The first start that succeeds shows what opens the new store.
+  // The first start that succeeds shows the key and password of the new store.
   const again = start(process.execPath, ["scripts/headgate.mjs"], { env: env(second) });
   await until(
     "it runs and has shown both",
@@ -95,7 +95,7 @@ test("a second start on the same ports says which one is taken and exits with 3"
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
 
-test("help names the commands and a wrong setting is an error with the nearest name", async () => {
+test("help names the commands, and a wrong setting is an error with the nearest name", async () => {
   const help = start(process.execPath, ["scripts/headgate.mjs", "--help"]);
   expect(await help.exit).toBe(0);
   expect(help.stdout()).toContain("serve");

@@ -1,4 +1,5 @@
-// What a start of the service keeps for the next one: code as V8 has compiled it, in its own data directory and nowhere else.
+// What a start of the service caches for the next one: V8's compiled code, in its own data directory and
+// nowhere else.
 import {
   chmodSync,
   chownSync,
@@ -28,7 +29,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const newFolder = () => mkdtempSync(join(folder, "data-"));
 
-/** Starts and stops a service; gives what Node says of its cache meanwhile. */
+/** Starts and stops a service; returns what Node reports about its cache. */
 async function served(runtime: string, dataDir: string, beside = async (_: Headgate) => {}): Promise<string> {
   const env = { HEADGATE_DATA_DIR: dataDir, NODE_DEBUG_NATIVE: "COMPILE_CACHE" };
   const service = await startHeadgate({ runtime, env });
@@ -39,7 +40,7 @@ async function served(runtime: string, dataDir: string, beside = async (_: Headg
 
 describe("a service", () => {
   for (const runtime of ["node-22", "node-24"]) {
-    inWholeRun(`under ${runtime} takes at its second start what the first one has compiled`, async () => {
+    inWholeRun(`under ${runtime} uses at its second start what the first one compiled`, async () => {
       const dataDir = newFolder();
       const accepted = "/dist/main.js was accepted";
       expect(await served(runtime, dataDir)).not.toContain(accepted);
@@ -58,7 +59,7 @@ describe("a service", () => {
   }
 
   for (const runtime of ["node-20", "deno", "bun"]) {
-    inWholeRun(`under ${runtime} keeps nothing`, async () => {
+    inWholeRun(`under ${runtime} caches nothing`, async () => {
       const dataDir = newFolder();
       await served(runtime, dataDir);
       expect(existsSync(join(dataDir, "headgate.db"))).toBe(true);
@@ -67,7 +68,7 @@ describe("a service", () => {
   }
 });
 
-describe("the folder of what was compiled", () => {
+describe("the folder of compiled code", () => {
   test("is in the data directory, for its owner alone", () => {
     const dataDir = newFolder();
     expect(compiledCodeFolder(dataDir)).toBe(join(dataDir, "compiled"));
@@ -75,13 +76,13 @@ describe("the folder of what was compiled", () => {
     expect(compiledCodeFolder(dataDir)).toBe(join(dataDir, "compiled"));
   });
 
-  test("is none where there is no data directory, or nothing can be written", () => {
+  test("is not used without a data directory, or when nothing can be written", () => {
     expect(compiledCodeFolder(join(folder, "none"))).toBeNull();
     expect(existsSync(join(folder, "none"))).toBe(false);
     expect(compiledCodeFolder("/proc")).toBeNull();
   });
 
-  test("is none where somebody else may write", () => {
+  test("is not used when other users may write there", () => {
     const open = newFolder();
     chmodSync(open, 0o770);
     expect(compiledCodeFolder(open)).toBeNull();
@@ -91,13 +92,13 @@ describe("the folder of what was compiled", () => {
     expect(compiledCodeFolder(inside)).toBeNull();
   });
 
-  test.runIf(process.getuid?.() === 0)("is none in another user's data directory", () => {
+  test.runIf(process.getuid?.() === 0)("is not used in another user's data directory", () => {
     const dataDir = newFolder();
     chownSync(dataDir, NOBODY, NOBODY);
     expect(compiledCodeFolder(dataDir)).toBeNull();
   });
 
-  test("is none where a link stands in its place", () => {
+  test("is not used when a link is in its place", () => {
     const dataDir = newFolder();
     symlinkSync(newFolder(), join(dataDir, "compiled"));
     expect(compiledCodeFolder(dataDir)).toBeNull();

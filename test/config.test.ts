@@ -1,4 +1,4 @@
-// The configuration: who wins, how secrets come in, and what a person is told (operations.md §2).
+// The configuration: precedence, sources of secrets, and error messages (operations.md §2).
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -21,7 +21,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true }));
 
 interface Said {
-  /** Text of the configuration file; it is headgate.toml of the data directory. */
+  /** Text of the configuration file, which is headgate.toml of the data directory. */
   readonly toml?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly flags?: Readonly<Partial<Record<SettingKey, string>>>;
@@ -44,7 +44,7 @@ function written(name: string, text: string): string {
   return path;
 }
 
-/** What a person is told, line by line, with the test's folder as `…`. */
+/** The message, line by line, with the test's folder as `…`. */
 function faultsOf(said: Said): readonly string[] {
   try {
     load(said);
@@ -78,7 +78,7 @@ describe("a setting", () => {
     expect(file).toBe(said.toml === undefined ? null : join(folder, "headgate.toml"));
   });
 
-  test("that is an empty variable is not set, and variables of Kubernetes are not ours", () => {
+  test("that is an empty variable is not set, and variables of Kubernetes are ignored", () => {
     const kubernetes = {
       HEADGATE_SERVICE_HOST: "10.0.0.1",
       HEADGATE_PORT: "tcp://10.0.0.1:80",
@@ -88,7 +88,7 @@ describe("a setting", () => {
     expect(config).toMatchObject({ http: { port: 1001 }, dev: false });
   });
 
-  test("that is no secret is a flag", () => {
+  test("that is not a secret has a flag", () => {
     const { flags, file } = readFlags({ httpPort: "0", dev: "", config: "x.toml", unknown: "y", rtmpPort: undefined });
     expect([...flags]).toEqual([
       ["http.port", "0"],
@@ -106,19 +106,19 @@ describe("a setting", () => {
     expect(load({ toml: `upstream.push = ${JSON.stringify(pushes)}` }).config.upstream.push).toEqual(pushes);
   });
 
-  test.each(["true", "on", "YES", "1"])("that is a switch is on by %s, and off by its opposite", (on) => {
+  test.each(["true", "on", "YES", "1"])("that is a switch is on with %s, and off with its opposite", (on) => {
     const off = { true: "false", on: "off", YES: "NO", 1: "0" }[on] ?? "";
     expect(load({ env: { HEADGATE_DEV: on } }).config.dev).toBe(true);
     expect(load({ toml: "dev = true", env: { HEADGATE_DEV: off } }).config.dev).toBe(false);
   });
 
-  test("of port 0 is taken everywhere, and every other port up to 65535", () => {
+  test("that is a port may be 0 everywhere, and up to 65535", () => {
     const zero = { toml: "metrics.port = 0", env: { HEADGATE_RTMP_PORT: "0" }, flags: { "http.port": "0" } };
     expect(load(zero).config).toMatchObject({ http: { port: 0 }, rtmp: { port: 0 }, metrics: { port: 0 } });
     expect(load({ flags: { "http.port": "65535" } }).config.http.port).toBe(65_535);
   });
 
-  test("of a public URL loses the slash behind it", () => {
+  test("that is a public URL loses its trailing slash", () => {
     const { config } = load({ env: { HEADGATE_PUBLIC_URL: "https://in.example:8443/" } });
     expect(config.http.publicUrl).toBe("https://in.example:8443");
   });
@@ -131,7 +131,7 @@ describe("the file", () => {
     expect(load({ file })).toMatchObject({ file, config: { http: { port: 8080 }, rtmp: { port: 2 } } });
   });
 
-  test("of --config must be there", () => {
+  test("of --config must exist", () => {
     const file = join(folder, "none.toml");
     expect(faultsOf({ file })).toEqual([
       "cannot read …/none.toml: ENOENT: no such file or directory, open '…/none.toml'",
@@ -157,7 +157,7 @@ describe("the file", () => {
       "line 1: Invalid TOML document: each key-value declaration must be followed by an end-of-line",
     ],
     [`\n[bootstrap]\napi_key = ${SECRET}`, "line 3: Invalid TOML document: invalid value"],
-  ])("that is no TOML is refused with the line, and without what it says: %j", (toml, reason) => {
+  ])("that is not TOML is refused with the line number, and without its content: %j", (toml, reason) => {
     expect(faultsOf({ toml })).toEqual([`cannot read …/headgate.toml: ${reason}`]);
   });
 });
@@ -166,12 +166,12 @@ describe("a secret", () => {
   const apiKey = (said: Said) => load(said).config.bootstrap.apiKey;
   const file = (text = `${SECRET}\n`) => written("secret", text);
 
-  test.each(["", "\n", "\r\n"])("is what its file holds, without the line end %j", (end) => {
+  test.each(["", "\n", "\r\n"])("is the content of its file, without the line end %j", (end) => {
     expect(apiKey({ env: { HEADGATE_BOOTSTRAP_API_KEY_FILE: file(SECRET + end) } })).toBe(SECRET);
     expect(apiKey({ toml: `bootstrap.api_key_file = "${file(SECRET + end)}"` })).toBe(SECRET);
   });
 
-  test("of the environment beats one of the file, whichever is the path", () => {
+  test("from the environment takes precedence over the configuration file, also when one of them is a path", () => {
     const path = file();
     const plain = `bootstrap.api_key = "${OTHER_SECRET}"`;
     expect(apiKey({ toml: plain, env: { HEADGATE_BOOTSTRAP_API_KEY_FILE: path } })).toBe(SECRET);
@@ -220,7 +220,7 @@ describe("a secret", () => {
     expect(fault).not.toContain(SECRET.slice(0, 23));
   });
 
-  test("is the only kind of setting that has a file", () => {
+  test("is the only kind of setting that can be read from a file of its own", () => {
     expect(faultsOf({ env: { HEADGATE_LOG_LEVEL_FILE: file() } })).toEqual([
       "unknown environment variable HEADGATE_LOG_LEVEL_FILE; did you mean HEADGATE_LOG_LEVEL?",
     ]);
@@ -300,7 +300,7 @@ describe("a mistake", () => {
     expect(faultsOf(said)).toEqual([fault]);
   });
 
-  test("is told together with all others, one in each line, and not hidden by a stronger source", () => {
+  test("is reported together with all others, one per line, and not hidden by a source of higher precedence", () => {
     const said = {
       toml: "http.port = 'x'\nhtpp = 1",
       env: { HEADGATE_HTTP_PORT: "1", HEADGATE_DEVV: "1" },
@@ -314,7 +314,7 @@ describe("a mistake", () => {
     ]);
   });
 
-  test("in the file of certificates is told when the configuration is read", () => {
+  test("in the certificate files is reported when the configuration is read", () => {
     const HEADGATE_WEBHOOK_CA = written("ca.pem", "no certificate");
     expect(faultsOf({ env: { HEADGATE_WEBHOOK_CA } })).toEqual(["webhook.ca: …/ca.pem holds no PEM certificate"]);
   });

@@ -1,5 +1,5 @@
-// The container image: its last stage is built and run here, on a base image made of this machine's programs, with what
-// `npm start` has built in the place of the build stage. What that stage runs is what `npm start` runs.
+// The container image: its last stage is built and run here, on a base image of this machine's programs, with
+// the output of `npm start` in place of the build stage, which runs the same.
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -23,7 +23,7 @@ beforeAll(() => {
   for (const name of ["package.json", "LICENSE", "deploy", "dist", "docs", "ts/native"]) {
     cpSync(name, join(built, name), { recursive: true });
   }
-  // What `npm prune --omit=dev` leaves.
+  // The same as `npm prune --omit=dev` leaves.
   for (const [path, entry] of Object.entries(JSON.parse(readFileSync("package-lock.json", "utf8")).packages)) {
     const isShipped = path !== "" && !(entry as { dev?: boolean }).dev && existsSync(path);
     if (isShipped) cpSync(path, join(built, path), { recursive: true });
@@ -54,7 +54,7 @@ beforeAll(() => {
 }, LIMIT_MS);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test("says who runs, what is written, which ports are served, and how its health is asked", () => {
+test("states its user, its volume, its ports, and its health check", () => {
   const { Docker } = JSON.parse(buildah.run("inspect", "--type", "image", "headgate"));
   const { config } = Docker;
   expect(config.User).toBe("10001:10001");
@@ -69,7 +69,7 @@ test("says who runs, what is written, which ports are served, and how its health
 });
 
 test(
-  "serves as a user who can write nothing but the data directory, shows no key, is healthy, and stops",
+  "serves as a user who can write only the data directory, logs no key, is healthy, and stops",
   async () => {
     const container = buildah.run("from", "--pull=never", "headgate").trim();
     const { Docker } = JSON.parse(buildah.run("inspect", "--type", "image", "headgate"));
@@ -106,7 +106,7 @@ test(
       expect(shown.stdout()).toMatch(/^-rw------- 1 10001/);
       expect(shown.stdout()).toMatch(/hg_\w{10}.*administrator/s);
     } finally {
-      service.kill("SIGTERM"); // buildah passes it on; killed, it would leave the service behind
+      service.kill("SIGTERM"); // buildah forwards it; killed, it would leave the service behind
       await service.exit;
     }
     const gone = start("buildah", inside(...healthcheck));
@@ -115,7 +115,7 @@ test(
   LIMIT_MS,
 );
 
-test("the build stage installs what building needs, and copies nothing into the image that was not built", () => {
+test("the build stage installs what the build requires, and local build output stays out of the build context", () => {
   const text = readFileSync(FILE, "utf8");
   const build = text.split(/^(?=FROM )/m).find((stage) => stage.includes(" AS build")) ?? "";
   const programs = readFileSync("scripts/programs.mjs", "utf8").split("export const toBuild")[1]?.split("];")[0] ?? "";

@@ -1,4 +1,4 @@
-// What is remembered of organisations for their calls: it is read again in time, whatever becomes of the clock.
+// The gateway's cache of organisations for webhook calls expires in time, whatever happens to the clock.
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createCustomers } from "../ts/organisation/customers.ts";
 import { type Gateway, openGateway } from "./support/gateway.ts";
@@ -14,7 +14,7 @@ afterEach(() => gateway.close());
 test.each([
   ["ten seconds", 10_000],
   ["the clock was set back by an hour", -HOUR_MS],
-])("what another process changed is seen after %s", async (_, step) => {
+])("a change by another process is seen after %s", async (_, step) => {
   const { db, clock, organisation } = gateway;
   const customers = createCustomers({ db, clock: { now: () => clock.ms }, secrets: { keys: async () => [] } });
   expect(await customers.of(organisation.id)).toMatchObject({ webhook: null });

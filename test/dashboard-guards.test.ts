@@ -1,5 +1,5 @@
-// What keeps the dashboard safe: roles, markup in every text that others write, foreign pages, frames, addresses that
-// lead elsewhere, headers, and how much is loaded first. Real Chromium, real service.
+// The dashboard's protections: roles, markup in every text written by others, pages of other sites, frames,
+// odd addresses, headers, and how much is loaded first. Real Chromium, real service.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
@@ -8,7 +8,7 @@ import { until } from "./support/child.ts";
 import { type Dashboard, type DashboardPage, PASSWORD, PEOPLE, startDashboard } from "./support/dashboard.ts";
 import { broadcast } from "./support/ffmpeg.ts";
 
-/** Script and style besides mpegts.js before a page can be used, gzip, bytes. */
+/** Script and style without mpegts.js that are loaded before a page can be used, gzip, bytes. */
 const FIRST_LOAD_LIMIT = 90_000;
 const MARKUP = `"><img src=x onerror=alert(1)><b class="planted">`;
 
@@ -29,7 +29,7 @@ async function open(...given: Parameters<Dashboard["open"]>): Promise<DashboardP
   return page;
 }
 
-/** Pages of the organisation's half, with what only an administrator finds there. */
+/** Pages of the organisation, each with something that only an administrator sees there. */
 const PAGES: readonly (readonly [path: string, title: string, forbidden: readonly string[]])[] = [
   [
     "/dashboard/webhook",
@@ -44,7 +44,7 @@ const PAGES: readonly (readonly [path: string, title: string, forbidden: readonl
 const ADMINISTRATORS = ["/dashboard/keys", "/dashboard/people", "/dashboard/audit"];
 
 test.each(["user", "readonly"] as const)(
-  "as %s what is forbidden is absent, and its route answers 403",
+  "as %s forbidden actions are absent, and their routes answer 403",
   async (role) => {
     await dashboard.headgate.call("POST", "/organisation/webhook/test", {});
     const { page, ...dash } = await open("/dashboard/webhook", role);
@@ -105,12 +105,12 @@ test("markup in names, tags, labels, reasons and addresses is shown as text ever
   await page.getByText("Nothing found for").waitFor();
   expect(await page.locator(".planted").count()).toBe(0);
   expect(await dash.faults()).toEqual([]);
-  // And should a script of ours ever write markup, the browser does not let it.
+  // If a script of ours ever wrote markup, the browser would refuse it.
   const written = page.evaluate("document.body.innerHTML = '<p>markup</p>'");
   await expect(written).rejects.toThrow(/TrustedHTML/);
 });
 
-test("a change without the page's token, or by another site's page, is refused; the cookie is for us alone", async () => {
+test("a change without the page's token, or from a page of another site, is refused; the cookie is sent only to us", async () => {
   const { http } = dashboard.headgate;
   const signedIn = await fetch(`${http}/login`, {
     method: "POST",
@@ -144,7 +144,7 @@ test("no other site can show the dashboard in a frame", async () => {
   site.close();
 });
 
-/** Addresses that might lead elsewhere, and one that nobody can decode. */
+/** Addresses that might lead to another site, and one that cannot be decoded. */
 const ODD = [
   "/dashboard//evil.example",
   "/dashboard//evil.example/%2e%2e",
@@ -154,7 +154,7 @@ const ODD = [
   "/dashboard/%E0%A4%A",
 ];
 
-test("no address leads anywhere else, signed in or not", async () => {
+test("no address leads to another site, signed in or not", async () => {
   const { http } = dashboard.headgate;
   const { page, ...dash } = await open("/dashboard/", null);
   const requested = new Set<string>();
@@ -180,7 +180,7 @@ test("no address leads anywhere else, signed in or not", async () => {
   expect(await dash.faults()).toEqual([]);
 });
 
-test("the root leads to the dashboard, whose document is asked for again each time and whose files are kept", async () => {
+test("the root redirects to the dashboard, whose document is revalidated each time and whose files are cached", async () => {
   const { http } = dashboard.headgate;
   const root = await fetch(http, { redirect: "manual" });
   expect([root.status, root.headers.get("location")]).toEqual([302, "/dashboard/"]);
@@ -210,7 +210,7 @@ test("the root leads to the dashboard, whose document is asked for again each ti
   expect((await fetch(`${http}/me`)).headers.get("cache-control")).toBe("no-store");
 });
 
-test("the first page loads less than 90 kB of script, nothing from elsewhere, and graphs only where they are", async () => {
+test("the first page loads less than 90 kB of script, nothing from elsewhere, and no graphs or player", async () => {
   const { page, ...dash } = await open("/dashboard/streams", "readonly");
   await dash.shows("Streams");
   await page.waitForLoadState("load");

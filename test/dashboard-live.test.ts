@@ -1,14 +1,15 @@
-// A live stream on its page: broadcast to it by the page's own instructions, see it move within two seconds, its graphs
-// fill, and end it. Real Chromium, real service, real ffmpeg, and a second browser that broadcasts by WHIP.
+// A live stream on its page: broadcast by the page's own instructions, watch it within two seconds, see its
+// graphs fill, and end it. Real Chromium, real service, real ffmpeg, and a second browser that broadcasts by
+// WHIP.
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { type Pages, startPages } from "./support/broadcast-page.ts";
 import { type Child, start, until } from "./support/child.ts";
 import { type Dashboard, type DashboardPage, startDashboard } from "./support/dashboard.ts";
 import { inWholeRun } from "./support/whole-run.ts";
 
-/** A browser, an encoder and the service share the machine with whatever else runs. */
+/** A browser, an encoder and the service share the machine with other load. */
 vi.setConfig({ testTimeout: 120_000 });
-/** What is promised is 2 s, on a machine that does nothing else; what is printed is the figure. */
+/** The documented limit is 2 s on an idle machine; the measured figure is printed. */
 const BEHIND_LIMIT_MS = 4_000;
 const RATE = 25;
 const BITS = 16;
@@ -48,7 +49,7 @@ function encode(command: string, args: readonly string[]): Child {
   return child;
 }
 
-/** The picture of the preview, as few numbers as tell two apart. */
+/** The picture of the preview, as a few numbers that suffice to compare two. */
 const picture = ({ page }: DashboardPage) =>
   page.evaluate(`(() => {
     const video = document.querySelector("video");
@@ -68,7 +69,7 @@ const graphsWith = (dash: DashboardPage) =>
 
 const contains = (all: readonly (string | null)[], some: readonly string[]) => some.every((name) => all.includes(name));
 
-test("by the page's own ffmpeg command one is live: the preview moves, graphs fill, and a kick with a reason ends it", async () => {
+test("with the page's own ffmpeg command the preview plays, graphs fill, and a kick with a reason ends the publish", async () => {
   const { id, name } = await newStream();
   const dash = await open(`/dashboard/streams/${id}`, "administrator");
   const { page } = dash;
@@ -88,7 +89,7 @@ test("by the page's own ffmpeg command one is live: the preview moves, graphs fi
   await page.getByRole("button", { name: "Pause the preview" }).click();
   await until("no picture is loaded", async () => /Paused/.test(await dash.says(".preview")));
   await page.getByRole("button", { name: "Play the preview" }).click();
-  await until("it plays on", async () => (await page.locator(".preview-words").count()) === 0, 40_000);
+  await until("it continues to play", async () => (await page.locator(".preview-words").count()) === 0, 40_000);
 
   await dash.press("End broadcast");
   await page.getByLabel("Reason").fill("Off air");
@@ -115,7 +116,7 @@ inWholeRun("the preview is at most two seconds behind, by a clock in the picture
   const { id, name } = await newStream();
   const dash = await open(`/dashboard/streams/${id}`, "readonly");
   const epoch = Date.now();
-  // Each column of 20 pixels is one bit of the frames since `epoch`, by the encoder's clock on the wall.
+  // Each column of 20 pixels is one bit of the number of frames since `epoch`, by the encoder's wall clock.
   const clock = [
     `setpts='(RTCTIME-${epoch * 1_000})/(TB*1000000)'`,
     `geq=lum='if(mod(floor(floor(T*${RATE})/pow(2,floor(X/20))),2),235,16)':cb=128:cr=128`,
@@ -156,7 +157,7 @@ inWholeRun("the preview is at most two seconds behind, by a clock in the picture
 });
 
 inWholeRun(
-  "by a link that was made on the page a second browser broadcasts, seen with its network's figures and limited",
+  "by a link made on the page a second browser broadcasts; its network figures are shown, and it is limited",
   async () => {
     const { id } = await newStream();
     const dash = await open(`/dashboard/streams/${id}`, "administrator");
@@ -176,7 +177,7 @@ inWholeRun(
       await moves(dash);
       await until("WHIP", async () => /WHIP \(browser\)/.test(await dash.says(".now")));
       const known = ["bitrate_kbps", "fps", "gop_ms", "loss_percent", "skew_ms"];
-      // The round trip is there when the sender asks for reports; this one does not.
+      // The round trip requires that the sender requests reports; this one does not.
       await until("its graphs", async () => contains(await graphsWith(dash), known), 40_000);
       const field = page.getByLabel("At most, kbps");
       await field.fill("600");
@@ -194,7 +195,7 @@ inWholeRun(
   },
 );
 
-test("nobody but the organisation's people see a preview, and it ends with their session", async () => {
+test("only the organisation's people see a preview, and it ends with their session", async () => {
   const { id, name } = await newStream();
   const source = ["-re", "-f", "lavfi", "-i", "testsrc=size=320x180:rate=25", "-t", "60"];
   const coded = ["-c:v", "libx264", "-preset", "ultrafast", "-g", "25", "-pix_fmt", "yuv420p"];

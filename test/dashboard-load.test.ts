@@ -1,14 +1,14 @@
-// What 5,000 streams, 200 of them live, cost the page that lists them: main-thread time to open it, frames while it
-// scrolls, and memory while it stays open. The streams and their numbers are made up (test/support/many-streams.ts): no
-// media flows, the page does not know. Memory is watched for HEADGATE_DASHBOARD_WATCH_S seconds, 5 unless said; an hour
-// (3600) by hand.
+// What 5,000 streams, 200 of them live, cost the page that lists them: main-thread time to open it, frames
+// while it scrolls, and memory while it stays open. The streams and their numbers are generated
+// (test/support/many-streams.ts), and no media flows. Memory is watched for HEADGATE_DASHBOARD_WATCH_S
+// seconds, 5 by default; an hour (3600) by hand.
 import type { CDPSession } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Dashboard, startDashboard } from "./support/dashboard.ts";
 import { type ManyStreams, startManyStreams } from "./support/many-streams.ts";
 
 const WATCH_S = Number(process.env.HEADGATE_DASHBOARD_WATCH_S ?? 5);
-/** What is promised, on a machine that does nothing else; the limits below leave room for a busy one. */
+/** The documented limits are for an idle machine; those below leave room for a busy one. */
 const OPEN_LIMIT_S = 1;
 const SLACK = 3;
 const FRAME_MS = 1_000 / 60;
@@ -26,7 +26,7 @@ afterAll(async () => {
 });
 
 test(
-  "5,000 streams open within a second of main-thread time, scroll smoothly, and take no more memory as time goes",
+  "5,000 streams open within a second of main-thread time, scroll smoothly, and need no more memory over time",
   async () => {
     const { page, ...dash } = await dashboard.open("/dashboard/account", "readonly", {
       viewport: { width: 1_280, height: 860 },
@@ -57,7 +57,7 @@ test(
     const sorted = frames.sort((one, other) => one - other);
     const [middle = 0, worst = 0] = [sorted[Math.floor(sorted.length / 2)], sorted[Math.floor(sorted.length * 0.95)]];
     const rows = await page.getByRole("row").count();
-    // The last one is found by scrolling on: every page was loaded on the way.
+    // The last stream is found by scrolling: every page is loaded on the way.
     await page.evaluate(`(async () => {
       for (let step = 0; step < 400 && !document.body.innerText.includes("Ab1Cd-04999"); step += 1) {
         scrollTo(0, document.documentElement.scrollHeight);

@@ -1,5 +1,5 @@
-// Signing in to the dashboard and out again, in real Chromium against the real service: by keyboard alone, wrongly, too
-// often, where it cannot work, and when the session ends elsewhere.
+// Signing in to the dashboard and out again, in real Chromium against the real service: by keyboard alone,
+// with a wrong password, too often, where it cannot work, and when the session ends elsewhere.
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { type Dashboard, type DashboardPage, PASSWORD, PEOPLE, startDashboard } from "./support/dashboard.ts";
 import { inWholeRun } from "./support/whole-run.ts";
@@ -21,7 +21,7 @@ async function open(...given: Parameters<Dashboard["open"]>): Promise<DashboardP
   return page;
 }
 
-test("by the keyboard alone one signs in, comes to the page one asked for, finds another, and signs out", async () => {
+test("with the keyboard alone one signs in, gets to the requested page, opens another, and signs out", async () => {
   const { page, ...dash } = await open("/dashboard/keys", null);
   await dash.shows("Sign in to Headgate");
   const type = async (text: string) => {
@@ -46,7 +46,7 @@ test("by the keyboard alone one signs in, comes to the page one asked for, finds
   expect(await dash.faults()).toEqual([]);
 });
 
-test("a wrong password says so, and after ten of them when to try again", async () => {
+test("a wrong password is reported, and after ten of them when to try again", async () => {
   const { page, ...dash } = await open("/dashboard/", null);
   const signIn = async () => {
     await dash.fill("E-mail address", "mallory@customer.example");
@@ -65,7 +65,7 @@ test("a wrong password says so, and after ten of them when to try again", async 
   await page.getByText(/^Too many wrong passwords\. Try again in \d+ minutes\.$/).waitFor();
 });
 
-inWholeRun("over plain HTTP from another machine the login says why it cannot work and what to do", async () => {
+inWholeRun("over plain HTTP from another machine the login explains why it cannot work and what to do", async () => {
   const { page, ...dash } = await open("/dashboard/", null);
   expect(await dash.says("form")).not.toContain("not secure");
   await page.goto(dashboard.headgate.http.replace("127.0.0.1", "headgate.example"));
@@ -96,7 +96,7 @@ test("a session that ends elsewhere leads to the login, and from there back to t
   expect(new URL(page.url()).search).toBe("?from=2026-01-01&to=2026-01-31");
 });
 
-inWholeRun("whoever changes the own password signs in with the new one", async () => {
+inWholeRun("a user who changes the password signs in with the new one", async () => {
   const { page, ...dash } = await open("/dashboard/account", "user");
   await dash.shows("Your account");
   await dash.fill("Current password", "not mine at all");
@@ -119,7 +119,7 @@ inWholeRun("whoever changes the own password signs in with the new one", async (
   await dashboard.headgate.call("PUT", `/organisation/user/${id}`, { password: PASSWORD });
 });
 
-test("a Headgate that does not answer is told in words, and asked again by a button", async () => {
+test("a Headgate that does not answer is reported, and a button tries again", async () => {
   const { page, ...dash } = await open("/dashboard/", "readonly");
   await dash.shows("Streams");
   await page.route("**/me", (route) => route.abort());
@@ -141,7 +141,7 @@ inWholeRun("a page that cannot be loaded after an update says so and can be relo
   await dash.shows("Usage");
 });
 
-test("the colour scheme that one chooses is there before anything is painted, and after a reload", async () => {
+test("the chosen colour scheme is applied before anything is painted, and after a reload", async () => {
   const { page, ...dash } = await open("/dashboard/account", "readonly", { colorScheme: "light" });
   await dash.shows("Your account");
   const background = () => page.evaluate("getComputedStyle(document.documentElement).backgroundColor");

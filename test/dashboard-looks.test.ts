@@ -1,5 +1,5 @@
-// How the dashboard holds on every page: axe finds nothing serious in either colour scheme, and a phone of 360 px scrolls
-// in one direction only; dialogs and the menu included. Real Chromium, real service.
+// Accessibility and layout of every dashboard page: axe finds nothing serious in either colour scheme, and a
+// phone of 360 px scrolls in one direction only; dialogs and the menu included. Real Chromium, real service.
 import axe from "axe-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "./support/child.ts";
@@ -28,7 +28,7 @@ afterAll(() => dashboard?.close());
 /** Only colours differ between the schemes. */
 const RUNS = { light: "axe.run()", dark: `axe.run({ runOnly: ["color-contrast", "link-in-text-block"] })` } as const;
 
-/** Looks at the page as it is now, in both schemes. */
+/** Checks the page as it is now, in both schemes. */
 async function judge({ page }: Pick<DashboardPage, "page">, what: string): Promise<void> {
   for (const colorScheme of ["light", "dark"] as const) {
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
@@ -52,7 +52,7 @@ async function openForAxe(path: string, as: Parameters<Dashboard["open"]>[1]): P
   return dash;
 }
 
-test("the login passes, also with a refusal", async () => {
+test("the login passes, also after a refusal", async () => {
   const { page, ...dash } = await openForAxe("/dashboard/", null);
   await judge({ page }, "login");
   await dash.fill("E-mail address", "nobody@customer.example");
@@ -67,7 +67,7 @@ test("the login passes, also with a refusal", async () => {
 test("every page passes as administrator", async () => {
   const { page, ...dash } = await openForAxe("/dashboard/streams", "administrator");
   for (const path of ["webhook", "deliveries", "usage", "settings", "keys", "people", "audit", "account", "nowhere"]) {
-    // Within the page: axe stays, and the router is what is used.
+    // Navigates within the page: axe stays loaded, and the router is exercised.
     await page.evaluate(
       `history.pushState(null, "", "/dashboard/${path}"); dispatchEvent(new PopStateEvent("popstate"))`,
     );
@@ -82,7 +82,7 @@ test("every page passes as administrator", async () => {
   await page.context().close();
 }, 90_000);
 
-test("dialogs, news, a delivery, the palette and the phone's menu pass", async () => {
+test("dialogs, notifications, a delivery, the palette and the phone's menu pass", async () => {
   const { page, ...dash } = await openForAxe("/dashboard/keys", "administrator");
   await dash.press("Create a key");
   await judge({ page }, "a key's dialog");
@@ -124,7 +124,7 @@ test("dialogs, news, a delivery, the palette and the phone's menu pass", async (
   await page.context().close();
 }, 90_000);
 
-test("what happened in a broadcast passes", async () => {
+test("the timeline of a broadcast passes", async () => {
   const { headgate, customer } = dashboard;
   const { id, ingest } = (await headgate.call("POST", "/stream")) as {
     readonly id: string;

@@ -21,7 +21,7 @@ async function open(path: string): Promise<DashboardPage> {
   return page;
 }
 
-/** What the API says to whoever shows this key. */
+/** The API's answer to a request with this key. */
 async function statusWith(key: string, path: string): Promise<number> {
   return (await fetch(dashboard.headgate.http + path, { headers: { "x-service-apikey": key } })).status;
 }
@@ -42,7 +42,7 @@ test("a key is made with its limits, shown once, replaced and revoked; the last 
   expect(await statusWith(key, "/organisation/usage")).toBe(200);
   expect(await statusWith(key, "/organisation/key")).toBe(403);
   await page.keyboard.press("Escape");
-  expect(await page.locator("dialog").count(), "what is shown once is not closed by chance").toBe(1);
+  expect(await page.locator("dialog").count(), "what is shown only once cannot be closed by accident").toBe(1);
   await dash.press("Done");
   const website = row({ page }, "Website");
   await website.waitFor();
@@ -106,7 +106,7 @@ test("a person is added with a password shown once, changes role, gets a new pas
   expect(await dash.faults()).toEqual([]);
 });
 
-test("each setting takes effect at once; one that is refused goes back and says why", async () => {
+test("each setting takes effect immediately; a refused one is reverted and explained", async () => {
   const { page, ...dash } = await open("/dashboard/settings");
   const settings = () => dashboard.headgate.call("GET", "/organisation/settings");
   const saved = async (expected: object) => {
@@ -141,7 +141,7 @@ test("each setting takes effect at once; one that is refused goes back and says 
   expect(await dash.faults()).toEqual([]);
 });
 
-test("usage is drawn by day, listed by stream, and there as CSV", async () => {
+test("usage is drawn by day, listed by stream, and available as CSV", async () => {
   const name = await dashboard.headgate.newStream();
   await broadcast(`${dashboard.headgate.rtmp}/${name}`, { seconds: 2 }).exit;
   await until("bytes", async () => {
@@ -171,7 +171,7 @@ test("usage is drawn by day, listed by stream, and there as CSV", async () => {
   expect(await dash.faults()).toEqual([]);
 });
 
-test("the audit log goes on page after page and can be filtered by what and who", async () => {
+test("the audit log loads page after page and can be filtered by action and actor", async () => {
   for (let streams = 0; streams < 55; streams += 1) await dashboard.headgate.newStream();
   const { page, ...dash } = await open("/dashboard/audit");
   await until("a page", async () => (await page.locator("tbody tr").count()) === 50);

@@ -1,4 +1,5 @@
-// How the list of streams is kept: each stream once, live ones first, and current by what the event stream says.
+// How the list of streams is maintained: each stream once, live ones first, and kept current by the event
+// stream.
 import { expect, test } from "vitest";
 import { LiveRows } from "../ts/dashboard/streams/live-rows.ts";
 import type { LiveRow, Stream, StreamState } from "../ts/dashboard/streams/records.ts";
@@ -15,7 +16,7 @@ function row(client_id: number, of: string, bitrate_kbps = 1_000): LiveRow {
   return { client_id, stream: of, bitrate_kbps, on_air: true, condition: "good" } as LiveRow;
 }
 
-/** A service with these streams, in pages of two; it records what was asked for. */
+/** A service with these streams, in pages of two; it records the requests. */
 function serviceOf(streams: Stream[]) {
   const asked: string[] = [];
   const source: StreamSource = {
@@ -33,7 +34,7 @@ function serviceOf(streams: Stream[]) {
 }
 const ids = (list: StreamList) => list.rows.value?.map(({ id }) => id);
 
-test("pages are put together, live ones first and then the newest", async () => {
+test("pages are merged, live ones first and then the newest", async () => {
   const { source, asked } = serviceOf([stream("1", "live"), stream("9"), stream("8"), stream("9")]);
   const list = new StreamList(source, ALL);
   await list.more();
@@ -44,7 +45,7 @@ test("pages are put together, live ones first and then the newest", async () => 
   expect(list.hasMore.value).toBe(false);
 });
 
-test("a stream that goes live comes to the top, also one that no page has brought yet", async () => {
+test("a stream that goes live moves to the top, also one that has not been loaded yet", async () => {
   const { source, asked } = serviceOf([stream("9"), stream("8"), stream("7", "live"), stream("6")]);
   const list = new StreamList(source, ALL);
   await list.more();
@@ -61,7 +62,7 @@ test("a stream that goes live comes to the top, also one that no page has brough
   expect(asked).toEqual(["page null", "7"]);
 });
 
-test("what no longer fits the filter leaves, and what fits it now comes", async () => {
+test("streams that no longer match the filter are removed, and those that now match are added", async () => {
   const { source } = serviceOf([stream("9", "live"), stream("8", "live")]);
   const list = new StreamList(source, { ...ALL, state: "live" });
   await list.more();
@@ -72,7 +73,7 @@ test("what no longer fits the filter leaves, and what fits it now comes", async 
   expect(ids(list)).toEqual(["8", "3"]);
 });
 
-test("after a time without news doubtful streams are asked for, and many of them as a whole list", async () => {
+test("after a time without events doubtful streams are requested again, and many of them as a whole list", async () => {
   const { source, asked } = serviceOf([stream("9"), stream("8")]);
   const list = new StreamList(source, ALL);
   await list.more();
@@ -84,7 +85,7 @@ test("after a time without news doubtful streams are asked for, and many of them
   expect(asked).toEqual(["page null"]);
 });
 
-test("live ones that the next page brings are not asked for one by one", async () => {
+test("live streams of a loaded page are not requested one by one", async () => {
   const { source, asked } = serviceOf([stream("9", "live"), stream("8", "live"), stream("7", "live")]);
   const list = new StreamList(source, ALL);
   await list.more();
@@ -92,7 +93,7 @@ test("live ones that the next page brings are not asked for one by one", async (
   expect(asked).toEqual(["page null"]);
 });
 
-test("a page that cannot be loaded is said, and asked for again", async () => {
+test("a page that cannot be loaded is reported, and requested again", async () => {
   const { source } = serviceOf([stream("9")]);
   let fails = true;
   const page: StreamSource["page"] = (...given) => (fails ? Promise.reject(new Error("gone")) : source.page(...given));
@@ -104,7 +105,7 @@ test("a page that cannot be loaded is said, and asked for again", async () => {
   expect([ids(list), list.error.value]).toEqual([["9"], null]);
 });
 
-test("a filter means what the service means by it", () => {
+test("a filter has the same meaning as in the service", () => {
   const tagged = stream("1", "live", ["Studio-1", "main"]);
   expect(matches(tagged, { ...ALL, search: "studio" })).toBe(true);
   expect(matches(tagged, { ...ALL, search: "AB1CD" })).toBe(true);
@@ -113,7 +114,7 @@ test("a filter means what the service means by it", () => {
   expect(matches(tagged, { ...ALL, state: "ended" })).toBe(false);
 });
 
-test("numbers are told to their own row alone, and of two publishes the newest counts", () => {
+test("numbers reach only their own row, and of two publishes the newest is shown", () => {
   const rows = new LiveRows();
   const counts = { created: 0, live: 2, ended: 0, locked: 0 };
   rows.replace({ at: 0, counts, sessions: [row(1, "a"), row(2, "b")] });

@@ -1,4 +1,5 @@
-// What the stream page says of a running publish, how it says to broadcast, and how it keeps an hour of numbers.
+// What the stream page says about a running publish, its instructions for broadcasting, and how it stores an
+// hour of numbers.
 import { execFileSync } from "node:child_process";
 import { expect, test } from "vitest";
 import { type Finding, findingsOf, type Observed } from "../ts/dashboard/stream/diagnosis.ts";
@@ -24,7 +25,7 @@ const UPSTREAM = {
   audio_error: null,
 } as const satisfies Session["upstreams"][number];
 
-/** A series of one point each second; `change` gives what is different at each. */
+/** A series of one point each second; `change` returns what differs at each. */
 function seriesOf(count: number, change: (index: number) => Partial<Numbers> = () => ({})): Series {
   let series = new Series();
   for (let index = 0; index < count; index += 1) {
@@ -55,7 +56,7 @@ function diagnosed(
 }
 const titles = (findings: readonly Finding[]) => findings.map(({ tone, title }) => `${tone}: ${title}`);
 
-test("a steady broadcast is well, and one that has just begun is not judged", () => {
+test("a steady broadcast is reported as well, and one that has just begun is not diagnosed", () => {
   expect(titles(diagnosed())).toEqual(["good: All is well"]);
   const nothing = { video: null, audio: null };
   expect(titles(diagnosed({ tracks: nothing }, { gop_ms: null }, new Series(), 2_000))).toEqual(["good: Just started"]);
@@ -103,18 +104,18 @@ test.each<[string, string, Parameters<typeof diagnosed>]>([
   ],
   ["a broken transcoder", "bad: The audio is not transcoded to AAC", [{ transcoder_error: "too many" }]],
   ["slow readers", "attention: 1,200 frames were dropped for slow readers", [{ dropped_frames: 1_200 }]],
-])("with %s one reads what it is", (_, title, given) => {
+])("with %s the matching finding is shown", (_, title, given) => {
   expect(titles(diagnosed(...given))).toContain(title);
 });
 
-test("the worst stands first, and the upstream's own words are told", () => {
+test("the worst finding is first, and the upstream's own message is shown", () => {
   const upstreams = [{ ...UPSTREAM, state: "refused", last_error: "NetStream.Publish.BadName" } as const];
   const findings = diagnosed({ upstreams }, { rtt_ms: 450 });
   expect(findings.map(({ tone }) => tone)).toEqual(["bad", "attention"]);
   expect(findings[0]?.text).toContain("NetStream.Publish.BadName");
 });
 
-test("an hour is kept in bounded memory: each second for five minutes, every five seconds before", () => {
+test("an hour is stored in bounded memory: each second for five minutes, every five seconds before", () => {
   const series = seriesOf(4_000);
   expect(series.length).toBeLessThan(301 + 661);
   const [times] = series.columns("fps", 3_600_000);
@@ -122,7 +123,7 @@ test("an hour is kept in bounded memory: each second for five minutes, every fiv
   expect(series.columns("fps", 60_000)[0]).toHaveLength(61);
 });
 
-test("the history stands before what came since, and what is unknown is a gap", () => {
+test("the history precedes newer points, and unknown values are gaps", () => {
   const lists: NumberName[] = ["bitrate_kbps", "fps", "gop_ms", "loss_percent", "rtt_ms", "skew_ms"];
   const points = Object.fromEntries(lists.map((name) => [name, [1, null, 3]])) as unknown as Record<
     NumberName,
@@ -144,7 +145,7 @@ const stream = {
   },
 } as Stream;
 
-test("addresses hold custom arguments, escaped once in the one of WHIP", () => {
+test("addresses contain custom arguments, escaped once in the WHIP address", () => {
   const addresses = addressesOf(stream, "?passcode=a&b=c d");
   expect(addresses.rtmps).toBe("rtmps://in.example:1936/live/Ab1Cd-9XyZ0?passcode=a&b=c d");
   expect(new URL(addresses.whip).searchParams.get("stream_name")).toBe("Ab1Cd-9XyZ0?passcode=a&b=c d");
@@ -153,7 +154,7 @@ test("addresses hold custom arguments, escaped once in the one of WHIP", () => {
   expect(addressesOf(stream).whip).toBe(stream.ingest.whip.url);
 });
 
-test("commands hold the stream's own values as one word of the shell, whatever they are", () => {
+test("commands contain the stream's own values as one shell word, whatever they are", () => {
   const odd = `a'b"c$(d)\`e\`\\ f`;
   expect(execFileSync("sh", ["-c", `printf %s ${shellWord(odd)}`], { encoding: "utf8" })).toBe(odd);
   const addresses = addressesOf(stream, "p=$HOME");

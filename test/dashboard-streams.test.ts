@@ -1,4 +1,5 @@
-// The streams and one stream as people of each role use them, and what guards them. Real Chromium, real service, ffmpeg.
+// The streams and one stream as people of each role use them, and their protections. Real Chromium, real
+// service, ffmpeg.
 import axe from "axe-core";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { until } from "./support/child.ts";
@@ -6,7 +7,7 @@ import { type Dashboard, type DashboardPage, startDashboard } from "./support/da
 import { broadcast } from "./support/ffmpeg.ts";
 import { inWholeRun } from "./support/whole-run.ts";
 
-/** A browser, an encoder and the service share the machine with whatever else runs. */
+/** A browser, an encoder and the service share the machine with other load. */
 vi.setConfig({ testTimeout: 90_000 });
 const MARKUP = `"><img src=x onerror=alert(1)><b class="planted">`;
 const REASON = "Your subscription is over";
@@ -48,7 +49,7 @@ async function publish(stream: Stream, seconds = 60) {
   return encoder;
 }
 
-test("a user makes a stream with tags, finds it by them, and by the command palette", async () => {
+test("a user creates a stream with tags, finds it by them, and by the command palette", async () => {
   const { page, ...dash } = await open("/dashboard/streams", "user");
   await dash.press("New stream");
   await page.getByRole("dialog").getByRole("textbox").fill("studio-7,");
@@ -78,7 +79,7 @@ test("a user makes a stream with tags, finds it by them, and by the command pale
   expect(await dash.faults()).toEqual([]);
 });
 
-test("a stream that goes live comes to the top by itself, with its figures, and leaves when it ends", async () => {
+test("a stream that goes live moves to the top by itself, with its figures, and moves back when it ends", async () => {
   const stream = await newStream(["on-air"]);
   await newStream();
   const dash = await open("/dashboard/streams", "readonly");
@@ -126,7 +127,7 @@ test("an administrator locks, unlocks, stops and deletes a stream", async () => 
   expect(await dash.faults()).toEqual([]);
 });
 
-inWholeRun("addresses are copied from the menu, by keyboard alone", async () => {
+inWholeRun("addresses are copied from the menu, with the keyboard alone", async () => {
   const stream = await newStream();
   const dash = await open("/dashboard/streams", "readonly", { permissions: ["clipboard-read", "clipboard-write"] });
   const { page } = dash;
@@ -142,7 +143,7 @@ inWholeRun("addresses are copied from the menu, by keyboard alone", async () => 
   expect(await page.evaluate("navigator.clipboard.readText()")).toBe(`${stream.ingest.rtmp.url}/${nameOf(stream)}`);
 });
 
-inWholeRun("the reason of a denial is shown, with the way to its delivery", async () => {
+inWholeRun("the reason of a denial is shown, with a link to its delivery", async () => {
   const stream = await newStream();
   dashboard.customer.answer({ status: 403, body: REASON, headers: { "content-type": "text/plain" } });
   await broadcast(`${dashboard.headgate.rtmp}/${nameOf(stream)}`, { seconds: 5 }).exit;
@@ -156,7 +157,7 @@ inWholeRun("the reason of a denial is shown, with the way to its delivery", asyn
   expect(await page.locator("tbody tr").count()).toBe(1);
 });
 
-test("upstreams are added for good and for one broadcast, say why they fail, and are removed", async () => {
+test("upstreams are added permanently and for one broadcast, show why they fail, and are removed", async () => {
   const stream = await newStream();
   const encoder = await publish(stream);
   const { page, ...dash } = await open(`/dashboard/streams/${stream.id}`, "user");
@@ -188,7 +189,7 @@ test("upstreams are added for good and for one broadcast, say why they fail, and
 });
 
 test.each(["user", "readonly"] as const)(
-  "as %s what is forbidden is absent, and its route answers 403",
+  "as %s forbidden actions are absent, and their routes answer 403",
   async (role) => {
     const stream = await newStream();
     const encoder = await publish(stream);
@@ -240,7 +241,7 @@ test("ids of another organisation are unknown in every address and event stream"
   }
 });
 
-inWholeRun("markup in every text that others write is text", async () => {
+inWholeRun("markup in every text written by others is shown as text", async () => {
   const stream = await newStream([MARKUP]);
   await dashboard.headgate.call("POST", `/stream/${stream.id}/upstream`, {
     url: "rtmp://127.0.0.1:9/live/abcdefgh",
@@ -332,7 +333,7 @@ test("the operator sees the deployment and its organisations; nobody else does",
   for (const path of ["/deployment", "/deployment/organisation"]) expect(await other.call("GET", path)).toBe(403);
 });
 
-/** The id of a stream that is somebody else's. */
+/** The id of a stream of another organisation. */
 async function foreignStream(): Promise<string> {
   const { headgate } = dashboard;
   await headgate.command(["organisation", "create", "Somebody else"]);

@@ -40,7 +40,7 @@ async function denied(): Promise<string> {
   return name;
 }
 
-test("the webhook is removed and set again; an address that cannot be one says why", async () => {
+test("the webhook is removed and set again; an invalid address is explained", async () => {
   const { page, ...dash } = await open("/dashboard/webhook", "administrator");
   const address = dashboard.customer.url;
   await dash.press("Remove");
@@ -69,7 +69,7 @@ test("the webhook is removed and set again; an address that cannot be one says w
   expect(await dash.faults()).toEqual([]);
 });
 
-test("a test call tells what the customer would decide, with status, time and cause of failure", async () => {
+test("a test call shows what the customer would decide, with status, time and cause of failure", async () => {
   const { page, ...dash } = await open("/dashboard/webhook", "administrator");
   const result = async (answer: Parameters<typeof dashboard.customer.answer>[0]) => {
     dashboard.customer.answer(answer);
@@ -91,7 +91,7 @@ test("a test call tells what the customer would decide, with status, time and ca
   expect(await result("reset")).toMatch(/^connection lost after \d+ ms The connection was lost/);
 });
 
-test("a new secret is shown this once, and the customer's calls verify with it", async () => {
+test("a new secret is shown once, and the customer's calls verify with it", async () => {
   const { page, ...dash } = await open("/dashboard/webhook", "administrator");
   await dash.press("Create a new secret");
   await page.locator("dialog").getByRole("button", { name: "Create a new secret" }).click();
@@ -118,7 +118,7 @@ test("a new secret is shown this once, and the customer's calls verify with it",
   expect(await dash.says("[role=tabpanel]")).toContain("timingSafeEqual");
 });
 
-test("the log leads to a denied publish and says why; it is sent again under the same id", async () => {
+test("the log leads to a denied publish and its reason; the call is sent again under the same id", async () => {
   const name = await denied();
   const { page, ...dash } = await open("/dashboard/deliveries", "administrator");
   await page.getByLabel("Stream name", { exact: true }).fill(name);
@@ -144,7 +144,7 @@ test("the log leads to a denied publish and says why; it is sent again under the
   expect(await dash.faults()).toEqual([]);
 });
 
-test("by link the log shows one publish; it goes on page after page", async () => {
+test("a link opens the log of one publish; it loads page after page", async () => {
   await denied();
   const { headgate } = dashboard;
   const [latest] = (await headgate.call("GET", "/organisation/webhook/deliveries")) as unknown as {
@@ -159,7 +159,7 @@ test("by link the log shows one publish; it goes on page after page", async () =
   await until("the rest", async () => (await page.locator("tbody tr").count()) > 50);
 });
 
-test("a delivery that is nobody's, or another organisation's, is told as one that does not exist", async () => {
+test("a delivery that never existed, or belongs to another organisation, is reported as unknown", async () => {
   const { page, ...dash } = await open("/dashboard/deliveries/msg_00000000000000000000000000000000", "readonly");
   await page.getByText("This delivery does not exist or is no longer in the log.").waitFor();
   await dash.press("← Deliveries");

@@ -1,4 +1,5 @@
-// What the dashboard says and adds up, without a browser: roles, answers of the webhook, times, usage, form bodies.
+// Texts and sums of the dashboard, without a browser: roles, answers of the webhook, times, usage, form
+// bodies.
 import { describe, expect, test } from "vitest";
 import { HeadgateError } from "../ts/client/index.ts";
 import { AREAS, actionWords, detailWords } from "../ts/dashboard/organisation/audit-words.ts";
@@ -17,8 +18,9 @@ import { organisationSettings } from "../ts/organisation/settings.ts";
 import { UNREACHABLE_CAUSES } from "../ts/publish/webhook/answer.ts";
 import { ROLES } from "../ts/store/schema.ts";
 
-test("the page thinks the same of every role and action as the API", () => {
-  // Who sees the deployment is asked of /me, as it takes an organisation beside a role; captures have no page.
+test("the page agrees with the API on what each role may do", () => {
+  // Whether somebody sees the deployment is read from /me, because that depends on the organisation as well
+  // as the role; captures have no page.
   const others = ["anyone", "view_deployment", "capture"];
   const guarded = new Set(Object.values(ROUTES).filter((action) => !others.includes(action)));
   expect(new Set(Object.keys(LEAST_ROLE))).toEqual(guarded);
@@ -57,16 +59,16 @@ describe("an answer of the webhook", () => {
     ],
     [answered(200), "publish_done", "good", "200", "Your webhook received the event."],
     [answered(503), "publish_done", "bad", "503", "Your webhook answered 503, so the event is sent again later."],
-  ] as const)("%o to %s is told as it was decided", (answer, call, tone, short, long) => {
+  ] as const)("%o to %s is described with its effect", (answer, call, tone, short, long) => {
     expect([toneOf(answer), shortWords(answer), longWords(answer, call)]).toEqual([tone, short, long]);
   });
 
-  test("that never came has words of its own for every cause", () => {
+  test("that never came has a different text for every cause", () => {
     const said = UNREACHABLE_CAUSES.map((outcome) => longWords({ outcome, status: null, reason: null }, "publish"));
     expect(new Set(said).size).toBe(UNREACHABLE_CAUSES.length);
   });
 
-  test("says why a publish did not go ahead, by the organisation's own switch when none came", () => {
+  test("explains why a publish did not go ahead, by the organisation's own switch when there was no answer", () => {
     const none: Answer = { outcome: "deadline", status: null, reason: null };
     expect(denialWords(answered(200), "deny")).toBeNull();
     expect(denialWords(none, "deny")).toContain("the publish is refused");
@@ -77,7 +79,7 @@ describe("an answer of the webhook", () => {
   });
 });
 
-test("times are said as people say them", () => {
+test("times are written as people say them", () => {
   const now = Date.UTC(2026, 4, 31, 12);
   const [minute, hour, day] = [60_000, 3_600_000, 86_400_000];
   const ago = [5_000, 3 * minute, 2 * hour, day, 5 * day].map((ms) => relativeTime(now - ms, now));
@@ -102,7 +104,7 @@ test("amounts have a unit and three digits", () => {
   expect([counted(1, "stream"), counted(4, "stream")]).toEqual(["1 stream", "4 streams"]);
 });
 
-test("usage is added up by day without holes, and by stream with the largest first", () => {
+test("usage is summed by day without gaps, and by stream with the largest first", () => {
   const rows = [
     { day: "2026-02-27", stream: "a", streamname: "A", bytes_in: 1, bytes_out: 2 },
     { day: "2026-02-27", stream: "b", streamname: "B", bytes_in: 10, bytes_out: 20 },
@@ -120,7 +122,7 @@ test("usage is added up by day without holes, and by stream with the largest fir
   expect(firstDayOf(30, "2026-01-31")).toBe("2026-01-02");
 });
 
-test("the fields of a body are told apart by who brought them", () => {
+test("the fields of a body are separated into custom arguments and our own", () => {
   const body = "call=publish&pass%20code=%FF+a&call=publish&name=Ab1Cd-9XyZ0&clientid=7";
   expect(fieldsOf(body).map(({ field, value, isCustom }) => [field, value, isCustom])).toEqual([
     ["call", "publish", true],
@@ -131,7 +133,7 @@ test("the fields of a body are told apart by who brought them", () => {
   ]);
 });
 
-test("an entry of the audit log is a sentence, and one that is not known shows its own name", () => {
+test("an entry of the audit log is a sentence, and an unknown action shows its name", () => {
   expect(actionWords("key.create")).toBe("Created an API key");
   expect(actionWords("moon.launch")).toBe("moon.launch");
   expect(detailWords({ role: "user", scope_tag: null, tags: ["a", "b"], empty: [] })).toEqual([
@@ -141,7 +143,7 @@ test("an entry of the audit log is a sentence, and one that is not known shows i
   expect(Object.keys(AREAS)).toContain("stream");
 });
 
-test("a refused call is told in words that say what to do", () => {
+test("a refused call is explained with what to do", () => {
   const words = (status: number, code: number, message: string, userinfo: object = {}) =>
     wordsOfError(new HeadgateError(new Response(null, { status }), { error: { code, message, userinfo } }));
   expect(words(403, 2001, "Access denied", { required_role: "administrator" })).toBe(
@@ -160,13 +162,13 @@ test("a refused call is told in words that say what to do", () => {
   expect(wordsOfError(new TypeError("fetch failed"))).toContain("does not answer");
 });
 
-test("addresses leave out what is not filtered by, and one that nobody can decode is noticed", () => {
+test("addresses omit unused filters, and one that cannot be decoded is detected", () => {
   expect(filteredAddress("/dashboard/audit", { area: "key", who: "", more: null })).toBe("/dashboard/audit?area=key");
   expect(filteredAddress("/dashboard/audit", { area: "" })).toBe("/dashboard/audit");
   expect([isReadable("/dashboard/a%20b"), isReadable("/dashboard/%E0%A4%A")]).toEqual([true, false]);
 });
 
-test("the palette finds by every word, titles that begin with it first, and asks each source", async () => {
+test("the palette finds titles by every word, matches at the beginning first, and groups them", async () => {
   const command = (title: string, words = ""): Command => ({
     id: title,
     title,
@@ -185,7 +187,7 @@ test("the palette finds by every word, titles that begin with it first, and asks
   ).toEqual(["A", "C", "B"]);
 });
 
-test("the palette shows what is known at once, and what answers later beside it", async () => {
+test("the palette shows known commands immediately, and later answers beside them", async () => {
   const named = (title: string): Command => ({ id: title, title, group: "Go to", icon: "docs", run() {} });
   const told: string[][] = [];
   const note = (all: readonly Command[]) => void told.push(all.map(({ title }) => title));
@@ -205,7 +207,7 @@ test("the palette shows what is known at once, and what answers later beside it"
   expect(told).toHaveLength(3);
 });
 
-test("passwords that are made have 20 letters that nobody confuses, and never the same", () => {
+test("generated passwords have 20 letters that are not easily confused, and never repeat", () => {
   const made = Array.from({ length: 200 }, newPassword);
   for (const password of made) expect(password).toMatch(/^[a-km-zA-HJ-NP-Z2-9]{5}(-[a-km-zA-HJ-NP-Z2-9]{5}){3}$/);
   expect(new Set(made).size).toBe(200);

@@ -1,4 +1,5 @@
-// The URL of a database with one or several servers: read as libpq does, and refused in words without the password.
+// The URL of a database with one or several servers: read as libpq does, and refused with a reason that does
+// not contain the password.
 import { Client } from "pg";
 import { describe, expect, test } from "vitest";
 import { loadConfig } from "../ts/config.ts";
@@ -34,7 +35,7 @@ describe("the servers of a URL", () => {
     ]);
   });
 
-  test("keep what the URL says of TLS", () => {
+  test("keep the TLS parameters of the URL", () => {
     const [first, second] = parseDatabaseUrl("postgres://a,b/db?sslmode=verify-full&target_session_attrs=any").servers;
     for (const server of [first, second]) expect(server?.url).toMatch(/\?sslmode=verify-full&host=[ab]$/);
   });
@@ -45,7 +46,7 @@ test.each<[attributes: string, several: boolean, single: boolean]>([
   ["?target_session_attrs=any", false, false],
   ["?target_session_attrs=read-write", true, true],
   ["?target_session_attrs=primary", true, true],
-])("a server must take writes by '%s'", (attributes, several, single) => {
+])("a server must accept writes by '%s'", (attributes, several, single) => {
   expect(parseDatabaseUrl(`postgres://a,b/db${attributes}`).mustBeWritable).toBe(several);
   expect(parseDatabaseUrl(`postgres://a/db${attributes}`).mustBeWritable).toBe(single);
 });
@@ -64,7 +65,7 @@ test.each<[url: string, fault: RegExp]>([
   ],
   ["postgres://me:s3cret@a,b/db?sslrootcert=/no/such.pem", /cannot be read: ENOENT/],
   [`postgres://me:s3cret@${Array.from({ length: 17 }, (_, n) => `h${n}`)}/db`, /names more than 16 servers/],
-])("a URL that cannot be used is refused without its password (case %#)", (url, fault) => {
+])("an unusable URL is refused without its password (case %#)", (url, fault) => {
   const load = () => loadConfig({ env: { HEADGATE_DATABASE_URL: url } });
   expect(load).toThrow(fault);
   expect(load).not.toThrow(/s3|cret/);

@@ -1,5 +1,5 @@
-// The Debian package on this machine's system, in a layer above it: installed, run as its user, installed anew, purged without
-// a trace. With lintian, and on a bare Debian: node scripts/debian/trial.mjs.
+// The Debian package on this machine's system, in a layer above it: installed, run as its user, upgraded,
+// purged without a trace. With lintian, and on a bare Debian: node scripts/debian/trial.mjs.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ import { type Overlay, openOverlay } from "./support/overlay.ts";
 const LIMIT_MS = 180_000;
 const SETTINGS = "/etc/headgate/headgate.toml";
 const UNIT = "/lib/systemd/system/headgate.service";
-/** As the unit sets them, on ports that are free. */
+/** As the unit sets them, on free ports. */
 const ENVIRONMENT = [
   "HEADGATE_DATA_DIR=/var/lib/headgate",
   "HEADGATE_BOOTSTRAP_SHOW=file",
@@ -25,7 +25,7 @@ let service: Child | null = null;
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "headgate-deb-test-"));
-  // Packing is not what is tested, and takes most of the time.
+  // Compression is not tested here, and takes most of the time.
   process.env.DPKG_DEB_COMPRESSOR_TYPE = "none";
   makePackage(".", join(folder, "headgate.deb"), provideRuntime("node-24")[0]);
   system = await openOverlay([folder]);
@@ -40,7 +40,7 @@ const install = () => system.run(`dpkg --install ${folder}/headgate.deb`);
 const modeOf = async (path: string) => (await system.run(`stat --format '%a %U:%G' ${path}`)).trim();
 
 test(
-  "brings a user, a data directory that is its own, settings that it reads, and a unit that systemd takes",
+  "installs a user, a data directory that it owns, settings that it reads, and a unit that systemd accepts",
   async () => {
     await install();
     expect(await modeOf("/var/lib/headgate")).toBe("700 headgate:headgate");
@@ -55,7 +55,7 @@ test(
 );
 
 test(
-  "serves as its user, shows no key in the log, and root's commands leave nothing of root's behind",
+  "serves as its user, logs no key, and commands of root leave nothing that root owns behind",
   async () => {
     const command = /^ExecStart=(.*)$/m.exec(await system.run(`cat ${UNIT}`))?.[1];
     const asUser = "setpriv --reuid=headgate --regid=headgate --init-groups --no-new-privs --bounding-set=-all";
@@ -74,7 +74,7 @@ test(
 );
 
 test(
-  "an installation of another version leaves the service and the changed settings alone",
+  "an installation of another version does not touch the service and the changed settings",
   async () => {
     await system.run(`echo 'drain_s = 20' >> ${SETTINGS}`);
     await install();
@@ -89,7 +89,7 @@ test(
 );
 
 test(
-  "a removal keeps what was stored, and a purge leaves nothing",
+  "a removal keeps the stored data, and a purge leaves nothing",
   async () => {
     await system.run("dpkg --remove headgate");
     expect(await system.run("ls /var/lib/headgate")).toContain("first-start.txt");
@@ -102,7 +102,7 @@ test(
   LIMIT_MS,
 );
 
-test("a package without a Node depends on one that is new enough, and every package on its glibc", async () => {
+test("a package without a Node depends on a recent enough one, and every package on its glibc", async () => {
   expect(dependsOf("2.28", false)).toContain("nodejs (>= 20.19)");
   const { stdout } = await run("dpkg-deb", ["--field", join(folder, "headgate.deb"), "Depends", "Architecture"]);
   expect(stdout()).toMatch(/^Depends: libc6 \(>= 2\.\d\d\), libgcc-s1, libstdc\+\+6 /m);

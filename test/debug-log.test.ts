@@ -1,4 +1,4 @@
-// What the log tells at debug of an admission and of a WHIP offer.
+// The log lines at level debug of an admission and of a WHIP offer.
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { summaryOf } from "../ts/publish/whip/sdp-summary.ts";
@@ -24,7 +24,7 @@ const lines = (msg: string): Record<string, unknown>[] =>
 describe("an admission", () => {
   const decided = () => lines("publish request decided").at(-1);
 
-  test("that allows tells each step with its time, once, also when the publish goes on", async () => {
+  test("that allows is logged once, with the time of each step, also when the publish ends later", async () => {
     const { session, clientId } = await gateway.opened();
     const steps = { stream: MS, settings: MS, webhook: MS, intent: MS, live: MS, upstreams: MS };
     const about = { level: 20, clientId, organisation: "org1", outcome: "allowed", protocol: "whip", tookMs: MS };
@@ -36,12 +36,12 @@ describe("an admission", () => {
     expect(lines("publish request decided")).toHaveLength(1);
   });
 
-  test("that denies tells the steps that it came to", async () => {
+  test("that denies is logged with the steps it reached", async () => {
     gateway.customer.answer({ status: 403 });
     await gateway.offer(TO_STREAM);
     expect(decided()).toMatchObject({ outcome: "denied", cause: "rejected_by_customer", organisation: "org1" });
     expect(decided()).toMatchObject({ steps: { stream: MS, settings: MS, webhook: MS } });
-    // They follow each other: together they are no more than the whole, but for rounding to tenths.
+    // The steps are sequential: in total they are no more than the whole, except for rounding to tenths.
     const { steps, tookMs } = decided() as { steps: Record<"stream" | "settings" | "webhook", number>; tookMs: number };
     expect(steps.stream + steps.settings + steps.webhook).toBeLessThanOrEqual(tookMs + 0.5);
     await gateway.offer(`${TO_OURSELVES}&stream_name=nowhere`);
@@ -52,7 +52,7 @@ describe("an admission", () => {
 });
 
 describe("a WHIP offer", () => {
-  test("is told with what was offered and answered, or why it was refused", async () => {
+  test("is logged with what was offered and answered, or why it was refused", async () => {
     const body = offerOf("chromium-156");
     const { clientId } = await gateway.opened(TO_STREAM, { body });
     const [line] = lines("WHIP offer").slice(-1);
@@ -70,7 +70,7 @@ describe("a WHIP offer", () => {
 });
 
 describe("the summary of an SDP", () => {
-  test("tells media, directions, codecs with profiles, and kinds of candidates", () => {
+  test("contains media, directions, codecs with profiles, and kinds of candidates", () => {
     const sdp = [
       "v=0",
       "m=audio 9 UDP/TLS/RTP/SAVPF 111",
@@ -95,14 +95,17 @@ describe("the summary of an SDP", () => {
     });
   });
 
-  test.each(["chromium-156", "firefox-153", "gstreamer-1.22", "ffmpeg-8.1"])("finds H.264 and Opus in %s", (name) => {
-    const { media } = summaryOf(offerOf(name));
-    const codecs = (kind: string) => media.find((section) => section.kind === kind)?.codecs.join();
-    expect(codecs("video")).toMatch(/H264\/90000 [0-9a-f]{6}/i);
-    expect(codecs("audio")).toMatch(/opus\/48000\/2/i);
-  });
+  test.each(["chromium-156", "firefox-153", "gstreamer-1.22", "ffmpeg-8.1"])(
+    "contains H.264 and Opus for %s",
+    (name) => {
+      const { media } = summaryOf(offerOf(name));
+      const codecs = (kind: string) => media.find((section) => section.kind === kind)?.codecs.join();
+      expect(codecs("video")).toMatch(/H264\/90000 [0-9a-f]{6}/i);
+      expect(codecs("audio")).toMatch(/opus\/48000\/2/i);
+    },
+  );
 
-  test("is bounded, whatever is sent", () => {
+  test("is bounded for any input", () => {
     const { media } = summaryOf(`m=audio 9 x\n${"a=rtpmap:1 x/1\n".repeat(200_000)}${"m=video 9 x\n".repeat(100)}`);
     expect(media).toEqual([{ kind: "audio", isOff: false, direction: "sendrecv", codecs: ["x/1"] }]);
     expect(summaryOf("m=video 9 x\n".repeat(100)).media).toHaveLength(16);

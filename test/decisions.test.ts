@@ -29,7 +29,7 @@ test("an id that is defined twice is caught", () => {
   expect(undefinedDecisions([twice])).toEqual(["docs/decisions.md: W3 is defined twice"]);
 });
 
-test("what only resembles an id, recorded traffic and the rows of the conformance table cite nothing", () => {
+test("what only resembles an id, recorded traffic and the rows of the conformance table are no citations", () => {
   expect(complaintsAbout("ts/a.ts", 'const text = "T00:00Z H264 W3C a=ice-pwd:P91&uY W98/x";')).toEqual([]);
   expect(complaintsAbout("crates/fuzz/corpus/a", "W99")).toEqual([]);
   expect(complaintsAbout("scripts/whip-conformance/session.mjs", 'id: "S14"')).toEqual([]);

@@ -1,4 +1,4 @@
-// The size of the delivery log on both stores: what is written makes room for itself.
+// The size of the delivery log on both stores: new entries replace the oldest.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ import type { Schema } from "../ts/store/schema.ts";
 import { until } from "./support/child.ts";
 import { openTestStore } from "./support/stores.ts";
 
-/** One answered, or never let out, publish call of the organisation `org`. */
+/** A publish call of the organisation `org`, answered or never sent. */
 const callOf = (clientId: number): WebhookCall => ({
   organisationId: "org",
   url: "https://customer.example/",
@@ -68,7 +68,7 @@ const sum = async () => (await rows()).reduce((bytes, row) => bytes + Number(row
 const counted = async () =>
   Number((await db.selectFrom("delivery_size").select("bytes").executeTakeFirstOrThrow()).bytes);
 
-test("what is written takes the place of the oldest once the log is full", async () => {
+test("new entries replace the oldest once the log is full", async () => {
   const deliveries = openLog(50_000);
   for (let at = 0; at < 300; at += 50) {
     await write(deliveries, at, at + 50);
@@ -80,14 +80,14 @@ test("what is written takes the place of the oldest once the log is full", async
   expect(kept.map(({ client_id }) => Number(client_id))).toEqual(kept.map((_, at) => 300 - kept.length + at));
 });
 
-test("large calls take the place of many small ones", async () => {
+test("large calls replace many small ones", async () => {
   const deliveries = openLog(200_000);
   await write(deliveries, 0, 400);
   await write(deliveries, 400, 450, "call=publish&".padEnd(4_000, "x"));
   expect(await sum()).toBeLessThanOrEqual(200_000);
 });
 
-test("a smaller limit holds after a while, also when nothing is written", async () => {
+test("a smaller limit is applied after a while, even when nothing is written", async () => {
   await write(openLog(NEVER_TOO_MUCH), 0, 200);
   const deliveries = openLog(25_000);
   await deliveries.prune();
@@ -95,7 +95,7 @@ test("a smaller limit holds after a while, also when nothing is written", async 
   expect((await rows()).at(-1)?.client_id).toBe(199);
 });
 
-test("the store knows the size whatever comes and goes", async () => {
+test("the store's count of the size is correct after inserts, replays and deletions", async () => {
   const deliveries = openLog(NEVER_TOO_MUCH);
   await write(deliveries, 0, 60);
   expect(await counted()).toBe(await sum());
@@ -107,7 +107,7 @@ test("the store knows the size whatever comes and goes", async () => {
   expect(await counted()).toBe(0);
 });
 
-test("a transaction that is undone changes no size", async () => {
+test("a transaction that is rolled back does not change the size", async () => {
   await write(openLog(NEVER_TOO_MUCH), 0, 10);
   const before = await counted();
   const undone = db.transaction().execute(async (trx) => {
@@ -118,7 +118,7 @@ test("a transaction that is undone changes no size", async () => {
   expect(await counted()).toBe(before);
 });
 
-test("the delivery log takes few of the calls that a customer's open breaker did not let out", async () => {
+test("the delivery log records few of the calls that a customer's open breaker held back", async () => {
   const deliveries = openLog(NEVER_TOO_MUCH);
   for (let at = 0; at < 500; at += 1)
     deliveries.note(callOf(at), { outcome: "unreachable", cause: "breaker_open", detail: "not tried" }, 0);
@@ -129,7 +129,7 @@ test("the delivery log takes few of the calls that a customer's open breaker did
   expect(kept.filter(({ outcome }) => outcome === "answered")).toHaveLength(100);
 });
 
-test("a log that is stopped while it makes room writes nothing more afterwards", async () => {
+test("stopping a log waits until it has finished making room", async () => {
   await write(openLog(NEVER_TOO_MUCH), 0, 200);
   const deliveries = openLog(25_000);
   let isOver = false;
@@ -141,7 +141,7 @@ test("a log that is stopped while it makes room writes nothing more afterwards",
   await pruned;
 });
 
-test("what was told is written every second, together", async () => {
+test("calls are written every second, together", async () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   try {
     const deliveries = openLog(NEVER_TOO_MUCH);

@@ -1,5 +1,5 @@
-// What operators install: the systemd unit by systemd's own judgement, the Kubernetes manifests by what they must say, and the
-// key and password of a first start, which are in no log.
+// Files that operators install: the systemd unit as checked by systemd itself, the required content of the
+// Kubernetes manifests, and the key and password of a first start, which appear in no log.
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -24,21 +24,21 @@ describe("the systemd unit", () => {
   const unit = readFileSync(UNIT, "utf8");
   const value = (key: string) => new RegExp(`^${key}=(.*)$`, "m").exec(unit)?.[1];
 
-  test("is one that systemd takes", async () => {
+  test("is accepted by systemd", async () => {
     const { stdout, stderr } = await run("systemd-analyze", ["verify", "--man=no", UNIT]);
-    // Where the programs are not installed at their places, systemd says so.
+    // If the programs are not installed at their places, systemd reports that.
     const complaints = `${stdout()}${stderr()}`.split("\n").filter((line) => /headgate\.service/.test(line));
     expect(complaints.filter((line) => !/is not executable/.test(line))).toEqual([]);
   });
 
-  test("is exposed no more than 2.0 by systemd's measure", async () => {
+  test("has an exposure of at most 2.0 by systemd's measure", async () => {
     const { stdout } = await run("systemd-analyze", ["security", "--offline=true", "--no-pager", UNIT]);
     const level = Number(/Overall exposure level for \S+: ([\d.]+)/.exec(stdout())?.[1]);
     expect(level).toBeGreaterThan(0);
     expect(level).toBeLessThanOrEqual(2);
   });
 
-  test("waits for a drain, tries no configuration again that cannot be used, and names settings that there are", () => {
+  test("waits for a drain, does not restart with an unusable configuration, and names existing settings", () => {
     expect(Number(value("TimeoutStopSec"))).toBeGreaterThan(drainS);
     expect(value("KillSignal")).toBe("SIGTERM");
     expect(value("RestartPreventExitStatus")).toBe("2");
@@ -68,7 +68,7 @@ describe("a first start", () => {
     ["the journal", 'export JOURNAL_STREAM="$(stat -L -c %d:%i /dev/fd/2)";', {}],
     ["anything, when the setting says so", "", { HEADGATE_BOOTSTRAP_SHOW: "file" }],
   ])(
-    "writes key and password to a file of the data directory where standard error is %s",
+    "writes key and password to a file of the data directory when standard error is %s",
     async (_, before, env) => {
       const dataDir = join(mkdtempSync(join(folder, "first-")), "data");
       const child = serve(dataDir, before, env);
@@ -105,7 +105,7 @@ describe("a first start", () => {
   );
 
   test(
-    "goes on when that file cannot be written, and says how to make others",
+    "continues when that file cannot be written, and says how to make others",
     async () => {
       const dataDir = join(mkdtempSync(join(folder, "first-")), "data");
       mkdirSync(join(dataDir, "first-start.txt"), { recursive: true });
@@ -122,7 +122,7 @@ describe("a first start", () => {
   );
 
   test(
-    "shows them to whoever reads a pipe of its own",
+    "shows them when standard error is a pipe",
     async () => {
       const child = serve(join(mkdtempSync(join(folder, "first-")), "data"), "");
       await isReady(child);
@@ -154,7 +154,7 @@ describe("the Kubernetes manifests", () => {
   const [container] = pod.containers;
   const config = only("ConfigMap").data as Record<string, string>;
 
-  test("hold the objects that a deployment is made of, which select each other", () => {
+  test("contain the objects of a deployment, which select each other", () => {
     expect(objects.map(({ kind }) => kind)).toEqual([
       "ConfigMap",
       "Service",
@@ -193,7 +193,7 @@ describe("the Kubernetes manifests", () => {
     ).toEqual(wanted);
   });
 
-  test("ask for health, let a drain end, and give the process nothing it does not need", () => {
+  test("check health, let a drain end, and give the process nothing it does not need", () => {
     expect(container.readinessProbe.httpGet).toEqual({ path: "/readyz", port: "metrics" });
     expect(container.livenessProbe.httpGet).toEqual({ path: "/healthz", port: "metrics" });
     expect(container.lifecycle.preStop.exec.command.join(" ")).toContain("headgate nodes drain");
@@ -206,7 +206,7 @@ describe("the Kubernetes manifests", () => {
     });
   });
 
-  test("name settings that there are, and take every secret from the one that the example shows", () => {
+  test("name existing settings, and take every secret from the one that the example shows", () => {
     const names = SETTING_KEYS.flatMap((key) => {
       const { env, secret = false } = settingOf(key);
       return secret ? [env, `${env}_FILE`] : [env];
@@ -225,7 +225,7 @@ describe("the Kubernetes manifests", () => {
   });
 
   test(
-    "mount the data directory to be read alone, and a service on PostgreSQL writes nothing there",
+    "mount the data directory read-only, and a service on PostgreSQL writes nothing there",
     async () => {
       expect(container.volumeMounts[0]).toEqual({ name: "key", mountPath: "/var/lib/headgate", readOnly: true });
       const server = await startPostgres();

@@ -1,4 +1,5 @@
-// /deployment: what the operator sees of the whole service, and that nobody else does. On both stores (vitest.config.ts).
+// /deployment: what the operator sees of the whole service, and that nobody else does. On both stores
+// (vitest.config.ts).
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -51,7 +52,7 @@ test("is for administrators of the first organisation, by key or signed in, and 
   expect(refused.body).toMatchObject({ error: { userinfo: { required_scope: "deployment" } } });
 });
 
-test("tells the nodes, their load, the outbox, the store and the limits in force", async () => {
+test("contains the nodes, their load, the outbox, the store and the limits in force", async () => {
   gateway = await gateway.restart({ HEADGATE_LIMITS_WHIP_HALF_OPEN: "7" });
   const { db, organisation, clock } = gateway;
   const event = { organisation_id: organisation.id, client_id: 1, url: "https://a.example/", body: "x" };
@@ -129,7 +130,7 @@ test("lists organisations with their streams and the bytes of the month, page by
   expect(rest.headers.get("x-next-cursor")).toBeNull();
 });
 
-test("says of a certificate when it ends, and what is wrong with it", async () => {
+test("contains a certificate's end of validity, and its faults", async () => {
   const { cert, key } = selfSigned(gateway.clock.ms, 30);
   const [certFile, keyFile] = [join(gateway.dataDir, "cert.pem"), join(gateway.dataDir, "key.pem")];
   writeFileSync(certFile, cert);
@@ -144,7 +145,7 @@ test("says of a certificate when it ends, and what is wrong with it", async () =
   expect(await certificates()).toMatchObject([{ days_left: -1, problems }]);
 });
 
-test("a capture of a stream whose id no store takes is refused by name", async () => {
+test("a capture of a stream whose id the store cannot hold is refused by name", async () => {
   const refused = await gateway.call("POST", "/capture", { body: { stream: "a\0" } });
   expect(refused).toMatchObject({ status: 400, body: { error: { code: 9002, userinfo: { parameter: "stream" } } } });
 });

@@ -1,4 +1,4 @@
-// `headgate doctor` where something is really broken: each finding says what is wrong, what comes of it and what mends it.
+// `headgate doctor` with real faults: each finding says what is wrong, its consequence and its remedy.
 import { generateKeyPairSync, randomBytes } from "node:crypto";
 import { chmodSync, copyFileSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
@@ -43,7 +43,7 @@ async function headgate(words: readonly string[], env: Readonly<Record<string, s
   return { code, out: child.stdout(), err: child.stderr() };
 }
 
-/** The finding whose `what` begins so, and the exit code. */
+/** The finding whose `what` begins like this, and the exit code. */
 async function finding(begins: string, env: Readonly<Record<string, string>>, limits = "") {
   const ports = {
     HEADGATE_HTTP_PORT: "0",
@@ -81,7 +81,7 @@ async function changed(dataDir: string, act: (db: Store["db"]) => Promise<unknow
 
 describe.concurrent("the store", () => {
   test(
-    "a key that is missing",
+    "a missing key",
     async () => {
       const dataDir = await newStore();
       renameSync(join(dataDir, "headgate.key"), join(dataDir, "elsewhere"));
@@ -119,7 +119,7 @@ describe.concurrent("the store", () => {
   );
 
   test(
-    "a file that is none, and a server that is away",
+    "a file that is not a store, and an unreachable server",
     async () => {
       const dataDir = mkdtempSync(join(folder, "data-"));
       writeFileSync(join(dataDir, "headgate.db"), "no database");
@@ -150,7 +150,7 @@ describe.concurrent("the store", () => {
 
 describe.concurrent("the configuration", () => {
   inWholeRun(
-    "a setting that cannot be used is a finding, and what needs none is looked at all the same",
+    "an unusable setting is a finding, and checks that do not need it are done all the same",
     async () => {
       const env = { HEADGATE_WEBHOOK_CA: join(folder, "no-such.pem"), HEADGATE_RTMP_PROT: "1" };
       const { code, state, detail } = await finding("configuration", env);
@@ -162,7 +162,7 @@ describe.concurrent("the configuration", () => {
   );
 
   inWholeRun(
-    "certificate files that are missing, and that do not belong together",
+    "certificate files that are missing, or do not belong together",
     async () => {
       const files = (certFile: string, keyFile: string) => ({
         HEADGATE_HTTP_TLS_CERT: certFile,
@@ -232,7 +232,7 @@ describe("addresses", () => {
   );
 
   inWholeRun(
-    "media addresses that only this network reaches, and that are not of this machine",
+    "media addresses that are reachable only from this network, or do not belong to this machine",
     async () => {
       const of = (address: string) => finding("addresses of media", { HEADGATE_PUBLIC_ADDRESSES: address });
       expect(await of("10.1.2.3")).toMatchObject({
@@ -253,7 +253,7 @@ describe("the webhook", () => {
   };
 
   inWholeRun(
-    "one that answers, one that is trusted by nobody, one that is away, and none",
+    "one that answers, one without a trusted certificate, one that is unreachable, and none",
     async () => {
       const customer = await startCustomer();
       const { host } = new URL(customer.url);
@@ -278,7 +278,7 @@ describe("the webhook", () => {
   );
 
   test(
-    "a clock that is far from the customer's",
+    "a clock that differs from the customer's",
     async () => {
       const customer = await startCustomer();
       const date = (ms: number) =>
@@ -303,7 +303,7 @@ describe("the webhook", () => {
 
 describe("the machine", () => {
   inWholeRun(
-    "a clock that was set back behind what the store holds",
+    "a clock that was set back behind the store's newest entry",
     async () => {
       const dataDir = await newStore();
       const at = Date.now() + 3_600_000;
@@ -334,7 +334,7 @@ describe("the machine", () => {
   );
 
   test(
-    "a clock that nothing keeps right, and one that a database agrees with",
+    "a clock that nothing synchronises, and one that agrees with the database's",
     async () => {
       expect(clockFinding([], null, 1, false)).toMatchObject({
         state: "warning",
@@ -384,7 +384,7 @@ describe("the machine", () => {
 });
 
 test(
-  "people read a line for what is well, and what comes of it and what to do for what is not",
+  "the text is one line for each good finding, and has consequence and remedy for the others",
   async () => {
     const { code, out, err } = await headgate(["doctor"], {
       HEADGATE_DATA_DIR: empty,

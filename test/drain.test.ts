@@ -1,5 +1,5 @@
-// R10: a service that is told to end takes no new publish, leaves the running ones until its deadline, and says every end.
-// A second signal does not wait for them.
+// R10: a service that receives a signal accepts no new publish, keeps running ones until its deadline, and
+// delivers every end. A second signal ends them.
 import { readFileSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { until } from "./support/child.ts";
@@ -10,7 +10,7 @@ import { inWholeRun } from "./support/whole-run.ts";
 
 const OFFER = readFileSync(new URL("fixtures/offers/chromium-156.sdp", import.meta.url), "utf8");
 const DRAIN_S = 5;
-/** What comes so soon is the same signal, ms. */
+/** A signal within this time counts as the same one, ms. */
 const SAME_SIGNAL_MS = 1_000;
 /** After a second signal (R10). */
 const SECOND_SIGNAL_LIMIT_MS = 2_000;
@@ -38,7 +38,7 @@ async function publishing(drainS: number): Promise<Headgate> {
   return started;
 }
 
-test("open event streams hold up no end: they end with the service", async () => {
+test("open event streams do not delay the end: they end with the service", async () => {
   const { process: service, http, apiKey } = await publishing(0);
   const answer = await fetch(`${http}/organisation/events`, { headers: { "x-service-apikey": apiKey } });
   expect(answer.status).toBe(200);
@@ -57,14 +57,14 @@ test("a draining service refuses new publishes, keeps the running one until its 
 
   const offer = (name: string) =>
     fetch(whip(name), { method: "POST", headers: { "content-type": "application/sdp" }, body: OFFER });
-  // By a name that nobody has: an offer that comes before the signal would be a publish.
+  // With a name that does not exist: an offer before the signal would be a publish.
   await until("it drains", async () => (await offer("none")).status === 503);
   const refused = await offer(byWhip);
   expect(refused.status).toBe(503);
   expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
   const late = broadcast(`${rtmp}/${byRtmp}`, { seconds: 120 });
   expect(await late.exit).not.toBe(0);
-  // Whoever asks twice is refused twice; the customer is asked of neither.
+  // Both publishers were refused without asking the customer.
   expect(customer.calls("publish")).toHaveLength(1);
 
   expect(await service.exit).toBe(0);
@@ -85,7 +85,7 @@ inWholeRun(
   60_000,
 );
 
-test("a second signal ends a drain within two seconds, and every end is told or kept", async () => {
+test("a second signal ends a drain within two seconds, and the end of the publish is delivered", async () => {
   const { process: service } = await publishing(600);
   service.kill("SIGTERM");
   await until("it drains", async () => {
@@ -93,7 +93,7 @@ test("a second signal ends a drain within two seconds, and every end is told or 
     return answer.status === 503;
   });
   const again = performance.now();
-  // The first of them that comes a second after the first signal is the second one.
+  // The first of these that comes a second after the first signal is the second one.
   const impatient = setInterval(() => service.kill("SIGINT"), 100);
   expect(await service.exit.finally(() => clearInterval(impatient))).toBe(0);
   expect(performance.now() - again).toBeLessThan(SAME_SIGNAL_MS + SECOND_SIGNAL_LIMIT_MS);
@@ -101,7 +101,7 @@ test("a second signal ends a drain within two seconds, and every end is told or 
 }, 60_000);
 
 inWholeRun(
-  "one ^C that arrives twice, as through npm, drains, and the log tells for whom",
+  "one ^C that arrives twice, as through npm, only drains, and the log says for how many publishes",
   async () => {
     const { process: service } = await publishing(DRAIN_S);
     const told = performance.now();

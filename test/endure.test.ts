@@ -1,4 +1,5 @@
-// Short forms of the tests of load, faults and attacks that no other file has: `npm run endure -- R2 …` runs them at full volume.
+// Short forms of the tests of load, faults and attacks that no other file has: `npm run endure -- R2 …` runs
+// them at full volume.
 import { describe, expect, test } from "vitest";
 import { endure as churn } from "../scripts/endure/churn.mjs";
 import { endure as halfOpen } from "../scripts/endure/half-open.mjs";
@@ -12,16 +13,20 @@ const SHARE = 0.003;
 const LIMIT_MS = 240_000;
 
 describe.concurrent("a service of its own", () => {
-  inWholeRun("tells the end of every publish once, however it ended (R2)", () => holds(churn), LIMIT_MS);
-  inWholeRun("frees what stops half-way, and honest streams lose nothing (R3)", () => holds(halfOpen), LIMIT_MS);
-  test("keeps a session through three dark seconds and a new port (R5)", () => holds(sessions), LIMIT_MS);
+  inWholeRun("delivers the end of every publish once, however it ended (R2)", () => holds(churn), LIMIT_MS);
   inWholeRun(
-    "comes back to an upstream that failed, and its neighbours lose nothing (R6)",
+    "frees what incomplete connections used, and honest streams lose nothing (R3)",
+    () => holds(halfOpen),
+    LIMIT_MS,
+  );
+  test("keeps a session through three seconds without network and a new port (R5)", () => holds(sessions), LIMIT_MS);
+  inWholeRun(
+    "reconnects to an upstream that failed, and other upstreams lose nothing (R6)",
     () => holds(upstreams),
     LIMIT_MS,
   );
-  test("bears packets that no encoder makes (R15)", () => holds(mutations), LIMIT_MS);
-  test("answers no stranger, and connects who is none (R16)", () => holds(strangers), LIMIT_MS);
+  test("tolerates packets that no encoder sends (R15)", () => holds(mutations), LIMIT_MS);
+  test("does not answer unauthenticated packets, and connects a real client (R16)", () => holds(strangers), LIMIT_MS);
 });
 
 async function holds(row: (share: number) => Promise<{ figures: object; faults: string[] }>): Promise<void> {

@@ -1,4 +1,5 @@
-// What errors say (M2, M19, T2, T3): a number has one meaning, and every error that a caller can meet has a number.
+// Error codes (M2, M19, T2, T3): a number has one meaning, and every error that a caller can meet has a
+// number.
 import { expect, test } from "vitest";
 import {
   AnswerPending,
@@ -13,10 +14,10 @@ import {
 import { answerOf } from "../ts/http/error-answers.ts";
 import { codesOf, ERROR_CODES, type ErrorFamily, type ErrorName } from "../ts/http/error-codes.ts";
 
-/** What the contract itself gives two meanings, one in each service (M2; T2, T3). */
+/** Numbers with two meanings in the specification, one in each service (M2; T2, T3). */
 const TWO_MEANINGS = [1002, 1003];
 const FAMILIES: readonly ErrorFamily[] = ["management", "token"];
-/** Fixed by the contract; deployed clients read them. */
+/** Fixed by the specification; deployed clients read them. */
 const CONTRACT = {
   management: {
     1002: "parameter_required",
@@ -44,14 +45,14 @@ test.each(FAMILIES)("in the %s family a number has one meaning, and a meaning on
   expect(new Set(codes.map(({ name }) => ERROR_CODES[name].says)).size).toBe(codes.length);
 });
 
-test("only what the contract gives two meanings has another one in the other family", () => {
+test("only numbers with two meanings in the specification differ between the families", () => {
   const others = codesOf("management")
     .filter(({ number, name }) => namesOf("token", number).some((other) => other !== name))
     .map(({ number }) => number);
   expect(others).toEqual(TWO_MEANINGS);
 });
 
-test.each(FAMILIES)("the contract's numbers of the %s family stay", (family) => {
+test.each(FAMILIES)("the specified numbers of the %s family stay", (family) => {
   for (const [number, name] of Object.entries(CONTRACT[family])) {
     expect(namesOf(family, Number(number))).toEqual([name]);
   }
@@ -64,7 +65,7 @@ test.each<[error: Parameters<typeof answerOf>[0], name: ErrorName, message: stri
   [new WrongDataType("exp", "integer"), "wrong_data_type", "Wrong Data Type: exp", "Wrong data type: exp"],
   [new InvalidValue("exp", "is past"), "invalid_value", "Invalid value: exp is past", "Invalid value: exp is past"],
   [new BadApiKey(), "access_denied", "Access denied", "Provided APIKey is not valid"],
-])("%o names the parameter that is at fault, in both families", (error, name, message, tokenMessage) => {
+])("%o names the faulty parameter, in both families", (error, name, message, tokenMessage) => {
   const body = { error: { code: ERROR_CODES[name].management, message } };
   expect(answerOf(error, "management").body).toMatchObject(body);
   const flat = { success: false, errorCode: ERROR_CODES[name].token, message: tokenMessage };

@@ -8,7 +8,7 @@ import { listen } from "../ts/listen/http-port.ts";
 import { addApiKey } from "../ts/organisation/api-keys.ts";
 import { openStage, STREAM, type Stage, until } from "./support/publishing.ts";
 
-/** More than an event, far less than what was told meanwhile, bytes. */
+/** More than an event, far less than all events sent meanwhile, bytes. */
 const KEPT_LIMIT_BYTES = 2_500_000;
 const EVENT_BYTES = 1_000_000;
 
@@ -26,7 +26,7 @@ afterEach(async () => {
   await stage.close();
 });
 
-/** Asks for events and gives everything that came. */
+/** Requests events and returns everything received. */
 function read(port: number): { text(): string; readonly socket: Socket } {
   let text = "";
   const socket = connect(port, "127.0.0.1");
@@ -38,17 +38,17 @@ function read(port: number): { text(): string; readonly socket: Socket } {
   return { text: () => text, socket };
 }
 
-/** One look at which an event of a megabyte is told. */
+/** One poll that sends an event of a megabyte. */
 async function tellMuch(clientId: number, mark: number): Promise<void> {
   const video = { codec: `${"x".repeat(EVENT_BYTES)} ${mark}.`, width: null, height: null };
   stage.media.measure(clientId, { tracks: { video, audio: null } });
   stage.clock.ms += 1_000;
   await stage.service.events.look();
-  // What was told goes to the socket in the next turns.
+  // The event reaches the socket in the next turns.
   for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
-test("one event at most is kept for a client that stops reading, which then gets the whole as it is by then", async () => {
+test("at most one event is kept for a client that stops reading, which then gets the complete current state", async () => {
   const sockets: Socket[] = [];
   const server = createAdaptorServer({ fetch: stage.service.app.fetch }) as Server;
   server.on("connection", (socket) => sockets.push(socket));
@@ -72,7 +72,7 @@ test("one event at most is kept for a client that stops reading, which then gets
   server.close();
 });
 
-test("a client that leaves leaves nothing behind", async () => {
+test("a client that disconnects leaves nothing behind", async () => {
   const port = await listen(stage.service.app.fetch, { host: "127.0.0.1", port: 0, name: "http.port" });
   const { text, socket } = read(port.port);
   await until(() => text().includes("event: sessions"));
@@ -82,7 +82,7 @@ test("a client that leaves leaves nothing behind", async () => {
   await port.stop();
 });
 
-test("the end of a stream is the end of its connection, and a port that stops waits for none", async () => {
+test("the end of a stream closes its connection, and a port that stops waits for none", async () => {
   const port = await listen(stage.service.app.fetch, { host: "127.0.0.1", port: 0, name: "http.port" });
   const { text, socket } = read(port.port);
   await until(() => text().includes("event: sessions"));
@@ -91,7 +91,7 @@ test("the end of a stream is the end of its connection, and a port that stops wa
   const closed = once(socket, "close");
   stage.service.events.stop();
   await closed;
-  // The chunk that ends a whole response: nothing was cut off.
+  // The chunk that ends a complete response: nothing was cut off.
   expect(text()).toMatch(/0\r\n\r\n$/);
   await port.stop();
 });

@@ -1,4 +1,4 @@
-// Readers of /organisation/events: who may read and how long, how many, how slowly, and what it costs.
+// Readers of /organisation/events: who may read and for how long, how many, how slowly, and at what cost.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { addOrganisation } from "../ts/organisation/organisations.ts";
 import { hashPassword } from "../ts/organisation/passwords.ts";
@@ -11,7 +11,7 @@ const PASSWORD = "correct horse battery";
 let watching: Watching;
 let stage: Stage;
 let key: string;
-/** Intervals of the service while nobody reads. */
+/** Timers of the service while nobody reads. */
 let idleTimers: number;
 const open: Watching["open"] = (...of) => watching.open(...of);
 const ask: Watching["ask"] = (...of) => watching.ask(...of);
@@ -27,7 +27,7 @@ beforeEach(async () => {
 });
 afterEach(() => watching.close());
 
-describe("a person who may only look", () => {
+describe("a person with the role readonly", () => {
   let person: string;
   let headers: Record<string, string>;
 
@@ -83,7 +83,7 @@ describe("a person who may only look", () => {
   });
 });
 
-test("a key that is revoked reads no more within ten seconds", async () => {
+test("a revoked key reads no more within ten seconds", async () => {
   const reader = await open();
   await reader.next();
   await stage.db.updateTable("api_key").set({ revoked_at: 1 }).execute();
@@ -91,7 +91,7 @@ test("a key that is revoked reads no more within ten seconds", async () => {
   expect(await reader.next()).toBeNull();
 });
 
-test("a slow reader has no queue: it gets the whole when it reads again, and changes after that", async () => {
+test("a slow reader has no queue: it gets the complete state when it reads again, and changes after that", async () => {
   const clientId = await live(STREAM);
   const [quick, slow] = [await open(), await open("", undefined, "slow")];
   for (const reader of [quick, slow]) await reader.next();
@@ -101,7 +101,7 @@ test("a slow reader has no queue: it gets the whole when it reads again, and cha
     await second();
     expect((await quick.next())?.event).toBe("changes");
   }
-  // What it had asked for before it was slow, and then nothing of the 49 between.
+  // The piece it had requested before it was slow, and then nothing of the 49 in between.
   expect(await taken).toMatch(/^event: changes\n/);
   const whole = await slow.piece();
   expect(whole?.match(/^event: .*/gm)).toEqual(["event: sessions"]);
@@ -112,7 +112,7 @@ test("a slow reader has no queue: it gets the whole when it reads again, and cha
   expect(await next).toMatchObject({ event: "changes", data: { changed: [{ client_id: clientId, bitrate_kbps: 0 }] } });
 });
 
-test("a reader that takes nothing for a minute is cut off, and its place is free again", async () => {
+test("a reader that takes nothing for a minute is disconnected, and its place is free again", async () => {
   await open("", undefined, "slow");
   for (let looks = 0; looks < 59; looks += 1) await stage.service.events.look();
   expect(stage.service.events.readers()).toBe(1);
@@ -120,7 +120,7 @@ test("a reader that takes nothing for a minute is cut off, and its place is free
   expect(stage.service.events.readers()).toBe(0);
 });
 
-test("one more than 100 of an organisation is refused with 503 until one leaves; others have places of their own", async () => {
+test("the 101st reader of an organisation is refused with 503 until one leaves; other organisations have their own places", async () => {
   for (let count = 0; count < 100; count += 1) await open();
   const refused = await ask();
   expect([refused.status, Number(refused.headers.get("retry-after")) > 0]).toEqual([503, true]);
@@ -132,7 +132,7 @@ test("one more than 100 of an organisation is refused with 503 until one leaves;
   await open();
 });
 
-test("nothing on the way may keep it, compress it or hold it back, and it asks browsers to come again soon", async () => {
+test("proxies must not cache, compress or buffer it, and browsers reconnect soon", async () => {
   const reader = await open("", { "x-service-apikey": key, "accept-encoding": "gzip, br" });
   const { headers } = reader.response;
   expect(headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
@@ -142,7 +142,7 @@ test("nothing on the way may keep it, compress it or hold it back, and it asks b
   expect(await reader.piece()).toMatch(/^retry: 2000\n\nevent: sessions\ndata: /);
 });
 
-test("HEAD opens none", async () => {
+test("HEAD opens no stream", async () => {
   const { service } = stage;
   const answer = await service.app.request("/organisation/events", {
     method: "HEAD",
@@ -151,7 +151,7 @@ test("HEAD opens none", async () => {
   expect([answer.status, answer.body, service.events.readers()]).toEqual([200, null, 0]);
 });
 
-test("a timer looks each second while somebody reads, and only then", async () => {
+test("a timer polls each second while somebody reads, and only then", async () => {
   expect(vi.getTimerCount()).toBe(idleTimers);
   const reader = await open();
   expect(vi.getTimerCount()).toBe(idleTimers + 1);
@@ -164,7 +164,7 @@ test("a timer looks each second while somebody reads, and only then", async () =
   expect(vi.getTimerCount()).toBe(idleTimers);
 });
 
-test("while nobody reads nothing is measured, and once for all who do", async () => {
+test("nothing is measured while nobody reads, and once for all readers otherwise", async () => {
   await live(STREAM);
   let snapshots = 0;
   const { media } = stage;
@@ -184,7 +184,7 @@ test("while nobody reads nothing is measured, and once for all who do", async ()
   expect(snapshots).toBe(1);
 });
 
-test("when the service stops all end, and no more are taken", async () => {
+test("when the service stops all streams end, and new ones are refused", async () => {
   const [list, page] = [await open(), await open(`?stream=${ID}`)];
   for (const reader of [list, page]) await reader.next();
   stage.service.events.stop();
@@ -192,7 +192,7 @@ test("when the service stops all end, and no more are taken", async () => {
   expect((await ask()).status).toBe(503);
 });
 
-test("what the store does not answer stops no numbers", async () => {
+test("numbers continue while the store fails", async () => {
   const clientId = await live(STREAM);
   const reader = await open();
   await reader.next();

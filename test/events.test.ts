@@ -1,4 +1,4 @@
-// /organisation/events: what runs, as it changes: the sessions of an organisation, and the page of one stream.
+// /organisation/events: changes of what runs: the sessions of an organisation, and the page of one stream.
 import { Kysely } from "kysely";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { StoreFailed } from "../ts/errors.ts";
@@ -22,7 +22,7 @@ beforeEach(async () => {
 afterEach(() => watching.close());
 
 describe("the sessions of an organisation", () => {
-  test("come whole at first, and then only what has changed", async () => {
+  test("are complete at first, and then only changes follow", async () => {
     const clientId = await live(STREAM, {
       bytesIn: 1_000,
       videoFrames: 10,
@@ -66,7 +66,7 @@ describe("the sessions of an organisation", () => {
     });
   });
 
-  test("tell new ones whole, those that are gone, counts, and streams whose state changed", async () => {
+  test("include new sessions in full, those that are gone, counts, and streams whose state changed", async () => {
     await addStream(stage.db, "Ab1Cd-other", "created");
     const first = await live(STREAM);
     const reader = await open();
@@ -88,7 +88,7 @@ describe("the sessions of an organisation", () => {
     });
   });
 
-  test("nothing is told while nothing changes, and a comment keeps the connection", async () => {
+  test("a comment keeps the connection open while nothing changes", async () => {
     await live(STREAM);
     const reader = await open();
     await reader.next();
@@ -117,7 +117,7 @@ describe("the sessions of an organisation", () => {
     expect((await foreign.next())?.data).toMatchObject({ counts: { live: 1 }, sessions: [{ client_id: theirs }] });
   });
 
-  test("are those of the key's tag, as the tags are now", async () => {
+  test("are those of the key's tag, by the current tags", async () => {
     const { db, clock } = stage;
     await addStream(db, "Ab1Cd-tagged", "created");
     await db.updateTable("stream").set({ tags: '["studio"]' }).where("name", "=", "Ab1Cd-tagged").execute();
@@ -137,7 +137,7 @@ describe("the sessions of an organisation", () => {
     expect((await reader.next())?.data).toMatchObject({ counts: { live: 0 }, gone: [tagged], streams: [] });
   });
 
-  test("are text that is made for JSON, whatever a stream is called", async () => {
+  test("are JSON text, whatever the name of a stream", async () => {
     const name = "Ab1Cd-</script>\n\nevent: forged";
     await addStream(stage.db, "Ab1Cd-plain", "created");
     const clientId = await live("Ab1Cd-plain");
@@ -151,7 +151,7 @@ describe("the sessions of an organisation", () => {
 });
 
 describe("the page of one stream", () => {
-  test("begins with its state and the publish as GET /session tells it", async () => {
+  test("begins with its state and the publish as GET /session returns it", async () => {
     const idle = await open(`?stream=${ID}`);
     expect(await idle.next()).toEqual({
       event: "stream",
@@ -168,7 +168,7 @@ describe("the page of one stream", () => {
     expect(data.session.numbers).toMatchObject({ bitrate_kbps: null, gop_ms: null });
   });
 
-  test("tells the numbers each second, and upstreams when more than their bytes changed", async () => {
+  test("contains the numbers each second, and upstreams when more than their bytes changed", async () => {
     const upstream = { id: "1", url: "rtmp://up.example/live", source: "session", state: "sending", since: 1 } as const;
     const counted = { lastError: null, bytesOut: 5, droppedFrames: 0, reconnects: 0 };
     const clientId = await live(STREAM, { subscribers: 3, upstreams: [{ ...upstream, ...counted }] });
@@ -197,7 +197,7 @@ describe("the page of one stream", () => {
     expect(data).toMatchObject({ players: 3, upstreams: [{ state: "waiting", last_error: "<i>refused</i>" }] });
   });
 
-  test("tells an end with its reason, and then the state", async () => {
+  test("contains an end with its reason, and then the state", async () => {
     const clientId = await live(STREAM);
     const reader = await open(`?stream=${ID}`);
     await reader.next();
@@ -223,7 +223,7 @@ describe("the page of one stream", () => {
     expect(await reader.next()).toBeNull();
   });
 
-  test("of another organisation's stream, of one outside the key's tag, and of none is unknown", async () => {
+  test("of another organisation's stream, of one outside the key's tag, or of a nonexistent one is unknown", async () => {
     const { id } = await addOrganisation(stage.db, "Second", stage.clock.ms);
     await addStream(stage.db, "Zz9Zz-theirs", "live", id);
     const scoped = { "x-service-apikey": await keyOf("org1", "studio") };
@@ -239,7 +239,7 @@ describe("the page of one stream", () => {
   });
 });
 
-test("what changed while the store failed in the midst of a look is told by the next one", async () => {
+test("a change during a poll in which the store failed is reported by the next one", async () => {
   const { db, clock } = stage;
   const [list, page] = [await open(), await open(`?stream=${ID}`)];
   await list.next();

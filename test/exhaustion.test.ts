@@ -1,6 +1,6 @@
-// A service that runs out of something refuses what is new and says why, goes on with what runs, and recovers by itself: the
-// running service with few file descriptors, little memory and a disk that cannot be written. `EXHAUSTED_S` says for how
-// long (R12); the full disk is in store-failures.test.ts.
+// A service that runs out of a resource refuses new work and says why, continues running work, and recovers
+// by itself: the running service with few file descriptors, little memory and a disk that cannot be written.
+// `EXHAUSTED_S` sets the duration (R12); the full disk is in store-failures.test.ts.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
@@ -18,7 +18,7 @@ const EXHAUSTED_MS = Number(process.env.EXHAUSTED_S ?? 3) * 1_000;
 const WAIT_MS = 60_000;
 const OFFER = readFileSync(new URL("fixtures/offers/chromium-156.sdp", import.meta.url), "utf8");
 
-/** Called at the end of the test, the last one first. */
+/** Called at the end of the test, last one first. */
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
@@ -27,7 +27,7 @@ afterEach(async () => {
 interface Stage {
   readonly headgate: Headgate;
   readonly customer: Customer;
-  /** What runs before it gets tight. */
+  /** The publish that runs before the resource is short. */
   readonly encoder: Broadcast;
   /** The name of a stream that nothing is published to. */
   readonly spare: string;
@@ -55,7 +55,7 @@ async function offer({ headgate, spare }: Stage): Promise<Response> {
   return await fetch(headgate.whip(spare), { method: "POST", headers, body: OFFER });
 }
 
-/** What has come of the publish that runs. */
+/** The state of the running publish. */
 async function bytesIn({ headgate }: Stage): Promise<number> {
   const sessions = (await headgate.call("GET", "/session")) as unknown as { bytes_in: number }[];
   return sessions[0]?.bytes_in ?? 0;
@@ -69,7 +69,7 @@ function cpuSeconds(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) / 100;
 }
 
-/** New work is refused in time and in words, and the stream that runs goes on. */
+/** New work is refused in time with a reason, and the running stream continues. */
 async function isFull(stage: Stage, code: string, said: RegExp): Promise<void> {
   const { headgate, customer, spare } = stage;
   const asked = customer.calls("publish").length;
@@ -86,7 +86,7 @@ async function isFull(stage: Stage, code: string, said: RegExp): Promise<void> {
   expect(headgate.process.stderr()).not.toContain("publish ended");
 }
 
-/** Everything is as before, and the end of what ran reaches its customer. */
+/** Everything works as before, and the end of the publish reaches its customer. */
 async function isWell(stage: Stage): Promise<void> {
   const { headgate, customer, encoder, spare } = stage;
   await until("ready", async () => (await readyz(stage)) === "ready\n", WAIT_MS);
@@ -94,11 +94,11 @@ async function isWell(stage: Stage): Promise<void> {
   cleanups.push(() => next.kill("SIGKILL"));
   await until("the next publish runs", () => headgate.process.stderr().split("publish started").length === 3);
   encoder.kill("SIGKILL");
-  await until("its end is told", () => customer.calls("publish_done").length === 1, WAIT_MS);
+  await until("its end is delivered", () => customer.calls("publish_done").length === 1, WAIT_MS);
 }
 
 test(
-  "with 256 descriptors and hundreds of idle connections streams go on, and others hear why they are refused",
+  "with 256 descriptors and hundreds of idle connections streams continue, and new clients are told why they are refused",
   async () => {
     const stage = await open({ within: ["prlimit", "--nofile=256:256"] });
     const { port, hostname } = new URL(stage.headgate.rtmp);
@@ -111,7 +111,7 @@ test(
     cleanups.push(() => clearInterval(filling));
     await until("full", async () => /^not ready: full: \d+ of \d+ /.test(await readyz(stage)), WAIT_MS);
     await isFull(stage, "full", /full; try again in a moment/);
-    // Past the last descriptor connections are closed, and nothing spins.
+    // Beyond the last descriptor connections are closed, without a busy loop.
     clearInterval(filling);
     for (let more = 0; more < 300; more += 1) sockets.push(connect(Number(port), hostname).on("error", () => {}));
     const before = cpuSeconds(stage.headgate.process.pid);
@@ -119,7 +119,7 @@ test(
     expect(cpuSeconds(stage.headgate.process.pid) - before).toBeLessThan(1);
     for (const socket of sockets) socket.destroy();
     await isWell(stage);
-    // Idle connections are closed after ten seconds, and others come in their place.
+    // Idle connections are closed after ten seconds, and others take their place.
     const told = stage.headgate.process.stderr().match(/"msg":"full: /g) ?? [];
     expect(told.length).toBeGreaterThan(0);
     expect(told.length).toBeLessThanOrEqual(1 + EXHAUSTED_MS / 10_000);
@@ -128,11 +128,11 @@ test(
 );
 
 test(
-  "a control group with little memory left stops new work, until there is more",
+  "a control group with little memory left stops new work until more is free",
   async () => {
     const group = memoryGroup();
     if (group === null) return await isFullFromTheStart();
-    // Half of it: what it takes meanwhile must not end it.
+    // Half of it: what the service allocates meanwhile must not get it killed.
     const stage = await open({ within: group.within, env: { HEADGATE_LIMITS_MEMORY_PERCENT: "50" } });
     group.limit(Math.round(group.used() * 1.7));
     await until("full", async () => /^not ready: full: \d+ of \d+ MB of memory /.test(await readyz(stage)), WAIT_MS);
@@ -144,16 +144,16 @@ test(
 );
 
 inWholeRun(
-  "a data directory that cannot be written any more stops new work and no live stream, and loses no end",
+  "an unwritable data directory stops new work and no live stream, and loses no end",
   async () => {
     const stage = await open({});
     const { pid } = stage.headgate.process;
-    // As for a file system that became read-only: no file grows, and none can be begun.
+    // Like a file system that became read-only: no file grows, and none can be created.
     const files = (limit: string) => execFileSync("prlimit", ["--pid", String(pid), `--fsize=${limit}:unlimited`]);
     files("0");
     await until("not ready", async () => /^not ready: (?!full)/.test(await readyz(stage)), WAIT_MS);
     await isFull(stage, "store_unavailable", /Temporarily unavailable/);
-    // Its end comes while nothing can be written.
+    // The publish ends while nothing can be written.
     stage.encoder.kill("SIGKILL");
     await until(
       "its end is kept",
@@ -168,7 +168,7 @@ inWholeRun(
 );
 
 inWholeRun(
-  "a log that cannot be written, on a disk that is full of it, ends nothing",
+  "a log that cannot be written because its disk is full ends nothing",
   async () => {
     const customer = await startCustomer();
     cleanups.push(() => customer.close());
@@ -180,14 +180,14 @@ inWholeRun(
     cleanups.push(() => encoder.kill("SIGKILL"));
     await until("the publish runs", () => customer.calls("publish").length === 1);
     encoder.kill("SIGKILL");
-    await until("its end is told", () => customer.calls("publish_done").length === 1, WAIT_MS);
+    await until("its end is delivered", () => customer.calls("publish_done").length === 1, WAIT_MS);
     expect(await headgate.stop()).toBe(0);
   },
   120_000,
 );
 
 inWholeRun(
-  "a start without enough threads or on a folder that cannot be written ends with a sentence",
+  "a start without enough threads or on an unwritable folder ends with an explanation",
   async () => {
     const group = pidsGroup();
     if (group !== null) {
@@ -208,7 +208,7 @@ inWholeRun(
   240_000,
 );
 
-/** Where nobody may make a group, its operator says what memory there is. */
+/** If no group can be created, the operator sets how much memory there is. */
 async function isFullFromTheStart(): Promise<void> {
   const headgate = await startHeadgate({ env: { HEADGATE_LIMITS_MEMORY_MB: "1" } });
   cleanups.push(() => headgate.process.kill("SIGKILL"));
@@ -216,7 +216,7 @@ async function isFullFromTheStart(): Promise<void> {
   await until("full", async () => /^not ready: full: \d+ of 1 MB of memory /.test(await said()), WAIT_MS);
 }
 
-/** A control group of version 1 or 2 for one service; null where none can be made. */
+/** A control group of version 1 or 2 for one service; null where none can be created. */
 function memoryGroup() {
   const made =
     makeGroup("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes") ??

@@ -1,4 +1,4 @@
-// `headgate explain`, of real broadcasts: what an operator reads of one that runs, and of one that is over.
+// `headgate explain` with real broadcasts: its text about a running publish, and about an ended one.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { run, until } from "./support/child.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
@@ -58,10 +58,10 @@ test("a WHIP publish is explained from its offer to the delivered end", async ()
   expect(offsets).toEqual([...offsets].sort((a, b) => a - b));
 }, 120_000);
 
-test("an RTMP publish that runs is explained so far, as JSON too", async () => {
+test("a running RTMP publish is explained so far, also as JSON", async () => {
   const name = await headgate.newStream();
   const encoder = broadcast(`${headgate.rtmp}/${name}?passcode=s3cret`, { seconds: 120 });
-  const publish = await until("it is asked for", () =>
+  const publish = await until("the request to the customer", () =>
     customer.calls("publish").find(({ body }) => body.includes(name)),
   );
   const clientId = clientIdOf(publish.body);
@@ -79,6 +79,6 @@ test("an RTMP publish that runs is explained so far, as JSON too", async () => {
   await encoder.exit;
 }, 120_000);
 
-test("a client id that nobody has is said to be none, with where to look", async () => {
+test("an unknown client id is reported as unknown, with where to find ids", async () => {
   await expect(explain("999999")).rejects.toThrow(/404: Unknown session.*\n.*publish denied/);
 });

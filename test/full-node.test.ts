@@ -1,4 +1,5 @@
-// What broadcasters and players meet at a node without room, by whichever protocol, and what a publish takes of the room.
+// What broadcasters and players experience at a node without room, by either protocol, and how a publish
+// reserves a place.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { startCustomer } from "./support/customer.ts";
 import { GivenCapacity, WAIT_S } from "./support/given-capacity.ts";
@@ -23,11 +24,11 @@ describe("by WHIP", () => {
     expect(answer.headers.get("retry-after")).toBe(String(WAIT_S));
     expect(gateway.customer.requests).toEqual([]);
     expect(capacity.refused).toBe(1);
-    // What is short is the operator's to know.
+    // Which resource is short is only for the operator.
     expect(answer.body).not.toContain("worker");
   });
 
-  test("what runs goes on, and there is room for others again by itself", async () => {
+  test("running publishes continue, and new ones are accepted again once there is room", async () => {
     const { clientId, session } = await gateway.opened();
     capacity.full = "280 of 300 MB of memory are used";
     expect((await gateway.call("OPTIONS", session)).status).toBe(200);
@@ -38,7 +39,7 @@ describe("by WHIP", () => {
     await gateway.opened();
   });
 
-  test("a crowd that is refused leaves no line of its own for each", async () => {
+  test("refused offers of a crowd are not logged one by one", async () => {
     capacity.full = "a media worker is 40 ms late";
     for (let offer = 0; offer < 10; offer += 1) await gateway.offer(TO_STREAM);
     expect(gateway.log()).not.toContain("publish denied");
@@ -61,7 +62,7 @@ describe("by RTMP", () => {
     for (const customer of customers.splice(0)) await customer.close();
   });
 
-  test("a publish is denied with words that encoders show, and counted", async () => {
+  test("a publish is denied with a reason that encoders show, and counted", async () => {
     capacity.full = "220 of 256 file descriptors are open";
     expect(await stage.request(STREAM)).toEqual({ told: "deny", request: 1, code: "denied", description: WORDS });
     expect(customers[0]?.requests).toEqual([]);
@@ -70,7 +71,7 @@ describe("by RTMP", () => {
     await stage.allowed(STREAM);
   });
 
-  test("a player of what runs is refused too: it would take from those that read", async () => {
+  test("a new player of a running publish is refused too, since it would take capacity from existing ones", async () => {
     const clientId = await stage.allowed(STREAM);
     const play = (request: number) =>
       stage.publishing.handle({
@@ -85,7 +86,7 @@ describe("by RTMP", () => {
     expect(await stage.answered(8)).toMatchObject({ told: "allow_play" });
   });
 
-  test("a place is taken before the customer is asked, kept while the publish runs, and given back at its end", async () => {
+  test("a place is reserved before the customer is asked, kept while the publish runs, and released at its end", async () => {
     const customer = customers[0];
     let whileAsked = -1;
     customer?.answer(() => {

@@ -1,4 +1,4 @@
-// What a start reads: each library from the one file that the build made of it.
+// What a start loads: each library from the one file that the build made of it.
 import { readdirSync, readFileSync } from "node:fs";
 import { builtinModules } from "node:module";
 import { join } from "node:path";
@@ -16,8 +16,8 @@ const importsOf = (path: string) =>
   [...readFileSync(join(DIST, path), "utf8").matchAll(FROM)].map(([, always, later]) => always ?? later ?? "");
 const isBare = (name: string) => !/^(\.|#|node:)/.test(name);
 
-describe("the gateway that was built", () => {
-  test("takes every library but those with files of their own from dist/libraries", () => {
+describe("the built gateway", () => {
+  test("loads every library except those with files of their own from dist/libraries", () => {
     const ours = files.filter((path) => !path.startsWith("libraries/"));
     expect(ours.length).toBeGreaterThan(200);
     const bare = new Set(ours.flatMap(importsOf).filter(isBare));
@@ -25,7 +25,7 @@ describe("the gateway that was built", () => {
     expect(importsOf("store/libsql.js")).toContain("../libraries/kysely.js");
   });
 
-  test("has libraries that need nothing else that is installed", () => {
+  test("contains libraries that need no other installed package", () => {
     const names = files.filter((path) => path.startsWith("libraries/")).flatMap(importsOf);
     expect(names.filter((name) => isBare(name) && !builtinModules.includes(name))).toEqual([]);
   });

@@ -1,5 +1,6 @@
-// Clients that other people's generators make of the running service's /openapi.json, for Python and for Go: they pass
-// the type checker or the compiler of their language, call every route, and know the type of every answer.
+// Clients generated from the running service's /openapi.json by third-party generators, for Python and for
+// Go: they pass the type checker or the compiler of their language, call every route, and know the type of
+// every answer.
 import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -12,9 +13,9 @@ import { expectDecoded, expectEveryRoute, runProgram } from "./support/generated
 import { type Headgate, startHeadgate } from "./support/headgate.ts";
 
 const PROGRAMS = "test/fixtures/generated-clients";
-/** Kept between runs: what is the same is not checked again. */
+/** Kept between runs, so that unchanged code is not checked again. */
 const MYPY_CACHE = resolve(".build", "mypy-cache");
-/** What openapi-python-client leaves out: it sends JSON, forms and files, and these two send SDP. */
+/** What openapi-python-client omits: it sends JSON, forms and files, but these two routes take SDP. */
 const WITHOUT_SDP = ["postWhip", "patchWhipSession"];
 /** A machine under load builds slowly, and a bare one first fetches the tools. */
 const LIMIT_MS = 600_000;
@@ -43,7 +44,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** A new folder with the program of one language; the document is beside it. */
+/** A new folder with the program of one language, next to the document. */
 function programFolder(language: string): string {
   const own = join(folder, language);
   mkdirSync(own);
@@ -53,7 +54,7 @@ function programFolder(language: string): string {
   return own;
 }
 
-/** Runs a tool to its end and gives everything it said. */
+/** Runs a tool to its end and returns its output. */
 async function said(
   cwd: string,
   command: string,
@@ -73,7 +74,7 @@ test(
     const python = providePython();
     const own = programFolder("python");
     const target = ["--path", "../openapi.json", "--output-path", "headgate_client", "--meta", "none"];
-    // It knows no video; these bytes it hands on as they are.
+    // It has no type for video; it passes these bytes on unchanged.
     const overrides = "content_type_overrides:\n  video/x-flv: application/octet-stream\n";
     writeFileSync(join(own, "settings.yaml"), `post_hooks: []\n${overrides}`);
     const generate = ["-m", "openapi_python_client", "generate", ...target, "--config", "settings.yaml"];

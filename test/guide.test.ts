@@ -1,5 +1,5 @@
-// The guide at /docs/guide: every file of docs is a page, every link leads somewhere on the site and on a forge, and a page runs
-// nothing and loads nothing.
+// The guide at /docs/guide: every file of docs is a page, every link has a target on the site and on a forge,
+// and a page runs no script and loads nothing.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { posix } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -28,7 +28,7 @@ const proseOf = (path: string) =>
     .replace(/^```.*?^```$/gms, "")
     .replace(/`[^`\n]*`/g, "");
 
-test("has each file of docs as a page, and each page in the list beside it", async () => {
+test("has each file of docs as a page, and links each page in the list beside it", async () => {
   for (const path of files) {
     const response = await page(nameOf(path));
     expect([path, response.status]).toEqual([path, 200]);
@@ -41,7 +41,7 @@ test("has each file of docs as a page, and each page in the list beside it", asy
   expect((await page("..%2f..%2fpackage")).status).toBe(404);
 });
 
-test("leads nowhere that is not there, on the site", async () => {
+test("has no broken link on the site", async () => {
   const ids = new Map<string, Set<string>>();
   const links: [from: string, to: string][] = [];
   for (const path of files) {
@@ -69,7 +69,7 @@ function isServed(address: string): Promise<boolean> {
   return known;
 }
 
-test("leads nowhere that is not there, on a forge", () => {
+test("has no broken link on a forge", () => {
   const missing: string[] = [];
   for (const path of [...files, "README.md"]) {
     for (const [, href = ""] of proseOf(path).matchAll(/\]\(([^)\s]+)\)/g)) {
@@ -89,7 +89,7 @@ function anchorsOf(path: string): ReadonlySet<string> {
   return new Set([...text.matchAll(/^#{1,6} (.+)$/gm)].map(([, words = ""]) => slug(words.replaceAll("`", ""))));
 }
 
-test("runs and loads nothing, and is not fetched again while it is the same", async () => {
+test("runs and loads nothing, and is revalidated instead of fetched again", async () => {
   const response = await page("webhook");
   const policy = response.headers.get("content-security-policy") ?? "";
   expect(policy).toMatch(/^default-src 'none'; style-src 'sha256-[^']+'; img-src data:;/);
@@ -103,7 +103,7 @@ test("runs and loads nothing, and is not fetched again while it is the same", as
   expect([again.status, again.headers.get("content-security-policy")]).toEqual([304, policy]);
 });
 
-test("gives the files for monitoring, and the API's page and the first page lead to it", async () => {
+test("serves the files for monitoring, and the API's page and the first page link to it", async () => {
   const alerts = await fetch(`${headgate.http}/docs/guide/file/alerts.yaml`);
   expect(await alerts.text()).toBe(readFileSync("docs/monitoring/alerts.yaml", "utf8"));
   expect((await fetch(`${headgate.http}/docs/guide/file/package.json`)).status).toBe(404);
@@ -122,7 +122,7 @@ describe("a text", () => {
       shownAt: (path) => (path === "docs/b.md" ? { href: "/b", title: "The B" } : null),
     });
 
-  test("may hold no markup but Markdown", () => {
+  test("may contain only Markdown, no other markup", () => {
     const { html } = render("a <script>x</script> **b** <b onclick=x>c</b> [d](javascript:alert) ![e](f.png)\n\n`<i>`");
     expect(html).not.toMatch(/<(script|b|img|i)\b/);
     expect(html).not.toContain("javascript:");

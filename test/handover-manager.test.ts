@@ -1,5 +1,5 @@
-// The service under a service manager: sockets that it is started with, and what it tells of itself, also when a new
-// process takes its place.
+// The service under a service manager: sockets passed at its start, and notifications to the manager, also
+// when a new process takes over.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -21,7 +21,7 @@ afterEach(async () => {
   [service, successor, dataDir] = [null, null, null];
 });
 
-test("sockets of the manager are served, and it is told when the service is ready and which process is", async () => {
+test("the manager's sockets are served, and it is notified of readiness and of the main process", async () => {
   dataDir = mkdtempSync(join(tmpdir(), "headgate-manager-"));
   const env = {
     PATH: process.env.PATH,
@@ -54,7 +54,7 @@ test("sockets of the manager are served, and it is told when the service is read
   await told("STOPPING=1");
 }, 120_000);
 
-test("without a manager, or when the sockets are another process's, there are none", () => {
+test("without a manager, or with sockets meant for another process, there are none", () => {
   const sockets = { LISTEN_PID: "7", LISTEN_FDS: "1", LISTEN_FDNAMES: "http" };
   expect(readInherited({ pid: 8, ppid: 1 }, {})).toEqual({ sockets: new Map(), isSuccessor: false, manager: null });
   expect(readInherited({ pid: 8, ppid: 1 }, sockets).sockets.size).toBe(0);
@@ -62,7 +62,7 @@ test("without a manager, or when the sockets are another process's, there are no
   expect(readInherited({ pid: 9, ppid: 7 }, { ...sockets, LISTEN_PARENT_PID: "7" }).isSuccessor).toBe(true);
 });
 
-test("a socket by a name that says nothing is refused", () => {
+test("a socket with an unknown name is refused", () => {
   const sockets = { LISTEN_PID: "7", LISTEN_FDS: "2", LISTEN_FDNAMES: "http:headgate.socket" };
   expect(() => readInherited({ pid: 7, ppid: 1 }, sockets)).toThrow(/headgate\.socket.*http, rtmp, rtmps, metrics/);
 });

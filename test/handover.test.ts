@@ -1,4 +1,5 @@
-// A running service is followed by a new process: what runs stays, what comes goes to the new one, and nobody notices.
+// A running service is replaced by a new process: running publishes stay, new requests go to the new process,
+// and no client notices.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -39,7 +40,7 @@ function killed(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // It has left by itself.
+    // It has already exited.
   }
 }
 
@@ -80,7 +81,7 @@ function isThere(pid: number): boolean {
   }
 }
 
-test("a running publish stays, its players lose no frame, and what comes next comes to the new process", async () => {
+test("a running publish continues, its players lose no frame, and new publishes go to the new process", async () => {
   const service = await serving();
   const [first, second] = [await service.newStream(), await service.newStream()];
   const before = publish(service, first);
@@ -93,7 +94,7 @@ test("a running publish stays, its players lose no frame, and what comes next co
   expect(publishes).toBe(1);
   expect(await readiness(service)).toBe("ready\n");
 
-  // Of the former process: shown, played and told apart by the new one.
+  // Streams of the former process are listed and played by the new one.
   const late = packetsOf(`${service.rtmp}/${first}`);
   publish(service, second);
   await isLive(service, second);
@@ -120,7 +121,7 @@ test("a running publish stays, its players lose no frame, and what comes next co
 }, 120_000);
 
 inWholeRun(
-  "a WHIP session of the former process is ended by a request that comes to the new one",
+  "a WHIP session of the former process is ended by a request to the new one",
   async () => {
     const service = await serving();
     const name = await service.newStream();
@@ -136,7 +137,7 @@ inWholeRun(
   120_000,
 );
 
-test("a command about a publish of the former process reaches it, and its metrics are seen through the new one", async () => {
+test("a command about a publish of the former process reaches it, and its metrics are available through the new one", async () => {
   const service = await serving({ HEADGATE_NODE_NAME: "studio" });
   const name = await service.newStream();
   publish(service, name);
@@ -166,7 +167,7 @@ inWholeRun(
       await expect(service.command(["upgrade"])).rejects.toThrow(/unknown key drain/);
       rmSync(join(dataDir, "headgate.toml"));
       writeFileSync(join(dataDir, "headgate.toml"), "[http]\ntls_cert = 'none.pem'\ntls_key = 'none.pem'\n");
-      // The command reads no certificates: what stops the new process is its own to say.
+      // The command reads no certificates: the new process has to report them.
       await expect(service.command(["upgrade"])).rejects.toThrow(/none\.pem/);
       rmSync(join(dataDir, "headgate.toml"));
       expect(await readiness(service)).toBe("ready\n");
@@ -183,7 +184,7 @@ inWholeRun(
 );
 
 inWholeRun(
-  "beside a service and its successor no other service starts",
+  "no other service starts beside a service and its successor",
   async () => {
     const dataDir = mkdtempSync(join(tmpdir(), "headgate-handover-"));
     try {
@@ -208,8 +209,8 @@ inWholeRun(
       killed(former_pid);
       await refused();
       expect(isThere(pid)).toBe(true);
-      // What the former one left is ended by its successor, once.
-      await until("its end is told", () => customer.calls("publish_done").length > 0, 90_000);
+      // What the former process left is ended by its successor, once.
+      await until("its end is delivered", () => customer.calls("publish_done").length > 0, 90_000);
     } finally {
       rmSync(dataDir, { recursive: true, force: true });
     }
@@ -218,7 +219,7 @@ inWholeRun(
 );
 
 inWholeRun(
-  "a former process whose successor has died ends at the first signal, and tells the ends of its publishes",
+  "a former process whose successor has died ends at the first signal, and delivers the ends of its publishes",
   async () => {
     const service = await serving();
     publish(service, await service.newStream());

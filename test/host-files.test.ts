@@ -1,4 +1,4 @@
-// What the system's files say of names: /etc/hosts and /etc/resolv.conf, read again when they change.
+// Name resolution from the system's files: /etc/hosts and /etc/resolv.conf, read again when they change.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,7 +19,7 @@ function filesWith({ hosts = "", resolvConf = "" }) {
   return createHostFiles(() => now, paths);
 }
 
-test("of the search domains of the last line six are tried, in their order, behind a name with few dots", async () => {
+test("the first six domains of the last search line are tried in order, before a name without dots and after one with a dot", async () => {
   const domains = Array.from({ length: 7 }, (_, at) => `d${at}.example`);
   const files = filesWith({ resolvConf: `search other.example\nsearch ${domains.join(" ")}. # ours\n` });
   const searched = domains.slice(0, 6).map((domain) => `customer.${domain}`);
@@ -31,13 +31,13 @@ test("of the search domains of the last line six are tried, in their order, behi
   expect(await files.candidates("customer.")).toEqual(["customer"]);
 });
 
-test("with ndots a name of more dots is tried as it is first", async () => {
+test("with ndots a name with at least that many dots is tried unchanged first", async () => {
   const files = filesWith({ resolvConf: "search a.example\noptions ndots:2\n" });
   expect(await files.candidates("x.y")).toEqual(["x.y.a.example", "x.y"]);
   expect(await files.candidates("x.y.z")).toEqual(["x.y.z", "x.y.z.a.example"]);
 });
 
-test("names of the hosts file and localhost have their addresses without a server", async () => {
+test("names of the hosts file and localhost are resolved without a server", async () => {
   const files = filesWith({ hosts: "192.0.2.1 customer.example www # ours\n2001:db8::1 customer.example\n" });
   expect(await files.addresses("customer.example")).toEqual(["192.0.2.1", "2001:db8::1"]);
   expect(await files.addresses("www.")).toEqual(["192.0.2.1"]);
@@ -45,7 +45,7 @@ test("names of the hosts file and localhost have their addresses without a serve
   expect(await files.addresses("other.example")).toEqual([]);
 });
 
-test("a file that changed is read again a second later, however many ask until then", async () => {
+test("a changed file is read again a second later, and not before, however many look-ups there are", async () => {
   const files = filesWith({ hosts: "192.0.2.1 customer.example\n" });
   const asked = () => Promise.all([1, 2].map(() => files.addresses("customer.example")));
   expect(await asked()).toEqual([["192.0.2.1"], ["192.0.2.1"]]);

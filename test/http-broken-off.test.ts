@@ -1,4 +1,5 @@
-// Whoever asks by HTTP and hangs up: nothing of it stays, and it is no fault of the service.
+// HTTP clients that disconnect during a request: nothing of it remains, and it is not logged as an error of
+// the service.
 import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -27,7 +28,7 @@ const offer = (url: string, signal?: AbortSignal) =>
     ...(signal === undefined ? {} : { signal }),
   });
 
-test("a WHIP client that leaves while the customer is asked is accepted and ended (W12a), its name is free", async () => {
+test("an offer whose client leaves while the customer is asked is accepted and ended (W12a), and its name is free", async () => {
   const leaving = new AbortController();
   customer.answer(async () => {
     leaving.abort();
@@ -42,7 +43,7 @@ test("a WHIP client that leaves while the customer is asked is accepted and ende
 });
 
 test.each(["/webcaster/verify", "/p/webrtc", "/login"])(
-  "half a body to %s is no error of the service",
+  "an incomplete body to %s is not an error of the service",
   async (path) => {
     const before = lines().length;
     const { hostname, port } = new URL(headgate.http);

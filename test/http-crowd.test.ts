@@ -1,5 +1,5 @@
-// A crowd of connections that comes while the event loop is busy is taken many at a time, within the limit of the port, and a
-// port that stops waits for those as for any.
+// A crowd of connections that arrives while the event loop is busy is accepted many at a time, within the
+// limit of the port, and a port that stops waits for them as for any.
 import { createServer, type Server } from "node:http";
 import { get } from "node:https";
 import { type AddressInfo, connect, type Socket } from "node:net";
@@ -34,7 +34,7 @@ function connected(port: number): Socket {
   return socket;
 }
 
-test("of a crowd more than ten are taken in a turn of the event loop", async () => {
+test("more than ten connections of a crowd are accepted in a turn of the event loop", async () => {
   const { server, port } = await serverOf(1_000);
   let taken = 0;
   server.on("connection", () => (taken += 1));
@@ -47,11 +47,11 @@ test("of a crowd more than ten are taken in a turn of the event loop", async () 
     if (taken > before) inTurns.push(taken - before);
     expect(inTurns.length).toBeLessThan(CROWD);
   }
-  // Without them it is one in each.
+  // Without additional acceptors it is one per turn.
   expect(Math.max(...inTurns)).toBeGreaterThan(10);
 });
 
-test("however they come, no more are open than the port may hold", async () => {
+test("no more connections are open than the port's limit, however fast they arrive", async () => {
   const { server, port } = await serverOf(20);
   const sockets = Array.from({ length: 3 * 20 }, () => connected(port));
   const count = () => new Promise<number>((counted) => server.getConnections((_, own) => counted(own)));
@@ -59,14 +59,14 @@ test("however they come, no more are open than the port may hold", async () => {
   expect(sockets.filter(({ destroyed }) => !destroyed)).toHaveLength(20);
   expect(await count()).toBeLessThanOrEqual(20);
   for (const socket of sockets) socket.destroy();
-  // The places are free again.
+  // Their places are free again.
   await until("another is served", async () => {
     const answer = await fetch(`http://127.0.0.1:${port}/`).catch(() => null);
     return answer?.status === 200;
   });
 });
 
-test("a port that stops takes nobody any more, and lets every running request finish", async () => {
+test("a port that stops accepts no more connections, and lets every running request finish", async () => {
   let answer: () => void = () => {};
   let asked = 0;
   const answered = new Promise<void>((resolve) => {
@@ -80,7 +80,7 @@ test("a port that stops takes nobody any more, and lets every running request fi
   const port = await listen(serve, { name: "http.port", host: "127.0.0.1", port: 0 }, { duplicate });
   const url = `http://127.0.0.1:${port.port}/`;
   const running = Array.from({ length: 40 }, async () => (await fetch(url)).status);
-  await until("all are asked", () => asked === 40);
+  await until("all requests have arrived", () => asked === 40);
   const stopped = port.stop();
   await expect(fetch(url)).rejects.toThrow();
   answer();
@@ -88,7 +88,7 @@ test("a port that stops takes nobody any more, and lets every running request fi
   await stopped;
 });
 
-test("by TLS a crowd is answered as well", async () => {
+test("a crowd over TLS is answered as well", async () => {
   const { ca, key, cert } = testCertificates();
   const serve = () => new Response("here");
   const address = { name: "http.port", host: "127.0.0.1", port: 0 };

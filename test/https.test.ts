@@ -1,4 +1,5 @@
-// HTTPS on the HTTP port, the certificate shared with RTMPS and reloaded; and what slow and greedy HTTP clients meet.
+// HTTPS on the HTTP port, the certificate shared with RTMPS and reloaded; and how slow and excessive HTTP
+// clients are handled.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { Agent, request as httpsRequest } from "node:https";
 import { connect as connectTcp, type Socket } from "node:net";
@@ -31,7 +32,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** A request that trusts the test's authority. */
+/** A request that trusts the test's CA. */
 function get(
   path: string,
   ca: string,
@@ -65,14 +66,14 @@ function certificateOn(url: string): Promise<PeerCertificate["fingerprint256"]> 
   });
 }
 
-test("the API is served by HTTPS, and its URLs say so", async () => {
+test("the API is served over HTTPS, and its URLs use https", async () => {
   expect(headgate.http).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
   expect(headgate.rtmps).toMatch(/^rtmps:/);
   expect(await get("/organisation", first.ca)).toMatchObject({ status: 200 });
   const stream = JSON.parse((await get("/stream", first.ca, "POST")).body) as { ingest: { rtmps: { url: string } } };
   expect(stream.ingest.rtmps.url).toBe(String(headgate.rtmps).replace("127.0.0.1", "localhost"));
   const { port } = new URL(headgate.http);
-  // Plain HTTP is not answered there.
+  // Plain HTTP gets no answer there.
   await expect(fetch(`http://127.0.0.1:${port}/organisation`)).rejects.toThrow();
 });
 
@@ -90,7 +91,7 @@ test("a renewed certificate is used by both ports without a restart, and a broke
   expect(await get("/organisation", first.ca)).toMatchObject({ status: 200 });
 });
 
-/** What comes before the connection is closed, and how long that took, ms. */
+/** The data received before the connection is closed, and how long that took, ms. */
 function heard(socket: Socket): Promise<{ readonly text: string; readonly ms: number }> {
   const began = performance.now();
   let text = "";
@@ -102,7 +103,7 @@ function heard(socket: Socket): Promise<{ readonly text: string; readonly ms: nu
   });
 }
 
-test("slow and greedy clients are closed in time, each in its own way", async () => {
+test("slow and excessive clients are disconnected in time, each by its own limit", async () => {
   const plain = await startHeadgate();
   const port = Number(new URL(plain.http).port);
   const open = (text: string) => {
@@ -114,7 +115,7 @@ test("slow and greedy clients are closed in time, each in its own way", async ()
   const slowBody = open("POST /webcaster/verify HTTP/1.1\r\nhost: a\r\ncontent-length: 100\r\n\r\n{");
   const idle = open("GET /organisation HTTP/1.1\r\nhost: a\r\n\r\n");
   const greedy = open(`GET /organisation HTTP/1.1\r\nhost: a\r\nx-a: ${"a".repeat(17_000)}\r\n\r\n`);
-  // One byte a second helps nobody.
+  // One byte a second does not extend the limit.
   const dripping = setInterval(() => slowHeaders.socket.writable && slowHeaders.socket.write("a"), 1_000);
   const answers = await Promise.all([slowHeaders.heard, slowBody.heard, idle.heard, greedy.heard]);
   clearInterval(dripping);
@@ -124,7 +125,7 @@ test("slow and greedy clients are closed in time, each in its own way", async ()
   expect(body.ms).toBeGreaterThan(9_500);
   expect(idling.text).toMatch(/^HTTP\/1\.1 403 /);
   expect(big.text).toMatch(/^HTTP\/1\.1 431 /);
-  // Generous for a machine that is busy: Node's own checks would come after 30 s.
+  // Generous for a busy machine: Node's own checks would come after 30 s.
   for (const { ms } of answers) expect(ms).toBeLessThan(25_000);
   await plain.stop();
 }, 60_000);

@@ -1,4 +1,4 @@
-// What an operator's monitoring sees of live publishes, with real programs.
+// Metrics of live publishes as an operator's monitoring sees them, with real programs.
 import { once } from "node:events";
 import { connect } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";

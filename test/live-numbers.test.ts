@@ -1,4 +1,4 @@
-// The operator's numbers of what runs now, summed over the snapshots of the running publishes.
+// The operator's numbers of running publishes, summed over their snapshots.
 import { expect, test } from "vitest";
 import { liveNumbers } from "../ts/publish/running/live-numbers.ts";
 import { openStage, STREAM, until } from "./support/publishing.ts";
@@ -15,7 +15,7 @@ const upstream = {
   reconnects: 0,
 } as const;
 
-test("publishes, players, upstreams and bytes are added up, and an upstream is no player", () => {
+test("publishes, players, upstreams and bytes are summed, and an upstream is not a player", () => {
   const media = new RecordingMedia();
   const upstreams = (["sending", "waiting"] as const).map((state) => ({ ...upstream, state }));
   media.measure(1, { subscribers: 3, bytesIn: 10, bytesOut: 100, upstreams });
@@ -23,7 +23,7 @@ test("publishes, players, upstreams and bytes are added up, and an upstream is n
   const running = [
     { clientId: 1, protocol: "rtmp" },
     { clientId: 2, protocol: "whip" },
-    // Ended in the media core, and the gateway has not heard of it yet.
+    // Ended in the media core, and not yet reported to the gateway.
     { clientId: 3, protocol: "whip" },
   ] as const;
   expect(liveNumbers(running, () => media)).toEqual({
@@ -36,14 +36,14 @@ test("publishes, players, upstreams and bytes are added up, and an upstream is n
   });
 });
 
-test("players of what is pulled from another node count here, and its bytes in count there", () => {
+test("players of a pulled stream count here, and its bytes in count on the other node", () => {
   const media = new RecordingMedia();
   const name = { clientId: 7, name: STREAM, url: "rtmp://192.0.2.9:1935/live", since: 0, state: "playing" } as const;
   media.pulled = [{ ...name, players: 2, bytesIn: 10, bytesOut: 20 }];
   expect(liveNumbers([], () => media)).toMatchObject({ players: 2, pulls: 1, bytesIn: 0, bytesOut: 20 });
 });
 
-test("an upstream that is not read for yet leaves no negative number of players", () => {
+test("an upstream that is not a subscriber yet does not make the number of players negative", () => {
   const media = new RecordingMedia();
   media.measure(1, { subscribers: 0, upstreams: [{ ...upstream, state: "sending" }] });
   expect(liveNumbers([{ clientId: 1, protocol: "rtmp" }], () => media).players).toBe(0);

@@ -1,4 +1,5 @@
-// Standard error that nobody reads, and a disk that is full of logs: they cost lines, and nothing else waits for them.
+// Standard error that nobody reads, and a disk that is full of logs: lines are lost, but nothing else waits
+// for them.
 import { closeSync, constants, mkdtempSync, openSync, readSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,7 +12,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-/** A pipe that is open at its other end, from which nothing is taken yet. */
+/** A pipe that is open at its other end, and not read yet. */
 async function unreadPipe(): Promise<{ path: string; read(): string }> {
   const folder = mkdtempSync(join(tmpdir(), "headgate-log-"));
   cleanups.push(() => rmSync(folder, { recursive: true }));
@@ -30,7 +31,7 @@ async function unreadPipe(): Promise<{ path: string; read(): string }> {
   return { path, read };
 }
 
-/** A program that logs so many lines of 130 bytes. A megabyte of them may wait. */
+/** A program that logs `count` lines of 130 bytes. At most a megabyte of them is buffered. */
 const flood = (count: number, more: string) => `
   import { createLog } from "./dist/log.js";
   const log = await createLog({ format: "json", level: "info" }, false);
@@ -41,16 +42,16 @@ const flood = (count: number, more: string) => `
 const startInto = (path: string, program: string) =>
   start("sh", ["-c", `exec "$0" --input-type=module -e "$1" 2>${path}`, process.execPath, program]);
 
-/** It says when it is through, and lives until it is told to end. */
+/** It prints when it has logged everything, and runs until SIGTERM. */
 const STAYS = `
   console.log("flooded");
   const wait = setInterval(() => {}, 1_000);
   process.on("SIGTERM", () => clearInterval(wait));`;
 
-test("requests are answered while nobody takes the log", async () => {
+test("requests are answered while nobody reads the log", async () => {
   const pipe = await unreadPipe();
   const within = ["sh", "-c", `exec "$@" 2>${pipe.path}`, "sh"] as const;
-  // What a first start shows waits for its reader.
+  // The text of a first start would wait for its reader.
   const env = {
     HEADGATE_BOOTSTRAP_ADMIN_PASSWORD: "correct horse battery",
     HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0",
@@ -62,13 +63,13 @@ test("requests are answered while nobody takes the log", async () => {
   expect(await headgate.stop()).toBe(0);
 }, 60_000);
 
-test("what waited is written once somebody reads, with the number of those that are lost", async () => {
+test("buffered lines are written once somebody reads, with the number of lost ones", async () => {
   const pipe = await unreadPipe();
   const child = startInto(pipe.path, flood(20_000, STAYS));
   cleanups.push(() => child.kill("SIGKILL"));
   await until("the flood", () => child.stdout().includes("flooded"));
   let text = "";
-  await until("the number of the lost", () => {
+  await until("the number of lost lines", () => {
     text += pipe.read();
     return text.includes("lines of the log were lost");
   });
@@ -83,14 +84,14 @@ test("what waited is written once somebody reads, with the number of those that 
   expect(kept.length + lines.at(-1).lost).toBe(20_000);
 }, 60_000);
 
-test("a full disk holds nobody up", async () => {
+test("a full disk blocks nothing", async () => {
   expect(await startInto("/dev/full", flood(20_000, "")).exit).toBe(0);
 }, 60_000);
 
-test("a reader that is slow loses nothing of a megabyte", async () => {
+test("a slow reader loses nothing of a megabyte", async () => {
   const child = start(process.execPath, ["--input-type=module", "-e", flood(6_000, STAYS)]);
   cleanups.push(() => child.kill("SIGKILL"));
-  await until("all of it", () => child.stderr().split("\n").length > 6_000);
+  await until("all lines", () => child.stderr().split("\n").length > 6_000);
   await until("the flood", () => child.stdout().includes("flooded"));
   child.kill("SIGTERM");
   expect(await child.exit).toBe(0);

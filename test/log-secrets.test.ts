@@ -1,5 +1,5 @@
-// A whole publish by RTMP and by WHIP, with custom arguments, keys, tokens and secrets of every kind, against a service
-// that logs all that it has to say at debug: nothing of them is in it.
+// Whole publishes by RTMP and by WHIP, with custom arguments, keys, tokens and secrets of every kind, against
+// a service that logs everything at level debug: the log contains none of them.
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { Writable } from "node:stream";
@@ -44,7 +44,7 @@ const lines = (): Line[] =>
 const ends = () => lines().filter(({ msg }) => msg === "publish ended").length;
 const part = (sdp: string, name: string) => new RegExp(`^a=${name}:(.+?)\r?$`, "m").exec(sdp)?.[1] ?? "";
 
-test("at debug the log tells calls, steps and offers of whole publishes, and no secret", async () => {
+test("at debug the log contains calls, steps and offers of whole publishes, and no secret", async () => {
   const { call } = headgate;
   const [passcode, userPassword, upstreamKey] = [secret("code"), secret("pass"), secret("up")];
   const newStream = async () => {
@@ -86,7 +86,7 @@ test("at debug the log tells calls, steps and offers of whole publishes, and no 
   await encoder.exit;
   await until("all publishes have ended", () => ends() === 3, 30_000);
   await customer.received("publish_done", 3);
-  await until("the last call is told", () => lines().filter(({ call: of }) => of === "publish_done").length === 3);
+  await until("the last call is logged", () => lines().filter(({ call: of }) => of === "publish_done").length === 3);
 
   const told = (msg: string, about: Line) => expect(lines()).toContainEqual(expect.objectContaining({ msg, ...about }));
   for (const event of ["publish", "update_publish", "publish_done"])
@@ -129,7 +129,7 @@ test("at debug the log tells calls, steps and offers of whole publishes, and no 
   expect(found.map(([what]) => what)).toEqual([]);
 }, 120_000);
 
-test("of an error the log has the words and the place, and not what it was about", async () => {
+test("the log of an error contains its message and code, and not the data it concerned", async () => {
   let text = "";
   const to = new Writable({
     write(chunk, _, done) {

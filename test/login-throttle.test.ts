@@ -1,4 +1,4 @@
-// Guessing of passwords: what is refused, and that nobody can lock somebody else out.
+// Guessing of passwords: what is refused, and that nobody can lock another person out.
 import { expect, test } from "vitest";
 import { TooManyRequests } from "../ts/errors.ts";
 import { createLoginThrottle } from "../ts/organisation/login-throttle.ts";
@@ -8,7 +8,7 @@ const attempts = (count: number, attempt: (at: number) => void) => {
   for (let at = 0; at < count; at += 1) attempt(at);
 };
 
-test("ten failures of a name from one address leave the name open from another", () => {
+test("ten failures of a name from one address do not block the name from another", () => {
   const logins = throttle();
   attempts(10, () => logins.attempt("admin", "192.0.2.1"));
   expect(() => logins.attempt("admin", "192.0.2.1")).toThrow(TooManyRequests);
@@ -16,13 +16,13 @@ test("ten failures of a name from one address leave the name open from another",
   logins.succeeded("admin", "192.0.2.2");
 });
 
-test("an address gets fifty failures, whatever the names", () => {
+test("an address may fail fifty times, whatever the names", () => {
   const logins = throttle();
   attempts(50, (at) => logins.attempt(`person-${at}`, "192.0.2.1"));
   expect(() => logins.attempt("somebody", "192.0.2.1")).toThrow(TooManyRequests);
 });
 
-test("a name gets five hundred failures, wherever they come from", () => {
+test("a name may fail five hundred times, from whatever addresses", () => {
   const logins = throttle();
   attempts(500, (at) => logins.attempt("admin", `192.0.2.${at % 50}-${Math.floor(at / 50)}`));
   expect(() => logins.attempt("admin", "198.51.100.1")).toThrow(TooManyRequests);
@@ -37,20 +37,20 @@ test("all addresses of an IPv6 network count as one", () => {
   expect(() => logins.attempt("root", "2001:0:0:b:2::")).toThrow(TooManyRequests);
 });
 
-test("names that nobody has push no window out that is being guessed at", () => {
+test("unknown names do not displace the window of a name that is being guessed", () => {
   const logins = throttle();
   attempts(10, () => logins.attempt("admin", "192.0.2.1"));
   attempts(30_000, (at) => logins.attempt(`junk-${at}`, `198.51.${at % 250}.${Math.floor(at / 250)}`));
   expect(() => logins.attempt("admin", "192.0.2.1")).toThrow(TooManyRequests);
 });
 
-test("ten thousand windows are remembered; of the first ones with as few failures the very first makes room", () => {
+test("ten thousand windows are remembered; of the first ones with equally few failures the earliest is evicted", () => {
   const logins = throttle();
   const guess = (at: number) => logins.attempt(`person-${at}`, `10.${at >> 16}.${(at >> 8) & 255}.${at & 255}`);
   attempts(64, (at) => attempts(9, () => guess(at)));
   attempts(10_000 - 64, (at) => guess(64 + at));
   guess(10_000);
-  // The tenth failure of one that is remembered is its last, and one that was forgotten begins anew.
+  // The tenth failure of a remembered window is its last, and an evicted one starts at zero.
   attempts(2, () => guess(0));
   guess(63);
   expect(() => guess(63)).toThrow(TooManyRequests);

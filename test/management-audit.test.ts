@@ -1,4 +1,5 @@
-// The audit log and the usage of an organisation: what changed and who did it; how much flowed, to the byte.
+// The audit log and the usage of an organisation: what changed and who did it; how many bytes flowed,
+// exactly.
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { recordBytes, recordEnd, recordIntent, recordLive } from "../ts/publish/record.ts";
 import { newTrace } from "../ts/tracing/trace.ts";
@@ -22,7 +23,7 @@ interface Entry {
 }
 const audit = async (query = "") => (await gateway.call("GET", `/organisation/audit${query}`)).body as Entry[];
 
-test("every change is in the log once, with who, when and the request, and no secret is", async () => {
+test("every change is logged once, with who, when and the request, and without secrets", async () => {
   const { call } = gateway;
   const stream = await call("POST", "/stream", { key: gateway.keys.user, body: { tags: ["a"] } });
   const { id, ingest } = stream.body as { id: string; ingest: { rtmp: { streamname: string } } };
@@ -66,7 +67,7 @@ test("every change is in the log once, with who, when and the request, and no se
   for (const secret of ["s3cret", person.password, key.key.slice(12)]) expect(text).not.toContain(secret);
 });
 
-test("what is refused is not in the log, and other organisations' changes are not either", async () => {
+test("refused requests are not logged, and other organisations' changes are not visible", async () => {
   await gateway.call("POST", "/stream", { key: gateway.keys.readonly });
   await gateway.call("POST", "/stream", { body: { tags: "x" } });
   await gateway.call("PUT", "/stream/none/lock");
@@ -75,7 +76,7 @@ test("what is refused is not in the log, and other organisations' changes are no
   expect(await audit()).toEqual([]);
 });
 
-test("a change that cannot be written down is not made", async () => {
+test("a change that cannot be recorded is not made", async () => {
   const { call, db } = gateway;
   const { id } = (await call("POST", "/stream")).body as { id: string };
   const upstreams = `/stream/${id}/upstream`;
@@ -128,7 +129,7 @@ test("the log is read in pages, newest first", async () => {
   expect(await gateway.call("GET", "/organisation/audit?quantity=0")).toMatchObject({ status: 400 });
 });
 
-test("the log can be filtered by action, by the first part of one, and by who it was", async () => {
+test("the log can be filtered by action, by the first part of an action, and by who made it", async () => {
   await gateway.call("POST", "/stream");
   await gateway.call("POST", "/stream", { key: gateway.keys.user });
   await gateway.call("POST", "/organisation/key", { body: { role: "user" } });
@@ -146,7 +147,7 @@ test("the log can be filtered by action, by the first part of one, and by who it
 
 const DAY_MS = 86_400_000;
 
-/** Of the service that runs. */
+/** Epoch of the running service. */
 async function epoch(): Promise<number> {
   return Number((await gateway.db.selectFrom("node").select("epoch").executeTakeFirstOrThrow()).epoch);
 }
@@ -179,7 +180,7 @@ async function newStream(tags: readonly string[] = []) {
   return { id, name: ingest.rtmp.streamname };
 }
 
-test("bytes are told by stream and day, and sum up to what publish_done says", async () => {
+test("bytes are reported by stream and day, and sum up to those of publish_done", async () => {
   const { db, organisation, clock } = gateway;
   const [one, two] = [await newStream(["studio"]), await newStream()];
   await publish(one, 1, organisation.id);
@@ -205,7 +206,7 @@ test("bytes are told by stream and day, and sum up to what publish_done says", a
   const span = { from: "2025-12-04", to: "2026-01-02" };
   const total = { bytes_in: 1_107, bytes_out: 600 };
   expect(await usage()).toStrictEqual({ ...span, total, days, next: null });
-  // The same by pages.
+  // The same in pages.
   const pages: unknown[] = [];
   for (let next: string | null = ""; next !== null; ) {
     const page = (await usage(`?quantity=2${next === "" ? "" : `&after=${next}`}`)) as {
@@ -242,12 +243,12 @@ test.each([
   ["?from=2026-01-02&to=2026-01-01", 9002],
   ["?from=2020-01-01", 9002],
   ["?stream=%00", 9002],
-])("usage asked for as %s is refused", async (query, code) => {
+])("usage requested with %s is refused", async (query, code) => {
   const answer = await gateway.call("GET", `/organisation/usage${query}`);
   expect(answer).toMatchObject({ status: 400, body: { error: { code } } });
 });
 
-test("usage as a table has a row for each day and stream of the whole span", async () => {
+test("usage as a table has a row for each day of the whole span and stream", async () => {
   const { db, organisation, clock } = gateway;
   const [one, two] = [await newStream(["studio"]), await newStream()];
   await publish(one, 1, organisation.id);

@@ -1,4 +1,4 @@
-// What goes around every answer: headers by area, and one log line that holds no secret.
+// What surrounds every answer: headers by area, and one log line without secrets.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Gateway, openGateway } from "./support/gateway.ts";
 
@@ -17,7 +17,7 @@ async function headersOf(method: string, path: string, names: readonly string[])
 const GUARDS = ["content-security-policy", "cross-origin-resource-policy", "cache-control", "x-content-type-options"];
 const NOTHING_RUNS = "default-src 'none'; frame-ancestors 'none'";
 
-test("the management API is for its own origin, is not kept and runs nothing", async () => {
+test("the management API is restricted to its own origin, is not cached and runs no script", async () => {
   for (const path of ["/organisation", "/stream", "/login", "/nowhere"]) {
     expect(await headersOf("GET", path, GUARDS)).toEqual([NOTHING_RUNS, "same-origin", "no-store", "nosniff"]);
   }
@@ -27,18 +27,18 @@ test("the management API is for its own origin, is not kept and runs nothing", a
   ]);
 });
 
-test("what pages of other sites may read says so; keys may be kept for a while", async () => {
+test("what pages of other origins may read has CORS headers; keys may be cached for a while", async () => {
   const keys = await headersOf("GET", "/.well-known/jwks.json", GUARDS);
   expect(keys).toEqual([NOTHING_RUNS, "cross-origin", "public, max-age=300", "nosniff"]);
   expect((await headersOf("POST", "/webcaster/verify", GUARDS))[1]).toBe("cross-origin");
 });
 
-test("the page of the documentation runs its own scripts alone", async () => {
+test("the page of the documentation runs only its own scripts", async () => {
   const [policy] = await headersOf("GET", "/docs", GUARDS);
   expect(policy).toMatch(/^default-src 'none'; script-src 'self'; /);
 });
 
-test("a request is one line in the log: its id, route, status and caller's address, no path, query, key or body", async () => {
+test("a request is one log line: its id, route, status and caller's address, without path, query, key or body", async () => {
   const secret = "s3cret-of-a-broadcaster";
   const body = { email: `${secret}@customer.example`, password: secret };
   const headers = { "x-service-apikey": secret, cookie: `__Host-headgate=${secret}`, "x-csrf-token": secret };

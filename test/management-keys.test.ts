@@ -28,7 +28,7 @@ function keyOf({ status, body }: Answer): Key {
   return body as Key;
 }
 
-test("a new key is shown once, as documented, and opens what its role may", async () => {
+test("a new key is shown once, as documented, and has the permissions of its role", async () => {
   const made = await newKey({ role: "user", label: "encoder room", expires_at: "2026-02-01T00:00:00Z" });
   const record = {
     id: made.id,
@@ -83,7 +83,7 @@ test.each<[body: unknown, refusal: object]>([
   expect({ status: answer.status, body: answer.body }).toStrictEqual({ status: 400, body: refusal });
 });
 
-test("a rotated key and its successor live side by side for a day", async () => {
+test("a rotated key and its successor are both valid for a day", async () => {
   const old = await newKey({ role: "readonly", label: "player" });
   const answer = await gateway.call("POST", `/organisation/key/${old.id}/rotate`);
   const next = keyOf(answer);
@@ -96,7 +96,7 @@ test("a rotated key and its successor live side by side for a day", async () => 
   expect(again).toMatchObject({ status: 404, body: failure(9006, "Unknown API key") });
 });
 
-test("a revoked key opens nothing at once; other organisations' keys are unknown", async () => {
+test("a revoked key is invalid immediately; other organisations' keys are unknown", async () => {
   const mine = await newKey({ role: "user" });
   const key = (await gateway.newOrganisation("Second")).keys.administrator;
   const unknown = { status: 404, body: failure(9006, "Unknown API key") };
@@ -129,7 +129,7 @@ test("the last administrator key of an organisation cannot be revoked, and one o
   expect((await gateway.call("DELETE", `/organisation/key/${first}`, { key })).status).toBe(200);
 });
 
-test("a key that is limited to a tag sees, makes and steers only streams with it", async () => {
+test("a key limited to a tag sees, creates and controls only streams with it", async () => {
   const { key } = await newKey({ role: "administrator", scope_tag: "studio" });
   const foreign = (await gateway.call("POST", "/stream", { body: { tags: ["other"] } })).body as { id: string };
   const own = (await gateway.call("POST", "/stream", { key, body: { tags: ["a"] } })).body as { id: string };
@@ -149,7 +149,7 @@ test("a key that is limited to a tag sees, makes and steers only streams with it
   expect(await gateway.call("GET", "/me", { key })).toMatchObject({ status: 200, body: { scope_tag: "studio" } });
 });
 
-test("a key that is limited to a tag signs web tokens only for streams with it", async () => {
+test("a key limited to a tag signs web tokens only for streams with it", async () => {
   const { key } = await newKey({ role: "user", scope_tag: "studio" });
   const nameOf = async (tags: readonly string[]) => {
     const { body } = await gateway.call("POST", "/stream", { body: { tags } });
@@ -165,7 +165,7 @@ test("a key that is limited to a tag signs web tokens only for streams with it",
   }
 });
 
-test("a trial ends at its time for every key; a paid organisation goes on", async () => {
+test("a trial ends at its time for every key; a paid organisation continues", async () => {
   const end = gateway.clock.ms + DAY_MS;
   await gateway.db.updateTable("organisation").set({ plan: "trial", trial_ends_at: end }).execute();
   expect(await opens(gateway.keys.user)).toBe(200);

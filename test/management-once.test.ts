@@ -1,4 +1,4 @@
-// Requests under an Idempotency-Key, on both stores: done once, answered alike, and their secrets sealed.
+// Requests with an Idempotency-Key, on both stores: executed once, answered alike, and their secrets sealed.
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { prune } from "../ts/store/retention.ts";
 import { type Answer, type Gateway, openGateway } from "./support/gateway.ts";
@@ -21,7 +21,7 @@ async function post(path: string, body: unknown, key = KEY): Promise<Answer> {
 const newStream = (tags: readonly string[] = [], key = KEY) => post("/stream", { tags }, key);
 const streams = async () => (await gateway.call("GET", "/stream")).body as readonly object[];
 
-test("a stream is made once and answered alike, and the repetition says so", async () => {
+test("a stream is created once and answered alike, and the repeated answer says so", async () => {
   const first = await newStream();
   gateway.clock.ms += 1_000;
   const second = await newStream();
@@ -31,7 +31,7 @@ test("a stream is made once and answered alike, and the repetition says so", asy
   expect(await streams()).toHaveLength(1);
 });
 
-test("another body or another address under the key is refused", async () => {
+test("another body or another address with the same key is refused", async () => {
   await newStream();
   const refusal = { status: 409, body: { error: { code: 9409, userinfo: {} } } };
   expect(await newStream(["other"])).toMatchObject(refusal);
@@ -39,7 +39,7 @@ test("another body or another address under the key is refused", async () => {
   expect(await streams()).toHaveLength(1);
 });
 
-test("a key is one caller's, and good for a day", async () => {
+test("an Idempotency-Key belongs to one caller, and is valid for a day", async () => {
   const first = await newStream();
   const other = await gateway.call("POST", "/stream", {
     key: gateway.keys.user,
@@ -52,7 +52,7 @@ test("a key is one caller's, and good for a day", async () => {
   expect(await streams()).toHaveLength(3);
 });
 
-test("a new key's text comes again and is nowhere in the store", async () => {
+test("a new API key is returned again, and is nowhere in the store", async () => {
   const first = await post("/organisation/key", { role: "user" });
   expect((await post("/organisation/key", { role: "user" })).body).toStrictEqual(first.body);
   const { key } = first.body as { readonly key: string };
@@ -62,7 +62,7 @@ test("a new key's text comes again and is nowhere in the store", async () => {
   expect(gateway.log()).not.toContain(key);
 });
 
-test("of requests at once one is done, and the others get its answer or are told to wait", async () => {
+test("of concurrent requests one is executed, and the others get its answer or are told to retry", async () => {
   const answers = await Promise.all(Array.from({ length: 8 }, () => newStream()));
   expect(await streams()).toHaveLength(1);
   for (const { status, body, headers } of answers) {
@@ -75,7 +75,7 @@ test("of requests at once one is done, and the others get its answer or are told
   expect(answers.some(({ status }) => status === 200)).toBe(true);
 });
 
-test("a refused request keeps nothing, and one that was cut off is done anew after a minute", async () => {
+test("a refused request stores nothing, and an interrupted one is executed again after a minute", async () => {
   const bad = await post("/organisation/user", { email: "a@b.example", password: "long enough for all", role: "root" });
   expect(bad.status).toBe(400);
   expect(await gateway.db.selectFrom("kept_answer").selectAll().execute()).toEqual([]);
@@ -92,7 +92,7 @@ test.each(["", "k".repeat(256)])("a key of %j is refused by name", async (key) =
   expect(await newStream([], key)).toMatchObject({ status: 400, body: { error } });
 });
 
-test("what was kept goes after a day", async () => {
+test("stored answers are removed after a day", async () => {
   await newStream();
   const days = { publishes: 0, audit: 0, deliveries: 0, denied: 0 };
   await prune(gateway.db, days, gateway.clock.ms + DAY_MS);
@@ -101,7 +101,7 @@ test("what was kept goes after a day", async () => {
   expect(await gateway.db.selectFrom("kept_answer").selectAll().execute()).toEqual([]);
 });
 
-test("web tokens are made once as well, and refusals have the token service's form", async () => {
+test("web tokens are issued once as well, and refusals have the token service's form", async () => {
   const subject = { streamname: "n", ingesturl: "rtmp://a.example/live" };
   const first = await post("/webcaster", subject);
   gateway.clock.ms += 5_000;

@@ -1,5 +1,5 @@
-// The OpenAPI document and its page: everything that is served is described, nothing else is, and nobody's internet is
-// needed to read it.
+// The OpenAPI document and its page: everything that is served is described, nothing else is, and reading it
+// requires no other server.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ROUTES } from "../ts/organisation/roles.ts";
 import { type Gateway, openGateway } from "./support/gateway.ts";
@@ -38,11 +38,12 @@ function servedRoutes(): string[] {
   return [...new Set(served.map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, "{$1}")}`))].sort();
 }
 
-/** The parts of WHIP that a browser asks for and no person reads about. */
+/** The parts of WHIP that browsers request and people do not read about. */
 const WHIP = /^\w+ \/p\/webrtc(\/|$)/;
-/** OpenAPI has no words for it; docs/v5.md has. */
+/** OpenAPI cannot describe it; docs/v5.md does. */
 const WEB_SOCKET = "/p/webrtcws";
-/** Nor for addresses of any depth: those of the dashboard's pages, all the document of /dashboard. The root leads there. */
+/** Nor addresses of any depth: those of the dashboard's pages, all of which return the document of
+ *  /dashboard. The root redirects there. */
 const PAGES: readonly string[] = ["/", "/dashboard/*"];
 
 test("every route that is served has a row in the table of roles, and every row is served", () => {
@@ -59,7 +60,7 @@ test("every route is described, and nothing else", async () => {
   expect(described).toContain("POST /p/webrtc");
 });
 
-test("operations have names of their own, and guarded ones say so", async () => {
+test("operations have unique names, and guarded ones state it", async () => {
   const { paths } = await documentOf();
   const operations = Object.values(paths).flatMap((methods) => Object.values(methods));
   const names = operations.map(({ operationId }) => operationId);
@@ -72,14 +73,14 @@ test("operations have names of their own, and guarded ones say so", async () => 
   }
 });
 
-test("the document is OpenAPI 3.1, names this server and holds the calls of the webhook", async () => {
+test("the document is OpenAPI 3.1, names this server and describes the calls of the webhook", async () => {
   const { openapi, servers, webhooks } = await documentOf();
   expect(openapi).toBe("3.1.0");
   expect(servers).toStrictEqual([{ url: "https://api.example" }]);
   expect(Object.keys(webhooks)).toStrictEqual(["publish", "update_publish", "publish_done"]);
 });
 
-test("an id has one type wherever it stands, and a list says where its next page begins", async () => {
+test("an id has the same type everywhere, and a list states where its next page begins", async () => {
   const { paths } = await documentOf();
   const shown = paths["/session/{client_id}"]?.["get"] as Operation & { readonly parameters: readonly object[] };
   expect(shown.parameters).toContainEqual(
@@ -98,7 +99,7 @@ test("an id has one type wherever it stands, and a list says where its next page
   }
 });
 
-test("everything of WHIP that is served is described", async () => {
+test("every WHIP route that is served is described", async () => {
   const { paths } = await documentOf();
   const whip = Object.entries(paths).flatMap(([path, methods]) =>
     Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
@@ -108,7 +109,7 @@ test("everything of WHIP that is served is described", async () => {
   expect(whip.filter((route) => WHIP.test(route)).sort()).toStrictEqual([...new Set(names)].sort());
 });
 
-test("the type of a problem document leads to its place on a page of the docs", async () => {
+test("the type of a problem document links to its place on a page of the docs", async () => {
   const problem = await gateway.call("DELETE", "/p/webrtc/none");
   const { type } = problem.body as { readonly type: string };
   const [path = "", code] = type.split("#");
@@ -117,7 +118,7 @@ test("the type of a problem document leads to its place on a page of the docs", 
   expect(await page.text()).toContain(`id="${code}"`);
 });
 
-test("the page and its files come from here alone", async () => {
+test("the page and its files refer to no other server", async () => {
   const page = await gateway.app.request("/docs");
   const html = await page.text();
   expect(page.headers.get("content-security-policy")).toContain("default-src 'none'");

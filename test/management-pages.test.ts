@@ -1,4 +1,5 @@
-// Lists in pages, on both stores: every list is read to its end by its cursor, whatever falls into one millisecond.
+// Lists in pages, on both stores: every list is read to its end by its cursor, even if many entries share a
+// millisecond.
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { LiveSession } from "../ts/publish/live-sessions.ts";
 import { type Gateway, openGateway } from "./support/gateway.ts";
@@ -13,7 +14,7 @@ afterEach(() => gateway.close());
 
 type Row = Readonly<Record<string, unknown>>;
 
-/** Every page of a list, as its Link headers lead from one to the next. */
+/** Every page of a list, following its Link headers. */
 async function pagesOf(path: string): Promise<readonly (readonly Row[])[]> {
   const pages: (readonly Row[])[] = [];
   for (let next: string | null = path; next !== null && pages.length < 100; ) {
@@ -38,14 +39,14 @@ async function addStreams(count: number): Promise<readonly string[]> {
   return rows.map(({ id }) => id);
 }
 
-test("streams of one millisecond come on one page each, and stream 501 is reached", async () => {
+test("streams of one millisecond appear on one page each, and the 501st is reached", async () => {
   const ids = await addStreams(501);
   const pages = await pagesOf("/stream?quantity=500");
   expect(pages.map(({ length }) => length)).toEqual([500, 1]);
   expect(pages.flat().map(({ id }) => id)).toEqual(ids);
 });
 
-test("a page keeps the filter of the one before, and what is deleted meanwhile loses nothing else", async () => {
+test("a page keeps the previous page's filter, and deletions in between skip nothing else", async () => {
   const ids = await addStreams(5);
   const { headers } = await gateway.call("GET", "/stream?state=created&quantity=2");
   await gateway.db.updateTable("stream").set({ state: "deleted" }).where("id", "=", "s-0001").execute();
@@ -102,7 +103,7 @@ test("deliveries and days of usage of one moment are read page by page", async (
   expect(days.map((page) => page.map(({ stream }) => stream))).toEqual([[first, "s-0001"], ["s-0002"]]);
 });
 
-test("a cursor is of one list, and anything else is refused by name", async () => {
+test("a cursor is valid for one list, and anything else is refused by name", async () => {
   await addStreams(2);
   const { headers } = await gateway.call("GET", "/stream?quantity=1");
   const cursor = headers.get("x-next-cursor") ?? "";
@@ -122,7 +123,7 @@ test("a cursor is of one list, and anything else is refused by name", async () =
 });
 
 test.each(["/stream?tags=a", "/organisation?x=1", "/organisation/audit?Quantity=2", "/session?page=2"])(
-  "%s names a parameter that no one knows and is refused",
+  "%s has an unknown parameter and is refused",
   async (path) => {
     const parameter = /\?(\w+)/.exec(path)?.[1];
     const userinfo = { parameter, reason: "is not a parameter of this address" };

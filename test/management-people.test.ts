@@ -1,4 +1,4 @@
-// People: signing in and out, what guards their sessions, and the routes that manage them.
+// People: signing in and out, the protection of their sessions, and the routes that manage them.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ensureFirstPerson } from "../ts/organisation/organisations.ts";
 import { type Answer, type Call, type Gateway, openGateway } from "./support/gateway.ts";
@@ -89,7 +89,7 @@ describe("a person", () => {
   test.each<[given: unknown, refusal: object]>([
     ["root", invalid("role", "must be one of administrator, user, readonly")],
     [5, failure(1004, "Wrong Data Type: role", { parameter: "role", type: "string" })],
-  ])("never gets the role %j", async (role, refusal) => {
+  ])("cannot get the role %j", async (role, refusal) => {
     const { body } = await addUser({ email: ADA, password: PASSWORD, role: "user" });
     const { id } = body as { id: string };
     const path = `/organisation/user/${id}`;
@@ -98,7 +98,7 @@ describe("a person", () => {
     expect(await gateway.call("DELETE", path)).toMatchObject({ status: 200 });
   });
 
-  test("has an e-mail address of their own, and is unknown to other organisations", async () => {
+  test("has a unique e-mail address, and is unknown to other organisations", async () => {
     const { body } = await addUser({ email: ADA, password: PASSWORD, role: "user" });
     const { id } = body as { id: string };
     const key = (await gateway.newOrganisation("Second")).keys.administrator;
@@ -113,7 +113,7 @@ describe("a person", () => {
     expect((await gateway.call("GET", "/organisation/user", { key })).body).toStrictEqual([]);
   });
 
-  test("is remembered without the password, in argon2id", async () => {
+  test("is stored without the password, as an argon2id hash", async () => {
     await addUser({ email: ADA, password: PASSWORD, role: "user" });
     const [row] = await gateway.db.selectFrom("person").selectAll().execute();
     expect(row?.password_hash).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/);
@@ -123,7 +123,7 @@ describe("a person", () => {
 });
 
 describe("the first person", () => {
-  test("is admin, with the configured password or a fresh one, and only in a store without people", async () => {
+  test("is admin, with the configured password or a generated one, and only in a store without people", async () => {
     expect(await ensureFirstPerson(gateway.db, PASSWORD, gateway.clock.ms)).toBeNull();
     expect((await login("admin", PASSWORD)).body).toMatchObject({ email: "admin", role: "administrator" });
     expect(await ensureFirstPerson(gateway.db, "something else", gateway.clock.ms)).toBeNull();
@@ -139,7 +139,7 @@ describe("a session", () => {
     await addUser({ email: ADA, password: PASSWORD, role: "user" });
   });
 
-  test("comes as a cookie that scripts and other sites do not get, and says who it is", async () => {
+  test("is a cookie that scripts and other sites cannot read, and says who it is", async () => {
     const answer = await login(ADA, PASSWORD);
     const cookie = answer.headers.get("set-cookie") ?? "";
     expect(cookie).toMatch(/^__Host-headgate=[\w-]{43}; /);
@@ -168,7 +168,7 @@ describe("a session", () => {
     expect((await call("GET", "/me")).body).toMatchObject({ id: me.id });
   });
 
-  test("does what its role may, and changes nothing without the page token or from another site", async () => {
+  test("may do what its role allows, and changes nothing without the page token or from another site", async () => {
     const { call } = await signedIn(ADA);
     expect((await call("POST", "/stream")).status).toBe(200);
     expect((await call("GET", "/stream", undefined, { "x-csrf-token": "" })).body).toHaveLength(1);
@@ -183,7 +183,7 @@ describe("a session", () => {
     expect(await call("DELETE", "/organisation/webhook")).toStrictEqual({ status: 403, body: role });
   });
 
-  test("ends by sign-out, by eight idle hours, and after seven days", async () => {
+  test("ends by sign-out, after eight idle hours, and after seven days", async () => {
     const HOUR = 3_600_000;
     const first = await signedIn(ADA);
     expect(await first.call("POST", "/logout")).toStrictEqual({ status: 200, body: { signed_out: true } });
@@ -216,7 +216,7 @@ describe("a session", () => {
     expect(await third.call("GET", "/me")).toStrictEqual(DENIED);
   });
 
-  test("of an organisation that is not enabled opens nothing", async () => {
+  test("of an organisation that is not enabled is refused", async () => {
     const { call } = await signedIn(ADA);
     await gateway.db.updateTable("organisation").set({ enabled: 0 }).execute();
     const off = { status: 403, body: failure(2001, "Organisation is not enabled", { required_state: "enabled" }) };
@@ -230,7 +230,7 @@ describe("signing in", () => {
     await addUser({ email: ADA, password: PASSWORD, role: "user" });
   });
 
-  test("tells nobody which half was wrong", async () => {
+  test("does not reveal whether name or password was wrong", async () => {
     for (const [email, password] of [
       [ADA, "wrong"],
       ["nobody@customer.example", PASSWORD],
@@ -243,7 +243,7 @@ describe("signing in", () => {
     expect(await login(`${ADA}\0`, PASSWORD)).toMatchObject({ status: 400, body: { error: { code: 9002 } } });
   });
 
-  test("by a page of another site is refused", async () => {
+  test("from a page of another site is refused", async () => {
     expect(await login(ADA, PASSWORD, { "sec-fetch-site": "cross-site" })).toMatchObject(NO_PAGE);
     expect(await login(ADA, PASSWORD, { origin: "https://evil.example" })).toMatchObject(NO_PAGE);
   });

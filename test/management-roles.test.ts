@@ -4,7 +4,7 @@ import { ROUTES } from "../ts/organisation/roles.ts";
 import type { Role } from "../ts/store/schema.ts";
 import { type Gateway, openGateway } from "./support/gateway.ts";
 
-/** What M4 says in words, once more: the routes that user and readonly may call. A new route has to be judged here. */
+/** M4 as a list: the routes that user and readonly may call. A new route has to be considered here. */
 const READONLY = [
   "GET /organisation",
   "GET /organisation/usage",
@@ -49,7 +49,7 @@ beforeAll(async () => {
 
 afterAll(() => gateway.close());
 
-test("every route that M4 names is there", () => {
+test("every route that M4 names exists", () => {
   for (const route of USER) expect(guarded).toContain(route);
 });
 
@@ -60,7 +60,7 @@ describe.each(ranks)("with a key of %s", (role) => {
     const { status, body } = await gateway.call(method, path.replaceAll(/\{\w+\}/g, "none"), { key });
     const least = leastRole(route);
     if (ranks.indexOf(role) >= ranks.indexOf(least)) {
-      // Allowed: whatever comes then is no matter of roles.
+      // Allowed: what follows does not depend on roles.
       expect(body).not.toHaveProperty("error.userinfo.required_role");
       expect(status).toBeLessThan(500);
     } else if (path.startsWith("/webcaster")) {

@@ -1,5 +1,6 @@
-// schemathesis against a running gateway: more than a thousand requests that the OpenAPI document allows or forbids.
-// None may be answered by a 5xx, by a status or content type that is not documented, or by a body of another shape.
+// schemathesis against a running gateway: more than a thousand requests that the OpenAPI document allows or
+// forbids. None may be answered by a 5xx, by a status or content type that is not documented, or by a body of
+// another shape.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,10 +11,12 @@ import { type Headgate, startHeadgate } from "./support/headgate.ts";
 import { isWholeRun } from "./support/whole-run.ts";
 
 const CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance";
-/** Random requests per route, beside those at the edges of its schemas; the seed makes a failure come again. */
+/** Random requests per route, in addition to those at the limits of its schemas; the seed makes failures
+ *  reproducible. */
 const EXAMPLES = isWholeRun ? "5" : "1";
 const SEED = "1";
-/** Files of the page, WHIP's offers and fragments, and events, which do not end: no JSON, and all have tests of their own. */
+/** Files of the page, WHIP's offers and fragments, and events, which do not end: not JSON, and all tested
+ *  elsewhere. */
 const ELSEWHERE = "^/(docs|organisation/events$|p/webrtc(/[{]session[}])?$)";
 const LIMIT_MS = 240_000;
 
@@ -33,7 +36,7 @@ afterAll(async () => {
 });
 
 test(
-  "whatever is asked, the answer is documented",
+  "every answer is documented, whatever the request",
   async () => {
     const tester = start(
       python,
@@ -50,7 +53,7 @@ test(
         ...["--exclude-path-regex", ELSEWHERE, "--workers", "2", "--no-color", "--generation-database", "none"],
       ],
       { cwd: folder },
-    ); // it leaves a folder of its own behind
+    ); // it creates a folder in its working directory
     const code = await tester.exit;
     const told = `${tester.stdout()}\n${tester.stderr()}`;
     expect(code, told).toBe(0);

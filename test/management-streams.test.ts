@@ -1,4 +1,4 @@
-// Streams after they are created: tags, and the states of M11 as callers and publishes see them.
+// Streams after their creation: tags, and the states of M11 as callers and publishes see them.
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { LiveSession } from "../ts/publish/live-sessions.ts";
 import { type Gateway, openGateway } from "./support/gateway.ts";
@@ -59,7 +59,7 @@ test.each<[body: unknown, refusal: object]>([
   expect((await gateway.call("GET", `/stream/${stream.id}`)).body).toStrictEqual(stream);
 });
 
-test.each(["stop", "lock"])("%s ends the publish, and unlock gives back the state before", async (how) => {
+test.each(["stop", "lock"])("%s ends the publish, and unlock restores the previous state", async (how) => {
   for (const [before, after] of [
     ["created", "created"],
     ["ended", "ended"],
@@ -76,14 +76,14 @@ test.each(["stop", "lock"])("%s ends the publish, and unlock gives back the stat
   }
 });
 
-test("unlock disturbs nobody who is live", async () => {
+test("unlock does not affect a live stream", async () => {
   const stream = await newStream();
   await setState(stream, "live");
   expect(await put(stream, "unlock")).toMatchObject({ status: 200, body: { state: "live" } });
   expect(gateway.live.calls).toEqual([]);
 });
 
-test("a deleted stream is shown once more and then unknown, and its name is never used again", async () => {
+test("a deleted stream is returned once more and then unknown, and its name remains taken", async () => {
   const stream = await newStream();
   const { status, body } = await gateway.call("DELETE", `/stream/${stream.id}`);
   expect({ status, body }).toStrictEqual({ status: 200, body: { ...stream, state: "deleted" } });
@@ -207,7 +207,7 @@ test("live sessions are listed, shown with diagnostics, kicked and pushed elsewh
   ]);
 });
 
-test("sessions of other organisations are unknown, like those that never were", async () => {
+test("sessions of other organisations are unknown, like those that never existed", async () => {
   const other = await gateway.newOrganisation("Second");
   const stream = (await gateway.call("POST", "/stream", { key: other.keys.administrator })).body as Stream;
   gateway.live.live.push(sessionOf(stream, 42, other.organisation.id));

@@ -30,7 +30,7 @@ test("an upstream is stored, listed and removed, and its secrets are never shown
   }
 });
 
-test("upstreams of one host and app are told apart by label and masked key", async () => {
+test("upstreams of one host and app are distinguished by label and masked key", async () => {
   const url = (key: string) => `rtmp://93.184.216.34/live/${key}`;
   await add({ url: url("main-key-1"), label: "Hauptkanal" });
   await add({ url: url("backup-key"), label: "x".repeat(100) });
@@ -46,7 +46,7 @@ test("upstreams of one host and app are told apart by label and masked key", asy
   ]);
 });
 
-test("an upstream of a live stream says how it does and why it last stopped", async () => {
+test("an upstream of a live stream shows its state and why it last stopped", async () => {
   const added = (await add({ url: "rtmp://93.184.216.34/live/key", label: "Main" })).body as { id: string };
   const lastError = "cannot connect";
   const live = { state: "waiting", since: 0, lastError, bytesOut: 0, droppedFrames: 0, reconnects: 0 } as const;
@@ -81,7 +81,7 @@ test("a name that does not resolve is saved", async () => {
   expect(await add({ url: "rtmp://nowhere.example/live/key" })).toMatchObject({ status: 200 });
 });
 
-test("a stream has at most sixteen, however many come at once", async () => {
+test("a stream has at most sixteen, however many are added concurrently", async () => {
   const answers = await Promise.all(
     Array.from({ length: 20 }, (_, n) => add({ url: `rtmp://93.184.216.34/live/key${n}` })),
   );
@@ -89,7 +89,7 @@ test("a stream has at most sixteen, however many come at once", async () => {
   expect(answers.filter(({ status }) => status === 400)).toHaveLength(4);
 });
 
-test("they are for those who may change streams, and for their own organisation", async () => {
+test("they can be changed by those who may change streams, and only within their organisation", async () => {
   const body = { url: "rtmp://93.184.216.34/live/key" };
   expect(await add(body, gateway.keys.readonly)).toMatchObject({ status: 403, body: { error: { code: 2001 } } });
   expect(await add(body, null)).toMatchObject({ status: 403, body: { error: { code: 2001 } } });

@@ -51,7 +51,7 @@ describe("an API key", () => {
     ["GET", "/stream/any"],
   ] as const;
 
-  test.each(ADDRESSES)("that is missing, empty or wrong is answered alike at %s %s", async (method, path) => {
+  test.each(ADDRESSES)("that is missing, empty or wrong gets the same answer at %s %s", async (method, path) => {
     const real = gateway.keys.administrator;
     for (const key of [null, "", "wrong", `${real}x`, real.slice(0, -1), real.toLowerCase(), "ключ".repeat(9)]) {
       const header = key === null ? null : Buffer.from(key).toString("latin1");
@@ -60,7 +60,7 @@ describe("an API key", () => {
     }
   });
 
-  test("is judged before the body", async () => {
+  test("is checked before the body", async () => {
     expect(await setWebhook("{", { key: "wrong" })).toMatchObject({ status: 403, body: DENIED });
   });
 
@@ -74,7 +74,7 @@ describe("an API key", () => {
     expect(await gateway.call("GET", "/organisation")).toMatchObject({ status: 403, body: DENIED });
   });
 
-  test("of an organisation that is not enabled opens nothing", async () => {
+  test("of an organisation that is not enabled is refused", async () => {
     await gateway.db.updateTable("organisation").set({ enabled: 0 }).execute();
     const body = failure(2001, "Organisation is not enabled", { required_state: "enabled" });
     for (const [method, path] of ADDRESSES)
@@ -112,7 +112,7 @@ describe("a role", () => {
 describe("the webhook", () => {
   const URL_OF_CUSTOMER = "https://customer.example:8443/hook?a=b";
 
-  test("is set exactly as given and answered with the organisation", async () => {
+  test("is stored exactly as given and returned with the organisation", async () => {
     gateway.clock.ms += 1_500;
     const record = organisationRecord(URL_OF_CUSTOMER, "2026-01-01T00:00:01.500Z");
     const { status, body } = await setWebhook({ webhook: URL_OF_CUSTOMER, other: 1 });
@@ -198,7 +198,7 @@ describe("the webhook", () => {
   });
 
   test.each(["text/plain", "application/x-www-form-urlencoded", "application/json; charset=utf-8", "nonsense"])(
-    "is read from a body called %s",
+    "is read from a body of type %s",
     async (type) => {
       const answer = await setWebhook({ webhook: URL_OF_CUSTOMER }, { headers: { "content-type": type } });
       expect(answer).toMatchObject({ status: 200, body: { webhook: URL_OF_CUSTOMER } });
@@ -207,7 +207,7 @@ describe("the webhook", () => {
 });
 
 describe("a new stream", () => {
-  test("has exactly the record that is documented", async () => {
+  test("has exactly the documented record", async () => {
     const { status, body } = await gateway.call("POST", "/stream");
     const { id, ingest } = body as { id: string; ingest: Ingest };
     const { streamname } = ingest.rtmp;
@@ -238,7 +238,7 @@ describe("a new stream", () => {
     expect((await gateway.call("GET", `/stream/${id}`)).body).toStrictEqual(body);
   });
 
-  test("is named by its organisation and never like another", async () => {
+  test("is named by its organisation, and no other has the same name", async () => {
     const names = await Promise.all(
       Array.from({ length: 30 }, async () => (await createStream()).ingest.rtmp.streamname),
     );
@@ -257,7 +257,7 @@ describe("a new stream", () => {
     expect(whip.url).toMatch(/^https:\/\/api\.example\/p\/webrtc\?/);
   });
 
-  test("keeps up to 50 tags of up to 100 characters, and ignores members nobody knows", async () => {
+  test("keeps up to 50 tags of up to 100 characters, and ignores unknown members", async () => {
     const tags = Array.from({ length: 50 }, (_, index) => `${"🎥".repeat(98)}${index}`.slice(0, 198));
     const stream = await createStream({ body: { tags, id: "mine", state: "live", name: "x", __proto__: null } });
     expect(stream).toMatchObject({ tags, state: "created" });
@@ -282,7 +282,7 @@ describe("a new stream", () => {
     expect((await gateway.call("GET", "/stream")).body).toStrictEqual([]);
   });
 
-  test("of another organisation is unknown, like one that never was", async () => {
+  test("of another organisation is unknown, like one that never existed", async () => {
     const other = await gateway.newOrganisation("Second");
     const key = other.keys.administrator;
     const mine = await createStream();
@@ -315,7 +315,7 @@ describe("every response", () => {
     ["POST", "/stream", { body: OVER, headers: { "content-length": "65537" } }, 413, TOO_LARGE],
     ["POST", "/stream", { body: OVER.slice(1) }, 400, failure(9000, "Malformed JSON")],
     ["HEAD", "/stream", {}, 200, null],
-  ])("to %s %s names its request and the version of the API (case %#)", async (method, path, call, status, body) => {
+  ])("to %s %s has a request id and the version of the API (case %#)", async (method, path, call, status, body) => {
     const [first, second] = [await gateway.call(method, path, call), await gateway.call(method, path, call)];
     expect({ status: first.status, body: first.body }).toStrictEqual({ status, body });
     expect(first.headers.get("content-type")).toBe("application/json; charset=utf-8");
@@ -324,11 +324,11 @@ describe("every response", () => {
     expect(first.headers.get("x-request-id")).not.toBe(second.headers.get("x-request-id"));
   });
 
-  test("to a method an address does not have names those it has", async () => {
+  test("to a method that an address does not support lists those it does", async () => {
     expect((await gateway.call("POST", "/organisation/webhook")).headers.get("allow")).toBe("PUT, DELETE");
   });
 
-  test("to a failing store is 503 without a word about why", async () => {
+  test("to a failing store is 503 without the reason", async () => {
     const { db, keys } = gateway;
     await db.schema.alterTable("stream").renameTo("elsewhere").execute();
     const { status, body } = await gateway.call("GET", "/stream", { key: keys.user });

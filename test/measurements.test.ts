@@ -1,4 +1,5 @@
-// Numbers of running publishes: rates between readings, an hour of history in bounded memory, and one word for the whole.
+// Numbers of running publishes: rates between readings, an hour of history in bounded memory, and one word
+// for the overall condition.
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { PublishSnapshot, UpstreamStatus } from "../ts/media.ts";
@@ -17,7 +18,7 @@ function snapshot(counters: Partial<PublishSnapshot>): PublishSnapshot {
 }
 
 describe("numbers", () => {
-  test("are rates since the reading before", () => {
+  test("are rates since the previous reading", () => {
     const now = snapshot({
       bytesIn: 350_000,
       videoFrames: 75,
@@ -31,7 +32,7 @@ describe("numbers", () => {
     expect(numbers).toEqual({ bitrateKbps: 1_000, fps: 30, ...rest });
   });
 
-  test("are not known before a second reading, after the clock was set back, and where the core knows none", () => {
+  test("are unknown before a second reading, after the clock was set back, and where the core does not know them", () => {
     expect(numbersOf(snapshot({ bytesIn: 5 }), 1_000, null)).toEqual(UNKNOWN);
     expect(numbersOf(snapshot({ bytesIn: 5 }), 1_000, { at: 2_000, bytesIn: 0, videoFrames: 0 })).toEqual(UNKNOWN);
     const audio = snapshot({ tracks: { video: null, audio: null } });
@@ -42,7 +43,7 @@ describe("numbers", () => {
 describe("a history", () => {
   const rate = (bitrateKbps: number) => ({ ...UNKNOWN, bitrateKbps });
 
-  test("keeps an hour, and forgets the oldest point", () => {
+  test("keeps an hour, and drops the oldest point", () => {
     const history = new NumberHistory();
     for (let point = 0; point < POINTS_LIMIT + 10; point += 1) history.add(1_000 + point * STEP_MS, rate(point));
     const { since, points } = history.read();
@@ -51,7 +52,7 @@ describe("a history", () => {
     expect(new Set(points.fps)).toEqual(new Set([null]));
   });
 
-  test("has null where a point was missed, and the last one where two came for a moment", () => {
+  test("has null where a point was missed, and the last one of two for the same moment", () => {
     const history = new NumberHistory();
     history.add(0, rate(1));
     history.add(3 * STEP_MS + 40, rate(4));
@@ -62,7 +63,7 @@ describe("a history", () => {
     expect([since, points.bitrateKbps.length, points.bitrateKbps.at(-1)]).toEqual([1_280 * STEP_MS, 720, 1_999]);
   });
 
-  test("begins anew when the clock was set", () => {
+  test("starts again when the clock was set", () => {
     for (const at of [-STEP_MS * 5, STEP_MS * 10_000]) {
       const history = new NumberHistory();
       for (const point of [0, STEP_MS]) history.add(point, rate(1));
@@ -96,7 +97,7 @@ describe("the measurements of running publishes", () => {
   });
   afterEach(() => measurements.stop());
 
-  test("have a history from the first point on, which goes with the publish", () => {
+  test("have a history from the first point on, which is removed with the publish", () => {
     media.measure(1, { bytesIn: 0 });
     for (let point = 0; point < 3; point += 1) {
       measurements.addPoints();
@@ -110,7 +111,7 @@ describe("the measurements of running publishes", () => {
     expect(measurements.historyOf(1).since).toBeNull();
   });
 
-  test("have a rate at the first look, from the last point, and one reading for looks at one moment", () => {
+  test("have a rate at the first poll, from the last point, and one reading for polls at the same moment", () => {
     media.measure(1, { bytesIn: 0 });
     measurements.addPoints();
     clock.ms += 2_000;

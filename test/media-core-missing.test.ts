@@ -1,5 +1,5 @@
-// What the command line does where the library of the media core does not load: a copy of the built gateway with a file
-// in its place that is none.
+// The command line when the library of the media core does not load: a copy of the built gateway with an
+// invalid file in its place.
 import { copyFileSync, cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -30,14 +30,14 @@ async function headgate(...words: readonly string[]) {
   return { code, out: child.stdout(), err: child.stderr() };
 }
 
-test("doctor looks at everything else and says why the core does not load", async () => {
+test("doctor checks everything else and says why the core does not load", async () => {
   const { code, out } = await headgate("doctor");
   expect(out).toMatch(/^BAD {2}media core \(RTMP, WebRTC, Opus, AAC\): .*headgate\.node/m);
   expect(out).toMatch(/^ok {3}http\.port/m);
   expect(code).toBe(1);
 });
 
-test("doctor names the files of pages that are missing", async () => {
+test("doctor names missing files of pages", async () => {
   rmSync(join(folder, "dist/dashboard/page.html"));
   const { out } = await headgate("doctor");
   expect(out).toMatch(
@@ -52,7 +52,7 @@ test("the service does not start, and says so in one line", async () => {
   expect(code).toBe(1);
 });
 
-test("commands at the store work", async () => {
+test("commands that only use the store work", async () => {
   const { code, err } = await headgate("init");
   expect([code, err]).toEqual([0, ""]);
 });

@@ -1,4 +1,4 @@
-// Limits on RTMP connections and what the media core counts of itself, through the bridge. The real core.
+// Limits on RTMP connections and the media core's own counters, through the bridge. The real core.
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
@@ -46,10 +46,11 @@ async function open(port: number): Promise<Socket> {
   return socket;
 }
 
-/** C0 and C1; the service answers at once. */
+/** C0 and C1; the service answers immediately. */
 const HELLO = Buffer.concat([Buffer.from([3]), Buffer.alloc(1_536)]);
 
-/** Whether the service answers on a new connection; false when it closes it, which what was sent may make a reset. */
+/** Whether the service answers on a new connection; false when it closes it, possibly with a reset because of
+ *  the data sent. */
 async function isServed(port: number): Promise<boolean> {
   const socket = await open(port);
   const answer = Promise.race(
@@ -68,7 +69,7 @@ describe.each([
   ["in all", { rtmpConnections: 2, rtmpConnectionsPerAddress: 0 }],
   ["from one address", { rtmpConnections: 0, rtmpConnectionsPerAddress: 2 }],
 ])("a limit of two RTMP connections %s", (_, limits) => {
-  test("closes the third one at once, counts it, and serves again when one has left", async () => {
+  test("closes the third one immediately, counts it, and serves again when one has left", async () => {
     const { rtmpPort, refusedConnections } = start(limits);
     const served = [await isServed(rtmpPort), await isServed(rtmpPort), await isServed(rtmpPort)];
     expect(served).toEqual([true, true, false]);
@@ -87,7 +88,7 @@ test("without limits connections are served, and nothing is counted", async () =
   expect([refusedConnections(), failedTranscoders()]).toEqual([0, 0]);
 });
 
-test("Linux counts what it drops on the media ports, and a small receive buffer is below what was asked for", () => {
+test("Linux counts dropped datagrams of the media ports, and a small receive buffer is below the requested size", () => {
   const { kernelDrops, smallReceiveBuffer } = start({ rtmpConnections: 0, rtmpConnectionsPerAddress: 0 });
   expect(kernelDrops()).toBe(0);
   expect(smallReceiveBuffer ?? 0).toBeLessThan(RECEIVE_BUFFER_BYTES);

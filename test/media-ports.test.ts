@@ -1,4 +1,4 @@
-// What the kernel says of the media ports, as the log, doctor and the metrics show it.
+// The kernel's figures about the media ports, as the log, doctor and the metrics show them.
 import { pino } from "pino";
 import { describe, expect, test } from "vitest";
 import { kernelDropsOf, warnOfSmallBuffer } from "../ts/media/ports.ts";
@@ -37,13 +37,13 @@ describe("the start", () => {
     return lines.map((line) => JSON.parse(line) as unknown);
   };
 
-  test("warns once of a small receive buffer: what was granted, what was requested and what raises it", () => {
+  test("warns once of a small receive buffer: the granted and requested sizes and how to raise it", () => {
     const msg =
       "the kernel buffers 212992 bytes per media port, 4194304 were requested: run `sysctl -w net.core.rmem_max=4194304`";
     expect(logged(212_992)).toEqual([{ level: 40, granted: 212_992, requested: 4_194_304, msg }]);
   });
 
-  test("says nothing of a buffer as requested", () => {
+  test("does not warn of a buffer of the requested size", () => {
     expect(logged(null)).toEqual([]);
   });
 });
@@ -61,7 +61,7 @@ describe("the metrics of the media core", () => {
       (await metrics.registry.metrics()).split("\n").filter((line) => /kernel|refused|failed/.test(line));
   };
 
-  test("are counters, read anew at each scrape", async () => {
+  test("are counters, read again at each scrape", async () => {
     const scrape = watched();
     await scrape();
     Object.assign(counts, { drops: 5, refused: 6, failed: 7 });
@@ -76,7 +76,7 @@ describe("the metrics of the media core", () => {
     expect(await scrape()).toContain("headgate_media_kernel_drops_total 5");
   });
 
-  test("have no kernel drops where the system does not count them", async () => {
+  test("omit kernel drops where the system does not count them", async () => {
     counts.drops = null;
     expect((await watched()()).join("\n")).not.toContain("kernel");
   });

@@ -1,4 +1,4 @@
-// What a scrape tells while something it reads from is out of order.
+// A scrape while one of its sources fails.
 import { expect, test } from "vitest";
 import { createMetrics } from "../ts/metrics.ts";
 
@@ -8,7 +8,7 @@ const load = () => ({ inFlight: 1, waiting: 0, open: [] });
 test.each([
   ["is down", () => Promise.reject(new Error("connection refused"))],
   ["does not answer", () => new Promise<never>(() => {})],
-])("a store that %s costs the scrape what the store knows, and nothing else", async (_, outbox) => {
+])("a store that %s makes only the store's own metrics unknown in a scrape", async (_, outbox) => {
   const metrics = createMetrics();
   metrics.watchPublishing({ load, outbox, live });
   const text = await metrics.registry.metrics();

@@ -1,5 +1,5 @@
-// What is told of metrics is true: every metric says what it is and in which unit, the documentation lists each, and
-// dashboard, alerts and runbook name no other. promtool tests the alerts.
+// Metrics are documented correctly: every metric states its meaning and unit, the documentation lists each,
+// and dashboard, alerts and runbook name no other. promtool tests the alerts.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -10,7 +10,7 @@ import { type Customer, startCustomer } from "./support/customer.ts";
 
 const FOLDER = "docs/monitoring";
 const read = (path: string) => readFileSync(path, "utf8");
-/** Gauges that count what there is now have no unit; neither has what says something by its labels. */
+/** Gauges that count present objects have no unit; neither have those whose labels carry the information. */
 const COUNTS = [
   "headgate_full",
   "headgate_publishes",
@@ -33,7 +33,7 @@ interface Metric {
   readonly help: string;
 }
 
-/** Names of metrics in a text; of a histogram its own, without what Prometheus appends. */
+/** Names of metrics in a text; for a histogram its own name, without the suffixes of Prometheus. */
 const namesIn = (text: string): Set<string> =>
   new Set((text.match(/\bheadgate_[a-z0-9_]+\b/g) ?? []).map((name) => name.replace(/_(bucket|sum|count)$/, "")));
 
@@ -41,7 +41,7 @@ let customer: Customer;
 let cluster: Cluster;
 let metrics: readonly Metric[];
 
-/** A node among others has every metric that there is. */
+/** A node among others has every metric that exists. */
 beforeAll(async () => {
   customer = await startCustomer();
   cluster = await startCluster({ nodes: 1, customer });
@@ -60,12 +60,12 @@ afterAll(async () => {
 
 const ours = () => metrics.filter(({ name }) => name.startsWith("headgate_"));
 
-test("every metric says in words what it is", () => {
+test("every metric has a help text", () => {
   expect(metrics.length).toBeGreaterThan(40);
   for (const { name, help } of metrics) expect([name, help.length >= 10]).toEqual([name, true]);
 });
 
-test("every name ends with its unit: counters with _total, what is measured with _seconds, _bytes or _ratio", () => {
+test("every name ends with its unit: counters with _total, measured values with _seconds, _bytes or _ratio", () => {
   for (const { name, type } of ours()) {
     if (type === "counter") expect(name).toMatch(/_total$/);
     else if (type === "histogram") expect(name).toMatch(/_(seconds|bytes)$/);
@@ -74,12 +74,12 @@ test("every name ends with its unit: counters with _total, what is measured with
   }
 });
 
-test("the documentation lists every metric, and none that is not there", () => {
+test("the documentation lists every metric, and no others", () => {
   const listed = namesIn(/## Metrics\n[\s\S]*?\n## /.exec(read("docs/operating.md"))?.[0] ?? "");
   expect([...listed].sort()).toEqual([...new Set(ours().map(({ name }) => name))].sort());
 });
 
-describe("no metric is named that is not there in", () => {
+describe("only existing metrics are named in", () => {
   const files = ["docs/runbook.md", "docs/webhook.md", "docs/cluster.md", "docs/management.md"];
   test.each([...files, `${FOLDER}/alerts.yaml`, `${FOLDER}/alerts.test.yaml`, `${FOLDER}/grafana.json`])(
     "%s",
@@ -97,7 +97,7 @@ test("every metric of ours is on the dashboard", () => {
   expect(missing.map(({ name }) => name)).toEqual([]);
 });
 
-test("the dashboard is what its script writes, and asks for its data source", () => {
+test("the dashboard equals the output of its script, and its data source is a variable", () => {
   expect(read(`${FOLDER}/grafana.json`)).toBe(grafanaText());
   const dashboard = JSON.parse(grafanaText()) as { templating: { list: { name: string; type: string }[] } };
   expect(dashboard.templating.list[0]).toMatchObject({ name: "datasource", type: "datasource" });
@@ -108,7 +108,7 @@ describe("the alerts", () => {
   const alerts = read(`${FOLDER}/alerts.yaml`);
   const names = [...alerts.matchAll(/alert: (\w+)/g)].map(([, name]) => name);
 
-  test("hold, and fire when they should", async () => {
+  test("are valid, and fire when they should", async () => {
     await run("promtool", ["check", "rules", join(FOLDER, "alerts.yaml")]);
     await run("promtool", ["test", "rules", join(FOLDER, "alerts.test.yaml")]);
     const tested = read(`${FOLDER}/alerts.test.yaml`);
@@ -124,12 +124,12 @@ describe("the alerts", () => {
       names.length,
     ]);
     expect(headings).toEqual(expect.arrayContaining(sections));
-    // And no section that nothing leads to.
+    // And every section is linked from an alert.
     expect(headings.filter((heading) => !sections.includes(heading))).toEqual([]);
   });
 });
 
-test("links in runbook and operating lead to sections that are there", () => {
+test("links in runbook and operating lead to existing sections", () => {
   for (const file of ["runbook.md", "operating.md"]) {
     for (const [, target = "", anchor = ""] of read(`docs/${file}`).matchAll(/\]\(([\w.-]*)#([\w-]+)\)/g)) {
       const headings = [...read(`docs/${target || file}`).matchAll(/^#+ (.+)$/gm)].map(([, of = ""]) => anchorOf(of));
@@ -138,7 +138,7 @@ test("links in runbook and operating lead to sections that are there", () => {
   }
 });
 
-/** As Markdown viewers make it of a heading. */
+/** The anchor that Markdown viewers make of a heading. */
 function anchorOf(heading: string): string {
   return heading
     .toLowerCase()

@@ -1,4 +1,4 @@
-// The faults that `npm run mutants` puts in: textual, one line each, always the same for the same code.
+// The faults that `npm run mutants` inserts: textual, one line each, always the same for the same code.
 import { expect, test } from "vitest";
 import { faultsIn, inFixedOrder } from "../scripts/mutants/faults.mjs";
 

@@ -1,4 +1,4 @@
-// What several nodes on one database share and count together, each case while they act at the same moment.
+// What several nodes on one database share and count together, each case with concurrent actions.
 import { sql } from "kysely";
 import { pino } from "pino";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
@@ -41,7 +41,7 @@ const many = <T>(count: number, make: (at: number) => T): T[] => Array.from({ le
 const isUnique = (values: readonly unknown[]) => new Set(values).size === values.length;
 const organisationOf = ({ db }: Node) => db.selectFrom("organisation").selectAll().executeTakeFirstOrThrow();
 
-test("three nodes that start on an empty database make one organisation, one administrator and one key, each shown once", async () => {
+test("three nodes that start on an empty database create one organisation, one administrator and one key, each shown once", async () => {
   const started = await Promise.all(
     many(3, async () => {
       const node = await nodes.add();
@@ -69,7 +69,7 @@ test("three nodes that start on an empty database make one organisation, one adm
   }
 });
 
-test("requests under one Idempotency-Key that come to both nodes are done once", async () => {
+test("requests with one Idempotency-Key that reach both nodes are executed once", async () => {
   const { both, one, key } = await two();
   for (let round = 0; round < 5; round += 1) {
     const headers = { "idempotency-key": `round ${round}` };
@@ -77,7 +77,7 @@ test("requests under one Idempotency-Key that come to both nodes are done once",
     const answers = await Promise.all(many(8, post));
     const done = answers.filter(({ status }) => status === 200);
     expect(done.length).toBeGreaterThan(0);
-    // Whoever comes while the first one runs is asked to come again.
+    // A request that arrives while the first one runs is told to retry.
     expect(answers.every(({ status }) => status === 200 || status === 409)).toBe(true);
     const again = await Promise.all(many(2, post));
     expect(again.map(({ headers: said }) => said.get("idempotency-replayed"))).toEqual(["true", "true"]);
@@ -87,7 +87,7 @@ test("requests under one Idempotency-Key that come to both nodes are done once",
   expect(await one.db.selectFrom("stream").select("id").execute()).toHaveLength(5);
 });
 
-test("client ids of both are different, and ascend on each", async () => {
+test("client ids of both are different, and increase on each", async () => {
   const { both } = await two();
   const issued = await Promise.all(
     both.map(async ({ db }) => {
@@ -101,7 +101,7 @@ test("client ids of both are different, and ascend on each", async () => {
   for (const own of issued) expect(own).toEqual([...own].sort((a, b) => a - b));
 });
 
-test("audit entries of both have different ids, which ascend with time", async () => {
+test("audit entries of both have different ids, which increase with time", async () => {
   const { both, one } = await two();
   const organisation = await organisationOf(one);
   const actor = { organisation, who: { kind: "operator", id: null }, requestId: null } as const;
@@ -116,7 +116,7 @@ test("audit entries of both have different ids, which ascend with time", async (
   expect(entries.map(({ at }) => at)).toEqual(entries.map(({ at }) => at).sort((a, b) => a - b));
 });
 
-test("the size of the delivery log is that of its rows, whoever writes and removes", async () => {
+test("the recorded size of the delivery log is that of its rows, whichever node writes and removes", async () => {
   const { both, one } = await two();
   const organisation = await organisationOf(one);
   const logs = both.map(({ db }) => createDeliveryLog({ db, clock: nodes.clock, log: silent, sizeLimitBytes: 60_000 }));
@@ -138,7 +138,7 @@ test("the size of the delivery log is that of its rows, whoever writes and remov
   expect(Number(bytes)).toBeLessThanOrEqual(60_000);
 });
 
-test("bytes that both count for one stream and day add up", async () => {
+test("bytes that both count for one stream and day are added", async () => {
   const { both, one, key } = await two();
   const stream = (await one.call("POST", "/stream", { key })).body as { id: string };
   const organisation = await organisationOf(one);
@@ -160,7 +160,7 @@ test("bytes that both count for one stream and day add up", async () => {
   expect(usage).toEqual([{ bytes_in: 50_000, bytes_out: 100_000 }]);
 });
 
-test("old records that both remove at the same moment go once, without a fault", async () => {
+test("old records that both remove at the same moment are removed once, without an error", async () => {
   const { both, one, key } = await two();
   const stream = (await one.call("POST", "/stream", { key })).body as { id: string };
   const organisation = await organisationOf(one);
@@ -173,7 +173,7 @@ test("old records that both remove at the same moment go once, without a fault",
     .execute();
   const removed = await Promise.all(both.map(({ db }) => prune(db, DAYS, nodes.clock.ms)));
   expect(removed.reduce((sum, each) => sum + each, 0)).toBe(600);
-  // Neither waited until the other had done it.
+  // Neither waited for the other to finish.
   for (const each of removed) expect(each).toBeGreaterThan(0);
   expect(await one.db.selectFrom("publish").select("client_id").execute()).toEqual([]);
   expect(await deliveryBytes(one.db)).toBe(0);

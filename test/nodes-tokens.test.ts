@@ -34,7 +34,7 @@ const shown = async (node: Node) =>
 const keysOf = ({ db }: Node) => db.selectFrom("token_key").select(["kid", "alg", "state"]).orderBy("kid").execute();
 const rotation = { alg: "ES256", rotateDays: 0, when: "at_once" } as const;
 
-test("a token is verified by a node that has not seen its key, and the key is shown there at once", async () => {
+test("a token is verified by a node that has not seen its key, and the key is published there immediately", async () => {
   const [one, other] = [await nodes.add(), await nodes.add()];
   for (const act of ["rotated", "rotated once more"]) {
     await rotateTokenKeys(one.db, openSecretBox(nodes.dataDir), { ...rotation, now: nodes.clock.ms });
@@ -47,7 +47,7 @@ test("a token is verified by a node that has not seen its key, and the key is sh
   }
 });
 
-test("unknown keys have the store read once a second at most, and every caller has its answer", async () => {
+test("unknown keys cause at most one read of the store per second, and every caller gets an answer", async () => {
   const node = await nodes.add();
   const [head = "", ...rest] = (await issue(node)).split(".");
   const header = JSON.parse(Buffer.from(head, "base64url").toString());
@@ -68,7 +68,7 @@ test("unknown keys have the store read once a second at most, and every caller h
   expect(reads).toBeLessThanOrEqual(2);
 });
 
-test("nodes that are configured for different algorithms agree: the one that started last decides", async () => {
+test("nodes configured for different algorithms agree: the one that started last decides", async () => {
   const former = await nodes.add({ HEADGATE_TOKEN_ROTATE_DAYS: "90" });
   const latter = await nodes.add({ HEADGATE_TOKEN_ALG: "EdDSA", HEADGATE_TOKEN_ROTATE_DAYS: "90" });
   const before = await keysOf(latter);
@@ -85,7 +85,7 @@ test("nodes that are configured for different algorithms agree: the one that sta
   expect((await keysOf(latter)).find(({ state }) => state === "active")?.alg).toBe("EdDSA");
 });
 
-test("several nodes that look after old keys at the same moment replace them once", async () => {
+test("several nodes that replace old keys at the same moment replace them once", async () => {
   const all = [await nodes.add(), await nodes.add(), await nodes.add()];
   nodes.clock.ms += 400 * DAY_MS;
   await Promise.all(all.map(({ service }) => service.tokenKeys.upkeep(nodes.clock.ms)));
@@ -93,7 +93,7 @@ test("several nodes that look after old keys at the same moment replace them onc
   expect(states).toEqual(["active", "next", "retired"]);
 });
 
-test("a node whose key file is another one is refused, whatever is due, and changes nothing", async () => {
+test("a node with another key file is refused, whatever is due, and changes nothing", async () => {
   const node = await nodes.add();
   const before = await keysOf(node);
   const another = mkdtempSync(join(tmpdir(), "headgate-another-key-"));

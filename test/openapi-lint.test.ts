@@ -1,5 +1,5 @@
-// The OpenAPI document as other people's tools read it: no complaint of redocly's recommended rules, none of spectral's,
-// none of openapi-spec-validator, which holds it against the JSON schema of OpenAPI 3.1.
+// The OpenAPI document as third-party tools read it: no complaint from redocly's recommended rules, from
+// spectral's, or from openapi-spec-validator, which validates it against the JSON schema of OpenAPI 3.1.
 import { spawnSync } from "node:child_process";
 import { createConfig, lintFromString } from "@redocly/openapi-core";
 import spectral, { type RulesetDefinition } from "@stoplight/spectral-core";

@@ -1,5 +1,5 @@
-// What one organisation may begin: streams live at a time, what they send together, and how often it asks; its own limits
-// and those of the service, by both protocols. And that one at its limit touches no other.
+// Limits of one organisation: concurrent streams, their total bitrate, and publish requests; its own limits
+// and those of the service, by both protocols. An organisation at its limit does not affect another.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { OwnLimits } from "../ts/publish/limits/organisation-limiter.ts";
 import { openGateway } from "./support/gateway.ts";
@@ -32,8 +32,8 @@ const TOO_MANY = refused("This organisation has reached its limit of live stream
 const TOO_MUCH = refused("The live streams of this organisation have reached its bitrate limit");
 const TOO_FAST = refused("Too many streams of this organisation are starting at once; try again in a moment");
 
-describe("streams live at a time", () => {
-  test("are counted from the request on, and one that has ended makes room", async () => {
+describe("concurrent live streams", () => {
+  test("are counted from the request on, and an ended one makes room", async () => {
     await open({ max_streams: 2 });
     const [first, second, third] = await Promise.all([STREAM, OTHERS[0], OTHERS[1]].map((name) => stage.request(name)));
     expect([first, second, third].filter((told) => told?.told === "allow")).toHaveLength(2);
@@ -45,7 +45,7 @@ describe("streams live at a time", () => {
     await stage.allowed(OTHERS[2]);
   });
 
-  test("are not one more when a broadcaster comes back to a name that is still live", async () => {
+  test("do not include a broadcaster that comes back to a name that is still live", async () => {
     await open({ max_streams: 1 });
     const lost = await stage.allowed(STREAM);
     stage.media.measure(lost, { silentMs: 6_000 });
@@ -55,7 +55,7 @@ describe("streams live at a time", () => {
     expect(await stage.answered(again)).toMatchObject({ told: "allow" });
   });
 
-  test("are those of the service where the organisation has no limit of its own, and any number where it is 0", async () => {
+  test("are limited by the service if the organisation has no limit of its own, and unlimited with 0", async () => {
     await open({}, { HEADGATE_LIMITS_ORGANISATION_STREAMS: "1" });
     await stage.allowed(STREAM);
     expect(await stage.request(OTHERS[0])).toEqual(TOO_MANY);
@@ -64,8 +64,8 @@ describe("streams live at a time", () => {
   });
 });
 
-describe("what they send together", () => {
-  test("is what was measured, and a usual stream's where nothing is measured yet", async () => {
+describe("the total bitrate", () => {
+  test("is the measured one, and a typical stream's where nothing is measured yet", async () => {
     await open({ max_ingest_kbps: 5_000 });
     await stage.allowed(STREAM);
     await stage.allowed(OTHERS[0]);
@@ -79,8 +79,8 @@ describe("what they send together", () => {
   });
 });
 
-describe("publish requests a second", () => {
-  test("come in bursts of three seconds' worth, and the organisation is told when to come again", async () => {
+describe("publish requests per second", () => {
+  test("may come in bursts of three seconds' worth, and a refusal says when to retry", async () => {
     await open({ max_setups_per_second: 1 });
     for (const name of [STREAM, OTHERS[0], OTHERS[1]]) stage.end(await stage.allowed(name));
     expect(await stage.request(OTHERS[2])).toEqual(TOO_FAST);
@@ -118,7 +118,7 @@ describe("by WHIP", () => {
   });
 });
 
-test("an organisation sees its limits: its own, and those of the service", async () => {
+test("an organisation sees its own limits and those of the service", async () => {
   const gateway = await openGateway({ HEADGATE_LIMITS_ORGANISATION_STREAMS: "20" });
   try {
     const limits = async () => ((await gateway.call("GET", "/organisation")).body as { limits: object }).limits;

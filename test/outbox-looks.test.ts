@@ -1,4 +1,5 @@
-// When the outbox looks into the store: what comes while it looks is seen by another look, not by that of the next minute.
+// When the outbox polls the store: an event recorded during a poll is seen by the next one, not a minute
+// later.
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { WebhookAnswer } from "../ts/publish/webhook/answer.ts";
@@ -14,7 +15,7 @@ beforeEach(async () => {
 });
 afterEach(() => stage.close());
 
-test("an event that is recorded during a look is delivered by the next one, at once", async () => {
+test("an event that is recorded during a poll is delivered by the next one, immediately", async () => {
   const { db, clock } = stage;
   const delivered: number[] = [];
   const event = {
@@ -30,8 +31,8 @@ test("an event that is recorded during a look is delivered by the next one, at o
     log: pino({ level: "silent" }),
     deadlineMs: 1_000,
     webhook: {
-      // Asked in the midst of a look, when it has read which organisations wait. The embedded store answers in turn: the
-      // event is there before the look is over.
+      // Called during a poll, after it has read which organisations have events. The embedded store processes
+      // statements in order: the event is stored before the poll ends.
       load() {
         looks += 1;
         if (looks === 1) {
@@ -53,7 +54,7 @@ test("an event that is recorded during a look is delivered by the next one, at o
   await outbox.stop(600_000);
 });
 
-test("a customer that only times out is tried once in five seconds, however often is looked and the clock set back", async () => {
+test("a customer that only times out is tried once in five seconds, whatever the number of polls and the clock", async () => {
   const { db, clock } = stage;
   const url = "https://a.example/";
   const tried: number[] = [];
@@ -105,7 +106,8 @@ test("a customer that only times out is tried once in five seconds, however ofte
   expect(tried).toEqual([1, 2, 5]);
 });
 
-/** Some looks one after the other, and whatever they start: the embedded store answers in turn. */
+/** Several polls one after the other, with everything they start: the embedded store processes statements in
+ *  order. */
 async function lookedFor(outbox: Outbox): Promise<void> {
   for (let at = 0; at < 10; at += 1) {
     outbox.wake();

@@ -1,10 +1,10 @@
-// W18: what waits in the outbox goes out in the order in which it is due, and of one time in the order of the client ids.
+// W18: outbox events are sent in order of their due time, and of client ids where that is the same.
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { until } from "./support/child.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
 import { openStage, type Stage } from "./support/publishing.ts";
 
-/** More than go out at once (the limit for one organisation is 32), so that the order decides which wait. */
+/** More than are sent at a time (the limit for one organisation is 32), so that the order matters. */
 const EVENTS = 100;
 const AT_ONCE = 32;
 
@@ -37,7 +37,7 @@ async function addEvents(events: readonly { readonly clientId: number; readonly 
 const asked = () => customer.calls("publish_done").map(({ body }) => Number(new URLSearchParams(body).get("clientid")));
 const ascending = (values: readonly number[]) => [...values].sort((a, b) => a - b);
 
-test("of events that are due at one time, those of the oldest publishes go first", async () => {
+test("of events with the same due time, those of the oldest publishes are sent first", async () => {
   customer.answer("hang");
   await addEvents(Array.from({ length: EVENTS }, (_, at) => ({ clientId: EVENTS - at, dueMs: 0 })));
   await stage.publishing.takeOver("gateway_restarted");
@@ -45,7 +45,7 @@ test("of events that are due at one time, those of the oldest publishes go first
   expect(ascending(asked())).toEqual(Array.from({ length: AT_ONCE }, (_, at) => at + 1));
 });
 
-test("an event that has been due for longer goes before one of an older publish, and one that is not due waits", async () => {
+test("an event that has been due longer precedes one of an older publish, and one that is not due waits", async () => {
   customer.answer("hang");
   const late = Array.from({ length: AT_ONCE }, (_, at) => ({ clientId: 1_000 + at, dueMs: -1_000 }));
   const recent = Array.from({ length: EVENTS }, (_, at) => ({ clientId: 1 + at, dueMs: 0 }));
@@ -56,7 +56,7 @@ test("an event that has been due for longer goes before one of an older publish,
   expect(ascending(asked())).toEqual(late.map(({ clientId }) => clientId));
 });
 
-test("an event that its publish holds back goes out at the release, and keeps no other one back", async () => {
+test("an event that its publish holds back is sent at the release, and does not block others", async () => {
   let answer: () => void = () => {};
   const answered = new Promise<void>((resolve) => {
     answer = resolve;
@@ -75,7 +75,7 @@ test("an event that its publish holds back goes out at the release, and keeps no
     "its end is recorded",
     async () => (await stage.db.selectFrom("outbox").selectAll().execute()).length === 1,
   );
-  // Waits for what the release waits for: this delivery was begun by the same look that had to leave the other one.
+  // This delivery was started by the same poll that had to skip the held event.
   await addEvents([{ clientId: 2_000, dueMs: 0 }]);
   await stage.publishing.takeOver("gateway_restarted");
   await customer.received("publish_done");
@@ -89,7 +89,7 @@ test("an event that its publish holds back goes out at the release, and keeps no
   expect(asked()).toEqual([2_000, held]);
 });
 
-test("places that become free are taken at once, and a stop sends what is due to its end", async () => {
+test("free places are used immediately, and a stop sends everything that is due", async () => {
   // More than there are places, and few enough for a stop's five seconds on a busy machine.
   const dueAtStop = 40;
   await addEvents(Array.from({ length: EVENTS }, (_, at) => ({ clientId: 1 + at, dueMs: 0 })));
@@ -101,14 +101,14 @@ test("places that become free are taken at once, and a stop sends what is due to
   expect(asked()).toHaveLength(EVENTS + dueAtStop);
 });
 
-test("an event that is under way is not sent a second time, however long its customer takes", async () => {
+test("an event in flight is not sent a second time, however long its customer takes", async () => {
   customer.answer("hang");
   await addEvents([{ clientId: 1, dueMs: 0 }]);
   await stage.publishing.takeOver("gateway_restarted");
-  await until("the first is under way", () => asked().length === 1);
+  await until("the first is in flight", () => asked().length === 1);
   stage.clock.ms += 600_000; // past the time at which it would be due again
   await addEvents([{ clientId: 2, dueMs: 0 }]);
   await stage.publishing.takeOver("gateway_restarted");
-  await until("the second goes", () => asked().includes(2));
+  await until("the second is sent", () => asked().includes(2));
   expect(asked()).toEqual([1, 2]);
 });

@@ -1,16 +1,16 @@
-// Many customers that hang, each with many events waiting, do not keep a healthy one waiting.
+// Many customers that hang, each with many queued events, do not delay a healthy one.
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { until } from "./support/child.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
 import { openStage, type Stage } from "./support/publishing.ts";
 
 const HANGING = 50;
-/** Each; the measurement takes 10,000. */
+/** Per customer; the measurement uses 10,000. */
 const EVENTS = Number(process.env.OUTBOX_EVENTS ?? 100);
-/** Wide: the goal is a second. */
+/** Generous: the goal is a second. */
 const SOON_MS = 4_000;
 const ROWS_AT_A_TIME = 50;
-/** None of the deliveries that hang is over before the test is: an endpoint that times out is asked less often. */
+/** No hanging delivery ends before the test: an endpoint that times out is called less often. */
 const DEADLINE_MS = 60_000;
 
 let hanging: Customer;
@@ -21,7 +21,7 @@ beforeEach(async () => {
   hanging = await startCustomer();
   hanging.answer("hang");
   healthy = await startCustomer();
-  // Both have certificates of one authority.
+  // Both have certificates of one CA.
   const settings = { deadlineMs: DEADLINE_MS };
   stage = await openStage({ webhook: healthy.url, ca: `${healthy.ca}\n${hanging.ca}`, settings });
 });
@@ -53,14 +53,14 @@ async function addEvents(organisation: string, url: string, from: number, count:
 }
 
 test(
-  "a healthy customer hears of its end while fifty others hang",
+  "a healthy customer receives its event while fifty others hang",
   async () => {
     for (let n = 0; n < HANGING; n += 1) {
       await addOrganisation(`hang${n}`, hanging.url);
       await addEvents(`hang${n}`, hanging.url, 1_000_000 * (n + 1), EVENTS);
     }
     await stage.publishing.takeOver("gateway_restarted");
-    await until("the slow ones hold their places", () => hanging.calls("publish_done").length >= 256, 30_000);
+    await until("the slow ones use all their places", () => hanging.calls("publish_done").length >= 256, 30_000);
     const delays: number[] = [];
     for (let round = 0; round < 5; round += 1) {
       const id = 500 + round;

@@ -1,13 +1,13 @@
-// Passwords as they are kept: what holds, what is too long to be looked at, and how many are looked at together.
+// Stored passwords: which match, which are too long to be checked, and how many are checked concurrently.
 import { expect, test } from "vitest";
 import { TooManyRequests } from "../ts/errors.ts";
 import { checkPassword, hashPassword, passwordHolds } from "../ts/organisation/passwords.ts";
 
 const PASSWORD = "correct horse battery";
-/** Checks under way at once. */
+/** Concurrent checks. */
 const AT_ONCE = 8;
 
-test("a password holds against its own hash, and nobody's does not", async () => {
+test("a password matches its own hash, and no password matches a missing one", async () => {
   const phc = await hashPassword(PASSWORD);
   expect(phc).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/);
   expect(await passwordHolds(phc, PASSWORD)).toBe(true);
@@ -15,7 +15,7 @@ test("a password holds against its own hash, and nobody's does not", async () =>
   expect(await passwordHolds(null, "nobody")).toBe(false);
 });
 
-test("12 characters to 256 bytes are a password, and a longer one holds against nothing", async () => {
+test("a password has 12 characters to 256 bytes, and a longer one matches nothing", async () => {
   expect(() => checkPassword("password", "x".repeat(11))).toThrow("at least 12 characters");
   checkPassword("password", "é".repeat(12));
   checkPassword("password", "x".repeat(256));
@@ -23,7 +23,7 @@ test("12 characters to 256 bytes are a password, and a longer one holds against 
   expect(await passwordHolds(null, "x".repeat(257))).toBe(false);
 });
 
-test("eight are looked at together, and a ninth is refused until one of them is done", async () => {
+test("eight are checked concurrently, and a ninth is refused until one of them is done", async () => {
   const checks = Array.from({ length: AT_ONCE }, () => passwordHolds(null, PASSWORD));
   await expect(passwordHolds(null, PASSWORD)).rejects.toThrow(TooManyRequests);
   expect(await Promise.all(checks)).toEqual(Array(AT_ONCE).fill(false));

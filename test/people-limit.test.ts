@@ -1,4 +1,4 @@
-// How many people an organisation may have, and what is left of one who was removed.
+// How many people an organisation may have, and what remains of a removed one.
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { PEOPLE_LIMIT } from "../ts/organisation/people.ts";
 import { type Gateway, openGateway } from "./support/gateway.ts";
@@ -11,7 +11,7 @@ beforeEach(async () => {
 });
 afterEach(() => gateway.close());
 
-test("the thousandth user of an organisation is added, and no further one", async () => {
+test("the thousandth user of an organisation is added, and no more", async () => {
   const rows = Array.from({ length: PEOPLE_LIMIT - 1 }, (_, at) => ({
     id: `person-${at}`,
     organisation_id: gateway.organisation.id,
@@ -37,7 +37,7 @@ test("the thousandth user of an organisation is added, and no further one", asyn
   expect(await add("one-too-many")).toMatchObject({ status: 400 });
 });
 
-test("of a person who was removed no session is left", async () => {
+test("no session of a removed person remains", async () => {
   const ada = { email: "ada@customer.example", password: "correct horse battery", role: "readonly" };
   const { id } = (await gateway.call("POST", "/organisation/user", { body: ada })).body as { id: string };
   const { email, password } = ada;
@@ -48,7 +48,7 @@ test("of a person who was removed no session is left", async () => {
   expect(await sessions()).toEqual([]);
 });
 
-test("when a session was last used is written once a minute", async () => {
+test("the time of a session's last use is written at most once a minute", async () => {
   const ada = { email: "ada@customer.example", password: "correct horse battery", role: "readonly" };
   await gateway.call("POST", "/organisation/user", { body: ada });
   const { email, password } = ada;

@@ -1,4 +1,5 @@
-// Players of streams that are live on another node, and other nodes that play: who is asked, what the media core is told.
+// Players of streams that are live on another node, and other nodes that play: who is asked, and what the
+// media core is told.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ElsewhereLive } from "../ts/publish/players.ts";
 import { openStage, STREAM, type Stage } from "./support/publishing.ts";
@@ -28,7 +29,7 @@ beforeEach(async () => {
 });
 afterEach(() => stage.close());
 
-/** What the media core is answered about a player of `STREAM`. */
+/** The media core's answer about a player of `STREAM`. */
 async function ask(clientId: number | null, custom: string | null = null) {
   requests += 1;
   const request = requests;
@@ -37,10 +38,10 @@ async function ask(clientId: number | null, custom: string | null = null) {
   return await stage.answered(request);
 }
 
-/** Where the media core is told that the stream of a pull is. */
+/** The source that the media core is told for a pull. */
 async function locate(pull: number) {
   stage.publishing.handle({ kind: "source_wanted", pull, name: Buffer.from(STREAM), clientId: LIVE.clientId });
-  // Whatever is to be said is said by the time of the next answer.
+  // Everything is sent by the time of the next answer.
   await ask(null);
   const told = stage.media.told.filter((each) => each.told === "dial_pull");
   return told.filter((each) => each.pull === pull).map(({ source }) => source);
@@ -49,7 +50,7 @@ async function locate(pull: number) {
 const ended = (player: number) => ({ kind: "play_ended", player, bytesOut: 0, droppedFrames: 0 }) as const;
 
 describe("a player of a name that is not live on this node", () => {
-  test("is served from the node where it is", async () => {
+  test("is served from the node where the stream is live", async () => {
     expect(await ask(null)).toEqual({ told: "pull", request: requests, ...SOURCE });
     expect(asked).toEqual([STREAM]);
     expect(stage.log()).toContain('"source":"192.0.2.2"');
@@ -58,23 +59,23 @@ describe("a player of a name that is not live on this node", () => {
     expect(stage.log()).toContain('"msg":"player ended"');
   });
 
-  test("is told that there is no such stream when it is nowhere, and nothing is logged of it", async () => {
+  test("is refused as an unknown stream when it is live nowhere, and nothing is logged", async () => {
     live = null;
     expect(await ask(null)).toMatchObject({ told: "deny", code: "bad_name", description: "No such stream" });
     expect(stage.log()).not.toContain("player");
   });
 
-  test("is held to the rule of the stream's organisation", async () => {
+  test("is subject to the play rule of the stream's organisation", async () => {
     await stage.change({ play: "addresses", play_addresses: ["203.0.113.0/24"] });
     expect(await ask(null)).toMatchObject({ told: "deny", description: "This address may not play the stream" });
   });
 
-  test("is refused while nobody can say where it is", async () => {
+  test("is refused while its node cannot be determined", async () => {
     live = new Error("the database is gone");
     expect(await ask(null)).toMatchObject({ told: "deny", code: "denied", description: "Internal error" });
   });
 
-  test("is refused when the media core cannot use what the other node is said to be", async () => {
+  test("is refused when the media core cannot use the other node's address", async () => {
     stage.media.pull = () => {
       throw new Error("not an IP address");
     };
@@ -83,7 +84,7 @@ describe("a player of a name that is not live on this node", () => {
 });
 
 describe("another node", () => {
-  test("plays what is published here at once, whatever the organisation's rule, and is not counted", async () => {
+  test("plays what is published here, whatever the organisation's rule, and is not counted", async () => {
     const clientId = await stage.allowed(STREAM);
     await stage.change({ play: "token" });
     expect(await ask(clientId, "headgate-node=held")).toMatchObject({ told: "allow_play", counted: false });
@@ -93,7 +94,7 @@ describe("another node", () => {
   });
 
   test.each(["headgate-node=held", "headgate-node=forged", "x=1&headgate-node="])(
-    "or whoever says so by %s gets nothing that would have to be pulled",
+    "or a player that claims to be one by %s gets nothing that would have to be pulled",
     async (custom) => {
       expect(await ask(null, custom)).toMatchObject({ told: "deny", code: "bad_name" });
       expect(asked).toEqual([]);
@@ -106,20 +107,20 @@ describe("a pull that lost its connection", () => {
     expect(await locate(5)).toEqual([SOURCE]);
   });
 
-  test("ends when that publish is nowhere, or another has its name", async () => {
+  test("ends when that publish is live nowhere, or another one has its name", async () => {
     live = null;
     expect(await locate(5)).toEqual([null]);
     live = { ...LIVE, clientId: 72 };
     expect(await locate(6)).toEqual([null]);
   });
 
-  test("has no answer while nobody can say where it is", async () => {
+  test("gets no answer while its node cannot be determined", async () => {
     live = new Error("the database is gone");
     expect(await locate(5)).toEqual([]);
   });
 });
 
-test("the end of a pull leaves a line in the log, and what its players got is counted", async () => {
+test("the end of a pull is logged, and what its players received is counted", async () => {
   const [name, detail] = [Buffer.from(STREAM), "closed by the source"];
   const end = { clientId: 71, reason: "lost", detail, bytesIn: 10, bytesOut: 20 } as const;
   stage.publishing.handle({ kind: "pull_ended", name, ...end });

@@ -15,7 +15,7 @@ beforeEach(async () => {
 });
 afterEach(() => stage.close());
 
-/** What the media core is answered about a player. */
+/** The media core's answer about a player. */
 async function ask(custom: string | null, { address = PLAYER, publish = clientId } = {}) {
   players += 1;
   const bytes = custom === null ? null : Buffer.from(custom);
@@ -31,7 +31,7 @@ describe("a player", () => {
     expect(await ask("token=whatever")).toMatchObject({ told: "allow_play" });
   });
 
-  test("of a publish that has just ended is told that there is no such stream", async () => {
+  test("of a publish that has just ended is refused as an unknown stream", async () => {
     expect(await ask(null, { publish: 4 })).toMatchObject({ told: "deny", code: "bad_name" });
   });
 
@@ -41,7 +41,7 @@ describe("a player", () => {
     ["::ffff:198.51.100.200", "allow_play"],
     ["2001:db8::7", "allow_play"],
     ["2001:db9::7", "deny"],
-  ])("at %s is judged by the operator's networks first", async (address, told) => {
+  ])("at %s is checked against the operator's networks first", async (address, told) => {
     expect(await ask(null, { address })).toMatchObject({ told });
   });
 
@@ -50,7 +50,7 @@ describe("a player", () => {
     ["198.51.100.10", "deny"],
     ["2001:db8::1", "allow_play"],
     ["2001:db8:1::1", "deny"],
-  ])("at %s is judged by the organisation's addresses", async (address, told) => {
+  ])("at %s is checked against the organisation's addresses", async (address, told) => {
     await stage.change({ play: "addresses", play_addresses: ["198.51.100.9", "2001:db8::/48"] });
     expect(await ask("token=a.b.c", { address })).toMatchObject({ told });
   });
@@ -58,7 +58,7 @@ describe("a player", () => {
   test.each([
     ["of the stream", { ...claims }, "allow_play"],
     ["of another stream", { ...claims, streamname: "Ab1Cd-other" }, "deny"],
-  ])("with a play token %s is told %o: %s", async (_, held, told) => {
+  ])("with a play token %s gets %o: %s", async (_, held, told) => {
     await stage.change({ play: "token" });
     stage.tokens.verifyForPlay = async (token) => {
       expect(token).toBe("a.b.c");
@@ -67,7 +67,7 @@ describe("a player", () => {
     expect(await ask("x=1&token=a.b.c")).toMatchObject({ told });
   });
 
-  test("without a play token, or with one that does not hold, is refused in words", async () => {
+  test("without a play token, or with an invalid one, is refused with a reason", async () => {
     await stage.change({ play: "token" });
     for (const custom of [null, "", "token=", "token=a.b.c", "Token=a.b.c"]) {
       expect(await ask(custom)).toMatchObject({
@@ -80,7 +80,7 @@ describe("a player", () => {
 });
 
 describe("while the store cannot be read", () => {
-  test("the rule that was read last holds, and without one nobody plays", async () => {
+  test("the last rule that was read applies, and without one nobody plays", async () => {
     expect(await ask(null)).toMatchObject({ told: "allow_play" });
     await stage.change({ play: "token" });
     await ask(null);
@@ -99,7 +99,7 @@ describe("the log", () => {
       .filter((line) => line.includes(`"msg":"${message}"`))
       .map((line) => JSON.parse(line));
 
-  test("says when a player began and ended, of which stream, from where, and what it got", async () => {
+  test("says when a player began and ended, of which stream, from where, and how much it received", async () => {
     await ask("token=secret");
     stage.clock.ms += 5_400;
     stage.publishing.handle({ kind: "play_ended", player: players, bytesOut: 7, droppedFrames: 2 });
@@ -116,7 +116,7 @@ describe("the log", () => {
     expect(lines("player denied").map(({ cause }) => cause)).toEqual(["address", "token_required"]);
   });
 
-  test("names refused connections, and counts those beyond what can be read", () => {
+  test("lists refused connections, and only counts them beyond a limit", () => {
     const refused = { kind: "connection_refused", address: PLAYER, code: "app", detail: "it asked for another app" };
     for (let n = 0; n < 100; n += 1) stage.publishing.handle({ ...refused, kind: "connection_refused" });
     expect(lines("RTMP connection refused")).toHaveLength(30);

@@ -1,4 +1,4 @@
-// Play tokens and web tokens stand for nothing but what they were made for.
+// Play tokens and web tokens are valid only for their own purpose.
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { openStage, STREAM, type Stage } from "./support/publishing.ts";
 
@@ -8,7 +8,7 @@ beforeEach(async () => {
 });
 afterEach(() => stage.close());
 
-test("a play token is verified for playing, a web token is not, and the other way round", async () => {
+test("a play token is valid only for playing, a web token only for publishing", async () => {
   const { tokens, clock } = stage;
   const exp = clock.ms / 1_000 + 60;
   const play = await tokens.issueForPlay({ streamname: STREAM, exp, org: "Ab1Cd" });

@@ -1,4 +1,5 @@
-// Play tokens: what /stream/{id}/play-token gives, that no other token stands for one, and a real player with and without.
+// Play tokens: the answer of /stream/{id}/play-token, that no other token is accepted instead, and a real
+// player with and without one.
 import { decodeJwt } from "jose";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { until } from "./support/child.ts";
@@ -31,7 +32,7 @@ describe("a play token", () => {
   const create = (body: unknown = {}, more = {}) =>
     gateway.call("POST", `/stream/${id}/play-token`, { body, ...more }) as Promise<{ status: number; body: PlayToken }>;
 
-  test("is for its stream's players alone, and holds for a day", async () => {
+  test("is only for players of its stream, and valid for a day", async () => {
     const { status, body } = await create();
     expect(status).toBe(200);
     expect(body).toEqual({ token: body.token, exp: NOW + 86_400, streamname: `${name}?token=${body.token}` });
@@ -39,13 +40,13 @@ describe("a play token", () => {
     expect({ aud, streamname, org }).toEqual({ aud: "play", streamname: name, org: gateway.organisation.hash });
   });
 
-  test("holds until the given exp, which has bounds", async () => {
+  test("is valid until the given exp, which has bounds", async () => {
     expect((await create({ exp: NOW + 60 })).body.exp).toBe(NOW + 60);
     for (const exp of [NOW, NOW + 366 * 86_400]) expect((await create({ exp })).status).toBe(400);
     expect((await create({ exp: "tomorrow" })).status).toBe(400);
   });
 
-  test("is none for publishing", async () => {
+  test("is not valid for publishing", async () => {
     const { token } = (await create()).body;
     const verified = await gateway.call("POST", "/webcaster/verify", { key: null, body: { token } });
     expect(verified).toMatchObject({ status: 403, body: { errorCode: 1002, message: "jwt malformed" } });
@@ -56,7 +57,7 @@ describe("a play token", () => {
     expect((await gateway.call("POST", "/webcaster/revoke", { body: { token } })).status).toBe(200);
   });
 
-  test("is not made for another organisation's stream, nor for one who only reads", async () => {
+  test("is not issued for another organisation's stream, nor to a readonly key", async () => {
     const other = await gateway.newOrganisation("Other");
     expect((await create({}, { key: other.keys.administrator })).status).toBe(404);
     expect((await create({}, { key: gateway.keys.readonly })).status).toBe(403);
@@ -71,7 +72,7 @@ describe("a real player", () => {
   });
   afterAll(() => headgate?.stop());
 
-  test("gets the stream with its token, and nothing without or with a web token", async () => {
+  test("gets the stream with its token, and nothing without one or with a web token", async () => {
     const name = await headgate.newStream();
     const [stream] = (await headgate.call("GET", "/stream")) as unknown as { id: string }[];
     const { streamname } = (await headgate.call("POST", `/stream/${stream?.id}/play-token`)) as unknown as PlayToken;

@@ -1,5 +1,5 @@
-// Which setting is named when another program has a port of the media core. The core says it by code: numbers alone may
-// be those of several ports on several addresses.
+// Which setting is named when another program uses a port of the media core. The core reports a code, since
+// several settings may have the same number on different addresses.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
@@ -49,7 +49,7 @@ async function startOn(settings: Readonly<Record<string, string>>): Promise<unkn
   return media;
 }
 
-describe("a start on a port that another program has names", () => {
+describe("a start on a port in use names", () => {
   test("rtmp.port", async () => {
     const error = await startOn({ HEADGATE_RTMP_PORT: taken });
     expect(error).toBeInstanceOf(PortTaken);
@@ -66,7 +66,7 @@ describe("a start on a port that another program has names", () => {
     expect(error).toHaveProperty("message", expect.stringContaining(`127.0.0.1:${taken} (rtmp.tls_port)`));
   });
 
-  test("media.port, also where RTMP has the same number on another address", async () => {
+  test("media.port, also when RTMP has the same number on another address", async () => {
     const error = await startOn({
       HEADGATE_RTMP_HOST: "127.0.0.2",
       HEADGATE_RTMP_PORT: taken,

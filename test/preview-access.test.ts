@@ -1,4 +1,5 @@
-// GET /live/{id}.flv: who may look, how many at once, and what ends it. The media core only records.
+// GET /live/{id}.flv: who may watch, how many at the same time, and what ends it. The media core only
+// records.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { addApiKey } from "../ts/organisation/api-keys.ts";
 import { addOrganisation } from "../ts/organisation/organisations.ts";
@@ -6,7 +7,7 @@ import { PREVIEWS_LIMIT } from "../ts/publish/preview/previews.ts";
 import type { Role } from "../ts/store/schema.ts";
 import { addStream, openStage, STREAM, type Stage, until } from "./support/publishing.ts";
 
-/** Longer than the pause between two questions whether the caller still may look, and within the 10 s that they have, ms. */
+/** Longer than the pause between two checks of the caller's permission, and less than the 10 s limit, ms. */
 const CHECKED_MS = 9_000;
 const PASSWORD = "correct horse battery";
 /** Ids as `addStream` makes them. */
@@ -54,7 +55,7 @@ async function person(role: Role): Promise<{ readonly id: string; readonly heade
   return { id, headers: { cookie, "x-csrf-token": csrf_token } };
 }
 
-/** Lets the service ask whether its viewers still may look, and gives the body's end time to arrive. */
+/** Lets the service check its viewers' permissions, and waits until the body may have ended. */
 async function isEnded(body: Promise<string>): Promise<boolean> {
   let ended = false;
   void body.then(() => {
@@ -70,7 +71,7 @@ const failure = (code: number) => ({ error: { code } });
 const gauge = async () => /^headgate_previews (\d+)$/m.exec(await stage.metrics.registry.metrics())?.[1];
 
 describe("a preview", () => {
-  test("is passed on as the core gives it, is kept nowhere, and ends with the publish", async () => {
+  test("is passed on as the core provides it, is not cached, and ends with the publish", async () => {
     await stage.allowed(STREAM);
     const response = await look(await keyOf("readonly"));
     expect(response.status).toBe(200);
@@ -91,7 +92,7 @@ describe("a preview", () => {
     expect(await gauge()).toBe("0");
   });
 
-  test("is taken from the core only as fast as it is read", async () => {
+  test("is read from the core only as fast as it is read", async () => {
     await stage.allowed(STREAM);
     const reader = (await look(admin)).body?.getReader();
     const [preview] = stage.media.previews;
@@ -104,7 +105,7 @@ describe("a preview", () => {
     expect(await gauge()).toBe("0");
   });
 
-  test("takes no place for a HEAD", async () => {
+  test("uses no place for a HEAD", async () => {
     await stage.allowed(STREAM);
     const response = await call("HEAD", PLACE, { "x-service-apikey": admin });
     expect([response.status, response.headers.get("content-type")]).toEqual([200, "video/x-flv"]);
@@ -112,8 +113,8 @@ describe("a preview", () => {
   });
 });
 
-describe("nothing is shown", () => {
-  test("of a stream that is not live, or that there is none of", async () => {
+describe("no preview is served", () => {
+  test("of a stream that is not live or does not exist", async () => {
     const before = await look(admin);
     expect([before.status, await before.json()]).toMatchObject([404, failure(9007)]);
     for (const path of ["/live/never.flv", PLACE.replace(".flv", ".mp4"), PLACE.replace(".flv", "")]) {
@@ -122,7 +123,7 @@ describe("nothing is shown", () => {
     }
   });
 
-  test("to another organisation, to a key of another tag and to nobody", async () => {
+  test("to another organisation, to a key of another tag and without a key", async () => {
     await stage.allowed(STREAM);
     const { id: organisationId } = await addOrganisation(stage.db, "Other", stage.clock.ms);
     for (const key of [
@@ -137,7 +138,7 @@ describe("nothing is shown", () => {
     expect(stage.media.previews).toEqual([]);
   });
 
-  test("to one more than there is room for, until a place is free again", async () => {
+  test("beyond the limit, until a place is free again", async () => {
     await stage.allowed(STREAM);
     const bodies = await Promise.all(Array.from({ length: PREVIEWS_LIMIT }, async () => (await look(admin)).body));
     expect(await gauge()).toBe(String(PREVIEWS_LIMIT));
@@ -153,7 +154,7 @@ describe("nothing is shown", () => {
   });
 });
 
-test("an organisation that has taken all places gives one up for another", async () => {
+test("an organisation that uses all places gives one up for another", async () => {
   await stage.allowed(STREAM);
   const { id: organisationId } = await addOrganisation(stage.db, "Other", stage.clock.ms);
   const name = "other-name1";
@@ -170,7 +171,7 @@ test("an organisation that has taken all places gives one up for another", async
 });
 
 describe("a preview ends within ten seconds", () => {
-  test("of a sign-out, and not before", async () => {
+  test("after a sign-out, and not before", async () => {
     await stage.allowed(STREAM);
     const { headers } = await person("readonly");
     const text = (await call("GET", PLACE, headers)).text();
@@ -181,7 +182,7 @@ describe("a preview ends within ten seconds", () => {
     expect(stage.log()).toContain('"reason":"access_ended"');
   });
 
-  test("of a change of role", async () => {
+  test("after a change of role", async () => {
     await stage.allowed(STREAM);
     const { id, headers } = await person("user");
     const text = (await call("GET", PLACE, headers)).text();
@@ -190,7 +191,7 @@ describe("a preview ends within ten seconds", () => {
     expect(await isEnded(text)).toBe(true);
   });
 
-  test("of losing the tag that the key is limited to", async () => {
+  test("after the stream loses the tag that the key is limited to", async () => {
     await stage.db.updateTable("stream").set({ tags: '["studio"]' }).execute();
     await stage.allowed(STREAM);
     const text = (await look(await keyOf("readonly", { scopeTag: "studio" }))).text();
@@ -199,7 +200,7 @@ describe("a preview ends within ten seconds", () => {
     expect(await isEnded(text)).toBe(true);
   });
 
-  test("of the service's end, at once", async () => {
+  test("at the service's end, immediately", async () => {
     await addStream(stage.db, "Ab1Cd-Other", "created");
     await stage.allowed(STREAM);
     const text = (await look(admin)).text();

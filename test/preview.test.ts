@@ -1,5 +1,6 @@
-// Previews of real broadcasts: HTTP-FLV that FFmpeg reads without a complaint, close behind the broadcaster, bounded for
-// whoever does not read, and over with the publish. Who may look is in preview-access.test.ts.
+// Previews of real broadcasts: HTTP-FLV that FFmpeg reads without a complaint, close to live, with bounded
+// memory for readers that do not read, and ended with the publish. Permissions are tested in
+// preview-access.test.ts.
 import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
@@ -16,14 +17,16 @@ import { inWholeRun } from "./support/whole-run.ts";
 
 const LIMIT_MS = 120_000;
 const BROADCAST_S = 10;
-/** How far a preview may be behind its broadcaster, ms. */
+/** Highest latency of a preview behind its broadcaster, ms. */
 const BEHIND_LIMIT_MS = 2_000;
-/** Readers that do not read, and what they do not read: in ten seconds 25 MB each, of which the kernel holds some 4. */
+/** Stalled readers, and the bitrate they do not read: in ten seconds 25 MB each, of which the kernel buffers
+ *  some 4. */
 const STALLED = 8;
 const STALLED_KBPS = 20_000;
-/** What all of them may cost, bytes: what waits for each, and what a busy process varies by. Kept whole, it were 200 MB. */
+/** Memory limit for all of them, bytes: their queues, and the variation of a busy process. Unbounded it would
+ *  be 200 MB. */
 const STALLED_LIMIT_BYTES = 96 << 20;
-/** By then all that was given up has been collected, ms. */
+/** By then everything released has been garbage-collected, ms. */
 const COLLECTED_MS = 15_000;
 const PERSON = { email: "viewer@customer.example", password: "correct horse battery", role: "readonly" };
 
@@ -37,7 +40,7 @@ beforeAll(async () => {
 }, LIMIT_MS);
 afterAll(async () => await headgate?.stop());
 
-/** The session cookie of a person who may only look. */
+/** The session cookie of a person with the role readonly. */
 async function signIn(): Promise<Record<string, string>> {
   const headers = { "content-type": "application/json" };
   const login = await fetch(`${headgate.http}/login`, { method: "POST", headers, body: JSON.stringify(PERSON) });
@@ -57,14 +60,14 @@ async function newStream(): Promise<NewStream> {
 }
 
 interface Seen {
-  /** Everything that has come. */
+  /** All data received so far. */
   bytes(): Buffer;
-  /** Resolves when the body has ended, true: because it was given up. */
+  /** Resolves when the body has ended, with true if that was because it was closed. */
   readonly ended: Promise<boolean>;
   giveUp(): void;
 }
 
-/** Reads a preview as it comes, from when the stream is live. */
+/** Reads a preview as it arrives, once the stream is live. */
 async function look(stream: NewStream, headers: Record<string, string>): Promise<Seen> {
   const abort = new AbortController();
   const response = await until("the stream is live", async () => {
@@ -110,7 +113,7 @@ function memory(): number {
 
 describe("of a broadcast by RTMP", () => {
   test(
-    "a preview begins at a keyframe and at time 0, is close behind, decodes whole, counts for nothing and ends",
+    "a preview begins at a keyframe and at time 0, has low latency, decodes completely, is not counted, and ends",
     async () => {
       const headers = await signIn();
       const stream = await newStream();
@@ -131,7 +134,7 @@ describe("of a broadcast by RTMP", () => {
       expect(isMonotonic(packets)).toBe(true);
       expect(Math.min(...packets.map(({ dts }) => dts))).toBeLessThan(100);
       expect(await decodeComplaints(file)).toBe("");
-      // What was sent from that keyframe on is what came, in its own time.
+      // Everything sent from that keyframe on has arrived, with its own timestamps.
       const sent = await encoder.sent();
       for (const track of ["video", "audio"] as const) {
         const [ours, theirs] = [ofTrack(packets, track), ofTrack(sent, track)];
@@ -147,7 +150,7 @@ describe("of a broadcast by RTMP", () => {
   );
 
   inWholeRun(
-    "a preview that is given up frees its place, and one of a signed-out person ends within ten seconds",
+    "a closed preview frees its place, and one of a signed-out person ends within ten seconds",
     async () => {
       const headers = await signIn();
       const stream = await newStream();
@@ -175,7 +178,7 @@ describe("of a broadcast by RTMP", () => {
   );
 
   inWholeRun(
-    "a reader that stops reading costs bounded memory and delays neither a player nor another preview",
+    "a reader that stops reading uses bounded memory and delays neither a player nor another preview",
     async () => {
       const stream = await newStream();
       const encoder = broadcast(`${headgate.rtmp}/${stream.name}`, { seconds: 35, gop: 10, videoKbps: STALLED_KBPS });
@@ -190,8 +193,8 @@ describe("of a broadcast by RTMP", () => {
         await until("all of them run", async () => (await previews()) === 1 + STALLED);
         const after = newestOf(reading.bytes());
         await until("ten seconds pass", () => newestOf(reading.bytes()) > after + 10_000, 60_000);
-        // Newer Nodes collect what is no longer kept later, and seldom.
-        await until("it costs little", () => memory() - before < STALLED_LIMIT_BYTES, COLLECTED_MS);
+        // Newer Nodes collect garbage later, and rarely.
+        await until("it uses little memory", () => memory() - before < STALLED_LIMIT_BYTES, COLLECTED_MS);
         const session = await sessionOf(stream);
         expect(session).toMatchObject({ subscribers: 1, dropped_frames: 0 });
         for (const socket of stalled) socket.destroy();
@@ -212,7 +215,7 @@ describe("of a broadcast by RTMP", () => {
   );
 });
 
-/** Asks for a preview and never reads of the answer. */
+/** Requests a preview and never reads the response. */
 async function stalledReader(stream: NewStream): Promise<Socket> {
   const { port } = new URL(headgate.http);
   const socket = connect(Number(port), "127.0.0.1");
@@ -225,7 +228,7 @@ async function stalledReader(stream: NewStream): Promise<Socket> {
 }
 
 test(
-  "of a broadcast by WHIP a preview has Opus as Enhanced RTMP writes it",
+  "a preview of a WHIP broadcast has Opus as Enhanced RTMP writes it",
   async () => {
     const stream = await newStream();
     const publishing = publishByWerift(headgate.whip(stream.name), 6, "320x180");

@@ -115,7 +115,7 @@ describe("the address table", () => {
   test.each(REFUSED)("refuses %s", (address) => {
     expect(refusalOfAddress(address)).not.toBeNull();
   });
-  test.each(PUBLIC)("lets %s through", (address) => {
+  test.each(PUBLIC)("accepts %s", (address) => {
     expect(refusalOfAddress(address)).toBeNull();
   });
 });
@@ -185,7 +185,7 @@ describe("a webhook URL at save", () => {
     expect(await checkWebhookUrl("http://user@localhost/hook", { dev: true })).not.toBeNull();
   });
 
-  test("is judged by the system's resolver", async () => {
+  test("is checked with the system's resolver", async () => {
     expect((await checkWebhookUrl("https://localhost/hook", { dev: false }))?.reason).toMatch(/loopback|not global/);
   });
 });
@@ -212,7 +212,7 @@ describe("a connection", () => {
     }
   }
 
-  test.each(["127.0.0.1", "[::1]", "::1", "[::ffff:127.0.0.1]"])("to the literal %s is never begun", (host) =>
+  test.each(["127.0.0.1", "[::1]", "::1", "[::ffff:127.0.0.1]"])("to the literal %s is never opened", (host) =>
     withServer(async (port, accepted) => {
       const error = await connect(guardConnector(buildConnector({ lookup: guardedLookup() })), host, port);
       expect(error).toBeInstanceOf(AddressRefused);
@@ -221,7 +221,7 @@ describe("a connection", () => {
   );
 
   test.each([[["127.0.0.1"]], [["93.184.216.34", "127.0.0.1"]], [["::1"]]])(
-    "to a name of %j is never begun",
+    "to a name of %j is never opened",
     (addresses) =>
       withServer(async (port, accepted) => {
         const lookup = guardedLookup({ resolve: async () => addresses });
@@ -231,7 +231,7 @@ describe("a connection", () => {
       }),
   );
 
-  test("that reached a refused address all the same is closed before a request", () =>
+  test("that reached a refused address nevertheless is closed before a request", () =>
     withServer(async (port) => {
       const lookup: typeof guardedLookup = () => (_host, options, callback) =>
         options.all ? callback(null, [{ address: "127.0.0.1", family: 4 }]) : callback(null, "127.0.0.1", 4);
@@ -256,7 +256,7 @@ describe("an upstream's addresses", () => {
     expect(await resolveUpstream("::1", { exempt: false, resolve })).toEqual([]);
   });
 
-  test("are none when the name does not resolve", async () => {
+  test("are empty when the name does not resolve", async () => {
     expect(await resolveUpstream("unknown.example", { exempt: true, resolve })).toEqual([]);
   });
 });

@@ -74,7 +74,7 @@ describe("a publish request", () => {
     },
   );
 
-  test("from a mapped IPv4 address is told as IPv4", async () => {
+  test("from a mapped IPv4 address is reported as IPv4", async () => {
     await open();
     await stage.request(STREAM, { address: "::ffff:203.0.113.9" });
     expect(new URLSearchParams(customer.requests[0]?.body).get("addr")).toBe("203.0.113.9");
@@ -112,7 +112,7 @@ describe("a publish request", () => {
     { status: 403, headers: { "content-type": "text/plain", "content-encoding": "gzip" }, body: "no" },
     { status: 403, headers: { "content-type": "text/plain" }, body: "\n" },
     { status: 500, headers: { "content-type": "text/plain" }, body: "stack trace" },
-  ])("is denied in our own words by %j", async (answer) => {
+  ])("is denied with our own text for %j", async (answer) => {
     await open();
     customer.answer(answer);
     expect(await stage.request(STREAM)).toMatchObject({ description: "Publish denied" });
@@ -127,7 +127,7 @@ describe("a publish request", () => {
     await denied().toEqual(["denied"]);
   });
 
-  test("is denied when the connection does not come up in time, and never sent when it comes up later", async () => {
+  test("is denied when the connection is not established in time, and not sent when it is established later", async () => {
     const held: Socket[] = [];
     const door = await openDoor((socket) => void held.push(socket));
     await open({ webhook: door.url, settings: { deadlineMs: 300 } });
@@ -141,7 +141,7 @@ describe("a publish request", () => {
     door.close();
   });
 
-  test("is tried once more, with the same id, when the connection failed before it was sent", async () => {
+  test("is tried once more when the connection failed before it was sent", async () => {
     let connections = 0;
     const door = await openDoor((socket) => {
       connections += 1;
@@ -175,14 +175,14 @@ describe("a publish request", () => {
     expect(performance.now() - startedAt).toBeLessThan(900);
   });
 
-  test("is asked once when the connection is reset after the request", async () => {
+  test("is sent once when the connection is reset after the request", async () => {
     await open();
     customer.answer("reset");
     expect(await stage.request(STREAM)).toMatchObject({ told: "deny" });
     expect(customer.requests).toHaveLength(1);
   });
 
-  test("is denied when nobody listens", async () => {
+  test("is denied when nothing listens", async () => {
     await open({ webhook: "https://127.0.0.1:1/hook" });
     expect(await stage.request(STREAM)).toMatchObject({ told: "deny", description: "Publish could not be authorised" });
   });
@@ -199,7 +199,7 @@ describe("a publish request", () => {
     expect(customer.connections()).toBe(0);
   });
 
-  test("reuses the connection of the one before", async () => {
+  test("reuses the previous connection", async () => {
     await open();
     customer.answer({ status: 403, body: "no" });
     for (let count = 0; count < 5; count += 1) await stage.request(STREAM);
@@ -285,7 +285,7 @@ describe("the customer is not asked", () => {
 });
 
 describe("a live name", () => {
-  test("silent for five seconds is replaced once the customer allows the new publish", async () => {
+  test("is replaced after five silent seconds once the customer allows the new publish", async () => {
     await open();
     const first = await stage.allowed(STREAM);
     stage.media.measure(first, { silentMs: 5_000 });
@@ -302,7 +302,7 @@ describe("a live name", () => {
     expect(await stage.request(STREAM)).toMatchObject({ told: "deny", code: "bad_name" });
   });
 
-  test("silent for five seconds stays when the customer denies the new publish", async () => {
+  test("stays after five silent seconds when the customer denies the new publish", async () => {
     await open();
     const first = await stage.allowed(STREAM);
     stage.media.measure(first, { silentMs: 9_000 });
@@ -313,7 +313,7 @@ describe("a live name", () => {
     expect(await stage.request(STREAM)).toMatchObject({ told: "deny", code: "bad_name" });
   });
 
-  test("is replaced at once when the deployment says so", async () => {
+  test("is replaced immediately when the deployment says so", async () => {
     await open({ settings: { duplicate: "replace" } });
     const first = await stage.allowed(STREAM);
     const request = stage.ask(STREAM);
@@ -341,7 +341,7 @@ describe("an allowed publish", () => {
     const wanted = { kind: "address_wanted", clientId: 1, port: 1936, source: "deployment" } as const;
     stage.publishing.handle({ ...wanted, push: 7, host: "127.0.0.1" });
     stage.publishing.handle({ ...wanted, push: 8, host: "127.0.0.2" });
-    // The operator's host does not open the door to what a customer wants there.
+    // The operator's permission for a host does not apply to a customer's upstream there.
     stage.publishing.handle({ ...wanted, push: 9, host: "127.0.0.1", source: "stream" });
     await expect.poll(() => stage.media.told.filter((told) => told.told === "dial")).toHaveLength(3);
     expect(stage.media.told).toContainEqual({ told: "dial", push: 9, addresses: [] });

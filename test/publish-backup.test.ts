@@ -1,4 +1,5 @@
-// A stream with a publish and a backup: who is asked about what, which of them is on air, and who says so.
+// A stream with a publish and a backup: what the customer is asked, which of them is on air, and who decides
+// it.
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { until } from "./support/child.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
@@ -22,7 +23,7 @@ afterEach(async () => {
   await customer.close();
 });
 
-/** What the core was told of a publish when it was allowed. */
+/** The hold and upstreams that the core got when a publish was allowed. */
 function allowed(clientId: number) {
   for (const each of stage.media.told) if (each.told === "allow" && each.clientId === clientId) return each;
   throw new Error(`publish ${clientId} was not allowed`);
@@ -30,14 +31,14 @@ function allowed(clientId: number) {
 
 const states = () => stage.publishing.running().map(({ clientId, onAir }) => [clientId, onAir]);
 
-/** As the core tells that one took over from another. */
+/** The core's event that one took over from another. */
 function tookOver(clientId: number, other: number, cause: "lost" | "switched" = "switched"): void {
   stage.publishing.handle({ kind: "on_air_changed", clientId, onAir: true, other, cause });
   if (cause === "switched")
     stage.publishing.handle({ kind: "on_air_changed", clientId: other, onAir: false, other: clientId, cause });
 }
 
-test("a backup is asked about with its argument, stands by, and goes to the upstreams of its stream", async () => {
+test("the customer is asked about a backup with its argument; the backup is on standby, for the same upstreams", async () => {
   const main = await stage.allowed(STREAM, { arguments: "pass=1" });
   const backup = await stage.allowed(STREAM, { arguments: "pass=1&backup=1" });
   const asked = customer.calls("publish").map(({ body }) => body.split("&call=")[0]);
@@ -54,7 +55,7 @@ test("a backup is asked about with its argument, stands by, and goes to the upst
   expect(done.body).toContain(`pass=1&backup=1&call=publish_done`);
 });
 
-test("a backup alone is on air at once, and the publish that comes then stands by", async () => {
+test("a backup alone goes on air immediately, and the publish that follows is on standby", async () => {
   const backup = await stage.allowed(STREAM, { arguments: "backup=1" });
   expect(allowed(backup).hold).toEqual({ windowMs: 10_000, continues: null });
   const main = await stage.allowed(STREAM);
@@ -65,7 +66,7 @@ test("a backup alone is on air at once, and the publish that comes then stands b
   ]);
 });
 
-test("there is one publish and one backup: a second of either is refused while the first is live", async () => {
+test("a stream has one publish and one backup: a second of either is refused while the first is live", async () => {
   await stage.allowed(STREAM);
   await stage.allowed(STREAM, { arguments: "backup=1" });
   for (const given of [null, "backup=1"]) {
@@ -78,7 +79,7 @@ test("there is one publish and one backup: a second of either is refused while t
   ]);
 });
 
-test("a publish that is lost and taken over from is continued by its backup", async () => {
+test("a lost publish is continued by its backup", async () => {
   const main = await stage.allowed(STREAM);
   const backup = await stage.allowed(STREAM, { arguments: "backup=1" });
   stage.end(main, "broadcaster_left", BYTES, true);
@@ -96,7 +97,7 @@ test("a publish that is lost and taken over from is continued by its backup", as
   expect(allowed(again).hold?.beside?.clientId).toBe(backup);
 });
 
-test("a lost backup is gone on with by the publish with the same other arguments", async () => {
+test("a lost backup is continued by the publish with the same other arguments", async () => {
   const backup = await stage.allowed(STREAM, { arguments: "pass=1&backup=1" });
   stage.end(backup, "broadcaster_left", BYTES, true);
   await customer.received("publish_done");

@@ -72,7 +72,7 @@ describe("the body", () => {
     );
   });
 
-  test("cannot be told another call, name or byte count by a first-wins parser", () => {
+  test("cannot contain another call, name or byte count for a first-wins parser", () => {
     const field = fc.constantFrom(
       "call",
       "NAME",
@@ -179,7 +179,7 @@ describe("a stream name", () => {
     expect(outcome(bytes("name"), bytes(custom))).toBe("accepted");
   });
 
-  test("with time or timestamp is refused only when the arguments are judged strictly", () => {
+  test("with time or timestamp is refused only with strict arguments", () => {
     const settings = { strict_arguments: true, update_fields: [] };
     expect(alsoReservedField(bytes("a=b&Timestamp=1"), settings)).toBe("timestamp");
     expect(alsoReservedField(bytes("a=b&timestamp=1"), { ...settings, strict_arguments: false })).toBeNull();
@@ -216,7 +216,7 @@ describe("an upstream", () => {
     ).toEqual(["rtmp://up.example/live/n", "rtmp://up.example/live/n", "rtmp://up.example/live/n?k=v&"]);
   });
 
-  test("is refused arguments that text cannot carry", () => {
+  test("is not given arguments that are not valid text", () => {
     expect(writeUpstreams([template], "n", bytes("a=\xff"))).toBeNull();
     expect(writeUpstreams(["rtmp://up.example/live/{name}"], "n", bytes("a=\xff"))).toEqual([
       "rtmp://up.example/live/n",
@@ -224,7 +224,7 @@ describe("an upstream", () => {
     expect(writeUpstreams([template], "n", Buffer.from("a=é"))).toEqual(["rtmp://up.example/live/n?a=é"]);
   });
 
-  test("is known by its host", () => {
+  test("is recognised by its host", () => {
     expect(isConfiguredUpstream(["rtmp://Up.example:1936/live/{name}"], "up.example")).toBe(true);
     expect(isConfiguredUpstream(["rtmp://[::1]:1936/live/{name}"], "::1")).toBe(true);
     expect(isConfiguredUpstream(["rtmp://up.example/live/{name}"], "example")).toBe(false);

@@ -1,13 +1,13 @@
-// What the publishing does before it stops: a drain waits for running publishes and for nothing else.
+// How publishing stops: a drain waits for running publishes and for nothing else.
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { startCustomer } from "./support/customer.ts";
 import { addStream, openStage, STREAM, type Stage, until } from "./support/publishing.ts";
 
 /** Longer than the test may take: a drain that waits for it fails. */
 const FOREVER_MS = 600_000;
-/** Counters of running publishes are written so often. */
+/** Interval at which counters of running publishes are written. */
 const PERSIST_EVERY_MS = 10_000;
-/** So short that it is over while a publish runs. */
+/** So short that it ends while a publish runs. */
 const SHORT_MS = 20;
 
 let stage: Stage;
@@ -16,11 +16,11 @@ beforeEach(async () => {
 });
 afterEach(() => stage.close());
 
-test("without a running publish a drain is over at once", async () => {
+test("without a running publish a drain ends immediately", async () => {
   await stage.publishing.drain(FOREVER_MS);
 });
 
-test("a drain is over when the last running publish has ended, and not before", async () => {
+test("a drain ends when the last running publish has ended, and not before", async () => {
   await addStream(stage.db, "Ab1Cd-other", "created");
   const [first, last] = [await stage.allowed(STREAM), await stage.allowed("Ab1Cd-other")];
   let isOver = false;
@@ -30,7 +30,7 @@ test("a drain is over when the last running publish has ended, and not before", 
   expect(await stage.request(STREAM)).toMatchObject({ told: "deny" });
   stage.end(first);
   await until(() => stage.publishing.running().length === 1);
-  // Whatever hangs on the end of the first has had its turn.
+  // Everything triggered by the end of the first has run.
   await new Promise((resolve) => setImmediate(resolve));
   expect(isOver).toBe(false);
   stage.end(last);
@@ -38,14 +38,14 @@ test("a drain is over when the last running publish has ended, and not before", 
   expect(stage.publishing.running()).toEqual([]);
 });
 
-test("a drain ends by its limit although a publish still runs", async () => {
+test("a drain ends at its limit although a publish still runs", async () => {
   const clientId = await stage.allowed(STREAM);
   await stage.publishing.drain(SHORT_MS);
   expect(stage.publishing.running()).toHaveLength(1);
   stage.end(clientId);
 });
 
-test("counters are written no more once the publishing has stopped", async () => {
+test("counters are not read any more once publishing has stopped", async () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   try {
     await stage.close();
@@ -63,7 +63,7 @@ test("counters are written no more once the publishing has stopped", async () =>
   }
 });
 
-test("a publish that is stopped while its customer is asked is told as denied, and has ended", async () => {
+test("a publish stopped while its customer is asked is denied, logged as stopped, and gets a publish_done", async () => {
   const customer = await startCustomer();
   await stage.close();
   stage = await openStage({ webhook: customer.url, ca: customer.ca });
@@ -81,7 +81,7 @@ test("a publish that is stopped while its customer is asked is told as denied, a
   await customer.close();
 });
 
-test("nothing is left to stop of a publish that has ended", async () => {
+test("an ended publish cannot be stopped", async () => {
   const clientId = await stage.allowed(STREAM);
   stage.end(clientId);
   await until(() => stage.publishing.running().length === 0);

@@ -1,4 +1,5 @@
-// Publishes that were lost and are held: which publish goes on with them, what is recorded of that, and who ends them.
+// Publishes that were lost and are held: which publish continues them, what is recorded about it, and who
+// ends them.
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { until } from "./support/child.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
@@ -18,7 +19,7 @@ afterEach(async () => {
   await customer.close();
 });
 
-/** What the core was told of a publish when it was allowed. */
+/** The hold that the core got when a publish was allowed. */
 function holdOf(clientId: number) {
   for (const each of stage.media.told) {
     if ((each.told === "allow" || each.told === "open_whip") && each.clientId === clientId) return each.hold;
@@ -43,7 +44,7 @@ async function lost(options: { readonly arguments?: string | null } = {}): Promi
   return clientId;
 }
 
-test("the same stream with the same custom arguments goes on, and its record says with what", async () => {
+test("a publish with the same name and custom arguments continues it, and its record says which one", async () => {
   const first = await lost({ arguments: "pass=1" });
   await customer.received("publish_done");
   const second = await stage.allowed(STREAM, { arguments: "pass=1" });
@@ -72,7 +73,7 @@ test.each([
   expect(released()).toEqual([first]);
 });
 
-test("a hold that is over is not gone on with", async () => {
+test("a hold that has expired is not continued", async () => {
   const first = await lost();
   stage.publishing.handle({ kind: "hold_ended", clientId: first, successor: null });
   const second = await stage.allowed(STREAM);
@@ -80,7 +81,7 @@ test("a hold that is over is not gone on with", async () => {
   expect(released()).toEqual([]);
 });
 
-test("an organisation says how long its publishes are held, a stream how long its own", async () => {
+test("the hold's length is set by the organisation, or by the stream itself", async () => {
   await stage.change({ hold_s: 30 });
   stage.service.customers.forget("org1");
   const first = await stage.allowed(STREAM);
@@ -91,7 +92,7 @@ test("an organisation says how long its publishes are held, a stream how long it
   expect(holdOf(await stage.allowed(STREAM))?.windowMs).toBe(0);
 });
 
-test("who ends the stream ends what is held of it, and so does a drain", async () => {
+test("stopping the stream ends its hold, and so does a drain", async () => {
   const first = await lost();
   expect(stage.publishing.kick(({ intent }) => intent.name === STREAM, "Stopped")).toBe(true);
   expect(released()).toEqual([first]);
@@ -99,7 +100,7 @@ test("who ends the stream ends what is held of it, and so does a drain", async (
   expect(released()).toEqual([first, first]);
 });
 
-test("a WHIP client that says by DELETE that it meant to end is believed after its connection has closed", async () => {
+test("a DELETE by a WHIP client ends its hold even after its connection has closed", async () => {
   const session = "session";
   const request = { app: "live", name: Buffer.from(STREAM), arguments: null, address: "203.0.113.9", session };
   const opened = await stage.publishing.openWhip(request, () => "v=0\r\n");

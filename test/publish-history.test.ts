@@ -1,5 +1,5 @@
-// What a stream's publishes leave behind, and how it is told: by which protocol, what they carried, why they ended or were
-// denied. On both stores (vitest.config.ts).
+// A stream's past publishes in the API: protocol, tracks, and why they ended or were denied. On both stores
+// (vitest.config.ts).
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { addApiKey } from "../ts/organisation/api-keys.ts";
 import { recordBytes } from "../ts/publish/record.ts";
@@ -40,7 +40,7 @@ async function ended(clientId: number): Promise<void> {
   });
 }
 
-test("a publish is told with its protocol, what it carried, and why it ended in words", async () => {
+test("a publish has its protocol, its tracks, and the reason of its end in words", async () => {
   const clientId = await stage.allowed(STREAM);
   const asked_at = new Date(stage.clock.ms).toISOString();
   stage.media.measure(clientId, { bytesIn: 900, droppedFrames: 3, tracks: TRACKS });
@@ -74,7 +74,7 @@ test("a publish is told with its protocol, what it carried, and why it ended in 
   ]);
 });
 
-test("a WHIP publish is told as one", async () => {
+test("a WHIP publish has the protocol whip", async () => {
   const request = {
     app: "live",
     name: Buffer.from(STREAM),
@@ -86,7 +86,7 @@ test("a WHIP publish is told as one", async () => {
   expect((await history()).body).toMatchObject([{ protocol: "whip", address: "203.0.113.8", video: null }]);
 });
 
-test("denied ones are told with the cause and what the broadcaster was told, each its own", async () => {
+test("denied ones have the cause and what the broadcaster was told, each its own", async () => {
   const customer = await startCustomer();
   await stage.close();
   await open(customer.url, customer.ca);
@@ -108,7 +108,7 @@ test("denied ones are told with the cause and what the broadcaster was told, eac
   await customer.close();
 });
 
-test("they come newest first, page by page, and only those of the stream", async () => {
+test("they are listed newest first, page by page, and only those of the stream", async () => {
   await addStream(stage.db, "Ab1Cd-other", "created");
   const ids: number[] = [];
   for (let count = 0; count < 3; count += 1) {
@@ -125,6 +125,6 @@ test("they come newest first, page by page, and only those of the stream", async
   expect(rest.headers.get("x-next-cursor")).toBeNull();
 });
 
-test("a stream that is not there has none", async () => {
+test("an unknown stream is a 404", async () => {
   expect((await history("", "none")).status).toBe(404);
 });

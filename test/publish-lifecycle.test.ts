@@ -39,7 +39,7 @@ describe("publish_done", () => {
     "internal_error",
   ];
 
-  test.each(reasons)("comes exactly once after the end %s", async (reason) => {
+  test.each(reasons)("is sent exactly once after the end %s", async (reason) => {
     await open();
     const clientId = await stage.allowed(STREAM, { arguments: "k=v" });
     stage.end(clientId, reason, { bytesIn: 123_456_789_012, bytesOut: 42 });
@@ -55,7 +55,7 @@ describe("publish_done", () => {
     expect((await stage.db.selectFrom("stream").selectAll().executeTakeFirstOrThrow()).state).toBe("ended");
   });
 
-  test("never comes for a denied publish", async () => {
+  test("is never sent for a denied publish", async () => {
     await open();
     customer.answer({ status: 403 });
     await stage.request(STREAM);
@@ -77,7 +77,7 @@ describe("publish_done", () => {
     });
     const request = stage.ask(STREAM);
     await customer.received("publish");
-    answer(); // the broadcaster is gone by now; the gateway learns it from the end that follows allow
+    answer(); // the broadcaster has left by now; the gateway learns it from the end that follows allow
     customer.answer({ status: 200 });
     const told = await stage.answered(request);
     if (told.told !== "allow") throw new Error("not allowed");
@@ -168,7 +168,7 @@ describe("publish_done", () => {
     expect(await outbox()).toMatchObject([{ attempts: 2, last_status: 204 }]);
   });
 
-  test("of one customer that hangs does not delay another's", async () => {
+  test("of a customer that hangs does not delay another's", async () => {
     await open();
     const slow = await startCustomer();
     slow.answer("hang");
@@ -209,7 +209,7 @@ describe("publish_done", () => {
 describe("update_publish", () => {
   const fast = { settings: { updateSeconds: 0.1 } };
 
-  test("that has no answer yet does not keep the name from the next publish", async () => {
+  test("without an answer yet does not block the name for the next publish", async () => {
     await open({ settings: { updateSeconds: 0.1, deadlineMs: 20_000 } });
     customer.answer(({ call }) => (call === "update_publish" ? "hang" : { status: 200 }));
     const clientId = await stage.allowed(STREAM);
@@ -220,7 +220,7 @@ describe("update_publish", () => {
     customer.answer({ status: 200 });
   });
 
-  test("comes again and again with time and timestamp, never two at a time", async () => {
+  test("is sent repeatedly with time and timestamp, never two at a time", async () => {
     await open(fast);
     let inFlight = 0;
     let most = 0;
@@ -264,7 +264,7 @@ describe("update_publish", () => {
     expect(customer.calls("update_publish")).toHaveLength(1);
   });
 
-  test("without an answer leaves the publish alone and comes again", async () => {
+  test("without an answer does not end the publish and is sent again", async () => {
     await open({ settings: { updateSeconds: 0.1, deadlineMs: 200 } });
     customer.answer((request) => (request.call === "publish" ? { status: 200 } : "hang"));
     await stage.allowed(STREAM);
@@ -276,7 +276,7 @@ describe("update_publish", () => {
     expect(stage.media.told.some((told) => told.told === "end")).toBe(false);
   });
 
-  test("in flight holds publish_done back", async () => {
+  test("in flight delays publish_done", async () => {
     await open(fast);
     let answer: () => void = () => {};
     customer.answer(async (request) => {
@@ -299,7 +299,7 @@ describe("update_publish", () => {
     expect(customer.requests.map((request) => request.call)).toEqual(["publish", "update_publish", "publish_done"]);
   });
 
-  test("does not come after the end", async () => {
+  test("is not sent after the end", async () => {
     await open(fast);
     const clientId = await stage.allowed(STREAM);
     await customer.received("update_publish");
@@ -325,7 +325,7 @@ describe("every ten seconds", () => {
     await expect.poll(row).toEqual({ bytes_in: 1_000, bytes_out: 2_000 });
   });
 
-  test("a transcoder that fails is warned of, once per publish", async () => {
+  test("a failing transcoder is logged once per publish", async () => {
     await open10();
     const clientId = await stage.allowed(STREAM);
     const warnings = () =>
@@ -358,7 +358,7 @@ describe("every ten seconds", () => {
     expect(warnings()).toHaveLength(2);
   });
 
-  test("an end that the store could not take is tried again", async () => {
+  test("an end that the store could not record is tried again", async () => {
     await open10();
     const clientId = await stage.allowed(STREAM);
     await stage.db.schema.alterTable("outbox").renameTo("elsewhere").execute();

@@ -1,4 +1,4 @@
-// What the dashboard draws over time, as the media core measures it of a real broadcast by RTMP.
+// The dashboard's graphs, as the media core measures them for a real broadcast by RTMP.
 import { expect, test } from "vitest";
 import { type Media, startMedia } from "../ts/media.ts";
 import { until } from "./support/child.ts";

@@ -24,13 +24,13 @@ describe("a delivery", () => {
     expect(delay(answered(status), 9, 80 * HOUR)).toBe("delivered");
   });
 
-  test.each([301, 307, 408, 429, 500, 503])("answered %i is tried after 1, 5, 30, 120, 600, 600 s", (status) => {
+  test.each([301, 307, 408, 429, 500, 503])("answered %i is retried after 1, 5, 30, 120, 600, 600 s", (status) => {
     expect([1, 2, 3, 4, 5, 6, 50].map((attempts) => delay(answered(status), attempts))).toEqual([
       1_000, 5_000, 30_000, 120_000, 600_000, 600_000, 600_000,
     ]);
   });
 
-  test("without an answer is tried until 72 h have passed", () => {
+  test("without an answer is retried until 72 h have passed", () => {
     expect(delay(timeout, 400, 71 * HOUR)).toBe(600_000);
     expect(delay(timeout, 400, 72 * HOUR)).toBe("given_up");
   });
@@ -42,7 +42,7 @@ describe("a delivery", () => {
     expect(delay(answered(status), 5, age)).toBe("given_up");
   });
 
-  test("is spread by a tenth either way", () => {
+  test("is randomised by a tenth either way", () => {
     expect(delay(timeout, 2, 0, 0)).toBe(4_500);
     expect(delay(timeout, 2, 0, 1)).toBe(5_500);
   });
@@ -56,7 +56,7 @@ describe("a delivery", () => {
     expect(delay(answered(503, "-5"), 3)).toBe(30_000);
   });
 
-  test("is not given up for a Retry-After while there is time to try again", () => {
+  test("is not given up because of a long Retry-After while there is time to retry", () => {
     expect(delay(answered(503, "86400"), 80, 60 * HOUR)).toBe(12 * HOUR);
     expect(delay(answered(503, "86400"), 80, 72 * HOUR)).toBe("given_up");
     expect([1, 2, 3, 4].map((attempts) => delay(answered(404, "7200"), attempts))).toEqual([

@@ -1,10 +1,10 @@
-// Live sessions as an operator sees and steers them, and a stream's own upstreams on their way to its publishes.
+// Live sessions as an operator sees and controls them, and how a stream's own upstreams reach its publishes.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { UpstreamStatus, WhipDiagnostics } from "../ts/media.ts";
 import { createLiveSessions, type LiveSessions } from "../ts/publish/live-sessions.ts";
 import { addStream, openStage, STREAM, type Stage } from "./support/publishing.ts";
 
-/** As `addStream` makes it. */
+/** The id that `addStream` makes. */
 const STREAM_ID = `stream ${STREAM}`;
 
 let stage: Stage;
@@ -97,7 +97,7 @@ describe("a running publish", () => {
     expect(sessions.show("org1", clientId)).toMatchObject({ transcoderError: null, upstreams: [{ audioError: null }] });
   });
 
-  test("has that among the problems of its diagnostics when it came by WHIP", async () => {
+  test("has the same among the problems of its diagnostics when it is a WHIP publish", async () => {
     const request = {
       app: "live",
       name: Buffer.from(STREAM),
@@ -117,7 +117,7 @@ describe("a running publish", () => {
     expect(problems()).toEqual(["Loss of 10 %", expect.stringContaining("cannot be transcoded to AAC")]);
   });
 
-  test("is nobody else's: another organisation neither sees nor steers it", async () => {
+  test("belongs to one organisation: another neither sees nor controls it", async () => {
     const clientId = await stage.allowed(STREAM);
     expect(sessions.list("org2", ALL)).toEqual([]);
     expect(sessions.show("org2", clientId)).toBeUndefined();
@@ -176,7 +176,7 @@ describe("a running publish", () => {
     for (const secret of ["key", "word", "token", "34567"]) expect(JSON.stringify(shown)).not.toContain(secret);
   });
 
-  test("has in the log which of its upstreams was lost", async () => {
+  test("logs which of its upstreams was lost", async () => {
     const clientId = await stage.allowed(STREAM);
     const lost = { upstreamId: "up-1", upstream: "93.184.216.34:1935", detail: "closed" };
     stage.publishing.handle({ kind: "upstream_changed", clientId, sending: false, ...lost });
@@ -185,7 +185,7 @@ describe("a running publish", () => {
     expect(line).toMatchObject({ msg: "upstream lost", clientId, organisation: "org1", stream, ...lost });
   });
 
-  test("keeps the operator's upstreams, whoever asks", async () => {
+  test("keeps the operator's upstreams, which no organisation can remove", async () => {
     const clientId = await stage.allowed(STREAM);
     stage.media.measure(clientId, { upstreams: [upstream("deployment-1", "deployment")] });
     expect(sessions.removeUpstream("org1", clientId, "deployment-1")).toBe("operators");
@@ -220,12 +220,12 @@ describe("a running publish", () => {
 describe("a stream's own upstreams", () => {
   const url = "rtmps://me:word@upstream.example/app/key?token=1";
 
-  test("are where each of its publishes is pushed to", async () => {
+  test("are used by each of its publishes", async () => {
     const { id } = await stage.streamUpstreams.add(stage.db, "org1", STREAM_ID, { url, label: "Main" }, 1);
     expect(await stage.request(STREAM)).toMatchObject({ told: "allow", upstreams: [{ id, url, source: "stream" }] });
   });
 
-  test("reach a running publish when they change, and no other", async () => {
+  test("are applied to a running publish of the stream when they change, and to no other", async () => {
     await addStream(stage.db, "Ab1Cd-other", "created");
     await stage.allowed("Ab1Cd-other");
     const clientId = await stage.allowed(STREAM);

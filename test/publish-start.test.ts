@@ -1,4 +1,4 @@
-// What the publishing does when it starts on a store that has a past.
+// How publishing starts on a store with existing data.
 import { afterEach, beforeEach, test } from "vitest";
 import { DELIVERY_SIZE_LIMIT_BYTES } from "../ts/publish/webhook/delivery-log.ts";
 import { openStage, type Stage, until } from "./support/publishing.ts";
@@ -9,7 +9,7 @@ beforeEach(async () => {
 });
 afterEach(() => stage.close());
 
-test("a delivery log that is larger than it may be becomes smaller although nothing is written", async () => {
+test("a delivery log over its limit is reduced although nothing is written", async () => {
   const told = { call: "publish", name: "n", url: "https://a.example/", body: "call=publish" } as const;
   const answered = { outcome: "answered", status: 200, reason: null, latency_ms: 1, attempts: 1 } as const;
   const times = { first_at: 1, last_at: 1 };

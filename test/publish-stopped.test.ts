@@ -1,5 +1,6 @@
-// Stop, lock and delete of a stream, and disabling an organisation, while a publish of it is being admitted: whichever
-// comes first, it is never on the air afterwards, and the customer hears of as many ends as it allowed publishes.
+// Stop, lock and delete of a stream, and disabling an organisation, while a publish of it is being admitted:
+// in either order, it is never on the air afterwards, and the customer gets as many ends as it allowed
+// publishes.
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { deleteStream, findStream, lockStream } from "../ts/organisation/streams.ts";
 import { createLiveSessions } from "../ts/publish/live-sessions.ts";
@@ -7,9 +8,9 @@ import { until } from "./support/child.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
 import { addStream, openStage, STREAM, type Stage } from "./support/publishing.ts";
 
-/** Of each command; the measurement takes 200. */
+/** Of each command; the measurement uses 200. */
 const ROUNDS = Number(process.env.STOPPED_ROUNDS ?? 6);
-/** About what an admission takes here. */
+/** About the duration of an admission here. */
 const ADMISSION_MS = 30;
 
 let customer: Customer;
@@ -50,12 +51,10 @@ test.each([
       const isOver = () => publishing.running().every(({ intent }) => intent.name !== name);
       if (answer.told === "allow") {
         const { clientId } = answer;
-        await until("it is told to end", () =>
-          media.told.some((each) => each.told === "end" && each.clientId === clientId),
-        );
+        await until("it is ended", () => media.told.some((each) => each.told === "end" && each.clientId === clientId));
         stage.end(clientId, "kicked");
       } else stopped += 1;
-      await until("it is over", async () => isOver() && !(await stateOf(name)).includes("live"));
+      await until("it has ended", async () => isOver() && !(await stateOf(name)).includes("live"));
     }
     console.log(`stopped ${JSON.stringify({ rounds: ROUNDS, beforeTheyWereLive: stopped })}`);
     const ended = async () =>
@@ -90,8 +89,8 @@ test(
     }
     console.log(`disabled ${JSON.stringify({ rounds: ROUNDS, beforeTheyWereLive: ROUNDS - allowed.length })}`);
     const told = () => new Set(media.told.flatMap((each) => (each.told === "end" ? [each.clientId] : [])));
-    // Those that were live already: within ten seconds.
-    await until("the live ones are told to end", () => allowed.every((clientId) => told().has(clientId)), 20_000);
+    // Those that were already live: within ten seconds.
+    await until("the live ones are ended", () => allowed.every((clientId) => told().has(clientId)), 20_000);
     for (const clientId of allowed) stage.end(clientId, "kicked");
     const states = async () => (await db.selectFrom("publish").select("state").execute()).map(({ state }) => state);
     await until(
@@ -107,7 +106,7 @@ test(
   60_000 + ROUNDS * 500,
 );
 
-test("an organisation that is disabled goes off the air, and nothing of it goes on any more", async () => {
+test("a disabled organisation's running publish ends, and one being admitted is denied", async () => {
   const clientId = await stage.allowed(STREAM);
   await addStream(stage.db, "Ab1Cd-other", "created");
   customer.answer(async () => {

@@ -1,5 +1,5 @@
-// What the customer answered is recorded in the end, however the store failed meanwhile: a yes without media gets its
-// publish_done, and a no is none.
+// The customer's answer is recorded eventually, however the store failed meanwhile: an allowed publish
+// without media gets its publish_done, and a denied one none.
 import { sql } from "kysely";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { until } from "./support/child.ts";
@@ -33,7 +33,7 @@ function answerWithout(table: string, status: number): void {
   });
 }
 
-test("an allowed publish that the store could not take is refused, and its publish_done follows when it can", async () => {
+test("an allowed publish that the store cannot record is refused, and its publish_done follows when it can", async () => {
   answerWithout("stream", 200);
   expect(await stage.request(STREAM)).toMatchObject({ told: "deny", description: "Temporarily unavailable" });
   expect(customer.calls("publish_done")).toEqual([]);
@@ -42,7 +42,7 @@ test("an allowed publish that the store could not take is refused, and its publi
   expect(await publishes()).toEqual([{ state: "ended", end_reason: "internal_error" }]);
 });
 
-test("a denial that the store could not take is recorded when it can, and gets no publish_done", async () => {
+test("a denial that the store cannot record is recorded when it can, and gets no publish_done", async () => {
   answerWithout("publish", 403);
   await stage.request(STREAM);
   await until("the failure", () => stage.log().includes("denials could not be recorded"));

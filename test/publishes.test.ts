@@ -1,4 +1,5 @@
-// Every publish of a node, from the question to its customer until its end is in the store: names, and who waits for what.
+// The registry of a node's publishes, from the request to the customer until the end is in the store: names,
+// and who waits for what.
 import { beforeEach, expect, test } from "vitest";
 import { createPublishes, type Publishes, type RunningPublish } from "../ts/publish/publishes.ts";
 
@@ -26,7 +27,7 @@ function started(clientId: number, session: string | null = null): RunningPublis
   return publish;
 }
 
-test("a name is for one request at a time, and stays its publish's until it is freed", () => {
+test("a name is reserved for one request at a time, and belongs to its publish until it is freed", () => {
   const first = publishes.reserve(SLOT, ORGANISATION);
   expect(publishes.reserve(SLOT, ORGANISATION)).toBeNull();
   first?.release();
@@ -55,7 +56,7 @@ test("an end that is still being recorded is waited for, also after a request th
   await waited;
 });
 
-test("one that is stopped while it is asked about is told so once it is allowed", () => {
+test("a publish stopped while its customer is asked reports that once it is allowed", () => {
   const reservation = publishes.reserve(SLOT, ORGANISATION);
   reservation?.ask(publishOf(1));
   expect(publishes.stop(({ intent }) => intent.streamId === "stream1", "Locked")).toEqual({ running: [], count: 1 });
@@ -64,7 +65,7 @@ test("one that is stopped while it is asked about is told so once it is allowed"
   expect(publishes.answered(1)).toBeNull();
 });
 
-test("one is found by what it is known by, and not by a session that its broadcaster closed", () => {
+test("a publish is found by its ids, and not by a session that its broadcaster closed", () => {
   started(1, "session1");
   expect(publishes.find(1)?.clientId).toBe(1);
   expect(publishes.ofStream("org1", "stream1")?.clientId).toBe(1);
@@ -75,7 +76,7 @@ test("one is found by what it is known by, and not by a session that its broadca
   expect([publishes.isEnding(1), publishes.running().length]).toEqual([true, 1]);
 });
 
-test("its end is told once, at once when it is over, and the last one's to whoever waits for none", async () => {
+test("the end is reported once, and immediately if it has already happened; `empty` resolves at the last one", async () => {
   started(1);
   const told: string[] = [];
   publishes.onEnded(1, () => told.push("ended"));

@@ -1,5 +1,5 @@
-// Any node plays any stream: what is published at one node is played from another with the real programs. ffmpeg and
-// FFmpeg 8 broadcast, ffprobe (which takes no Opus by RTMP) and FFmpeg 8 (which does) play.
+// Any node plays any stream: what is published at one node is played from another with real programs. ffmpeg
+// and FFmpeg 8 broadcast, ffprobe (which does not support Opus over RTMP) and FFmpeg 8 (which does) play.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { source } from "./matrix/sources.ts";
 import { start, until } from "./support/child.ts";
@@ -10,7 +10,8 @@ import { python, watch } from "./support/pyav.ts";
 import { startResettingProxy } from "./support/resetting-proxy.ts";
 import { inWholeRun } from "./support/whole-run.ts";
 
-/** How long a player of a pull waits at most for the first frame, and a pull goes on without players, ms. */
+/** How long a player of a pull waits at most for the first frame, and how long a pull continues without
+ *  players, ms. */
 const PULL_LIMIT_MS = 5_000;
 const SECONDS = 6;
 
@@ -36,12 +37,12 @@ function newStream(): Promise<string> {
   return here.newStream(`Ab1Cd-pull${streams}`);
 }
 
-/** A stream of ffmpeg's that is live at the first node. */
+/** A stream from ffmpeg that is live at the first node. */
 async function live(seconds = SECONDS): Promise<{ name: string; clientId: number; encoder: Broadcast }> {
   const name = await newStream();
   const encoder = broadcast(`${here.rtmp}/${name}`, { seconds, gop: 1_000 });
   const clientId = await until("the stream is live", () => here.live(name)?.clientId);
-  // Its headers and first frames are there.
+  // Its headers and first frames have arrived.
   await until("some media", () => (here.media.snapshot(clientId)?.videoFrames ?? 0) > 5);
   return { name, clientId, encoder };
 }
@@ -49,7 +50,7 @@ async function live(seconds = SECONDS): Promise<{ name: string; clientId: number
 /** Plays until the stream ends. */
 const play = (node: Node, name: string) => packetsOf(`${node.rtmp}/${name}`);
 
-/** What ffprobe says of a play that is refused. */
+/** ffprobe's output for a refused play. */
 async function refusal(node: Node, name: string): Promise<string> {
   const words = await packetsOf(`${node.rtmp}/${name}`).then(
     () => "it plays",
@@ -62,7 +63,7 @@ const pullOf = (node: Node, name: string) => node.media.pulls().find((pull) => p
 const endsOf = (node: Node, clientId: number) => node.lines("pull ended").filter((line) => line.clientId === clientId);
 
 describe("a stream of H.264 and AAC that is published at one node", () => {
-  test("is played from another frame for frame, by one connection, until it ends", async () => {
+  test("is played from another frame for frame, over one connection, until it ends", async () => {
     const { name, clientId, encoder } = await live();
     const atSource = play(here, name);
     const first = play(there, name);
@@ -81,7 +82,7 @@ describe("a stream of H.264 and AAC that is published at one node", () => {
     expect(content(await second)).toEqual(want);
     const [ended] = await until("the end of the pull", () => endsOf(there, clientId).slice(0, 1));
     expect(ended).toMatchObject({ reason: "source_ended" });
-    // Counted once: here what the player of this node got, there what the two of that node did.
+    // Counted once: here what the player of this node received, there what the two of that node did.
     const { bytesIn, bytesOut } = ended as { bytesIn: number; bytesOut: number };
     expect(bytesOut).toBe(2 * bytesIn);
     const publish = await until("the end", () =>
@@ -107,7 +108,7 @@ describe("a stream of H.264 and AAC that is published at one node", () => {
     await encoder.exit;
   });
 
-  test("goes on for its players when the connection between the nodes breaks", async () => {
+  test("continues for its players when the connection between the nodes breaks", async () => {
     const proxy = await startResettingProxy(Number(new URL(here.rtmp).port));
     there.finds((name) => here.live(name, `rtmp://127.0.0.1:${proxy.port}`));
     const { name, encoder } = await live();
@@ -142,7 +143,7 @@ describe("a stream of H.264 and AAC that is published at one node", () => {
   });
 });
 
-inWholeRun("Opus goes to those who list it as it is, and is made AAC for the others where they are", async () => {
+inWholeRun("Opus is passed to players that list it, and made AAC for the others at their node", async () => {
   const clip = await source("plain", "opus", SECONDS);
   const name = await newStream();
   const url = `${here.rtmp}/${name}`;
@@ -163,14 +164,14 @@ inWholeRun("Opus goes to those who list it as it is, and is made AAC for the oth
 });
 
 describe("a name", () => {
-  test("that is live nowhere is refused as at a service of one node", async () => {
+  test("that is live nowhere is refused as on a single node", async () => {
     const name = await newStream();
     const words = await refusal(here, name);
     expect(words).toContain("No such stream");
     expect(await refusal(there, name)).toBe(words);
   });
 
-  test("that is live elsewhere is refused by the rule of its organisation before anything is pulled", async () => {
+  test("that is live elsewhere is refused by its organisation's rule before anything is pulled", async () => {
     const { name, encoder } = await live(60);
     await there.change({ play: "token" });
     expect(await refusal(there, name)).toContain("A play token for this stream is required");
@@ -180,7 +181,7 @@ describe("a name", () => {
     await encoder.exit;
   });
 
-  test("that each node takes for the other's is refused: no node pulls a pull", async () => {
+  test("that each node believes to be on the other is refused: no node pulls a pull", async () => {
     const name = await newStream();
     const clientId = 1_000_007;
     const about = { clientId, organisationId: "org1", streamId: `stream ${name}`, address: "127.0.0.1" };
@@ -189,19 +190,19 @@ describe("a name", () => {
     expect(await refusal(there, name)).toContain("No such stream");
     expect(endsOf(there, clientId)).toMatchObject([{ reason: "refused" }]);
     expect(endsOf(here, clientId)).toEqual([]);
-    // Nor for whoever only says that it is one.
+    // Nor for a player that only claims to be a node.
     expect(await refusal(here, `${name}?headgate-node=forged`)).toContain("No such stream");
     expect(endsOf(here, clientId)).toEqual([]);
   });
 
-  test("that begins to be published where it is pulled is played from there", async () => {
+  test("that is published where it is being pulled ends the pull there", async () => {
     const { name, clientId, encoder } = await live(60);
     await there.newStream(name);
     const far = play(there, name);
     await until("the pull", () => pullOf(there, name)?.state === "playing");
     const moved = broadcast(`${there.rtmp}/${name}`, { seconds: 60 });
     await until("the end of the pull", () => endsOf(there, clientId)[0]?.reason === "published_here");
-    // Its players are ended, as those of a publish that is replaced.
+    // Its players are disconnected, like those of a replaced publish.
     expect(isMonotonic(await far)).toBe(true);
     await until("the publish", () => there.live(name));
     for (const child of [encoder, moved]) {

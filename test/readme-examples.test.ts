@@ -1,5 +1,5 @@
-// The examples of README.md and docs run as they stand there: commands by a shell, programs by Node. Only what a reader
-// replaces as well is replaced: addresses, the key, the stream's name.
+// The examples of README.md and docs run as written: commands by a shell, programs by Node. Only what a
+// reader replaces too is replaced: addresses, the key, the stream's name.
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -28,7 +28,7 @@ afterAll(async () => {
   await headgate?.stop();
 });
 
-/** The one example of a document in a language that says `having`. */
+/** The one example of a document in a language that contains `having`. */
 function example(document: string, language: string, having: string): string {
   const text = readFileSync(document, "utf8");
   const all = [...text.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, name, code = ""]) => ({ name, code }));
@@ -37,7 +37,7 @@ function example(document: string, language: string, having: string): string {
   return found[0]?.code ?? "";
 }
 
-/** What a shell prints that runs lines of an example. */
+/** The output of a shell that runs the lines of an example. */
 function shell(lines: string): string {
   const { host, port } = new URL(headgate.http);
   const here = lines
@@ -55,7 +55,7 @@ interface Stream {
   readonly ingest: { readonly rtmp: { readonly streamname: string } };
 }
 
-/** An example in TypeScript as a module, run. */
+/** An example in TypeScript, executed as a module. */
 async function module(name: string, code: string): Promise<Record<string, unknown>> {
   const { outputText } = ts.transpileModule(code, { compilerOptions: { module: ts.ModuleKind.ESNext } });
   writeFileSync(join(folder, name), outputText);
@@ -63,7 +63,7 @@ async function module(name: string, code: string): Promise<Record<string, unknow
 }
 const built = (path: string) => pathToFileURL(resolve("dist", path)).href;
 
-test("README and webhook: a stream is made, the customer's program allows by passcode, ffmpeg publishes or reads why not", async () => {
+test("README and webhook: a stream is created, the customer's program allows by passcode, ffmpeg publishes or shows why not", async () => {
   const port = await freePort();
   writeFileSync(join(folder, "key.pem"), certificates.key);
   writeFileSync(join(folder, "cert.pem"), certificates.cert);
@@ -103,7 +103,7 @@ test("README and webhook: a stream is made, the customer's program allows by pas
   allowed.kill("SIGKILL");
 }, 120_000);
 
-test("docs/first-broadcast.md: the broadcast link carries a token that holds, to a page that is there", async () => {
+test("docs/first-broadcast.md: the broadcast link contains a valid token and leads to an existing page", async () => {
   const name = await headgate.newStream();
   const link = shell(example("docs/first-broadcast.md", "sh", "/broadcast#token=").replace("Ab1Cd-9XyZ0", name)).trim();
   expect(link).toMatch(new RegExp(`^${headgate.http.replace("127.0.0.1", "\\S+")}/broadcast#token=`));
@@ -141,7 +141,7 @@ test("docs/webhook.md: a complete customer", async () => {
   await expect(ask("s3cret", SECRET.replace("AAEC", "BBEC"))).rejects.toThrow("no signature of this secret");
 });
 
-test("docs/first-broadcast.md: each step, from the stream to what happened", async () => {
+test("docs/first-broadcast.md: each step, from creating the stream to its timeline", async () => {
   const document = "docs/first-broadcast.md";
   await headgate.call("DELETE", "/organisation/webhook");
   const make = example(document, "sh", "localhost:8080/stream -H").replace(/^KEY=.*\n/, "");
@@ -177,7 +177,7 @@ test("docs/security-model.md: settings, a token for a broadcaster and one for a 
   await headgate.call("PUT", "/organisation/settings", { require_token: false, play: "open" });
 });
 
-test("docs/troubleshooting.md, docs/production.md: what answers most questions, and a key for nodes", () => {
+test("docs/troubleshooting.md, docs/production.md: the diagnostic commands, and a key for nodes", () => {
   const [doctor = "", ready = ""] = example("docs/troubleshooting.md", "sh", "/readyz").split("\n");
   const own = `HEADGATE_DATA_DIR="${join(folder, "nowhere")}" HEADGATE_MEDIA_PORT=0`;
   expect(shell(`${own} ${doctor.replace(/#.*/, "")} || true`)).toContain("media core (RTMP, WebRTC, Opus, AAC)");
@@ -201,7 +201,7 @@ test("docs/operating.md: a backup with its key, and its restoration", () => {
   expect(existsSync(join(folder, "restored", "headgate.db"))).toBe(true);
 });
 
-test("every command and flag of headgate in the documents is one that there is", () => {
+test("every headgate command and flag in the documents exists", () => {
   const verbs = shell("npx headgate --help");
   const helps = new Map<string, string>();
   const wrong: string[] = [];

@@ -1,6 +1,6 @@
-// What strangers get: a release packed here with the media core that this machine built, installed by npm from an empty
-// folder, and run by nobody where nothing can be written but the data directory. `npm run release -- --try` does it for
-// every platform.
+// A release as its users get it: packed here with the media core that this machine built, installed by npm
+// into an empty folder, and run by the user nobody where only the data directory is writable. `npm run
+// release -- --try` does the same for every platform.
 import { execFileSync } from "node:child_process";
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -38,7 +38,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const installed = (name: string) => join(tree, "node_modules", name);
 
-/** A command of the installed package, as nobody, with a data directory of its own. */
+/** A command of the installed package, as the user nobody, with a data directory of its own. */
 function headgate(words: readonly string[], dataDir = newDataDir()) {
   const ports = ["HTTP", "RTMP", "MEDIA", "METRICS", "NODE"].map((name) => [`HEADGATE_${name}_PORT`, "0"]);
   const [program, ...args] = asNobody([join(tree, "node_modules/.bin/headgate"), ...words], dataDir);
@@ -63,7 +63,7 @@ function newDataDir(): string {
 }
 
 describe("a release", () => {
-  test("has the packages, licences, bill of materials and changes, and checksums over all of them", () => {
+  test("contains the packages, licences, bill of materials and changes, and checksums of all of them", () => {
     const archives = ["", "-client", `-${ownTarget().name}`, "-webcaster"].map((of) => `headgate${of}-${VERSION}.tgz`);
     const others = ["CHANGELOG.md", "LICENSE", "SHA256SUMS", "licences.txt", "sbom.cdx.json"];
     expect(readdirSync(packed).sort()).toEqual([...others, ...archives].sort());
@@ -71,7 +71,7 @@ describe("a release", () => {
     expect(readFileSync(join(packed, "SHA256SUMS"), "utf8").trim().split("\n")).toHaveLength(8);
   });
 
-  test("has in its packages what runs, and nothing of the workshop", () => {
+  test("has packages that contain what is needed at run time, and no development files", () => {
     expect(faultsOfContents(installed("headgate"))).toEqual([]);
     const top = readdirSync(installed("headgate")).sort();
     expect(top.filter((name) => !/\.(md|txt|json)$/.test(name))).toEqual(["LICENSE", "deploy", "dist", "docs", "ts"]);
@@ -82,7 +82,7 @@ describe("a release", () => {
     expect(optionalDependencies).toEqual(Object.fromEntries(TARGETS.map((each) => [packageOf(each), VERSION])));
   });
 
-  test("depends on the libraries that it imports from there, and on none that it brings", () => {
+  test("depends on the libraries that it imports at run time, and on none that it contains", () => {
     const { dependencies } = JSON.parse(readFileSync(join(installed("headgate"), "package.json"), "utf8"));
     const { dependencies: ours } = JSON.parse(readFileSync("package.json", "utf8"));
     expect(dependencies).toEqual(Object.fromEntries(INSTALLED_LIBRARIES.map((name) => [name, ours[name]])));
@@ -95,7 +95,7 @@ describe("a release", () => {
     }
   });
 
-  test("is looked through: paths of this machine, sources and secrets are found", () => {
+  test("is searched: paths of this machine, sources and secrets are found", () => {
     const odd = join(folder, "odd");
     mkdirSync(join(odd, "test"), { recursive: true });
     const write = (name: string, text: string) => execFileSync("tee", [join(odd, name)], { input: text });
@@ -117,15 +117,15 @@ describe("a release", () => {
   });
 });
 
-describe("an installed release, run by nobody", () => {
-  test("says its version and commit", async () => {
+describe("an installed release, run by the user nobody", () => {
+  test("prints its version and commit", async () => {
     const child = headgate(["--version"]);
     expect(await child.exit).toBe(0);
     const commit = execFileSync("git", ["rev-parse", "HEAD"], { encoding: "utf8" }).slice(0, 12);
     expect(child.stdout()).toBe(`${VERSION} (commit ${commit})\n`);
   });
 
-  test("serves: it is ready, takes a stream and plays it, and shows its pages", async () => {
+  test("serves: it becomes ready, accepts a stream and plays it, and serves its pages", async () => {
     const dataDir = newDataDir();
     const service = headgate(["serve"], dataDir);
     const line = await until("ready", () => /^\{"ready":true.*\}$/m.exec(service.stdout())?.[0]);
@@ -166,7 +166,7 @@ describe("an installed release, run by nobody", () => {
     expect(await service.exit).toBe(0);
   }, 120_000);
 
-  test("has a doctor that works without the media core, and says which package is missing", async () => {
+  test("has a doctor that works without the media core, and names the missing package", async () => {
     rmSync(installed(packageOf(ownTarget())), { recursive: true });
     const child = headgate(["doctor"]);
     expect(await child.exit).toBe(1);

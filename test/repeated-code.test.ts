@@ -1,4 +1,4 @@
-// scripts/duplicates finds what was written twice, and only that.
+// scripts/duplicates finds code that was written twice, and only that.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,10 +1,10 @@
-// The line of a request in the log names its caller: which kind, by which id, of which organisation.
+// The log line of a request names its caller: the kind, the id, and the organisation.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Gateway, openGateway } from "./support/gateway.ts";
 import { STREAM } from "./support/publishing.ts";
 import { NO_SESSION, openWhipGateway, TO_OURSELVES, TO_STREAM, type WhipGateway } from "./support/whip-gateway.ts";
 
-/** The one line of the request that was answered with these headers, without what every line has. */
+/** The one line of the request with these response headers, without the fields that every line has. */
 function lineOf(log: string, headers: Headers): Record<string, unknown> {
   const answers = log.split("\n").filter((line) => line.includes('"msg":"request answered"'));
   const lines = answers.filter((line) => line.includes(headers.get("x-request-id") ?? "no id"));
@@ -30,7 +30,7 @@ describe("on the management API", () => {
   };
   const address = "203.0.113.7";
 
-  test("an API key is named by its id", async () => {
+  test("an API key is logged by its id", async () => {
     const organisation = gateway.organisation.id;
     const { line } = await logged("GET", "/organisation");
     const callerId = idOf(gateway.keys.administrator);
@@ -38,13 +38,13 @@ describe("on the management API", () => {
     expect(line).toStrictEqual({ caller: "key", callerId, organisation, ...about });
   });
 
-  test("an API key whose role is too low is named, too", async () => {
+  test("an API key whose role is too low is logged, too", async () => {
     const { line } = await logged("DELETE", "/organisation/webhook", { key: gateway.keys.readonly });
     const organisation = gateway.organisation.id;
     expect(line).toMatchObject({ status: 403, caller: "key", callerId: idOf(gateway.keys.readonly), organisation });
   });
 
-  test("of a key that opens nothing there is the id that it shows, unless it is mistyped", async () => {
+  test("an invalid API key is logged by the id it contains, unless it is mistyped", async () => {
     const other = await gateway.newOrganisation("Other");
     const key = other.keys.user;
     await gateway.db
@@ -66,7 +66,7 @@ describe("on the management API", () => {
     expect(gateway.log()).not.toContain(key.slice(12));
   });
 
-  test("a person is named with a mark of the session, from signing in on", async () => {
+  test("a person is logged with the beginning of the session's hash, starting with the login", async () => {
     const body = { email: "ada@customer.example", password: "correct horse battery", role: "readonly" };
     const { id } = (await gateway.call("POST", "/organisation/user", { body })).body as { id: string };
     const signedIn = await logged("POST", "/login", { key: null, body });
@@ -78,13 +78,13 @@ describe("on the management API", () => {
     expect(read.line).toMatchObject({ ...person, session, status: 200 });
     const [row] = await gateway.db.selectFrom("person_session").select("hash").execute();
     expect(row?.hash.startsWith(String(session))).toBe(true);
-    // Without the page's token: refused, and still theirs.
+    // Without the page's token: refused, and still attributed to the person.
     const forged = await logged("PUT", "/me/password", { key: null, headers: { cookie }, body: {} });
     expect(forged.line).toMatchObject({ ...person, session, status: 403 });
     expect(gateway.log()).not.toContain(cookie.split("=")[1]);
   });
 
-  test("a web token is named by its jti and the hash of its organisation, nobody as none", async () => {
+  test("a web token is logged by its jti and the hash of its organisation, and a request without a caller as none", async () => {
     const subject = { streamname: "Ab1Cd-s3cret", ingesturl: "rtmp://in.example/live" };
     const { body } = await gateway.call("POST", "/webcaster", { body: subject });
     const { token } = (body as { data: { token: string } }).data;
@@ -110,7 +110,7 @@ describe("at the WHIP endpoint", () => {
   const stream = { organisation: "org1", stream: `stream ${STREAM}` };
   const line = (headers: Headers) => lineOf(gateway.log(), headers);
 
-  test("an offer is told with organisation, stream and client id, a session's requests with them, too", async () => {
+  test("an offer is logged with organisation, stream and client id, and so are its session's requests", async () => {
     const opened = await gateway.offer(TO_STREAM);
     const clientId = gateway.openings().at(-1)?.clientId;
     expect(line(opened.headers)).toMatchObject({
@@ -133,16 +133,16 @@ describe("at the WHIP endpoint", () => {
     gateway.end(clientId ?? -1);
     expect(line((await gateway.call("DELETE", NO_SESSION)).headers)).toMatchObject({ caller: "none", status: 404 });
     expect(gateway.log()).not.toContain(session.split("/").at(-1));
-    // The stage's ids of streams hold their names.
+    // In this test the ids of streams contain their names.
     expect(gateway.log().replaceAll(`stream ${STREAM}`, "")).not.toContain(STREAM);
   });
 
-  test("the status address is told as itself and not as a session", async () => {
+  test("the status address is logged as itself and not as a session", async () => {
     const { headers } = await gateway.call("GET", "/p/webrtc/status.json");
     expect(line(headers)).toMatchObject({ route: "/p/webrtc/status.json", status: 200 });
   });
 
-  test("a web token is named by its jti, and a refusal with what was known", async () => {
+  test("a web token is logged by its jti, and a refusal with what was known", async () => {
     gateway.customer.answer({ status: 403 });
     const subject = { streamname: STREAM, ingesturl: "rtmp://ingest.example/live", exp: null, nbf: null, org: null };
     const token = await gateway.tokens.issue(subject);

@@ -1,4 +1,4 @@
-// M13 as a caller meets it: twenty a second, sixty at once, each key for itself.
+// M13 as callers see it: twenty requests a second, sixty in a burst, each key separately.
 import { afterEach, expect, test } from "vitest";
 import { createRequestRate } from "../ts/organisation/request-rate.ts";
 import { type Gateway, openGateway, START_MS } from "./support/gateway.ts";
@@ -17,7 +17,7 @@ const opened = async (perSecond: string) => {
 const numbers = (headers: Headers) =>
   ["ratelimit-limit", "ratelimit-remaining", "ratelimit-reset", "retry-after"].map((name) => headers.get(name));
 
-test("sixty at once are answered, the next one is 429 and says when to come back", async () => {
+test("a burst of sixty is answered, the next request gets 429 with the time to wait", async () => {
   const { call, clock, keys } = await opened("20");
   for (let count = 1; count <= 60; count += 1) {
     const { status, headers } = await call("GET", "/organisation");
@@ -36,14 +36,14 @@ test("sixty at once are answered, the next one is 429 and says when to come back
   expect(numbers((await call("GET", "/organisation")).headers)).toEqual(["60", "59", "1", null]);
 });
 
-test("the token service refuses in its own shape", async () => {
+test("the token service refuses in its own format", async () => {
   const { call } = await opened("1");
   const create = () => call("POST", "/webcaster", { body: { streamname: "a", ingesturl: "b" } });
   for (let count = 1; count <= 60; count += 1) expect((await create()).status).toBe(200);
   expect((await create()).body).toEqual({ success: false, errorCode: 9429, message: "Too many requests" });
 });
 
-test("what carries no key is not counted, and 0 counts nothing", async () => {
+test("requests without a key are not counted, and a limit of 0 disables counting", async () => {
   const limited = await opened("1");
   for (let count = 1; count <= 70; count += 1) {
     const { status, headers } = await limited.call("GET", "/.well-known/jwks.json", { key: null });
@@ -54,7 +54,7 @@ test("what carries no key is not counted, and 0 counts nothing", async () => {
   for (let count = 1; count <= 70; count += 1) expect((await call("GET", "/organisation")).status).toBe(200);
 });
 
-test("over time a caller gets its rate and not more, and a clock that is set back locks nobody out", () => {
+test("over time a caller gets its rate and not more, and a clock that is set back blocks nobody", () => {
   const clock = { ms: START_MS, now: () => clock.ms };
   const rate = createRequestRate({ perSecond: 20, burst: 60 }, clock);
   let allowed = 0;

@@ -25,7 +25,7 @@ describe("an organisation that requires tokens", () => {
     ["of the stream with arguments", { ...claims, streamname: `${STREAM}?a=b`, org: "Ab1Cd" }, "allow"],
     ["of another stream", { ...claims, streamname: "Ab1Cd-other", org: "Ab1Cd" }, "deny"],
     ["of another organisation", { ...claims, org: "Zz9Yy" }, "deny"],
-  ])("takes by RTMP a token %s as it should", async (_, held, told) => {
+  ])("handles an RTMP token %s correctly", async (_, held, told) => {
     stage.tokens.verify = async (token) => {
       expect(token).toBe("a.b.c");
       return held;
@@ -36,7 +36,7 @@ describe("an organisation that requires tokens", () => {
     else expect(customer.requests).toHaveLength(0);
   });
 
-  test("sees RTMP broadcasts end with the tokens that opened them, also one that was revoked while it was asked", async () => {
+  test("ends RTMP broadcasts whose tokens are revoked, also when that happens while the customer is asked", async () => {
     const OTHER = "Ab1Cd-other";
     await addStream(stage.db, OTHER, "created");
     const publish = async (name: string) => {
@@ -63,7 +63,7 @@ describe("an organisation that requires tokens", () => {
     expect(await stage.request(STREAM, token)).toMatchObject({ told: "deny", description: "Token revoked" });
   });
 
-  test("lets nobody in without one, or with one that does not hold", async () => {
+  test("refuses publishes without a token, or with an invalid one", async () => {
     for (const custom of [null, "token=", "token=a.b.c", "Token=a"]) {
       expect(await stage.request(STREAM, { arguments: custom })).toMatchObject({
         told: "deny",

@@ -1,4 +1,5 @@
-// Names of customers are resolved without one holding up another: turns by organisation, a cache, the machine's files.
+// Resolving customers' names without one delaying another: turns by organisation, a cache, the machine's
+// files.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,7 +8,7 @@ import { createHostFiles } from "../ts/publish/addresses/host-files.ts";
 import { createResolver, type Resolve } from "../ts/publish/addresses/resolver.ts";
 import { type NameServer, type Said, startNameServer } from "./support/name-server.ts";
 
-/** Far below what a silent server costs. */
+/** Far less than a silent server's time-out. */
 const SOON_MS = 700;
 
 let folder: string;
@@ -35,34 +36,34 @@ const codeOf = (looking: Promise<unknown>) =>
     ({ code }) => code,
   );
 
-test("an address is its own, and a name without one is an error that says which", async () => {
+test("an address resolves to itself, and an unknown name is an error that contains it", async () => {
   expect(await resolve("192.0.2.1")).toEqual(["192.0.2.1"]);
   expect(await resolve("2001:db8::1")).toEqual(["2001:db8::1"]);
   expect(server.asked).toEqual([]);
   await expect(resolve("missing.example")).rejects.toMatchObject({ code: "ENOTFOUND", hostname: "missing.example" });
 });
 
-test("many names of one organisation are resolved one after the other, and remembered", async () => {
+test("many names of one organisation are resolved one after the other, and cached", async () => {
   const names = Array.from({ length: 40 }, (_, at) => `customer-${at}.example`);
   for (const name of names) await resolve(name, "customer");
   for (const name of names) expect(await resolve(name, "customer")).toEqual(["192.0.2.7"]);
   expect(server.asked).toHaveLength(names.length);
 });
 
-describe("a name whose server keeps silent", () => {
-  test("holds nobody up but the organisation that brought it", async () => {
+describe("a name whose server does not answer", () => {
+  test("delays only the organisation that uses it", async () => {
     const silent = Array.from({ length: 36 }, (_, n) => codeOf(resolve(`silent${n}.example`, "attacker")));
     expect(await codeOf(resolve("silent99.example", "attacker"))).toBe("ETOOMANYLOOKUPS");
     const started = performance.now();
     expect(await resolve("honest.example", "other")).toEqual(["192.0.2.7"]);
     expect(performance.now() - started).toBeLessThan(SOON_MS);
-    // Four at a time.
+    // Four concurrently.
     expect(new Set(server.asked.filter((name) => name.startsWith("silent"))).size).toBe(4);
-    // What is not tested to its end; the file's process ends with it.
+    // Not awaited; the look-ups end with the file's process.
     for (const looking of silent) looking.catch(() => {});
   }, 20_000);
 
-  test("is given up in time, whatever domains there are to search", async () => {
+  test("times out, whatever the number of search domains", async () => {
     const domains = Array.from({ length: 6 }, (_, n) => `silent${n}.internal`).join(" ");
     writeFileSync(join(folder, "resolv.conf"), `search ${domains}\n`);
     say = () => "silent";
@@ -73,7 +74,7 @@ describe("a name whose server keeps silent", () => {
 });
 
 describe("an answer", () => {
-  test("is believed for its time and then asked for again", async () => {
+  test("is cached for its time to live and then requested again", async () => {
     await resolve("a.example");
     now += 59_000;
     await resolve("A.example");
@@ -83,13 +84,13 @@ describe("an answer", () => {
     expect(server.asked).toHaveLength(2);
   });
 
-  test("of one look-up is everybody's who asks meanwhile", async () => {
+  test("is shared by everyone who asks for the same name meanwhile", async () => {
     const all = await Promise.all(Array.from({ length: 200 }, (_, n) => resolve("a.example", `org${n % 2}`)));
     expect(all.every(([address]) => address === "192.0.2.7")).toBe(true);
     expect(server.asked).toHaveLength(1);
   });
 
-  test("outlives its time while the servers fail, and not its name", async () => {
+  test("is used beyond its time to live while the servers fail, but not when the name is gone", async () => {
     await resolve("a.example");
     now += 600_000;
     say = () => "failing";
@@ -101,7 +102,7 @@ describe("an answer", () => {
     expect(await codeOf(resolve("a.example"))).toBe("ESERVFAIL");
   }, 20_000);
 
-  test("that there is none is believed for two seconds", async () => {
+  test("that a name does not exist is cached for two seconds", async () => {
     expect(await codeOf(resolve("missing.example"))).toBe("ENOTFOUND");
     expect(await codeOf(resolve("missing.example"))).toBe("ENOTFOUND");
     expect(server.asked).toHaveLength(1);
@@ -112,7 +113,7 @@ describe("an answer", () => {
 });
 
 describe("the machine's files", () => {
-  test("come before any server, and count within a second of a change", async () => {
+  test("take precedence over servers, also after a change", async () => {
     writeFileSync(join(folder, "hosts"), "# own\n::2 up  \n192.0.2.1 Up.internal up # both\n");
     expect(await resolve("up.internal")).toEqual(["192.0.2.1"]);
     expect(await resolve("up")).toEqual(["192.0.2.1", "::2"]);
@@ -122,12 +123,12 @@ describe("the machine's files", () => {
     expect(server.asked).toEqual([]);
   });
 
-  test("need not say what localhost is", async () => {
+  test("need not contain localhost", async () => {
     expect(await resolve("localhost")).toEqual(["127.0.0.1", "::1"]);
     expect(server.asked).toEqual([]);
   });
 
-  test("name the domains to search", async () => {
+  test("set the search domains", async () => {
     writeFileSync(
       join(folder, "resolv.conf"),
       "nameserver 192.0.2.53\nsearch missing.internal svc.internal.\noptions ndots:2\n",
@@ -142,7 +143,7 @@ describe("the machine's files", () => {
     expect(server.asked.slice(3)).toEqual(["up.example"]);
   });
 
-  test("a server that fails for one of them says more than that the others do not exist", async () => {
+  test("a search domain whose server fails outweighs others where the name does not exist", async () => {
     writeFileSync(join(folder, "resolv.conf"), "search failing.internal\n");
     say = (name) => (name.endsWith("failing.internal") ? "failing" : "missing");
     expect(await codeOf(resolve("up"))).toBe("ESERVFAIL");

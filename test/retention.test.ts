@@ -1,4 +1,4 @@
-// What is old is removed, by index and in portions; what is not stays.
+// Old records are removed, by index and in portions; others are kept.
 import { type Kysely, sql } from "kysely";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { waitingEvents } from "../ts/publish/webhook/outbox.ts";
@@ -50,7 +50,7 @@ async function addEvent(id: string, daysAgo: number, done: "delivered_at" | "giv
     .execute();
 }
 
-test("publishes go after 90 days, and what denied ones tell of people after seven", async () => {
+test("publishes are removed after 90 days, and personal data of denied ones after seven", async () => {
   for (let n = 0; n < OLD; n += 1) await addPublish(n, "ended", 91);
   await addPublish(1_000, "ended", 89);
   await addPublish(1_001, "live", 300);
@@ -70,7 +70,7 @@ test("publishes go after 90 days, and what denied ones tell of people after seve
   ]);
 });
 
-test("events go 30 days after they were delivered or given up, and those that wait never", async () => {
+test("events are removed 30 days after they were delivered or given up, and waiting ones never", async () => {
   await addEvent("delivered", 31, "delivered_at");
   await addEvent("given up", 31, "given_up_at");
   await addEvent("fresh", 29, "delivered_at");
@@ -80,7 +80,7 @@ test("events go 30 days after they were delivered or given up, and those that wa
   expect(left.map(({ id }) => id)).toEqual(["fresh", "waiting"]);
 });
 
-test("webhook calls with their bodies go after 30 days", async () => {
+test("webhook calls with their bodies are removed after 30 days", async () => {
   for (const daysAgo of [31, 29]) {
     const at = now - daysAgo * DAY_MS;
     const call = { call: "publish", name: STREAM, url: "https://a.example/", body: "call=publish" } as const;
@@ -102,7 +102,7 @@ test("webhook calls with their bodies go after 30 days", async () => {
   expect(await db.selectFrom("delivery").select("id").execute()).toEqual([{ id: "msg_29" }]);
 });
 
-test("the audit log goes after 400 days", async () => {
+test("audit entries are removed after 400 days", async () => {
   for (const daysAgo of [401, 399]) {
     const at = now - daysAgo * DAY_MS;
     const id = `${String(at).padStart(14, "0")}000000000000`;
@@ -116,14 +116,14 @@ test("the audit log goes after 400 days", async () => {
   expect(await db.selectFrom("audit").select("id").execute()).toHaveLength(1);
 });
 
-test("the row of a node goes a day after it died or was stopped, and never while others count on it", async () => {
+test("the row of a node is removed a day after it died or was stopped, and never while others rely on it", async () => {
   const day = 24;
   for (const [epoch, state, startedAgo, beatAgo] of [
     [11, "lost", 30 * day, day + 1],
     [12, "stopped", 30 * day, day + 1],
     [13, "lost", 30 * day, day - 1], // ran for a month, died today
     [14, "stopped", day - 1, day - 2],
-    [15, "up", 30 * day, 29 * day], // of an embedded store: gives no signs of life
+    [15, "up", 30 * day, 29 * day], // of an embedded store: has no heartbeats
     [16, "draining", 30 * day, 29 * day],
   ] as const) {
     const hours = (ago: number) => now - ago * 3_600_000;
@@ -138,13 +138,13 @@ test("the row of a node goes a day after it died or was stopped, and never while
   expect(left.map(({ epoch }) => Number(epoch))).toEqual([13, 14, 15, 16]);
 });
 
-test("0 keeps a kind for ever", async () => {
+test("0 keeps a kind forever", async () => {
   await addPublish(1, "denied", 5_000);
   await prune(db, { publishes: 0, audit: 0, deliveries: 0, denied: 0 }, now);
   expect(await db.selectFrom("publish").select("address").execute()).toEqual([{ address: "203.0.113.7" }]);
 });
 
-/** So many rows of each kind that reading them all would cost more than their index. */
+/** Enough rows of each kind that reading them all would cost more than using their index. */
 const MANY = 10_000;
 
 async function addMany(): Promise<void> {
@@ -171,7 +171,7 @@ async function addMany(): Promise<void> {
   if (ON_POSTGRES) await sql`analyze`.execute(db);
 }
 
-test("no statement reads a whole table or index: it would grow with what is kept", async () => {
+test("no statement reads a whole table or index, whose cost would grow with the stored data", async () => {
   await addMany();
   for (const kind of KINDS) {
     const steps = await stepsOf(db, kind.portion(db, now));
@@ -180,14 +180,14 @@ test("no statement reads a whole table or index: it would grow with what is kept
   }
 }, 60_000);
 
-test("how many events wait, and since when, is read from their index alone", async () => {
+test("the number of waiting events, and the oldest one's age, are read from their index alone", async () => {
   await addMany();
   const steps = await stepsOf(db, waitingEvents(db).compile());
   const ofOutbox = steps.filter(({ table }) => table === "outbox");
   expect(ofOutbox).toEqual([{ table: "outbox", reads: "whole index outbox_age" }]);
 }, 60_000);
 
-test("the oldest deliveries are the first of their index", async () => {
+test("the oldest deliveries are read first from their index", async () => {
   await addMany();
   const steps = await stepsOf(db, oldestDeliveries(db));
   const byId = ON_POSTGRES ? "index delivery_pkey" : "index sqlite_autoindex_delivery_1";

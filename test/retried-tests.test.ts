@@ -1,8 +1,8 @@
-// `npm test` says how many tests were tried again, whatever made them pass.
+// `npm test` reports how many tests were retried, even if they passed.
 import { expect, test } from "vitest";
 import RetriedTests, { retriedIn } from "../scripts/retried-tests.mjs";
 
-test("a test that passed at its second try is counted, and the others are not", () => {
+test("a test that passed at its second attempt is counted, and others are not", () => {
   const lines: string[] = [];
   const reporter = new RetriedTests({ print: (line) => void lines.push(line) });
   reporter.onTestCaseResult({ fullName: "at once", diagnostic: () => ({ retryCount: 0 }) });

@@ -1,4 +1,4 @@
-// A revocation is kept for as long as its token could hold, and no longer.
+// A revocation is stored for as long as its token could be valid, and no longer.
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { until } from "./support/child.ts";
 import { type Gateway, openGateway } from "./support/gateway.ts";
@@ -11,7 +11,7 @@ beforeEach(async () => {
 });
 afterEach(() => gateway.close());
 
-test("the revocation of a token that has expired is forgotten", async () => {
+test("the revocation of an expired token is deleted", async () => {
   const exp = gateway.clock.ms / 1_000 + 60;
   const made = await gateway.call("POST", "/webcaster", { body: { streamname: "a", ingesturl: "b", exp } });
   const { token } = (made.body as { data: { token: string } }).data;
@@ -19,10 +19,10 @@ test("the revocation of a token that has expired is forgotten", async () => {
   const revocations = () => gateway.db.selectFrom("token_revocation").select("kind").execute();
   expect(await revocations()).toHaveLength(1);
   gateway.clock.ms += 120_000;
-  await until("it is forgotten", async () => (await revocations()).length === 0);
+  await until("it is deleted", async () => (await revocations()).length === 0);
 });
 
-test("a stream's revocation ends tokens that were issued after one that has been forgotten", async () => {
+test("revoking a stream's tokens covers those issued after an earlier revocation that has been deleted", async () => {
   const { body } = await gateway.call("POST", "/stream");
   const { streamname } = (body as { ingest: { rtmp: { streamname: string } } }).ingest.rtmp;
   const revoke = () => gateway.call("POST", "/webcaster/revoke", { body: { streamname } });
@@ -34,7 +34,7 @@ test("a stream's revocation ends tokens that were issued after one that has been
   const made = await gateway.call("POST", "/webcaster", { body: { streamname, ingesturl: "b", exp } });
   const { token } = (made.body as { data: { token: string } }).data;
   gateway.clock.ms += 170 * DAY_MS;
-  await until("they are forgotten", async () => (await revocations()).length === 0);
+  await until("they are deleted", async () => (await revocations()).length === 0);
   const verify = () => gateway.call("POST", "/webcaster/verify", { body: { token } });
   expect(await verify()).toMatchObject({ status: 200 });
   expect(await revoke()).toMatchObject({ status: 200 });

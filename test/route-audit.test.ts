@@ -1,10 +1,11 @@
-// M15, route by route: what changes something leaves exactly one entry in the audit log, what only looks leaves none.
+// M15, route by route: a change leaves exactly one entry in the audit log, a read leaves none.
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { ROUTES, type RouteName } from "../ts/organisation/roles.ts";
 import { type Gateway, openGateway } from "./support/gateway.ts";
 import { fill, type Inventory, PASSWORD, personOf, requestOf } from "./support/inventory.ts";
 
-/** Neither GET nor a change of what the organisation owns: tokens are not kept, and a test call is in the delivery log. */
+/** Neither a GET nor a change of the organisation's data: tokens are not stored, and a test call is in the
+ *  delivery log. */
 const CHANGES_NOTHING: readonly RouteName[] = [
   "POST /organisation/webhook/test",
   "POST /stream/{id}/play-token",
@@ -13,7 +14,7 @@ const CHANGES_NOTHING: readonly RouteName[] = [
 const guarded = (Object.keys(ROUTES) as RouteName[]).filter((route) => ROUTES[route] !== "anyone");
 const looks = (route: RouteName) => route.startsWith("GET ") || CHANGES_NOTHING.includes(route);
 
-/** Who asks, and for what there is. */
+/** The caller, and the objects that exist. */
 interface Stage {
   readonly gateway: Gateway;
   readonly owned: Inventory;
@@ -33,11 +34,11 @@ afterEach(async () => {
 });
 afterAll(() => lookedAt.gateway.close());
 
-/** An organisation that has everything, and its administrator logged in. */
+/** An organisation with one of everything, and its administrator logged in. */
 async function stage(): Promise<Stage> {
   const gateway = await openGateway();
   const owned = await fill(gateway, gateway);
-  // For routes that only people may call, and so that the one who is changed is not the last administrator.
+  // For routes that only people may call, and so that the changed person is not the last administrator.
   const ada = personOf("administrator");
   const person = (await gateway.call("POST", "/organisation/user", { body: ada })).body as { id: string };
   const login = await gateway.call("POST", "/login", { key: null, body: { email: ada.email, password: PASSWORD } });
@@ -47,7 +48,7 @@ async function stage(): Promise<Stage> {
   return { gateway, owned, person: person.id, headers };
 }
 
-/** What the audit log has more after the route was asked. */
+/** The additional audit entries after the route was called. */
 async function entriesOf(route: RouteName, { gateway, owned, headers }: Stage) {
   const entries = () => gateway.db.selectFrom("audit").select(["action", "who_id"]).orderBy("id").execute();
   const before = await entries();
@@ -57,7 +58,7 @@ async function entriesOf(route: RouteName, { gateway, owned, headers }: Stage) {
   return (await entries()).slice(before.length);
 }
 
-test.each(guarded.filter(looks))("%s leaves nothing", async (route) => {
+test.each(guarded.filter(looks))("%s leaves no entry", async (route) => {
   expect(await entriesOf(route, lookedAt)).toEqual([]);
 });
 

@@ -1,5 +1,5 @@
-// M10, route by route: what belongs to another organisation, or lies outside of a key's tag, is unknown, like what never
-// was; and nothing of it changes.
+// M10, route by route: what belongs to another organisation, or is outside a key's tag, is unknown, like what
+// never existed; and it is not changed.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ROUTES, type RouteName } from "../ts/organisation/roles.ts";
 import type { Role } from "../ts/store/schema.ts";
@@ -7,11 +7,12 @@ import { type Gateway, type Member, openGateway } from "./support/gateway.ts";
 import { fill, type Inventory, PASSWORD, personOf, requestOf } from "./support/inventory.ts";
 
 const guarded = (Object.keys(ROUTES) as RouteName[]).filter((route) => ROUTES[route] !== "anyone");
-/** Routes that name something of an organisation's by an id, or in their body: captures are the deployment's. */
+/** Routes that name an object of an organisation by an id, or in their body: captures belong to the
+ *  deployment. */
 const naming = guarded.filter(
   (route) => (route.includes("{") && ROUTES[route] !== "capture") || route === "POST /webcaster/revoke",
 );
-/** What a key of one tag may do at all (M4). */
+/** What a key limited to a tag may do at all (M4). */
 const SCOPED = ["view", "create_stream", "change_tags", "change_upstreams", "create_token", "control_stream"];
 const isScoped = (route: RouteName) => SCOPED.includes(ROUTES[route]);
 const TABLES = ["organisation", "stream", "stream_upstream", "person", "token_revocation", "audit"] as const;
@@ -70,7 +71,7 @@ describe("with a key of another tag", () => {
     } else if (route.includes("{") || route === "POST /webcaster") {
       expect({ status: answer.status, body: answer.body }).toMatchObject(unknown(route));
     } else {
-      // Lists show nothing of it; what is made is in the tag.
+      // Lists do not contain it; what is created gets the tag.
       expect(JSON.stringify(answer.body)).not.toContain(outside.stream.id);
     }
     if (route !== "POST /stream") expect(await everything()).toEqual(before);
@@ -91,10 +92,10 @@ describe.each<Role>(["readonly", "user", "administrator"])("a person who is %s",
     headers = { cookie, "x-csrf-token": (login.body as { csrf_token: string }).csrf_token };
   });
 
-  test.each(guarded)("is answered like a key of that role at %s", async (route) => {
+  test.each(guarded)("gets the same answer as a key of that role at %s", async (route) => {
     const [method, path] = route.split(" ") as [string, string];
     const place = path.replaceAll(/\{\w+\}/g, "none");
-    if (route === "GET /me") return; // says who asks
+    if (route === "GET /me") return; // contains the caller
     const byKey = await gateway.call(method, place, { key: gateway.keys[role] });
     const byPerson = await gateway.call(method, place, { key: null, headers });
     const denied = byKey.status === 403 && route !== "PUT /me/password";

@@ -1,5 +1,5 @@
-// The RTMP matrix in its short form: every program that publishes and every condition at least once. The whole of it:
-// `npm run matrix -- rtmp`.
+// The RTMP matrix in its short form: every publishing program and every condition at least once. The whole of
+// it: `npm run matrix -- rtmp`.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { runCell } from "./matrix/cell.ts";
 import { conditions } from "./matrix/conditions.ts";
@@ -24,7 +24,7 @@ const cells: readonly [publisher: string, condition: string][] = [
   ["nginx-rtmp push", "duplicate"],
 ];
 
-/** Each kind of program once, for the run that takes minutes. */
+/** One of each kind of program, for the run that takes minutes. */
 const few = [
   "OBS 29: accepted",
   "ffmpeg 5.1: denied",
@@ -45,7 +45,7 @@ test("every publisher and every condition has a cell here", () => {
   expect(new Set(cells.map(([, condition]) => condition))).toEqual(new Set(conditions.map(({ name }) => name)));
 });
 
-// Cells wait most of their time: beside each other they cost no more.
+// Cells wait most of their time: running them concurrently costs no more.
 test.concurrent.for(run)("%s: %s", { timeout: 180_000 }, async ([publisherName, conditionName]) => {
   const publisher = publishers.find(({ name }) => name === publisherName);
   const condition = conditions.find(({ name }) => name === conditionName);

@@ -1,5 +1,5 @@
-// The whole of a publish by RTMP with the real programs: ffmpeg broadcasts, an HTTPS customer decides, nginx-rtmp is
-// the upstream, ffprobe plays.
+// A whole publish by RTMP with real programs: ffmpeg broadcasts, an HTTPS customer decides, nginx-rtmp is the
+// upstream, ffprobe plays.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { until } from "./support/child.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
@@ -10,7 +10,7 @@ import { content, isMonotonic, payloadBytes, startsAtKeyframe } from "./support/
 import { type NginxRtmp, startNginxRtmp } from "./support/nginx-rtmp.ts";
 import { startResettingProxy } from "./support/resetting-proxy.ts";
 
-/** An update comes 5 s after the publish was accepted, and that may take its time on a busy machine. */
+/** An update is sent 5 s after the publish was accepted, and may be late on a busy machine. */
 const BROADCAST_S = 10;
 
 let customer: Customer;
@@ -25,7 +25,7 @@ beforeAll(async () => {
     env: {
       HEADGATE_UPSTREAM_PUSH: `${upstream.url}/{name}?{args}`,
       HEADGATE_WEBHOOK_UPDATE_S: "5",
-      HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0", // tests poll it
+      HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0", // tests poll
     },
   });
 });
@@ -36,7 +36,7 @@ afterAll(async () => {
   await customer?.close();
 });
 
-/** A player that tries until the stream is live, then reads to its end. */
+/** A player that retries until the stream is live, then reads to its end. */
 async function play(name: string): Promise<readonly Packet[]> {
   const tries = async () => await packetsOf(`${headgate.rtmp}/${name}`).catch(() => null);
   return await until("the stream is live", tries);
@@ -46,7 +46,7 @@ function doneOf(name: string) {
   return until("publish_done", () => customer.calls("publish_done").find(({ body }) => body.includes(`name=${name}`)));
 }
 
-/** Waits until a second of it has reached the upstream. */
+/** Waits until a second of the publish has reached the upstream. */
 function someMedia(name: string) {
   return until("some media", async () => {
     const recording = upstream.recording(name);
@@ -97,7 +97,7 @@ describe("an allowed publish", () => {
     expect(clientId).toMatch(/^\d+$/);
   });
 
-  test("tells the customer while it runs, with the same arguments and the time", () => {
+  test("sends the customer updates while it runs, with the same arguments and the time", () => {
     const [update] = customer.calls("update_publish").filter(({ body }) => body.includes(name));
     const fixed = `name=${name}&app=live&addr=127.0.0.1&clientid=${field(update?.body ?? "", "clientid")}`;
     expect(update?.body).toMatch(/^passcode=s%2Fx&b=%20y&u=a\/b&call=update_publish&time=[45]&timestamp=\d{4}&/);
@@ -111,7 +111,7 @@ describe("an allowed publish", () => {
     expect(content(await packetsOf(recording))).toEqual(want);
   });
 
-  test("starts at an IDR, keeps its time in order and decodes without a complaint", async () => {
+  test("starts at an IDR, keeps its timestamps in order and decodes without a complaint", async () => {
     const recorded = await packetsOf(recording);
     for (const packets of [played, recorded]) {
       expect(startsAtKeyframe(packets)).toBe(true);
@@ -124,7 +124,7 @@ describe("an allowed publish", () => {
     const done = await doneOf(name);
     const bytes = payloadBytes(played);
     const clientId = field(done.body, "clientid");
-    // Out: the player and the upstream got the same.
+    // Out: the player and the upstream received the same.
     expect(done.body).toBe(
       `passcode=s%2Fx&b=%20y&u=a/b&call=publish_done&name=${name}&bytes_in=${bytes}&bytes_out=${2 * bytes}` +
         `&app=live&addr=127.0.0.1&clientid=${clientId}`,
@@ -135,13 +135,13 @@ describe("an allowed publish", () => {
   });
 });
 
-test("a denied broadcaster is told; nothing reaches the upstream and no publish_done follows", async () => {
+test("a denied broadcaster is told why; nothing reaches the upstream and no publish_done follows", async () => {
   customer.answer({ status: 403, body: "Your passcode has expired", headers: { "content-type": "text/plain" } });
   const name = await headgate.newStream();
   const encoder = broadcast(`${headgate.rtmp}/${name}?passcode=old`, { seconds: 20 });
   expect(await encoder.exit).not.toBe(0);
   expect(encoder.stderr()).toContain("Your passcode has expired");
-  // Another publish, from start to end: had there been a publish_done, it would have come before this one's.
+  // Another publish, from start to end: a publish_done of the denied one would have come before this one's.
   customer.answer({ status: 200 });
   const next = await headgate.newStream();
   await broadcast(`${headgate.rtmp}/${next}`, { seconds: 1 }).exit;
@@ -154,7 +154,7 @@ test("a denied broadcaster is told; nothing reaches the upstream and no publish_
 
 test("a broadcaster that is killed gets exactly one publish_done", async () => {
   const name = await headgate.newStream();
-  // One group of pictures, so that the player has all of it however late it joins.
+  // One GOP, so that the player receives all of it however late it joins.
   const encoder = broadcast(`${headgate.rtmp}/${name}`, { seconds: 60, gop: 1_500 });
   const reading = play(name);
   await until("its player", async () => (await playersOf(name)) === 1);
@@ -180,7 +180,7 @@ test("a connection that is reset gets exactly one publish_done", async () => {
   expect(ours.map(({ call }) => call)).toEqual(["publish", "publish_done"]);
 });
 
-test("a name that is live already is refused without asking the customer", async () => {
+test("a name that is already live is refused without asking the customer", async () => {
   const name = await headgate.newStream();
   const first = broadcast(`${headgate.rtmp}/${name}`, { seconds: 60 });
   await until("the first publish", () => customer.calls("publish").find(({ body }) => body.includes(name)));

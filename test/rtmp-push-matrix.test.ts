@@ -21,7 +21,7 @@ test("every upstream and every fault has a cell here", () => {
   expect(new Set(cells.map(([, fault]) => fault))).toEqual(new Set(faults));
 });
 
-// Cells wait most of their time: beside each other they cost no more.
+// Cells wait most of their time: running them concurrently costs no more.
 test.concurrent.for(run)("%s: %s", { timeout: 180_000 }, async ([name, fault]) => {
   const upstream = upstreams.find((each) => each.name === name);
   if (!upstream) throw new Error("no such upstream");

@@ -1,5 +1,5 @@
-// A push by RTMPS to nginx, which ends TLS in front of nginx-rtmp: everything arrives where the certificate holds, and
-// where it does not nothing leaves and the log says why.
+// A push by RTMPS to nginx, which terminates TLS in front of nginx-rtmp: everything arrives if its
+// certificate is trusted; otherwise nothing is sent and the log says why.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -42,7 +42,7 @@ test("every frame passes the terminator", async () => {
   }
 });
 
-test("a terminator whose certificate is of an unknown authority gets nothing", async () => {
+test("a terminator whose certificate is from an unknown CA receives nothing", async () => {
   const headgate = await startHeadgate({ env: { HEADGATE_UPSTREAM_PUSH: `${terminator.urlTls}/{name}` } });
   try {
     const name = await headgate.newStream();

@@ -1,5 +1,5 @@
-// RTMP over TLS with the real programs: ffmpeg publishes and plays by it, a push leaves by it, a wrong certificate is
-// refused clearly, a renewed one is used without a restart.
+// RTMP over TLS with real programs: ffmpeg publishes and plays, an upstream is pushed to, a wrong certificate
+// is refused with a reason, a renewed one is used without a restart.
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,11 +15,11 @@ import { inWholeRun } from "./support/whole-run.ts";
 const folder = mkdtempSync(join(tmpdir(), "headgate-rtmps-"));
 const file = (name: string) => join(folder, name);
 
-/** Takes streams by RTMPS; it has no upstream of its own. */
+/** Accepts streams by RTMPS; it has no upstream of its own. */
 let upstream: Headgate;
-/** Pushes to `upstream` by RTMPS and trusts its authority. */
+/** Pushes to `upstream` by RTMPS and trusts its CA. */
 let trusting: Headgate;
-/** The same, and trusts nobody but the system's authorities. */
+/** The same, but trusts only the system's CAs. */
 let distrusting: Headgate;
 
 beforeAll(async () => {
@@ -64,15 +64,15 @@ test("an encoder publishes by RTMPS and a player plays by it, every frame", asyn
   expect(content(played)).toEqual(content(await encoder.sent()));
 });
 
-inWholeRun("a push leaves by RTMPS to an upstream whose certificate holds", async () => {
+inWholeRun("a push by RTMPS reaches an upstream with a trusted certificate", async () => {
   const name = await trusting.newStream();
   const encoder = broadcast(`${trusting.rtmp}/${name}`, { seconds: 3 });
   await until("the upstream has it", () => /"msg":"upstream sending"/.test(trusting.process.stderr()));
   expect(await encoder.exit).toBe(0);
-  await until("the upstream heard its end", () => /"msg":"publish ended"/.test(upstream.process.stderr()));
+  await until("the upstream's end of the publish", () => /"msg":"publish ended"/.test(upstream.process.stderr()));
 });
 
-test("an upstream with a certificate of an unknown authority is refused, and the log says why", async () => {
+test("an upstream with a certificate from an unknown CA is refused, and the log says why", async () => {
   const name = await distrusting.newStream();
   const encoder = broadcast(`${distrusting.rtmp}/${name}`, { seconds: 3 });
   const refused = () => /"detail":"TLS: invalid peer certificate: UnknownIssuer"/.test(distrusting.process.stderr());
@@ -80,7 +80,7 @@ test("an upstream with a certificate of an unknown authority is refused, and the
   expect(await encoder.exit).toBe(0);
 });
 
-test("a client that speaks no TLS is dropped and harms no one", async () => {
+test("a client that does not speak TLS is disconnected and does not affect others", async () => {
   const { hostname, port } = new URL(String(upstream.rtmps));
   const encoder = broadcast(`rtmp://${hostname}:${port}/live/nobody`, { seconds: 2 });
   expect(await encoder.exit).not.toBe(0);

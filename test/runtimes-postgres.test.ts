@@ -1,5 +1,5 @@
-// The service on PostgreSQL under other runtimes than the Node that runs these tests: by a socket, by TLS, and while the
-// server is away.
+// The service on PostgreSQL under other runtimes than the Node that runs these tests: by a socket, by TLS,
+// and while the server is unreachable.
 import { chownSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -47,7 +47,7 @@ async function overTls(host: string): Promise<string> {
   return `postgres://postgres@${host}:${port}${pathname}?sslmode=verify-full&sslrootcert=${join(folder, "ca")}`;
 }
 
-/** One row's only column. */
+/** The only column of one row. */
 async function found(url: string, statement: string): Promise<unknown> {
   const client = new Client({ connectionString: url });
   await client.connect();
@@ -58,7 +58,7 @@ async function found(url: string, statement: string): Promise<unknown> {
   }
 }
 
-/** A publish in and out, with every frame, of which the customer hears the begin and the end. */
+/** A publish in and out, with every frame, whose start and end the customer receives. */
 async function publishOnce(headgate: Headgate): Promise<void> {
   const name = await headgate.newStream();
   const encoder = broadcast(`${headgate.rtmp}/${name}?pass=1`, { seconds: BROADCAST_S, gop: 1_000, keepsCopy: true });
@@ -66,12 +66,12 @@ async function publishOnce(headgate: Headgate): Promise<void> {
   expect(await encoder.exit, encoder.stderr()).toBe(0);
   expect(content(played)).toEqual(content(await encoder.sent()));
   const heard = () => customer.requests.filter(({ body }) => body.includes(`name=${name}&`)).map(({ call }) => call);
-  await until("the customer hears the end", () => heard().includes("publish_done"));
+  await until("the customer receives the end", () => heard().includes("publish_done"));
   expect(heard()).toEqual(["publish", "publish_done"]);
 }
 
 describe.each(runtimes)("on %s", (runtime) => {
-  test("a service on PostgreSQL takes a publish, keeps it, and ends with 0", async () => {
+  test("a service on PostgreSQL accepts a publish, stores it, and exits with 0", async () => {
     const url = await server.newDatabase();
     const headgate = await startHeadgate({ customer, runtime, env: { HEADGATE_DATABASE_URL: url } });
     await publishOnce(headgate);
@@ -88,7 +88,7 @@ describe.each(runtimes)("on %s", (runtime) => {
     expect(await headgate.stop(), headgate.process.stderr().slice(-2_000)).toBe(0);
   });
 
-  test("no service starts by TLS with a server that has another name, or whose certificate nobody vouches for", async () => {
+  test("a service does not start with TLS to a server that has another name or an untrusted certificate", async () => {
     const starting = async (url: string) => await startHeadgate({ runtime, env: { HEADGATE_DATABASE_URL: url } });
     await expect(starting(await overTls(OTHER_ADDRESS))).rejects.toThrow("does not match certificate's altnames");
     const unknown = new URL(await overTls("localhost"));
@@ -96,7 +96,7 @@ describe.each(runtimes)("on %s", (runtime) => {
     await expect(starting(unknown.href)).rejects.toThrow(/self[- ]signed certificate|unable to (verify|get)/);
   });
 
-  test("what the server's end takes away comes back with it", async () => {
+  test("the service recovers when the server is back", async () => {
     const env = { HEADGATE_DATABASE_URL: await server.newDatabase() };
     const headgate = await startHeadgate({ customer, runtime, env });
     const readiness = async () => (await fetch(`${headgate.metrics}/readyz`)).status;

@@ -1,5 +1,6 @@
-// The service under other runtimes than the Node that runs these tests: what a broadcaster, a customer and an operator need
-// of each. Three here; `npm run matrix -- runtimes` goes through all of them, and further suites.
+// The service under other runtimes than the Node that runs these tests: the functions that a broadcaster, a
+// customer and an operator need. Three here; `npm run matrix -- runtimes` goes through all of them, and
+// further suites.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,7 +17,7 @@ import { connectV5 } from "./support/v5-client.ts";
 const runtimes = process.env.RUNTIMES?.split(",") ?? ["node-24", "deno", "bun"];
 const BROADCAST_S = 2;
 const BENCH = `${process.env.CARGO_TARGET_DIR ?? "target"}/release/headgate-bench`;
-/** A service without a publish is gone after this: of that a second is what idle connections are left. */
+/** A service without a publish has exited after this: a second of it is for idle connections. */
 const STOP_LIMIT_MS = 5_000;
 
 let customer: Customer;
@@ -32,7 +33,7 @@ afterAll(async () => {
 
 describe.each(runtimes)("on %s", (runtime) => {
   let headgate: Headgate;
-  /** Of the upstream that WebRTC publishers name. */
+  /** The upstream that WebRTC publishers name. */
   let port: number;
   beforeAll(async () => {
     port = await freePort();
@@ -41,7 +42,7 @@ describe.each(runtimes)("on %s", (runtime) => {
   });
   afterAll(() => headgate?.process.kill("SIGKILL"));
 
-  test("a publish by RTMP asks the customer, is played frame by frame, and is told once when it has ended", async () => {
+  test("a publish by RTMP is allowed by the customer, played frame by frame, and reported once when it has ended", async () => {
     const name = await headgate.newStream();
     const encoder = broadcast(`${headgate.rtmp}/${name}?pass=1`, { seconds: BROADCAST_S, gop: 1_000, keepsCopy: true });
     const played = await until("it is live", () => packetsOf(`${headgate.rtmp}/${name}`).catch(() => null));
@@ -50,11 +51,11 @@ describe.each(runtimes)("on %s", (runtime) => {
     expect(sent.video).toHaveLength(25 * BROADCAST_S);
     expect(content(played)).toEqual(sent);
     const told = () => customer.requests.filter(({ body }) => body.includes(`name=${name}&`)).map(({ call }) => call);
-    await until("the end is told", () => told().includes("publish_done"));
+    await until("the end is delivered", () => told().includes("publish_done"));
     expect(told()).toEqual(["publish", "publish_done"]);
   });
 
-  test("a publish by WHIP is allowed and goes upstream with every frame", async () => {
+  test("a publish by WHIP is allowed and pushed with every frame", async () => {
     const name = await headgate.newStream();
     const where = [`127.0.0.1:${port}`, new URL(headgate.http).host, `rtmp://127.0.0.1:${port}/live`, name];
     const how = [String(BROADCAST_S), "loss=0,delay=0,reorder=0", "1", "0"];
@@ -73,7 +74,7 @@ describe.each(runtimes)("on %s", (runtime) => {
     expect(encoder.stderr()).toContain("not today");
   });
 
-  test("no webhook is called at a private address, or whose certificate nobody vouches for", async () => {
+  test("no webhook is called at a private address, or with an untrusted certificate", async () => {
     const call = async (...words: readonly string[]) => {
       const [program = "", ...before] = provideRuntime(runtime);
       return JSON.parse((await run(program, [...before, "test/fixtures/guarded-call.mjs", ...words])).stdout());
@@ -95,11 +96,11 @@ describe.each(runtimes)("on %s", (runtime) => {
     expect(mismatched).toEqual({ errors: ["not_connected", "ERR_TLS_CERT_ALTNAME_INVALID"] });
     expect(unknown.errors?.[1]).toMatch(/^(UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_)/);
     expect(right).toEqual({ status: 200 });
-    // Whether the two that fail in TLS count is the server's affair; nobody else got a connection.
+    // Whether the two that fail in TLS are counted depends on the server; nobody else got a connection.
     expect(customer.connections() - before).toBeLessThanOrEqual(3);
   });
 
-  test("the API answers with a key and only with one, and pages are served", async () => {
+  test("the API answers only with a key, and pages are served", async () => {
     const { http, apiKey } = headgate;
     const asked = await fetch(`${http}/stream`, { headers: { "x-service-apikey": apiKey } });
     expect(asked.status).toBe(200);
@@ -114,7 +115,7 @@ describe.each(runtimes)("on %s", (runtime) => {
     expect(metrics).toMatch(/^headgate_store_up 1$/m);
   });
 
-  test("a token is made, verified, and refused when a letter of it changes", async () => {
+  test("a token is created, verified, and refused when a letter of it changes", async () => {
     const made = await headgate.call("POST", "/webcaster", { streamname: "Ab1Cd-9XyZ0", ingesturl: headgate.rtmp });
     const { token } = made.data as { token: string };
     const verify = (of: string) =>
@@ -134,15 +135,15 @@ describe.each(runtimes)("on %s", (runtime) => {
     await client.close();
   });
 
-  // Neither says by which descriptor its servers listen.
+  // Neither exposes the descriptors of its listening sockets.
   if (!runtime.startsWith("node-")) {
-    test("an upgrade is refused, with the reason, and the service goes on", async () => {
+    test("an upgrade is refused, with the reason, and the service continues", async () => {
       await expect(headgate.command(["upgrade"])).rejects.toThrow("only under Node can a service hand over");
       expect((await fetch(`${headgate.metrics}/readyz`)).status).toBe(200);
     });
   }
 
-  test("SIGTERM lets the running publish end, and the service ends with 0 right after it", async () => {
+  test("SIGTERM lets the running publish end, and the service exits with 0 right after it", async () => {
     const encoder = broadcast(`${headgate.rtmp}/${await headgate.newStream()}`, { seconds: BROADCAST_S });
     const { process: service } = headgate;
     const started = () => service.stderr().split("publish started").length;

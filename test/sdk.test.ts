@@ -1,4 +1,4 @@
-// /sdk: how pages get the browser client, how large it is, and what it says without a browser.
+// /sdk: how pages load the browser client, how large it is, and what it does without a browser.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { packWebcaster } from "../scripts/webcaster-package.mjs";
 import { type Gateway, openGateway } from "./support/gateway.ts";
 import { inWholeRun } from "./support/whole-run.ts";
 
-/** Of the script as it is sent. */
+/** Of the script as transferred. */
 const SIZE_LIMIT_BYTES = 15_000;
 
 let gateway: Gateway;
@@ -28,7 +28,7 @@ interface Manifest {
 }
 const manifest = async () => (await (await get("/sdk/manifest.json")).json()) as Manifest;
 
-test.each(["webcaster.js", "webcaster.mjs"])("%s is at most 15 kB as it is sent", async (name) => {
+test.each(["webcaster.js", "webcaster.mjs"])("%s is at most 15 kB as transferred", async (name) => {
   const answer = await get(`/sdk/${name}`, { "accept-encoding": "gzip" });
   const size = (await answer.arrayBuffer()).byteLength;
   console.log(`browser client ${name}: ${size} bytes gzip`);
@@ -36,7 +36,7 @@ test.each(["webcaster.js", "webcaster.mjs"])("%s is at most 15 kB as it is sent"
   expect(size).toBeLessThanOrEqual(SIZE_LIMIT_BYTES);
 });
 
-test("a stable address is checked again after minutes, and costs nothing when nothing changed", async () => {
+test("a stable address is revalidated after minutes, and not sent again when nothing changed", async () => {
   const first = await get("/sdk/webcaster.js");
   expect(first.status).toBe(200);
   expect(first.headers.get("content-type")).toBe("text/javascript; charset=utf-8");
@@ -48,7 +48,7 @@ test("a stable address is checked again after minutes, and costs nothing when no
   expect(again.headers.get("etag")).toBe(etag);
 });
 
-test("an address with a hash is kept for ever, and its integrity is the file's", async () => {
+test("an address with a hash is cached forever, and its integrity is the file's", async () => {
   const { files, version } = await manifest();
   expect(version).toMatch(/^\d+\.\d+\.\d+/);
   expect(Object.keys(files)).toEqual(expect.arrayContaining(["webcaster.js", "webcaster.mjs"]));
@@ -61,7 +61,7 @@ test("an address with a hash is kept for ever, and its integrity is the file's",
   }
 });
 
-test("an address of an older release leads to the stable one, any other to nothing", async () => {
+test("an address of an older release redirects to the stable one, any other is unknown", async () => {
   const old = await get("/sdk/webcaster-0123456789abcdef.mjs");
   expect([old.status, old.headers.get("location")]).toEqual([302, "/sdk/webcaster.mjs"]);
   for (const path of ["/sdk/other.js", "/sdk/other-0123456789abcdef.js", "/sdk/..%2fapp.js", "/sdk/webcaster"]) {
@@ -69,7 +69,7 @@ test("an address of an older release leads to the stable one, any other to nothi
   }
 });
 
-test("pages of any origin may load it, and browsers take it for nothing but a script", async () => {
+test("pages of any origin may load it, and browsers treat it only as a script", async () => {
   for (const path of ["/sdk/webcaster.js", "/sdk/webcaster.mjs", "/sdk/manifest.json"]) {
     const { headers } = await get(path, { origin: "https://page.example" });
     expect(headers.get("access-control-allow-origin"), path).toBe("*");
@@ -84,7 +84,7 @@ test.each([
   ["gzip;q=0, br", null],
   ["gzip;q=0.5", "gzip"],
   ["", null],
-])("to a browser that accepts %j it is sent as %s", async (accepted, coding) => {
+])("a browser that accepts %j gets %s", async (accepted, coding) => {
   const answer = await get("/sdk/webcaster.js", { "accept-encoding": accepted });
   expect(answer.headers.get("content-encoding")).toBe(coding);
   expect(answer.headers.get("vary")).toBe("accept-encoding");
@@ -115,7 +115,7 @@ test.each(wrong)("a configuration with %s is refused by its name", async (_, con
 });
 
 inWholeRun(
-  "the package installs without a registry, and its declarations hold in a strict program",
+  "the package installs without a registry, and its declarations compile in a strict program",
   async () => {
     const folder = mkdtempSync(join(tmpdir(), "headgate-webcaster-"));
     const tarball = await packWebcaster(folder);

@@ -1,4 +1,4 @@
-// What is sealed opens in its own place only, with its own key file only, and as it was only.
+// Sealed secrets open only in their own place, with their own key file, and unaltered.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -29,7 +29,7 @@ test("a secret opens for the purpose it was sealed for, and for no other", () =>
   }
 });
 
-test("a secret that was altered, cut or sealed with another key does not open", () => {
+test("a secret that was altered, truncated or sealed with another key does not open", () => {
   const box = openSecretBox(folder);
   const sealed = Buffer.from(box.seal("s3cret", "p"), "base64url");
   for (let at = 0; at < sealed.length; at += 1) {

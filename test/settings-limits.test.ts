@@ -1,4 +1,4 @@
-// The bounds of an organisation's settings: the last value that is taken, and the first that is not.
+// The bounds of an organisation's settings: the last value that is accepted, and the first that is not.
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type Gateway, openGateway } from "./support/gateway.ts";
 

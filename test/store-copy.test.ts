@@ -1,5 +1,5 @@
-// `headgate store copy`: a whole store goes from the embedded file to PostgreSQL and back, is the same row by row, and a service
-// works on each; a copy that cannot be made says why and leaves nothing behind.
+// `headgate store copy`: a whole store is copied from the embedded file to PostgreSQL and back, is the same
+// row by row, and a service works on each; a copy that cannot be made says why and leaves nothing behind.
 import { randomBytes } from "node:crypto";
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -30,7 +30,7 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "headgate-copy-"));
   original = join(folder, "original");
   server = await startPostgres();
-  // What only a service makes: keys that are sealed, a webhook's secret, an upstream.
+  // Created only by a service: sealed keys, a webhook's secret, an upstream.
   const headgate = await startHeadgate({ env: env(original) });
   const { id } = (await headgate.call("POST", "/stream")) as { id: string };
   await headgate.call("POST", `/stream/${id}/upstream`, { url: "rtmp://up.example/live/stream-key" });
@@ -39,7 +39,7 @@ beforeAll(async () => {
   await headgate.call("PUT", "/organisation/settings", { hold_s: 5 });
   await headgate.stop();
   await opened({ kind: "embedded", dataDir: original }, async ({ db }) => {
-    await db.updateTable("organisation").set({ webhook: null }).execute(); // or each publish would ask it
+    await db.updateTable("organisation").set({ webhook: null }).execute(); // otherwise each publish would call it
     await fillStore(db, STREAMS);
   });
 }, LONG_MS);
@@ -71,7 +71,7 @@ async function opened<T>(place: StorePlace, act: (at: OpenPlace) => Promise<T>):
   }
 }
 
-/** Every row of every table, as sorted texts, so that the order of the store does not matter. */
+/** Every row of every table, as sorted texts, so that the store's order does not matter. */
 async function contentOf(place: StorePlace): Promise<Record<string, readonly string[]>> {
   return await opened(place, async (at) => {
     const tables: [string, string[]][] = [];
@@ -86,7 +86,7 @@ async function contentOf(place: StorePlace): Promise<Record<string, readonly str
   });
 }
 
-/** A service on the copy knows the secrets of the original, and takes a publish. */
+/** A service on the copy can use the secrets of the original, and accepts a publish. */
 async function requireWorking(dataDir: string, databaseUrl?: string): Promise<void> {
   const headgate = await startHeadgate({ env: env(dataDir, databaseUrl) });
   const streams = (await headgate.call("GET", "/stream?quantity=1")) as unknown as readonly { id: string }[];
@@ -111,7 +111,7 @@ describe.sequential(`a store of ${STREAMS} streams`, () => {
   });
 
   test(
-    "goes to PostgreSQL and back, and is the same row by row",
+    "is copied to PostgreSQL and back, and is the same row by row",
     async () => {
       databaseUrl = await server.newDatabase();
       back = join(folder, "deep", "back");
@@ -144,7 +144,7 @@ describe.sequential(`a store of ${STREAMS} streams`, () => {
   );
 
   test(
-    "is served from PostgreSQL afterwards, and takes a publish",
+    "is served from PostgreSQL afterwards, and accepts a publish",
     async () => {
       await requireWorking(original, databaseUrl);
     },
@@ -152,7 +152,7 @@ describe.sequential(`a store of ${STREAMS} streams`, () => {
   );
 
   inWholeRun(
-    "is served from the file that came back, and takes a publish",
+    "is served from the copied file, and accepts a publish",
     async () => {
       await requireWorking(back);
     },
@@ -193,7 +193,7 @@ describe("a copy is refused", () => {
   );
 
   inWholeRun(
-    "into a store, and from where there is none",
+    "into an existing store, and from where there is none",
     async () => {
       const [one, other] = [await small(), await small()];
       await refused(`${other} already holds a store`, one, other);
@@ -238,7 +238,7 @@ describe("a copy is refused", () => {
   );
 
   test(
-    "without the key of its secrets, and over another key",
+    "without the key of its secrets, and when it would overwrite another key",
     async () => {
       const [source, other] = [await small(), await small()];
       await refused(
@@ -257,8 +257,8 @@ describe("a copy is refused", () => {
   );
 });
 
-describe("a copy that is cut off", () => {
-  // It must last long enough to be cut off.
+describe("an interrupted copy", () => {
+  // It must last long enough to be interrupted.
   inWholeRun.each(["SIGINT", "SIGKILL"] as const)(
     "by %s leaves no store that a service would use",
     async (signal) => {
@@ -303,7 +303,7 @@ describe("a copy that is cut off", () => {
     async () => {
       const target = join(folder, "cut-off");
       const child = start(process.execPath, ["scripts/headgate.mjs", "store", "copy", original, target]);
-      await until("it is under way", () => existsSync(join(target, "headgate.db")), LONG_MS);
+      await until("the copy has begun", () => existsSync(join(target, "headgate.db")), LONG_MS);
       child.kill("SIGINT");
       expect(await child.exit).toBe(1);
       expect(child.stderr()).toContain(`interrupted: ${target} is empty again`);

@@ -1,5 +1,5 @@
-// The primary of the store dies under load and its standby is promoted, with streams live: they lose nothing, new publishes
-// are refused until it is over, no end is lost or told twice, and what was acknowledged is there.
+// The store's primary dies under load and its standby is promoted, with streams live: they lose nothing, new
+// publishes are refused until it is over, no end is lost or delivered twice, and acknowledged data is there.
 // FAILOVER_ROUNDS=5 is the long form. Each round prints how long new publishes were refused.
 import { Client } from "pg";
 import { expect, onTestFinished, test } from "vitest";
@@ -13,12 +13,12 @@ import { asked } from "./support/postgres.ts";
 import { startPostgresPair } from "./support/postgres-pair.ts";
 
 const ROUNDS = Number(process.env.FAILOVER_ROUNDS ?? 1);
-/** Longest a live stream lasts, seconds: it is ended when the failover is over. */
+/** Longest duration of a live stream, seconds: it is ended when the failover is over. */
 const LIVE_LIMIT_S = 150;
 const LIVE_STREAMS = 2;
-/** Between the primary's end and the promotion, ms: what notices it has its time. */
+/** Between the primary's end and the promotion, ms: time for clients to notice. */
 const OUTAGE_MS = 1_500;
-/** Allowed publishes that make a load. */
+/** Allowed publishes that count as load. */
 const ENOUGH = 20;
 const WAIT_MS = 60_000;
 
@@ -75,13 +75,13 @@ test.each(rounds)(
     const promoted = performance.now();
     await pair.standby.promote();
     const first = await until("a publish is allowed", () => allowed(promoted)[0], WAIT_MS);
-    // The old one comes back as it was, and would take writes.
+    // The old primary comes back as it was, and would accept writes.
     await pair.primary.start();
     await asked(pair.primary.url, "alter system reset synchronous_standby_names");
     await asked(pair.primary.url, "select pg_reload_conf()");
     const back = performance.now();
     await until("there is load again", () => allowed(back).length >= ENOUGH, WAIT_MS);
-    // Theirs are the only ones by RTMP.
+    // Only the live streams are published by RTMP.
     expect(headgate.process.stderr()).not.toMatch(/"protocol":"rtmp"[^\n]*publish ended/);
     await load.stop();
 
@@ -120,7 +120,7 @@ test.each(rounds)(
   180_000,
 );
 
-/** A player that tries until the stream is live, then reads to its end. */
+/** A player that retries until the stream is live, then reads to its end. */
 async function playedWhole(url: string, encoder: Child): Promise<readonly Packet[]> {
   let hasEnded = false;
   void encoder.exit.then(() => {
@@ -133,7 +133,7 @@ async function playedWhole(url: string, encoder: Child): Promise<readonly Packet
   });
 }
 
-/** What one server has: acknowledged things by their names, and how many publishes are open. */
+/** The data of one server: acknowledged names, and the number of open publishes. */
 async function storedAt(databaseUrl: string, folder: string) {
   const url = new URL(databaseUrl);
   url.searchParams.set("host", folder);

@@ -1,4 +1,4 @@
-// A store on a primary and its standby: it follows the promotion, and leaves a former primary alone.
+// A store on a primary and its standby: it follows the promotion, and does not use a former primary.
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
@@ -42,7 +42,7 @@ const isDone = (work: Promise<unknown>) =>
   );
 const names = async ({ db }: Store) =>
   (await db.selectFrom("sequence").select("name").orderBy("name").execute()).map(({ name }) => name);
-/** Where a store's connections go. */
+/** The server that a store's connections lead to. */
 async function placeOf({ db }: Store): Promise<"primary" | "standby"> {
   const { rows } = await sql<{ folder: string }>`select current_setting('unix_socket_directories') as folder`.execute(
     db,
@@ -55,13 +55,13 @@ const withHosts = (...hosts: string[]) => {
   return url.href;
 };
 
-test("a standby that is named first is passed over", async () => {
+test("a standby that is named first is skipped", async () => {
   const store = await opened(withHosts(pair.standby.folder, pair.primary.folder));
   await write(store, "a");
   expect(await placeOf(store)).toBe("primary");
 });
 
-test("doctor tells the primary from its standby", async () => {
+test("doctor distinguishes the primary from its standby", async () => {
   expect(await databaseServers(databaseUrl)).toEqual([
     {
       what: `database server ${pair.primary.folder}:5432`,
@@ -73,7 +73,7 @@ test("doctor tells the primary from its standby", async () => {
   expect(await databaseServers(withHosts(pair.primary.folder))).toEqual([]);
 });
 
-test("one that alone is named says why it cannot be used", async () => {
+test("an unusable server is reported with the reason", async () => {
   const url = `${withHosts(pair.standby.folder)}&target_session_attrs=read-write`;
   await expect(opened(url)).rejects.toThrow(/cannot use database .*: is a standby/);
   const gone = withHosts(pair.standby.folder, join(dataDir, "nowhere"));
@@ -82,7 +82,7 @@ test("one that alone is named says why it cannot be used", async () => {
   );
 });
 
-test("a server that accepts connections and says nothing is passed over, and named", async () => {
+test("a server that accepts connections and does not answer is skipped, and named in the error", async () => {
   const silent = createServer();
   const sockets: Socket[] = [];
   silent.on("connection", (socket) => sockets.push(socket.resume()));
@@ -90,7 +90,7 @@ test("a server that accepts connections and says nothing is passed over, and nam
   const store = await opened(withHosts(dataDir, pair.primary.folder));
   await write(store, "a");
   expect(await placeOf(store)).toBe("primary");
-  // Asked once: what was found is remembered.
+  // Only once: the result is remembered.
   expect(sockets.length).toBe(1);
   await expect(opened(withHosts(dataDir, pair.standby.folder))).rejects.toThrow(
     /:5432 does not answer \(.*timeout.*\); .*:5432 is a standby/,
@@ -99,7 +99,7 @@ test("a server that accepts connections and says nothing is passed over, and nam
   await new Promise((resolve) => silent.close(resolve));
 });
 
-test("connections to a server that has become read-only, or ends them, are not used again", async () => {
+test("connections to a server that became read-only, or that closes them, are not used again", async () => {
   const store = await opened(pair.primary.url.replace("/postgres?", `/${new URL(databaseUrl).pathname.slice(1)}?`));
   const pid = async () => {
     const { rows } = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(store.db);
@@ -117,7 +117,7 @@ test("connections to a server that has become read-only, or ends them, are not u
   expect(await names(store)).toEqual(["a", "b"]);
 });
 
-test("nothing is acknowledged that only the primary has", async () => {
+test("nothing is acknowledged that is only on the primary", async () => {
   const store = await opened();
   await write(store, "both");
   await pair.standby.stop();
@@ -127,8 +127,8 @@ test("nothing is acknowledged that only the primary has", async () => {
   expect(await names(store)).toEqual(expect.arrayContaining(["again", "both"]));
 }, 120_000);
 
-// Last: the pair is another one afterwards.
-test("a promoted standby is used with all that was acknowledged, and a former primary that comes back is left alone", async () => {
+// Last, since it changes the roles of the pair.
+test("a promoted standby is used with everything acknowledged, and a former primary that comes back is not used", async () => {
   const store = await opened();
   expect(await placeOf(store)).toBe("primary");
   await write(store, "before");
@@ -145,11 +145,11 @@ test("a promoted standby is used with all that was acknowledged, and a former pr
   await until("the standby is used", () => isDone(write(store, "after")));
   expect(await names(store)).toEqual(["after", "before"]);
 
-  // As it was: it takes writes, but for the standby that it waits for.
+  // As it was: it accepts writes, except that it waits for its standby.
   await pair.primary.start();
   await asked(pair.primary.url, "alter system reset synchronous_standby_names");
   await asked(pair.primary.url, "select pg_reload_conf()");
-  // Every connection is made anew while both take writes, and while only the former primary does.
+  // Every connection is opened anew, first while both accept writes, then while only the former primary does.
   await sql`select pg_terminate_backend(pid) from pg_stat_activity
     where application_name = 'headgate' and pid <> pg_backend_pid()`.execute(store.db);
   await until("it works", () => isDone(write(store, "later")));

@@ -1,5 +1,6 @@
-// A store that cannot be written stops new work, keeps what is live, says why, and is used again when it can be: the
-// running service with a full disk and with a PostgreSQL that goes away. And a service that is killed loses nothing.
+// A store that cannot be written stops new work, keeps what is live, says why, and is used again when it can
+// be: the running service with a full disk and with an unreachable PostgreSQL. And a service that is killed
+// loses nothing.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,13 +15,13 @@ import { type Headgate, startHeadgate } from "./support/headgate.ts";
 import { startPostgres } from "./support/postgres.ts";
 import { isWholeRun, storesOfRun } from "./support/whole-run.ts";
 
-/** Of the small disk, bytes. */
+/** Size of the small disk, bytes. */
 const DISK_BYTES = 16 * 1024 * 1024;
 const WAIT_MS = 60_000;
-/** That are acknowledged before the service is killed. */
+/** Writes that are acknowledged before the service is killed. */
 const WRITES = isWholeRun ? 1_000 : 200;
 
-/** Called at the end of the test, the last one first. */
+/** Called at the end of the test, last one first. */
 type AtEnd = (cleanup: () => unknown) => void;
 const atEndOf = ({ onTestFinished }: TestContext): AtEnd => {
   const cleanups: (() => unknown)[] = [];
@@ -33,7 +34,7 @@ const atEndOf = ({ onTestFinished }: TestContext): AtEnd => {
 interface Trouble {
   readonly begin: () => unknown;
   readonly end: () => unknown;
-  /** What /readyz says meanwhile. */
+  /** The answer of /readyz meanwhile. */
   readonly says: RegExp;
 }
 
@@ -56,7 +57,7 @@ async function survives(headgate: Headgate, customer: Customer, trouble: Trouble
   const refused = broadcast(`${headgate.rtmp}/${spare}`, { seconds: 20 });
   expect(await refused.exit).not.toBe(0);
   expect(headgate.process.stderr()).toContain("store_unavailable");
-  // Nobody counts on an end event that could not be kept.
+  // No end may depend on an event that could not be stored.
   expect(customer.calls("publish")).toHaveLength(1);
 
   await trouble.end();
@@ -77,7 +78,7 @@ function metricsOf(headgate: Headgate): string {
   return (JSON.parse(line) as { metrics: string }).metrics;
 }
 
-/** A small disk that is filled where we may mount one; elsewhere another program that holds the file. */
+/** A small disk that is filled if we may mount one; otherwise another program that locks the file. */
 function fullDisk(folder: string, atEnd: AtEnd): Trouble {
   const filler = join(folder, "filler");
   if (process.getuid?.() === 0) {
@@ -106,8 +107,8 @@ function fullDisk(folder: string, atEnd: AtEnd): Trouble {
   };
 }
 
-// They wait for most of their time: beside each other they cost no more.
-test.concurrent("a full disk stops new work and no live stream, and is noticed when it is over", async (context) => {
+// They wait most of their time: running them concurrently costs no more.
+test.concurrent("a full disk stops new work and no live stream, and the service recovers when there is space", async (context) => {
   const atEnd = atEndOf(context);
   const folder = mkdtempSync(join(tmpdir(), "headgate-disk-"));
   atEnd(() => rmSync(folder, { recursive: true, force: true }));
@@ -118,7 +119,7 @@ test.concurrent("a full disk stops new work and no live stream, and is noticed w
   await survives(headgate, customer, trouble);
 }, 180_000);
 
-test.concurrent("a PostgreSQL that goes away stops new work and no live stream, and is used when it is back", async (context) => {
+test.concurrent("an unreachable PostgreSQL stops new work and no live stream, and is used when it is back", async (context) => {
   const atEnd = atEndOf(context);
   const server = await startPostgres();
   atEnd(() => server.close());

@@ -1,4 +1,5 @@
-// Rows of PostgreSQL that somebody holds and says nothing: a node that is paused in the middle of a transaction.
+// Rows of PostgreSQL locked by a client that stops responding: a node that is paused in the middle of a
+// transaction.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -27,7 +28,7 @@ afterAll(async () => {
   rmSync(dataDir, { recursive: true });
 });
 
-test("a transaction that says nothing any more keeps others from its rows for less than they wait", async () => {
+test("a transaction that stops responding releases its rows before others time out", async () => {
   const { db } = store;
   await db.insertInto("sequence").values({ name: "held", next: 1 }).execute();
   const take = (next: number) => db.updateTable("sequence").set({ next }).where("name", "=", "held").execute();
@@ -56,7 +57,7 @@ test("a transaction that says nothing any more keeps others from its rows for le
   expect(await db.selectFrom("sequence").select("next").where("name", "=", "held").execute()).toEqual([{ next: 10 }]);
 }, 30_000);
 
-test("a publish whose row is held does not keep the others of its dead node from their ends", async () => {
+test("a locked row of one publish does not prevent the others of its dead node from ending", async () => {
   const { db } = store;
   await sql`insert into organisation (id, hash, name, plan, enabled, created_at, updated_at)
     values ('org1', 'Ab1Cd', 'Org', 'paid', 1, 0, 0)`.execute(db);

@@ -1,4 +1,5 @@
-// Every store that an earlier headgate left becomes today's, with its rows, on both stores (vitest.config.ts).
+// Every store of an earlier headgate is migrated to the current version, with its rows, on both stores
+// (vitest.config.ts).
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -22,7 +23,8 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-/** A store as the headgate with the first `count` migrations made it, holding what it could hold then. */
+/** A store as created by the headgate with the first `count` migrations, with everything it could contain
+ *  then. */
 async function leave(dataDir: string, count: number): Promise<Rows> {
   mkdirSync(dataDir);
   const url = await databaseUrlOf(dataDir);
@@ -53,7 +55,7 @@ async function fillTheRest(db: Kysely<any>): Promise<Rows> {
     const [, table = "", column = "", type = ""] = /^(\w+)\.(\w+) (\w*)/.exec(line) ?? [];
     if (!/migration|sqlite/.test(table)) tables.set(table, [...(tables.get(table) ?? []), [column, type]]);
   }
-  // What fails for want of another table's row is tried again after it.
+  // Inserts that fail because of a foreign key are tried again after its row.
   let waiting = [...tables.keys()].filter((table) => !["organisation", "stream", "token_key"].includes(table));
   let failure: unknown = null;
   for (let turn = tables.size; turn > 0 && waiting.length > 0; turn -= 1) {
@@ -85,7 +87,7 @@ async function columnsOf(db: Kysely<any>): Promise<readonly string[]> {
 
 type Rows = Map<string, Readonly<Record<string, string | number>>>;
 
-/** Keys of other tables, and the columns that take few words. */
+/** Foreign keys, and the columns that accept only some values. */
 const KNOWN: Readonly<Record<string, string>> = {
   ...{ organisation_id: "o", role: "user", state: "ended", who_kind: "key", kind: "jti" },
   "node.state": "lost",
@@ -112,7 +114,7 @@ async function shapeOf(dataDir: string, left: Rows = new Map()) {
   return { columns, rows };
 }
 
-/** The row is there, with each of the columns that there are still. */
+/** The row exists, with each of the columns that still exist. */
 // biome-ignore lint/suspicious/noExplicitAny: tables by their names
 async function expectKept(db: Kysely<any>, table: string, row: Readonly<Record<string, string | number>>) {
   const [kept] = await db.selectFrom(table).selectAll().execute();
@@ -123,7 +125,7 @@ async function expectKept(db: Kysely<any>, table: string, row: Readonly<Record<s
 }
 
 test.each(MIGRATIONS.map(({ name }, index) => [name, index + 1] as const))(
-  "a store that ends with %s is brought up to date and keeps its rows",
+  "a store that ends with %s is migrated and keeps its rows",
   async (_, count) => {
     const left = await leave(join(folder, "then"), count);
     const then = await shapeOf(join(folder, "then"), left);

@@ -38,7 +38,7 @@ async function opened(access: NonNullable<StoreOptions["access"]> = "service", u
 const row = (name: string) => ({ name, next: 1 });
 
 describe("opening", () => {
-  test("refuses a database that another service holds, and takes it when that one is gone", async () => {
+  test("refuses a database that another service uses, and opens it when that one is gone", async () => {
     const first = await opened();
     const refusal = await opened().catch((error: unknown) => error);
     expect(refusal).toBeInstanceOf(StoreUnavailable);
@@ -48,7 +48,7 @@ describe("opening", () => {
     await opened();
   });
 
-  test("lets a command in beside a service, and both see what the other writes", async () => {
+  test("allows a command beside a service, and both see what the other writes", async () => {
     const service = await opened();
     const command = await opened("command");
     await service.db.insertInto("sequence").values(row("a")).execute();
@@ -67,7 +67,7 @@ describe("opening", () => {
     await expect(opened("command")).rejects.toThrow("restart the service first");
   });
 
-  test("says which server cannot be reached, and never the password", async () => {
+  test("reports which server cannot be reached, and never the password", async () => {
     const refusal = await opened("service", "postgres://me:s3cret@127.0.0.1:1/headgate").catch((error) => error);
     expect(refusal).toBeInstanceOf(StoreUnavailable);
     expect(String(refusal)).toContain("cannot use database headgate at 127.0.0.1:1: connect ECONNREFUSED");
@@ -84,7 +84,7 @@ describe("a running store", () => {
     expect(rows).toEqual([{ level: "on" }]);
   });
 
-  test("fails statements while the server is away, and works again by itself", async () => {
+  test("fails statements while the server is unreachable, and recovers by itself", async () => {
     const { db } = await opened();
     await db.insertInto("sequence").values(row("before")).execute();
     await server.stop();
@@ -104,13 +104,13 @@ describe("a running store", () => {
       { name: "after" },
       { name: "before" },
     ]);
-    // It holds the database again: nobody else may serve from it.
+    // It has locked the database again: no other service may use it.
     const lockers = () =>
       sql<{ n: number }>`select count(*) as n from pg_locks where locktype = 'advisory'`.execute(db);
     await until("the lock is taken again", async () => (await lockers()).rows[0]?.n === 2); // that of the database, with the other nodes, and that of its name
   });
 
-  test("fails a statement whose server dies under it, and nothing else", async () => {
+  test("fails only the statement whose server dies while it runs", async () => {
     const { db } = await opened();
     const sleeping = sql`select pg_sleep(60)`.execute(db);
     const failing = expect(sleeping).rejects.toThrow(StoreFailed);
@@ -127,7 +127,7 @@ describe("a running store", () => {
     );
   });
 
-  test("keeps nothing of a transaction that swallowed a failed statement", async () => {
+  test("commits nothing of a transaction that ignored a failed statement", async () => {
     const { db } = await opened();
     const swallowing = db.transaction().execute(async (trx) => {
       await trx.insertInto("sequence").values(row("a")).execute();
@@ -141,7 +141,7 @@ describe("a running store", () => {
     expect(await db.selectFrom("sequence").selectAll().execute()).toEqual([]);
   });
 
-  test("gives sums, counts and truths as numbers, as the embedded store does", async () => {
+  test("returns sums, counts and booleans as numbers, as the embedded store does", async () => {
     const { db } = await opened();
     await db
       .insertInto("sequence")

@@ -1,5 +1,5 @@
-// Secrets of every kind are planted through every door of a running service; none of them is in a log, a metric, an
-// error or the store. And nobody finds them in a core dump: there is none.
+// Secrets of every kind are passed to a running service in every way; none of them is in a log, a metric, an
+// error or the store. Nor in a core dump: there is none.
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,7 +14,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const planted = (what: string) => `${what}${randomBytes(12).toString("hex")}`;
 
-test("planted secrets are nowhere, and core dumps are off", async () => {
+test("planted secrets appear nowhere, and core dumps are off", async () => {
   folder = mkdtempSync(join(tmpdir(), "headgate-secrets-"));
   const secrets = {
     key: planted("key"),
@@ -67,7 +67,7 @@ test("planted secrets are nowhere, and core dumps are off", async () => {
   const described = JSON.parse(await call("GET", "/openapi.json")) as {
     paths: Record<string, Record<string, unknown>>;
   };
-  // Every route there is, with a wrong key, a wrong body and a query that is a secret.
+  // Every route that exists, with a wrong key, a wrong body and a secret as query.
   for (const [path, methods] of Object.entries(described.paths)) {
     const place = `${path.replaceAll(/\{\w+\}/g, secrets.query)}?passcode=${secrets.query}`;
     for (const method of Object.keys(methods).filter((each) =>
@@ -111,7 +111,7 @@ test("planted secrets are nowhere, and core dumps are off", async () => {
       .map(([place]) => `${what} in ${place}`),
   );
   expect(found).toEqual([]);
-  // What a caller sent is not sent back either, but for what an answer is about.
+  // Values sent by a caller are not returned either, except those that an answer is about.
   for (const what of ["key", "password", "cookie"] as const) {
     expect(answers.filter((answer) => answer.includes(secrets[what])).map((answer) => `${what}: ${answer}`)).toEqual(
       [],

@@ -1,4 +1,5 @@
-// What a statement and a transaction may rely on, on both stores alike: vitest.config.ts runs this file on each.
+// The guarantees of a statement and a transaction, the same on both stores: vitest.config.ts runs this file
+// on each.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -39,7 +40,7 @@ const organisation = (id: string) => ({
 });
 
 describe("statements", () => {
-  test("that wait together all succeed or fail on their own", async () => {
+  test("that are queued together all succeed or fail on their own", async () => {
     const { db } = await opened();
     const insert = (id: string) => db.insertInto("organisation").values(organisation(id)).execute();
     const outcomes = await Promise.allSettled(["a", "b", "a", "c"].map(insert));
@@ -74,7 +75,7 @@ describe("statements", () => {
     ]);
   });
 
-  test("refuse values libsql would abort on or alter", async () => {
+  test("refuse values that libsql would abort on or alter", async () => {
     const { db } = await opened();
     for (const value of [true, undefined, {}, "a\0b", "\ud800"]) {
       await expect(sql`select ${value}`.execute(db)).rejects.toThrow(TypeError);
@@ -95,7 +96,7 @@ describe("statements", () => {
 });
 
 describe("transactions", () => {
-  test("are alone: nothing else sees or joins them", async () => {
+  test("are isolated: nothing else sees or joins them", async () => {
     const { db } = await opened();
     await db.insertInto("sequence").values({ name: "a", next: 0 }).execute();
     const add = () =>
@@ -110,7 +111,7 @@ describe("transactions", () => {
     expect(await db.selectFrom("sequence").select("next").execute()).toEqual([{ next: 50 }]);
   });
 
-  test("that throw leave nothing behind, and statements that waited run after them", async () => {
+  test("that throw leave nothing behind, and queued statements run after them", async () => {
     const { db } = await opened();
     const failing = db.transaction().execute(async (trx) => {
       await trx.insertInto("sequence").values({ name: "a", next: 0 }).execute();
@@ -123,12 +124,12 @@ describe("transactions", () => {
   });
 });
 
-describe("statements that are to happen together", () => {
+describe("statements in a batch", () => {
   const rename = sql`update sequence set name = 'b' where name = 'a'`;
   const count = sql`update sequence set next = next + 1 where name = 'a'`;
   const broken = sql`insert into sequence (name, next) values ('b', null)`;
 
-  test("all happen or none, beside others that wait at the same time", async () => {
+  test("all take effect or none, beside others queued at the same time", async () => {
     const { db } = await opened();
     await db.insertInto("sequence").values({ name: "a", next: 0 }).execute();
     const outcomes = await Promise.allSettled([
@@ -143,7 +144,7 @@ describe("statements that are to happen together", () => {
     ]);
   });
 
-  test("say how many rows each of them changed", async () => {
+  test("report how many rows each of them changed", async () => {
     const { db } = await opened();
     await db.insertInto("sequence").values({ name: "a", next: 0 }).execute();
     expect(

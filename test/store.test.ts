@@ -1,4 +1,4 @@
-// The embedded store: durable, one process at a time, transactions alone, errors that say what to do.
+// The embedded store: durable, one process at a time, isolated transactions, errors that say what to do.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -42,7 +42,7 @@ const organisation = (id: string) => ({
 });
 
 describe("opening", () => {
-  test("makes a data directory and files that only the owner can read", async () => {
+  test("creates a data directory and files that only the owner can read", async () => {
     await opened();
     const mode = (path: string) => statSync(join(folder, path)).mode & 0o777;
     expect(mode("data")).toBe(0o700);
@@ -86,7 +86,7 @@ describe("opening", () => {
     expect(rows.length).toBeGreaterThanOrEqual(acknowledged);
   });
 
-  test("refuses a data directory that another process holds, and takes it when that one is gone", async () => {
+  test("refuses a data directory that another process uses, and opens it when that one is gone", async () => {
     await (await opened()).close();
     const child = startWriter(join(folder, "data"));
     await once(child.stdout, "data");
@@ -106,18 +106,18 @@ describe("opening", () => {
     await expect(opened()).rejects.toThrow("in use by another headgate process");
   });
 
-  test("says what is wrong with a file that is no database", async () => {
+  test("explains what is wrong with a file that is not a database", async () => {
     await (await opened()).close();
     writeFileSync(join(folder, "data", "headgate.db"), "this is not a database ".repeat(100));
     await expect(opened()).rejects.toThrow(/cannot open .*headgate\.db: file is not a database/);
   });
 
-  test("says what is wrong with a data directory that cannot be made", async () => {
+  test("explains what is wrong with a data directory that cannot be created", async () => {
     writeFileSync(join(folder, "file"), "");
     await expect(opened(join(folder, "file", "data"))).rejects.toThrow(/cannot create the data directory/);
   });
 
-  test("a thread that waits for another store opens it, and holds the one before no longer", async () => {
+  test("an idle thread opens another store, and no longer locks the previous one", async () => {
     const idleThreads: Worker[] = [];
     const at = (name: string) => openStore({ dataDir: join(folder, name), databaseUrl: null, idleThreads });
     const first = await at("first");
@@ -145,7 +145,8 @@ describe("opening", () => {
   });
 });
 
-/** A process that holds the data directory and writes rows, one line of output for each that was acknowledged. */
+/** A process that opens the data directory and writes rows, one line of output for each that was
+ *  acknowledged. */
 function startWriter(dataDir: string) {
   const thread = new URL("../ts/store/libsql-thread.mjs", import.meta.url);
   const script = join(folder, "writer.mjs");

@@ -1,5 +1,5 @@
-// `headgate stream …` as an operator types it, with and without a running service, on both stores; and what commands say
-// where there is no store.
+// `headgate stream …` as an operator types it, with and without a running service, on both stores; and the
+// output of commands without a store.
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -37,7 +37,7 @@ async function json(words: readonly string[], env: Env): Promise<unknown> {
   return JSON.parse(out);
 }
 
-describe.concurrent("where there is no store", () => {
+describe.concurrent("without a store", () => {
   const commands = [
     "organisation ls",
     "user ls",
@@ -50,7 +50,7 @@ describe.concurrent("where there is no store", () => {
   ];
 
   test.each(casesOfRun(commands, 3))(
-    "headgate %s says so, names the remedy, exits with 2 and makes none",
+    "headgate %s says so, names the remedy, exits with 2 and creates none",
     async (command) => {
       const dataDir = join(folder, "nothing");
       const { code, err } = await headgate(command.split(" "), { HEADGATE_DATA_DIR: dataDir });
@@ -61,7 +61,7 @@ describe.concurrent("where there is no store", () => {
     60_000,
   );
 
-  test("doctor says so and makes none", async () => {
+  test("doctor says so and creates none", async () => {
     const dataDir = join(folder, "nothing");
     const { out } = await headgate(["doctor"], { HEADGATE_DATA_DIR: dataDir });
     expect(out).toMatch(/^warn store in .*: it does not exist yet: /m);
@@ -76,7 +76,7 @@ describe.concurrent("where there is no store", () => {
     expect(await json(["keys", "ls"], env)).toHaveLength(1);
   }, 60_000);
 
-  test("a store that cannot be opened is another matter", async () => {
+  test("a store that cannot be opened is a different error", async () => {
     const HEADGATE_DATABASE_URL = "postgres://me:word@127.0.0.1:1/headgate";
     const { code, err } = await headgate(["keys", "ls"], { HEADGATE_DATABASE_URL, HEADGATE_DATA_DIR: folder });
     expect([code, err]).toEqual([4, expect.stringContaining("cannot use database headgate at 127.0.0.1:1")]);
@@ -84,7 +84,7 @@ describe.concurrent("where there is no store", () => {
   }, 60_000);
 });
 
-// Both at the same time, each in the order of its tests: they list what the others made.
+// Both run concurrently, each in the order of its tests: they list what the others created.
 describe.concurrent.each(storesOfRun)("streams on %s", (kind) => {
   let service: Headgate;
   let env: Record<string, string>;
@@ -126,7 +126,7 @@ describe.concurrent.each(storesOfRun)("streams on %s", (kind) => {
     expect(shown.out).toContain(`RTMP        ${service.rtmp}/${name}\n`);
   }, 90_000);
 
-  test.sequential("a stream that is not live is locked, unlocked and removed without the service's help", async () => {
+  test.sequential("a stream that is not live is locked, unlocked and removed without a running service", async () => {
     const { id, name } = await newStream();
     expect(await json(["stream", "lock", name], env)).toMatchObject({ id, state: "locked" });
     expect(await state(id)).toBe("locked");
@@ -144,7 +144,7 @@ describe.concurrent.each(storesOfRun)("streams on %s", (kind) => {
     expect(actions).toEqual(["stream.delete", "stream.stop", "stream.unlock", "stream.lock", "stream.create"]);
   }, 90_000);
 
-  test.sequential("stop ends a running publish by the service, and changes nothing when that is not reached", async () => {
+  test.sequential("stop ends a running publish through the service, and changes nothing when that is unreachable", async () => {
     const { id, name } = await newStream();
     const encoder = broadcast(`${service.rtmp}/${name}`, { seconds: 60 });
     await until("the stream is live", async () => (await state(id)) === "live");

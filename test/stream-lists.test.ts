@@ -1,4 +1,5 @@
-// Streams found by a part of their name or of a tag, and live ones first: page by page, on both stores (vitest.config.ts).
+// Streams found by a part of their name or of a tag, and live ones first: page by page, on both stores
+// (vitest.config.ts).
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { StreamState } from "../ts/store/schema.ts";
 import { type Gateway, openGateway } from "./support/gateway.ts";
@@ -31,7 +32,7 @@ async function page(query: string) {
   return { names, cursor: headers.get("x-next-cursor") };
 }
 
-test("a part of the name or of a tag finds a stream, whatever its case, and signs are no patterns", async () => {
+test("a part of the name or of a tag finds a stream in any case, and special characters are not patterns", async () => {
   await add("Ab1Cd-9XyZ0");
   await add("Ab1Cd-other", "created", ["Studio-1", "100%"]);
   await add("Ab1Cd-third", "created", ["a_b", "Ähre"]);
@@ -51,7 +52,7 @@ test("a search of more than 100 characters is refused by name", async () => {
   expect(answer).toMatchObject({ status: 400, body: { error: { code: 9002, userinfo: { parameter: "search" } } } });
 });
 
-test("live ones come first when asked for, each half newest first, over all pages", async () => {
+test("live ones come first when requested, each group newest first, over all pages", async () => {
   for (const [name, state] of [
     ["a", "live"],
     ["b", "created"],

@@ -1,4 +1,5 @@
-// Where a WHIP publish may be delivered (P2, W2, W21): to ourselves, or to what the operator allows, and nowhere else.
+// Where a WHIP publish may be sent (P2, W2, W21): to ourselves, or to what the operator allows, and nowhere
+// else.
 import { afterEach, describe, expect, test } from "vitest";
 import { foreignUrl, readStreamUrl, type StreamUrlRules } from "../ts/publish/whip/stream-url.ts";
 import { STREAM } from "./support/publishing.ts";
@@ -18,7 +19,7 @@ const RULES: StreamUrlRules = {
 };
 const judge = (url: string, rules: Partial<StreamUrlRules> = {}) => readStreamUrl(url, STREAM, { ...RULES, ...rules });
 
-/** What is no plain RTMP URL of the host, whoever the host is. */
+/** URLs that are not plain RTMP URLs of the host, whatever the host. */
 const tricks = (host: string): readonly string[] => [
   "",
   host,
@@ -91,7 +92,7 @@ describe("our own host", () => {
     "rtmp://127.0.0.1/live",
     "rtmp://[2001:db8::1]/live",
     "rtmp://[2001:DB8:0::1]:1935/live",
-  ])("is meant by %s", (url) => {
+  ])("is named by %s", (url) => {
     expect(judge(url)).toStrictEqual({ kind: "ourselves" });
   });
 
@@ -112,15 +113,15 @@ describe("our own host", () => {
     "rtmp://2001:db8::1/live",
     "rtmp://[2001:db8::1/live",
     "rtmp://[2001:db8::1%25eth0]/live",
-  ])("is not meant by %s", (url) => {
+  ])("is not named by %s", (url) => {
     expect(judge(url)).toStrictEqual({ kind: "refused" });
   });
 
-  test.each(tricks("ingest.example"))("is not meant by %j", (url) => {
+  test.each(tricks("ingest.example"))("is not named by %j", (url) => {
     expect(judge(url)).toStrictEqual({ kind: "refused" });
   });
 
-  test("is at our RTMP port only", () => {
+  test("is valid only with our RTMP port", () => {
     const rules = { rtmpPort: 1940 };
     expect(judge("rtmp://ingest.example:1940/live", rules)).toStrictEqual({ kind: "ourselves" });
     expect(judge("rtmp://ingest.example/live", rules)).toStrictEqual({ kind: "refused" });
@@ -140,7 +141,7 @@ describe("an allowed host", () => {
     expect(judge(url)).toStrictEqual({ kind: "foreign", scheme: "rtmp", host, port });
   });
 
-  test("is found whatever the case of its letters", () => {
+  test("is matched in any case", () => {
     expect(judge("rtmp://UPPER.example/live")).toMatchObject({ kind: "foreign", port: 1935 });
   });
 
@@ -155,7 +156,7 @@ describe("an allowed host", () => {
     expect(judge(url)).toStrictEqual({ kind: "refused" });
   });
 
-  test.each(tricks("push.example"))("is not meant by %j", (url) => {
+  test.each(tricks("push.example"))("is not named by %j", (url) => {
     expect(judge(url)).toStrictEqual({ kind: "refused" });
   });
 });
@@ -164,7 +165,7 @@ describe("at the endpoint, stream_url", () => {
   let gateway: WhipGateway;
   afterEach(() => gateway.close());
 
-  /** A gateway whose customer is never asked for what is refused. */
+  /** A gateway whose customer must not be asked when a URL is refused. */
   async function open(options: WhipGatewayOptions = {}): Promise<void> {
     gateway = await openWhipGateway(options);
   }
@@ -197,7 +198,7 @@ describe("at the endpoint, stream_url", () => {
     },
   );
 
-  test("decoded twice is refused", async () => {
+  test("that is encoded twice is refused", async () => {
     await open();
     await expectRefused(encodeURIComponent("rtmp://ingest.example/live"));
   });
@@ -212,7 +213,7 @@ describe("at the endpoint, stream_url", () => {
     expect(gateway.openings()).toMatchObject([{ name: STREAM, ownUpstream, upstreams: [] }]);
   });
 
-  test("of an allowed host cannot carry arguments that are not UTF-8, and they are not dropped", async () => {
+  test("of an allowed host is refused with arguments that are not UTF-8, which are not dropped", async () => {
     await open({ allow: ["93.184.216.34"] });
     const answer = await gateway.offer(queryOf("rtmp://93.184.216.34/live", `${STREAM}%3Fk%3D%FF`));
     const detail = "Custom arguments are not UTF-8";
@@ -220,7 +221,7 @@ describe("at the endpoint, stream_url", () => {
     expect(gateway.customer.requests).toHaveLength(0);
   });
 
-  test("of an allowed host beside the operator's upstreams is pushed to as well", async () => {
+  test("of an allowed host is pushed to in addition to the operator's upstreams", async () => {
     const settings = { upstreamPush: ["rtmp://operator.example/live/{name}"] };
     await open({ allow: ["[2606:4700::1111]"], settings });
     await gateway.opened(queryOf("rtmp://[2606:4700::1111]/live"));
@@ -233,7 +234,7 @@ describe("at the endpoint, stream_url", () => {
   const READ_BY_RESOLVERS = ["2130706433", "0x7f000001", "0177.0.0.1", "127.1"];
 
   test.each([...INSIDE, ...READ_BY_RESOLVERS])(
-    "of an allowed host inside (%s) is refused like one that is not allowed",
+    "of an allowed private host (%s) is refused like one that is not allowed",
     async (host) => {
       await open({ allow: [host], settings: { dev: false } });
       await expectRefused(`rtmp://${host}/live`);
@@ -241,13 +242,13 @@ describe("at the endpoint, stream_url", () => {
   );
 
   test("of an allowed host that does not resolve is refused like one that is not allowed", async () => {
-    // Longer than a label may be: no resolver is asked.
+    // Longer than a label may be: no resolver is queried.
     const host = `${"a".repeat(64)}.example`;
     await open({ allow: [host] });
     await expectRefused(`rtmp://${host}/live`);
   });
 
-  test.each(["10.0.0.1", "localhost"])("of an allowed host inside (%s) is taken with --dev", async (host) => {
+  test.each(["10.0.0.1", "localhost"])("of an allowed private host (%s) is accepted with --dev", async (host) => {
     await open({ allow: [host] });
     await gateway.opened(queryOf(`rtmp://${host}/live`));
     expect(gateway.openings()).toMatchObject([{ ownUpstream: `rtmp://${host}:1935/live/${STREAM}` }]);
@@ -271,7 +272,7 @@ describe("rtmps", () => {
     expect(judge(url, { rtmpsPort: 1936 }).kind).toBe(kind);
   });
 
-  test("is ours nowhere without a certificate, and keeps its scheme on the way to others", () => {
+  test("is never ours without a certificate, and keeps its scheme in pushes to others", () => {
     expect(judge("rtmps://ingest.example:1936/live")).toStrictEqual({ kind: "refused" });
     const target = judge("rtmps://push.example/live");
     if (target.kind !== "foreign") throw new Error(target.kind);

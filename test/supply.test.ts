@@ -1,4 +1,5 @@
-// What ships besides our own code: from which licences and sources, and how a bill of materials names it.
+// Third-party components in a release: their licences and sources, and their entries in the bill of
+// materials.
 import { readFileSync } from "node:fs";
 import { beforeAll, describe, expect, test } from "vitest";
 import { billOf } from "../scripts/supply/bill.mjs";
@@ -12,8 +13,8 @@ beforeAll(() => {
 
 const named = (name: string) => all.find((of) => of.name === name);
 
-describe("the components of what ships", () => {
-  test("are allowed, of their registries, and have a checksum", () => {
+describe("the components of a release", () => {
+  test("have allowed licences, come from their registries, and have a checksum", () => {
     expect(faultsOf(all)).toEqual([]);
   });
 
@@ -39,7 +40,7 @@ describe("the components of what ships", () => {
     expect(isAllowed(licence)).toBe(may);
   });
 
-  test("from elsewhere, or without a checksum, are faults", () => {
+  test("from other sources, or without a checksum, are faults", () => {
     const one = { ...named("hono"), kind: "npm", name: "odd", version: "1.0.0", licence: "MIT" } as Component;
     expect(faultsOf([{ ...one, isFromRegistry: false, checksum: null }])).toEqual([
       "npm odd 1.0.0: does not come from its registry",
@@ -48,7 +49,7 @@ describe("the components of what ships", () => {
   });
 });
 
-test("a bill of materials names each by its package URL and checksum, and is the same each time", () => {
+test("a bill of materials names each by its package URL and checksum, and is reproducible", () => {
   const bill = billOf(all, "1.2.3");
   expect(bill).toEqual(billOf(components(), "1.2.3"));
   expect(bill.components).toHaveLength(all.length);

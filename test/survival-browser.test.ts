@@ -1,4 +1,4 @@
-// A browser tab that is closed in the middle of a broadcast, or whose network goes off, and who goes on: Chromium by WHIP,
+// A browser tab that is closed during a broadcast, or loses its network, and its successor: Chromium by WHIP,
 // ffmpeg by RTMP, and back. nginx-rtmp is the upstream and records.
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -28,7 +28,7 @@ beforeAll(async () => {
     HEADGATE_MEDIA_HOST: network.host,
   };
   headgate = await startHeadgate({ env });
-  // As an organisation has it: the service of the tests holds nothing.
+  // As an organisation sets it: the service of the tests holds nothing by default.
   await headgate.call("PUT", "/organisation/settings", { hold_s: 60 });
   chromium = await startChromium();
 }, 120_000);
@@ -39,7 +39,7 @@ afterAll(async () => {
   await network?.close();
 });
 
-/** A tab that broadcasts; its publish is another one than `before`. */
+/** A tab that broadcasts; its publish is a different one from `before`. */
 async function openTab(
   name: string,
   before?: number,
@@ -48,7 +48,7 @@ async function openTab(
   const tab = await browser.open(headgate.whip(name));
   await until("the offer is answered", async () => (await tab.start()).status === 201, 30_000);
   const session = await until(
-    "it brings media",
+    "it sends media",
     async () => {
       const found = await sessionOf(headgate, name);
       return found !== undefined && found.client_id !== before && found.timestamp_ms > 0 ? found : null;
@@ -61,14 +61,14 @@ async function openTab(
 const isOver = (name: string) =>
   until("the publish is over", async () => (await sessionOf(headgate, name)) === undefined);
 
-test("a closed tab is taken over by an encoder and that by a tab, on one connection to the upstream", {
+test("a closed tab is succeeded by an encoder and that by a tab, on one connection to the upstream", {
   timeout: 180_000,
 }, async () => {
   const name = await headgate.newStream();
   const first = await openTab(name);
   await pause(3_000);
   await first.tab.page.close();
-  // Chromium says nothing; after five seconds of that another publish takes the name.
+  // Chromium sends nothing at its end; after five silent seconds another publish may take the name.
   const second = await encoderOf(headgate, name, { before: first.session.client_id });
   expect(second.session.continues).toBe(first.session.client_id);
   await pause(3_000);
@@ -79,7 +79,7 @@ test("a closed tab is taken over by an encoder and that by a tab, on one connect
   await pause(3_000);
   expect(upstream.hasEnded(name)).toBe(false);
   await headgate.call("POST", `/session/${third.session.client_id}/kick`);
-  await until("the upstream is left", () => upstream.hasEnded(name), 30_000);
+  await until("the upstream connection ends", () => upstream.hasEnded(name), 30_000);
   expect(publishesAt(upstream, name)).toBe(1);
   const recording = upstream.recording(name) ?? "";
   const judged = await judgeRecording(recording);
@@ -90,7 +90,7 @@ test("a closed tab is taken over by an encoder and that by a tab, on one connect
   expect(video.filter(({ isKey }) => isKey).length).toBeGreaterThanOrEqual(3);
 });
 
-test("a tab whose network comes back in time goes on, and a new one after that when it was lost", {
+test("a tab whose network returns in time continues, and a new one does when the publish was already lost", {
   timeout: 180_000,
 }, async ({ skip }) => {
   if (!network.hasUdp) skip("no network namespace here");
@@ -106,7 +106,7 @@ test("a tab whose network comes back in time goes on, and a new one after that w
       expect((await sessionOf(headgate, name))?.timestamp_ms, "nothing passes").toBeLessThan(before + 2_000);
       network.restore();
       const goesOn = async () => ((await sessionOf(headgate, name))?.timestamp_ms ?? 0) > before + 5_000;
-      await until("it goes on", goesOn);
+      await until("it continues", goesOn);
       expect((await sessionOf(headgate, name))?.client_id).toBe(first.session.client_id);
     }
     network.cut("link");
@@ -116,7 +116,7 @@ test("a tab whose network comes back in time goes on, and a new one after that w
     expect(second.session.continues).toBe(first.session.client_id);
     await pause(2_000);
     await headgate.call("POST", `/session/${second.session.client_id}/kick`);
-    await until("the upstream is left", () => upstream.hasEnded(name), 30_000);
+    await until("the upstream connection ends", () => upstream.hasEnded(name), 30_000);
     expect(publishesAt(upstream, name)).toBe(1);
     const judged = await judgeRecording(upstream.recording(name) ?? "");
     console.log(`tab without network ${JSON.stringify(judged)}`);
@@ -126,7 +126,7 @@ test("a tab whose network comes back in time goes on, and a new one after that w
   }
 });
 
-test("a page of the browser client that is closed is over at once, and the next one goes on", {
+test("a page of the browser client that is closed ends immediately, and the next one continues", {
   timeout: 180_000,
 }, async () => {
   const stage = await openWebcasterStage();
@@ -135,7 +135,7 @@ test("a page of the browser client that is closed is over at once, and the next 
     await service.call("PUT", "/organisation/settings", { hold_s: 60 });
     const { name, page } = await stage.liveOn(stage.network);
     await stage.recordingOf(name);
-    const first = await until("it brings media", () => liveAt(service, name));
+    const first = await until("it sends media", () => liveAt(service, name));
     await page.page.close();
     await until("it is over", async () => (await sessionOf(service, name)) === undefined, 5_000);
     expect(stage.upstream.hasEnded(name)).toBe(false);
@@ -143,11 +143,11 @@ test("a page of the browser client that is closed is over at once, and the next 
     const next = await stage.site.open(stage.network.https, config);
     await next.run("webcaster.setup()");
     await next.run("webcaster.startBroadcast()");
-    const second = await until("it brings media again", () => liveAt(service, name));
+    const second = await until("it sends media again", () => liveAt(service, name));
     expect(second.continues).toBe(first.client_id);
     await pause(2_000);
     await next.run("webcaster.stopBroadcast()");
-    await until("the upstream is left", () => stage.upstream.hasEnded(name), 10_000);
+    await until("the upstream connection ends", () => stage.upstream.hasEnded(name), 10_000);
     expect(publishesAt(stage.upstream, name)).toBe(1);
   } finally {
     await stage.close();
@@ -155,7 +155,7 @@ test("a page of the browser client that is closed is over at once, and the next 
 });
 
 async function liveAt(service: Headgate, name: string): Promise<Session | null> {
-  // Not oftener than one key may ask.
+  // Within the rate limit of a key.
   await pause(200);
   const found = await sessionOf(service, name);
   return found !== undefined && found.timestamp_ms > 0 ? found : null;

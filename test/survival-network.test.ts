@@ -1,7 +1,7 @@
-// Broadcasters whose network goes off in mid-publish, without a word to anybody: it comes back in time and the same publish
-// goes on, or the broadcaster comes by another network, or after the publish was lost. nginx-rtmp is the upstream; it
-// records, and ends a publish that brings nothing for three seconds. `NETWORK_DROP_OUTS` says how many there are in the long
-// test, on two streams by RTMP and two by WHIP.
+// Broadcasters whose network fails during a publish, without any notification: it returns in time and the
+// same publish continues, or the broadcaster returns by another network, or after the publish was lost.
+// nginx-rtmp is the upstream; it records, and ends a publish that sends nothing for three seconds.
+// `NETWORK_DROP_OUTS` sets their number in the long test, on two streams by RTMP and two by WHIP.
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type BroadcasterNetwork, type Cut, openBroadcasterNetwork } from "./support/broadcaster-network.ts";
@@ -13,7 +13,8 @@ import { type Headgate, startHeadgate } from "./support/headgate.ts";
 import { type NginxRtmp, startNginxRtmp } from "./support/nginx-rtmp.ts";
 import { inWholeRun } from "./support/whole-run.ts";
 
-/** `returns`: the same publish goes on; `replaced`: another network takes over; `lost`: the same one, when it is too late. */
+/** `returns`: the same publish continues; `replaced`: another network takes over; `lost`: the same one, too
+ *  late. */
 type Outcome = "returns" | "replaced" | "lost";
 type Protocol = "rtmp" | "whip";
 
@@ -26,7 +27,7 @@ interface Running {
 const DROP_OUTS = Number(process.env.NETWORK_DROP_OUTS ?? 16);
 /** Silence that ends a publish is 15 s by RTMP and 30 s by WHIP (W19). */
 const LOST_LIMIT_MS = 60_000;
-/** TCP tries again 12.6 s after what was lost first, and not before, when the network was off for nine seconds. */
+/** After an outage of nine seconds TCP retransmits 12.6 s after the first loss, and not before. */
 const RESUME_LIMIT_MS = 20_000;
 
 let customer: Customer;
@@ -61,7 +62,7 @@ afterAll(async () => {
   networks = [];
 });
 
-/** A broadcaster in a network; its publish is another one than `before`. */
+/** A broadcaster in a network; its publish is a different one from `before`. */
 async function runIn(network: BroadcasterNetwork, protocol: Protocol, name: string, before?: number): Promise<Running> {
   const url = await network.rtmp(`${headgate.rtmp}/${name}`);
   const [program = "", ...words] = [...network.within, "/usr/bin/python3", "test/fixtures/gstreamer-whip.py"];
@@ -76,7 +77,8 @@ async function runIn(network: BroadcasterNetwork, protocol: Protocol, name: stri
 const doneOf = (clientId: number) =>
   customer.calls("publish_done").filter(({ body }) => body.includes(`clientid=${clientId}`));
 
-/** Waits until the media of a publish is as far as it would be without the cut; gives how long that took, ms. */
+/** Waits until the media of a publish is as far as it would be without the outage; returns how long that
+ *  took, ms. */
 async function resumed(name: string, { session }: Running, to: number): Promise<number> {
   const began = performance.now();
   const look = async () => {
@@ -84,11 +86,12 @@ async function resumed(name: string, { session }: Running, to: number): Promise<
     if (found?.client_id !== session.client_id) throw new Error(`${session.client_id} is over`);
     return found.timestamp_ms >= to;
   };
-  await until("the media goes on", look, RESUME_LIMIT_MS);
+  await until("the media continues", look, RESUME_LIMIT_MS);
   return Math.round(performance.now() - began);
 }
 
-/** Cuts the network of a running broadcaster; gives who broadcasts afterwards, and how long that took from then on. */
+/** Cuts the network of a running broadcaster; returns who broadcasts afterwards, and how long that took from
+ *  then on. */
 async function goOff(
   running: Running,
   to: { readonly outcome: Outcome; readonly how: Cut; readonly gapMs: number },
@@ -107,15 +110,16 @@ async function goOff(
   const next = await runIn(to.outcome === "lost" ? network : other, protocol, name, session.client_id);
   const tookMs = Math.round(performance.now() - began);
   if (to.outcome === "replaced") network.restore();
-  // Who comes back finds the connection closed; webrtcbin does not end by that.
+  // A returning client finds the connection closed; webrtcbin does not end because of that.
   if (protocol === "whip") await pause(2_000).then(() => encoder.kill("SIGKILL"));
   await Promise.race([encoder.exit, pause(RESUME_LIMIT_MS * 2).then(() => Promise.reject(new Error("it goes on")))]);
   return { ...next, tookMs };
 }
 
-/** What is wrong with a stream that has ended: one connection to the upstream, no timestamp back, all of it decodes. */
+/** Faults of an ended stream: more than one connection to the upstream, timestamps that go back, decoding
+ *  errors. */
 async function faultsAt(name: string): Promise<{ faults: string[]; audioHoleMs: number; videoHoleMs: number }> {
-  await until("the upstream is left", () => upstream.hasEnded(name), 90_000);
+  await until("the upstream connection ends", () => upstream.hasEnded(name), 90_000);
   const judged = await judgeRecording(upstream.recording(name) ?? "");
   const faults = judged.complaints === "" ? [] : [judged.complaints];
   if (publishesAt(upstream, name) !== 1) faults.push(`${publishesAt(upstream, name)} connections`);
@@ -123,7 +127,7 @@ async function faultsAt(name: string): Promise<{ faults: string[]; audioHoleMs: 
   return { ...judged, faults };
 }
 
-test("an encoder whose network comes back in time goes on where it was, and nothing is missing", async () => {
+test("an encoder whose network returns in time continues where it was, and nothing is missing", async () => {
   const network = await newNetwork();
   const name = await headgate.newStream();
   const running = await runIn(network, "rtmp", name);
@@ -142,7 +146,7 @@ test("an encoder whose network comes back in time goes on where it was, and noth
   expect(await until("publish_done", () => doneOf(running.session.client_id))).toHaveLength(1);
 });
 
-test("one that comes by another network takes over, and the first, back again, disturbs nothing", async () => {
+test("a broadcaster that returns by another network takes over, and its former connection disturbs nothing when it is back", async () => {
   const [first, other] = [await newNetwork(), await newNetwork()];
   const name = await headgate.newStream();
   const running = await runIn(first, "rtmp", name);
@@ -160,7 +164,7 @@ test("one that comes by another network takes over, and the first, back again, d
   }
 });
 
-inWholeRun(`${DROP_OUTS} networks that go off are one connection at the upstream`, { timeout: 3_600_000 }, async () => {
+inWholeRun(`${DROP_OUTS} network outages are one connection at the upstream`, { timeout: 3_600_000 }, async () => {
   const failures: string[] = [];
   const streams: object[] = [];
   const took: Record<string, number[]> = {};
@@ -175,7 +179,7 @@ inWholeRun(`${DROP_OUTS} networks that go off are one connection at the upstream
       for (let round = 0; done < DROP_OUTS; round += 1) {
         done += 1;
         const outcome = outcomes[(round + stream) % outcomes.length] ?? "returns";
-        // One to nine seconds, each as often; every other one by the broadcaster's own interface.
+        // One to nine seconds, evenly distributed; every other one on the broadcaster's own interface.
         const gapMs = 1_000 + ((round * 2 + stream * 3) % 9) * 1_000;
         const how = (round + (stream >> 1)) % 2 === 0 ? "link" : "path";
         await pause(2_000);

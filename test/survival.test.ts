@@ -1,6 +1,7 @@
-// Broadcasters that are lost without a word, and what their upstreams and players see of it: one connection, silence, and
-// then the successor. ffmpeg broadcasts, nginx-rtmp and ffmpeg are upstreams, ffmpeg plays and decodes. `DROP_OUTS`
-// says how many there are of them in the long test, and on how many streams (`DROP_OUT_STREAMS`) at a time.
+// Broadcasters that are lost without notice, and what their upstreams and players see: one connection,
+// silence, and then the successor. ffmpeg broadcasts, nginx-rtmp and ffmpeg are upstreams, ffmpeg plays and
+// decodes. `DROP_OUTS` sets their number in the long test, `DROP_OUT_STREAMS` the number of concurrent
+// streams.
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "./support/child.ts";
@@ -22,7 +23,7 @@ import { inWholeRun } from "./support/whole-run.ts";
 
 const DROP_OUTS = Number(process.env.DROP_OUTS ?? 4);
 const STREAMS = Number(process.env.DROP_OUT_STREAMS ?? 2);
-/** The window here: longer than any drop-out may last under load. */
+/** The hold window here: longer than any drop-out may last under load. */
 const HOLD_S = 40;
 
 let customer: Customer;
@@ -49,9 +50,9 @@ async function newStream(): Promise<{ readonly id: string; readonly name: string
   return { id: stream.id, name: stream.ingest.rtmp.streamname };
 }
 
-/** Waits until the upstream has it, and gives the recording. */
+/** Waits until the upstream has the whole publish, and returns the recording. */
 const recordingOf = (name: string) => until("the recording", () => upstream.recording(name));
-const endAt = (name: string) => until("the upstream is left", () => upstream.hasEnded(name), 30_000);
+const endAt = (name: string) => until("the upstream connection ends", () => upstream.hasEnded(name), 30_000);
 const doneOf = (clientId: number) =>
   until("publish_done", () =>
     customer.calls("publish_done").filter(({ body }) => body.includes(`clientid=${clientId}`)),
@@ -86,7 +87,7 @@ inWholeRun(
     }
     const seen = await played;
     expect(isMonotonic(seen)).toBe(true);
-    // It played on: there is video from before the loss and from after it.
+    // It continued to play: there is video from before the loss and from after it.
     const times = ofTrack(seen, "video").map(({ dts }) => dts);
     expect((times.at(-1) ?? 0) - (times[0] ?? 0)).toBeGreaterThan(5_000);
     const history = (await headgate.call("GET", `/stream/${id}/publish`)) as unknown as { continues: number | null }[];
@@ -95,7 +96,7 @@ inWholeRun(
   },
 );
 
-test("other custom arguments are another publish, and an encoder that ends by itself ends at once", async () => {
+test("other custom arguments are another publish, and an encoder that ends by itself ends immediately", async () => {
   const { name } = await newStream();
   const first = await encoderOf(headgate, `${name}`);
   first.encoder.kill("SIGKILL");
@@ -115,7 +116,7 @@ test("other custom arguments are another publish, and an encoder that ends by it
 });
 
 inWholeRun(
-  "without a successor upstreams end when the window is over, and at once when the stream is stopped",
+  "without a successor upstreams end when the window is over, and immediately when the stream is stopped",
   async () => {
     const [short, stopped] = [await newStream(), await newStream()];
     await headgate.call("PUT", `/stream/${short.id}/hold`, { hold_s: 2 });
@@ -144,7 +145,7 @@ test(`${DROP_OUTS} drop-outs of one to nine seconds are one connection at the up
       let running = await encoderOf(headgate, name);
       while (done < DROP_OUTS) {
         done += 1;
-        // One to nine seconds, each as often; every eighth is silent instead of gone.
+        // One to nine seconds, evenly distributed; every eighth is silent instead of disconnected.
         const gapMs = 1_000 + ((done * 3 + stream) % 9) * 1_000;
         const kind: DropOut = done % 8 === 0 ? "silent" : "killed";
         await pause(2_000);

@@ -1,5 +1,6 @@
-// How a service is told to end from outside, as a person and a service manager do it: ^C in a terminal, SIGTERM to the whole
-// process group, SIGTERM to one process. Each lets the running publish end; a second one that comes a second later does not.
+// How a service is stopped from outside, by a person or a service manager: ^C in a terminal, SIGTERM to the
+// whole process group, SIGTERM to one process. Each lets the running publish end; a second one a second later
+// does not.
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -15,9 +16,9 @@ const DRAIN_S = 60;
 /** A publish that is to end by itself, and one that is not; s. */
 const SHORT_S = 4;
 const LONG_S = 50;
-/** What comes sooner is the same signal, ms. */
+/** A signal within this time counts as the same one, ms. */
 const SAME_SIGNAL_MS = 1_000;
-/** After a second one, ms: 2 s for the service, and what a busy machine takes. */
+/** After a second one, ms: 2 s for the service, and slack for a busy machine. */
 const SECOND_LIMIT_MS = 4_000;
 const CTRL_C = "\x03";
 
@@ -30,7 +31,7 @@ interface Started {
   readonly exit: Promise<number | string>;
   /** Standard output and error. */
   said(): string;
-  /** Runs when this resolves. */
+  /** Resolves when the service is running. */
   publish(seconds: number): Promise<Broadcast>;
 }
 
@@ -84,7 +85,7 @@ function endGroup(pid: number): void {
   try {
     process.kill(-pid, "SIGKILL");
   } catch {
-    // It has ended.
+    // It has exited.
   }
 }
 
@@ -98,7 +99,7 @@ const WAYS: readonly (readonly [name: string, words: readonly string[], tell: (c
 ];
 
 test.concurrent.for(WAYS)(
-  "one %s lets the running publish end, and then ends with 0",
+  "one %s lets the running publish end, and then the service exits with 0",
   async ([_, words, tell], { onTestFinished }) => {
     const service = await start(words, onTestFinished);
     const encoder = await service.publish(SHORT_S);
@@ -115,7 +116,7 @@ test.concurrent.for(WAYS)("a second %s does not wait for it", async ([_, words, 
   const encoder = await service.publish(LONG_S);
   tell(service.child);
   await until("it drains", () => service.said().includes("draining: no new publish"));
-  // Only then is it another one: the time is what is tested.
+  // Only then is it a second one: the time is what is tested.
   await new Promise((resolve) => setTimeout(resolve, SAME_SIGNAL_MS + 200));
   const again = performance.now();
   tell(service.child);

@@ -1,4 +1,4 @@
-// What a source file may be called, how long it may be, and which words it does not use.
+// Rules for source files: their names, their length, and words they must not use.
 import { expect, test } from "vitest";
 import { untidyFiles } from "../scripts/tidy-files.mjs";
 
@@ -18,7 +18,7 @@ test("generated declarations and pages may be longer", () => {
   expect(complaintsAbout("docs/a.md", lines(900))).toEqual([]);
 });
 
-test("a file on the list may be longer, and leaves the list when it is not", () => {
+test("a file on the list may be longer, and must leave the list when it no longer is", () => {
   const name = "ts/a.ts";
   expect(untidyFiles([{ name, text: lines(401) }], [name])).toEqual([]);
   const complaint = [`scripts/tidy-files.mjs: take ${name} off its list`];
@@ -26,7 +26,7 @@ test("a file on the list may be longer, and leaves the list when it is not", () 
   expect(untidyFiles([], [name])).toEqual(complaint);
 });
 
-test("a file is not called by a drawer's name", () => {
+test("a file must not have a catch-all name", () => {
   const name = "ts/utils.ts";
   expect(complaintsAbout(name, "")).toEqual([`${name}: a drawer's name; what is the thing called?`]);
 });

@@ -1,4 +1,5 @@
-// What looks at a running publish become, in virtual time: what was seen first, what lasts, and what is left out.
+// How observations of a running publish become moments, in virtual time: first events, lasting conditions,
+// and what is omitted.
 import { describe, expect, test } from "vitest";
 import type { PublishSnapshot, WhipDiagnostics } from "../ts/media.ts";
 import { MomentList, moment } from "../ts/publish/timeline/moments.ts";
@@ -46,7 +47,7 @@ function lookOf({ snapshot = {}, diagnostics = null, video, isConnected = false 
   };
 }
 
-/** A publish that is looked at after each of these seconds; gives its moments as `seconds what text`. */
+/** A publish that is polled after each of these seconds; returns its moments as `seconds what text`. */
 function watched(protocol: "rtmp" | "whip", looks: readonly (readonly [seconds: number, seen: Seen])[]) {
   const publish = new WatchedPublish({ protocol, acceptedAt: START });
   for (const [seconds, seen] of looks) publish.look(START + seconds * 1_000, lookOf(seen));
@@ -57,7 +58,7 @@ function watched(protocol: "rtmp" | "whip", looks: readonly (readonly [seconds: 
 const running = (seconds: number): Partial<PublishSnapshot> => ({ videoFrames: seconds * 30 });
 
 describe("a start", () => {
-  test("by WHIP tells ICE and DTLS, audio and video once each", () => {
+  test("by WHIP has ICE and DTLS, audio and video once each", () => {
     const path = { transport: "udp", client: "203.0.113.7:50000" };
     const audio = { codec: "Opus", sampleRate: 48_000, channels: 2 };
     const video = { codec: "H264", width: 1_280, height: 720 };
@@ -76,7 +77,7 @@ describe("a start", () => {
     expect(publish.isStarting).toBe(false);
   });
 
-  test("by WHIP is connected before the path is measured, and told with it afterwards", () => {
+  test("by WHIP is connected before the path is measured, and contains it afterwards", () => {
     const { publish } = watched("whip", [[0.4, { isConnected: true }]]);
     expect(publish.moments(START).map(wordsOf)).toEqual(["ICE and DTLS connected after 400 ms."]);
     publish.look(
@@ -87,7 +88,7 @@ describe("a start", () => {
     expect(publish.moments(START).map(wordsOf)).toEqual([words]);
   });
 
-  test("whose DTLS does not come about tells that ICE found a path", () => {
+  test("whose DTLS handshake is not finished says that ICE found a path", () => {
     const path = { transport: "udp", client: "203.0.113.7:50000" };
     const { publish, told } = watched("whip", [[1, { diagnostics: path }]]);
     expect(told).toEqual([
@@ -103,14 +104,14 @@ describe("a start", () => {
   });
 });
 
-describe("what lasts is told once, with how long", () => {
+describe("a condition is reported once, with its duration", () => {
   const withKeyframe = (seconds: number, keyframeAgeMs: number, plis: number): readonly [number, Seen] => [
     seconds,
     { snapshot: running(seconds), video: { keyframeAgeMs, plis }, isConnected: true },
   ];
   const troubles = (told: readonly string[]) => told.filter((line) => !/connected|first_/.test(line));
 
-  test("a keyframe that is missing, and how often it was requested", () => {
+  test("a missing keyframe, and how often it was requested", () => {
     const { publish, told } = watched("whip", [
       withKeyframe(5, 1_000, 2),
       withKeyframe(10, 6_000, 3),
@@ -121,7 +122,7 @@ describe("what lasts is told once, with how long", () => {
     expect(publish.troubles).toEqual([]);
   });
 
-  test("one that is missing still", () => {
+  test("a keyframe that is still missing", () => {
     const { publish, told } = watched("whip", [withKeyframe(5, 1_000, 0), withKeyframe(12.2, 8_200, 1)]);
     expect(troubles(told)).toEqual(["4 keyframes_missing: No keyframe for 8.2 s so far; requested once."]);
     expect(publish.troubles).toEqual(["keyframes_missing"]);
@@ -138,7 +139,7 @@ describe("what lasts is told once, with how long", () => {
     ]);
   });
 
-  test("lost packets, with the worst of it", () => {
+  test("lost packets, with the highest loss", () => {
     const seen = (seconds: number, lossPercent: number): readonly [number, Seen] => [
       seconds,
       { snapshot: { ...running(seconds), lossPercent } },
@@ -149,7 +150,7 @@ describe("what lasts is told once, with how long", () => {
     ]);
   });
 
-  test("video that stops while the connection stands, and silence", () => {
+  test("video that stops although the connection is up, and silence", () => {
     const { told } = watched("rtmp", [
       [5, { snapshot: { videoFrames: 150 } }],
       [10, { snapshot: { videoFrames: 150 } }],
@@ -164,7 +165,7 @@ describe("what lasts is told once, with how long", () => {
   });
 });
 
-test("an upstream that is lost and comes back is told with how long it was away", () => {
+test("an upstream that is lost and comes back is reported with how long it was gone", () => {
   const { publish } = watched("rtmp", []);
   const url = "rtmp://up.example:1935/live";
   publish.upstream(START + 1_400, "1", true, url, "");
@@ -180,7 +181,7 @@ test("an upstream that is lost and comes back is told with how long it was away"
   expect(publish.figures()).toMatchObject({ upstreams: 1, upstreamLosses: 2 });
 });
 
-test("of what happens a thousand times the first and the newest eight are kept, and the others counted", () => {
+test("of a thousand moments of one kind the first and the newest eight are kept, and the others counted", () => {
   const list = new MomentList();
   for (let at = 0; at < 1_000; at += 1)
     list.add(moment(at, "upstream_lost", { upstream: "rtmp://u:1935/live", was_sending: false, detail: "closed" }));
@@ -202,11 +203,11 @@ test.each([
   [192_000, "3 min 12 s"],
   [7_200_000, "2 h"],
   [7_500_000, "2 h 5 min"],
-])("%d ms are called %s", (ms, words) => {
+])("%d ms are written as %s", (ms, words) => {
   expect(lasting(ms)).toBe(words);
 });
 
-test("words hold neither what stands behind a question mark in an address nor credentials", () => {
+test("texts contain neither credentials nor the query of an address", () => {
   expect(withoutSecrets('lost rtmp://user:pw@up.example/live/k?pass=s3cret, see "https://c.example/h?key=1"')).toBe(
     'lost rtmp://…@up.example/live/k?… see "https://c.example/h?…"',
   );

@@ -1,5 +1,5 @@
-// What happened to one publish, by GET /session/{client_id}/timeline: while it runs and long afterwards, of one that was
-// denied, after a crash; for whom it is, and without secrets. On both stores (vitest.config.ts).
+// The timeline of one publish, by GET /session/{client_id}/timeline: while it runs and long afterwards, of a
+// denied one, after a crash; who may read it, and without secrets. On both stores (vitest.config.ts).
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { addApiKey } from "../ts/organisation/api-keys.ts";
 import { TROUBLES } from "../ts/publish/timeline/watched-publish.ts";
@@ -43,7 +43,7 @@ async function ask(clientId: number | string, by = key) {
 }
 
 const told = async (clientId: number) => (await ask(clientId)).body.moments.map(({ what }) => what);
-/** As the clock goes on; every step is a point of its history. */
+/** Advances the clock; every step is a point of its history. */
 function pass(ms: number): void {
   stage.clock.ms += ms;
   stage.service.measurements.addPoints();
@@ -80,7 +80,7 @@ async function published(): Promise<number> {
   return clientId;
 }
 
-test("a publish that has ended is told from its request to the delivered end, in order and in words", async () => {
+test("an ended publish has moments from its request to the delivered end, in order and in words", async () => {
   const clientId = await published();
   const { body } = await ask(clientId);
   expect(body).toMatchObject({ client_id: clientId, state: "ended", protocol: "rtmp", is_watched: true });
@@ -127,7 +127,7 @@ async function kept(clientId: number): Promise<string | undefined> {
   return row?.kept;
 }
 
-test("one that was lost and the one that went on for it tell of each other", async () => {
+test("a lost publish and the one that continued it refer to each other", async () => {
   const first = await stage.allowed(STREAM);
   stage.clock.ms += 5_000;
   stage.end(first, "broadcaster_left", { bytesIn: 0, bytesOut: 0 }, true);
@@ -142,7 +142,7 @@ test("one that was lost and the one that went on for it tell of each other", asy
   expect((await told(second)).slice(0, 4)).toEqual(["requested", "webhook_allowed", "accepted", "continues"]);
 });
 
-test("it goes with its publish", async () => {
+test("it is removed with its publish", async () => {
   const clientId = await published();
   await until(() => kept(clientId));
   const days = { publishes: 90, audit: 0, deliveries: 0, denied: 0 };
@@ -151,7 +151,7 @@ test("it goes with its publish", async () => {
   expect((await ask(clientId)).status).toBe(404);
 });
 
-test("one that runs is told so far, and one that a crash cut off as far as it was kept", async () => {
+test("a running publish has its moments so far, and one cut off by a crash those stored until then", async () => {
   const clientId = await stage.allowed(STREAM);
   stage.media.measure(clientId, { videoFrames: 30, tracks: TRACKS });
   pass(5_000);
@@ -171,7 +171,7 @@ test("one that runs is told so far, and one that a crash cut off as far as it wa
 });
 
 describe("a denial", () => {
-  test("is told with what the webhook answered and the broadcaster was told", async () => {
+  test("contains the webhook's answer and what the broadcaster was told", async () => {
     const headers = { "content-type": "text/plain" };
     customer.answer({ status: 403, body: "Unknown passcode\nand more", headers });
     await stage.request(STREAM);
@@ -197,7 +197,7 @@ describe("a denial", () => {
   });
 });
 
-test("rejected and unanswered updates are told, and an end that is not delivered", async () => {
+test("rejected and unanswered updates are included, and an end that is not delivered", async () => {
   await stage.close();
   stage = await openStage({ webhook: customer.url, ca: customer.ca, settings: { updateSeconds: 0.1 } });
   key = (await addApiKey(stage.db, { organisationId: "org1", role: "readonly", now: stage.clock.ms })).key;
@@ -219,7 +219,7 @@ test("rejected and unanswered updates are told, and an end that is not delivered
   expect(await told(clientId)).toEqual(expect.arrayContaining(["update_rejected", "update_unanswered"]));
 });
 
-test("an end that was given up is told as such, and counted", async () => {
+test("an end that was given up is reported as such, and counted", async () => {
   const clientId = await stage.allowed(STREAM);
   customer.answer({ status: 404 });
   stage.end(clientId);
@@ -227,16 +227,16 @@ test("an end that was given up is told as such, and counted", async () => {
   await until(async () => Number((await event())?.last_status) === 404);
   stage.clock.ms += 2 * 3_600_000;
   const givenUp = await until(async () => {
-    await stage.publishing.takeOver("gateway_restarted"); // looks for what is due
+    await stage.publishing.takeOver("gateway_restarted"); // polls for what is due
     const { moments } = (await ask(clientId)).body;
-    // The log of deliveries is written behind the outbox.
+    // The delivery log is written after the outbox.
     return moments.find(({ figures }) => figures.is_given_up === true && figures.attempts === 2);
   });
   expect(givenUp?.text).toBe("publish_done was not delivered after 2 attempts (404); no further attempts are made.");
   expect(await stage.metrics.registry.metrics()).toMatch(/^headgate_outbox_given_up_total 1$/m);
 });
 
-test("nobody else is told: another organisation, a key of another tag, and of ids that are none", async () => {
+test("it is unknown to another organisation and a key of another tag, and so are ids that do not exist", async () => {
   const clientId = await published();
   const other = { id: "org2", hash: "Zz9Yy", name: "Other", plan: "paid", enabled: 1, webhook: null } as const;
   await stage.db
@@ -258,17 +258,17 @@ test("nobody else is told: another organisation, a key of another tag, and of id
   }
 });
 
-test("no secret is in it, nor in what is kept of it: arguments, stream keys, credentials, the webhook's query", async () => {
+test("it contains no secret, neither in answers nor in the store: arguments, stream keys, credentials, the webhook's query", async () => {
   const clientId = await published();
   await until(() => kept(clientId));
   const { body } = await ask(clientId);
   for (const text of [JSON.stringify(body), (await kept(clientId)) ?? ""]) {
     expect(text).not.toMatch(/s3cret|webhook-secret|passcode/);
-    expect(text.replaceAll(`stream ${STREAM}`, "")).not.toContain(STREAM); // ids of streams are others
+    expect(text.replaceAll(`stream ${STREAM}`, "")).not.toContain(STREAM); // ids of streams differ
   }
 });
 
-test("what is kept of a publish is small, also when its upstream is lost again and again", async () => {
+test("the stored timeline of a publish is small, even when its upstream is lost again and again", async () => {
   const clientId = await stage.allowed(STREAM);
   const change = { kind: "upstream_changed", clientId, upstreamId: "1", upstream: UPSTREAM } as const;
   for (let time = 0; time < 1_000; time += 1) {
@@ -282,7 +282,7 @@ test("what is kept of a publish is small, also when its upstream is lost again a
   expect(bytes).toBeLessThan(20_000);
 });
 
-test("the end of a publish is one line of the log, with its figures", async () => {
+test("the end of a publish is one log line, with its figures", async () => {
   const clientId = await published();
   const lines = stage
     .log()
@@ -300,7 +300,7 @@ test("the end of a publish is one line of the log, with its figures", async () =
   ]);
 });
 
-test("troubles of running publishes are counted for the operator while they last", async () => {
+test("conditions of running publishes are counted for the operator while they last", async () => {
   const clientId = await stage.allowed(STREAM);
   const silent = async () =>
     /headgate_publish_troubles\{trouble="silent"\} (\d)/.exec(await stage.metrics.registry.metrics())?.[1];

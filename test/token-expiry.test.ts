@@ -1,4 +1,4 @@
-// T1: exp lies in the future and within 365 days.
+// T1: exp is in the future and within 365 days.
 import { expect, test } from "vitest";
 import { InvalidValue } from "../ts/errors.ts";
 import { checkExpiry } from "../ts/token/expiry.ts";

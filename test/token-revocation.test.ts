@@ -1,4 +1,4 @@
-// Web tokens that were revoked (T7): refused from then on, and what they opened ends.
+// Revoked web tokens (T7): refused from then on, and the broadcasts they opened end.
 import { afterEach, expect, test } from "vitest";
 import { revokeStream } from "../ts/token/revocations.ts";
 import { until } from "./support/child.ts";
@@ -31,7 +31,7 @@ const verified = async ({ call }: Gateway, token: string) => {
 };
 const REVOKED = [403, { success: false, errorCode: 1002, message: "jwt revoked" }];
 
-test("a token that is revoked, by itself or by its jti, holds no more; others do", async () => {
+test("a token that is revoked, by itself or by its jti, is no longer valid; others are", async () => {
   const gateway = await opened();
   const name = await streamOf(gateway);
   const [first, second, third] = [await issue(gateway, name), await issue(gateway, name), await issue(gateway, name)];
@@ -46,7 +46,7 @@ test("a token that is revoked, by itself or by its jti, holds no more; others do
   expect(await verified(again, first)).toEqual(REVOKED);
 });
 
-test("tokens of a stream are revoked with whatever arguments; ones issued at once afterwards hold", async () => {
+test("revoking a stream's tokens covers any arguments; tokens issued immediately afterwards are valid", async () => {
   const gateway = await opened();
   const name = await streamOf(gateway);
   const other = await issue(gateway, `${await streamOf(gateway)}?a=1`);
@@ -60,7 +60,7 @@ test("tokens of a stream are revoked with whatever arguments; ones issued at onc
   expect(await verified(gateway, other)).toBe("holds");
 });
 
-test("is for administrators, of streams of their own organisation, one way at a time", async () => {
+test("is for administrators, of streams of their own organisation, with one parameter at a time", async () => {
   const gateway = await opened();
   const name = await streamOf(gateway);
   const stranger = await gateway.newOrganisation("Other");
@@ -77,7 +77,7 @@ test("is for administrators, of streams of their own organisation, one way at a 
   expect(await revoke({ token: "a.b.c" })).toEqual([403, 1002]);
 });
 
-test("a stranger who knows a token, or its jti, revokes nothing", async () => {
+test("another organisation that knows a token, or its jti, cannot revoke it", async () => {
   const gateway = await opened();
   const token = await issue(gateway, await streamOf(gateway));
   const { keys } = await gateway.newOrganisation("Other");
@@ -87,7 +87,7 @@ test("a stranger who knows a token, or its jti, revokes nothing", async () => {
   }
 });
 
-test("a revocation that another process made is obeyed within seconds", async () => {
+test("a revocation by another process takes effect within seconds", async () => {
   const gateway = await opened();
   const name = await streamOf(gateway);
   const token = await issue(gateway, name);
@@ -95,7 +95,7 @@ test("a revocation that another process made is obeyed within seconds", async ()
   await until("refused", async () => (await verified(gateway, token)) !== "holds");
 });
 
-test("one that is made after the clock was set back by an hour is obeyed like any other", async () => {
+test("a revocation made after the clock was set back by an hour takes effect like any other", async () => {
   const gateway = await opened();
   const [first, second] = [await streamOf(gateway), await streamOf(gateway)];
   const token = await issue(gateway, second);
@@ -105,7 +105,7 @@ test("one that is made after the clock was set back by an hour is obeyed like an
   await until("refused", async () => (await verified(gateway, token)) !== "holds");
 });
 
-test("a running broadcast outlives its token's expiry, and ends when the token or its stream is revoked", async () => {
+test("a running broadcast outlives its token's expiry, and ends when its stream's tokens are revoked", async () => {
   const gateway = await openWhipGateway();
   open.push(gateway);
   const first = await broadcasting(gateway);
@@ -121,7 +121,7 @@ test("a running broadcast outlives its token's expiry, and ends when the token o
   expect([refused.status, JSON.parse(refused.body).detail]).toEqual([401, "jwt expired"]);
 });
 
-/** Whether what a token for this stream carries tells that it was revoked. */
+/** Whether a new token for this stream contains the revision of its revocation. */
 async function seen(gateway: Gateway, name: string): Promise<boolean> {
   const [, claims = ""] = (await issue(gateway, name)).split(".");
   return Object.values(JSON.parse(Buffer.from(claims, "base64url").toString())).includes(1);

@@ -1,4 +1,4 @@
-// Token keys follow each other without a token that fails: next → active → retired → gone (T4).
+// Rotation of token keys without an invalid token in between: next → active → retired → removed (T4).
 import type { JSONWebKeySet } from "jose";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { openSecretBox } from "../ts/store/secret-box.ts";
@@ -40,7 +40,7 @@ async function rotated(when?: NonNullable<RotationRequest["when"]>): Promise<Rot
   return outcome;
 }
 
-test("the next key is shown before it signs; the retired one verifies as long as its tokens live, then is gone", async () => {
+test("the next key is published before it signs; the retired one verifies as long as its tokens are valid, then is removed", async () => {
   const before = await shown();
   const old = await issue(gateway.clock.ms / 1000 + 365 * 86_400);
   const next = before.find((kid) => kid !== kidOf(old));
@@ -66,14 +66,14 @@ test("the next key is shown before it signs; the retired one verifies as long as
   expect(await shown()).not.toContain(kidOf(old));
 });
 
-test("a young key goes on signing", async () => {
+test("a young key continues to sign", async () => {
   const kid = kidOf(await issue());
   gateway.clock.ms += 90 * DAY_MS - 1;
   await gateway.tokenKeys.upkeep(gateway.clock.ms);
   expect(kidOf(await issue())).toBe(kid);
 });
 
-test("a rotation that a person wants waits until the next key was shown for ten minutes, unless told otherwise", async () => {
+test("a manual rotation waits until the next key was published for ten minutes, unless told otherwise", async () => {
   const first = kidOf(await issue());
   expect(await rotated("when_shown")).toEqual({ outcome: "too_early", kid: first, at: gateway.clock.ms + 600_000 });
   expect(kidOf(await issue())).toBe(first);
@@ -85,7 +85,7 @@ test("a rotation that a person wants waits until the next key was shown for ten 
   expect(kidOf(await issue())).not.toBe(second);
 });
 
-test("a key that leaked is forgotten: what it signed holds no more, and the active one cannot be forgotten", async () => {
+test("a leaked key is deleted: its tokens become invalid, and the active one cannot be deleted", async () => {
   const leaked = await issue();
   expect(await forgetTokenKey(gateway.db, kidOf(leaked))).toBe(false);
   await rotated("at_once");

@@ -1,4 +1,4 @@
-// How a running service keeps its token keys current, and that it leaves them alone once it has stopped.
+// How a running service keeps its token keys current, and that this stops with the service.
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { keepTokenKeys, type TokenKeys } from "../ts/token/keys.ts";
@@ -10,7 +10,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test("keys are read every five seconds and looked after every hour, until the service stops", async () => {
+test("keys are read every five seconds and checked for rotation every hour, until the service stops", async () => {
   const told: string[] = [];
   const keys = {
     async reload() {

@@ -1,5 +1,6 @@
-// Hostile tokens by the hundred (RFC 7515, RFC 7519, RFC 8725), made from tables: every one is refused, whatever key
-// signs with us. Single ones with their exact answers are in webcaster.test.ts. And an independent library accepts ours.
+// Hostile tokens by the hundred (RFC 7515, RFC 7519, RFC 8725), made from tables: every one is refused,
+// whatever our signing algorithm. Single ones with their exact answers are in webcaster.test.ts. And an
+// independent library accepts ours.
 import { createHmac, generateKeyPairSync, type KeyObject, randomBytes, sign } from "node:crypto";
 import { exportSPKI } from "jose";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -32,7 +33,7 @@ function signedBy(key: KeyObject, input: string): string {
   );
 }
 
-/** Everything an attacker makes of one genuine token of `alg` and the published keys. */
+/** Everything an attacker can make of one genuine token of `alg` and the published keys. */
 async function* attacks(gateway: Gateway, alg: string, genuine: string): AsyncGenerator<Vector> {
   const [head = "", body = "", signature = ""] = genuine.split(".");
   const header = JSON.parse(Buffer.from(head, "base64url").toString()) as Record<string, unknown>;
@@ -78,7 +79,7 @@ async function* attacks(gateway: Gateway, alg: string, genuine: string): AsyncGe
       };
     }
   }
-  // foreign keys under every name, and where the header says they are
+  // other keys under every name, and where the header says they are
   for (const name of [
     alg,
     "ES256",
@@ -140,7 +141,7 @@ async function* attacks(gateway: Gateway, alg: string, genuine: string): AsyncGe
     for (const { kind, token } of withTheirs({ ...header, kid }))
       yield { what: `kid ${JSON.stringify(kid)} by ${kind}`, token };
   }
-  // said twice: the parser takes the last, the signature covers neither
+  // duplicate members: the parser takes the last, the signature covers neither
   for (const member of [`"alg":"none"`, `"kid":"x"`, `"typ":"x"`, `"crit":["x"]`]) {
     yield {
       what: `${member} twice`,
@@ -162,7 +163,7 @@ async function* attacks(gateway: Gateway, alg: string, genuine: string): AsyncGe
         token: `${head}.${segment({ ...claims, [name]: other })}.${signature}`,
       };
   }
-  // signatures that are none
+  // invalid signatures
   const length = Buffer.from(signature, "base64url").length;
   for (const bytes of [0, 1, length - 1, length, length + 1, 2 * length, 1_000]) {
     for (const fill of [0, 255])
@@ -229,7 +230,7 @@ describe.concurrent.each(["ES256", "RS256", "EdDSA"])("with %s", (alg) => {
   });
   afterAll(() => gateway.close());
 
-  test("more than two hundred hostile tokens are refused, and the genuine one holds", async () => {
+  test("more than two hundred hostile tokens are refused, and the genuine one is accepted", async () => {
     const accepted: string[] = [];
     let tried = 0;
     for await (const { what, token } of attacks(gateway, alg, genuine)) {

@@ -1,4 +1,4 @@
-// W3C Trace Context: what is read of traceparent and tracestate, and which headers the next one gets.
+// W3C Trace Context: what is read from traceparent and tracestate, and which headers are sent on.
 import { describe, expect, test } from "vitest";
 import {
   newTrace,
@@ -88,7 +88,7 @@ describe("a tracestate", () => {
   });
 });
 
-test("what follows is in the same trace, each time in a span of its own", () => {
+test("outgoing requests are in the same trace, each in a span of its own", () => {
   const trace = traceOf(`00-${ID}-${PARENT}-01`, "congo=t61rcWkgMzE");
   const [first, second] = [traceHeaders(trace), traceHeaders(trace)];
   expect(first.traceparent).toMatch(new RegExp(`^00-${ID}-[0-9a-f]{16}-01$`));
@@ -97,18 +97,18 @@ test("what follows is in the same trace, each time in a span of its own", () => 
   expect(new Set([PARENT, trace.spanId, ...spans]).size).toBe(4);
 });
 
-test("a trace that is not sampled stays so, and one that begins here is", () => {
+test("a trace that is not sampled stays so, and one that begins here is sampled", () => {
   expect(traceHeaders(traceOf(`00-${ID}-${PARENT}-00`, null)).traceparent).toMatch(/-00$/);
   expect(traceHeaders(newTrace())).toEqual({ traceparent: expect.stringMatching(/^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/) });
 });
 
-test("ids do not repeat, however many there are", () => {
+test("ids do not repeat", () => {
   const ids = Array.from({ length: 2_000 }, newTrace).flatMap(({ traceId, spanId }) => [traceId, spanId]);
   expect(new Set(ids).size).toBe(4_000);
   for (const id of ids) expect(id).toMatch(/^([0-9a-f]{16}|[0-9a-f]{32})$/);
 });
 
-test("a trace is the same after it was stored", () => {
+test("a trace is unchanged after it was stored", () => {
   const trace = traceOf(`00-${ID}-${PARENT}-01`, "congo=t61rcWkgMzE");
   expect(traceFrom(traceText(trace))).toEqual({ ...trace, spanId: expect.any(String) });
   expect(traceFrom(null)).toBeNull();

@@ -1,4 +1,5 @@
-// One trace leads from a request to its publish, through the log, to every call of the customer's webhook.
+// One trace connects a request with its publish, through the log, and with every call of the customer's
+// webhook.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { addApiKey } from "../ts/organisation/api-keys.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
@@ -22,7 +23,7 @@ describe("of a WHIP publish", () => {
   });
   afterEach(() => gateway.close());
 
-  test("the calls of its webhook are spans of the trace that its request came with", async () => {
+  test("the webhook calls are spans of the request's trace", async () => {
     const { clientId } = await gateway.opened(TO_STREAM, { headers: TRACED });
     await gateway.customer.received("update_publish");
     gateway.end(clientId);
@@ -35,7 +36,7 @@ describe("of a WHIP publish", () => {
     expect(new Set(calls.map((call) => call?.headers.traceparent)).size).toBe(3);
   });
 
-  test("the lines of the log about request, publish and webhook have it", async () => {
+  test("the log lines about request, publish and webhook contain it", async () => {
     const { clientId } = await gateway.opened(TO_STREAM, { headers: TRACED });
     gateway.end(clientId);
     await gateway.customer.received("publish_done");
@@ -47,14 +48,14 @@ describe("of a WHIP publish", () => {
     }
   });
 
-  test("a denial has it, too", async () => {
+  test("the log line of a denial contains it", async () => {
     gateway.customer.answer({ status: 403 });
     await gateway.offer(TO_STREAM, { headers: TRACED });
     const [line] = linesOf(gateway.log()).filter(({ msg }) => msg === "publish denied");
     expect(line).toMatchObject({ trace_id: ID, cause: "rejected_by_customer" });
   });
 
-  test("a request without a trace begins one, and so does one whose header is malformed", async () => {
+  test("a request without a trace, or with a malformed header, begins one", async () => {
     await gateway.opened(TO_STREAM, { headers: { ...TRACED, traceparent: TRACED.traceparent.toUpperCase() } });
     const [call] = gateway.customer.calls("publish");
     expect(call?.headers.traceparent).toMatch(/^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/);
@@ -62,7 +63,7 @@ describe("of a WHIP publish", () => {
     expect(call?.headers.tracestate).toBeUndefined();
   });
 
-  test("browsers of any page may send it", async () => {
+  test("pages of any origin may send it", async () => {
     const { headers } = await gateway.call("OPTIONS", "/p/webrtc");
     expect(headers.get("access-control-allow-headers")).toMatch(/traceparent, tracestate/);
   });
@@ -102,7 +103,7 @@ describe("of an RTMP publish", () => {
     expect(line).toMatchObject({ ...about, trace_id: traceOf("publish") });
   });
 
-  test("a test of the webhook is in the trace of the request that asks for it", async () => {
+  test("a test call of the webhook is in the trace of the request for it", async () => {
     const { key } = await addApiKey(stage.db, { organisationId: "org1", role: "administrator", now: stage.clock.ms });
     const headers = { "x-service-apikey": key, "content-type": "application/json", ...TRACED };
     await stage.service.app.request("/organisation/webhook/test", { method: "POST", headers, body: "{}" });

@@ -1,5 +1,6 @@
-// The short form of `npm run upgrade`: nodes are replaced one by one under load, by nodes of the same build. And what every
-// migration must keep to, so that nodes of the version before go on beside nodes of the next.
+// The short form of `npm run upgrade`: nodes are replaced one by one under load, by nodes of the same build.
+// And the rules for every migration, so that nodes of the previous version keep working beside nodes of the
+// next.
 import { fileURLToPath } from "node:url";
 import { Kysely, sql } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -10,8 +11,9 @@ import { type PostgresServer, startPostgres } from "./support/postgres.ts";
 import { inWholeRun } from "./support/whole-run.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-/** The last migration that nodes of an older version need not live with: the first version with several nodes. The second
- *  step of a change, which takes away what the version before has stopped using, becomes the next one. */
+/** The last migration that nodes of an older version need not tolerate: that of the first version with
+ *  several nodes. The second step of a change, which removes what the previous version no longer uses,
+ *  becomes the next one. */
 const LAST_ALONE = "0014-nodes";
 
 let server: PostgresServer;
@@ -32,10 +34,10 @@ inWholeRun(
   240_000,
 );
 
-/** What statements of an older version meet: tables, columns, and what rows must fulfil. */
+/** The schema that statements of an older version use: tables, columns, and what rows must fulfil. */
 interface Shape {
   readonly columns: ReadonlyMap<string, { readonly type: string; readonly mayBeLeftOut: boolean; isNullable: boolean }>;
-  /** Unique indexes, checks and foreign keys, by the table they are of. */
+  /** Unique indexes, checks and foreign keys, by their table. */
   readonly rules: ReadonlyMap<string, string>;
 }
 
@@ -61,7 +63,7 @@ async function shapeOf(db: Kysely<unknown>): Promise<Shape> {
   };
 }
 
-/** What a statement of the version before would stumble over. */
+/** What breaks statements of the previous version. */
 function narrowed(then: Shape, now: Shape): readonly string[] {
   const complaints: string[] = [];
   const tables = new Set([...then.columns.keys()].map((name) => name.split(".")[0]));
@@ -80,7 +82,7 @@ function narrowed(then: Shape, now: Shape): readonly string[] {
   return complaints;
 }
 
-/** Whether a unique index has come in place of one of its name on fewer columns: it takes whatever that took. */
+/** Whether a unique index replaced one of the same name on fewer columns: it accepts everything that did. */
 function isWider(before: string, now: string): boolean {
   const [was, is] = [before, now].map((rule) => /^(.* USING btree )\(([^()]*)\)(.*)$/.exec(rule));
   if (was == null || is == null || was[1] !== is[1] || was[3] !== is[3]) return false;
@@ -88,7 +90,7 @@ function isWider(before: string, now: string): boolean {
   return (was[2] ?? "").split(", ").every((column) => columns.includes(column));
 }
 
-/** Runs migrations on an empty database, and says of those from `first` on what they take away. */
+/** Runs migrations on an empty database, and returns what those from `first` on break. */
 async function complaintsOf(migrations: readonly Migration[], first: number): Promise<readonly string[]> {
   const pool = openPool(await server.newDatabase());
   const db = new Kysely<unknown>({ dialect: postgresDialect(pool) });
@@ -106,7 +108,7 @@ async function complaintsOf(migrations: readonly Migration[], first: number): Pr
   }
 }
 
-test("since nodes run beside each other, migrations take nothing away that a statement of before needs", async () => {
+test("since nodes run beside each other, migrations remove nothing that the previous version's statements need", async () => {
   const first = MIGRATIONS.findIndex(({ name }) => name === LAST_ALONE) + 1;
   expect(first).toBeGreaterThan(0);
   expect(await complaintsOf(MIGRATIONS, first)).toEqual([]);
@@ -121,7 +123,7 @@ test.each([
   ["alter table thing add column b text not null", "thing.b must be given, and was not there"],
   ["alter table thing add constraint c check (a <> '')", "thing: CHECK ((a <> ''::text)) is new"],
   ["create unique index c on thing (a)", "thing: CREATE UNIQUE INDEX c ON public.thing USING btree (a) is new"],
-])("such a migration would be found: %s", async (statement, complaint) => {
+])("a breaking migration is detected: %s", async (statement, complaint) => {
   const step = (name: string, text: string): Migration => ({
     name,
     up: async (db) => void (await sql.raw(text).execute(db)),
@@ -147,7 +149,7 @@ test.each([
   "alter table thing add column b integer not null default 0",
   "create index c on thing (a)",
   "create table other (a text not null unique)",
-])("such a migration may be: %s", async (statement) => {
+])("a compatible migration is accepted: %s", async (statement) => {
   const first: Migration = { name: "1", up: async (db) => void (await sql`create table thing (a text)`.execute(db)) };
   const second: Migration = { name: "2", up: async (db) => void (await sql.raw(statement).execute(db)) };
   expect(await complaintsOf([first, second], 1)).toEqual([]);

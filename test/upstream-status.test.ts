@@ -1,5 +1,5 @@
-// What is seen of each upstream of a running publish, through core, bridge and ts/media.ts: ffmpeg broadcasts,
-// nginx-rtmp records behind a proxy that can lose its connections, and one upstream is not there at all.
+// The status of each upstream of a running publish, through core, bridge and ts/media.ts: ffmpeg broadcasts,
+// nginx-rtmp records behind a proxy that can drop its connections, and one upstream does not exist.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { MediaEvent, PublishEnded } from "../ts/media/events.ts";
 import { type Media, startMedia, type UpstreamStatus } from "../ts/media.ts";
@@ -23,7 +23,7 @@ beforeAll(async () => {
   proxy = await startResettingProxy(Number(new URL(upstream.url).port));
   upstreams = [
     `${upstream.url}/healthy`,
-    // Port 1 (tcpmux) has no listener on any machine of today.
+    // Port 1 (tcpmux) has no listener on any current machine.
     `rtmp://${LOOPBACK}:1/live/dead-key?token=1`,
     `rtmp://${LOOPBACK}:${proxy.port}/live/flaky`,
   ];
@@ -54,7 +54,7 @@ afterAll(async () => {
   await upstream?.stop();
 });
 
-/** The gateway's part: everyone may publish, every upstream is here. */
+/** The gateway's part: everyone may publish, every upstream is local. */
 function gateway(event: MediaEvent): void {
   if (event.kind === "publish_ended") ended = event;
   if (event.kind === "address_wanted") media.dial(event.push, [LOOPBACK]);
@@ -64,7 +64,7 @@ function gateway(event: MediaEvent): void {
   }
 }
 
-/** Waits until the upstream at `place` of the list is as wished. */
+/** Waits until the upstream at `place` of the list matches. */
 function status(place: number, what: string, wished: (status: UpstreamStatus) => boolean): Promise<UpstreamStatus> {
   return until(what, () => {
     const found = media.snapshot(CLIENT_ID)?.upstreams[place];
@@ -72,7 +72,7 @@ function status(place: number, what: string, wished: (status: UpstreamStatus) =>
   });
 }
 
-test("a healthy upstream loses nothing beside a dead one and one that breaks off and resumes at an IDR", async () => {
+test("a healthy upstream loses nothing beside an unreachable one and one that disconnects and resumes at an IDR", async () => {
   const encoder = broadcast(`rtmp://${LOOPBACK}:${media.rtmpPort}/live/cam`, { seconds: 60, gop: 25 });
   const healthy = await status(
     0,

@@ -1,5 +1,5 @@
-// Upstreams that come and go while a stream is live, and silence for those that need sound: ffmpeg broadcasts,
-// nginx-rtmp is the upstream and records, ffmpeg decodes.
+// Upstreams that are added and removed while a stream is live, and silence for those that require audio:
+// ffmpeg broadcasts, nginx-rtmp is the upstream and records, ffmpeg decodes.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "./support/child.ts";
 import { broadcast, decodeComplaints, packetsOf } from "./support/ffmpeg.ts";
@@ -44,7 +44,7 @@ function ended(id: string) {
   return until("the end", async () => (await headgate.call("GET", `/stream/${id}`)).state === "ended");
 }
 
-test("a stream's upstream that is added and removed while it is live gets what lies between, from an IDR", async () => {
+test("an upstream that is added to and removed from a live stream receives what lies in between, from an IDR on", async () => {
   const { id, name } = await newStream();
   await addUpstream(id, `${upstream.url}/${name}-always`);
   const encoder = broadcast(`${headgate.rtmp}/${name}`, { seconds: 60, gop: 25 });
@@ -63,7 +63,7 @@ test("a stream's upstream that is added and removed while it is live gets what l
     expect(startsAtKeyframe(packets)).toBe(true);
     expect(isMonotonic(packets)).toBe(true);
   }
-  // The one that was there all the time has what the other one missed before and after.
+  // The permanent upstream has what the other one missed before and after.
   const hashes = ofTrack(all, "video").map(({ hash }) => hash);
   const parts = ofTrack(some, "video").map(({ hash }) => hash);
   const start = hashes.indexOf(parts[0] ?? "");
@@ -73,7 +73,7 @@ test("a stream's upstream that is added and removed while it is live gets what l
   expect(await decodeComplaints(between)).toBe("");
 });
 
-test("a stream without sound reaches its upstream with silence that decodes, and a player without", async () => {
+test("a stream without audio reaches its upstream with silence that decodes, and a player without audio", async () => {
   const { id, name } = await newStream();
   await addUpstream(id, `${upstream.url}/${name}-silent`);
   const encoder = broadcast(`${headgate.rtmp}/${name}`, { seconds: 60, gop: 25, hasSound: false });
@@ -87,7 +87,7 @@ test("a stream without sound reaches its upstream with silence that decodes, and
   expect(isMonotonic(packets)).toBe(true);
   const first = pictures[0]?.dts ?? 0;
   expect(sound[0]?.dts).toBeGreaterThanOrEqual(first + 1_000);
-  // It keeps up with the picture to the end, 1024 samples at a time.
+  // It keeps up with the video to the end, 1024 samples at a time.
   const [from, to] = [sound[0]?.dts ?? 0, sound.at(-1)?.dts ?? 0];
   expect((pictures.at(-1)?.dts ?? 0) - to).toBeLessThan(100);
   expect(sound).toHaveLength(Math.round(((to - from) * 48) / 1_024) + 1);

@@ -1,4 +1,5 @@
-// The socket of the deprecated v5 signalling, frame by frame (api §5): a broadcast that runs, how it ends, and limits.
+// The socket of the deprecated v5 signalling, frame by frame (api §5): a running broadcast, how it ends, and
+// limits.
 import { request } from "node:http";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { until } from "./support/child.ts";
@@ -24,7 +25,7 @@ afterAll(async () => {
 });
 
 describe("signaling_message", () => {
-  test("takes candidates and the answer, which goes to the media core as it is", async () => {
+  test("accepts candidates and the answer, which is passed to the media core unchanged", async () => {
     const { parties, clientId } = await stage.started(client);
     const data = { sdpMLineIndex: 0, sdpMid: "0", candidate: "candidate:1 1 udp 1 192.0.2.1 5 typ host" };
     expect(await client.call("signaling_message", { ...parties, data })).toStrictEqual({ message_id: 9 });
@@ -33,7 +34,7 @@ describe("signaling_message", () => {
     expect(stage.gateway.media.told).toContainEqual({ told: "answer_whip", clientId, answer: "v=0\r\nx" });
   });
 
-  test("with an answer that cannot be used ends the broadcast, which the client hears by a number", async () => {
+  test("with an unusable answer ends the broadcast, which the client is told by an error number", async () => {
     const { parties, clientId } = await stage.started(client);
     const { error } = await client.call("signaling_message", { ...parties, data: { type: "answer", sdp: "no" } });
     expect(error).toMatchObject({ code: 101003, userinfo: { reason: "offer_malformed" } });
@@ -62,7 +63,7 @@ describe("signaling_message", () => {
 });
 
 describe("rtmp_status", () => {
-  test("says connected once ICE and DTLS are done, and reconnecting while the output is lost", async () => {
+  test("is connected once ICE and DTLS are done, and reconnecting while the output is lost", async () => {
     const { clientId, parties } = await stage.started(client);
     stage.gateway.media.connected.add(clientId);
     const status = (message: string) => ({
@@ -87,7 +88,7 @@ describe("rtmp_status", () => {
     expect(await client.push("rtmp_status")).toStrictEqual(status("connected"));
   });
 
-  test("says a number when the publish has ended for any reason of ours, and the socket stays open", async () => {
+  test("has an error number when the service ended the publish, and the socket stays open", async () => {
     const { clientId, session } = await stage.started(client);
     stage.gateway.end(clientId, "kicked");
     expect((await client.push("rtmp_status")).data).toStrictEqual({ status: "error", number: 4711 });
@@ -97,7 +98,7 @@ describe("rtmp_status", () => {
 });
 
 describe("the rest", () => {
-  test("send_metadata goes to everyone who reads the stream", async () => {
+  test("send_metadata is passed to the stream's subscribers", async () => {
     const { parties } = await stage.started(client);
     const data = { eventType: "metaData", eventName: "onMetaData", payload: { title: "x" }, strLabel: "y" };
     expect(await client.call("send_metadata", { ...parties, data })).toStrictEqual({ message_id: 9 });
@@ -124,7 +125,7 @@ describe("the rest", () => {
     expect(client.messages.filter(({ type }) => type === "rtmp_status")).toStrictEqual([]);
   });
 
-  test("stop_broadcast after the client's connection has ended it succeeds, once", async () => {
+  test("stop_broadcast succeeds, once, after the client's connection has already ended it", async () => {
     const { parties, session, clientId } = await stage.started(client);
     stage.gateway.end(clientId);
     expect(await client.call("stop_broadcast", { session_id: session, ...parties })).toStrictEqual({ message_id: 9 });
@@ -145,7 +146,7 @@ describe("the rest", () => {
     await until("it is ended", () => stage.isEnded(clientId));
   });
 
-  test("status and echo come back with their data", async () => {
+  test("status and echo return their data", async () => {
     const session = await client.signIn({ jwt: await stage.newToken() });
     expect(await client.call("echo", { session_id: session, message: "hi" })).toStrictEqual({
       message_id: 8,
@@ -155,7 +156,7 @@ describe("the rest", () => {
     expect(await client.call("status", { data: { a: 2 } })).toStrictEqual({ message_id: 10, data: { a: 2 } });
   });
 
-  test("an unknown type, a frame without an id and one that is no JSON are answered with an error", async () => {
+  test("an unknown type, a frame without an id and one that is not JSON are answered with an error", async () => {
     expect((await client.call("transmogrify", {})).error).toMatchObject({
       code: 101001,
       userinfo: { type: "transmogrify" },
@@ -171,7 +172,7 @@ describe("the rest", () => {
 });
 
 describe("limits", () => {
-  test("a frame over 64 KiB closes the socket, and so do messages by the hundred", async () => {
+  test("a frame over 64 KiB closes the socket, and so do hundreds of messages", async () => {
     client.raw(JSON.stringify({ type: "echo", message_id: 1, message: { message: "x".repeat(65_536) } }));
     expect(await client.closed()).toBe(1009);
     const flood = await connectV5(stage.http);
@@ -179,7 +180,7 @@ describe("limits", () => {
     expect(await flood.closed()).toBe(1008);
   });
 
-  test("the hundred and first socket of an address is refused with 429", async () => {
+  test("the 101st socket of an address is refused with 429", async () => {
     const others = await Promise.all(Array.from({ length: 99 }, () => connectV5(stage.http)));
     await expect(connectV5(stage.http)).rejects.toThrow("answered 429");
     await Promise.all(others.map((other) => other.close()));

@@ -1,13 +1,14 @@
-// Live broadcasts by the v5 signalling, werift being the WebRTC of each, while other sockets send what is malformed.
+// Live broadcasts by the v5 signalling, with werift as the WebRTC client of each, while other sockets send
+// malformed frames.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Headgate, startHeadgate } from "./support/headgate.ts";
 import { connectV5 } from "./support/v5-client.ts";
 import { broadcastByV5, type V5Broadcast } from "./support/v5-werift.ts";
 
-/** `V5_SESSIONS=50 V5_FRAMES=10000` are the figures of the requirement; werift takes a core for twenty sessions. */
+/** `V5_SESSIONS=50 V5_FRAMES=10000` are the required figures; werift needs a core for twenty sessions. */
 const SESSIONS = Number(process.env.V5_SESSIONS ?? 5);
 const FRAMES = Number(process.env.V5_FRAMES ?? 2_000);
-/** A socket is cut off after a burst of a hundred. */
+/** A socket is closed after a burst of a hundred. */
 const FRAMES_PER_SOCKET = 90;
 
 let headgate: Headgate;
@@ -27,7 +28,7 @@ afterAll(async () => {
   await headgate?.stop();
 }, 60_000);
 
-/** Frame number `n`: valid JSON bent in one place, or none at all. */
+/** Frame number `n`: malformed or unexpected JSON, or bytes. */
 function malformed(n: number, token: string): string | Buffer {
   const start = { type: "start_broadcast", message_id: n, message: { session_id: "x", jwt: token, audio: "1" } };
   const text = JSON.stringify(start);
@@ -66,7 +67,7 @@ test("malformed frames on other sockets are all answered and disturb no live bro
     const client = await connectV5(headgate.http, 1_000_000);
     const count = Math.min(FRAMES_PER_SOCKET, FRAMES - sent);
     for (let n = 0; n < count; n += 1) client.raw(malformed(sent + n, "none"));
-    // Its reply comes after all of theirs, and no frame of theirs has its id.
+    // Its reply follows all others, and no frame of theirs has its id.
     const { error } = await client.call("echo", { session_id: "x", message: 1 });
     expect(error?.code).toBe(107001);
     expect(client.messages.every((message) => message.error !== undefined)).toBe(true);

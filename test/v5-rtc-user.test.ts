@@ -1,5 +1,5 @@
-// RtcUser, the v5 API for pages that still call it, in Chromium against the real service: by token to the upstream,
-// each numbered refusal, and an end by the service.
+// RtcUser, the v5 API for pages that still use it, in Chromium against the real service: from the token to
+// the upstream, each numbered refusal, and an end by the service.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { until } from "./support/child.ts";
 import { type Chromium, startChromium } from "./support/chromium.ts";
@@ -27,7 +27,7 @@ interface Said {
 }
 
 interface UserPage {
-  /** Runs an expression, which may await; `user` is there. */
+  /** Runs an expression, which may await; `user` is available. */
   run<T = unknown>(expression: string): Promise<T>;
   said(): Promise<readonly Said[]>;
   /** Waits for the first event of this name. */
@@ -54,7 +54,7 @@ afterAll(async () => {
   await customer?.close();
 });
 
-/** A page of another site with a RtcUser of small pictures, and what it says. */
+/** A page of another site with a RtcUser of small video, and its events. */
 async function openUser(): Promise<UserPage> {
   const { page } = await chromium.open("unused");
   const run = <T>(expression: string) => page.evaluate(`(async () => (${expression}))()`) as Promise<T>;
@@ -87,7 +87,7 @@ const isBroadcasting = (page: UserPage) =>
   until("it broadcasts", async () => (await statuses(page)).includes("broadcasting"), LIMIT_MS);
 const text = (value: unknown) => JSON.stringify(value);
 
-test("by a token the page is on the air, muted and not, and stops: one publish that decodes without a complaint", async () => {
+test("with a token the page goes live, mutes and unmutes, and stops: one publish that decodes without a complaint", async () => {
   const name = await headgate.newStream();
   const page = await openUser();
   expect(await page.run("user.checkSupport()")).toBe(true);
@@ -124,8 +124,8 @@ test("by a token the page is on the air, muted and not, and stops: one publish t
   await page.close();
 }, 180_000);
 
-describe("a refusal has its number", () => {
-  test("when the token is no token, an API key, or has expired", async () => {
+describe("a refusal has its error number", () => {
+  test("when the token is invalid, an API key, or expired", async () => {
     const page = await openUser();
     const name = await headgate.newStream();
     const expired = await tokenOf(name, Math.floor(Date.now() / 1_000) + 2);
@@ -141,7 +141,7 @@ describe("a refusal has its number", () => {
     await page.close();
   }, 60_000);
 
-  test("when the token is of another stream, nobody signed in, or the customer says no", async () => {
+  test("when the token is for another stream, nobody is signed in, or the customer denies", async () => {
     const page = await openUser();
     const [name, other] = [await headgate.newStream(), await headgate.newStream()];
     const token = await tokenOf(name);
@@ -159,7 +159,7 @@ describe("a refusal has its number", () => {
   }, 60_000);
 });
 
-test("an end by the service is a BroadcastError at once, and the page may start again", async () => {
+test("an end by the service is a BroadcastError immediately, and the page may start again", async () => {
   const page = await openUser();
   const stream = (await headgate.call("POST", "/stream")) as {
     id: string;

@@ -1,4 +1,5 @@
-// The socket of the deprecated v5 signalling, frame by frame (api §5): who signs in, and how a broadcast begins.
+// The socket of the deprecated v5 signalling, frame by frame (api §5): signing in, and how a broadcast
+// begins.
 import { Agent, get } from "node:http";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { until } from "./support/child.ts";
@@ -25,7 +26,7 @@ afterAll(async () => {
 });
 
 describe("sign_in", () => {
-  test("by a token is answered flat, with its id, a session, a decimal user and the ICE servers", async () => {
+  test("with a token gets a flat reply with its id, a session, a decimal user and the ICE servers", async () => {
     const reply = await client.call("sign_in", {
       jwt: await stage.newToken(),
       user_name: "x",
@@ -43,19 +44,19 @@ describe("sign_in", () => {
     });
   });
 
-  test("takes a token as it is, as JSON text and percent-encoded", async () => {
+  test("accepts a token unencoded, as JSON text and percent-encoded", async () => {
     const jwt = await stage.newToken();
     const encoded = [jwt, JSON.stringify(jwt), JSON.stringify({ jwt }), encodeURIComponent(JSON.stringify({ jwt }))];
     for (const token of encoded) expect((await client.call("sign_in", { token })).error).toBeUndefined();
   });
 
-  test("takes an API key by both of its names", async () => {
+  test("accepts an API key under both of its names", async () => {
     for (const name of ["bintu_api_key", "service_api_key"]) {
       expect((await client.call("sign_in", { [name]: stage.apiKey })).error).toBeUndefined();
     }
   });
 
-  test("says by its number what is wrong with the credentials", async () => {
+  test("reports by an error number what is wrong with the credentials", async () => {
     const now = stage.gateway.tokens.now();
     const expired = await stage.newToken({ exp: now + 60 });
     stage.gateway.clock.ms += 61_000;
@@ -78,7 +79,7 @@ describe("sign_in", () => {
 });
 
 describe("start_broadcast", () => {
-  test("is answered after the customer's 200, and then come transcoder, offer and candidates, in this order", async () => {
+  test("is answered after the customer's 200, followed by transcoder, offer and candidates, in this order", async () => {
     const session = await client.signIn({ jwt: await stage.newToken() });
     const asked = client.messages.length;
     const reply = await client.call("start_broadcast", wanted(session));
@@ -98,7 +99,7 @@ describe("start_broadcast", () => {
     expect(pushes.every((push) => !("message_id" in push))).toBe(true);
   });
 
-  test("asks the media core for the wanted sections and bitrates", async () => {
+  test("asks the media core for the requested media and bitrates", async () => {
     const more = { audio: "0", videobitrate: "700000", audiobitrate: "96000", rtmpconnectinfo: '{"a":1}' };
     await stage.started(client, more);
     const { offer, startBitrateKbps, audioBitrate, connectInfo, ...opening } = stage.gateway.openings().at(-1) ?? {};
@@ -118,7 +119,7 @@ describe("start_broadcast", () => {
     expect(stage.gateway.customer.calls("publish").at(-1)?.body).toMatch(/^passcode=s%2Fx&b=1&call=publish&name=/);
   });
 
-  test("takes stream and output of the token, and refuses others", async () => {
+  test("accepts the token's stream and output, and refuses others", async () => {
     const session = await client.signIn({ service_api_key: stage.apiKey });
     const jwt = await stage.newToken();
     const otherToken = await stage.newToken({ streamname: OTHER_STREAM });
@@ -144,7 +145,7 @@ describe("start_broadcast", () => {
     expect((await client.call("start_broadcast", { ...absent, session_id: session })).error).toBeUndefined();
   });
 
-  test("carries the customer's own reason of a refusal, and no broadcast comes of it", async () => {
+  test("returns the customer's reason for a refusal, and starts no broadcast", async () => {
     const session = await client.signIn({ jwt: await stage.newToken() });
     stage.gateway.customer.answer({
       status: 403,
@@ -156,7 +157,7 @@ describe("start_broadcast", () => {
     expect((await client.call("stop_broadcast", { session_id: session })).error?.code).toBe(107002);
   });
 
-  test("is refused while a broadcast runs in the same socket or under the same name", async () => {
+  test("is refused while a broadcast runs on the same socket or under the same name", async () => {
     const { session } = await stage.started(client);
     expect((await client.call("start_broadcast", wanted(session))).error?.code).toBe(102001);
     const second = await connectV5(stage.http);
@@ -186,7 +187,7 @@ describe("start_broadcast", () => {
     await until("it is ended", () => stage.isEnded(stage.gateway.openings().at(-1)?.clientId ?? -1));
   });
 
-  test("is told of once a day for each organisation", async () => {
+  test("is logged once a day for each organisation", async () => {
     const lines = () => stage.gateway.log().split("deprecated v5 signalling").length - 1;
     const { session } = await stage.started(client);
     const before = lines();
@@ -203,7 +204,7 @@ describe("start_broadcast", () => {
   });
 });
 
-test("requests that ask for no socket take no place of one, however many come on a connection", async () => {
+test("requests without an upgrade take no place of a socket, however many arrive on a connection", async () => {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const statusOf = async (headers: Readonly<Record<string, string>>) =>
     await new Promise<number | undefined>((resolve, reject) => {

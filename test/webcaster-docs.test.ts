@@ -1,5 +1,6 @@
-// docs/broadcasting.md: its page, its backend and its calls run as they stand there, in Chromium against the real service;
-// its tables are the code's. Only what a reader replaces as well is replaced: addresses, the key, the stream's name.
+// docs/broadcasting.md: its page, its backend and its calls run as written, in Chromium against the real
+// service; its tables match the code. Only what a reader replaces too is replaced: addresses, the key, the
+// stream's name.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -33,7 +34,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** The one example in a language that says `having`. */
+/** The one example in a language that contains `having`. */
 function example(language: string, having: string): string {
   const all = [...DOCUMENT.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, name, code = ""]) => ({ name, code }));
   const found = all.filter(({ name, code }) => name === language && code.includes(having));
@@ -41,7 +42,7 @@ function example(language: string, having: string): string {
   return found[0]?.code ?? "";
 }
 
-test("the twenty lines broadcast, with a token of the backend and its custom arguments; then every call while live works", async () => {
+test("the twenty lines broadcast, with a token from the backend and its custom arguments; then every documented call works while live", async () => {
   const name = await headgate.newStream();
   const port = await freePort();
   const ours = (text: string) =>
@@ -50,7 +51,7 @@ test("the twenty lines broadcast, with a token of the backend and its custom arg
       .replaceAll("rtmp://headgate.example/live", headgate.rtmp)
       .replaceAll("Ab1Cd-9XyZ0", name)
       .replace("listen(3000)", `listen(${port}, () => console.log("listens"))`);
-  // What calls while live need of the page.
+  // What the calls while live require of the page.
   const page = ours(example("html", "<!doctype html>"))
     .replace("{ Webcaster }", "{ Webcaster, DeviceUtils }")
     .replace("</script>", "Object.assign(window, { webcaster, DeviceUtils });</script>");
@@ -70,7 +71,7 @@ test("the twenty lines broadcast, with a token of the backend and its custom arg
   expect(body).toMatch(new RegExp(`^passcode=s3cret&call=publish&name=${name}&`));
 
   await tab.evaluate(`(async () => { ${example("js", "setUpstreamQuality")} })()`);
-  await until("a smaller picture", async () => {
+  await until("smaller video", async () => {
     const height = `webcaster.getMediaStream() && new Promise((resolve) => {
       webcaster.onMetrics = ({ video }) => resolve(video?.height);
     })`;
@@ -83,19 +84,19 @@ test("the twenty lines broadcast, with a token of the backend and its custom arg
   expect(customer.calls("publish")).toHaveLength(1);
 }, 180_000);
 
-test("the page is no longer than it says", () => {
+test("the page is no longer than it claims", () => {
   const lines = example("html", "<!doctype html>").trim().split("\n");
   expect(lines.filter((line) => line.trim() !== "").length).toBeLessThanOrEqual(23);
 });
 
-test("custom arguments reach the webhook as the page says", () => {
+test("custom arguments reach the webhook as the page describes", () => {
   const [code = "", comment = ""] = example("js", "encodeStreamName").split("\n");
   const encoded = new Function("encodeStreamName", `${code}; return streamName;`)(encodeStreamName) as string;
   const custom = decodeURIComponent(encoded).split("?")[1] ?? "";
   expect(comment).toContain(`begins with ${custom}`);
 });
 
-test("the table of errors is the code's", () => {
+test("the table of errors matches the code", () => {
   const rows = [...DOCUMENT.matchAll(/^\| (\d{4}) \| `(\w+)` \| (.*) \|$/gm)].map(([, code, name, says]) => [
     name,
     [Number(code), says],
@@ -103,7 +104,7 @@ test("the table of errors is the code's", () => {
   expect(Object.fromEntries(rows)).toEqual(ERRORS);
 });
 
-test("the picture of the states is the code's", () => {
+test("the diagram of the states matches the code", () => {
   const drawn = [...DOCUMENT.matchAll(/^ {4}(\w+) --> (\w+): (\w+)$/gm)].map(
     ([, from, to, event]) => `${from} ${event} ${to}`,
   );

@@ -1,5 +1,6 @@
-// The browser client in Chromium against the real service, from a page of another site: everything a broadcaster does
-// and everything that happens to one. ffmpeg plays, nginx-rtmp is the upstream, the customer is asked and told.
+// The browser client in Chromium against the real service, from a page of another site: everything a
+// broadcaster does and everything that happens to one. ffmpeg plays, nginx-rtmp is the upstream, the customer
+// is asked and notified.
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startBroadcastNetwork } from "./support/broadcast-network.ts";
@@ -11,7 +12,7 @@ import type { WebcasterPage } from "./support/webcaster-page.ts";
 import { openWebcasterStage, SMALL, type WebcasterStage } from "./support/webcaster-stage.ts";
 import { inWholeRun } from "./support/whole-run.ts";
 
-/** A browser notices a dead path after five or six seconds. */
+/** A browser needs five or six seconds to notice a dead path. */
 const INTERRUPTED_LIMIT_MS = 15_000;
 
 let stage: WebcasterStage;
@@ -39,7 +40,7 @@ test("with a web token a page of another site broadcasts, shares its screen, cha
   const firstFrameMs = Math.round((await firstFrame) - clicked);
   const recording = await stage.recordingOf(name);
 
-  // What plays meanwhile.
+  // A player meanwhile.
   const complaints = decodeComplaints(`${stage.headgate().rtmp}/${name}`);
 
   await page.run("webcaster.sendMetadata('onCuePoint', { title: 'Finale', at: { seconds: 12 } })");
@@ -47,7 +48,7 @@ test("with a web token a page of another site broadcasts, shares its screen, cha
     "void setInterval(() => webcaster.sendMetadata('onCuePoint', { title: 'Finale' }).catch(() => {}), 400)",
   );
   const data = showsData(`${stage.headgate().rtmp}/${name}`, "Finale");
-  // The goal is 1,800 kbit/s after 3 s; a browser that shares its processor may stay a little below for long.
+  // The goal is 1,800 kbit/s after 3 s; a browser that shares its processor may stay a little below.
   const full = await rateBecomes(recording, (kbps) => kbps >= Number(process.env.WEBCASTER_FULL_KBPS ?? 1_400), 40_000);
   const fullAfterMs = Math.round(performance.now() - clicked) - liveMs;
   await page.run("webcaster.startScreenShare()");
@@ -84,7 +85,7 @@ test("with a web token a page of another site broadcasts, shares its screen, cha
     recording,
   ]);
   expect([...new Set(probe.stdout().match(/\d+,\d+/g))]).toEqual(["1280,720"]);
-  // ffmpeg remarks on the metadata's own stream.
+  // ffmpeg comments on the metadata's own stream.
   expect((await complaints).replaceAll(/^.*New subtitle stream.*\n/gm, "")).toBe("");
   expect(await decodeComplaints(recording)).toBe("");
   expect(stage.upstream.log().split(`publish: name='${name}'`)).toHaveLength(2);
@@ -99,14 +100,14 @@ test("with a web token a page of another site broadcasts, shares its screen, cha
   await page.page.close();
 }, 120_000);
 
-/** What `expression` rejects with. */
+/** The error with which `expression` rejects. */
 const refusal = (page: WebcasterPage, expression: string) =>
   page.run<{ code: number; status: number | null; detail: string | null; problem: string | null }>(
     `${expression}.then(() => null, ({ code, status, detail, problem }) => ({ code, status, detail, problem }))`,
   );
 
 describe.concurrent("at the same time", () => {
-  test("a network that is gone for 5 s interrupts the broadcast, and the same one goes on", {
+  test("a network outage of 5 s interrupts the broadcast, and the same one continues", {
     timeout: 90_000,
   }, async () => {
     const through = await startBroadcastNetwork(stage.headgate().http, { hasMedia: true });
@@ -121,7 +122,7 @@ describe.concurrent("at the same time", () => {
     console.log(`webcaster: live ${Math.round(performance.now() - mended)} ms after a network that was gone for 5 s`);
     await rateBecomes(await stage.recordingOf(name), (kbps) => kbps > 30, 20_000);
     const { states, errors, reconnections } = await page.said();
-    // While its checks of the paths are late it may be in doubt once more, and is live again.
+    // While its path checks are late it may be in doubt once more, before it is live again.
     expect(states.join(" ")).toMatch(/^preparing ready connecting live( recovering live)+$/);
     expect([errors, reconnections]).toEqual([[], []]);
     expect(stage.calls("publish", name)).toHaveLength(1);
@@ -129,13 +130,13 @@ describe.concurrent("at the same time", () => {
     await through.close();
   });
 
-  inWholeRun("a network path gone for good is replaced within the same broadcast", { timeout: 90_000 }, async () => {
+  inWholeRun("a lost network path is replaced within the same broadcast", { timeout: 90_000 }, async () => {
     const through = await startBroadcastNetwork(stage.headgate().http, { hasMedia: true });
     const { name, page } = await stage.liveOn(through);
     await stage.recordingOf(name);
     through.losePaths();
     const lost = performance.now();
-    // Whether the page notices or its browser had yet another path: pictures come again, in the same publish.
+    // Whether the page notices or the browser had another path already: video arrives, in the same publish.
     const isInterrupted = async () => (await page.said()).states.includes("recovering");
     await until("it was interrupted", isInterrupted, INTERRUPTED_LIMIT_MS).catch(() => {});
     await stateIs(page, "live");
@@ -148,7 +149,7 @@ describe.concurrent("at the same time", () => {
     await through.close();
   });
 
-  inWholeRun("a network gone for 20 s is a new broadcast as soon as it is back", { timeout: 120_000 }, async () => {
+  inWholeRun("after a network outage of 20 s a new broadcast starts", { timeout: 120_000 }, async () => {
     const through = await startBroadcastNetwork(stage.headgate().http, { hasMedia: true });
     const { name, page } = await stage.liveOn(through, { reconnect: true });
     through.cut();
@@ -162,12 +163,12 @@ describe.concurrent("at the same time", () => {
     expect([errors, reconnections]).toEqual([[], ["reconnecting", "idle"]]);
     await until("the second publish", () => stage.calls("publish", name).length === 2);
     await until("the first one's end", () => stage.calls("publish_done", name).length === 1);
-    await until("metrics count it", async () => (await page.said()).metrics.at(-1)?.reconnects === 1);
+    await until("the metrics count it", async () => (await page.said()).metrics.at(-1)?.reconnects === 1);
     await page.page.close();
     await through.close();
   });
 
-  test("a broadcast that the customer refuses fails with the customer's reason, and can be tried again", async () => {
+  test("a broadcast that the customer refuses fails with the customer's reason, and can be started again", async () => {
     const name = await stage.headgate().newStream();
     stage.denied.add(name);
     const page = await stage.site.open(stage.network.https, {
@@ -198,7 +199,7 @@ describe.concurrent("at the same time", () => {
     await page.page.close();
   }, 60_000);
 
-  test("a broadcast that the operator stops is over for its page within 2 s", async () => {
+  test("the page of a broadcast that the operator stops is told within 2 s", async () => {
     const { name, page } = await stage.liveOn(stage.network);
     const stopped = performance.now();
     await stage.kick(name);
@@ -210,7 +211,7 @@ describe.concurrent("at the same time", () => {
     await page.page.close();
   }, 60_000);
 
-  test("a page that is closed or left ends its broadcast at once", async () => {
+  test("a page that is closed or left ends its broadcast immediately", async () => {
     for (const leave of ["close", "navigate"] as const) {
       const { name, page } = await stage.liveOn(stage.network);
       await stage.recordingOf(name);
@@ -225,7 +226,7 @@ describe.concurrent("at the same time", () => {
     }
   }, 60_000);
 
-  test("what the browser does not give has its own number and remedy", async () => {
+  test("each device failure of the browser has its own error number and remedy", async () => {
     const name = await stage.headgate().newStream();
     const config = { streamName: name, ingestUrl: stage.headgate().rtmp, ...SMALL };
     const barred = await stage.site.open(stage.network.https, config, { path: "/no-camera" });
@@ -254,7 +255,7 @@ describe.concurrent("at the same time", () => {
     expect(stage.calls("publish", name)).toHaveLength(0);
   }, 60_000);
 
-  test("a browser that takes no codec preferences broadcasts all the same", async () => {
+  test("a browser without codec preferences broadcasts nevertheless", async () => {
     const name = await stage.headgate().newStream();
     const page = await stage.site.open(
       stage.network.https,
@@ -269,7 +270,7 @@ describe.concurrent("at the same time", () => {
     await page.page.close();
   }, 60_000);
 
-  test("a camera that is unplugged is reported, and another takes its place in the same broadcast", async () => {
+  test("a camera that is unplugged is reported, and another replaces it in the same broadcast", async () => {
     const { name, page } = await stage.liveOn(stage.network);
     await page.run(`(() => {
       window.first = webcaster.getMediaStream().getVideoTracks()[0];
@@ -284,7 +285,7 @@ describe.concurrent("at the same time", () => {
     await page.page.close();
   }, 60_000);
 
-  test("a camera that only one may use makes room for the chosen one", async () => {
+  test("a camera that can be opened only once is released before the chosen one is opened", async () => {
     const { page } = await stage.liveOn(stage.network);
     await page.run(`(() => {
       const devices = navigator.mediaDevices;
@@ -303,7 +304,7 @@ describe.concurrent("at the same time", () => {
     await page.page.close();
   }, 60_000);
 
-  test("a start that is stopped at once is no error of the page, and leaves nothing live", async () => {
+  test("stopping a start immediately is not reported as an error, and leaves nothing live", async () => {
     const { name, page } = await stage.liveOn(stage.network);
     await page.run("webcaster.stopBroadcast()");
     const started = refusal(page, "webcaster.startBroadcast()");
@@ -312,7 +313,7 @@ describe.concurrent("at the same time", () => {
       async () => (await page.said()).states.filter((state) => state === "connecting").length === 2,
     );
     await page.run("webcaster.stopBroadcast()");
-    // Whoever stopped it waited until the service knew. The connection may have been faster.
+    // The stop waits until the service has ended the publish. The connection may have been faster.
     expect([undefined, 1006]).toContain((await started)?.code);
     expect([await page.state(), (await page.said()).errors]).toEqual(["ready", []]);
     await until("every publish has ended", () => {
@@ -321,7 +322,7 @@ describe.concurrent("at the same time", () => {
     await page.page.close();
   }, 60_000);
 
-  test("audio alone is broadcast; a service that hears little is still heard", async () => {
+  test("audio alone is broadcast, and is not taken for a silent service", async () => {
     const { page } = await stage.liveOn(stage.network, { inputCfg: { mediaStreamCfg: { audioVideoOnly: "audio" } } });
     await until("some seconds", async () => ((await page.said()).metrics.at(-1)?.liveSec ?? 0) >= 7);
     const { states, metrics } = await page.said();
@@ -330,7 +331,7 @@ describe.concurrent("at the same time", () => {
     await page.page.close();
   }, 60_000);
 
-  test("muted and hidden, a broadcast goes on", async () => {
+  test("a broadcast continues while muted and hidden", async () => {
     const { page } = await stage.liveOn(stage.network);
     await page.run("webcaster.setMuted({ audio: true })");
     await page.run("webcaster.setMuted({ video: true })");
@@ -339,7 +340,7 @@ describe.concurrent("at the same time", () => {
       Object.defineProperty(document, "hidden", { configurable: true, get: () => true });
       document.dispatchEvent(new Event("visibilitychange"));
     })()`);
-    await until("the metrics say so", async () => (await page.said()).metrics.at(-1)?.isHidden);
+    await until("the metrics report it", async () => (await page.said()).metrics.at(-1)?.isHidden);
     await pause(3_000);
     expect((await page.said()).states.at(-1)).toBe("live");
     await page.run("webcaster.setMuted({ audio: false, video: false })");
@@ -358,7 +359,7 @@ describe.concurrent("at the same time", () => {
   }, 60_000);
 });
 
-test("a laptop that slept while the service ended the broadcast makes a new one when it wakes", async () => {
+test("a laptop that slept while the service ended the broadcast starts a new one when it wakes", async () => {
   const { name, page } = await stage.liveOn(stage.network, { reconnect: true });
   const wake = stage.chromium.sleep();
   try {
@@ -375,7 +376,7 @@ test("a laptop that slept while the service ended the broadcast makes a new one 
   await page.page.close();
 }, 60_000);
 
-test("a service that is killed and started again has its broadcast back within 8 s", async () => {
+test("a service that is killed and restarted has its broadcast back within 8 s", async () => {
   const { name, page } = await stage.liveOn(stage.network, { reconnect: true });
   await stage.recordingOf(name);
   const killed = performance.now();
@@ -387,7 +388,7 @@ test("a service that is killed and started again has its broadcast back within 8
   });
   const ms = Math.round(performance.now() - killed);
   console.log(`webcaster: live ${ms} ms after a kill; the service was back after ${startedMs} ms`);
-  // The goal is 8 s with a service that starts at once; a busy machine takes longer for that.
+  // The goal is 8 s with a service that starts immediately; a busy machine takes longer for that.
   expect(ms - startedMs).toBeLessThan(12_000);
   const { reconnections, errors } = await page.said();
   expect([reconnections, errors]).toEqual([["reconnecting", "idle"], []]);

@@ -1,4 +1,4 @@
-// The pure parts of the browser client that decide: states, when it tries again, when the service counts as silent.
+// The pure decisions of the browser client: states, when it retries, when the service counts as silent.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ERRORS, WebcasterError } from "../ts/webcaster/pure/errors.ts";
@@ -8,7 +8,7 @@ import { delayBefore, RECONNECT_DEFAULT } from "../ts/webcaster/pure/reconnect.t
 import { isBroadcasting, next, type StateEvent, type WebcasterState } from "../ts/webcaster/pure/state.ts";
 
 describe("states", () => {
-  /** Where a row of events leads to; null as soon as one has no place. */
+  /** The state after a sequence of events; null as soon as one is not allowed. */
   const walk = (...events: StateEvent[]) =>
     events.reduce<WebcasterState | null>((state, event) => (state === null ? null : next(state, event)), "idle");
 
@@ -37,14 +37,14 @@ describe("states", () => {
     "stopping",
     "failed",
   ];
-  test.each(states)("from %s everything can be disposed of", (state) => expect(next(state, "dispose")).toBe("idle"));
+  test.each(states)("disposal is possible in state %s", (state) => expect(next(state, "dispose")).toBe("idle"));
 
   test.each(states)("%s can be stopped if and only if it broadcasts and is not being stopped", (state) => {
     expect(next(state, "stop") !== null).toBe(isBroadcasting(state) && state !== "stopping");
   });
 });
 
-describe("trying again", () => {
+describe("retrying", () => {
   test("begins after 2 s, grows to 15 s and ends after 10 tries", () => {
     const delays = Array.from({ length: 11 }, (_, at) => delayBefore(at + 1, RECONNECT_DEFAULT));
     expect(delays.slice(0, 5)).toEqual([2, 3, 4.5, 6.75, 10.125]);
@@ -56,7 +56,7 @@ describe("trying again", () => {
     expect(delayBefore(1, RECONNECT_DEFAULT, 1)).toBe(2);
   });
 
-  test("never waits less than the least or more than the most, whatever is configured", () => {
+  test("never waits less than the minimum or more than the maximum, whatever is configured", () => {
     const seconds = fc.double({ min: 1, max: 3_600, noNaN: true });
     fc.assert(
       fc.property(seconds, seconds, fc.integer({ min: 1, max: 100 }), (minDelaySec, maxDelaySec, attempt) => {
@@ -69,7 +69,7 @@ describe("trying again", () => {
 });
 
 describe("the service's silence", () => {
-  test("counts from the last thing that was heard", () => {
+  test("is measured from the last received data", () => {
     const heartbeat = new Heartbeat();
     expect(heartbeat.isSilent(1_000_000, true)).toBe(false);
     expect(heartbeat.hear(100, 0)).toBe(true);
@@ -82,7 +82,7 @@ describe("the service's silence", () => {
     expect(heartbeat.isSilent(1_001 + IDLE_LIMIT_MS, false)).toBe(true);
   });
 
-  test("is over with a smaller count as well: another network path counts from 0", () => {
+  test("ends with a smaller count as well: another network path counts from 0", () => {
     const heartbeat = new Heartbeat();
     heartbeat.hear(5_000, 0);
     expect(heartbeat.hear(0, 10_000)).toBe(false);
@@ -90,7 +90,7 @@ describe("the service's silence", () => {
     expect(heartbeat.isSilent(11_000, true)).toBe(false);
   });
 
-  test("is none after a sleep in which something was heard", () => {
+  test("is zero after a sleep in which something was received", () => {
     const heartbeat = new Heartbeat();
     heartbeat.hear(100, 0);
     heartbeat.hear(160, 3_600_000);
@@ -99,14 +99,14 @@ describe("the service's silence", () => {
 });
 
 describe("errors", () => {
-  test("have one number each, of the group that their first digit says", () => {
+  test("have unique numbers, in the group of their first digit", () => {
     const codes = Object.values(ERRORS).map(([code]) => code);
     expect(new Set(codes).size).toBe(codes.length);
     expect(codes).toEqual([...codes].sort());
     for (const code of codes) expect([1, 2, 3, 4, 5]).toContain(Math.floor(code / 1_000));
   });
 
-  test("say in words what is known, and whether it helps to try again", () => {
+  test("contain the known reason, and whether retrying may help", () => {
     const denied = new WebcasterError("denied", { detail: "Your subscription is over", status: 403 });
     expect(String(denied)).toBe("WebcasterError 4001: The broadcast was not allowed: Your subscription is over");
     expect(denied).toMatchObject({ reason: "denied", code: 4001, status: 403, isTransient: false });
@@ -114,7 +114,7 @@ describe("errors", () => {
   });
 });
 
-test("units and lists are what their names say", () => {
+test("helpers do what their names say", () => {
   expect([HelperUtils.kbps(128), HelperUtils.mbps(2), HelperUtils.msToSecs(1_500)]).toEqual([128_000, 2_000_000, 1.5]);
   const people = [{ age: 3 }, { age: 1 }, { age: 2 }];
   const age = (person: { age: number }) => person.age;

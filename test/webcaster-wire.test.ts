@@ -1,5 +1,5 @@
-// What the browser client writes and reads: the offer's URL, stream names, SDP fragments, Link headers, refusals, and
-// statistics.
+// Formats that the browser client writes and reads: the offer's URL, stream names, SDP fragments, Link
+// headers, refusals, and statistics.
 import { describe, expect, test } from "vitest";
 import { metricsOf, readingOf, receivedCount, type Stats } from "../ts/webcaster/pure/metrics.ts";
 import { refusal } from "../ts/webcaster/pure/problem.ts";
@@ -47,7 +47,7 @@ describe("the URL of the offer", () => {
   ])("%s", (_, given, url) => expect(endpointUrl(parts(given))).toBe(url));
 });
 
-test("a stream name is escaped as a whole, arguments of an object as form fields first", () => {
+test("a stream name is escaped as a whole, arguments of an object first as form fields", () => {
   expect(encodeStreamName("Ab1Cd-9XyZ0")).toBe("Ab1Cd-9XyZ0");
   expect(encodeStreamName("N", { pass: "a&b=c", n: 1 })).toBe("N%3Fpass%3Da%2526b%253Dc%26n%3D1");
   expect(encodeStreamName("N?a=1", { b: true })).toBe("N%3Fa%3D1%26b%3Dtrue");
@@ -73,13 +73,13 @@ describe("SDP", () => {
     expect([hasCodec(offer, "opus"), hasCodec(offer, "H264")]).toEqual([true, false]);
   });
 
-  test("a restart asks with the new credentials and no candidates", () => {
+  test("an ICE restart sends the new credentials and no candidates", () => {
     expect(restartFragment(offer)).toBe(
       lines("a=ice-ufrag:new+", "a=ice-pwd:secret/new", "m=audio 9 RTP/AVP 0", "a=mid:0", "a=end-of-candidates"),
     );
   });
 
-  test("the service's new credentials take the place of the old ones in every section, literally", () => {
+  test("the service's new credentials replace the old ones in every section, literally", () => {
     const answer = lines(
       "v=0",
       "a=ice-ufrag:old",
@@ -95,7 +95,7 @@ describe("SDP", () => {
     );
   });
 
-  test("ICE servers are read from lines that a browser joined", () => {
+  test("ICE servers are read from Link headers that a browser joined", () => {
     const link =
       '<stun:stun.example:3478>; rel="ice-server", ' +
       '<turn:turn.example?transport=udp>; rel="ice-server"; username="1790000000:a,b"; credential="x=;y", ' +
@@ -136,9 +136,12 @@ describe("refusals", () => {
     });
   });
 
-  test.each(["", "<html>", "null", "[]", '{"detail":1}'])("a body %j that says nothing leaves the status", (body) => {
-    expect(refusal(403, body, null)).toMatchObject({ detail: "HTTP status 403", problem: null, retryAfterSec: null });
-  });
+  test.each(["", "<html>", "null", "[]", '{"detail":1}'])(
+    "the body %j contains no reason, and the status is used",
+    (body) => {
+      expect(refusal(403, body, null)).toMatchObject({ detail: "HTTP status 403", problem: null, retryAfterSec: null });
+    },
+  );
 });
 
 describe("metrics", () => {
@@ -205,18 +208,18 @@ describe("metrics", () => {
     });
   });
 
-  test("count what was sent again not twice", () => {
+  test("do not count retransmissions", () => {
     const metrics = metricsOf(readingOf(report(1)), readingOf(report(2, { retransmittedBytesSent: 50_000 })), about);
     expect(metrics.video?.bitrateBps).toBe(1_600_000);
   });
 
-  test("of a first reading, and of nothing, are no invention", () => {
+  test("of a first reading, or of an empty one, are not invented", () => {
     const first = metricsOf(null, readingOf(report(3)), about);
     expect(first.video).toMatchObject({ bitrateBps: 0, framesPerSecond: 0, height: 720 });
     expect(metricsOf(null, readingOf([]), about)).toMatchObject({ video: null, audio: null, connection: null });
   });
 
-  test("hear the service by the pair in use, which Firefox marks in its own way", () => {
+  test("detect received data by the candidate pair in use, which Firefox marks in its own way", () => {
     expect(receivedCount(readingOf(report(4)))).toBe(404);
     const firefox: Stats[] = [
       { id: "a", type: "candidate-pair", selected: false, bytesReceived: 1 },

@@ -1,5 +1,5 @@
-// The web token service as its callers see it: exact statuses and bodies (specification §5, §6; T1–T5), and that no
-// hostile token is ever accepted (RFC 7515, RFC 7519, RFC 8725).
+// The web token service as its callers see it: exact statuses and bodies (specification §5, §6; T1–T5), and
+// that no hostile token is ever accepted (RFC 7515, RFC 7519, RFC 8725).
 import { webcrypto } from "node:crypto";
 import {
   CompactEncrypt,
@@ -55,7 +55,7 @@ function decoded(token: string): { readonly header: unknown; readonly claims: Re
 }
 
 describe("a new token", () => {
-  test("is answered alone, and holds from now for a week", async () => {
+  test("is the only content of its answer, and valid for a week from now", async () => {
     const answer = await create(SUBJECT);
     const { token } = (answer.body as { data: { token: string } }).data;
     expect(seen(answer)).toStrictEqual({ status: 200, body: { success: true, data: { token } } });
@@ -76,18 +76,18 @@ describe("a new token", () => {
     expect(decoded(await issue(times)).claims).toMatchObject({ nbf: NOW, exp: NOW + WEEK_S, iat: NOW, ...times });
   });
 
-  test("takes null for times that are not given, and ignores members nobody knows", async () => {
+  test("accepts null for times that are not given, and ignores unknown members", async () => {
     const { body } = await create({ ...SUBJECT, exp: null, nbf: null, iss: "me", jti: "mine", admin: true });
     const { claims } = decoded((body as { data: { token: string } }).data.token);
     expect(claims).toMatchObject({ exp: NOW + WEEK_S, nbf: NOW, iss: "headgate", jti: expect.stringMatching(UUID) });
     expect(claims).not.toHaveProperty("admin");
   });
 
-  test("never equals another", async () => {
+  test("differs from every other", async () => {
     expect(await issue()).not.toBe(await issue());
   });
 
-  test("may be asked for by a user, whatever the content type", async () => {
+  test("may be requested by a user, whatever the content type", async () => {
     const call = { key: gateway.keys.user, headers: { "content-type": "text/plain" } };
     expect((await create(SUBJECT, call)).status).toBe(200);
   });
@@ -128,7 +128,7 @@ describe("a new token", () => {
     expect(seen(await create(body))).toStrictEqual({ status: 400, body: failure(code, message) });
   });
 
-  test("is refused alike for a missing and a wrong key, before the body is looked at", async () => {
+  test("is refused in the same way for a missing and a wrong key, before the body is read", async () => {
     const body = failure(1001, "Provided APIKey is not valid");
     for (const key of [null, "", "wrong", `${gateway.keys.user}x`]) {
       expect(seen(await create(SUBJECT, { key }))).toStrictEqual({ status: 403, body });
@@ -136,12 +136,12 @@ describe("a new token", () => {
     }
   });
 
-  test("is refused to a key that may only view", async () => {
+  test("is refused to a readonly key", async () => {
     const body = failure(1001, "Provided APIKey may not create web tokens");
     expect(seen(await create(SUBJECT, { key: gateway.keys.readonly }))).toStrictEqual({ status: 403, body });
   });
 
-  test("is nowhere in the log, and its stream name is not either", async () => {
+  test("is nowhere in the log, and neither is its stream name", async () => {
     const token = await issue();
     await verify(token);
     expect(gateway.log()).toContain("request answered");
@@ -156,7 +156,7 @@ describe("verification", () => {
     expect(seen(await verify(token))).toStrictEqual({ status: 200, body: { success: true, data: { token } } });
   });
 
-  test("holds until the second of exp, without leeway", async () => {
+  test("succeeds until the second of exp, without leeway", async () => {
     const token = await issue({ exp: NOW + 60 });
     gateway.clock.ms = (NOW + 60) * 1000 - 1;
     expect((await verify(token)).status).toBe(200);
@@ -171,14 +171,14 @@ describe("verification", () => {
     expect((await verify(token)).status).toBe(200);
   });
 
-  test("of an expired token with a bad signature speaks of the signature", async () => {
+  test("of an expired token with a bad signature reports the signature", async () => {
     const [header, payload] = (await issue({ exp: NOW + 1 })).split(".");
     const [, , signature] = (await issue()).split(".");
     gateway.clock.ms += 2_000;
     expect(seen(await verify(`${header}.${payload}.${signature}`))).toStrictEqual(refused("invalid signature"));
   });
 
-  test("takes the longest token there can be", async () => {
+  test("accepts the longest possible token", async () => {
     const longest = "\u0001".repeat(2_048);
     const { body } = await create({ streamname: longest, ingesturl: longest, exp: NOW + YEAR_S });
     expect((await verify((body as { data: { token: string } }).data.token)).status).toBe(200);
@@ -221,11 +221,11 @@ describe("the signing keys", () => {
     },
   );
 
-  test("are published without their private parts, and may be cached for a short while", async () => {
+  test("are published without their private parts, and may be cached briefly", async () => {
     const answer = await gateway.call("GET", "/.well-known/jwks.json", { key: null });
     const text = expect.stringMatching(/^[\w-]{43}$/);
     const key = { kty: "EC", crv: "P-256", x: text, y: text, kid: text, alg: "ES256", use: "sig" };
-    // The one that signs, and the one that will: nobody meets a key before it was shown.
+    // The active key and the next one: every key is published before it is used.
     expect(seen(answer)).toStrictEqual({ status: 200, body: { keys: [key, key] } });
     expect(answer.headers.get("cache-control")).toBe("public, max-age=300");
   });
@@ -236,7 +236,7 @@ describe("the signing keys", () => {
     expect(bytes).not.toMatch(/"d"|"kty"|P-256/);
   });
 
-  test("go on verifying after another algorithm signs, and after a restart", async () => {
+  test("still verify after another algorithm signs, and after a restart", async () => {
     const first = await openGateway();
     const old = ((await first.call("POST", "/webcaster", { body: SUBJECT })).body as { data: { token: string } }).data;
     const second = await first.restart({ HEADGATE_TOKEN_ALG: "Ed25519" });
@@ -273,7 +273,7 @@ describe("browsers of other origins", () => {
     }
   });
 
-  test("may read that what they have verified is too large", async () => {
+  test("may read that a token is too large to verify", async () => {
     const body = { token: "a".repeat(70_000) };
     const answer = await gateway.call("POST", "/webcaster/verify", {
       key: null,
@@ -285,7 +285,8 @@ describe("browsers of other origins", () => {
 });
 
 describe("a hostile token is never accepted:", () => {
-  /** What an attacker has (everything public, and keys of their own), and what only a leak would give: our own key. */
+  /** What an attacker has (everything public, and keys of their own), and what only a leak would provide: our
+   *  own key. */
   interface Arms {
     readonly genuine: string;
     readonly header: { readonly alg: string; readonly typ: string; readonly kid: string };
@@ -293,9 +294,9 @@ describe("a hostile token is never accepted:", () => {
     readonly publicJwk: JWK;
     readonly pem: string;
     readonly theirJwk: JWK;
-    /** Signed by a P-256 key of theirs. */
+    /** Signed by a P-256 key of the attacker's. */
     theirs(header: unknown, payload?: unknown): Promise<string>;
-    /** Signed by our own key: what is wrong is the content alone. */
+    /** Signed by our own key: only the content is wrong. */
     ours(header: unknown, payload?: unknown): Promise<string>;
     hmac(secret: string, header?: object, hash?: string): Promise<string>;
     /** The genuine token with some of its parts replaced. */
@@ -350,7 +351,7 @@ describe("a hostile token is never accepted:", () => {
   });
 
   const signatureOf = (token: string) => Buffer.from(token.split(".")[2] ?? "", "base64url");
-  /** ASN.1 form of a signature that JWS wants as r ‖ s. */
+  /** ASN.1 form of a signature that JWS requires as r ‖ s. */
   function der(signature: Buffer): Buffer {
     const integer = (bytes: Buffer) => Buffer.concat([Buffer.from([2, 33, 0]), bytes]);
     const body = Buffer.concat([integer(signature.subarray(0, 32)), integer(signature.subarray(32))]);
@@ -422,7 +423,7 @@ describe("a hostile token is never accepted:", () => {
     ["crit that is text", () => arms.ours({ ...arms.header, crit: "b64" }), MALFORMED],
     ["b64 false", () => arms.ours({ ...arms.header, crit: ["b64"], b64: false }), MALFORMED],
     ["b64 false, their key", () => arms.theirs({ ...arms.header, b64: false }), SIGNATURE],
-    // said twice: what was signed is not what is read
+    // duplicate members: what was signed is not what is read
     ["alg twice", () => arms.altered({ header: twice(arms.header, `"alg":"none"`) }), SIGNATURE],
     ["kid twice", () => arms.theirs(twice(arms.header, `"kid":"other"`)), SIGNATURE],
     ["streamname twice", () => arms.altered({ payload: twice(arms.claims, `"streamname":"theirs"`) }), SIGNATURE],
@@ -466,7 +467,7 @@ describe("a hostile token is never accepted:", () => {
     ["a header of 5000 brackets", () => arms.ours("[".repeat(5_000)), MALFORMED],
     ["36,865 characters", () => `${arms.genuine}${"A".repeat(36_865 - arms.genuine.length)}`, MALFORMED],
     ["60,000 dots", () => ".".repeat(60_000), MALFORMED],
-    // signed by our key, and still no web token
+    // signed by our key, but not a web token
     ["a payload that is a list", ours((claims) => [claims]), MALFORMED],
     ["a payload that is null", ours(() => "null"), MALFORMED],
     ["a payload that is no UTF-8", ours(() => new Uint8Array([0x7b, 0xff, 0x7d])), MALFORMED],
@@ -495,7 +496,8 @@ describe("a hostile token is never accepted:", () => {
   function twice(object: object, member: string): string {
     return `{${member},${JSON.stringify(object).slice(1)}`;
   }
-  /** The letter whose value is one higher: the last of 86 letters has four spare bits, zero in a genuine token. */
+  /** The letter whose value is one higher: the last of 86 letters has four spare bits, zero in a genuine
+   *  token. */
   function nextLetter(letter: string): string {
     const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     return letters[letters.indexOf(letter) + 1] ?? "";

@@ -1,5 +1,5 @@
-// R17: more than 120 ways to write an address inside our house, as webhook and as stream_url, and a resolver that changes
-// its mind. What counts is a listener on loopback: it must never be connected to.
+// R17: more than 120 ways to write an internal address, as webhook and as stream_url, and a resolver that
+// changes its answers. A listener on loopback must never be connected to.
 import { createServer, type Server } from "node:net";
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -8,14 +8,14 @@ import { createWebhook, type Webhook } from "../ts/publish/webhook/call.ts";
 import { startCustomer } from "./support/customer.ts";
 import { startRedirectTarget } from "./support/redirects.ts";
 
-/** Hosts that mean loopback or something else inside, or that some parser reads so. */
+/** Hosts that mean loopback or another internal address, or that some parser reads so. */
 const HOSTS = [
   // Every way to write 127.0.0.1 in IPv4.
   ...["127.0.0.1", "127.0.0.1.", "127.1", "127.0.1", "127.00.00.01", "127.000.000.001", "2130706433"],
   ...["0x7f000001", "0x7F.0.0.1", "0x7f.1", "0x7f.0x0.0x0.0x1", "017700000001", "0177.0.0.1", "0177.0.0.01", "00177.1"],
   ...["0x00000000007f000001", "127.0.0.0x1", "127.0x1", "127.8.8.8", "127.255.255.254", "127.0.0.2", "%31%32%37.0.0.1"],
   ...["127%2e0%2e0%2e1", "①②⑦.⓪.⓪.①", "127。0。0。1", "127．0．0．1", "127｡0｡0｡1", "１２７.0.0.1", "𝟏𝟐𝟕.𝟎.𝟎.𝟏"],
-  // Nobody's own address, and everybody's.
+  // The unspecified and broadcast addresses.
   ...["0", "0.0.0.0", "0x0", "00", "0.0", "0.1.2.3", "255.255.255.255", "4294967295", "0.0.0.1"],
   // Private, shared, link-local, metadata, multicast, reserved.
   ...[
@@ -96,7 +96,7 @@ let servers: Server[];
 let accepted = 0;
 let port: number;
 let webhook: Webhook;
-/** What the resolver says of every name but loopback's own; tests change it. */
+/** The resolver's answer for every name but loopback's own; tests change it. */
 let addresses: () => readonly string[] = () => ["127.0.0.1"];
 const resolve = async () => addresses();
 
@@ -112,7 +112,7 @@ beforeAll(async () => {
   const first = await listen("127.0.0.1", 0);
   const address = first.address();
   port = typeof address === "object" ? (address?.port ?? 0) : 0;
-  // A machine without IPv6 has nothing to connect to there.
+  // On a machine without IPv6 there is nothing to connect to.
   servers = [
     first,
     ...(await listen("::1", port).then(
@@ -160,7 +160,7 @@ describe.each(HOSTS)("%j", (host) => {
     expect(accepted).toBe(0);
   });
 
-  test("is no stream_url to dial", async () => {
+  test("is not dialled as a stream_url", async () => {
     const dialled = await resolveUpstream(host, { exempt: false, resolve: async () => ["127.0.0.1"] });
     expect(dialled).toEqual([]);
     expect(accepted).toBe(0);
@@ -168,7 +168,7 @@ describe.each(HOSTS)("%j", (host) => {
 });
 
 test.each([301, 302, 303, 307, 308])("a redirect %i to it is not followed", async (status) => {
-  // An answer must come from somewhere: this customer's address is let through, and with it the listener's.
+  // The redirect must come from somewhere: this customer's address is allowed, and with it the listener's.
   const customer = await startCustomer();
   const target = await startRedirectTarget();
   const trusting = createWebhook({
@@ -189,7 +189,7 @@ test.each([301, 302, 303, 307, 308])("a redirect %i to it is not followed", asyn
   await customer.close();
 });
 
-test("no port makes it reachable", async () => {
+test("no port makes the address acceptable", async () => {
   for (const at of [22, 80, 443, 6_379, 65_535, port]) {
     expect(await checkWebhookUrl(`https://127.0.0.1:${at}/`, { dev: false })).not.toBeNull();
   }
@@ -198,7 +198,7 @@ test("no port makes it reachable", async () => {
   }
 });
 
-test("a resolver that says one thing at save and another at the call gets nobody connected, a thousand times", async () => {
+test("a resolver that answers differently at save and at the call causes no connection, in a thousand attempts", async () => {
   const inside = ["127.0.0.1", "::1", "::ffff:127.0.0.1", "10.0.0.1", "169.254.169.254"];
   let refused = 0;
   for (let turn = 0; turn < 1_000; turn += 1) {

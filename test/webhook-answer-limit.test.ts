@@ -1,4 +1,5 @@
-// W10: of an answer at most 64 KiB are read, whatever it announces; then its connection goes, and the status holds.
+// W10: at most 64 KiB of an answer are read, whatever its announced size; then the connection is closed, and
+// the status counts.
 
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -31,7 +32,7 @@ async function post() {
   return answer;
 }
 
-/** How many connections two calls take that are answered so. */
+/** How many connections two calls use that get this answer. */
 async function connectionsFor(answer: { readonly status: number; readonly body: Buffer }): Promise<number> {
   customer.answer(answer);
   for (let call = 0; call < 2; call += 1) {
@@ -40,10 +41,10 @@ async function connectionsFor(answer: { readonly status: number; readonly body: 
   return customer.connections();
 }
 
-test.each([200, 403])("the connection of an answer %i of 64 KiB is used again", async (status) => {
+test.each([200, 403])("the connection of an answer %i of 64 KiB is reused", async (status) => {
   expect(await connectionsFor({ status, body: Buffer.alloc(LIMIT_BYTES, "x") })).toBe(1);
 });
 
-test.each([200, 403])("the connection of an answer %i of one byte more is dropped", async (status) => {
+test.each([200, 403])("the connection of an answer %i of one more byte is closed", async (status) => {
   expect(await connectionsFor({ status, body: Buffer.alloc(LIMIT_BYTES + 1, "x") })).toBe(2);
 });

@@ -1,4 +1,4 @@
-// The customer's side: the receiver part, and the simulated customer, against calls of a real gateway.
+// The customer's side: the receiver library, and the simulated customer, against calls of a real gateway.
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -43,7 +43,7 @@ describe("a received call", () => {
     expect(await read(doneBody(subject, bytes))).toMatchObject({ call: "publish_done", ...bytes, ...common });
   });
 
-  test("takes headers and bodies in every form that servers hand them out", async () => {
+  test("accepts headers and bodies in every form that servers provide", async () => {
     const body = publishBody({ ...subject, arguments: null });
     const headers = signed(body);
     const text = Buffer.from(body).toString();
@@ -71,7 +71,7 @@ describe("a received call", () => {
     await expect(refused).rejects.toMatchObject({ name: "WebhookRefused", code });
   });
 
-  test("that is five minutes old, or is no event, is refused", async () => {
+  test("that is five minutes old, or is not an event, is refused", async () => {
     const body = publishBody(subject);
     for (const at of [NOW - 301_000, NOW + 301_000]) {
       await expect(verify(signed(body, at), body, SECRET, { now: NOW })).rejects.toThrow(WebhookRefused);
@@ -81,13 +81,13 @@ describe("a received call", () => {
     }
   });
 
-  test("is read without anything of Node's", () => {
+  test("is read without anything specific to Node", () => {
     const source = readFileSync("ts/client/webhook.ts", "utf8");
     expect(source).not.toMatch(/^import\b|require\(|process\.|\bBuffer\b|node:/m);
   });
 });
 
-test("the simulated customer has a certificate that holds, checks signatures, answers as told and prints", async () => {
+test("the simulated customer has a valid certificate, checks signatures, answers as configured and prints calls", async () => {
   const folder = mkdtempSync(join(tmpdir(), "headgate-simulate-"));
   const certFile = join(folder, "customer.pem");
   const lines: string[] = [];
@@ -103,7 +103,7 @@ test("the simulated customer has a certificate that holds, checks signatures, an
       print: (line) => void lines.push(line),
     });
   let customer = await start(null);
-  // The gateway trusts what it finds in the file when it starts.
+  // The gateway trusts the certificates that are in the file when it starts.
   const gateway = await openGateway({ HEADGATE_DEV: "1", HEADGATE_WEBHOOK_CA: certFile });
   gateway.clock.ms = Date.now();
   await gateway.call("PUT", "/organisation/webhook", { body: { webhook: customer.url } });

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { start, until } from "./support/child.ts";
 import { startHeadgate } from "./support/headgate.ts";
 
-test("a developer simulates the customer, tests it, reads the deliveries and sends one again", async () => {
+test("a developer simulates the customer, tests it, reads the deliveries and replays one", async () => {
   const folder = mkdtempSync(join(tmpdir(), "headgate-commands-"));
   const certificate = join(folder, "customer.pem");
   const command = (...args: string[]) =>

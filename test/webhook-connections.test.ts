@@ -1,12 +1,12 @@
-// How connections to customers are begun: a few in each turn of the event loop, and a beginning that fails is an error of
-// its call.
+// How connections to customers are opened: a few in each turn of the event loop, and a failure to open one is
+// an error of its call.
 import { setImmediate as turn } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";
 import type { Resolve } from "../ts/publish/addresses/resolver.ts";
 import { createConnections, NotConnected } from "../ts/publish/webhook/connections.ts";
 
 const CALLS = 12;
-/** Connections begun in one turn of the event loop. */
+/** Connections opened in one turn of the event loop. */
 const IN_A_TURN = 2;
 
 let agent: ReturnType<typeof createConnections>;
@@ -14,7 +14,7 @@ afterEach(() => agent.destroy());
 
 const call = (host: string) => agent.request({ origin: `https://${host}`, path: "/", method: "POST", body: "" });
 
-test("of many calls at once two begin their connections in each turn of the event loop", async () => {
+test("of many concurrent calls at most two open their connections in a turn of the event loop", async () => {
   let turns = 0;
   let counting = true;
   const begunIn: number[] = [];
@@ -39,7 +39,7 @@ test("of many calls at once two begin their connections in each turn of the even
   for (const each of calls) expect(each).toMatchObject({ status: "rejected", reason: expect.any(NotConnected) });
 });
 
-test("a connection that cannot even be begun fails its call at once", async () => {
+test("a connection that cannot be opened fails its call immediately", async () => {
   const resolve: Resolve = () => {
     throw new Error("out of file descriptors");
   };

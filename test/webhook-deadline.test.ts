@@ -1,6 +1,6 @@
-// The short form of R8, which the machine must have time for: it runs with nothing beside it. The long one prints its
-// figures: `npm run bench -- webhook faults 200`. It runs what is built in dist, in a process of its own as in production:
-// within the test runner the first timeout takes a tenth of a second and some 20 MB more.
+// The short form of R8, which needs an idle machine: it runs with nothing beside it. The long one prints its
+// figures: `npm run bench -- webhook faults 200`. It runs the build in dist, in a process of its own as in
+// production: within the test runner the first timeout takes a tenth of a second and some 20 MB more.
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, test } from "vitest";
@@ -12,7 +12,7 @@ const PROGRAM = `const { faults } = await import(process.argv[1]);
   console.log(JSON.stringify(await faults(6)));
   process.exit();`;
 
-test("of thirteen kinds of endpoints only the good one admits, and every decision comes by the deadline and 100 ms", async () => {
+test("of thirteen kinds of endpoints only the good one admits, and every decision is made within the deadline and 100 ms", async () => {
   expect([SLACK_MS, GROWTH_GOAL_MB]).toEqual([100, 10]); // R8
   const gateway = await run(process.execPath, ["--input-type=module", "-e", PROGRAM, FAULTS]);
   const lines = gateway.stdout().trim().split("\n");
@@ -21,7 +21,7 @@ test("of thirteen kinds of endpoints only the good one admits, and every decisio
   expect(Object.keys(found)).toHaveLength(13);
   for (const [kind, { admitted, slowest, stallMs, grown }] of Object.entries(found)) {
     expect(admitted, kind).toBe(kind === "ok" ? 6 : 0);
-    // While the process did not run at all it decided nothing: its timer and then its answer may both have met that.
+    // A pause of the whole process may delay both its timer and its answer.
     expect(slowest - 2 * stallMs, kind).toBeLessThanOrEqual(DEADLINE_MS + SLACK_MS);
     expect(grown, kind).toBeLessThanOrEqual(GROWTH_GOAL_MB);
   }

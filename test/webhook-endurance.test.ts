@@ -1,5 +1,5 @@
-// Short forms of R7 and R9. The long ones print their figures: `npm run bench -- webhook durability 10000`, `kills 100`. They
-// run what is built in dist.
+// Short forms of R7 and R9. The long ones print their figures: `npm run bench -- webhook durability 10000`,
+// `kills 100`. They run the build in dist.
 import { expect, test } from "vitest";
 import { durability } from "../scripts/bench/_webhook-durability.mjs";
 import { kills } from "../scripts/bench/_webhook-kills.mjs";

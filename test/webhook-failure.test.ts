@@ -1,4 +1,4 @@
-// Why a customer was not reached, by name and in the platform's words: what their own people need to mend it.
+// Why a customer was not reached, by name and with the platform's message: what the customer needs to fix it.
 import { createServer as createTcpServer, type Server, type Socket } from "node:net";
 import { pino } from "pino";
 import { afterEach, expect, test } from "vitest";
@@ -17,7 +17,7 @@ async function customer(): Promise<Customer> {
   return started;
 }
 
-/** A server of bytes, and its port. */
+/** A server that sends bytes, and its port. */
 async function serverOf(serve: (socket: Socket) => void): Promise<number> {
   const server: Server = createTcpServer((socket) => {
     socket.on("error", () => {});
@@ -51,13 +51,13 @@ const unreachable = (cause: string, detail: RegExp) => ({
   detail: expect.stringMatching(detail),
 });
 
-test("a name that does not resolve is told with what the servers said of it", async () => {
+test("a name that does not resolve is reported with the servers' answer", async () => {
   const resolve = () => Promise.reject(new NotResolved("hook.example", "ENOTFOUND"));
   const answer = await answerOf("https://hook.example/", { resolve });
   expect(answer).toEqual(unreachable("name_not_resolved", /^ENOTFOUND hook\.example$/));
 });
 
-test("a port where nobody listens", async () => {
+test("a port where nothing listens", async () => {
   const port = await serverOf(() => {});
   await new Promise((closed) => (open.pop() as Server).close(closed));
   expect(await answerOf(`https://127.0.0.1:${port}/`)).toEqual(
@@ -71,12 +71,12 @@ test("an address that is not public", async () => {
   expect(answer).toEqual(unreachable("address_refused", /private/));
 });
 
-test("a certificate that nobody we know has signed", async () => {
+test("a certificate from an unknown CA", async () => {
   const { url } = await customer();
   expect(await answerOf(url)).toEqual(unreachable("certificate", /certificate/i));
 });
 
-test("a certificate of another name", async () => {
+test("a certificate for another name", async () => {
   const { url, ca } = await customer();
   const { port } = new URL(url);
   const resolve = async () => ["127.0.0.1"];
@@ -84,23 +84,23 @@ test("a certificate of another name", async () => {
   expect(answer).toEqual(unreachable("certificate", /other\.example/));
 });
 
-test("something that speaks no TLS", async () => {
+test("a server that does not speak TLS", async () => {
   const port = await serverOf((socket) => void socket.end("HTTP/1.1 400 Bad Request\r\n\r\n"));
   expect(await answerOf(`https://127.0.0.1:${port}/`)).toEqual(unreachable("tls", /./));
 });
 
-test("a server that hangs up before TLS is there", async () => {
+test("a server that disconnects before TLS is established", async () => {
   const port = await serverOf((socket) => void socket.on("data", () => socket.destroy()));
   expect(await answerOf(`https://127.0.0.1:${port}/`)).toEqual(unreachable("tls", /./));
 });
 
-test("a server that hangs up instead of answering", async () => {
+test("a server that disconnects instead of answering", async () => {
   const { url, ca, answer } = await customer();
   answer("reset");
   expect(await answerOf(url, { ca })).toEqual(unreachable("connection", /./));
 });
 
-test("a server that never takes the connection up, and one that never answers", async () => {
+test("a server that never accepts the connection, and one that never answers", async () => {
   const port = await serverOf(() => {});
   expect(await answerOf(`https://127.0.0.1:${port}/`)).toEqual(unreachable("deadline", /no connection in time/));
   const { url, ca, answer } = await customer();

@@ -1,5 +1,5 @@
-// Customers read the body with the form parser of their language: PHP, Python, Go and Node must all see our fields, and
-// the custom arguments of well-behaved broadcasters (W1, W3).
+// Customers read the body with the form parser of their language: PHP, Python, Go and Node must all see our
+// fields, and the custom arguments of well-behaved broadcasters (W1, W3).
 import { describe, expect, test } from "vitest";
 import { checkStreamName } from "../ts/publish/stream-name.ts";
 import { doneBody, publishBody, updateBody } from "../ts/publish/webhook/body.ts";
@@ -12,7 +12,7 @@ const SEED = Number(process.env.ARGUMENTS_SEED ?? 1);
 const BATCH = 20_000;
 
 const subject = { name: "Ab1Cd-9XyZ0", app: "live", address: "2001:db8::7", clientId: 100482 };
-/** What some parser is known to trip over; none of it may reach our fields. */
+/** Inputs that some parsers are known to handle wrongly; none of it may affect our fields. */
 const ODD = [
   "",
   "a",
@@ -31,7 +31,7 @@ const ODD = [
 const PLAIN = "passcode=s3cr%C3%A9t%20x&time=1767225600&sig=a%2Bb%2Fc%3D%3D";
 
 describe.each(Object.entries(PARSERS))("with the form parser of %s", (name, parse) => {
-  test("every event says the same for every arguments that are let through", async () => {
+  test("every accepted broadcaster's arguments are read in the same way from every event", async () => {
     const custom = [...ODD, PLAIN].map((text) => Buffer.from(text, "latin1"));
     for (const args of custom) expect(checkStreamName(Buffer.from("n"), args).outcome).toBe("accepted");
     const events = custom.flatMap((args) => [
@@ -42,7 +42,7 @@ describe.each(Object.entries(PARSERS))("with the form parser of %s", (name, pars
     const parsed = await parse(events.map((body) => Buffer.from(body)));
     const common = { name: "Ab1Cd-9XyZ0", app: "live", addr: "2001:db8::7", clientid: "100482" };
     for (let at = 0; at < parsed.length; at += 3) {
-      // Rack answers with 400 what is not encoded as it should be.
+      // Rack answers with 400 when the encoding is invalid.
       if (parsed[at] === null) continue;
       expect(parsed[at]).toMatchObject({ call: "publish", ...common });
       expect(parsed[at + 1]).toMatchObject({ call: "update_publish", timestamp: "29960", ...common });
@@ -57,7 +57,7 @@ describe.each(Object.entries(PARSERS))("with the form parser of %s", (name, pars
   }, 120_000);
 
   test(
-    "our seven fields are read as they were written whatever an enemy sends",
+    "our seven fields are read as they were written, whatever hostile arguments precede them",
     async () => {
       let accepted = 0;
       for (let at = 0; at < COUNT; at += BATCH) {
@@ -125,7 +125,7 @@ test.each([
   expect(check).toMatchObject({ outcome: "refused", cause: "malformed_name" });
 });
 
-test("500 fields and odd characters are let through", () => {
+test("500 fields and unusual characters are accepted", () => {
   for (const text of [`a${"&a".repeat(499)}`, "a=€", "naïve=1", "unnamed=1", "recall=1"]) {
     expect(checkStreamName(Buffer.from("n"), Buffer.from(text)).outcome, text).toBe("accepted");
   }

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { CustomerGate, IN_FLIGHT_LIMIT, OPEN_AFTER, PROBE_EVERY_MS } from "../ts/publish/webhook/customer-gate.ts";
 import { Deadline } from "../ts/publish/webhook/deadline.ts";
 
-/** Times out within the test only when it is made to. */
+/** Times out only when the test makes it. */
 const patient = () => new Deadline(60_000);
 
 async function full(): Promise<CustomerGate> {
@@ -12,7 +12,7 @@ async function full(): Promise<CustomerGate> {
   return gate;
 }
 
-test("the figures are those of W25", () => {
+test("the limits are those of W25", () => {
   expect({ IN_FLIGHT_LIMIT, OPEN_AFTER, PROBE_EVERY_MS }).toEqual({
     IN_FLIGHT_LIMIT: 100,
     OPEN_AFTER: 10,
@@ -21,7 +21,7 @@ test("the figures are those of W25", () => {
 });
 
 describe("a gate", () => {
-  test("lets a hundred calls in, and the next ones in their order as places become free", async () => {
+  test("lets a hundred calls in, and the next ones in order as places become free", async () => {
     const gate = await full();
     const order: string[] = [];
     const waiting = ["first", "second"].map(async (name) => {
@@ -36,19 +36,19 @@ describe("a gate", () => {
     expect(gate.inFlight).toBe(IN_FLIGHT_LIMIT);
   });
 
-  test("lets nobody wait longer than the own deadline", async () => {
+  test("lets no call wait longer than its own deadline", async () => {
     const gate = await full();
     expect(await gate.enter(0, new Deadline(5))).toBe("deadline");
     expect(gate.waiting).toBe(0);
   });
 
-  test("refuses at once when two thousand wait", async () => {
+  test("rejects calls immediately when two thousand wait", async () => {
     const gate = await full();
     for (let at = 0; at < 2_000; at += 1) void gate.enter(0, patient());
     expect(await gate.enter(0, patient())).toBe("no_place");
   });
 
-  test("closes after ten time-outs in a row, to those who wait too", async () => {
+  test("opens the breaker after ten time-outs in a row, and then rejects new calls", async () => {
     const gate = await full();
     const waiting = gate.enter(0, patient());
     for (let late = 1; late < OPEN_AFTER; late += 1) gate.leave(true, 100);
@@ -60,7 +60,7 @@ describe("a gate", () => {
     expect(await gate.enter(101, patient())).toBe("breaker_open");
   });
 
-  test("turns all away who wait when it closes, a few in a turn of the event loop", async () => {
+  test("rejects all waiting calls when the breaker opens, a few per turn of the event loop", async () => {
     const gate = await full();
     let turnedAway = 0;
     const waiting = Array.from({ length: 1_000 }, async () => {
@@ -75,7 +75,7 @@ describe("a gate", () => {
     expect(gate.waiting).toBe(0);
   });
 
-  test("forgets time-outs when an answer comes between", async () => {
+  test("resets the count of time-outs at an answer", async () => {
     const gate = await full();
     for (let late = 1; late < OPEN_AFTER; late += 1) gate.leave(true, 100);
     gate.leave(false, 100);
@@ -83,7 +83,7 @@ describe("a gate", () => {
     expect(gate.isOpen).toBe(false);
   });
 
-  test("lets one probe through every five seconds, and opens again with its first answer", async () => {
+  test("lets one probe through every five seconds, and closes the breaker at its first answer", async () => {
     const gate = await full();
     for (let late = 0; late < IN_FLIGHT_LIMIT; late += 1) gate.leave(true, 100);
     expect(await gate.enter(100 + PROBE_EVERY_MS - 1, patient())).toBe("breaker_open");

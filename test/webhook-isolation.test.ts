@@ -1,5 +1,5 @@
-// Short forms of the isolation of customers (W25). The long ones print their figures: `npm run bench -- webhook isolation`,
-// `tenants`. They run what is built in dist.
+// Short forms of the isolation of customers (W25). The long ones print their figures: `npm run bench --
+// webhook isolation`, `tenants`. They run the build in dist.
 import { expect, test } from "vitest";
 import { isolation } from "../scripts/bench/_webhook-isolation.mjs";
 import { tenants } from "../scripts/bench/_webhook-tenants.mjs";

@@ -1,5 +1,5 @@
-// What the log tells at debug of a call to a customer: where it went, how long each step took, what came of it, and no
-// secret. At info it tells none of it.
+// The log lines at debug of a call to a customer: where it went, how long each step took, its outcome, and no
+// secret. At info there are none.
 import { pino } from "pino";
 import { afterEach, expect, test } from "vitest";
 import { createWebhook } from "../ts/publish/webhook/call.ts";
@@ -37,7 +37,7 @@ async function start(level: string, options: { readonly resolve?: () => Promise<
   };
 }
 
-test("a first call tells DNS, connection, TLS and first byte, the next one on the same connection its first byte", async () => {
+test("a first call has DNS, connection, TLS and first byte, the next one on the same connection only its first byte", async () => {
   const { call, customer } = await start("debug", { resolve: async () => ["127.0.0.1"] });
   const { host } = new URL(customer.url);
   const about = {
@@ -54,7 +54,7 @@ test("a first call tells DNS, connection, TLS and first byte, the next one on th
   const said = { status: 200, tookMs: MS, waitedMs: MS, msg: "webhook called" };
   expect(await call()).toStrictEqual({ ...about, attempts: [{ ...fresh, firstByteMs: MS, status: 200 }], ...said });
   const reused = { address: "127.0.0.1", reused: true, firstByteMs: MS, status: 200 };
-  // The one after a call may come before its connection is free again.
+  // The call after another may be made before its connection is free again.
   const next = await until(async () => {
     const line = await call();
     return line.attempts[0].reused && line;
@@ -62,14 +62,14 @@ test("a first call tells DNS, connection, TLS and first byte, the next one on th
   expect(next).toStrictEqual({ ...about, attempts: [reused], ...said });
 });
 
-test("a call without an answer tells how far it came", async () => {
+test("a call without an answer has the steps it reached", async () => {
   const { call, customer } = await start("debug", { resolve: async () => ["127.0.0.1"] });
   customer.answer("hang");
   const connected = { address: "127.0.0.1", connectMs: MS, tlsMs: MS, firstByteMs: null, cause: "deadline" };
   expect(await call(customer.url, { deadlineMs: 300 })).toMatchObject({ cause: "deadline", attempts: [connected] });
 });
 
-test("each attempt is told for itself", async () => {
+test("each attempt has its own line", async () => {
   const { call, customer } = await start("debug", { resolve: async () => ["127.0.0.1"] });
   await customer.close();
   const line = await call(customer.url, { retryConnection: true });

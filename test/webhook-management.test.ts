@@ -26,7 +26,7 @@ const call = async (method: string, path: string, body?: unknown): Promise<Json>
 const setWebhook = () => call("PUT", "/organisation/webhook", { webhook: customer.url });
 const newSecret = async () => String((await call("POST", "/organisation/webhook/secret")).secret);
 const sendTest = (body: unknown = {}) => call("POST", "/organisation/webhook/test", body);
-/** Throws when the secret did not sign it. The customer's clock is the test's. */
+/** Throws when the request was not signed with the secret. The customer's clock is the test's. */
 const verify = (secret: string, request: CustomerRequest | undefined) =>
   new StandardWebhook(secret).verify(request?.body ?? "", request?.headers as Record<string, string>);
 
@@ -48,7 +48,7 @@ describe("the secret", () => {
     const secret = await newSecret();
     expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
     await sendTest({ arguments: "passcode=s3cret" });
-    // The verifier hands the body back as JSON; ours is a form.
+    // The verifier returns the body as JSON; ours is a form.
     expect(() => verify(secret, customer.requests[0])).toThrow(SyntaxError);
     const other = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
     expect(() => verify(other, customer.requests[0])).toThrow("No matching signature found");
@@ -57,7 +57,7 @@ describe("the secret", () => {
     expect(gateway.log()).not.toContain(secret);
   });
 
-  test("signs along for a day after it was rotated, and no longer", async () => {
+  test("is still used for signatures for a day after its rotation, and no longer", async () => {
     await setWebhook();
     const former = await newSecret();
     const current = await newSecret();
@@ -72,7 +72,7 @@ describe("the secret", () => {
     expect(customer.requests[1]?.headers["webhook-timestamp"]).toBe(String(Math.floor(gateway.clock.ms / 1_000)));
   });
 
-  test("of two rotations at once is one", async () => {
+  test("stays unique after concurrent rotations", async () => {
     await setWebhook();
     const secrets = await Promise.all([newSecret(), newSecret(), newSecret()]);
     expect(new Set(secrets).size).toBe(3);
@@ -80,7 +80,7 @@ describe("the secret", () => {
     expect(current).toHaveLength(1);
   });
 
-  test("is an administrator's business", async () => {
+  test("can be rotated only by an administrator", async () => {
     for (const key of [gateway.keys.user, gateway.keys.readonly]) {
       expect((await gateway.call("POST", "/organisation/webhook/secret", { key })).status).toBe(403);
       expect((await gateway.call("POST", "/organisation/webhook/test", { key })).status).toBe(403);
@@ -105,7 +105,7 @@ describe("the settings", () => {
     update_fields: [],
   };
 
-  test("have defaults, and a change leaves the others alone", async () => {
+  test("have defaults, and a change does not affect the others", async () => {
     expect(await call("GET", "/organisation/settings")).toStrictEqual(defaults);
     await call("PUT", "/organisation/settings", { update_reject_after: 3, update_fields: ["bitrate", "rtt"] });
     const changed = await call("PUT", "/organisation/settings", { publish_on_hook_unreachable: "allow" });
@@ -132,7 +132,7 @@ describe("the settings", () => {
     expect(await call("GET", "/organisation/settings")).toStrictEqual(defaults);
   });
 
-  test("of one organisation are not another's", async () => {
+  test("of one organisation do not affect another's", async () => {
     const other = await gateway.newOrganisation("Other");
     await call("PUT", "/organisation/settings", { strict_arguments: true });
     const { body } = await gateway.call("GET", "/organisation/settings", { key: other.keys.readonly });
@@ -141,7 +141,7 @@ describe("the settings", () => {
 });
 
 describe("a test call", () => {
-  test("tells what the customer said", async () => {
+  test("returns the customer's answer", async () => {
     await setWebhook();
     customer.answer({ status: 403, headers: { "content-type": "text/plain" }, body: "Not today" });
     const told = await sendTest({ arguments: "passcode=s3cret" });
@@ -156,7 +156,7 @@ describe("a test call", () => {
     expect(await sendTest()).toMatchObject({ outcome: "connection", status: null, allows: false });
   });
 
-  test("needs a webhook and arguments that a publish could have", async () => {
+  test("requires a webhook and arguments that a publish could have", async () => {
     expect((await gateway.call("POST", "/organisation/webhook/test", { body: {} })).status).toBe(404);
     await setWebhook();
     for (const custom of [1, "call=x", "a\nb", "x".repeat(2_049)]) {
@@ -201,7 +201,7 @@ describe("deliveries", () => {
     expect(answer).toMatchObject({ status: 400, body: { error: { code: 9002 } } });
   });
 
-  test("are sent again with the same body and id, to the webhook as it is now", async () => {
+  test("are replayed with the same body and id, to the current webhook", async () => {
     await setWebhook();
     customer.answer({ status: 500 });
     const { id } = await sendTest({ arguments: "passcode=s3cret" });
@@ -216,7 +216,7 @@ describe("deliveries", () => {
     expect(await call("GET", `/organisation/webhook/deliveries/${id}`)).toMatchObject({ attempts: 2, status: 200 });
   });
 
-  test("are not sent again when that cannot be written down", async () => {
+  test("are not replayed when that cannot be recorded", async () => {
     await setWebhook();
     const { id } = await sendTest();
     await gateway.db.schema.dropTable("audit").execute();

@@ -1,5 +1,6 @@
-// The webhook's format is nginx-rtmp's notify: the same ffmpeg publishes the same name and arguments to nginx-rtmp and to
-// Headgate, and what both told is parsed and compared, field by field, for the fields that both have.
+// The webhook's format is nginx-rtmp's notify: the same ffmpeg publishes the same name and arguments to
+// nginx-rtmp and to Headgate, and both calls are parsed and compared, field by field, for the fields that
+// both have.
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -63,7 +64,7 @@ afterAll(async () => {
 });
 
 describe.each(CALLS)("%s", (call) => {
-  test("says of name, app, address and custom arguments what nginx-rtmp says", () => {
+  test("has the same name, app, address and custom arguments as from nginx-rtmp", () => {
     const shared = ["call", "name", "app", "addr", ...new URLSearchParams(CUSTOM).keys()];
     const of = (events: Map<string, URLSearchParams>) =>
       Object.fromEntries(shared.map((field) => [field, events.get(call)?.getAll(field)]));
@@ -89,7 +90,8 @@ test("time and timestamp are whole numbers of the same unit in both", () => {
     const update = events.get("update_publish");
     const [time, timestamp] = [Number(update?.get("time")), Number(update?.get("timestamp"))];
     expect(Number.isInteger(time) && Number.isInteger(timestamp)).toBe(true);
-    // Seconds since the publish, and milliseconds of media: about the same moment of a broadcast in real time.
+    // Seconds since the publish, and milliseconds of media: about the same moment of a broadcast in real
+    // time.
     expect(Math.abs(timestamp / 1_000 - time)).toBeLessThan(3);
   }
 });

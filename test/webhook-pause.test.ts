@@ -1,4 +1,5 @@
-// A pause of our own process is not the customer's: an answer that came meanwhile is read before the deadline decides.
+// A pause of our own process is not the customer's fault: an answer that arrived meanwhile is read before the
+// deadline decides.
 import { Worker } from "node:worker_threads";
 import { pino } from "pino";
 import { afterEach, expect, test } from "vitest";
@@ -6,7 +7,7 @@ import { createWebhook } from "../ts/publish/webhook/call.ts";
 import { testCertificates } from "./support/customer.ts";
 
 const DEADLINE_MS = 500;
-/** On a thread of its own: it answers while this one stands still. */
+/** On a thread of its own: it answers while this one is blocked. */
 const CUSTOMER = `
   const { parentPort, workerData } = require("node:worker_threads");
   let asked = 0;
@@ -23,7 +24,7 @@ afterEach(async () => {
   for (const each of open.splice(0)) await each.close();
 });
 
-test("an answer that came while the process stood still until behind the deadline counts", async () => {
+test("an answer that arrived while the process was blocked beyond the deadline counts", async () => {
   const { ca, key, cert } = testCertificates();
   const customer = new Worker(CUSTOMER, { eval: true, workerData: { key, cert } });
   open.push({ close: () => customer.terminate() });
@@ -38,7 +39,7 @@ test("an answer that came while the process stood still until behind the deadlin
   const url = `https://127.0.0.1:${port}/`;
   const call = { organisationId: "org1", url, id: "msg_1", body: Buffer.from("call=publish"), keys: [], event };
   const post = (deadlineMs: number) => webhook.post({ ...call, deadlineMs, retryConnection: false });
-  // The connection is there: only the answer is missing when the process stands still.
+  // The connection is established: only the answer is missing when the process is blocked.
   expect(await post(10_000)).toMatchObject({ status: 204 });
   const asked = said("asked", 2);
   const answer = post(DEADLINE_MS);

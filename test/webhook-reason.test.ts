@@ -1,5 +1,5 @@
-// The customer's reason reaches the person who broadcasts: in ffmpeg's output and in the WHIP problem document, unless
-// the organisation keeps it to itself (W26).
+// The customer's reason reaches the broadcaster: in ffmpeg's output and in the WHIP problem document, unless
+// the organisation disables that (W26).
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Customer, startCustomer } from "./support/customer.ts";
 import { broadcast } from "./support/ffmpeg.ts";
@@ -53,7 +53,7 @@ test("the first line of the customer's text is shown", async () => {
   expect(ffmpeg + JSON.stringify(whip)).not.toContain("not for you");
 });
 
-test("nothing of it is shown when the organisation wants so", async () => {
+test("none of it is shown when the organisation disables that", async () => {
   await headgate.call("PUT", "/organisation/settings", { reason_to_broadcaster: false });
   const { ffmpeg, whip } = await refusals();
   expect(ffmpeg).toContain("Publish denied");
@@ -61,7 +61,7 @@ test("nothing of it is shown when the organisation wants so", async () => {
   expect(ffmpeg + JSON.stringify(whip)).not.toContain("plan");
 });
 
-test("the delivery log has it", async () => {
+test("the delivery log contains it", async () => {
   const list = (await headgate.call("GET", "/organisation/webhook/deliveries?failed=true")) as unknown as {
     reason: string;
   }[];

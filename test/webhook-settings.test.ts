@@ -1,4 +1,4 @@
-// The switches of an organisation at work: W3, W12, W15, W16, W26, and the fields that updates may carry besides.
+// The webhook settings of an organisation: W3, W12, W15, W16, W26, and additional fields in updates.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Customer, type CustomerAnswer, startCustomer } from "./support/customer.ts";
 import { openStage, STREAM, type Stage, type StageOptions, until } from "./support/publishing.ts";
@@ -21,7 +21,7 @@ afterEach(async () => {
 
 const ends = () => stage.media.told.filter((told) => told.told === "end");
 const ended = () => until(() => ends()[0]);
-/** Answers 200 to publish, and one after the other to updates; then 200. */
+/** Answers 200 to publish, and with `answers` to updates, in order; then 200. */
 function answerUpdates(...answers: CustomerAnswer[]): void {
   customer.answer((request) =>
     request.call === "update_publish" ? (answers.shift() ?? { status: 200 }) : { status: 200 },
@@ -29,7 +29,7 @@ function answerUpdates(...answers: CustomerAnswer[]): void {
 }
 
 describe("a publish whose customer gives no usable answer", () => {
-  test.each(["hang", "reset"] as const)("is let through when the organisation wants so (%s)", async (answer) => {
+  test.each(["hang", "reset"] as const)("is allowed by the organisation's setting (%s)", async (answer) => {
     await open({ publish_on_hook_unreachable: "allow" }, { deadlineMs: 500 });
     customer.answer(answer);
     const clientId = await stage.allowed(STREAM, { arguments: "a=b" });
@@ -38,7 +38,7 @@ describe("a publish whose customer gives no usable answer", () => {
     expect((await customer.received("publish_done")).body).toContain(`clientid=${clientId}`);
   });
 
-  test("is denied all the same by an answer that is not 200", async () => {
+  test("is denied nevertheless by an answer that is not 200", async () => {
     await open({ publish_on_hook_unreachable: "allow" });
     customer.answer({ status: 503 });
     expect(await stage.request(STREAM)).toMatchObject({ told: "deny", code: "denied" });
@@ -46,7 +46,7 @@ describe("a publish whose customer gives no usable answer", () => {
 });
 
 describe("updates that are rejected", () => {
-  test("end the publish only when there are so many in a row", async () => {
+  test("end the publish only after the configured number in a row", async () => {
     await open({ update_reject_after: 3 });
     answerUpdates({ status: 500 }, { status: 404 }, { status: 200 }, { status: 500 }, { status: 500 }, { status: 204 });
     await stage.allowed(STREAM);
@@ -54,7 +54,7 @@ describe("updates that are rejected", () => {
     expect(customer.calls("update_publish")).toHaveLength(6);
   });
 
-  test("end it at once by 403", async () => {
+  test("end it immediately with 403", async () => {
     await open({ update_reject_after: 3 });
     answerUpdates({ status: 403 });
     await stage.allowed(STREAM);
@@ -64,7 +64,7 @@ describe("updates that are rejected", () => {
 });
 
 describe("updates without an answer", () => {
-  test("end the publish when there are so many in a row and the organisation wants so", async () => {
+  test("end the publish after the configured number in a row", async () => {
     await open({ update_max_unreachable: 3 });
     answerUpdates("reset", "reset", { status: 200 }, "reset", "reset", "reset");
     const clientId = await stage.allowed(STREAM);
@@ -77,7 +77,7 @@ describe("updates without an answer", () => {
     expect(await publish.execute()).toEqual([{ end_reason: "customer_unreachable" }]);
   });
 
-  test("count for nothing otherwise", async () => {
+  test("have no effect otherwise", async () => {
     await open({});
     answerUpdates("reset", "reset", "reset", "reset", { status: 200 });
     await stage.allowed(STREAM);
@@ -89,7 +89,7 @@ describe("updates without an answer", () => {
 describe("the customer's reason", () => {
   const reason: CustomerAnswer = { status: 403, headers: { "content-type": "text/plain" }, body: "Plan expired" };
 
-  test("stays here when the organisation wants so", async () => {
+  test("is not forwarded when the organisation disables that", async () => {
     await open({ reason_to_broadcaster: false });
     customer.answer(reason);
     expect(await stage.request(STREAM)).toMatchObject({ description: "Publish denied" });
@@ -104,7 +104,7 @@ describe("the customer's reason", () => {
 
 const everything = { call: null, clientId: null, name: null, failed: false, before: null, quantity: 500 };
 
-test("time and timestamp in custom arguments are refused when the organisation is strict", async () => {
+test("time and timestamp in custom arguments are refused with strict arguments", async () => {
   await open({ strict_arguments: true });
   const refused = await stage.request(STREAM, { arguments: "sig=x&time=1" });
   expect(refused).toMatchObject({ told: "deny", code: "bad_name", description: /time/ });
@@ -112,7 +112,7 @@ test("time and timestamp in custom arguments are refused when the organisation i
 });
 
 describe("an update", () => {
-  test("carries what the organisation asked for, behind the documented fields", async () => {
+  test("contains the configured fields, after the documented ones", async () => {
     await open({ update_fields: ["bytes_in", "bitrate", "dropped_frames", "rtt"] });
     const clientId = await stage.allowed(STREAM);
     stage.media.measure(clientId, { bytesIn: 500_000, droppedFrames: 2 });
@@ -163,7 +163,7 @@ describe("the delivery log", () => {
   });
 });
 
-test("the metrics tell of calls, denials, the outbox and open breakers", async () => {
+test("the metrics contain calls, denials, the outbox and open breakers", async () => {
   await open({}, { deadlineMs: 300 });
   customer.answer("hang");
   await Promise.all(
@@ -180,7 +180,7 @@ test("the metrics tell of calls, denials, the outbox and open breakers", async (
   expect(text).toContain('headgate_webhook_seconds_bucket{le="0.3",call="publish"}');
 });
 
-test("an answer that takes more than 300 ms allows all the same, and is in the log and in the metrics", async () => {
+test("an answer that takes more than 300 ms allows nevertheless, and is in the log and in the metrics", async () => {
   await open({});
   customer.answer(async () => {
     await new Promise((resolve) => setTimeout(resolve, 350));

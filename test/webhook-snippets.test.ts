@@ -1,5 +1,5 @@
-// How customers verify a call, as the dashboard shows it: each program runs as it stands there, against calls signed by
-// an independent library, by two secrets at once, forged, stale and cut off.
+// How customers verify a call, as the dashboard shows it: each program runs as written, against calls signed
+// by an independent library, by two secrets, forged, stale and truncated.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,7 +11,7 @@ import { isWholeRun } from "./support/whole-run.ts";
 const SECRET = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 const OTHER = "whsec_HwAeAR0CHAMbBBoFGQYYBxcIFgkVChQLEwwSDREOEA8=";
 const ID = "msg_01J9Z6Q3V5T0K8M2";
-/** With bytes that are no UTF-8, as custom arguments may bring them. */
+/** With bytes that are not UTF-8, which custom arguments may contain. */
 const BODY = Buffer.from("passcode=s3cr\u00e9t\xff&call=publish&name=Ab1Cd-9XyZ0&clientid=7", "latin1");
 const TOLERANCE_S = 300;
 
@@ -24,10 +24,10 @@ interface Call {
 }
 
 const now = () => Math.floor(Date.now() / 1_000);
-/** HMAC of the bytes, as the library would make it of text. */
+/** HMAC of the bytes, as the library would compute it for text. */
 function signed(body: Buffer, secret: string, sentAt: number): string {
   const text = body.toString("latin1");
-  // The library signs text; what is no ASCII is compared byte by byte below.
+  // The library signs text; what is not ASCII is compared byte by byte below.
   return /^[ -~]*$/.test(text)
     ? new Webhook(secret).sign(ID, new Date(sentAt * 1_000), text)
     : signedBytes(body, secret, sentAt);
@@ -53,7 +53,8 @@ function call(signature: string, body: Buffer = ASCII, sentAt: number = now(), i
   };
 }
 
-/** Calls, and whether each is Headgate's. Made anew: a slow machine must not make them stale. */
+/** Calls, and whether each is Headgate's. Created for each test, so that a slow machine does not make them
+ *  stale. */
 function cases(): readonly (readonly [name: string, call: Call, isOurs: boolean])[] {
   const at = now();
   const good = signed(ASCII, SECRET, at);
@@ -152,9 +153,9 @@ func main() {
 };
 
 test.each(Object.keys(PROGRAMS).filter((language) => isWholeRun || language !== "Go"))(
-  "in %s a call of ours holds and every other one does not",
+  "in %s our calls are accepted and all others are not",
   (language) => {
-    // The Go program is built before its cases are made: they are of now.
+    // The Go program is built before its cases are made, which contain the current time.
     PROGRAMS[language]?.("[]");
     const given = cases();
     const results = JSON.parse(PROGRAMS[language]?.(JSON.stringify(given.map(([, call]) => call))) ?? "") as boolean[];

@@ -1,4 +1,5 @@
-// A webhook's URL may hold a secret in its query: who sees it, and what is forgotten when another URL takes its place.
+// A webhook's URL may contain a secret in its query: who sees it, and what is reset when another URL replaces
+// it.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { OPEN_AFTER } from "../ts/publish/webhook/customer-gate.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
@@ -34,7 +35,7 @@ describe("over HTTP", () => {
     return (body as { key: string }).key;
   };
 
-  test("administrators see the URL whole, everybody else without its query", async () => {
+  test("administrators see the whole URL, everybody else sees it without its query", async () => {
     expect(await set(customer.url)).toMatchObject({ status: 200, body: { webhook: customer.url } });
     await sendTest();
     const masked = customer.url.replace(`key=${SECRET}`, "…");
@@ -61,7 +62,7 @@ describe("over HTTP", () => {
     }
   });
 
-  test("the audit log tells the new and the former URL without their queries", async () => {
+  test("the audit log contains the new and the former URL without their queries", async () => {
     await set("https://customer.example/first?key=first-secret");
     await set("https://customer.example/second?key=second-secret&more");
     await set(null);
@@ -77,7 +78,7 @@ describe("over HTTP", () => {
     expect(gateway.log()).not.toMatch(/-secret/);
   });
 
-  test("another URL of the same server starts with a closed breaker, the same URL with its own", async () => {
+  test("another URL of the same server starts with a closed breaker, the same URL keeps its own", async () => {
     await set(customer.url);
     customer.answer("hang");
     await Promise.all(Array.from({ length: OPEN_AFTER }, sendTest));
@@ -104,21 +105,21 @@ describe("while publishes run", () => {
   const isOpen = async () => (await stage.metrics.registry.metrics()).includes('breaker_open{organisation="org1"} 1');
   const move = async (webhook: string | null) => {
     await stage.db.updateTable("organisation").set({ webhook }).where("id", "=", "org1").execute();
-    await stage.change({}); // the next call reads the organisation anew
+    await stage.change({}); // the next call reads the organisation again
     stage.publishing.workbench.webhookChanged("org1", webhook);
   };
 
   test.each([
     ["replaced", "&moved=1"],
     ["removed", null],
-  ])("the open breaker of a webhook that was %s is gone from the metrics for good", async (_, suffix) => {
+  ])("the open breaker of a webhook that was %s is removed from the metrics permanently", async (_, suffix) => {
     await open(200);
     await stage.allowed(STREAM);
     customer.answer("hang");
     await until(isOpen);
     await move(suffix === null ? null : customer.url + suffix);
     expect(await isOpen()).toBe(false);
-    // The publish goes on asking the webhook that it began with, and opens the breaker of that one again.
+    // The publish still calls the webhook that it began with, and opens that one's breaker again.
     const former = () => customer.calls("update_publish").filter(({ path }) => !path.includes("moved")).length;
     const before = former();
     await until(() => former() >= before + OPEN_AFTER);
@@ -126,7 +127,7 @@ describe("while publishes run", () => {
     expect(await isOpen()).toBe(false);
   });
 
-  test("ends leave for the new webhook while those for the former one wait behind its breaker", async () => {
+  test("ends for the new webhook are sent while those for the former one wait behind its breaker", async () => {
     await open(2_000);
     const moved = `${customer.url}&moved=1`;
     customer.answer(({ path }) => (path.includes("moved") ? { status: 200 } : "hang"));
@@ -148,7 +149,7 @@ describe("while publishes run", () => {
     await until(() => stage.log().includes("webhook only times out"));
     await deliver(event(950_000, moved));
     await until(() => {
-      stage.clock.ms += 100; // what is late on a busy machine is tried again
+      stage.clock.ms += 100; // a late delivery on a busy machine is retried
       return customer.calls("publish_done").some(({ body }) => body.endsWith("clientid=950000"));
     });
     expect(await isOpen()).toBe(false);

@@ -1,5 +1,5 @@
-// What a WHIP sender is told to stay below: the lowest of what the deployment, the plan, the organisation and someone
-// who watches the session say. That a browser obeys is shown in whip-switch.test.ts.
+// The bitrate limit of a WHIP sender: the lowest of those set for the deployment, the plan, the organisation
+// and the session. That a browser obeys is shown in whip-switch.test.ts.
 import { afterEach, expect, test } from "vitest";
 import { changeSettings } from "../ts/organisation/settings.ts";
 import { createLiveSessions } from "../ts/publish/live-sessions.ts";
@@ -8,7 +8,7 @@ import { openWhipGateway, type WhipGateway } from "./support/whip-gateway.ts";
 let gateway: WhipGateway;
 afterEach(async () => await gateway.close());
 
-/** Opens a gateway with one publish on it, and what can be asked of it. */
+/** Opens a gateway with one publish on it; returns what the tests use of it. */
 async function publish({
   plan,
   ours,
@@ -45,7 +45,7 @@ test.each([
   },
 );
 
-test("a running session is limited further and let go again, never above the organisation's limit", async () => {
+test("a running session's limit is lowered and raised again, never above the organisation's", async () => {
   const { sessions, organisation, clientId } = await publish({ plan: "paid", all: 6_000, trial: 0, ours: 2_000 });
   for (const kbps of [800, 0, 4_000]) expect(sessions.limitBitrate(organisation, clientId, kbps)).toBe("told");
   const told = gateway.media.told.filter((of) => of.told === "limit_whip_bitrate").map(({ kbps }) => kbps);

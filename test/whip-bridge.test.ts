@@ -1,4 +1,4 @@
-// The bridge to the media core, as far as running WHIP publishes go: fragments, restarts, diagnostics. The real core.
+// The bridge to the media core for running WHIP publishes: fragments, restarts, diagnostics. The real core.
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Media, startMedia } from "../ts/media.ts";
@@ -62,7 +62,7 @@ describe("a trickled fragment", () => {
     expect(media.refuseFragment("hello")).toStrictEqual(refused);
   });
 
-  test("adds candidates under the same credentials, restarts under new ones, and nothing under half of each", () => {
+  test("adds candidates with the same credentials, restarts with new ones, and is refused with half of each", () => {
     const answer = open(1);
     expect(media.patchWhip(1, `${CURRENT}a=candidate:1 1 udp 1 4f2c.local 5 typ host\r\n`)).toStrictEqual({
       outcome: "added",
@@ -99,7 +99,7 @@ test("the answer names UDP first, then TCP on the same port", () => {
   ]);
 });
 
-test("diagnostics say what is missing, and nothing of publishes that do not run", async () => {
+test("diagnostics contain what is missing, and nothing about publishes that do not run", async () => {
   open(3);
   const told = await until("diagnostics", () => media.whipDiagnostics(3));
   expect(told).toMatchObject({ isConnected: false, dtlsRole: "server", srtp: "", rejected: 0 });

@@ -1,4 +1,4 @@
-// The WHIP clients that pages take from npm, in Chromium: what they publish arrives upstream whole.
+// WHIP clients that pages take from npm, in Chromium: their media arrives upstream completely.
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "./support/child.ts";
@@ -33,7 +33,7 @@ afterAll(async () => {
 });
 
 test.each(["whip-whep", "whip-web-client"])(
-  "what Chromium publishes by %s decodes upstream, from a keyframe on, with sound and picture together",
+  "what Chromium publishes by %s decodes upstream, from a keyframe on, with audio and video together",
   { timeout: (SECONDS + 60) * 1_000 },
   async (client) => {
     const name = await headgate.newStream();

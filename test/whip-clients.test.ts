@@ -1,5 +1,5 @@
-// WHIP clients that are no browsers, each with a WebRTC stack of its own, at once: what they publish arrives upstream
-// whole. `npm run matrix -- whip` gives each of them more time and a bigger picture.
+// WHIP clients that are not browsers, each with a WebRTC stack of its own, concurrently: their media arrives
+// upstream completely. `npm run matrix -- whip` gives each of them more time and larger video.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { providePython } from "../scripts/python.mjs";
 import { type Customer, startCustomer } from "./support/customer.ts";
@@ -22,7 +22,7 @@ beforeAll(async () => {
   upstream = await startNginxRtmp();
   headgate = await startHeadgate({
     customer,
-    // GStreamer's ICE pairs no loopback address with others.
+    // GStreamer's ICE does not pair loopback addresses with others.
     env: { HEADGATE_UPSTREAM_PUSH: `${upstream.url}/{name}`, HEADGATE_MEDIA_HOST: "0.0.0.0" },
   });
 }, 120_000);
@@ -34,7 +34,7 @@ afterAll(async () => {
 
 describe.concurrent("what is published by", () => {
   test.each(casesOfRun(whipClients, 2))(
-    "$name decodes upstream, from a keyframe on, with sound and picture together",
+    "$name decodes upstream, from a keyframe on, with audio and video together",
     { timeout: (SECONDS + 60) * 1_000 },
     async ({ name, publish }) => {
       const stream = await headgate.newStream();

@@ -1,12 +1,13 @@
-// `npm run whip-conformance` against the whole service: every row of RFC 9725 that can be asked from outside.
+// `npm run whip-conformance` against the whole service: every row of RFC 9725 that can be tested from
+// outside.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { start } from "./support/child.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
 import { type Headgate, startHeadgate } from "./support/headgate.ts";
 
-/** Ours has no extensions, does both trickle and restart, and the slow rows are asked for by flags. */
+/** Ours has no extensions, supports both trickle and restart, and the slow rows are enabled by flags. */
 const NOT_APPLICABLE = ["E17", "S3b", "S5", "E25b"];
-/** Nobody asks them: only what the Link lines say is looked at. */
+/** They are never contacted: only the Link headers are checked. */
 const ICE_SERVERS: Readonly<Record<string, string>> = {
   HEADGATE_ICE_SERVERS: "stun:stun.example:3478,turn:turn.example:3478?transport=udp",
   HEADGATE_ICE_TURN_SECRET: "a shared secret of the TURN servers",
@@ -43,7 +44,7 @@ afterAll(async () => {
   await customer?.close();
 });
 
-test("every row is met, but for those that are listed", () => {
+test("every row is met, except those that are listed", () => {
   const others = rows.filter(({ outcome }) => outcome !== "met").map(({ id }) => id);
   const seen = rows.filter(({ outcome }) => outcome === "unmet").map((row) => `${row.id}: ${row.seen}`);
   expect(others, seen.join("\n")).toStrictEqual(rows.map(({ id }) => id).filter((id) => NOT_APPLICABLE.includes(id)));

@@ -1,4 +1,4 @@
-// Who is denied at the WHIP endpoint, and how it is told (P10; W10–W12, W20, W22a, W26).
+// Who is denied at the WHIP endpoint, and with which answer (P10; W10–W12, W20, W22a, W26).
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { addStream, STREAM } from "./support/publishing.ts";
 import {
@@ -58,7 +58,7 @@ describe("without asking the customer", () => {
     expect((await gateway.offer(TO_STREAM)).status).toBe(201);
   });
 
-  test("a stream that somebody else is being asked for is answered 409", async () => {
+  test("a stream with a pending publish request is answered 409", async () => {
     let second: Awaited<ReturnType<WhipGateway["offer"]>> | null = null;
     gateway.customer.answer(async () => {
       second ??= await gateway.offer(TO_STREAM);
@@ -69,7 +69,7 @@ describe("without asking the customer", () => {
     expect(calls()).toStrictEqual(["publish"]);
   });
 
-  test("an offer to a stopping service is answered 503 and told when to come back", async () => {
+  test("an offer to a stopping service is answered 503 with Retry-After", async () => {
     await gateway.publishing.drain(0);
     const answer = await gateway.offer(TO_STREAM);
     expectProblem(answer, 503, "stopping", "Service is stopping", "Service is stopping");
@@ -87,12 +87,12 @@ describe("the customer's answer", () => {
     ["standard words without a body", "", "Publish denied"],
   ];
 
-  test.each(REASONS)("of 403 is told with %s", async (_, body, detail) => {
+  test.each(REASONS)("of 403 is answered with %s", async (_, body, detail) => {
     gateway.customer.answer({ status: 403, headers: { "content-type": "text/plain" }, body });
     expectProblem(await gateway.offer(TO_STREAM), 403, "rejected_by_customer", "Publish denied", detail);
   });
 
-  test.each([201, 204, 302, 400, 401, 404, 500, 503])("of %i denies without its words", async (status) => {
+  test.each([201, 204, 302, 400, 401, 404, 500, 503])("of %i denies without its text", async (status) => {
     const headers = { "content-type": "text/plain", location: "https://customer.example/", "retry-after": "77" };
     gateway.customer.answer({ status, headers, ...(status === 204 ? {} : { body: "words of the customer" }) });
     const answer = await gateway.offer(TO_STREAM);
@@ -131,7 +131,7 @@ test("a publish without webhook is opened when the stream exists", async () => {
   expect(calls()).toStrictEqual([]);
 });
 
-test("a failing store is answered without its words", async () => {
+test("a failing store is answered without its error message", async () => {
   await gateway.db.schema.alterTable("stream").renameTo("elsewhere").execute();
   const answer = await gateway.offer(TO_STREAM);
   expectProblem(answer, 503, "store_unavailable", "Temporarily unavailable", "Temporarily unavailable");

@@ -1,13 +1,13 @@
-// How soon a browser feels that we ended its publish: Chromium's own states, from the call of the API on.
+// How soon a browser notices that we ended its publish: Chromium's own states, from the call of the API on.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "./support/child.ts";
 import { type Chromium, startChromium } from "./support/chromium.ts";
 import { type Headgate, startHeadgate } from "./support/headgate.ts";
 import { isWholeRun } from "./support/whole-run.ts";
 
-/** How often it is tried: the moment of the end falls anywhere between two checks of Chromium, 2.5 s apart. */
+/** Number of attempts: the end falls at a random moment between two checks of Chromium, 2.5 s apart. */
 const TRIES = Number(process.env.WHIP_END_TRIES ?? (isWholeRun ? 3 : 1));
-/** A check's pause, and as much again for a busy machine; without the 403 it takes 16 s. */
+/** The interval of the checks, and as much again for a busy machine; without the 403 it takes 16 s. */
 const FELT_LIMIT_MS = 5_000;
 
 let headgate: Headgate;
@@ -24,7 +24,7 @@ afterAll(async () => {
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Names of the page's states and how long after the API's call each came, ms. */
+/** Names of the page's states and how long after the API's call each was entered, ms. */
 async function statesAfterStop(settleMs: number): Promise<Readonly<Record<string, number>>> {
   const { id, ingest } = (await headgate.call("POST", "/stream")) as {
     id: string;
@@ -51,7 +51,7 @@ async function statesAfterStop(settleMs: number): Promise<Readonly<Record<string
   return Object.fromEntries(states.map(([name, at]) => [name, at - asked]));
 }
 
-test("an end by the API shows in DTLS at once and in the connection's state at the browser's next check", async () => {
+test("an end by the API closes DTLS immediately and fails the connection at the browser's next check", async () => {
   const felt: number[] = [];
   for (let n = 0; n < TRIES; n += 1) {
     const states = await statesAfterStop(3_000 + ((n * 700) % 2_500));

@@ -1,6 +1,6 @@
-// What real clients offer, posted to the whole service; the answers are read by aiortc's parser, which is not ours.
-// test/fixtures/offers holds recordings (credentials are those of a run that is over). The offers of clients that could
-// not be run are reconstructed from their sources: those are the fixtures of crates/whip.
+// Offers of real clients, posted to the whole service; the answers are read by aiortc's parser, which is
+// independent. test/fixtures/offers contains recordings (their credentials are no longer used). The offers of
+// clients that could not be run are reconstructed from their sources: those are the fixtures of crates/whip.
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { promisify } from "node:util";
@@ -12,7 +12,7 @@ const RECORDED = [
   "aiortc-1.16",
   "chromium-156",
   "ffmpeg-8.1",
-  // With OpenH264 announced to it; without, as it comes, it offers no H.264.
+  // Recorded with OpenH264; without it, as installed, it offers no H.264.
   "firefox-153",
   "gstreamer-1.22",
   "werift-0.23",
@@ -73,7 +73,7 @@ async function post(name: string): Promise<Response> {
   return await fetch(headgate.whip(stream), { method: "POST", headers, body: offerOf(name) });
 }
 
-/** Not synchronously: kept connections that the service closes in the meantime must be seen closed. */
+/** Not synchronously: the closing of idle connections by the service must be noticed. */
 async function parse(sdps: readonly string[]): Promise<readonly Parsed[]> {
   const parsing = promisify(execFile)(providePython(), ["test/fixtures/parse-sdp.py"]);
   parsing.child.stdin?.end(JSON.stringify(sdps));
@@ -104,7 +104,7 @@ describe.each([...RECORDED, ...RECONSTRUCTED])("the answer to %s", (name) => {
     answer: answered.get(name) ?? { bundles: [], media: [] },
   });
 
-  test("has its sections: the same kinds and mids, recvonly, none refused, one bundle", () => {
+  test("has the offer's sections: the same kinds and mids, recvonly, none refused, one bundle", () => {
     const { offer, answer } = pair();
     const shape = ({ media }: Parsed) => media.map(({ kind, mid }) => [kind, mid]);
     expect(shape(answer)).toStrictEqual(shape(offer));
@@ -128,18 +128,18 @@ describe.each([...RECORDED, ...RECONSTRUCTED])("the answer to %s", (name) => {
       });
       expect(section.candidates[0]?.[0].toLowerCase()).toBe("udp");
       expect(section.areCandidatesComplete).toBe(true);
-      // Passive offers get a client; everybody else gets a server.
+      // Passive offers get a client; all others get a server.
       expect(section.role).toBe(offer.media[0]?.role === "server" ? "client" : "server");
     }
   });
 
-  test("takes one codec of each section, as it was offered", () => {
+  test("accepts one codec of each section, as it was offered", () => {
     const { offer, answer } = pair();
     for (const [at, section] of answer.media.entries()) {
       const of = offer.media[at]?.codecs ?? [];
       const [codec, ...others] = section.codecs;
       expect(codec?.name).toBe(section.kind === "audio" ? "audio/opus" : "video/h264");
-      // What else there is retransmits it.
+      // The others are its retransmissions.
       expect(others.map(({ name: other, parameters }) => [other, parameters.apt])).toStrictEqual(
         others.map(() => ["video/rtx", String(codec?.payloadType)]),
       );

@@ -47,7 +47,7 @@ describe("an offer", () => {
     });
   });
 
-  test("opens the media with what was asked for", async () => {
+  test("opens the media with the requested options", async () => {
     await gateway.opened(`${TO_STREAM}&stereo=1&audio_bitrate=64000&unknown=%zz`);
     expect(gateway.openings()).toStrictEqual([
       {
@@ -67,18 +67,18 @@ describe("an offer", () => {
     ]);
   });
 
-  test("finds its session under the host and port it was posted to", async () => {
+  test("gets a session URL with the host and port it was posted to", async () => {
     const { headers } = await gateway.offer(TO_STREAM, { origin: "http://127.0.0.1:8080" });
     expect(headers.get("location")).toMatch(new RegExp(`^http://127\\.0\\.0\\.1:8080/p/webrtc/${UUID}$`));
   });
 
-  test("finds its session under the public URL when there is one", async () => {
+  test("gets a session URL with the public URL when there is one", async () => {
     await reopen({ publicUrl: "https://live.example:8443" });
     const { headers } = await gateway.offer(TO_STREAM, { origin: "http://10.1.2.3:8080" });
     expect(headers.get("location")).toMatch(new RegExp(`^https://live\\.example:8443/p/webrtc/${UUID}$`));
   });
 
-  test.each(["203.0.113.7", "::ffff:203.0.113.7"])("from %s is told to the customer as 203.0.113.7", async (peer) => {
+  test.each(["203.0.113.7", "::ffff:203.0.113.7"])("from %s reaches the customer as 203.0.113.7", async (peer) => {
     const { clientId } = await gateway.opened(TO_STREAM, { peer });
     const fields = `call=publish&name=${STREAM}&app=live&addr=203.0.113.7&clientid=${clientId}`;
     expect(gateway.customer.requests.map(({ body }) => body)).toStrictEqual([fields]);
@@ -120,11 +120,11 @@ describe("an offer", () => {
     expect(gateway.customer.requests).toHaveLength(0);
   });
 
-  test("of exactly 64 KiB is taken", async () => {
+  test("of exactly 64 KiB is accepted", async () => {
     expect((await gateway.offer(TO_STREAM, { body: OFFER.padEnd(65_536, "x") })).status).toBe(201);
   });
 
-  test.each(["stereo=0", "stereo=true"])("with %s wants one channel, at the usual bitrate", async (query) => {
+  test.each(["stereo=0", "stereo=true"])("with %s uses one channel, at the usual bitrate", async (query) => {
     await gateway.opened(`${TO_STREAM}&${query}`);
     expect(gateway.openings()[0]).toMatchObject({ stereo: false, audioBitrate: null });
   });
@@ -141,7 +141,7 @@ describe("an offer", () => {
     ["%20", null],
     ["64k", null],
     ["NaN", null],
-  ])("with audio_bitrate=%s fails no broadcast: it is %s", async (given, audioBitrate) => {
+  ])("with audio_bitrate=%s does not fail: the bitrate is %s", async (given, audioBitrate) => {
     await gateway.opened(`${TO_STREAM}&audio_bitrate=${given}`);
     expect(gateway.openings()[0]).toMatchObject({ audioBitrate });
   });
@@ -151,7 +151,7 @@ describe("the order of validation", () => {
   test.each([
     [400, "offer_malformed"],
     [422, "no_h264"],
-  ] as const)("refuses a bad offer by %i before the customer or the stream is asked", async (status, code) => {
+  ] as const)("refuses a bad offer with %i before the customer or the stream is looked up", async (status, code) => {
     gateway.media.parseOffer = () => ({ outcome: "refused", code, status, detail: "Words about the offer" });
     for (const name of [STREAM, "Ab1Cd-00000"]) {
       const answer = await gateway.offer(`${TO_OURSELVES}&stream_name=${name}`);
@@ -179,7 +179,7 @@ describe("the order of validation", () => {
 });
 
 describe("endpoint and session", () => {
-  test.each([ENDPOINT, NO_SESSION])("answer GET and HEAD of %s with 204 and nothing", async (path) => {
+  test.each([ENDPOINT, NO_SESSION])("answer GET and HEAD of %s with 204 and no content", async (path) => {
     for (const method of ["GET", "HEAD"]) {
       const { status, body, headers } = await gateway.call(method, path);
       expect({ status, body }).toStrictEqual({ status: 204, body: "" });
@@ -188,7 +188,7 @@ describe("endpoint and session", () => {
   });
 
   test.each([ENDPOINT, `${ENDPOINT}?${TO_STREAM}`, NO_SESSION, `${NO_SESSION}/metadata`])(
-    "answer OPTIONS of %s with what they take",
+    "answer OPTIONS of %s with what they accept",
     async (path) => {
       const { status, body, headers } = await gateway.call("OPTIONS", path, {
         headers: { origin: "https://page.example", "access-control-request-method": "OPTIONS" },
@@ -215,18 +215,18 @@ describe("endpoint and session", () => {
     ["DELETE", ENDPOINT, ["GET", "HEAD", "OPTIONS", "POST"]],
     ["PUT", NO_SESSION, ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH"]],
     ["POST", NO_SESSION, ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH"]],
-  ])("refuse %s of %s and say what there is", async (method, path, allowed) => {
+  ])("refuse %s of %s and list what is allowed", async (method, path, allowed) => {
     const answer = await gateway.call(method, path);
     expectProblem(answer, 405, "method_not_allowed", "Method not allowed", "See the Allow header");
     expect(answer.headers.get("allow")?.split(", ").sort()).toStrictEqual(allowed);
   });
 
-  test("know nothing below a session", async () => {
+  test("have nothing below a session", async () => {
     const answer = await gateway.call("POST", `${NO_SESSION}/nothing`);
     expectProblem(answer, 404, "unknown_address", "Unknown address", "There is nothing at this address");
   });
 
-  test("tell the version in status.json", async () => {
+  test("return the version in status.json", async () => {
     const { status, body, headers } = await gateway.call("GET", `${ENDPOINT}/status.json`);
     expect({ status, body }).toStrictEqual({ status: 200, body: JSON.stringify({ server_version: VERSION }) });
     expect(headers.get("content-type")).toBe("application/json; charset=utf-8");

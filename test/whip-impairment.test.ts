@@ -1,6 +1,6 @@
-// A WebRTC publisher through a network that loses, delays and mixes up datagrams, both ways: no broken picture goes
-// upstream, hardly one is missing, and sound and picture find together although their clocks do not agree. Three
-// networks here; `npm run matrix -- whip` goes through all of them.
+// A WebRTC publisher through a network that loses, delays and reorders datagrams, both ways: no broken
+// picture goes upstream, hardly one is missing, and audio and video are in sync although their clocks
+// disagree. Three networks here; `npm run matrix -- whip` goes through all of them.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { run } from "./support/child.ts";
 import { freePort } from "./support/free-port.ts";
@@ -35,20 +35,20 @@ const NETWORKS: readonly Network[] = IS_WHOLE
       { loss: 5, delay: 50, reorder: 0 },
       { loss: 10, delay: 100, reorder: 5 },
     ];
-/** By its sender reports the camera is so far ahead of the microphone, ms. */
+/** By its sender reports the camera is this far ahead of the microphone, ms. */
 const CLOCKS_APART_MS = 300;
 /** After the second sender report, ms. */
 const SKEW_LIMIT_MS = 20;
-/** Loss and one-way delay up to which nearly everything must arrive, and how much that is. */
+/** Loss and one-way delay up to which nearly everything must arrive, and that share. */
 const DELIVERY = { loss: 5, delay: 50, least: 0.995 };
-/** Sound is taken from 60 ms before the first picture on, by arrival: where the machine stalls between the two, a packet
- *  or a few stay behind. Packets of 20 ms. */
+/** Audio is accepted from 60 ms before the first picture on, by arrival: if the machine stalls between the
+ *  two, a few packets may be missing. Packets of 20 ms. */
 const FIRST_SOUND_LIMIT = 5;
 const SEED = 1;
 const PROGRAM = `${process.env.CARGO_TARGET_DIR ?? "target"}/release/headgate-bench`;
 
 let headgate: Headgate;
-/** Of the upstreams, one for each network. */
+/** Ports of the upstreams, one for each network. */
 const ports = new Set<number>();
 
 beforeAll(async () => {
@@ -80,7 +80,8 @@ test.concurrent.each(NETWORKS)(
     }
     if (loss <= DELIVERY.loss && delay <= DELIVERY.delay) {
       expect(outcome.pictures / outcome.pictures_sent).toBeGreaterThanOrEqual(DELIVERY.least);
-      // A publish begins with its first picture: sound that came before a repeated one is not part of it.
+      // A publish begins with its first picture: audio that arrived before a retransmitted one is not part of
+      // it.
       const sounds = outcome.sounds_sent - outcome.first_sound;
       expect(outcome.sounds / sounds).toBeGreaterThanOrEqual(DELIVERY.least);
     }

@@ -1,5 +1,5 @@
-// What protects the WHIP endpoint and tells clients the way: limits per address and in all, addresses behind proxies,
-// ICE servers on the wire (reliability §1, W5, P6).
+// The WHIP endpoint's protection and configuration of clients: limits per address and in total, addresses
+// behind proxies, ICE servers on the wire (reliability §1, W5, P6).
 import { createHmac } from "node:crypto";
 import { request } from "node:http";
 import { afterEach, describe, expect, test } from "vitest";
@@ -40,7 +40,7 @@ describe("requests", () => {
     expect(await statusesOf(3, () => remove("203.0.113.7"))).toStrictEqual([404, 404, 429]);
   });
 
-  test("never keep anybody from saying goodbye", async () => {
+  test("to end a session are never limited", async () => {
     await open({ HEADGATE_LIMITS_WHIP_REQUESTS_PER_SECOND: "1" });
     const { session } = await gateway.opened();
     await statusesOf(6, () => gateway.call("DELETE", NO_SESSION));
@@ -56,7 +56,7 @@ describe("requests", () => {
     expect((await gateway.call("DELETE", NO_SESSION, { peer: "2001:db8:1:3::1" })).status).toBe(404);
   });
 
-  test("for sessions are answered 503 with Retry-After beyond everybody's burst", async () => {
+  test("for sessions are answered 503 with Retry-After beyond the total burst", async () => {
     await open({ HEADGATE_LIMITS_WHIP_OFFERS_PER_SECOND: "1" });
     let peer = 0;
     const offer = () => {
@@ -67,7 +67,7 @@ describe("requests", () => {
     expect((await offer()).headers.get("retry-after")).toBe("1");
   });
 
-  test("are not limited when the operator says 0", async () => {
+  test("are not limited when the operator sets 0", async () => {
     await open({ HEADGATE_LIMITS_WHIP_REQUESTS_PER_SECOND: "0" });
     expect(new Set(await statusesOf(200, () => gateway.call("DELETE", NO_SESSION)))).toStrictEqual(new Set([404]));
   });
@@ -96,7 +96,7 @@ describe("sessions that are not connected", () => {
     expect((await offerOf(6)).status).toBe(201);
   });
 
-  test("are limited in all", async () => {
+  test("are limited in total", async () => {
     await open({ HEADGATE_LIMITS_WHIP_HALF_OPEN: "2" });
     expect((await offerOf(0, "203.0.113.1")).status).toBe(201);
     expect((await offerOf(1, "203.0.113.2")).status).toBe(201);
@@ -106,7 +106,7 @@ describe("sessions that are not connected", () => {
     expect((await offerOf(3, "203.0.113.3")).status).toBe(201);
   });
 
-  test("that the customer denied leave no trace", async () => {
+  test("that the customer denied are not counted", async () => {
     await open({ HEADGATE_LIMITS_WHIP_HALF_OPEN_PER_ADDRESS: "1" });
     gateway.customer.answer({ status: 403 });
     expect(await statusesOf(3, () => offerOf(0))).toStrictEqual([403, 403, 403]);
@@ -138,7 +138,7 @@ describe("behind proxies", () => {
 describe("ICE servers", () => {
   const SERVERS = "stun:stun.example:3478,turn:turn.example?transport=udp,turns:turn.example:443?transport=tcp";
 
-  test("are told one per line on the wire, with credentials for an hour", async () => {
+  test("are listed one per header line, with credentials for an hour", async () => {
     await open({ HEADGATE_ICE_SERVERS: SERVERS, HEADGATE_ICE_TURN_SECRET: "shared" });
     const server = await listen(gateway.fetch, { name: "test", host: "127.0.0.1", port: 0 });
     try {
@@ -157,7 +157,7 @@ describe("ICE servers", () => {
     }
   });
 
-  test("are not told to preflights and refusals", async () => {
+  test("are not listed in preflights and refusals", async () => {
     await open({ HEADGATE_ICE_SERVERS: "stun:stun.example" });
     expect((await gateway.call("OPTIONS", `/p/webrtc?${TO_STREAM}`)).headers.get("link")).toBeNull();
     expect((await gateway.offer("")).headers.get("link")).toBeNull();
@@ -165,7 +165,7 @@ describe("ICE servers", () => {
   });
 });
 
-/** The header lines as they came, names in lower case. */
+/** The header lines as received, names in lower case. */
 function post(port: number, path: string): Promise<{ status: number; lines: [string, string][] }> {
   return new Promise((resolve, reject) => {
     const options = { host: "127.0.0.1", port, path, method: "POST", headers: { "content-type": "application/sdp" } };

@@ -1,4 +1,4 @@
-// What a broadcaster sends along: metadata during the broadcast, connect_info for its own upstream (P11, P12).
+// Data that a broadcaster sends: metadata during the broadcast, connect_info for its own upstream (P11, P12).
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { writeAmf0 } from "../ts/publish/whip/amf0.ts";
 import { expectProblem, NO_SESSION, openWhipGateway, TO_STREAM, type WhipGateway } from "./support/whip-gateway.ts";
@@ -16,7 +16,7 @@ const sent = () => gateway.media.told.filter((told) => told.told === "send_whip_
 
 const deep = (levels: number): object => (levels === 1 ? {} : { a: deep(levels - 1) });
 
-test.each(["onMetaData", "onCuePoint"])("%s goes out as an AMF0 data message", async (handlerName) => {
+test.each(["onMetaData", "onCuePoint"])("%s is sent as an AMF0 data message", async (handlerName) => {
   const { session, clientId } = await gateway.opened();
   const payload = { title: "Finale", number: 1.5, on: true, none: null, list: ["a", 2], inner: { x: "é" } };
   expect((await send(session, { handlerName, payload })).status).toBe(200);
@@ -24,7 +24,7 @@ test.each(["onMetaData", "onCuePoint"])("%s goes out as an AMF0 data message", a
   expect(sent()).toStrictEqual([{ told: "send_whip_data", clientId, data }]);
 });
 
-test("AMF0 is written as the format says", () => {
+test("AMF0 is encoded as specified", () => {
   expect(writeAmf0("on", { a: 1, b: [true, null] }).toString("hex")).toBe(
     "0200026f6e03000161003ff0000000000000000162" + "0a00000002010105000009",
   );
@@ -51,7 +51,7 @@ test.each<[what: string, body: unknown]>([
   expect(sent()).toHaveLength(0);
 });
 
-test("of a session that is over it is refused", async () => {
+test("metadata of an ended session is refused", async () => {
   const answer = await send(NO_SESSION, { handlerName: "onCuePoint", payload: {} });
   expectProblem(answer, 404, "unknown_session", "Unknown session", "It has ended or never existed");
 });

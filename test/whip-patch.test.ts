@@ -41,14 +41,14 @@ describe("a fragment", () => {
     ["a list with it", () => `"other", ${etag}`],
     ["an asterisk", () => "*"],
     ["an asterisk in quotes", () => '"*"'],
-  ])("with %s is given to the media core and answered 204 without a tag", async (_, ifMatch) => {
+  ])("with %s is passed to the media core and answered 204 without a tag", async (_, ifMatch) => {
     const { status, headers, body } = await patch({ "if-match": ifMatch() });
     expect({ status, body }).toStrictEqual({ status: 204, body: "" });
     expect(headers.get("etag")).toBeNull();
     expect(patches()).toStrictEqual([{ told: "patch_whip", clientId, fragment: FRAGMENT }]);
   });
 
-  test("that restarts ICE is answered 200 with our half and a new tag, and the old tag is stale then", async () => {
+  test("that restarts ICE is answered 200 with our credentials and a new tag, and the old tag is stale then", async () => {
     gateway.media.patched = { outcome: "restarted", fragment: "a=ice-ufrag:ours\r\n" };
     const { status, headers, body } = await patch({ "if-match": etag });
     expect({ status, body }).toStrictEqual({ status: 200, body: "a=ice-ufrag:ours\r\n" });
@@ -64,12 +64,12 @@ describe("a fragment", () => {
     [400, 400, "bad_fragment", "Fragment refused", "Words of the core"],
     [429, 429, "too_many_requests", "Too many requests", "Words of the core"],
     [404, 404, "unknown_session", "Unknown session", "It has ended or never existed"],
-  ] as const)("that the core refuses by %i is answered %i", async (told, status, code, title, detail) => {
+  ] as const)("that the core refuses with %i is answered %i", async (told, status, code, title, detail) => {
     gateway.media.patched = { outcome: "refused", code: "any", status: told, detail: "Words of the core" };
     expectProblem(await patch({ "if-match": "*" }), status, code, title, detail);
   });
 
-  test("may say more about its type", async () => {
+  test("may have parameters in its content type", async () => {
     expect((await patch({ "if-match": "*", "content-type": `${TYPE.toUpperCase()}; charset=utf-8` })).status).toBe(204);
   });
 });
@@ -92,7 +92,7 @@ describe("the order of refusals", () => {
     expect(patches()).toHaveLength(0);
   });
 
-  test("tells each in a problem document that a page may read", async () => {
+  test("uses a problem document for each that a page may read", async () => {
     expectProblem(await patch({}), 428, "precondition_required", "Precondition required", expect.any(String) as never);
     const stale = await patch({ "if-match": '"stale"' });
     expectProblem(
@@ -108,7 +108,7 @@ describe("the order of refusals", () => {
   });
 });
 
-test("without If-Match it is taken when the operator says so; a stale tag is refused all the same", async () => {
+test("without If-Match it is accepted when the operator allows it; a stale tag is refused nevertheless", async () => {
   await gateway.close();
   await begin({ HEADGATE_WHIP_LENIENT_PATCH: "on" });
   expect((await patch({})).status).toBe(204);

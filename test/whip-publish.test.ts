@@ -1,4 +1,4 @@
-// The whole of a publish by WHIP with the real programs: Chromium broadcasts, an HTTPS customer decides, nginx-rtmp is
+// A whole publish by WHIP with real programs: Chromium broadcasts, an HTTPS customer decides, nginx-rtmp is
 // the upstream, ffprobe plays. `npm run matrix -- whip` broadcasts longer and through more networks.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { run, until } from "./support/child.ts";
@@ -14,15 +14,16 @@ import { inWholeRun } from "./support/whole-run.ts";
 const IS_WHOLE = process.env.WHIP_IMPAIRMENT === "all";
 const BROADCAST_S = IS_WHOLE ? 20 : 10;
 const BROADCAST_MS = BROADCAST_S * 1_000;
-/** Until what was sent last has arrived, after losses too. */
+/** Time for the last packets to arrive, after losses too. */
 const SETTLED_MS = 1_000;
-/** At least, a second of a broadcast: 25 pictures are captured, and 47 frames of AAC last a second. */
+/** Minimum per second of a broadcast: 25 pictures are captured, and 47 frames of AAC last a second. */
 const LEAST_PICTURES = 15;
 const LEAST_SOUNDS = 35;
 const NETWORKS: readonly Network[] = IS_WHOLE
   ? [0, 1, 5, 10].flatMap((loss) => [0, 50, 100].map((delay) => ({ loss, delay, reorder: 5 })))
   : [{ loss: 5, delay: 50, reorder: 5 }];
-/** A fifth of the time in which a lost packet is asked for again, ms: a request and its answer pass here, perhaps twice. */
+/** A fifth of the time after which a lost packet is requested again, ms: a request and its answer pass here,
+ *  perhaps twice. */
 const LATE_LIMIT_MS = 100;
 /** A vanished client is given up after 30 s (W19), and publish_done follows within a second. */
 const LOST_LIMIT_MS = 36_000;
@@ -33,7 +34,7 @@ let upstream: NginxRtmp;
 let foreign: NginxRtmp;
 let headgate: Headgate;
 let chromium: Chromium;
-/** The stream of a tab that is killed before all else: that it is given up takes its time. */
+/** The stream of a tab that is killed before the first test, because giving it up takes time. */
 let killed: string;
 
 beforeAll(async () => {
@@ -62,7 +63,7 @@ afterAll(async () => {
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** A player that tries until the stream is live, then reads to its end. */
+/** A player that retries until the stream is live, then reads to its end. */
 async function play(name: string): Promise<readonly Packet[]> {
   return await until("the stream is live", async () => {
     const packets = await packetsOf(`${headgate.rtmp}/${name}`).catch(() => null);
@@ -81,12 +82,12 @@ async function streamsOf(file: string): Promise<Record<string, Record<string, un
   return Object.fromEntries(streams.map((stream) => [String(stream.codec_type), stream]));
 }
 
-/** What the browser says of the picture it sends. */
+/** The browser's statistics of its outgoing video. */
 async function videoOf(page: Broadcaster): Promise<Record<string, unknown> | undefined> {
   return (await page.stats()).find(({ type, kind }) => type === "outbound-rtp" && kind === "video");
 }
 
-/** Milliseconds between two keyframes, at most. */
+/** Longest interval between two keyframes, ms. */
 function longestGop(packets: readonly Packet[]): number {
   const keys = ofTrack(packets, "video").filter(({ isKey }) => isKey);
   return Math.max(...keys.slice(1).map(({ dts }, at) => dts - (keys[at]?.dts ?? 0)));
@@ -117,20 +118,20 @@ describe("an allowed publish of a browser", () => {
     recorded = await packetsOf(recording);
   }, 90_000);
 
-  test("tells the customer its encoded arguments byte for byte", () => {
+  test("sends the customer its encoded arguments byte for byte", () => {
     const [publish] = customer.calls("publish").filter(({ body }) => body.includes(name));
     const clientId = new URLSearchParams(publish?.body ?? "").get("clientid");
     const fixed = `call=publish&name=${name}&app=live&addr=127.0.0.1&clientid=${clientId}`;
     expect(publish?.body).toBe(`${customArguments}&${fixed}`);
   });
 
-  test("leaves as H.264 720p and AAC-LC 48 kHz, mono as it came", async () => {
+  test("is pushed as H.264 720p and AAC-LC 48 kHz, mono as received", async () => {
     const { video, audio } = await streamsOf(recording);
     expect(video).toMatchObject({ codec_name: "h264", width: 1280, height: 720 });
     expect(audio).toMatchObject({ codec_name: "aac", profile: "LC", sample_rate: "48000", channels: 1 });
   });
 
-  test("decodes to its end without a complaint, in order, from an IDR on, with sound and picture together", async () => {
+  test("decodes to its end without a complaint, in order, from an IDR on, with audio and video together", async () => {
     expect(await decodeComplaints(recording)).toBe("");
     for (const packets of [played, recorded]) {
       expect(startsAtKeyframe(packets)).toBe(true);
@@ -152,7 +153,7 @@ describe("an allowed publish of a browser", () => {
     expect(transport?.srtpCipher).toBe("SRTP_AEAD_AES_128_GCM");
   });
 
-  test("ends with one publish_done whose bytes came in", async () => {
+  test("ends with one publish_done that has the bytes received", async () => {
     const done = new URLSearchParams((await doneOf(name)).body);
     const video = ofTrack(recorded, "video").reduce((sum, { bytes }) => sum + bytes, 0);
     expect(Number(done.get("bytes_in"))).toBeGreaterThan(video * 0.95);
@@ -170,16 +171,17 @@ test("arguments that are not encoded do not reach the customer", async () => {
   await doneOf(name);
 }, 30_000);
 
-// What it begins with is in the answer. Whether the picture is 720p then is the encoder's affair: on a busy machine, and in
-// one start of three on a quiet one, OpenH264's first pictures are so coarse that Chromium halves them.
+// The start bitrate is in the answer. Whether the video is 720p then depends on the encoder: on a busy
+// machine, and in one start of three on an idle one, OpenH264's first pictures are so coarse that Chromium
+// halves them.
 inWholeRun(
-  "a page that asks for nothing begins with 2.5 Mbit/s by the answer alone",
+  "a page without settings of its own starts with 2.5 Mbit/s because of the answer",
   async () => {
     const name = await headgate.newStream();
     const page = await chromium.open(headgate.whip(name));
     expect(await page.start()).toMatchObject({ status: 201 });
     const target = await until("a target", async () => (await videoOf(page))?.targetBitrate);
-    expect(target).toBeGreaterThan(1_500_000); // of the 2.5, sound and protocol take their part; on its own Chromium begins with 0.2
+    expect(target).toBeGreaterThan(1_500_000); // of the 2.5, audio and protocol take their part; on its own Chromium starts with 0.2
     await page.stop();
     await doneOf(name);
   },
@@ -199,7 +201,7 @@ test("a page that keeps its resolution sends 720p from the first frame", async (
   expect([...widths]).toEqual(["1280"]);
 }, 40_000);
 
-test("a stream_url of an allowed foreign host is pushed there", async () => {
+test("a stream_url of an allowed host is pushed there", async () => {
   const name = await headgate.newStream();
   const url = encodeURIComponent(foreign.url);
   const page = await chromium.open(`${headgate.http}/p/webrtc?stream_name=${name}&stream_url=${url}`);
@@ -213,7 +215,7 @@ test("a stream_url of an allowed foreign host is pushed there", async () => {
 }, 40_000);
 
 inWholeRun(
-  "stereo goes out as stereo when the page asks for it",
+  "stereo is pushed as stereo when the page requests it",
   async () => {
     const name = await headgate.newStream();
     const page = await chromium.open(headgate.whip(name), { stereo: true });
@@ -240,7 +242,7 @@ test("a refusal is a 403 with the customer's reason, and nothing else happens", 
 }, 30_000);
 
 test.each(NETWORKS)(
-  "a network of $loss % loss, $delay ms and $reorder % reordered breaks no picture, and costs hardly one",
+  "a network of $loss % loss, $delay ms and $reorder % reordered breaks no picture, and loses hardly one",
   {
     timeout: 90_000,
   },
@@ -250,7 +252,7 @@ test.each(NETWORKS)(
     const page = await chromium.open(headgate.whip(name).replace(headgate.http, proxy.http));
     expect(await page.start()).toMatchObject({ status: 201 });
     await pause(BROADCAST_MS);
-    // What is on its way at the end gets there, by a repetition too.
+    // Packets in flight at the end arrive, also as retransmissions.
     await page.page.evaluate("for (const { track } of broadcast.running().connection.getSenders()) track.stop()");
     await pause(SETTLED_MS);
     const video = await videoOf(page);
@@ -272,7 +274,7 @@ test.each(NETWORKS)(
   },
 );
 
-test("a tab that is killed is one publish_done, within 35 s", async () => {
+test("a tab that is killed gets one publish_done, within 35 s", async () => {
   await doneOf(killed, LOST_LIMIT_MS);
   await pause(500);
   expect(customer.calls("publish_done").filter(({ body }) => body.includes(killed))).toHaveLength(1);

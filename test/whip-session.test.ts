@@ -1,4 +1,4 @@
-// WHIP sessions: ended by their URL alone, forgotten with their publish, and told to nobody (P7, P10, W17).
+// WHIP sessions: ended by their URL alone, forgotten with their publish, and never disclosed (P7, P10, W17).
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { STREAM, until } from "./support/publishing.ts";
 import {
@@ -32,11 +32,11 @@ describe("a session", () => {
     expect(gateway.media.told.filter(({ told }) => told === "end")).toHaveLength(1);
   });
 
-  test("that was ended leaves its name to the next at once, which waits for its last moment", async () => {
+  test("that was ended frees its name immediately, and the next publish waits until it is over", async () => {
     const first = await gateway.opened();
     expect((await gateway.call("DELETE", first.session)).status).toBe(200);
     const second = gateway.opened();
-    await new Promise((resolve) => setTimeout(resolve, 100)); // it is asked about meanwhile
+    await new Promise((resolve) => setTimeout(resolve, 100)); // the customer is asked about it meanwhile
     gateway.end(first.clientId);
     expect((await second).clientId).toBeGreaterThan(first.clientId);
     const done = () =>
@@ -46,7 +46,7 @@ describe("a session", () => {
     expect(gateway.media.told.filter(({ told }) => told === "end")).toHaveLength(1);
   });
 
-  test("is ended by nobody who does not know its id", async () => {
+  test("cannot be ended without knowing its id", async () => {
     const { session, clientId } = await gateway.opened();
     for (const guess of [NO_SESSION, session.toUpperCase().replace(/^.*\//, "/p/webrtc/"), `/p/webrtc/${clientId}`]) {
       unknownSession(await gateway.call("DELETE", guess));
@@ -70,14 +70,14 @@ describe("a session", () => {
     expect(gateway.media.told.filter(({ told }) => told === "end")).toMatchObject([{ clientId: second.clientId }]);
   });
 
-  test("that the media core will not open is answered 500, and its publish is done exactly once", async () => {
+  test("that the media core does not open is answered 500, and gets exactly one publish_done", async () => {
     gateway.media.allowThrows = true;
     const answer = await gateway.offer(TO_STREAM);
     expectProblem(answer, 500, "internal_error", "Internal error", "Internal error");
     expect(answer.headers.get("location")).toBeNull();
     const { body } = await gateway.customer.received("publish_done");
     const clientId = Number(new URLSearchParams(body).get("clientid"));
-    // The core says so too.
+    // The core reports the end too.
     gateway.end(clientId, "internal_error");
     gateway.media.allowThrows = false;
     const next = await gateway.opened();

@@ -1,4 +1,5 @@
-// The query of a WHIP offer: which name and which custom arguments it means, byte for byte (P1, P2; W1–W3, W23).
+// The query of a WHIP offer: the name and the custom arguments it contains, byte for byte (P1, P2; W1–W3,
+// W23).
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { addStream, STREAM } from "./support/publishing.ts";
 import { expectProblem, openWhipGateway, TO_OURSELVES, type WhipGateway } from "./support/whip-gateway.ts";
@@ -39,12 +40,12 @@ describe("custom arguments", () => {
     ["that are empty", `stream_name=${STREAM}%3F`],
     ["of the URL, not of the name", `k=v&stream_name=${STREAM}&call=x&name=y`],
     ["of a later stream_name", `stream_name=${STREAM}&stream_name=${STREAM}%3Fk%3Dv`],
-  ])("%s are none", async (_, query) => {
+  ])("%s are ignored", async (_, query) => {
     const { clientId } = await gateway.opened(`${query}&${TO_OURSELVES}`);
     expect(bodies()).toStrictEqual([told("", clientId)]);
   });
 
-  test("come again with publish_done", async () => {
+  test("are repeated in publish_done", async () => {
     const { clientId } = await gateway.opened(`${TO_OURSELVES}&stream_name=${STREAM}%3Fk%3D%FF`);
     gateway.end(clientId, "broadcaster_left", { bytesIn: 1_234, bytesOut: 5 });
     const { body } = await gateway.customer.received("publish_done");
@@ -80,7 +81,7 @@ describe("custom arguments", () => {
 });
 
 describe("a stream name", () => {
-  test("is decoded once, and told as a form tells it", async () => {
+  test("is decoded once, and reported as a form encodes it", async () => {
     await addStream(gateway.db, "Ab1 é+%41", "created");
     await gateway.opened(`${TO_OURSELVES}&stream_name=Ab1%20%C3%A9+%2541`);
     expect(gateway.openings()).toMatchObject([{ name: "Ab1 é+%41" }]);

@@ -1,5 +1,5 @@
-// What a broadcaster does while live (P11, P8): Chromium switches its tracks, their size, rate and bitrate, mutes and
-// unmutes, and restarts ICE. The upstream sees one publish whose pictures all decode.
+// A broadcaster's changes while live (P11, P8): Chromium switches its tracks, their size, rate and bitrate,
+// mutes and unmutes, and restarts ICE. The upstream sees one publish whose pictures all decode.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { run, until } from "./support/child.ts";
 import { type Broadcaster, type Chromium, startChromium } from "./support/chromium.ts";
@@ -10,7 +10,7 @@ import { isMonotonic, ofTrack, startsAtKeyframe } from "./support/judge.ts";
 import { type NginxRtmp, startNginxRtmp } from "./support/nginx-rtmp.ts";
 import { inWholeRun } from "./support/whole-run.ts";
 
-/** What the answer lets a sender rise to. */
+/** The answer's limit for the sender. */
 const CAP_KBPS = 1_200;
 
 let customer: Customer;
@@ -48,7 +48,7 @@ const inPage = <T>(page: Broadcaster, body: string) =>
     ${body}
   })()`) as Promise<T>;
 
-/** Waits until the page has sent so many more pictures. */
+/** Waits until the page has sent this many more pictures. */
 async function pictures(page: Broadcaster, count: number): Promise<void> {
   const sent = async () => {
     const stats = await page.stats();
@@ -83,7 +83,7 @@ const encoding = (changes: string) => `
   await video.setParameters(parameters);
 `;
 const enabled = (on: boolean) => `for (const sender of [video, audio]) sender.track.enabled = ${on};`;
-/** As RFC 9725 4.3.3 has it: a fragment with the new credentials out, ours back, put into the old answer. */
+/** RFC 9725 4.3.3: sends a fragment with the new credentials, and puts ours into the old answer. */
 const RESTART = `
   const answer = connection.remoteDescription.sdp;
   await connection.setLocalDescription(await connection.createOffer({ iceRestart: true }));
@@ -103,7 +103,7 @@ const RESTART = `
   return { status: response.status, etag, renewed: response.headers.get("etag"), ufrag: line(ours, "ice-ufrag") };
 `;
 
-/** What the page sends of its picture, kbit/s over the next seconds. */
+/** The page's outgoing video bitrate over the next seconds, kbit/s. */
 async function sentKbps(page: Broadcaster): Promise<number> {
   const sent = async () => {
     const video = (await page.stats()).find(({ type, kind }) => type === "outbound-rtp" && kind === "video");
@@ -129,7 +129,7 @@ inWholeRun(
       return sent > 0 && sent < kbps * 1.1;
     };
     const above = async (kbps: number) => (await sentKbps(page)) > kbps * 1.2;
-    await until("it uses what it may", async () => await above(sessionKbps), 30_000);
+    await until("it uses the allowed bitrate", async () => await above(sessionKbps), 30_000);
     await until("it stays below the organisation's limit", async () => await below(organisationKbps), 30_000);
     const sessions = (await headgate.call("GET", "/session")) as unknown;
     const [session] = sessions as { client_id: number; max_bitrate_kbps: number }[];
@@ -184,12 +184,13 @@ test("whatever a browser changes, its upstream sees one publish that decodes", a
   expect(isMonotonic(packets)).toBe(true);
   expect(ofTrack(packets, "video").length).toBeGreaterThan(250);
   expect(ofTrack(packets, "audio").length).toBeGreaterThan(400);
-  // The page never asked for less than 2 Mbit/s in the end: the cap is the answer's. Some slack for its first second.
+  // The page never requested less than 2 Mbit/s in the end: the limit is the answer's. Some slack for its
+  // first second.
   const video = ofTrack(packets, "video");
   const seconds = ((video.at(-1)?.dts ?? 0) - (video[0]?.dts ?? 0)) / 1_000;
   const kbps = (video.reduce((sum, { bytes }) => sum + bytes, 0) * 8) / 1_000 / seconds;
   expect(kbps).toBeLessThan(CAP_KBPS * 1.15);
-  // The scaler behind the decoder speaks up at every change of size: that is none of the stream's.
+  // The scaler after the decoder comments on every change of size: that is not a fault of the stream.
   const complaints = (await decodeComplaints(recording)).split("\n");
   expect(complaints.filter((line) => line !== "" && !line.includes("swscaler"))).toStrictEqual([]);
   const probe = await run("ffprobe", ["-v", "error", "-show_entries", "frame=width", "-of", "csv=p=0", recording]);

@@ -1,4 +1,5 @@
-// Web tokens at the WHIP endpoint (T6, T7): a token of ours says where to publish; every other bearer says nothing.
+// Web tokens at the WHIP endpoint (T6, T7): a token of ours determines where to publish; every other bearer
+// is ignored.
 import { generateKeyPair, SignJWT } from "jose";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { STREAM } from "./support/publishing.ts";
@@ -26,14 +27,14 @@ describe("a token of ours", () => {
     ["with the same name", `stream_name=${STREAM}%3Fpasscode%3Ds3cret`],
     ["with the same URL", `stream_url=${INGEST}`],
     ["with both", `stream_name=${STREAM}%3Fpasscode%3Ds3cret&stream_url=${encodeURIComponent(INGEST)}`],
-  ])("%s says where to publish, and with which arguments", async (_, query) => {
+  ])("%s determines where to publish, and with which arguments", async (_, query) => {
     const authorization = `Bearer ${await issue(`${STREAM}?passcode=s3cret`)}`;
     const { clientId } = await gateway.opened(query, { headers: { authorization } });
     const fixed = `call=publish&name=${STREAM}&app=live&addr=203.0.113.7&clientid=${clientId}`;
     expect(bodies()).toStrictEqual([`passcode=s3cret&${fixed}`]);
   });
 
-  test.each(["bearer", "BEARER", "Bearer "])("is taken behind %j", async (scheme) => {
+  test.each(["bearer", "BEARER", "Bearer "])("is accepted after %j", async (scheme) => {
     const authorization = `${scheme} ${await issue(STREAM)}`;
     await gateway.opened("", { headers: { authorization } });
   });
@@ -46,32 +47,32 @@ describe("a token of ours", () => {
     "stream_url=rtmp://ingest.example:1936/live",
     "stream_url=rtmps://ingest.example/live",
     "stream_url=rtmp://ingest.example/live/x",
-  ])("of another stream than %s is refused", async (query) => {
+  ])("that does not match %s is refused", async (query) => {
     const answer = await offer(await issue(`${STREAM}?passcode=s3cret`), query);
     expectProblem(answer, 403, "token_mismatch", "Token of another stream", "The token is for another stream");
     expect(bodies()).toStrictEqual([]);
   });
 
   test.each(["rtmp://INGEST.example/live", "RTMP://ingest.example:1935/live", "rtmp://ingest.example/live/"])(
-    "holds for its own ingest URL however %s is spelled",
+    "matches its own ingest URL however %s is spelled",
     async (url) => {
       const authorization = `Bearer ${await issue(STREAM)}`;
       await gateway.opened(`stream_url=${encodeURIComponent(url)}`, { headers: { authorization } });
     },
   );
 
-  test("opens no stream of another organisation, whatever its name", async () => {
+  test("is refused for a stream of another organisation, whatever its name", async () => {
     const answer = await offer(await issue(STREAM, INGEST, null, "Zz9Yy"), "");
     const detail = "The token belongs to a different organisation than the stream";
     expectProblem(answer, 403, "token_mismatch", "Token of another stream", detail);
     expect(bodies()).toStrictEqual([]);
   });
 
-  test("of the operator, or from before tokens named their organisation, opens any", async () => {
+  test("of the operator, or from before tokens named their organisation, is accepted for any stream", async () => {
     await gateway.opened("", { headers: { authorization: `Bearer ${await issue(STREAM, INGEST, null, null)}` } });
   });
 
-  test("is all that opens a stream whose organisation requires one", async () => {
+  test("is required for a stream whose organisation requires one", async () => {
     await gateway.change({ require_token: true });
     const without = await gateway.offer(TO_STREAM);
     expectProblem(without, 401, "token_required", "Token required", "A web token for this stream is required");
@@ -79,18 +80,18 @@ describe("a token of ours", () => {
     await gateway.opened("", { headers: { authorization: `Bearer ${await issue(STREAM)}` } });
   });
 
-  test("gives no right to a URL that is not allowed", async () => {
+  test("does not permit a URL that is not allowed", async () => {
     const answer = await offer(await issue(STREAM, "rtmp://other.example/live"), "");
     expectProblem(answer, 400, "bad_stream_url", "Invalid stream_url", "It must be rtmp://<an allowed host>/live");
   });
 
-  test("gives no right to a reserved field", async () => {
+  test("does not permit a reserved field", async () => {
     const answer = await offer(await issue(`${STREAM}?name=other`), "");
     expect(answer.status).toBe(400);
     expect(bodies()).toStrictEqual([]);
   });
 
-  test("that has expired is refused, whatever the query says", async () => {
+  test("that has expired is refused, whatever the query contains", async () => {
     const token = await issue(STREAM);
     gateway.clock.ms += VALIDITY_S * 1_000 - 1;
     expect((await offer(token, "")).status).toBe(201);
@@ -103,7 +104,7 @@ describe("a token of ours", () => {
     expect(bodies()).toHaveLength(1);
   });
 
-  test("that has expired leaves a running publish alone", async () => {
+  test("that has expired does not end a running publish", async () => {
     const authorization = `Bearer ${await issue(STREAM)}`;
     const { session } = await gateway.opened("", { headers: { authorization } });
     gateway.clock.ms += VALIDITY_S * 1_000;
@@ -112,7 +113,7 @@ describe("a token of ours", () => {
     expect(answer.status).toBe(200);
   });
 
-  test("that does not hold yet is refused", async () => {
+  test("that is not valid yet is refused", async () => {
     const token = await issue(STREAM, INGEST, gateway.tokens.now() + 3_600);
     expectProblem(await offer(token, TO_STREAM), 401, "bad_token", "Invalid token", "jwt not active");
   });
@@ -126,14 +127,14 @@ describe("a token of ours", () => {
   });
 });
 
-describe("a bearer that is none of ours", () => {
+describe("a bearer that is not a token of ours", () => {
   const BEARERS = ["undefined", "null", "a.b.c", "eyJhbGciOiJub25lIn0.e30.", "s3cret-key-of-a-proxy"];
 
   test.each(BEARERS)("is ignored: %s", async (bearer) => {
     expect((await offer(bearer, TO_STREAM)).status).toBe(201);
   });
 
-  test("is ignored when it is a token of somebody else", async () => {
+  test("is ignored when it is a token of another issuer", async () => {
     const { privateKey } = await generateKeyPair("ES256");
     const foreign = await new SignJWT({ streamname: "other", ingesturl: "rtmp://other.example/live" })
       .setProtectedHeader({ alg: "ES256", typ: "JWT" })
@@ -147,7 +148,7 @@ describe("a bearer that is none of ours", () => {
     expect((await gateway.offer(TO_STREAM, { headers: { authorization } })).status).toBe(201);
   });
 
-  test("does not stand in for the query", async () => {
+  test("does not replace the query", async () => {
     const answer = await offer("undefined", "");
     expectProblem(answer, 400, "parameter_required", "Parameter required", "stream_name is required");
   });

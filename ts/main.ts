@@ -54,12 +54,12 @@ export interface RunningService {
   readonly addresses: Addresses;
   /** Resolves when a new process has taken over: call `stop` then. Publishes of this one continue until their end. */
   readonly handedOver: Promise<void>;
-  /** Whether that process has exited again: the service then has to be started anew after this one ends. */
+  /** Whether that process has exited again: the service then has to be restarted after this one ends. */
   isSuccessorGone(): boolean;
   /** Not ready, no new publish, running ones until `drain_s`; then everything ends and every publish_done is sent or
    *  kept for the next start. */
   stop(): Promise<void>;
-  /** Cuts the wait of `stop` short: running publishes end at once. */
+  /** Cuts the wait of `stop` short: running publishes end immediately. */
   stopNow(): void;
   /** Rejects when the store fails permanently while the service runs; nothing works after that. */
   readonly failed: Promise<never>;

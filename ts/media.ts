@@ -108,7 +108,7 @@ export interface PublishTracks {
 /** Counters of one running publish session. */
 export interface PublishSnapshot {
   readonly clientId: number;
-  readonly onAir: boolean; // false: it stands by
+  readonly onAir: boolean; // false: it is on standby
   /** Newest packet timestamp in ms, extended to 64 bits, non-negative. */
   readonly timestampMs: number;
   readonly bytesIn: number;
@@ -220,8 +220,8 @@ export interface Media extends WhipMedia, PlayMedia, PreviewMedia, HoldMedia, Wo
   transcoders(): number;
   /** Transcoders that failed, since the start. */
   failedTranscoders(): number;
-  /** RTMP connections closed at once because a limit was reached, and upstreams not dialled for the same reason, since
-   *  the start. */
+  /** RTMP connections closed immediately because a limit was reached, and upstreams not dialled for the same
+   *  reason, since the start. */
   refusedConnections(): number;
   /** Datagrams that the kernel dropped on the media ports because they were not read in time; null where the system
    *  does not report them. */

@@ -54,7 +54,7 @@ export interface ServiceDeps {
   readonly cluster?: Cluster | null;
   /** Measures whether this node has room; by default it always has. */
   readonly openCapacity?: (deps: CapacityDeps) => Capacity;
-  /** Whether this node takes no new publishes for now; by default it takes them. */
+  /** Whether this node accepts no new publishes for now; by default it accepts them. */
   readonly isDraining?: () => boolean;
   /** Called at each use: the media core starts after this, once publishing has taken over what the previous process
    *  left. */

@@ -1,5 +1,5 @@
-// One cell: a program publishes under a condition, and what came of it is judged: frames, clock, IDR, decoding, the
-// customer's log.
+// One cell: a program publishes under a condition, and the result is checked: frames, clock, IDR, decoding,
+// the customer's log.
 import { setTimeout as sleep } from "node:timers/promises";
 import { until } from "../support/child.ts";
 import { watch } from "../support/pyav.ts";
@@ -10,7 +10,7 @@ import { ffmpeg, type Publisher, type Running } from "./publishers.ts";
 import { type Source, source } from "./sources.ts";
 
 export interface Outcome {
-  /** What is wrong; empty when the cell has passed. */
+  /** Faults; empty when the cell has passed. */
   readonly complaints: readonly string[];
   /** What was measured, for the table. */
   readonly figures: string;
@@ -25,7 +25,7 @@ export async function runCell(
   condition: Condition,
   seconds: number,
 ): Promise<Outcome> {
-  // Some programs' clocks run while they wait: what is left after that is the length that counts.
+  // Some programs' clocks run while they wait: the remaining length counts.
   const media = await source(condition.media, publisher.codecs, seconds + 2 * (condition.hookMs / 1_000));
   const name = await house.newStream();
   const offsetS = condition.crossingMs === 0 ? 0 : condition.crossingMs / 1_000 - seconds / 2;
@@ -57,7 +57,7 @@ async function accepted(cell: {
   const program = await cell.publish();
   try {
     await house.hears(name, "publish", SLACK_MS);
-    // A program that goes on until it is told goes on for the media's length.
+    // A program that runs until it is ended runs for the media's length.
     const limit = condition.hookMs + media.seconds * 1_000;
     await within(program.ended, publisher.copies ? limit + SLACK_MS : limit);
     if (!publisher.copies) await program.stop();
@@ -101,7 +101,7 @@ async function duplicate(cell: {
   publish(): Promise<Running>;
 }): Promise<Outcome> {
   const { house, publisher, name, seconds } = cell;
-  // The one that is live: long enough for a slow program to come and be refused.
+  // The live one: long enough for a slow program to connect and be refused.
   const media = await source("plain", "avc", seconds + 10);
   const condition = {
     name: "first",
@@ -126,7 +126,7 @@ async function duplicate(cell: {
   }
 }
 
-/** Lets the program be refused; what it said of it, and what is wrong with that. */
+/** Lets the program be refused; returns its message, and the faults in it. */
 async function refused(
   publisher: Publisher,
   publish: () => Promise<Running>,

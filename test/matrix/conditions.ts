@@ -1,4 +1,4 @@
-// What happens to a publish in the matrix.
+// Conditions of a publish in the matrix.
 import type { Kind } from "./sources.ts";
 
 export interface Condition {
@@ -9,13 +9,13 @@ export interface Condition {
   readonly arguments: string;
   /** How long the customer takes to answer, ms. */
   readonly hookMs: number;
-  /** What the clock passes half-way, ms; 0 begins at 0. */
+  /** The value that the clock passes half-way, ms; with 0 it begins at 0. */
   readonly crossingMs: number;
 }
 
 const usual = { media: "plain", fate: "accepted", arguments: "passcode=abc", hookMs: 0, crossingMs: 0 } as const;
 
-/** The reason the customer gives when it refuses. */
+/** The customer's reason when it refuses. */
 export const DENIAL = "Your passcode has expired";
 
 export const conditions: readonly Condition[] = [

@@ -1,5 +1,5 @@
-// FLV files put one behind the other, as an encoder sends them that changes its picture on the way: the second begins
-// with its own decoder configuration, in the middle of the stream.
+// FLV files joined one after the other, as an encoder sends them that changes its video during the publish:
+// the second begins with its own decoder configuration, in the middle of the stream.
 import { readFileSync, writeFileSync } from "node:fs";
 
 const FILE_HEADER_BYTES = 13;
@@ -38,12 +38,13 @@ export function tagsOf(file: Buffer): readonly Buffer[] {
   return tags;
 }
 
-/** Of a tag, ms. */
+/** Timestamp of a tag, ms. */
 export function timestampOf(tag: Buffer): number {
   return tag.readUIntBE(4, 3) + tag.readUInt8(7) * 2 ** 24;
 }
 
-/** AudioSpecificConfig, or what Enhanced RTMP has for it (SequenceStart, MultichannelConfig). The sound stays the same. */
+/** AudioSpecificConfig, or its counterpart in Enhanced RTMP (SequenceStart, MultichannelConfig). The audio
+ *  stays the same. */
 function isSoundHeader(tag: Buffer): boolean {
   if (tag[0] !== AUDIO) return false;
   const [form = 0, kind = 0] = tag.subarray(TAG_HEADER_BYTES);

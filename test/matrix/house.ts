@@ -1,21 +1,21 @@
-// Everything around the publisher of a cell: the customer who decides by stream name, Headgate, and an upstream that
-// records what it gets. One house serves all cells of a run.
+// Everything around the publisher of a cell: the customer who decides by stream name, Headgate, and an
+// upstream that records what it receives. One house serves all cells of a run.
 import { until } from "../support/child.ts";
 import { type CustomerAnswer, type CustomerRequest, startCustomer } from "../support/customer.ts";
 import { startHeadgate } from "../support/headgate.ts";
 import { type NginxRtmp, startNginxRtmp } from "../support/nginx-rtmp.ts";
 
-/** Between two updates; the least that is allowed. */
+/** Interval of updates: the minimum. */
 export const UPDATE_S = 5;
 
 export interface House {
-  /** Where publishers and players go: `rtmp://…/live` */
+  /** The URL for publishers and players: `rtmp://…/live` */
   readonly rtmp: string;
   readonly upstream: NginxRtmp;
   newStream(): Promise<string>;
-  /** What the customer answers when `name` is to be published, from now on. */
+  /** Sets the customer's answer to publish requests of `name`. */
   decide(name: string, decision: () => Promise<CustomerAnswer> | CustomerAnswer): void;
-  /** What the customer heard of this name, in order. */
+  /** The customer's requests about this name, in order. */
   heard(name: string): readonly CustomerRequest[];
   /** The first of its requests with this `call`. */
   hears(name: string, call: string, limitMs?: number): Promise<CustomerRequest>;

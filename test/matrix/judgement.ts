@@ -1,4 +1,4 @@
-// What a cell must have shown.
+// Checks of a cell's results.
 import { until } from "../support/child.ts";
 import type { CustomerRequest } from "../support/customer.ts";
 import { decodeComplaints, type Packet } from "../support/ffmpeg.ts";
@@ -15,9 +15,10 @@ interface Case {
   readonly condition: Condition;
 }
 
-/** A program that encodes by itself under load sends fewer pictures than its rate says; this much has to come. */
+/** A program that encodes under load sends fewer pictures than its rate says; at least this share has to
+ *  arrive. */
 const ENCODED_AT_LEAST = 0.5;
-/** What a subscriber of a stream without pictures may miss at its start, packets: there is no IDR to go back to. */
+/** Packets that a subscriber of a stream without video may miss at its start, where there is no IDR. */
 const SOUND_MISSED_LIMIT = 60;
 /** Rounding of a clock in ms on its way through a container. */
 const ROUNDING_MS = 2;
@@ -47,7 +48,7 @@ export function acceptedCalls(requests: readonly CustomerRequest[], { media, pub
   return complaints;
 }
 
-/** What the player saw: from an IDR on, without a hole to the end. */
+/** The player's packets: from an IDR on, without a gap to the end. */
 export function play(of: Case & { readonly seen: Judged; readonly log: string }): string[] {
   const { seen, media, publisher, condition, log } = of;
   const complaints = wellFormed("player", seen.packets, media);
@@ -74,18 +75,19 @@ export function play(of: Case & { readonly seen: Judged; readonly log: string })
   return complaints;
 }
 
-/** What the upstream recorded: everything. */
+/** The upstream's recording: everything. */
 export async function record(
   of: Case & { readonly upstream: NginxRtmp; readonly name: string },
 ): Promise<{ readonly complaints: string[]; readonly recorded: Judged }> {
   const { media, publisher, condition, upstream, name } = of;
-  // nginx-rtmp lists no HEVC and is sent none; the player has judged it.
+  // nginx-rtmp does not list HEVC and is sent none; the player has been checked.
   if (media.codecs === "hevc")
     return { complaints: [], recorded: { packets: [], pictures: {}, complaints: [], codecs: {} } };
   const recording = await until("the recording", () => upstream.recording(name));
-  // Closed, with all that nginx had in its buffers.
+  // Closed, with everything that nginx had in its buffers.
   await until("the end of the push", () => upstream.hasEnded(name));
-  // nginx-rtmp's recorder writes 0 for all that is 2^31 ms behind the headers; the player has judged the clock.
+  // nginx-rtmp's recorder writes 0 for everything 2^31 ms after the headers; the player's clock has been
+  // checked.
   const keepsTime = condition.crossingMs < 2 ** 31;
   const isTimed = keepsTime && !(publisher.remakesClock && media.kind === "b-frames");
   const recorded = await judge(recording);
@@ -95,7 +97,7 @@ export async function record(
     const said = await decodeComplaints(recording);
     if (said !== "") complaints.push(`upstream: ${said.slice(0, 500)}`);
   }
-  // Opus becomes AAC for an upstream that does not list it; a stream without sound gets silence (R5).
+  // Opus becomes AAC for an upstream that does not list it; a stream without audio gets silence (R5).
   const comparable = (packets: readonly Packet[]) =>
     media.codecs === "opus" || media.kind === "no audio" ? ofTrack(packets, "video") : packets;
   if (publisher.copies) {
@@ -120,7 +122,7 @@ function wellFormed(where: string, packets: readonly Packet[], media: Source): s
   return complaints;
 }
 
-/** `got` is how `want` ends, packet by packet, at the same distances in time. */
+/** Whether `got` equals the end of `want`, packet by packet, with the same distances in time. */
 function sameEnd(
   where: string,
   want: readonly Packet[],

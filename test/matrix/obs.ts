@@ -1,15 +1,16 @@
-// OBS without a screen: its configuration in a folder of its own, a virtual display, and the stream begins by itself.
+// OBS without a screen: its configuration in a folder of its own, on a virtual display; it starts streaming
+// by itself.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { start, until } from "../support/child.ts";
 import type { Running } from "./publishers.ts";
 
-/** OBS asks no one when it is told to end; whoever shows an error instead is ended. */
+/** OBS exits without confirmation when told to end; if it shows an error instead, it is killed. */
 const END_LIMIT_MS = 8_000;
-/** Until it connects, on a busy machine, ms. */
+/** Time until it connects, on a busy machine, ms. */
 const START_LIMIT_MS = 60_000;
 
-/** Starts OBS that streams at once to `url`, and plays `file` in its scene; `folder` is its home. */
+/** Starts OBS, which streams to `url` immediately, and plays `file` in its scene; `folder` is its home. */
 export async function startObs(options: {
   readonly folder: string;
   /** `rtmp://…/live/NAME?ARGUMENTS` */
@@ -20,7 +21,7 @@ export async function startObs(options: {
   const { folder } = options;
   configure(options);
   const display = join(folder, "display");
-  // Says the number of the display it found free.
+  // Prints the number of the free display that it found.
   const screen = start("sh", ["-c", `exec Xvfb -displayfd 3 -screen 0 640x480x24 -nolisten tcp 3>'${display}'`]);
   const number = await until("a display", () => /^(\d+)\n/.exec(readText(display))?.[1]);
   const obs = start("obs", [..."--startstreaming --profile t --collection t --multi --minimize-to-tray".split(" ")], {

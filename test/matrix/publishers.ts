@@ -1,4 +1,5 @@
-// The programs that publish, each as its users start it. What a program cannot do is said here, with the reason.
+// The publishing programs, each started as its users do. What a program cannot do is stated here, with the
+// reason.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,28 +12,30 @@ import type { Codecs, Source } from "./sources.ts";
 
 /** A program that publishes at the moment. */
 export interface Running {
-  /** It has sent everything, or was refused and gave up. Never of a program that goes on until it is told. */
+  /** It has sent everything, or was refused and gave up. Never resolves for a program that runs until it is
+   *  ended. */
   readonly ended: Promise<unknown>;
   /** Everything it has printed or logged. */
   log(): string;
-  /** Ends it, the way its user would. */
+  /** Ends it, as its user would. */
   stop(): Promise<void>;
 }
 
 export interface Publisher {
   readonly name: string;
   readonly codecs: Codecs;
-  /** What this program sends is the source's content, byte for byte; else it encodes by itself. */
+  /** This program sends the source's content byte for byte; otherwise it encodes by itself. */
   readonly copies: boolean;
-  /** Sends at once, without waiting for the server's yes: what comes before it is lost. */
+  /** Sends media without waiting for the server's answer: what arrives before the publish is accepted is
+   *  lost. */
   readonly isHasty: boolean;
-  /** Gives pictures that are reordered decode times of its own. */
+  /** Gives reordered pictures decode times of its own. */
   readonly remakesClock: boolean;
-  /** Where it prints or logs the description of a refusal; or what it prints instead. */
+  /** The text in which it prints or logs the description of a refusal; or what it prints instead. */
   readonly showsRefusal: { readonly description: boolean; readonly pattern: RegExp };
-  /** What it makes of the arguments that its user gave. */
+  /** The arguments as it sends them. */
   sends(given: string): string;
-  /** Reasons by condition. */
+  /** Unsupported conditions, with the reason. */
   readonly cannot: Readonly<Record<string, string>>;
   /** Publishes `source` to `url`; the clock of the stream begins at `offsetS`. */
   publish(url: string, source: Source, offsetS: number, condition: Condition): Promise<Running>;
@@ -66,7 +69,7 @@ export const ffmpeg: Publisher = {
   publish: async (url, source, offsetS) => running(start("ffmpeg", ffmpegArguments(url, source, offsetS))),
 };
 
-/** GStreamer's FLV muxer makes the clock, and it begins at 0. */
+/** GStreamer's FLV muxer generates the clock, which begins at 0. */
 const fromZero = "flvmux counts from 0: it would take hours or weeks to get there";
 
 function gstreamer(
@@ -101,7 +104,7 @@ const rtmp2sink = gstreamer("GStreamer rtmp2sink", (url) => ["rtmp2sink", `locat
   cannot: {},
 });
 const rtmpsink = gstreamer("GStreamer rtmpsink", (url) => ["rtmpsink", `location=${url} live=1`], {
-  // The element passes nothing on of what librtmp is told.
+  // The element does not report librtmp's messages.
   showsRefusal: { description: false, pattern: /ERROR: from element.*GstRTMPSink.*/ },
   cannot: { "sps change": "keeps the headers it began with (nginx-rtmp gets the same broken stream)" },
 });
@@ -118,13 +121,13 @@ function pyav(name: string, codecs: Codecs, cannot: Publisher["cannot"]): Publis
   };
 }
 
-/** nginx takes what ffmpeg publishes and relays it to us, under the name that its configuration says. */
+/** nginx accepts ffmpeg's publish and relays it to us, under the name in its configuration. */
 const nginx: Publisher = {
   ...copier,
   name: "nginx-rtmp push",
   codecs: "avc",
   isHasty: true,
-  // It says why only in a debug log.
+  // It logs the reason only at debug.
   showsRefusal: { description: false, pattern: /\*\d+ disconnect, .*server: ngx-relay/ },
   async publish(url, source, offsetS) {
     const relay = await startNginxRtmp({ push: url });

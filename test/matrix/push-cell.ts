@@ -1,4 +1,4 @@
-// One cell of the push matrix: a stream goes to a healthy upstream and beside it to one that something happens to.
+// One cell of the push matrix: a stream is pushed to a healthy upstream and beside it to one with a fault.
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -18,11 +18,11 @@ import type { RunningUpstream, Upstream } from "./upstreams.ts";
 export const faults = ["start", "refuse", "drop", "stall", "restart"] as const;
 export type Fault = (typeof faults)[number];
 
-/** A recording that is still being written is looked at again for so long, ms. */
+/** A recording that is still being written is read again for this long, ms. */
 const WRITTEN_LIMIT_MS = 20_000;
 /** An FLV file without a tag. */
 const EMPTY_FLV_BYTES = 13;
-/** Until the push sends, and until it sends again (reconnect after at most 30 s). */
+/** Time until the push sends, and until it sends again (it reconnects after at most 30 s). */
 const SENDING_LIMIT_MS = 60_000;
 
 export async function runPushCell(upstream: Upstream, fault: Fault, seconds: number): Promise<Outcome> {
@@ -99,7 +99,7 @@ async function again(
   return await upstream.start(options);
 }
 
-/** What is wrong with a recording that should end as the source does: from an IDR on, or `whole`. */
+/** Faults of a recording that should end as the source does: from an IDR on, or `whole`. */
 async function complete(
   where: string,
   find: () => string | null,
@@ -121,7 +121,7 @@ async function complete(
   return complaints;
 }
 
-/** What is wrong with a recording; unless it must be `whole`, it may have holes that end at an IDR. */
+/** Faults of a recording; unless it must be `whole`, it may have gaps that end at an IDR. */
 function judgeTail(where: string, want: readonly Packet[], got: readonly Packet[], whole: boolean): string[] {
   const complaints: string[] = [];
   if (!isMonotonic(got)) complaints.push(`${where}: the clock goes back`);
@@ -134,7 +134,7 @@ function judgeTail(where: string, want: readonly Packet[], got: readonly Packet[
       const found = all.findIndex(({ hash }, index) => index > at && hash === packet.hash);
       if (found === -1) complaints.push(`${where}: ${track} at ${packet.dts} ms was never sent`);
       else if (found !== at + 1 && track === "video" && !packet.isKey) {
-        complaints.push(`${where}: goes on at ${packet.dts} ms without an IDR`);
+        complaints.push(`${where}: continues at ${packet.dts} ms without an IDR`);
       }
       at = Math.max(at, found);
     }
@@ -144,7 +144,7 @@ function judgeTail(where: string, want: readonly Packet[], got: readonly Packet[
   return complaints.slice(0, 5);
 }
 
-/** Every change of the pushes that the log tells. */
+/** Every state change of the pushes in the log. */
 function summary(log: string): string {
   const changes = [...log.matchAll(/"msg":"upstream (sending|lost)"/g)].map(([, change]) => change);
   return changes.join(", ");

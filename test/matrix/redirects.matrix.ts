@@ -1,5 +1,5 @@
-// Which programs go elsewhere when a server sends them there, and in which form: `npm run matrix -- redirects [filter]`. The
-// table in docs/cluster.md and what a draining node does stand on it: a cell that changes is red.
+// Which programs follow a server's redirect, and in which form: `npm run matrix -- redirects [filter]`. The
+// table in docs/cluster.md and the behaviour of a draining node depend on it: a cell that changes is red.
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { until } from "../support/child.ts";
@@ -10,18 +10,18 @@ import { ffmpeg, type Publisher, publishers } from "./publishers.ts";
 import { report } from "./report.ts";
 import { source } from "./sources.ts";
 
-/** How long a program has to come, from when it was told, ms: more than two groups of pictures. */
+/** How long a program may take to follow the redirect, ms: more than two GOPs. */
 const FOLLOWED_WITHIN_MS = 8_000;
 const SECONDS = 20;
 const NOTHING = "goes nowhere";
 const AGAIN = "comes again to the same server";
-/** What is known of them; the others go nowhere. */
+/** Programs that are known to follow; the others do not. */
 const KNOWN: Readonly<Record<string, Partial<Record<Form, string>>>> = {
   "Headgate push": { "302 to connect": "follows", "302 to publish": "follows" },
   "nginx-rtmp push": { "302 to connect": AGAIN, "302 to publish": AGAIN },
 };
 
-/** Headgate with that server as its upstream: what follows at all shows that the server is understood. */
+/** Headgate with that server as its upstream: that it follows shows that the server's redirects are valid. */
 const headgate: Pick<Publisher, "name" | "codecs" | "publish"> = {
   name: "Headgate push",
   codecs: "avc",
@@ -48,7 +48,7 @@ for (const publisher of [...publishers, headgate]) {
         const media = await source("plain", publisher.codecs, SECONDS);
         const program = await publisher.publish(`${server.rtmp}/cam`, media, 0, condition);
         try {
-          await until("it is told", () => server.seen.said, 60_000);
+          await until("the redirect is sent", () => server.seen.said, 60_000);
           const before = server.seen.connections;
           await sleep(FOLLOWED_WITHIN_MS);
           const again = server.seen.connections > before ? AGAIN : NOTHING;

@@ -1,4 +1,4 @@
-// Every program that publishes under every condition: the long form, `npm run matrix -- rtmp [filter]`.
+// Every publishing program under every condition: the long form, `npm run matrix -- rtmp [filter]`.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { runCell } from "./cell.ts";
 import { conditions } from "./conditions.ts";
@@ -7,7 +7,7 @@ import { publishers } from "./publishers.ts";
 import { report } from "./report.ts";
 
 const SECONDS = Number(process.env.HEADGATE_MATRIX_SECONDS ?? 20);
-/** Start, end and waits of a cell, beside its media. */
+/** Start, end and waits of a cell, in addition to its media. */
 const CELL_LIMIT_MS = 180_000 + SECONDS * 2_000;
 
 let house: House;

@@ -6,7 +6,7 @@ import { startsAtKeyframe } from "../support/judge.ts";
 import { type Judged, judge, python } from "../support/pyav.ts";
 import { joinFlv } from "./flv.ts";
 
-/** Picture and sound: avc is H.264 with AAC, opus H.264 with Opus, hevc HEVC with AAC. */
+/** Video and audio: avc is H.264 with AAC, opus H.264 with Opus, hevc HEVC with AAC. */
 export type Codecs = "avc" | "opus" | "hevc";
 export type Kind = "plain" | "no audio" | "no video" | "b-frames" | "sps change";
 
@@ -15,17 +15,18 @@ export interface Source {
   readonly seconds: number;
   readonly kind: Kind;
   readonly codecs: Codecs;
-  /** What is in it. */
+  /** Its content as FFmpeg reads it. */
   readonly content: Judged;
 }
 
 const folder = join(import.meta.dirname, "..", "..", ".build", "matrix");
-/** So rarely an IDR that whoever joins late needs the GOP cache, and so often that the cache holds a whole GOP. */
+/** Rarely enough that a late subscriber needs the GOP cache, and often enough that the cache contains a whole
+ *  GOP. */
 const GOP_S = 2;
 const FRAMES_PER_SECOND = 25;
 const made = new Map<string, Promise<Source>>();
 
-/** The source of this kind; made at the first call, kept in .build for the next run. */
+/** The source of this kind; created at the first call, kept in .build for the next run. */
 export function source(kind: Kind, codecs: Codecs, seconds: number): Promise<Source> {
   const name = `${kind.replaceAll(" ", "-")}-${codecs}-${seconds}`;
   const known = made.get(name) ?? make(join(folder, `${name}.flv`), kind, codecs, seconds);
@@ -36,7 +37,7 @@ export function source(kind: Kind, codecs: Codecs, seconds: number): Promise<Sou
 async function make(file: string, kind: Kind, codecs: Codecs, seconds: number): Promise<Source> {
   mkdirSync(folder, { recursive: true });
   if (!existsSync(file)) {
-    // Written beside and moved: another test process may look for it at the same time.
+    // Written elsewhere and moved: another test process may look for it at the same time.
     const draft = `${file}.${process.pid}.flv`;
     if (kind === "sps change") {
       const parts = ["320x180", "256x144"].map((size) => ({ size, path: `${draft}.${size}.flv` }));

@@ -1,4 +1,4 @@
-// The servers a push goes to, each as its users run it, and what each has recorded of a stream.
+// The servers a push goes to, each as its users run it, and the recordings they make of a stream.
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { createConnection } from "node:net";
@@ -8,18 +8,18 @@ import { freePort } from "../support/free-port.ts";
 import { startHeadgate } from "../support/headgate.ts";
 import { startNginxRtmp } from "../support/nginx-rtmp.ts";
 
-/** A server on its port; started again after it was killed it is another one. */
+/** A server on its port; after it was killed and started again it is a new one. */
 export interface RunningUpstream {
   readonly process: Child;
-  /** Files of what it took, the oldest first. */
+  /** Files that it recorded, the oldest first. */
   recordings(): readonly string[];
-  /** Before it ends what it recorded has to be read. */
+  /** The recording has to be read before it ends. */
   stop(): Promise<void>;
 }
 
 export interface Upstream {
   readonly name: string;
-  /** Reasons by fault. */
+  /** Unsupported faults, with the reason. */
   readonly cannot: Readonly<Record<string, string>>;
   /** Starts it on `port` for one stream; `folder` is kept from one start to the next. */
   start(options: {
@@ -27,7 +27,7 @@ export interface Upstream {
     readonly port: number;
     readonly refuses: boolean;
   }): Promise<RunningUpstream>;
-  /** Name under which it takes, or refuses, the stream; without it any name will do. */
+  /** Name under which it accepts, or refuses, the stream; without it any name will do. */
   streamName?(options: { readonly folder: string; readonly refuses: boolean }): Promise<string>;
 }
 
@@ -60,7 +60,7 @@ const nodeMediaServer: Upstream = {
   },
 };
 
-/** Takes one publish and ends with it. */
+/** Accepts one publish and ends with it. */
 const ffmpegListen: Upstream = {
   name: "ffmpeg -listen 1",
   cannot: { refuse: "takes whoever comes" },
@@ -69,7 +69,7 @@ const ffmpegListen: Upstream = {
     const file = join(folder, `${number}.flv`);
     const url = `rtmp://127.0.0.1:${port}/live/s`;
     const server = start("ffmpeg", ["-nostdin", "-v", "warning", "-listen", "1", "-i", url, "-c", "copy", file]);
-    // It takes one connection: asking whether it listens would be that one.
+    // It accepts one connection: checking whether it listens would use it up.
     return plain(server, () => (existsSync(folder) ? filesIn(folder) : []));
   },
 };
@@ -97,7 +97,7 @@ const headgate: Upstream = {
 
 const streams = new Map<string, { readonly streamname: string; readonly key: string }>();
 
-/** Starts Headgate on its data directory of before; the first time a stream is made in it. */
+/** Starts Headgate on its previous data directory; the first time a stream is created in it. */
 async function ownStream(folder: string, port: number, push: string) {
   const known = streams.get(folder);
   const key = known?.key ?? `test-${randomBytes(24).toString("hex")}`;
@@ -130,7 +130,7 @@ function plain(server: Child, recordings: () => readonly string[]): RunningUpstr
   };
 }
 
-/** FLV files below, by name. */
+/** FLV files in a folder and those inside it, by name. */
 function filesIn(folder: string): readonly string[] {
   if (!existsSync(folder)) return [];
   const names = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".flv"));

@@ -1,4 +1,4 @@
-// The long form of the matrices: cells that wait most of their time run beside each other.
+// The long form of the matrices: cells, which wait most of their time, run concurrently.
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({

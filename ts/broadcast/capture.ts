@@ -25,7 +25,7 @@ export interface Capture {
 /** `onLost` is called when a track ended unexpectedly: unplugged, or no longer shared by the browser's own button. */
 export function createCapture(media: MediaDevices, onLost: (kind: "audio" | "video") => void): Capture {
   const stream = new MediaStream();
-  /** Counts releases: whatever is opened across one is stopped at once. */
+  /** Counts releases: whatever is opened across one is stopped immediately. */
   let released = 0;
 
   function put(track: MediaStreamTrack): void {

@@ -1,5 +1,5 @@
-// Flags of all commands, in cleye's format. This file imports nothing that is slow to load: help and errors about
-// mistyped commands appear at once, before the modules of the service are read.
+// Flags of all commands, in cleye's format. This file imports nothing that is slow to load: help and errors
+// about mistyped commands appear immediately, before the modules of the service are read.
 
 /** Flags of every command that works on the store. */
 export const storeFlags = {

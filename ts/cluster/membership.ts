@@ -45,8 +45,8 @@ export interface ClusterMembership extends Membership {
   now(): number;
   /** Starts sending heartbeats and watching those of others. */
   start(events: MembershipEvents): void;
-  /** Sends a heartbeat at once: when it resolves, the present state of the other nodes has been read, and they can read
-   *  this node's. Rejects when the store does not answer. */
+  /** Sends a heartbeat immediately: when it resolves, the present state of the other nodes has been read, and
+   *  they can read this node's. Rejects when the store does not answer. */
   look(): Promise<void>;
   /** Leaves its name to its successor process, and takes another. */
   rename(name: string): Promise<void>;
@@ -64,8 +64,8 @@ export interface MembershipEvents {
   /** The others declared this node dead: its publishes have been ended or will be. Called before it has its new
    *  epoch. */
   readonly lost: () => void;
-  /** A node died or left, and its publishes have to be ended. Called at once on the node that noticed, on the others
-   *  some seconds later in case that node dies too; called again after a failure. */
+  /** A node died or left, and its publishes have to be ended. Called immediately on the node that noticed, on
+   *  the others some seconds later in case that node dies too; called again after a failure. */
   readonly gone: () => Promise<void>;
 }
 

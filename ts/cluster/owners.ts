@@ -95,5 +95,5 @@ export function createOwners(db: Kysely<Schema>, member: Pick<ClusterMembership,
   };
 }
 
-/** Nothing is called otherwise: the store takes no such text. */
+/** No id or name has another form: the store cannot hold such text. */
 const isStorable = (text: string) => !text.includes("\0") && text.isWellFormed();

@@ -26,7 +26,7 @@ export interface Control {
 export async function openControl(dataDir: string, handOver: Handover): Promise<Control> {
   const path = pathIn(dataDir);
   const server = createServer((socket) => {
-    socket.on("error", () => {}); // who asked has gone: what was asked for goes on
+    socket.on("error", () => {}); // the caller has disconnected; the requested action continues
     let request = "";
     socket.setEncoding("utf8").on("data", (text: string) => {
       request += text;

@@ -1,4 +1,4 @@
-// /stream/{id}/upstream: where a stream is always pushed to. A running publish of it is updated at once.
+// /stream/{id}/upstream: where a stream is always pushed to. A running publish of it is updated immediately.
 import type { Kysely } from "kysely";
 import { InvalidValue } from "../errors.ts";
 import { UPSTREAM_STATES } from "../media/codes.ts";

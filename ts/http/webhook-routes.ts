@@ -156,7 +156,7 @@ export function webhookRoutes(
         call,
         clientId,
         before,
-        name: query.name?.includes("\0") ? "" : (query.name ?? null), // no name has one, and the store takes no NUL
+        name: query.name?.includes("\0") ? "" : (query.name ?? null), // no name contains one, and the store cannot hold NUL
         failed: query.failed === "true",
         behind: lastAt === undefined || id === undefined ? null : { lastAt, id },
         quantity: quantity + 1,

@@ -19,9 +19,9 @@ const HANDSHAKE_TIMEOUT_MS = 5_000;
 const IDLE_TIMEOUT_MS = 5_000;
 /** Longest header block, bytes; a longer one gets a 431. */
 const HEADERS_LIMIT_BYTES = 16_384;
-/** Concurrent connections; further ones are closed at once. Each uses a file descriptor and some 10 kB: where
- *  descriptors are scarce a port takes only a share, so that HTTP cannot exhaust those of RTMP and the store
- *  (reactor/connection_limits.rs). */
+/** Concurrent connections; further ones are closed immediately. Each uses a file descriptor and some 10 kB:
+ *  where descriptors are scarce a port takes only a share, so that HTTP cannot exhaust those of RTMP and the
+ *  store (reactor/connection_limits.rs). */
 const CONNECTIONS_LIMIT = 10_000;
 const DESCRIPTORS_SHARE = 8;
 /** How often Node checks these timeouts, ms; its own default of 30 s would turn the limits into 35 and 40 s. */

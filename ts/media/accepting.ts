@@ -11,7 +11,7 @@ export interface AcceptingOptions {
   /** Listening sockets inherited from the parent process: they stay open beside the core's own. By default the core
    *  binds its ports itself. */
   readonly rtmpSockets?: Partial<RtmpSockets>;
-  /** Whether RTMP connections are accepted at once, the default, or from `startAccepting` on. */
+  /** Whether RTMP connections are accepted immediately, the default, or from `startAccepting` on. */
   readonly accepts?: boolean;
 }
 

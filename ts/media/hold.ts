@@ -7,14 +7,14 @@ export interface Hold {
   readonly windowMs: number;
   /** Client id of a lost publish: its upstreams and players are taken over if they are still held; null for none. */
   readonly continues: number | null;
-  /** The other publish of its name, if there is one: while that is on air this one stands by, and nobody receives
-   *  it. */
+  /** The other publish of its name, if there is one: while that is on air this one is on standby, and nobody
+   *  receives it. */
   readonly beside?: { readonly clientId: number; readonly name: string };
 }
 
 export interface HoldMedia {
-  /** Puts one of two publishes of a name on air, on the connections of the other, at once or at its next keyframe; an
-   *  `OnAirChanged` of each follows. No effect on one that is already on air. */
+  /** Puts one of two publishes of a name on air, on the connections of the other, immediately or at its next
+   *  keyframe; an `OnAirChanged` of each follows. No effect on one that is already on air. */
   switchTo(clientId: number): void;
   /** Ends the upstreams and players of a lost publish, if they are held; a `HoldEnded` follows. */
   release(clientId: number): void;

@@ -20,8 +20,8 @@ export interface WorkerMedia {
 
 export interface ConnectionCount {
   readonly held: number;
-  /** Beyond this, new connections are closed at once; absent where neither the configuration nor the system sets a
-   *  limit. */
+  /** Beyond this, new connections are closed immediately; absent where neither the configuration nor the
+   *  system sets a limit. */
   readonly limit?: number;
 }
 

@@ -1,4 +1,5 @@
-// API keys: issued once, stored as SHA-256, rotated with an overlap in which both are valid, revoked at once (M3, M15).
+// API keys: issued once, stored as SHA-256, rotated with an overlap in which both are valid, revoked
+// immediately (M3, M15).
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
@@ -174,8 +175,8 @@ export async function rotateApiKey(
   return { key, row, former };
 }
 
-/** Revokes a key at once. Rejects with `UnknownRecord`, or with `InvalidValue` when no key would be left with which to
- *  administrate. */
+/** Revokes a key immediately. Rejects with `UnknownRecord`, or with `InvalidValue` when no key would be left
+ *  with which to administrate. */
 export async function revokeApiKey(
   db: Kysely<Schema>,
   organisationId: string,

@@ -10,7 +10,8 @@ export interface RateVerdict {
   /** Capacity of the bucket, and requests left. */
   readonly limit: number;
   readonly remaining: number;
-  /** Seconds until the bucket is full again, and until one more request is allowed (0: at once), rounded up. */
+  /** Seconds until the bucket is full again, and until one more request is allowed (0: immediately), rounded
+   *  up. */
   readonly resetS: number;
   readonly retryAfterS: number;
 }

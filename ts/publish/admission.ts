@@ -71,7 +71,7 @@ export interface AdmissionDeps {
   /** Why the store cannot be written; null while it can. Absent: unknown until a write is tried. */
   readonly storeProblem?: () => string | null;
   readonly member: Pick<Membership, "epoch">;
-  /** Whether this node takes no new publishes for now; absent: it takes them. */
+  /** Whether this node accepts no new publishes for now; absent: it accepts them. */
   readonly isDraining?: () => boolean;
   /** Where other nodes take publishes by RTMP(S); absent: there are none. */
   readonly rtmpElsewhere?: () => readonly string[];
@@ -107,7 +107,7 @@ export interface AdmissionDeps {
  *  once; the name stays reserved until `Publishes.freeName`, and the capacity until `place` is released. */
 export function createAdmission(deps: AdmissionDeps): {
   admit(request: PublishRequest): Promise<Admission>;
-  /** Why this node takes no publish at all for now; null while it takes some. */
+  /** Why this node accepts no publish at all for now; null while it accepts some. */
   closed(): Denied | null;
   /** Resolves when all denials so far have been recorded. */
   settled(): Promise<void>;
@@ -274,7 +274,8 @@ export function createAdmission(deps: AdmissionDeps): {
         return { outcome: "live", upstreams: await deps.streamUpstreams(intent.streamId) };
       }
     } catch (err) {
-      // The customer answered 200, yet there will be no media: accepted and ended at once, so publish_done follows.
+      // The customer answered 200, yet there will be no media: accepted and ended immediately, so
+      // publish_done follows.
       await withdraw(intent, "internal_error");
       throw err;
     }

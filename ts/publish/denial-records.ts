@@ -16,7 +16,7 @@ const WAITING_LIMIT = 10_000;
 const AT_A_TIME = 100;
 
 export interface DenialRecords {
-  /** Returns at once. `recorded`: settles when the intent was written, or could not be. */
+  /** Returns immediately. `recorded`: settles when the intent was written, or could not be. */
   add(denial: Denial, recorded: Promise<unknown>): void;
   /** Writes what is waiting; resolves when all denials so far are written, or the store fails. */
   settled(): Promise<void>;

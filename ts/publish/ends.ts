@@ -29,8 +29,8 @@ export interface Recording {
 export interface Ends {
   /** Whether an end of the publish is being recorded; the first one counts. */
   has(clientId: number): boolean;
-  /** Records the end, at once or as soon as the store takes it. The event waits for `lastUpdate`. Neither promise
-   *  rejects. */
+  /** Records the end, immediately or as soon as the store takes it. The event waits for `lastUpdate`. Neither
+   *  promise rejects. */
   record(end: Ended, lastUpdate?: Promise<void>): Recording;
   /** Retries once what the store could not take. Never rejects. */
   retry(): Promise<void>;

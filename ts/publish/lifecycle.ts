@@ -92,11 +92,13 @@ export interface Publishing
     Pick<OnAir, "switchTo"> {
   /** Webhook tools for the customer's developers. */
   readonly workbench: Workbench;
-  /** Why this node takes no WHIP publish at all for now; null while it takes some. A refusal is counted and logged. */
+  /** Why this node accepts no WHIP publish at all for now; null while it accepts some. A refusal is counted
+   *  and logged. */
   closed(address: string): Denied | null;
   /** Takes an event of the media core. Never throws; every request is answered. */
   handle(event: MediaEvent): void;
-  /** Decides a WHIP publish request; when it is allowed, `open` starts the media at once and returns the SDP answer. */
+  /** Decides a WHIP publish request; when it is allowed, `open` starts the media immediately and returns the
+   *  SDP answer. */
   openWhip(
     request: WhipPublishRequest,
     open: (allowed: AllowedPublish, hold: Hold) => string,
@@ -317,7 +319,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     const stopped = publishes.answered(clientId) ?? (isRevoked(publish) ? REVOKED : null);
     if (stopped !== null) {
       publish.place.release();
-      // Accepted and ended at once: publish_done follows.
+      // Accepted and ended immediately: publish_done follows.
       const recording = ends.record({ clientId, reason: "kicked", bytes: null, epoch: intent.epoch });
       publishes.freeName(publish, recording.tried);
       await recording.done;

@@ -52,7 +52,7 @@ export interface LiveSession {
   readonly continues: number | null;
   /** Whether it was published as the backup of its stream. */
   readonly backup: boolean;
-  /** Whether upstreams and players receive it; false: it stands by. */
+  /** Whether upstreams and players receive it; false: it is on standby. */
   readonly onAir: boolean;
   /** Measurements of the WebRTC transport; absent for RTMP and in the first second. */
   readonly diagnostics?: WhipDiagnostics;

@@ -43,7 +43,7 @@ export interface StartingPublish extends AllowedPublish {
 export interface RunningPublish extends StartingPublish {
   /** The lost publish whose upstreams and players it took over; null for none, or before that is known. */
   continues: number | null;
-  /** Whether upstreams and players receive it; false: it stands by for the other publish of its stream. */
+  /** Whether upstreams and players receive it; false: it is on standby for the other one of its stream. */
   onAir: boolean;
   /** Upstreams added while it, or the publish it continues, ran: by id. */
   readonly addedUpstreams: Map<string, UpstreamNames>;
@@ -122,7 +122,7 @@ export interface Publishes {
     isMeant: (publish: AskedPublish) => boolean,
     description: string,
   ): { readonly running: readonly RunningPublish[]; readonly count: number };
-  /** Calls `ended` once when the publish has ended; at once when it does not run. */
+  /** Calls `ended` once when the publish has ended; immediately when it does not run. */
   onEnded(clientId: number, ended: () => void): void;
   /** Resolves when none runs any more. */
   empty(): Promise<void>;

@@ -27,7 +27,7 @@ type Unnumbered<R> = R extends unknown ? Omit<R, "id"> : never;
 
 /** The running thread. */
 export interface LibsqlThread {
-  /** Sends at once; resolves with the outcome on success, rejects with `StoreFailed` otherwise. */
+  /** Sends immediately; resolves with the outcome on success, rejects with `StoreFailed` otherwise. */
   send(request: Unnumbered<Request>): Promise<Extract<Outcome, { rows: unknown[] }>>;
   /** False when a running service holds the data directory: this process is then a command beside it. */
   readonly alone: boolean;

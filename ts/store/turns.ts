@@ -10,7 +10,7 @@ interface Waiting {
   readonly timer: NodeJS.Timeout;
 }
 
-/** `start` runs at once or when the transactions before it have ended, always in order of arrival. */
+/** `start` runs immediately or when the transactions before it have ended, always in order of arrival. */
 export class Turns {
   #taken = false;
   readonly #waiting: Waiting[] = [];

@@ -1,8 +1,8 @@
-// The life cycle of token keys in the store: next → active → retired → deleted (T4). A key is published as `next` long
-// before it signs and as `retired` for as long as a token signed with it may live, so that no verifier meets an
-// unpublished key. The first key of a store, a key for another algorithm and a key requested to sign at once sign
-// before they are published: nodes read the store for a key they do not know (keys.ts), all other verifiers may have a
-// cached key set until it expires.
+// The life cycle of token keys in the store: next → active → retired → deleted (T4). A key is published as
+// `next` long before it signs and as `retired` for as long as a token signed with it may live, so that no
+// verifier meets an unpublished key. The first key of a store, a key for another algorithm and a key
+// requested to sign immediately sign before they are published: nodes read the store for a key they do not
+// know (keys.ts), all other verifiers may have a cached key set until it expires.
 import { calculateJwkThumbprint, exportJWK, generateKeyPair } from "jose";
 import type { Kysely } from "kysely";
 import type { Schema, TokenKeyTable } from "../store/schema.ts";
@@ -101,7 +101,8 @@ export async function rotateTokenKeys(db: Kysely<Schema>, box: SecretBox, rotati
   });
 }
 
-/** Deletes a retired or next key at once: tokens it signed become invalid. False when there is no such key. */
+/** Deletes a retired or next key immediately: tokens it signed become invalid. False when there is no such
+ *  key. */
 export async function forgetTokenKey(db: Kysely<Schema>, kid: string): Promise<boolean> {
   const { numDeletedRows } = await db
     .deleteFrom("token_key")

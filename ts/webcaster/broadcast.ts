@@ -1,5 +1,5 @@
-// One broadcast from `startBroadcast` to its end: connected, monitored, resumed by ICE restart, started anew when it
-// was lost. Media is handled in media-input.ts, the public API is webcaster.ts.
+// One broadcast from `startBroadcast` to its end: connected, monitored, resumed by ICE restart, restarted
+// when it was lost. Media is handled in media-input.ts, the public API is webcaster.ts.
 
 import { firstOf, pause } from "./pause.ts";
 import { asWebcasterError, WebcasterError } from "./pure/errors.ts";
@@ -86,7 +86,7 @@ export class Broadcast {
     await upstream?.close().catch(() => {});
   }
 
-  /** Ends it at once, for a page being left. */
+  /** Ends it immediately, for a page being left. */
   drop(): void {
     this.#end()?.drop();
   }
@@ -95,7 +95,7 @@ export class Broadcast {
     return this.#upstream?.setQuality(quality) ?? Promise.resolve();
   }
 
-  /** The network is back: pending retries start at once. */
+  /** The network is back: pending retries start immediately. */
   wake(): void {
     this.#awake.abort();
     this.#awake = new AbortController();

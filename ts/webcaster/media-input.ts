@@ -19,7 +19,7 @@ export class MediaInput {
   /** Tracks that were opened here, and must be stopped here. */
   readonly #ours = new Set<MediaStreamTrack>();
   readonly #current: Record<TrackKind, MediaStreamTrack | null> = { audio: null, video: null };
-  /** The track that was sent before the screen, kept running so that it is back at once. */
+  /** The track that was sent before the screen, kept running so that it is back immediately. */
   #behindScreen: MediaStreamTrack | null = null;
   #screen: MediaStreamTrack | null = null;
   /** Kinds whose device is gone; the next one connected replaces it. */

@@ -8,7 +8,7 @@ import { WhipSession } from "./whip-session.ts";
 /** Limit from the answer to the first media, milliseconds: the service gives up after 10 s. */
 const CONNECT_LIMIT_MS = 12_000;
 
-/** Limits of what is sent; changes while live apply at once. */
+/** Limits of what is sent; changes while live apply immediately. */
 export interface UpstreamQuality {
   /** Bits per second. */
   readonly maxVideoBitrateBps: number;
@@ -180,7 +180,8 @@ export class Upstream {
     if (this.#isConnected && ["disconnected", "failed"].includes(connectionState)) this.#events.onInterrupted();
   }
 
-  /** A service that ends a session closes DTLS, which is visible here at once, and in `connectionState` much later. */
+  /** A service that ends a session closes DTLS, which is visible here immediately, and in `connectionState`
+   *  much later. */
   #watchTransport(): void {
     const transport = Object.values(this.#senders)[0]?.transport;
     transport?.addEventListener("statechange", () => {

@@ -56,7 +56,7 @@ async function run(flags: Readonly<Record<string, unknown>>): Promise<void> {
   if (signalled) stop();
 }
 
-/** The first call stops gracefully, a later one at once. */
+/** The first call stops gracefully, a later one immediately. */
 function stopper(service: RunningService): () => void {
   let firstAt: number | null = null;
   return () => {

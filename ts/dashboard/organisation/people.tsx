@@ -39,7 +39,7 @@ export function PeoplePage() {
       });
       if (!does) return replace({ ...person });
     }
-    replace({ ...person, role }); // shown at once; reverted when it is refused
+    replace({ ...person, role }); // shown immediately; reverted when it is refused
     try {
       const path = { id: person.id };
       replace(await answerOf(api.PUT("/organisation/user/{id}", { params: { path }, body: { role } })));

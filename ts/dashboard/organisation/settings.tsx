@@ -1,5 +1,5 @@
-// The organisation: its plan and name, and its settings, each with an explanation. A change takes effect at once;
-// people without permission see the values only.
+// The organisation: its plan and name, and its settings, each with an explanation. A change takes effect
+// immediately; people without permission see the values only.
 
 import { StatusPill } from "../parts/status-pill.tsx";
 import { say, sayProblem } from "../parts/toasts.tsx";
@@ -29,7 +29,7 @@ export function SettingsPage() {
         {({ organisation, settings }) => {
           const change = async (part: Partial<Settings>) => {
             const show = (next: Settings) => loaded.set({ organisation, settings: next });
-            show({ ...settings, ...part }); // shown at once; reverted when it is refused
+            show({ ...settings, ...part }); // shown immediately; reverted when it is refused
             try {
               show(await answerOf(api.PUT("/organisation/settings", { body: part })));
               say("Saved");

@@ -50,7 +50,7 @@ interface SwitchFieldProps {
   readonly onChange: (checked: boolean) => void;
 }
 
-/** A switch that takes effect at once. */
+/** A switch that takes effect immediately. */
 export function SwitchField({ label, help, checked, disabled = false, onChange }: SwitchFieldProps) {
   const id = useId();
   return (

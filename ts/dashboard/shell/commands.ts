@@ -26,8 +26,8 @@ export function addCommands(source: CommandSource): () => void {
   return () => sources.delete(source);
 }
 
-/** Queries every source; `found` is called with all results so far, at once and again with each source that answers
- *  later. */
+/** Queries every source; `found` is called with all results so far, immediately and again with each source
+ *  that answers later. */
 export function findCommands(typed: string, signal: AbortSignal, found: (all: readonly Command[]) => void): void {
   const answers: (readonly Command[])[] = [...sources].map(() => []);
   for (const [index, source] of [...sources].entries()) {

@@ -1,4 +1,4 @@
-// Keeps the frame in place when a page throws: shows an error message, and starts anew at another path.
+// Keeps the frame in place when a page throws: shows an error message, and starts again at another path.
 import { Component, type ComponentChildren } from "preact";
 import { useLocation } from "preact-iso/router";
 import { Problem } from "../parts/states.tsx";

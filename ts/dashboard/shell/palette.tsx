@@ -46,7 +46,7 @@ function OpenPalette() {
     findCommands(typed, controller.signal, setKnown);
     return () => controller.abort();
   }, [typed]);
-  // The commands found so far are filtered at once, so that Enter never runs one that does not match.
+  // The commands found so far are filtered immediately, so that Enter never runs one that does not match.
   const commands = inGroups(matching(known, typed));
   const chosen = Math.max(
     commands.findIndex((command) => command.id === pointedAt),

@@ -1,5 +1,5 @@
-// Ends the running publish, with a reason for the broadcaster. The broadcaster may reconnect at once; only a lock
-// prevents that.
+// Ends the running publish, with a reason for the broadcaster. The broadcaster may reconnect immediately;
+// only a lock prevents that.
 import { useState } from "preact/hooks";
 import { Dialog } from "../parts/dialog.tsx";
 import { FormField } from "../parts/form-field.tsx";

@@ -69,8 +69,8 @@ export class LiveRows {
     this.#show(touched);
   }
 
-  /** Beside the one on air there may be one that stands by. One that is being replaced may still be listed: the newest
-   *  is used. */
+  /** Beside the one on air there may be one on standby. One that is being replaced may still be listed: the
+   *  newest is used. */
   #show(streams: ReadonlySet<string>): void {
     const newest = new Map<string, LiveRow>();
     for (const row of this.#rows.values()) {

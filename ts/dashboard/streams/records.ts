@@ -15,7 +15,7 @@ export interface LiveRow {
   readonly stream: string;
   readonly streamname: string;
   readonly protocol: "rtmp" | "whip";
-  /** False: it stands by. */
+  /** False: it is on standby. */
   readonly on_air: boolean;
   readonly accepted_at: string;
   readonly bitrate_kbps: number | null;

@@ -8,7 +8,8 @@ export const V5_PATH = "/p/webrtcws";
 const SOCKETS_PER_ADDRESS_LIMIT = 100;
 /** Sockets in total; each is a file descriptor and some 30 kB. */
 const SOCKETS_LIMIT = 5_000;
-/** Messages of one socket: this many at once (a browser trickles its candidates), and after that this many a second. */
+/** Messages of one socket: this many in a burst (a browser trickles its candidates), and after that this many
+ *  a second. */
 const MESSAGES_BURST = 100;
 const MESSAGES_PER_SECOND = 20;
 

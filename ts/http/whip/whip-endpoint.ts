@@ -26,7 +26,7 @@ export interface WhipDeps {
   readonly whip: Whip;
   readonly version: string;
   readonly clientAddress: ClientAddress;
-  /** Passes an offer to another node that takes it; undefined when there is none. */
+  /** Passes an offer to another node that accepts it; undefined when there is none. */
   readonly placement?: (c: Context) => Promise<Response | undefined>;
 }
 
@@ -88,7 +88,8 @@ export function whipRoutes({ config, log, tokens, whip, version, clientAddress, 
     const elsewhere = isFull(outcome) ? await placement?.(c) : undefined;
     if (elsewhere !== undefined) return elsewhere;
     const opened = opening(outcome);
-    // The client has disconnected: the publish was accepted and ends (W12a), so that its name is free at once.
+    // The client has disconnected: the publish was accepted and ends (W12a), so that its name is free
+    // immediately.
     if (hasLeft(c)) whip.end(opened.session);
     c.header("location", `${baseUrlOf(c, { http: config.http })}${WHIP_PATH}/${opened.session}`);
     c.header("etag", opened.etag);
@@ -99,7 +100,7 @@ export function whipRoutes({ config, log, tokens, whip, version, clientAddress, 
   return routes;
 }
 
-/** Whether this node takes no new publish of anybody. */
+/** Whether this node accepts no new publish at all. */
 const isFull = (outcome: WhipOutcome) =>
   outcome.outcome === "denied" && (outcome.cause === "stopping" || outcome.cause === "full");
 

@@ -24,8 +24,8 @@ export interface Switched {
 export interface OnAir {
   /** Takes the event of the media core. */
   note(event: OnAirChanged): void;
-  /** Puts `to` on air; null: the publish of the stream that stands by. Rejects with `UnknownRecord` when the stream has
-   *  no such publish, and with `NoStandby` when none stands by. */
+  /** Puts `to` on air; null: the stream's publish on standby. Rejects with `UnknownRecord` when the stream
+   *  has no such publish, and with `NoStandby` when none is on standby. */
   switchTo(organisationId: string, streamId: string, to: number | null): Promise<Switched>;
 }
 

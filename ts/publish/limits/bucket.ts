@@ -3,7 +3,7 @@
 /** A burst is this many seconds' worth. */
 const BURST_S = 3;
 
-/** A token bucket: `perSecond` on average, three seconds' worth at once. */
+/** A token bucket: `perSecond` on average, three seconds' worth in a burst. */
 export class Bucket {
   readonly #perSecond: number;
   #tokens: number;

@@ -67,7 +67,8 @@ export interface MomentFigures {
   /** It took over the upstreams and players of a lost publish; on the lost one: the publish that took them over. */
   readonly continues: { readonly client_id: number };
   readonly continued: { readonly client_id: number; readonly after_ms: number };
-  /** It stands by for another publish of its stream, or took over from that; `cause`: as the media core reports it. */
+  /** It is on standby for another publish of its stream, or took over from that; `cause`: as the media core
+   *  reports it. */
   readonly stands_by: { readonly client_id: number | null; readonly cause: string };
   readonly took_over: { readonly client_id: number | null; readonly cause: string };
   readonly end_delivered: { readonly attempts: number; readonly status: number | null };

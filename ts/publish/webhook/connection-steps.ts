@@ -19,7 +19,7 @@ export interface ConnectionPlace {
   readonly newest: ConnectionSteps | null;
 }
 
-/** A request that wants to know which connection it uses. */
+/** A request that needs to know which connection it uses. */
 export interface WatchingRequest extends Dispatcher.DispatchOptions {
   readonly onPlace?: (place: ConnectionPlace) => void;
 }

@@ -4,7 +4,7 @@ import type { Deadline } from "./deadline.ts";
 
 /** Calls in flight to one customer; further ones wait within their own deadline. */
 export const IN_FLIGHT_LIMIT = 100;
-/** Calls that wait; a further one is refused at once, since it would hardly be served in time. */
+/** Calls that wait; a further one is refused immediately, since it would hardly be served in time. */
 const WAITING_LIMIT = 2_000;
 /** This many time-outs in a row open the breaker. */
 export const OPEN_AFTER = 10;

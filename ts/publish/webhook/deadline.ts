@@ -1,6 +1,6 @@
 // One point in time that ends a whole piece of work, however many waits it consists of.
 
-/** Starts at once. Call `clear` when the work is done: it holds a timer. */
+/** Starts immediately. Call `clear` when the work is done: it holds a timer. */
 export class Deadline {
   #over = false;
   readonly #told = new Set<() => void>();

@@ -27,7 +27,7 @@ const ROW_BYTES = 400;
 const REMOVALS_LIMIT = 10;
 
 export interface DeliveryLog {
-  /** Returns at once. */
+  /** Returns immediately. */
   note(call: WebhookCall, answer: WebhookAnswer, tookMs: number): void;
   /** Writes pending entries. Rejects when the store fails; nothing is lost then. */
   flush(): Promise<void>;

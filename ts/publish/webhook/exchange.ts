@@ -34,8 +34,8 @@ export interface Exchanged {
 /** For a reused connection only its address. `firstByteMs`: from the request to the status line, ms. */
 type ExchangeSteps = Partial<ConnectionSteps> & { readonly reused?: true; readonly firstByteMs: number | null };
 
-/** Starts at once. `exchanged` resolves as soon as the outcome is known, `ended` when the connection is free or closed.
- *  Neither rejects, and both have resolved by the end of `deadline`. */
+/** Starts immediately. `exchanged` resolves as soon as the outcome is known, `ended` when the connection is
+ *  free or closed. Neither rejects, and both have resolved by the end of `deadline`. */
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly exchanged: Promise<Exchanged>;
   readonly ended: Promise<void>;

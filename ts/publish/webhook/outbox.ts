@@ -36,7 +36,7 @@ export interface Outbox {
   /** Keeps the events of `clientId` back until `release`: an update is still in flight (W18). */
   hold(clientId: number): void;
   release(clientId: number): void;
-  /** Delivers everything due, and keeps delivering. Returns at once. */
+  /** Delivers everything due, and keeps delivering. Returns immediately. */
   wake(): void;
   /** Tries everything due once more for at most `limitMs`, then stops for good. The rest stays in the store. */
   stop(limitMs: number): Promise<void>;

@@ -86,7 +86,7 @@ export function createWorkbench(deps: {
   const { db, webhook, deliveries, customers, clock, deadlineMs } = deps;
 
   async function rowOf(organisationId: string, id: string): Promise<Selectable<DeliveryTable>> {
-    if (id.includes("\0")) throw new UnknownDelivery(); // no id has one, and the store takes no NUL
+    if (id.includes("\0")) throw new UnknownDelivery(); // no id contains one, and the store cannot hold NUL
     await deliveries.flush();
     const row = await db
       .selectFrom("delivery")

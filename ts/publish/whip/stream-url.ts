@@ -45,7 +45,7 @@ export function readStreamUrl(text: string, name: string, rules: StreamUrlRules)
   return isAllowed ? { kind: "foreign", scheme, host: url.hostname, port } : refused;
 }
 
-/** The complete URL of a push to a foreign host: name and arguments verbatim. */
+/** The complete URL of a push to another host: name and arguments verbatim. */
 export function foreignUrl(
   target: { readonly scheme: Scheme; readonly host: string; readonly port: number },
   name: string,

@@ -67,7 +67,7 @@ export function createWhipLimits(deps: {
   function isOverAll(): boolean {
     if (settings.halfOpen === 0 || waiting.size < settings.halfOpen) return false;
     const now = clock.now();
-    // A look that lies ahead is of a clock that was set back.
+    // A time in the future means that the clock was set back.
     if (now >= lookedAt && now < lookedAt + LOOK_PAUSE_MS) return true;
     lookedAt = now;
     return stillWaiting(null) >= settings.halfOpen;

@@ -32,7 +32,7 @@ export interface WhipTarget {
   readonly stereo: boolean;
   /** Bitrate of the transcoded AAC, bit/s; null for the default. */
   readonly audioBitrate: number | null;
-  /** Added to the connect command to a foreign stream_url (P11); null for none. */
+  /** Added to the connect command to a stream_url of another host (P11); null for none. */
   readonly connectInfo: { readonly [key: string]: Json } | null;
   /** Claims of a web token issued by us that came with the request; null when there was none. */
   readonly claims: TokenClaims | null;
@@ -94,7 +94,7 @@ export interface Whip {
   answer(session: string, answer: string): SdpRefused | null;
   /** Null when it has ended or never existed. */
   state(session: string): WhipState | null;
-  /** Calls `ended` once when the session has ended; at once when it does not run. */
+  /** Calls `ended` once when the session has ended; immediately when it does not run. */
   onEnded(session: string, ended: () => void): void;
   /** The STUN and TURN servers, with credentials for one client. */
   iceServers(user: string): readonly IceServer[];
@@ -117,9 +117,9 @@ export interface WhipDeps {
   readonly publishing: Pick<Publishing, "openWhip" | "endWhip" | "onEnded" | "ofSession" | "closed">;
   /** Called at each use: the ports of RTMP are known only once the media core has started. */
   readonly rules: () => StreamUrlRules;
-  /** Resolves the host of a foreign stream_url. */
+  /** Resolves the host of a stream_url that is not ours. */
   readonly resolve: Resolve;
-  /** Allows private addresses for a foreign stream_url. */
+  /** Allows private addresses for a stream_url that is not ours. */
   readonly dev: boolean;
   /** Makes a session's id of a random one, so that other nodes can find its owner; by default it is used as it is. */
   readonly sessionId?: (random: string) => string;

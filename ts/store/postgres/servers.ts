@@ -71,8 +71,8 @@ export class Servers {
     if (this.hasSeveral) this.#known = null;
   }
 
-  /** Resolves when `current` is usable, at once unless it is in doubt. Concurrent callers share one search. Rejects
-   *  with `StoreFailed`, which says what each server answered. */
+  /** Resolves when `current` is usable, immediately unless it is in doubt. Concurrent callers share one
+   *  search. Rejects with `StoreFailed`, which says what each server answered. */
   async find(probe: Probe): Promise<void> {
     if (this.#known !== null) return;
     if (this.#search === null) {

@@ -8,7 +8,7 @@ export interface Metrics {
   readonly state: WebcasterState;
   /** Since the broadcast went live, seconds. */
   readonly liveSec: number;
-  /** How often the broadcast was started anew. */
+  /** How often the broadcast was restarted. */
   readonly reconnects: number;
   /** Whether the page is in a hidden tab, which the browser may throttle. */
   readonly isHidden: boolean;

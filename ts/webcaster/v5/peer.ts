@@ -54,7 +54,8 @@ export class Peer {
     for (const transceiver of connection.getTransceivers()) await this.#send(transceiver);
     await connection.setLocalDescription(await connection.createAnswer());
     const dtls = connection.getSenders()[0]?.transport;
-    // An end by the service is visible here at once, and in the connection's state only at the next ICE check.
+    // An end by the service is visible here immediately, and in the connection's state only at the next ICE
+    // check.
     dtls?.addEventListener("statechange", () => {
       if (dtls.state === "closed" && this.#connection === connection) this.#host.onLost();
     });
