@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The command line of a finished installation: what was built is run as it is, and nothing is built at a start.
+// The command line of an installation: runs the existing build, and builds nothing.
 import { run } from "../dist/cli/main.js";
 
 await run(process.argv.slice(2));
