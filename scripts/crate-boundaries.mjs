@@ -68,7 +68,7 @@ const LIBRARIES = [
   {
     crate: /^libc$/,
     name: /\blibc::/,
-    only: /^crates\/(media\/src\/transcode\/xaac\.rs|ingest\/src\/reactor\/|bench\/src\/relay\/ring\.rs$)/,
+    only: /^crates\/(media\/src\/transcode\/xaac\.rs|ingest\/src\/reactor\/|bench\/src\/relay\/(ring|low_water)\.rs$)/,
     homes: ["media", "ingest", "bench"],
     what: "libc",
   },

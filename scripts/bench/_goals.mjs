@@ -1,4 +1,4 @@
-// The goals of performance.md that a bench measures: how each is run, and the rows made of the blocks it prints.
+// The performance goals that a bench measures: how each is run, and the rows made of the blocks it prints.
 import { median } from "./_servers.mjs";
 
 /** Beside each block both servers ran, so half of the blocks there, half back. */
@@ -9,7 +9,7 @@ const SECONDS = "10";
 export function goals(blocks, peers) {
   return [
     {
-      ...{ id: "P1", run: ["whip", "opus", "10", "50", "100", SECONDS, String(blocks), ...peers] },
+      ...{ id: "whip", run: ["whip", "opus", "10", "50", "100", SECONDS, String(blocks), ...peers] },
       rowsOf: (found) => [
         ...[
           [10, 2.5],
@@ -29,7 +29,7 @@ export function goals(blocks, peers) {
       ],
     },
     {
-      ...{ id: "P2", run: ["whip", "stereo", "mono", "50", SECONDS, String(blocks)] },
+      ...{ id: "whip-aac", run: ["whip", "stereo", "mono", "50", SECONDS, String(blocks)] },
       rowsOf: (found) =>
         [
           ["stereo", "6.0; 0.5"],
@@ -44,7 +44,7 @@ export function goals(blocks, peers) {
       ["stereo", 120, "AAC stereo"],
       ["mono", 200, "AAC mono"],
     ].map(([sound, n, name]) => ({
-      ...{ id: "P3", run: ["whip", sound, String(n), "60", "1"] },
+      ...{ id: "full-core", run: ["whip", sound, String(n), "60", "1"] },
       rowsOf: (found) => [
         [
           `${n} streams on one core, ${name}`,
@@ -54,7 +54,7 @@ export function goals(blocks, peers) {
       ],
     })),
     {
-      ...{ id: "P4", run: ["first-frames", "20", "200", SECONDS, "3"] },
+      ...{ id: "starts", run: ["first-frames", "20", "200", SECONDS, "3"] },
       rowsOf: (found) =>
         [20, 200].map((rate) => {
           const same = found.filter((block) => block.rate === rate && block.webhook);
@@ -70,11 +70,11 @@ export function goals(blocks, peers) {
         }),
     },
     ...[100, 400].map((n) => ({
-      ...{ id: "P7", run: ["rtmp", String(n), SECONDS, halved(blocks)] },
+      ...{ id: "rtmp", run: ["rtmp", String(n), SECONDS, halved(blocks)] },
       rowsOf: (found) => relayed(found, n),
     })),
     {
-      ...{ id: "P7b", run: ["rtmp", "1", SECONDS, halved(blocks), "--players", "100"] },
+      ...{ id: "players", run: ["rtmp", "1", SECONDS, halved(blocks), "--players", "100"] },
       rowsOf: (found) => {
         const [ours, peer] = ["headgate", "nginx-rtmp"].map((name) => of(found, name));
         return [
@@ -83,7 +83,7 @@ export function goals(blocks, peers) {
       },
     },
     {
-      ...{ id: "P8", run: ["whip", "opus", "stereo", "100", SECONDS, "3", "--no-gop-cache"] },
+      ...{ id: "memory", run: ["whip", "opus", "stereo", "100", SECONDS, "3", "--no-gop-cache"] },
       rowsOf: (found) =>
         [
           ["opus", "Opus", 150],
@@ -100,7 +100,7 @@ export function goals(blocks, peers) {
         }),
     },
     {
-      ...{ id: "P9", run: ["http", SECONDS, "50"] },
+      ...{ id: "tokens", run: ["http", SECONDS, "50"] },
       rowsOf: ([result, split]) => [
         [
           "web tokens over HTTP, requests per CPU second",
@@ -112,7 +112,7 @@ export function goals(blocks, peers) {
       ],
     },
     {
-      ...{ id: "P12", run: ["ready", String(blocks)] },
+      ...{ id: "startup", run: ["ready", String(blocks)] },
       rowsOf: ([result]) => [
         [
           "start with a new store; memory when idle",

@@ -1,4 +1,4 @@
-// The noise gate of performance.md 3: a loop spins on each core for a second; the share of that second in gaps of more than
+// The noise gate of a measurement: a loop spins on each core for a second; the share of that second in gaps of more than
 // a millisecond is what other processes or the hypervisor took.
 import { execFileSync } from "node:child_process";
 import { LOAD_CORE, SERVER_CORE } from "./_servers.mjs";

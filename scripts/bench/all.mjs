@@ -1,4 +1,4 @@
-// The table of docs/measurements.md in one run: `npm run bench -- all [BLOCKS] [--mediamtx PROGRAM] [--only P1,P7]`, by
+// The table of docs/measurements.md in one run: `npm run bench -- all [BLOCKS] [--mediamtx PROGRAM] [--only whip,rtmp]`, by
 // default five blocks. Each measurement is a run of its own (`npm run bench -- NAME`); this only reads the lines of JSON
 // that it prints, keeps them in .build/bench, and prints a row of Markdown for each goal of the table. A peer that is not
 // on the machine is printed as absent. A block that failed, or whose generator was late, is counted and never left out.
@@ -19,7 +19,7 @@ export async function bench(words) {
   const options = { mediamtx: { type: "string" }, only: { type: "string" } };
   const { values, positionals } = parseArgs({ args: words, options, allowPositionals: true });
   const blocks = Number(positionals[0] ?? BLOCKS);
-  if (!Number.isInteger(blocks) || blocks < 1) throw new Error("all [BLOCKS] [--mediamtx PROGRAM] [--only P1,P7]");
+  if (!Number.isInteger(blocks) || blocks < 1) throw new Error("all [BLOCKS] [--mediamtx PROGRAM] [--only whip,rtmp]");
   const only = values.only?.split(",");
   const peers = values.mediamtx === undefined ? [] : ["--mediamtx", values.mediamtx];
   const [rows, noisy] = [[], []];

@@ -1,6 +1,6 @@
-// A cold start with a new store until the service reports that it is ready, and its idle memory
-// (performance.md, P12): `npm run bench -- ready [TIMES] [--against DIR]`, ten times by default, on one core.
-// After the first start the files are in the page cache.
+// A cold start with a new store until the service reports that it is ready, and its idle memory: `npm run bench --
+// ready [TIMES] [--against DIR]`, ten times by default, on one core. After the first start the files are in the page
+// cache.
 import { readAgainst, resultOf } from "./_against.mjs";
 import { machine } from "./_machine.mjs";
 import { cpuSeconds, steadyResidentKb } from "./_process.mjs";

@@ -1,5 +1,5 @@
 //! WHIP publishes that start at a steady rate, whether or not earlier ones are slow: the time from POST to answer, to
-//! a connected transport and to the first picture upstream (performance.md, P4 and P5). Each is deleted soon after.
+//! a connected transport and to the first picture upstream. Each is deleted soon after.
 
 use std::collections::BTreeMap;
 use std::io;

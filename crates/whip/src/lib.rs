@@ -29,6 +29,7 @@ mod video;
 
 pub use credentials::Credentials;
 pub use diagnostics::{AudioDiagnostics, Diagnostics, TrackDiagnostics, VideoDiagnostics};
+pub use media::ssrc_of;
 pub use scrub::{MediaBlanker, scrub_sdp};
 pub use session::{WhipCounters, WhipEnd, WhipEvent, WhipSession};
 pub use transport::dtls::{Identity, IdentityError};

@@ -20,6 +20,9 @@ use crate::video::VideoTrack;
 /// Packets accepted per second from one session: 100 Mbps.
 const PACKETS_PER_SECOND_LIMIT: u32 = 10_000;
 
+/// SSRCs remembered of one session: two tracks, simulcast layers and their retransmissions.
+const SOURCES_LIMIT: usize = 8;
+
 /// Both tracks. Until there are keys every packet is dropped.
 pub(crate) struct Media {
     srtp: Option<Srtp>,
@@ -31,6 +34,9 @@ pub(crate) struct Media {
     /// At least one frame was produced.
     pub(crate) has_frames: bool,
     rate: RateLimit,
+    /// SSRCs of authenticated packets, and how many of them were polled.
+    sources: Vec<u32>,
+    polled_sources: usize,
     packets: u64,
     pub(crate) rejected: u64,
 }
@@ -59,6 +65,8 @@ impl Media {
             frames: VecDeque::new(),
             has_frames: false,
             rate: RateLimit::new(PACKETS_PER_SECOND_LIMIT, now),
+            sources: Vec::new(),
+            polled_sources: 0,
             packets: 0,
             rejected: 0,
         }
@@ -128,6 +136,13 @@ impl Media {
         [video, audio, Some(self.reporter.poll_timeout())].into_iter().flatten().min()
     }
 
+    /// An SSRC that was not returned before.
+    pub(crate) fn poll_source(&mut self) -> Option<u32> {
+        let source = self.sources.get(self.polled_sources).copied()?;
+        self.polled_sources += 1;
+        Some(source)
+    }
+
     /// Counters since the start.
     #[must_use]
     pub(crate) fn counters(&self) -> WhipCounters {
@@ -159,6 +174,9 @@ impl Media {
             self.rejected += 1;
             return;
         };
+        if !self.sources.contains(&header.ssrc) && self.sources.len() < SOURCES_LIMIT {
+            self.sources.push(header.ssrc);
+        }
         let mut transport_cc = None;
         let (clock, frames) = (&mut self.clock, &mut self.frames);
         if let Some(video) = self.video.as_mut().filter(|video| video.is_of(&header)) {
@@ -194,6 +212,14 @@ impl Media {
             }
         });
     }
+}
+
+/// The SSRC of the sender of an SRTP or SRTCP datagram, not authenticated (RFC 3550 5.1, 6.4.1).
+#[must_use]
+pub fn ssrc_of(datagram: &[u8]) -> Option<u32> {
+    let Some(128..=191) = datagram.first() else { return None };
+    let at = if is_rtcp(datagram) { 4 } else { 8 };
+    datagram.get(at..at + 4)?.try_into().ok().map(u32::from_be_bytes)
 }
 
 /// RFC 5761 4: payload types 64 to 95 with the marker bit are RTCP.

@@ -2,6 +2,7 @@
 
 mod closing;
 mod events;
+mod moving;
 mod replaying;
 
 use std::collections::VecDeque;
@@ -18,7 +19,7 @@ use crate::receiver::Receiver;
 use crate::sdp::{Offer, is_dtls_client};
 use crate::transport::dtls::{Dtls, DtlsEvent, Identity};
 use crate::transport::gate::Gate;
-use crate::transport::ice_lite::{IceLite, PathChange};
+use crate::transport::ice_lite::IceLite;
 use crate::transport::path::Path;
 use crate::transport::srtp::Srtp;
 use crate::video::VideoTrack;
@@ -32,6 +33,8 @@ const FIRST_MEDIA_LIMIT: Duration = Duration::from_secs(15);
 /// ICE checks accepted per second from paths that have passed one, and as many from all other paths together: a client
 /// makes 50 at most, and each costs an HMAC.
 const CHECKS_PER_SECOND_LIMIT: u32 = 100;
+/// SRTP packets decrypted per second that come from paths without a check: the first valid one proves its path.
+const STRANGE_PACKETS_PER_SECOND_LIMIT: u32 = 100;
 /// DTLS datagrams accepted per second after the handshake: only close_notify is expected by then, and each costs a
 /// decryption.
 const RECORDS_PER_SECOND_LIMIT: u32 = 20;
@@ -62,7 +65,9 @@ enum State {
 ///
 /// **Routes.** A datagram belongs to this session if it arrived on a path announced by [`WhipEvent::Proven`] and not
 /// revoked by [`WhipEvent::Forgotten`] since, or if it is a STUN request whose [`ufrag_of`](crate::ufrag_of) is one of
-/// [`ufrags`](Self::ufrags). These change with `restart_ice` and with the client's first check after it.
+/// [`ufrags`](Self::ufrags). These change with `restart_ice` and with the client's first check after it. On an unknown
+/// path it may belong to this session if its [`ssrc_of`](crate::ssrc_of) was announced by [`WhipEvent::Source`]: the
+/// client's NAT has given it a new port.
 ///
 /// **Ending.** [`WhipEvent::Ended`] is the last event and is returned once; after it only [`close`](Self::close) has an
 /// effect. `close` may be called at any time, and once is enough. It sends DTLS close_notify and repeats it for one
@@ -86,9 +91,11 @@ pub struct WhipSession {
     dtls_role: &'static str,
     srtp_profile: &'static str,
     last_packet: Option<Instant>,
-    /// Limits for ICE checks from paths that have passed one, for checks from other paths, and for DTLS datagrams.
+    /// Limits for ICE checks from paths that have passed one, for checks and for media from other paths, and for DTLS
+    /// datagrams.
     checks: RateLimit,
     strange_checks: RateLimit,
+    strange_packets: RateLimit,
     records: RateLimit,
     rejected: u64,
 }
@@ -125,6 +132,7 @@ impl WhipSession {
             last_packet: None,
             checks: RateLimit::new(CHECKS_PER_SECOND_LIMIT, now),
             strange_checks: RateLimit::new(CHECKS_PER_SECOND_LIMIT, now),
+            strange_packets: RateLimit::new(STRANGE_PACKETS_PER_SECOND_LIMIT, now),
             records: RateLimit::new(RECORDS_PER_SECOND_LIMIT, now),
             rejected: 0,
         }
@@ -148,11 +156,11 @@ impl WhipSession {
             Some(0..=3) => self.handle_stun(now, source, datagram),
             Some(20..=63) if self.ice.is_proven(source) => self.handle_dtls(now, datagram),
             Some(128..=191) if self.ice.is_proven(source) => {
-                let opened = self.media.handle_datagram(now, datagram)?;
-                self.last_packet = Some(now);
+                let opened = self.handle_media(now, datagram)?;
                 self.ice.note_heard(now, source);
                 return Some(opened);
             }
+            Some(128..=191) => return self.handle_moved_media(now, source, datagram),
             Some(_) | None => self.rejected += 1,
         }
         None
@@ -323,12 +331,7 @@ impl WhipSession {
             return;
         };
         self.send(source, answer);
-        while let Some(change) = self.ice.poll_change() {
-            self.events.push_back(match change {
-                PathChange::Proven(path) => WhipEvent::Proven(path),
-                PathChange::Forgotten(path) => WhipEvent::Forgotten(path),
-            });
-        }
+        self.announce_paths();
         if let Some(event) = self.dtls.start(now) {
             self.handle_dtls_event(event);
         }

@@ -68,6 +68,8 @@ pub(crate) enum Effect {
     Route(Path),
     /// Datagrams from this path no longer belong to this session.
     Unroute(Path),
+    /// Media with this SSRC from an unknown path may belong to this session.
+    RouteSource(u32),
     /// From this moment on, answer the client's STUN requests with this.
     Revoke(RevokedConsent),
     /// The session has ended; its publish, if any, ends for this reason.

@@ -157,6 +157,7 @@ impl WhipPublisher {
             match event {
                 WhipEvent::Proven(path) => effects.push(Effect::Route(path)),
                 WhipEvent::Forgotten(path) => effects.push(Effect::Unroute(path)),
+                WhipEvent::Source(ssrc) => effects.push(Effect::RouteSource(ssrc)),
                 WhipEvent::Connected => {
                     self.tap.put(Kind::Connected, now, Vec::new);
                     if let Some(whip) = &self.publish.record().whip {

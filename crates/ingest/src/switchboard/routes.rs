@@ -1,9 +1,10 @@
-//! Assigns datagrams to WHIP sessions: by a path that an authenticated check has confirmed, or by the user name of a
-//! STUN request.
+//! Assigns datagrams to WHIP sessions: by a path that an authenticated check has confirmed, by the user name of a STUN
+//! request, or on an unknown path by the SSRC of media, which the session then authenticates.
 
-use headgate_whip::{Path, ufrag_of};
+use headgate_whip::{Path, ssrc_of, ufrag_of};
 use rustc_hash::FxHashMap;
 use slotmap::SecondaryMap;
+use std::collections::hash_map::Entry;
 
 use super::keys::SessionKey;
 
@@ -15,6 +16,8 @@ const STUN_LIMIT: u8 = 3;
 pub(super) struct Routes {
     by_path: FxHashMap<Path, SessionKey>,
     by_ufrag: FxHashMap<Vec<u8>, SessionKey>,
+    /// Sessions choose their SSRCs: the first one with an SSRC has it.
+    by_ssrc: FxHashMap<u32, SessionKey>,
     /// The routes by session, so that they can be removed when it ends.
     of_session: SecondaryMap<SessionKey, SessionRoutes>,
 }
@@ -23,6 +26,7 @@ pub(super) struct Routes {
 struct SessionRoutes {
     ufrags: Vec<Vec<u8>>,
     paths: Vec<Path>,
+    ssrcs: Vec<u32>,
 }
 
 impl Routes {
@@ -35,7 +39,7 @@ impl Routes {
         }
         // A check from a known path may name another session: the client started a new one from the same port.
         let named = ufrag_of(datagram).and_then(|name| self.by_ufrag.get(name)).copied();
-        named.or(by_path)
+        named.or(by_path).or_else(|| self.by_ssrc.get(&ssrc_of(datagram)?).copied())
     }
 
     /// Whether datagrams from this path belong to a session.
@@ -71,6 +75,16 @@ impl Routes {
         }
     }
 
+    /// Assigns media with this SSRC on unknown paths to `session`.
+    pub(super) fn add_source(&mut self, session: SessionKey, ssrc: u32) {
+        if let Some(entry) = self.of_session.entry(session)
+            && let Entry::Vacant(vacant) = self.by_ssrc.entry(ssrc)
+        {
+            vacant.insert(session);
+            entry.or_default().ssrcs.push(ssrc);
+        }
+    }
+
     /// Sets the user names of `session`, replacing its previous ones.
     pub(super) fn set_ufrags(&mut self, session: SessionKey, ufrags: Vec<Vec<u8>>) {
         let Some(entry) = self.of_session.entry(session) else { return };
@@ -87,6 +101,9 @@ impl Routes {
         for ufrag in &routes.ufrags {
             self.by_ufrag.remove(ufrag);
         }
+        for ssrc in &routes.ssrcs {
+            self.by_ssrc.remove(ssrc);
+        }
         routes.paths.into_iter().filter(|path| self.forget(session, *path)).collect()
     }
 
@@ -101,7 +118,7 @@ impl Routes {
     /// Number of paths, user names and sessions with routes.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.by_path.len() + self.by_ufrag.len() + self.of_session.len()
+        self.by_path.len() + self.by_ufrag.len() + self.by_ssrc.len() + self.of_session.len()
     }
 }
 

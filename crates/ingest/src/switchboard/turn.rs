@@ -136,6 +136,7 @@ impl Switchboard {
             Effect::RefusePublish => self.refuse_publish(key),
             Effect::Send(path, datagram) => self.actions.push(Action::Send(path, datagram)),
             Effect::Route(path) => self.routes.add(key, path),
+            Effect::RouteSource(ssrc) => self.routes.add_source(key, ssrc),
             Effect::Unroute(path) => {
                 if self.routes.remove(key, path) {
                     self.actions.push(Action::ClosePath(path));

@@ -18,10 +18,12 @@ pub enum WhipEnd {
 /// What the driver has to act on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhipEvent {
-    /// An authenticated ICE check arrived on this path: its datagrams belong to this session.
+    /// An authenticated ICE check or packet of media arrived on this path: its datagrams belong to this session.
     Proven(Path),
     /// Too many other paths have passed a check since: datagrams on this path belong to no session.
     Forgotten(Path),
+    /// Authenticated RTP packets have this SSRC.
+    Source(u32),
     /// DTLS is complete; media may arrive.
     Connected,
     /// The session has ended. No further event follows.

@@ -1,31 +1,31 @@
+use std::cell::RefCell;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::time::Duration;
 
 use headgate_media::{Codec, FrameKind};
 use headgate_peer::{Event, Settings};
-use headgate_whip::{Path, WhipEvent};
+use headgate_whip::{Path, WhipEvent, ssrc_of};
 
-use crate::world::World;
+use crate::world::{Direction, World};
 
 fn elsewhere() -> SocketAddr {
     "198.51.100.7:50123".parse().expect("an address")
 }
 
 #[test]
-fn a_client_is_followed_to_a_new_address_after_an_authenticated_check() {
+fn a_client_is_followed_to_a_new_address_by_its_media_before_its_next_check() {
     let mut world = World::new(Settings::default());
     assert!(world.connect());
     world.publish(50, 2000);
     let old = world.client;
     world.client = elsewhere();
-    // Its next check comes within 2.5 s; earlier packets are requested again, or withheld until a keyframe.
-    world.publish(150, 2000);
+    world.publish(1, 2000);
+    assert!(world.events.contains(&WhipEvent::Proven(elsewhere().into())));
+    world.publish(149, 2000);
     world.pass(Duration::from_secs(1));
     assert_eq!(world.end(), None);
-    assert!(world.events.contains(&WhipEvent::Proven(elsewhere().into())));
-    let frames = world.video_frames();
-    assert_eq!(frames.last(), Some(&199));
-    assert!(frames.len() > 125, "{}", frames.len());
+    assert_eq!(world.video_frames(), (0..200).collect::<Vec<_>>());
     // Feedback also goes to the new address.
     world.client_events.clear();
     world.publish(60, 2000);
@@ -34,6 +34,33 @@ fn a_client_is_followed_to_a_new_address_after_an_authenticated_check() {
     world.inject(old, &[0x80; 200]);
     world.publish(5, 2000);
     assert_eq!(world.end(), None);
+}
+
+#[test]
+fn media_that_the_client_did_not_protect_or_already_sent_proves_no_address() {
+    let mut world = World::new(Settings::default());
+    assert!(world.connect());
+    let sent = Rc::new(RefCell::new(Vec::new()));
+    let copied = Rc::clone(&sent);
+    world.loss = Box::new(move |direction, datagram| {
+        if direction == Direction::ToServer && ssrc_of(datagram).is_some() {
+            copied.borrow_mut().push(datagram.to_vec());
+        }
+        false
+    });
+    world.publish(5, 2000);
+    for datagram in sent.borrow().iter() {
+        let mut forged = datagram.clone();
+        *forged.last_mut().expect("a tag") ^= 1;
+        // The sequence number is one that has not arrived.
+        forged[2] ^= 1;
+        world.inject(elsewhere(), datagram);
+        world.inject(elsewhere(), &forged);
+    }
+    assert!(sent.borrow().len() > 10);
+    assert!(!world.events.contains(&WhipEvent::Proven(elsewhere().into())));
+    world.publish(5, 2000);
+    assert_eq!((world.end(), world.video_frames().len()), (None, 10));
 }
 
 #[test]

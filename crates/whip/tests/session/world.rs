@@ -218,7 +218,10 @@ impl World {
     pub(crate) fn end(&self) -> Option<WhipEnd> {
         self.events.iter().find_map(|event| match event {
             WhipEvent::Ended(end) => Some(*end),
-            WhipEvent::Proven(_) | WhipEvent::Forgotten(_) | WhipEvent::Connected => None,
+            WhipEvent::Proven(_)
+            | WhipEvent::Forgotten(_)
+            | WhipEvent::Source(_)
+            | WhipEvent::Connected => None,
         })
     }
 

@@ -1,0 +1,45 @@
+//! A client whose address changes without its knowledge, because its NAT dropped the mapping: its next ICE check comes
+//! seconds later (RFC 7675 5.1), but its media keeps arriving, and only the client can protect it.
+
+use std::time::Instant;
+
+use super::{WhipEvent, WhipSession};
+use crate::transport::ice_lite::PathChange;
+use crate::transport::path::Path;
+
+impl WhipSession {
+    /// Takes media from a path on which no check has arrived. A packet with a valid tag that is no replay proves the
+    /// path as a check would. A TCP connection begins with a check always.
+    pub(super) fn handle_moved_media(
+        &mut self,
+        now: Instant,
+        source: Path,
+        datagram: &mut [u8],
+    ) -> Option<usize> {
+        if source.is_tcp || !self.media.is_started() || !self.strange_packets.admit(now) {
+            self.rejected += 1;
+            return None;
+        }
+        let opened = self.handle_media(now, datagram)?;
+        self.ice.prove(now, source);
+        self.announce_paths();
+        Some(opened)
+    }
+
+    /// Takes an SRTP or SRTCP packet; announces whose it is.
+    pub(super) fn handle_media(&mut self, now: Instant, datagram: &mut [u8]) -> Option<usize> {
+        let opened = self.media.handle_datagram(now, datagram)?;
+        self.last_packet = Some(now);
+        self.events.extend(self.media.poll_source().map(WhipEvent::Source));
+        Some(opened)
+    }
+
+    pub(super) fn announce_paths(&mut self) {
+        while let Some(change) = self.ice.poll_change() {
+            self.events.push_back(match change {
+                PathChange::Proven(path) => WhipEvent::Proven(path),
+                PathChange::Forgotten(path) => WhipEvent::Forgotten(path),
+            });
+        }
+    }
+}
