@@ -142,6 +142,7 @@ function relayed(found, n) {
     beside("nginx-rtmp", "0.5"),
     beside("relay each-40-ms", "1.3"),
     beside("relay each-40-ms-in-turns", ""),
+    beside("relay promptly-in-turns", ""),
     delays(`RTMP, N = ${n}, video`, ours, "video_delay"),
   ];
 }
@@ -151,11 +152,12 @@ const of = (found, name, n) =>
     (b) => b.server === name && b.cpu_ms_per_stream_second !== undefined && (n === undefined || b.streams === n),
   );
 const values = (blocks, name) => blocks.map((block) => block[name]).sort((a, b) => a - b);
-const middle = (blocks, name) => Number(median(values(blocks, name)).toFixed(3));
+const middle = (blocks, name) => (blocks.length === 0 ? "?" : Number(median(values(blocks, name)).toFixed(3)));
 const sum = (blocks, name) => values(blocks, name).reduce((total, value) => total + value, 0);
 
 /** CPU ms per stream-second, and what speaks against the blocks. */
 function cost(blocks) {
+  if (blocks.length === 0) return "not measured";
   const costs = values(blocks, "cpu_ms_per_stream_second");
   const text = `${median(costs).toFixed(2)} ms (${costs[0].toFixed(2)}–${costs.at(-1).toFixed(2)})`;
   const failed = blocks.filter(
@@ -167,7 +169,7 @@ function cost(blocks) {
 const besides = (name, blocks) => (blocks.length === 0 ? `${name} absent` : `${name} ${cost(blocks)}`);
 
 function ratio(ours, others) {
-  if (others.length === 0) return "";
+  if (ours.length === 0 || others.length === 0) return "";
   const name = "cpu_ms_per_stream_second";
   return `**${(median(values(ours, name)) / median(values(others, name))).toFixed(2)}**`;
 }
