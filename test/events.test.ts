@@ -93,9 +93,14 @@ describe("the sessions of an organisation", () => {
     const reader = await open();
     await reader.next();
     for (let looks = 0; looks < 3; looks += 1) await second();
-    const next = reader.piece();
-    for (let looks = 0; looks < 15; looks += 1) await second();
-    expect(await next).toMatch(/^event: changes\n|^: still here\n\n$/);
+    const quarterMinute = async () => {
+      const next = reader.piece();
+      for (let ticks = 0; ticks < 15; ticks += 1) await second();
+      return await next;
+    };
+    // The publish itself may still have changed.
+    const first = await quarterMinute();
+    expect(first.startsWith("event: changes\n") ? await quarterMinute() : first).toBe(": still here\n\n");
   });
 
   test("of another organisation never appear", async () => {

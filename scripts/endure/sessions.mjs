@@ -12,9 +12,8 @@ const KINDS = {
   "blackout-10": { lives: true, resumedMs: 5_000 },
   "blackout-30": { lives: false },
   gone: { lives: false },
-  // At the publisher's next check, one every 2.5 s as from Chromium: media from an address that no check has
-  // authenticated is ignored. The goal of 2 s holds for four of five.
-  rebind: { lives: true, resumedMs: 2_700 },
+  // Recognised by its media: the publisher's next ICE check may take 2.5 s, as from Chromium.
+  rebind: { lives: true, resumedMs: 2_000 },
 };
 /** The short form asserts nothing about speed on a shared machine. */
 const SHORT_SLACK = 3;
