@@ -44,7 +44,8 @@ pub(super) fn run(listen: SocketAddr, target: SocketAddr, pace: Pace) -> io::Res
             Pace::AtOnce => None,
             Pace::EachPicture => Some(TURN),
             Pace::EachPictureInTurns => Some(Duration::ZERO),
-            Pace::PromptlyInTurns => None,
+            // The last audio is followed by nothing.
+            Pace::PromptlyInTurns => Some(PICTURE),
         };
         poll.poll(&mut events, timeout)?;
         let now = Instant::now();
