@@ -2,7 +2,6 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { BuildError, build, buildLoadGenerator, root } from "./build.mjs";
-import { providePrograms, toMeasure } from "./programs.mjs";
 
 const folder = join(root, "scripts", "bench");
 const [name, ...rest] = process.argv.slice(2);
@@ -13,8 +12,6 @@ if (name === undefined || !existsSync(file)) {
   process.exit(2);
 }
 try {
-  const missing = providePrograms(toMeasure);
-  if (missing) throw new BuildError(missing);
   build();
   buildLoadGenerator();
 } catch (error) {

@@ -1,8 +1,8 @@
 // The performance goals that a bench measures: how each is run, and the rows made of the blocks it prints.
 import { median } from "./_servers.mjs";
 
-/** Beside each block both servers ran, so half of the blocks there, half back. */
-const halved = (blocks) => String(Math.ceil(blocks / 2));
+/** Rounds of `rtmp`, which measures every server twice in each, there and back. */
+const roundsOf = (blocks) => String(Math.ceil(blocks / 2));
 const SECONDS = "10";
 
 /** Each with the words of its run and what makes rows of its blocks: measure, ours, beside it, ratio, wanted. */
@@ -70,11 +70,11 @@ export function goals(blocks, peers) {
         }),
     },
     ...[100, 400].map((n) => ({
-      ...{ id: "rtmp", run: ["rtmp", String(n), SECONDS, halved(blocks)] },
+      ...{ id: "rtmp", run: ["rtmp", String(n), SECONDS, roundsOf(blocks)] },
       rowsOf: (found) => relayed(found, n),
     })),
     {
-      ...{ id: "players", run: ["rtmp", "1", SECONDS, halved(blocks), "--players", "100"] },
+      ...{ id: "players", run: ["rtmp", "1", SECONDS, roundsOf(blocks), "--players", "100"] },
       rowsOf: (found) => {
         const [ours, peer] = ["headgate", "nginx-rtmp"].map((name) => of(found, name));
         return [

@@ -1,13 +1,14 @@
 // CPU per stream for RTMP in → push out: `npm run bench -- rtmp [N] [SECONDS] [ROUNDS] [--clip x264]
 // [--chunk 4096] [--players COUNT] [--uring] [--against DIR]`. Compares Headgate with nginx-rtmp and with a
 // relay that knows no protocol and copies bytes as they arrive, once for each picture, or promptly in turns as
-// Headgate does; or with another built checkout. Publishers send a clip at random phases. Each round runs the blocks there and back;
-// each block's ledger must be exact, or the run has failed. With players nothing is pushed: this many play
-// each stream, nginx-rtmp is measured too, and the CPU time is per player. With `--uring` only the relays are
-// measured, those on io_uring and those on epoll. For each block it also reports how long each core was busy,
-// which includes work of the kernel that is not accounted to the server.
+// Headgate does; or with another built checkout. Publishers send a clip at random phases. Each round runs the
+// blocks there and back; each block's ledger must be exact, or the run has failed. With players nothing is
+// pushed: this many play each stream, nginx-rtmp is measured too, and the CPU time is per player. With `--uring`
+// only the relays are measured, those on io_uring and those on epoll. For each block it also reports how long
+// each core was busy, which includes work of the kernel that is not accounted to the server.
 import { execFileSync } from "node:child_process";
 import { parseArgs } from "node:util";
+import { providePrograms, toMeasure } from "../programs.mjs";
 import { readAgainst, resultOf } from "./_against.mjs";
 import { CLIP_NAMES, honestLoad } from "./_clip.mjs";
 import { machine } from "./_machine.mjs";
@@ -50,6 +51,9 @@ export async function bench(words) {
   if (!CLIP_NAMES.includes(values.clip)) throw new Error(`--clip is one of ${CLIP_NAMES.join(", ")}`);
   const streams = Number(n);
   const sinkPort = await freePort();
+  // Not fatal: without ffmpeg recorded sizes are sent, without perf nothing is counted, and not every run needs nginx.
+  const missing = providePrograms(toMeasure);
+  if (missing) console.error(`headgate: ${missing}`);
   const { servers, pairs } = await startServers(values, { against, sinkPort, streams });
   const readers = streams * Number(values.players ?? 1);
   const load = { ...values, sinkPort, streams, readers, isCoreAlone: against !== null };

@@ -1,10 +1,10 @@
 // CPU and memory per stream for WHIP in → RTMP out: `npm run bench -- whip [cm] [SOUND…] [N… SECONDS BLOCKS]
-// [--against DIR | --mediamtx PROGRAM] [--no-gop-cache]`, by default `10 50 100 20 1` with GCM; `cm` selects AES-CM with
-// SHA-1. Each N is measured with Opus passed through (`opus`), with AAC stereo and with AAC mono, or with the
-// named kinds of audio; BLOCKS times, in reverse order every other time. Against another built checkout every
-// case is four blocks, A B B A, of the media core's threads alone, without memory. With MediaMTX, which
-// passes Opus through, both alternate. Without the GOP cache, a session's own memory is visible. A block with a lost unit, a dropped datagram or a late generator has
-// failed.
+// [--against DIR | --mediamtx PROGRAM] [--no-gop-cache]`, by default `10 50 100 20 1` with GCM; `cm` selects
+// AES-CM with SHA-1. Each N is measured with Opus passed through (`opus`), with AAC stereo and with AAC mono, or
+// with the named kinds of audio; BLOCKS times, in reverse order every other time. Against another built checkout
+// every case is four blocks, A B B A, of the media core's threads alone, without memory. With MediaMTX, which
+// passes Opus through, both alternate. Without the GOP cache, a session's own memory is visible. A block with a
+// lost unit, a dropped datagram or a late generator has failed.
 import { parseArgs } from "node:util";
 import { readAgainst, resultOf } from "./_against.mjs";
 import { machine } from "./_machine.mjs";
