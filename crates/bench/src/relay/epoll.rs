@@ -67,7 +67,7 @@ pub(super) fn run(listen: SocketAddr, target: SocketAddr, pace: Pace) -> io::Res
                 let is_due = |end: &End| (end.is_ready || end.is_marked) && now >= end.next_read;
                 if ends.get(at).and_then(Option::as_ref).is_some_and(is_due) {
                     pass(at, &mut ends, &mut buffer);
-                    if is_gathering && let Some(Some(end)) = ends.get_mut(at) {
+                    if let Some(Some(end)) = ends.get_mut(at) {
                         end.next_read = now + PICTURE;
                     }
                 }
