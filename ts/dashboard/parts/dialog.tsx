@@ -1,6 +1,6 @@
 // A modal dialog: the browser keeps the focus in it, closes it on Escape and restores the focus.
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef } from "preact/hooks";
+import { useId, useLayoutEffect, useRef } from "preact/hooks";
 import { Icon } from "./icons.tsx";
 
 interface DialogProps {
@@ -16,7 +16,7 @@ interface DialogProps {
 export function Dialog({ title, onClose, children, mustStay = false, wide = false }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
-  useEffect(() => {
+  useLayoutEffect(() => {
     const before = document.activeElement;
     dialog.current?.showModal();
     return () => {

@@ -1,7 +1,7 @@
 // The head of every page: its heading, which gets the focus after navigation, the title of the tab, and actions for the
 // whole page.
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 
 interface PageProps {
   readonly title: string;
@@ -22,7 +22,7 @@ export function Page({ title, back, lead, actions, children }: PageProps) {
   useEffect(() => {
     document.title = `${title} · Headgate`;
   }, [title]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!isFirst) heading.current?.focus({ preventScroll: true });
     isFirst = false;
   }, []);

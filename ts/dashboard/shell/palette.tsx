@@ -1,7 +1,7 @@
 // The command palette: Ctrl+K or ⌘K from anywhere, a few letters, Enter. A combobox by the pattern of the ARIA
 // Authoring Practices: the focus stays in the field, the arrow keys move the selection.
 import { signal } from "@preact/signals";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Icon } from "../parts/icons.tsx";
 import { type Command, findCommands, inGroups, matching } from "./commands.ts";
 
@@ -40,7 +40,8 @@ function OpenPalette() {
   const [known, setKnown] = useState<readonly Command[]>([]);
   /** Id of the command selected by the arrow keys or the pointer; null: the first one. */
   const [pointedAt, setPointedAt] = useState<string | null>(null);
-  useEffect(() => dialog.current?.showModal(), []);
+  // Before it is painted: whoever types as soon as it is visible types into the field.
+  useLayoutEffect(() => dialog.current?.showModal(), []);
   useEffect(() => {
     const controller = new AbortController();
     findCommands(typed, controller.signal, setKnown);
