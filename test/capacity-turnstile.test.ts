@@ -31,3 +31,15 @@ test("a crowd passes one by one per turn of the event loop, in order of arrival"
   expect(through).toEqual(Array.from({ length: 101 }, (_, at) => at));
   expect(turnstile.waiting).toBe(0);
 });
+
+test("with a pause a single arrival passes immediately, and a crowd one by one at that interval", async () => {
+  const turnstile = new Turnstile(1, 20);
+  const began = performance.now();
+  const through = await Promise.all(
+    Array.from({ length: 4 }, () => pass(turnstile).then(() => performance.now() - began)),
+  );
+  expect(through).toEqual(through.toSorted((a, b) => a - b));
+  // A timer may be a millisecond early by this clock.
+  expect(through[3]).toBeGreaterThanOrEqual(3 * 19);
+  expect(turnstile.waiting).toBe(0);
+});

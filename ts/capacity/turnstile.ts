@@ -2,12 +2,16 @@
 
 export class Turnstile {
   readonly #perTurn: number;
+  readonly #pauseMs: number;
   readonly #waiting: (() => void)[] = [];
-  #isScheduled = false;
+  /** A turn is scheduled, or the pause after one is not over. */
+  #isBusy = false;
 
-  /** `perTurn`: how many are started in one turn. */
-  constructor(perTurn: number) {
+  /** `perTurn`: how many are started in one turn; `pauseMs`: the time between turns, for work whose cost comes later,
+   *  with an answer: started at once, a crowd's answers would arrive in one turn. */
+  constructor(perTurn: number, pauseMs = 0) {
     this.#perTurn = perTurn;
+    this.#pauseMs = pauseMs;
   }
 
   /** How many have not been started. */
@@ -22,12 +26,17 @@ export class Turnstile {
   }
 
   #schedule(): void {
-    if (this.#isScheduled || this.#waiting.length === 0) return;
-    this.#isScheduled = true;
+    if (this.#isBusy || this.#waiting.length === 0) return;
+    this.#isBusy = true;
     setImmediate(() => {
-      this.#isScheduled = false;
       for (const begin of this.#waiting.splice(0, this.#perTurn)) begin();
-      this.#schedule();
+      if (this.#pauseMs > 0) setTimeout(this.#afterTurn, this.#pauseMs);
+      else this.#afterTurn();
     });
   }
+
+  readonly #afterTurn = (): void => {
+    this.#isBusy = false;
+    this.#schedule();
+  };
 }

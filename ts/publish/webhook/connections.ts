@@ -11,9 +11,12 @@ import { handingOutSockets, watchedPool } from "./connection-steps.ts";
 const KEEP_ALIVE_MS = 30_000;
 /** Bounds connection attempts whose call has already timed out, ms. */
 const CONNECT_LIMIT_MS = 10_000;
-/** Connections opened in one turn of the event loop: a handshake costs a millisecond or two, and a customer that needs
- *  a hundred at a time must not block everybody else for that long. */
+/** Connections opened in one turn of the event loop: starting a handshake costs about half a millisecond. */
 const BEGUN_IN_A_TURN = 2;
+/** Time between two connections to the same server, ms. Its certificates would otherwise arrive in the same turn, where
+ *  each takes a millisecond or two, and a customer that needs a hundred connections would block everybody else for that
+ *  long. */
+const BEGUN_EVERY_MS = 2;
 /** Largest header block of a response, bytes. */
 const HEADERS_LIMIT_BYTES = 16 * 1024;
 
@@ -51,22 +54,33 @@ export function createConnections(options: {
   );
   const connect = options.dev ? plain : guardConnector(plain);
   const turnstile = new Turnstile(BEGUN_IN_A_TURN);
+  /** Those of servers to which connections wait to be opened, by address. */
+  const servers = new Map<string, Turnstile>();
   return new Agent({
     factory: watchedPool,
-    connect: (target, callback) =>
-      turnstile.pass(() => {
-        try {
-          connect(target, (...[error, socket]: buildConnector.CallbackArgs) => {
-            if (error === null) callback(null, socket);
-            else callback(new NotConnected(error), null);
-          });
-        } catch (error) {
-          callback(new NotConnected(error instanceof Error ? error : new Error(String(error))), null);
-        }
-      }),
+    connect(target, callback) {
+      const server = `${target.hostname}:${target.port}`;
+      const own = servers.get(server) ?? new Turnstile(1, BEGUN_EVERY_MS);
+      servers.set(server, own);
+      own.pass(() => {
+        if (own.waiting === 0) servers.delete(server);
+        turnstile.pass(() => open(target, callback));
+      });
+    },
     keepAliveTimeout: KEEP_ALIVE_MS,
     maxHeaderSize: HEADERS_LIMIT_BYTES,
     headersTimeout: 0,
     bodyTimeout: 0,
   });
+
+  function open(target: buildConnector.Options, callback: buildConnector.Callback): void {
+    try {
+      connect(target, (...[error, socket]: buildConnector.CallbackArgs) => {
+        if (error === null) callback(null, socket);
+        else callback(new NotConnected(error), null);
+      });
+    } catch (error) {
+      callback(new NotConnected(error instanceof Error ? error : new Error(String(error))), null);
+    }
+  }
 }

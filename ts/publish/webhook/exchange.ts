@@ -48,6 +48,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** The start of a body that may hold a reason; null otherwise. */
   #chunks: Buffer[] | null = null;
   #bytes = 0;
+  /** The server announced a longer body than is read. */
+  #isTooLong = false;
   /** The pool slot of its connection, and the newest connection there before it. */
   #place: { readonly place: ConnectionPlace; readonly before: ConnectionSteps | null } | null = null;
   #writtenAt: number | null = null;
@@ -97,6 +99,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#status = status;
     if (this.#writtenAt !== null) this.#firstByteMs = performance.now() - this.#writtenAt;
     this.#retryAfter = single(headers["retry-after"]);
+    this.#isTooLong = Number(single(headers["content-length"])) > ANSWER_BODY_LIMIT_BYTES;
     const type = single(headers["content-type"]) ?? "";
     const mayHoldReason = status === 403 && /^text\/plain\s*(;|$)/i.test(type);
     if (mayHoldReason && headers["content-encoding"] === undefined) this.#chunks = [];
@@ -107,7 +110,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#bytes += chunk.length;
     this.#chunks?.push(chunk);
     if (this.#chunks !== null && (chunk.includes(0x0a) || this.#bytes >= REASON_LIMIT_BYTES)) this.#settle();
-    if (this.#bytes > ANSWER_BODY_LIMIT_BYTES) controller.abort(new Error("the response body is too long"));
+    const isKnownTooLong = this.#isTooLong && this.#chunks === null;
+    if (isKnownTooLong || this.#bytes > ANSWER_BODY_LIMIT_BYTES)
+      controller.abort(new Error("the response body is too long"));
   }
 
   onResponseEnd(): void {
