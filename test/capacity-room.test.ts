@@ -35,7 +35,7 @@ class Looked {
   see(figures: Partial<Figures>, forMs = 0): ShortageCause | null {
     const until = this.now + forMs;
     for (;;) {
-      this.room.look({ ...IDLE, ...figures }, this.now);
+      this.room.update({ ...IDLE, ...figures }, this.now);
       if (this.now >= until) return this.room.shortage?.cause ?? null;
       this.now += LOOK_MS;
     }

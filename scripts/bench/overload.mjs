@@ -21,10 +21,13 @@ const STAYS_MS = 5_000;
 /** Goals of R11, ms. */
 const REFUSAL_LIMIT_MS = 50;
 const RECOVERY_LIMIT_MS = 5_000;
-/** Streams per offer a second, so that none is offered while its last session is still ending. */
-const NAMES_PER_RATE = 8;
+/** Streams per offer a second, so that none is offered while its last session is still ending: an offer may wait four
+ *  seconds for its set-up. */
+const NAMES_PER_RATE = 12;
 /** Connections of the crowd: enough that no offer waits for another's answer. */
 const CONNECTIONS = 2_048;
+/** Offers before the crowd: what Node compiles for the first ones is not counted. */
+const WARM = { rate: 100, forMs: 8_000 };
 const PROBE_EVERY_MS = 100;
 /** Limit of the wait for an answer after the crowd, ms. */
 const PROBE_LIMIT_MS = 30_000;
@@ -80,10 +83,11 @@ export async function measure({ seconds, streams, rate, load }) {
     const run = async (time, measuring) => {
       const args = await honestLoad(server, names, { sinkPort, seconds: time });
       const probe = () => threadSeconds(server.pid, "media-");
-      return await runLoad(args, probe, { hear: (line) => line === "measuring" && measuring(), preempts: true });
+      return await runLoad(args, probe, { onLine: (line) => line === "measuring" && measuring(), preempts: true });
     };
     // New connections would be limited as well: the honest streams begin first, then the crowd.
     const alone = load === "90" ? (await run(10, () => {})).balance : null;
+    await startCrowd(pool, server, others.slice(-WARM.rate * NAMES_PER_RATE), WARM);
     const { balance } = await run(seconds, () => {
       crowd = startCrowd(pool, server, others, { rate, forMs: seconds * 1_000 - STAYS_MS });
     });

@@ -25,7 +25,8 @@ export class GivenCapacity implements Capacity {
     const refused = this.refusal();
     if (refused !== null) return refused;
     const place: Place = {
-      turn: Promise.resolve(),
+      turn: async () => {},
+      pause() {},
       started: () => {
         this.settingUp.delete(place);
         this.running.add(place);

@@ -6,26 +6,29 @@ import type { WorkerMedia } from "../media/workers.ts";
 import { openFigures } from "./figures.ts";
 import { type Figures, Room, SHORTAGES, type Shortage } from "./room.ts";
 import type { CapacityConfig } from "./settings.ts";
-import { Turnstile } from "./turnstile.ts";
+import { Slots } from "./slots.ts";
 
 /** Between two measurements, ms. */
-const LOOK_EVERY_MS = 500;
+const MEASURE_EVERY_MS = 500;
 /** Retry-After of consecutive refusals, seconds: varied so that a crowd does not come back all at once. */
 const WAITS_S = [2, 3, 4, 5, 6] as const;
 /** A crowd is over when it has caused no refusal for this long, ms. */
 const CROWD_OVER_MS = 5_000;
 /** Set-ups that may wait for their turn: a few seconds' worth. */
 const WAITING_LIMIT = 500;
-/** Set-ups started in one turn of the event loop: each takes several milliseconds of it in total. */
-const SETUPS_IN_A_TURN = 1;
+/** Set-ups that are worked on at the same time: each takes several milliseconds of the event loop in total. */
+const SETUPS_AT_ONCE = 4;
 
 /** The functions of the media core that are measured. */
 type MeasuredMedia = WorkerMedia & { kernelDrops(): number | null };
 
 /** Capacity reserved for an admitted publish that is not measured yet. */
 export interface Place {
-  /** Resolves when the publish may be set up: a crowd is not set up all at once. */
-  readonly turn: Promise<void>;
+  /** Resolves when the publish may be set up, or its set-up go on: a crowd is not set up all at once. `isAllowed`: the
+   *  customer has allowed it, so it comes before those that have not been asked about. */
+  turn(isAllowed?: boolean): Promise<void>;
+  /** The set-up waits for something, and another may go on. */
+  pause(): void;
   /** The publish runs. */
   started(): void;
   /** The publish never ran, or has ended. */
@@ -33,7 +36,7 @@ export interface Place {
 }
 
 /** For use where capacity is not measured. */
-export const NO_PLACE: Place = { turn: Promise.resolve(), started() {}, release() {} };
+export const NO_PLACE: Place = { turn: async () => {}, pause() {}, started() {}, release() {} };
 
 /** No publish is admitted at present. */
 export interface Refused {
@@ -84,16 +87,16 @@ export function createCapacity(deps: CapacityDeps): Capacity {
     },
   });
   /** The shortage logged last. */
-  let told: Shortage | null = null;
+  let logged: Shortage | null = null;
   /** Publishes refused since then. */
   let refused = 0;
   let crowdedAt = Number.NEGATIVE_INFINITY;
-  const turnstile = new Turnstile(SETUPS_IN_A_TURN);
+  const slots = new Slots(SETUPS_AT_ONCE);
   let timer: NodeJS.Timeout | undefined;
 
-  function look(): void {
+  function measureRoom(): void {
     try {
-      room.look(measure(), now());
+      room.update(measure(), now());
       logChange();
     } catch (err) {
       log.error({ err }, "this node could not be measured");
@@ -115,15 +118,15 @@ export function createCapacity(deps: CapacityDeps): Capacity {
    *  too. */
   function logChange(): void {
     const isCrowded = now() - crowdedAt < CROWD_OVER_MS;
-    const short = room.shortage ?? (isCrowded && told?.cause === "setups" ? told : null);
-    if (short?.cause !== told?.cause && short !== null) {
+    const short = room.shortage ?? (isCrowded && logged?.cause === "setups" ? logged : null);
+    if (short?.cause !== logged?.cause && short !== null) {
       log.warn({ cause: short.cause, problem: short.words }, "full: no new publish is taken");
     }
-    if (short === null && told !== null) {
+    if (short === null && logged !== null) {
       log.info({ refused }, "there is room for new publishes again");
       refused = 0;
     }
-    told = short;
+    logged = short;
   }
 
   function refuse(shortage: Shortage): Refused {
@@ -131,8 +134,8 @@ export function createCapacity(deps: CapacityDeps): Capacity {
     refused += 1;
     if (shortage.cause === "setups") {
       crowdedAt = now();
-      if (told === null) {
-        told = shortage;
+      if (logged === null) {
+        logged = shortage;
         log.warn(
           { cause: shortage.cause, problem: shortage.words },
           "a crowd comes at once: not all of it is let in yet",
@@ -144,16 +147,29 @@ export function createCapacity(deps: CapacityDeps): Capacity {
 
   return {
     start() {
-      timer ??= setInterval(look, LOOK_EVERY_MS).unref();
+      timer ??= setInterval(measureRoom, MEASURE_EVERY_MS).unref();
     },
     problem: () => (room.shortage === null ? null : `full: ${room.shortage.words}`),
     take() {
-      const { waiting } = turnstile;
+      const { waiting } = slots;
       if (waiting >= WAITING_LIMIT) return refuse({ cause: "setups", words: `${waiting} publishes wait to be set up` });
       const place = room.take(now());
       if ("cause" in place) return refuse(place);
-      const turn = new Promise<void>((begin) => turnstile.pass(begin));
-      return { turn, started: () => place.started(now()), release: place.release };
+      let leave = () => {};
+      return {
+        async turn(isAllowed) {
+          leave = await slots.enter(isAllowed);
+        },
+        pause: () => leave(),
+        started() {
+          leave();
+          place.started(now());
+        },
+        release() {
+          leave();
+          place.release();
+        },
+      };
     },
     refusal: () => (room.shortage === null ? null : refuse(room.shortage)),
     stop() {

@@ -124,7 +124,7 @@ export class Room {
   }
 
   /** Takes the measurements of `now`. */
-  look(figures: Figures, now: number): void {
+  update(figures: Figures, now: number): void {
     const before = this.#figures;
     const span = now - this.#lookedAt;
     if (span > 0) {

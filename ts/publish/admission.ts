@@ -125,7 +125,7 @@ export function createAdmission(deps: AdmissionDeps): {
       const place = isDraining() ? NO_PLACE : (deps.room?.take() ?? NO_PLACE);
       if ("retryAfterS" in place) return { ...fullOf(place), about };
       try {
-        await place.turn;
+        await place.turn();
         const admission = await decide({ ...request, trace }, about, place);
         if (admission.outcome === "allowed") return admission;
         place.release();
@@ -231,7 +231,8 @@ export function createAdmission(deps: AdmissionDeps): {
       };
       about.clientId = intent.clientId;
       reservation.ask({ intent, claims });
-      const accepted = await accept(intent, customer, about, rival);
+      place.pause();
+      const accepted = await accept(intent, customer, { about, rival, place });
       if (accepted.outcome === "denied") return accepted;
       const upstreams: readonly Upstream[] = [
         ...configured.map((url, at) => ({ id: `deployment-${at + 1}`, url, source: "deployment" as const })),
@@ -259,8 +260,11 @@ export function createAdmission(deps: AdmissionDeps): {
   async function accept(
     intent: Intent,
     customer: Customer,
-    about: DenialContext,
-    rival: Rival | null,
+    {
+      about,
+      rival,
+      place,
+    }: { readonly about: DenialContext; readonly rival: Rival | null; readonly place: Pick<Place, "turn"> },
   ): Promise<{ readonly outcome: "live"; readonly upstreams: readonly StoredUpstream[] } | Denied> {
     const refusal = await ask(intent, customer, about);
     if (refusal !== null) return refusal;
@@ -269,6 +273,7 @@ export function createAdmission(deps: AdmissionDeps): {
       await rival?.replace();
       await publishes.recorded(intent);
       await deps.ends.retry();
+      await place.turn(true);
       if (await recordLive(db, intent, clock.now())) {
         // Read last, so that none is missed: upstreams stored from here on are added to the running publish.
         return { outcome: "live", upstreams: await deps.streamUpstreams(intent.streamId) };

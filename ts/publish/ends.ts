@@ -3,12 +3,16 @@
 // so the end of a publish is recorded even when it is unknown whether the store has its intent.
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
+import { Slots } from "../capacity/slots.ts";
 import type { Schema } from "../store/schema.ts";
 import { orphans, type RecordedEndReason, recordEnd } from "./record.ts";
 import type { Outbox } from "./webhook/outbox.ts";
 
 /** Between two attempts while the store fails, ms. */
 const RETRY_MS = 2_000;
+/** Ends that are recorded at the same time: each takes several statements, and when hundreds of publishes end at once,
+ *  other requests must not wait for all of them. */
+const RECORDED_AT_ONCE = 2;
 
 export interface Ended {
   readonly clientId: number;
@@ -48,6 +52,7 @@ export function createEnds(deps: {
 }): Ends {
   const { db, outbox, clock, log } = deps;
   const underWay = new Set<number>();
+  const slots = new Slots(RECORDED_AT_ONCE);
   const unrecorded = new Map<number, Ended>();
   let timer: NodeJS.Timeout | undefined;
 
@@ -77,7 +82,7 @@ export function createEnds(deps: {
       const { clientId } = end;
       outbox.hold(clientId);
       underWay.add(clientId);
-      const tried = attempt(end);
+      const tried = slots.enter().then((leave) => attempt(end).finally(leave));
       const done = Promise.allSettled([tried, lastUpdate]).then(() => {
         underWay.delete(clientId);
         outbox.release(clientId);

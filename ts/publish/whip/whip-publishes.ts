@@ -153,8 +153,6 @@ export function createWhip(deps: WhipDeps): Whip {
     const text = utf8(name) ?? "";
     const rules = deps.rules();
     const ownHosts = [...rules.ownHosts, withoutBrackets(request.requestHost).toLowerCase()];
-    const closed = publishing.closed(request.address);
-    if (closed !== null) return closed;
     const target = readStreamUrl(request.streamUrl, text, { ...rules, ownHosts });
     if (target.kind === "refused") return { outcome: "bad_stream_url" };
     let ownUpstream: string | null = null;
@@ -217,10 +215,15 @@ export function createWhip(deps: WhipDeps): Whip {
   return {
     limit: limits.request,
     async open(request) {
+      // A full node spends as little as possible on each offer.
+      const closed = publishing.closed(request.address);
+      if (closed !== null) return closed;
       const parsed = media().parseOffer(request.offer);
       return parsed.outcome === "refused" ? parsed : await open(request, parsed.offer, START_BITRATE_KBPS);
     },
     async invite({ audio, video, startBitrateKbps, ...target }) {
+      const closed = publishing.closed(target.address);
+      if (closed !== null) return closed;
       const offer = media().ownOffer(audio, video);
       return await open(target, offer, Math.min(startBitrateKbps ?? START_BITRATE_KBPS, START_BITRATE_KBPS));
     },
