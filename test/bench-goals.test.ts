@@ -29,6 +29,20 @@ test("a row shows the median with its spread, the peer beside it, the ratio and 
   expect(relay?.[2]).toBe("relay each-40-ms absent");
 });
 
+test("a row about AAC shows the codecs alone, which are its floor", () => {
+  const found = ["stereo", "mono"].flatMap((sound) => [
+    block("headgate", 12, { sound }),
+    { server: "codecs alone", streams: 50, sound, cpu_ms_per_stream_second: 8 },
+  ]);
+  expect(goal("whip-aac").rowsOf(found)[0]).toEqual([
+    "WHIP → RTMP, AAC stereo, N = 50",
+    "12.00 ms (12.00–12.00)",
+    "SRS absent; codecs alone 8.00 ms (8.00–8.00)",
+    "**1.50**",
+    "6.0; 0.5",
+  ]);
+});
+
 test("noisy blocks and those with loss are counted, not left out", () => {
   const found = [
     block("headgate", 1),

@@ -3,14 +3,17 @@
 // AES-CM with SHA-1. Each N is measured with Opus passed through (`opus`), with AAC stereo and with AAC mono, or
 // with the named kinds of audio; BLOCKS times, in reverse order every other time. Against another built checkout
 // every case is four blocks, A B B A, of the media core's threads alone, without memory. With MediaMTX, which
-// passes Opus through, both alternate. Without the GOP cache, a session's own memory is visible. A block with a
-// lost unit, a dropped datagram or a late generator has failed.
+// passes Opus through, both alternate. Beside AAC, the codecs alone are measured, which is the floor. Without the GOP
+// cache, a session's own memory is visible. A block with a lost unit, a dropped datagram or a late generator has
+// failed.
+import { once } from "node:events";
+import { text } from "node:stream/consumers";
 import { parseArgs } from "node:util";
 import { readAgainst, resultOf } from "./_against.mjs";
 import { machine } from "./_machine.mjs";
 import { mediamtxVersion, startMediamtx } from "./_mediamtx.mjs";
 import { coreSeconds, cpuSeconds, idleCpuMs, residentKb, steadyResidentKb, udpDrops } from "./_process.mjs";
-import { freePort, generatorFault, median, runLoad, startHeadgate } from "./_servers.mjs";
+import { freePort, generatorFault, median, onCore, program, runLoad, SERVER_CORE, startHeadgate } from "./_servers.mjs";
 
 const SOUNDS = ["opus", "stereo", "mono"];
 const DEFAULTS = [10, 50, 100, 20, 1];
@@ -46,6 +49,7 @@ export async function bench(all) {
         blocks.push(block);
         console.log(JSON.stringify(block));
       }
+      if (which.sound !== "opus" && against === null) console.log(await codecsAlone(which, seconds));
     }
   }
   if (against === null) report(blocks, srtp, seconds, peer);
@@ -55,6 +59,14 @@ export async function bench(all) {
     console.log(`FAILED: ${server}, N = ${streams}, ${sound}: ${faults.join(", ")}`);
     process.exitCode = 1;
   }
+}
+
+/** The floor of a block with AAC, a line of JSON: as many streams transcoded in a process that does nothing else. */
+async function codecsAlone({ sound, streams }, seconds) {
+  const child = onCore(SERVER_CORE, program(), ["codecs", sound, String(streams), String(seconds)]);
+  const [line, [code]] = await Promise.all([text(child.stdout), once(child, "close")]);
+  if (code !== 0) throw new Error("the codecs could not be measured");
+  return line.trim();
 }
 
 /** One block on a new server, so that memory left behind by an earlier block is not counted. */

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::attack;
 use crate::clip::Clip;
+use crate::codecs;
 use crate::first_frames;
 use crate::honest::{self, Audience};
 use crate::relay;
@@ -17,7 +18,8 @@ pub(crate) const USAGE: &str = "headgate-bench honest LISTEN TARGET NAME,NAME,�
 headgate-bench relay LISTEN TARGET [uring-]at-once|each-40-ms|[uring-[zero-copy-]]each-40-ms-in-turns
 headgate-bench attack KIND TARGET HTTP STREAM_URL NAME SECONDS LISTEN
 headgate-bench starts LISTEN HTTP STREAM_URL NAME,NAME,… PER_SECOND SECONDS stereo|mono
-headgate-bench first-frames LISTEN HTTP STREAM_URL NAME,NAME,… PER_SECOND WARM SECONDS";
+headgate-bench first-frames LISTEN HTTP STREAM_URL NAME,NAME,… PER_SECOND WARM SECONDS
+headgate-bench codecs stereo|mono STREAMS SECONDS";
 
 /// One line of JSON or an error; `None` for an unknown command.
 pub(crate) type Outcome = Option<io::Result<String>>;
@@ -25,7 +27,7 @@ pub(crate) type Outcome = Option<io::Result<String>>;
 /// What OBS announces.
 const CHUNK_SIZE: u32 = 4_096;
 
-/// Runs `honest`, `relay`, `attack`, `starts` or `first-frames`.
+/// Runs `honest`, `relay`, `attack`, `starts`, `first-frames` or `codecs`.
 pub(crate) fn run(words: &[&str]) -> Outcome {
     match *words {
         ["honest", listen, target, names, seconds, clip, audience] => {
@@ -55,11 +57,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
                 names: crate::split(names),
                 rate: rate.parse().ok().filter(|rate| *rate > 0)?,
                 seconds: seconds.parse().ok()?,
-                audio: match audio {
-                    "stereo" => Sound::AacStereo,
-                    "mono" => Sound::AacMono,
-                    _ => return None,
-                },
+                audio: aac(audio)?,
             }))
         }
         ["first-frames", listen, http, url, names, rate, warm, seconds] => {
@@ -73,6 +71,19 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
                 seconds: seconds.parse().ok()?,
             }))
         }
+        ["codecs", audio, streams, seconds] => Some(codecs::run(&codecs::Run {
+            sound: aac(audio)?,
+            streams: streams.parse().ok().filter(|streams| *streams > 0)?,
+            seconds: seconds.parse().ok().filter(|seconds| *seconds > 0)?,
+        })),
+        _ => None,
+    }
+}
+
+fn aac(word: &str) -> Option<Sound> {
+    match word {
+        "stereo" => Some(Sound::AacStereo),
+        "mono" => Some(Sound::AacMono),
         _ => None,
     }
 }

@@ -3,7 +3,7 @@
 //! `headgate-bench whip LISTEN TARGET STREAM_URL NAME,NAME,… SECONDS opus|stereo|mono gcm|cm`
 //! `headgate-bench impaired LISTEN TARGET STREAM_URL NAME SECONDS CONDITIONS SEED APART_MS`
 //! `headgate-bench proxy LISTEN TARGET CONDITIONS SEED`
-//! and those of `commands`: `honest`, `relay`, `attack`, `starts`, `first-frames`; and of `endure`: `churn`,
+//! and those of `commands`: `honest`, `relay`, `attack`, `starts`, `first-frames`, `codecs`; and of `endure`: `churn`,
 //! `half-open`, `trials`.
 //!
 //! `impaired`, `attack`, `starts` and those of `endure` print one JSON line; `proxy` prints its address and runs until
@@ -17,6 +17,7 @@ mod attack;
 mod chromium;
 mod chunks;
 mod clip;
+mod codecs;
 mod commands;
 mod connection;
 mod dice;

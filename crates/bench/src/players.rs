@@ -53,7 +53,7 @@ pub(crate) struct Visits {
     pub(crate) misplaced: u64,
     pub(crate) corrupt: u64,
     /// First video frames that were not keyframes, and frames of another stream.
-    pub(crate) astray: u64,
+    pub(crate) unexpected: u64,
     /// Visits without a video frame.
     pub(crate) silent: u64,
     /// From connecting to the first video frame.
@@ -193,10 +193,10 @@ impl Visits {
         let is_strange = stamp.publisher as usize != stream;
         match *next {
             None if is_video => {
-                self.astray += u64::from(is_strange || !Clip::is_key(&message.payload));
+                self.unexpected += u64::from(is_strange || !Clip::is_key(&message.payload));
                 self.joining.note(visit.since.elapsed());
             }
-            None => self.astray += u64::from(is_strange),
+            None => self.unexpected += u64::from(is_strange),
             Some(next) if stamp.number < next => self.misplaced += 1,
             Some(next) => self.lost += u64::from(stamp.number - next),
         }
@@ -211,7 +211,7 @@ impl Visits {
 
     /// Members of a JSON object, each preceded by a comma.
     pub(crate) fn to_json(&self) -> String {
-        let Visits { visits, units, lost, misplaced, corrupt, astray, silent, joining } = self;
+        let Visits { visits, units, lost, misplaced, corrupt, unexpected, silent, joining } = self;
         let mut json = String::new();
         for (name, value) in [
             ("visits", *visits),
@@ -219,7 +219,7 @@ impl Visits {
             ("visit_lost", *lost),
             ("visit_misplaced", *misplaced),
             ("visit_corrupt", *corrupt),
-            ("visit_astray", *astray),
+            ("visit_unexpected", *unexpected),
             ("visit_silent", *silent),
             ("joining_p50_ms", joining.percentiles().p50_us / 1_000),
             ("joining_p99_ms", joining.percentiles().p99_us / 1_000),

@@ -16,9 +16,9 @@ const PICTURE_BYTES: usize = 10_000;
 /// Bytes of one Opus packet: 64 kbit/s over 50.
 const SOUND_BYTES: usize = 160;
 /// Samples of one channel in a packet, 48 kHz.
-const SOUND_SAMPLES: u32 = 960;
+pub(crate) const SOUND_SAMPLES: u32 = 960;
 /// Opus packets that are prepared and then repeated: five seconds.
-const PREPARED: usize = 250;
+pub(crate) const PREPARED: usize = 250;
 
 /// Constrained Baseline 3.1, 1280x720.
 const SPS: &[u8] = b"\x67\x42\xe0\x1f\xda\x01\x40\x16\xe4";
