@@ -6,6 +6,9 @@ import { endsOf, faultsWhere, load, startService, untilAllEnded } from "./_servi
 export const title = "publishes of one second, ended by DELETE, by a close, or by silence";
 
 const PUBLISHES = 20_000;
+/** Parts of a long run: memory that each publish leaves behind grows in every part, and what only the first ones need
+ *  does not. */
+const PARTS = 4;
 /** Publishes in parallel. Each name is reused only after the silence of 30 s that ends a WHIP publish. */
 const AT_ONCE = 60;
 const NAMES = 3_000;
@@ -26,21 +29,30 @@ export async function endure(share) {
     if (isLong) await churn(Math.round(publishes * WARM_SHARE));
     if (isLong) await untilAllEnded(server.customer, END_LIMIT_S);
     if (isLong) await wait(SETTLE_MS);
-    const before = sample(server.pid);
-    const { published, failed, failures } = await churn(publishes);
-    const lastEndS = await untilAllEnded(server.customer, END_LIMIT_S);
-    if (isLong) await wait(SETTLE_MS);
-    const after = sample(server.pid);
+    const samples = [await sample(server)];
+    const counts = { published: 0, failed: 0, failures: [] };
+    let lastEndS = 0;
+    for (let part = 0; part < (isLong ? PARTS : 1); part += 1) {
+      const { published, failed, failures } = await churn(isLong ? Math.round(publishes / PARTS) : publishes);
+      counts.published += published;
+      counts.failed += failed;
+      counts.failures.push(...failures);
+      lastEndS = Math.max(lastEndS, await untilAllEnded(server.customer, END_LIMIT_S));
+      if (isLong) await wait(SETTLE_MS);
+      samples.push(await sample(server));
+    }
     const { length: running } = await server.call("GET", "/session");
     const ends = endsOf(server.customer);
-    const growthMb = Number(((after.kb - before.kb) / 1_024).toFixed(1));
+    const [before, after] = [samples.at(0), samples.at(-1)];
+    const growthMb = Number((after.residentMb - before.residentMb).toFixed(1));
     const figures = {
-      ...{ published, failed, failures, ...ends, lastEndS, running, growthMb },
+      ...{ ...counts, ...ends, lastEndS, running, growthMb },
+      memory: samples.map(({ residentMb, heapMb }) => `${residentMb} MB, ${heapMb} of them JavaScript's heap`),
       descriptors: [before.descriptors, after.descriptors],
       threads: [before.threads, after.threads],
     };
     const faults = faultsWhere({
-      "publishes failed": failed > 0,
+      "publishes failed": counts.failed > 0,
       "publishes without an end": ends.lost > 0,
       "ends told twice": ends.twice > 0,
       "sessions are left": running > 0,
@@ -54,4 +66,13 @@ export async function endure(share) {
   }
 }
 
-const sample = (pid) => ({ kb: residentKb(pid), descriptors: descriptors(pid), threads: threads(pid) });
+async function sample({ pid, metrics }) {
+  const text = await (await fetch(`${metrics}/metrics`)).text();
+  const heap = Number(/^nodejs_heap_size_total_bytes (\S+)/m.exec(text)?.[1]);
+  return {
+    residentMb: Number((residentKb(pid) / 1_024).toFixed(1)),
+    heapMb: Number((heap / 2 ** 20).toFixed(1)),
+    descriptors: descriptors(pid),
+    threads: threads(pid),
+  };
+}
