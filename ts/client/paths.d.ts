@@ -66,7 +66,7 @@ export interface components {
       publish_on_hook_unreachable: "deny" | "allow";
       /** Also refuse custom arguments named time or timestamp (W3) */
       strict_arguments: boolean;
-      /** How many rejected update_publish in a row end the publish; a 403 always does at once (W15) */
+      /** How many rejections of update_publish in a row end the publish; a 403 always ends it immediately (W15) */
       update_reject_after: number;
       /** How many unanswered update_publish in a row end the publish; 0: no number does (W16) */
       update_max_unreachable: number;
@@ -764,7 +764,7 @@ export interface paths {
           publish_on_hook_unreachable?: "deny" | "allow";
           /** Also refuse custom arguments named time or timestamp (W3) */
           strict_arguments?: boolean;
-          /** How many rejected update_publish in a row end the publish; a 403 always does at once (W15) */
+          /** How many rejections of update_publish in a row end the publish; a 403 always ends it immediately (W15) */
           update_reject_after?: number;
           /** How many unanswered update_publish in a row end the publish; 0: no number does (W16) */
           update_max_unreachable?: number;

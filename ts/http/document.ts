@@ -102,11 +102,16 @@ function webhookCalls(): RouteConfig[] {
       "Asked before any media flows. Answer within 5 s, ideally within 100 ms.",
       common,
     ),
-    call("update_publish", "A publish is running", "Every 30 s; an answer other than 200 ends the publish.", {
-      time: decimal("Whole seconds since the publish was accepted"),
-      timestamp: decimal("Timestamp of the newest packet, ms"),
-      ...common,
-    }),
+    call(
+      "update_publish",
+      "A publish is running",
+      "Every 30 s. Answers other than 200 end the publish: a 403 immediately, others after `update_reject_after` in a row.",
+      {
+        time: decimal("Whole seconds since the publish was accepted"),
+        timestamp: decimal("Timestamp of the newest packet, ms"),
+        ...common,
+      },
+    ),
     call("publish_done", "A publish has ended", "Once for each accepted publish, delivered at least once.", {
       ...common,
       bytes_in: decimal("Audio and video bytes received from the encoder"),

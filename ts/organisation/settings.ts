@@ -26,7 +26,7 @@ const SWITCHES = {
     .int()
     .min(1)
     .max(ROW_LIMIT)
-    .describe("How many rejected update_publish in a row end the publish; a 403 always does at once (W15)"),
+    .describe("How many rejections of update_publish in a row end the publish; a 403 always ends it immediately (W15)"),
   update_max_unreachable: z
     .int()
     .min(0)
