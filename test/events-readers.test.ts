@@ -96,8 +96,8 @@ test("a slow reader has no queue: it gets the complete state when it reads again
   const [quick, slow] = [await open(), await open("", undefined, "slow")];
   for (const reader of [quick, slow]) await reader.next();
   const taken = slow.piece();
-  for (let looks = 1; looks <= 50; looks += 1) {
-    stage.media.measure(clientId, { bytesIn: looks * 1_000 * looks });
+  for (let polls = 1; polls <= 50; polls += 1) {
+    stage.media.measure(clientId, { bytesIn: polls * 1_000 * polls });
     await second();
     expect((await quick.next())?.event).toBe("changes");
   }
@@ -114,9 +114,9 @@ test("a slow reader has no queue: it gets the complete state when it reads again
 
 test("a reader that takes nothing for a minute is disconnected, and its place is free again", async () => {
   await open("", undefined, "slow");
-  for (let looks = 0; looks < 59; looks += 1) await stage.service.events.look();
+  for (let polls = 0; polls < 59; polls += 1) await stage.service.events.poll();
   expect(stage.service.events.readers()).toBe(1);
-  await stage.service.events.look();
+  await stage.service.events.poll();
   expect(stage.service.events.readers()).toBe(0);
 });
 

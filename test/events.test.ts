@@ -92,7 +92,7 @@ describe("the sessions of an organisation", () => {
     await live(STREAM);
     const reader = await open();
     await reader.next();
-    for (let looks = 0; looks < 3; looks += 1) await second();
+    for (let polls = 0; polls < 3; polls += 1) await second();
     const quarterMinute = async () => {
       const next = reader.piece();
       for (let ticks = 0; ticks < 15; ticks += 1) await second();

@@ -64,7 +64,7 @@ describe("by RTMP", () => {
 
   test("a publish is denied with a reason that encoders show, and counted", async () => {
     capacity.full = "220 of 256 file descriptors are open";
-    expect(await stage.request(STREAM)).toEqual({ told: "deny", request: 1, code: "denied", description: WORDS });
+    expect(await stage.request(STREAM)).toEqual({ command: "deny", request: 1, code: "denied", description: WORDS });
     expect(customers[0]?.requests).toEqual([]);
     expect(await stage.metrics.registry.metrics()).toContain('headgate_publish_denied_total{cause="full"} 1');
     capacity.full = null;
@@ -80,10 +80,10 @@ describe("by RTMP", () => {
       });
     capacity.full = "a media worker is 40 ms late";
     play(7);
-    expect(await stage.answered(7)).toMatchObject({ told: "deny", code: "denied", description: WORDS });
+    expect(await stage.answered(7)).toMatchObject({ command: "deny", code: "denied", description: WORDS });
     capacity.full = null;
     play(8);
-    expect(await stage.answered(8)).toMatchObject({ told: "allow_play" });
+    expect(await stage.answered(8)).toMatchObject({ command: "allow_play" });
   });
 
   test("a place is reserved before the customer is asked, kept while the publish runs, and released at its end", async () => {

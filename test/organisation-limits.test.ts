@@ -27,7 +27,7 @@ async function open(own: Partial<OwnLimits>, env: Readonly<Record<string, string
   await addStream(stage.db, STRANGER, "created", "org2");
 }
 
-const refused = (description: string) => expect.objectContaining({ told: "deny", code: "denied", description });
+const refused = (description: string) => expect.objectContaining({ command: "deny", code: "denied", description });
 const TOO_MANY = refused("This organisation has reached its limit of live streams");
 const TOO_MUCH = refused("The live streams of this organisation have reached its bitrate limit");
 const TOO_FAST = refused("Too many streams of this organisation are starting at once; try again in a moment");
@@ -36,11 +36,11 @@ describe("concurrent live streams", () => {
   test("are counted from the request on, and an ended one makes room", async () => {
     await open({ max_streams: 2 });
     const [first, second, third] = await Promise.all([STREAM, OTHERS[0], OTHERS[1]].map((name) => stage.request(name)));
-    expect([first, second, third].filter((told) => told?.told === "allow")).toHaveLength(2);
+    expect([first, second, third].filter((each) => each?.command === "allow")).toHaveLength(2);
     expect([first, second, third]).toContainEqual(TOO_MANY);
     await stage.allowed(STRANGER);
-    const allowed = [first, second].find((told) => told?.told === "allow");
-    if (allowed?.told !== "allow") throw new Error("one of the first two runs");
+    const allowed = [first, second].find((each) => each?.command === "allow");
+    if (allowed?.command !== "allow") throw new Error("one of the first two runs");
     stage.end(allowed.clientId);
     await stage.allowed(OTHERS[2]);
   });
@@ -52,7 +52,7 @@ describe("concurrent live streams", () => {
     const again = stage.ask(STREAM);
     await new Promise((resolve) => setTimeout(resolve, 50));
     stage.end(lost, "replaced");
-    expect(await stage.answered(again)).toMatchObject({ told: "allow" });
+    expect(await stage.answered(again)).toMatchObject({ command: "allow" });
   });
 
   test("are limited by the service if the organisation has no limit of its own, and unlimited with 0", async () => {

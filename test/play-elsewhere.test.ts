@@ -43,7 +43,7 @@ async function locate(pull: number) {
   stage.publishing.handle({ kind: "source_wanted", pull, name: Buffer.from(STREAM), clientId: LIVE.clientId });
   // Everything is sent by the time of the next answer.
   await ask(null);
-  const told = stage.media.told.filter((each) => each.told === "dial_pull");
+  const told = stage.media.commands.filter((each) => each.command === "dial_pull");
   return told.filter((each) => each.pull === pull).map(({ source }) => source);
 }
 
@@ -51,7 +51,7 @@ const ended = (player: number) => ({ kind: "play_ended", player, bytesOut: 0, dr
 
 describe("a player of a name that is not live on this node", () => {
   test("is served from the node where the stream is live", async () => {
-    expect(await ask(null)).toEqual({ told: "pull", request: requests, ...SOURCE });
+    expect(await ask(null)).toEqual({ command: "pull", request: requests, ...SOURCE });
     expect(asked).toEqual([STREAM]);
     expect(stage.log()).toContain('"source":"192.0.2.2"');
     expect(stage.log()).not.toContain("headgate-node");
@@ -61,25 +61,25 @@ describe("a player of a name that is not live on this node", () => {
 
   test("is refused as an unknown stream when it is live nowhere, and nothing is logged", async () => {
     live = null;
-    expect(await ask(null)).toMatchObject({ told: "deny", code: "bad_name", description: "No such stream" });
+    expect(await ask(null)).toMatchObject({ command: "deny", code: "bad_name", description: "No such stream" });
     expect(stage.log()).not.toContain("player");
   });
 
   test("is subject to the play rule of the stream's organisation", async () => {
     await stage.change({ play: "addresses", play_addresses: ["203.0.113.0/24"] });
-    expect(await ask(null)).toMatchObject({ told: "deny", description: "This address may not play the stream" });
+    expect(await ask(null)).toMatchObject({ command: "deny", description: "This address may not play the stream" });
   });
 
   test("is refused while its node cannot be determined", async () => {
     live = new Error("the database is gone");
-    expect(await ask(null)).toMatchObject({ told: "deny", code: "denied", description: "Internal error" });
+    expect(await ask(null)).toMatchObject({ command: "deny", code: "denied", description: "Internal error" });
   });
 
   test("is refused when the media core cannot use the other node's address", async () => {
     stage.media.pull = () => {
       throw new Error("not an IP address");
     };
-    expect(await ask(null)).toMatchObject({ told: "deny", code: "denied", description: "Internal error" });
+    expect(await ask(null)).toMatchObject({ command: "deny", code: "denied", description: "Internal error" });
   });
 });
 
@@ -87,16 +87,16 @@ describe("another node", () => {
   test("plays what is published here, whatever the organisation's rule, and is not counted", async () => {
     const clientId = await stage.allowed(STREAM);
     await stage.change({ play: "token" });
-    expect(await ask(clientId, "headgate-node=held")).toMatchObject({ told: "allow_play", counted: false });
-    expect(await ask(clientId, "headgate-node=forged")).toMatchObject({ told: "deny", code: "denied" });
+    expect(await ask(clientId, "headgate-node=held")).toMatchObject({ command: "allow_play", counted: false });
+    expect(await ask(clientId, "headgate-node=forged")).toMatchObject({ command: "deny", code: "denied" });
     await stage.change({ play: "open" });
-    expect(await ask(clientId, "headgate-node=forged")).toMatchObject({ told: "allow_play", counted: true });
+    expect(await ask(clientId, "headgate-node=forged")).toMatchObject({ command: "allow_play", counted: true });
   });
 
   test.each(["headgate-node=held", "headgate-node=forged", "x=1&headgate-node="])(
     "or a player that claims to be one by %s gets nothing that would have to be pulled",
     async (custom) => {
-      expect(await ask(null, custom)).toMatchObject({ told: "deny", code: "bad_name" });
+      expect(await ask(null, custom)).toMatchObject({ command: "deny", code: "bad_name" });
       expect(asked).toEqual([]);
     },
   );

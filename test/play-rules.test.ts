@@ -27,12 +27,12 @@ async function ask(custom: string | null, { address = PLAYER, publish = clientId
 
 describe("a player", () => {
   test("plays by the name alone where nothing else is set", async () => {
-    expect(await ask(null)).toMatchObject({ told: "allow_play" });
-    expect(await ask("token=whatever")).toMatchObject({ told: "allow_play" });
+    expect(await ask(null)).toMatchObject({ command: "allow_play" });
+    expect(await ask("token=whatever")).toMatchObject({ command: "allow_play" });
   });
 
   test("of a publish that has just ended is refused as an unknown stream", async () => {
-    expect(await ask(null, { publish: 4 })).toMatchObject({ told: "deny", code: "bad_name" });
+    expect(await ask(null, { publish: 4 })).toMatchObject({ command: "deny", code: "bad_name" });
   });
 
   test.each([
@@ -71,7 +71,7 @@ describe("a player", () => {
     await stage.change({ play: "token" });
     for (const custom of [null, "", "token=", "token=a.b.c", "Token=a.b.c"]) {
       expect(await ask(custom)).toMatchObject({
-        told: "deny",
+        command: "deny",
         code: "denied",
         description: "A play token for this stream is required",
       });
@@ -81,12 +81,12 @@ describe("a player", () => {
 
 describe("while the store cannot be read", () => {
   test("the last rule that was read applies, and without one nobody plays", async () => {
-    expect(await ask(null)).toMatchObject({ told: "allow_play" });
+    expect(await ask(null)).toMatchObject({ command: "allow_play" });
     await stage.change({ play: "token" });
     await ask(null);
     stage.clock.ms += 60_000;
     await stage.db.schema.alterTable("organisation_setting").renameTo("gone").execute();
-    expect(await ask(null)).toMatchObject({ told: "deny", description: "A play token for this stream is required" });
+    expect(await ask(null)).toMatchObject({ command: "deny", description: "A play token for this stream is required" });
     await stage.db.schema.alterTable("gone").renameTo("organisation_setting").execute();
   });
 });

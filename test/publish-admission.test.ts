@@ -86,7 +86,7 @@ describe("a publish request", () => {
       await open();
       const target = await startRedirectTarget();
       customer.answer({ status, headers: { location: target.url } });
-      expect(await stage.request(STREAM)).toMatchObject({ told: "deny", code: "denied" });
+      expect(await stage.request(STREAM)).toMatchObject({ command: "deny", code: "denied" });
       expect(customer.requests).toHaveLength(1);
       expect(target.connections()).toBe(0);
       await target.close();
@@ -122,7 +122,7 @@ describe("a publish request", () => {
     await open({ settings: { deadlineMs: 300 } });
     customer.answer("hang");
     const startedAt = performance.now();
-    expect(await stage.request(STREAM)).toMatchObject({ told: "deny", code: "denied" });
+    expect(await stage.request(STREAM)).toMatchObject({ command: "deny", code: "denied" });
     expect(performance.now() - startedAt).toBeLessThan(800);
     await denied().toEqual(["denied"]);
   });
@@ -132,7 +132,7 @@ describe("a publish request", () => {
     const door = await openDoor((socket) => void held.push(socket));
     await open({ webhook: door.url, settings: { deadlineMs: 300 } });
     const startedAt = performance.now();
-    expect(await stage.request(STREAM)).toMatchObject({ told: "deny", code: "denied" });
+    expect(await stage.request(STREAM)).toMatchObject({ command: "deny", code: "denied" });
     expect(performance.now() - startedAt).toBeLessThan(800);
     for (const socket of held) passOn(socket);
     await expect.poll(() => held.every((socket) => socket.destroyed), { timeout: 3_000 }).toBe(true);
@@ -162,7 +162,7 @@ describe("a publish request", () => {
       socket.resetAndDestroy();
     });
     await open({ webhook: door.url });
-    expect(await stage.request(STREAM)).toMatchObject({ told: "deny" });
+    expect(await stage.request(STREAM)).toMatchObject({ command: "deny" });
     expect(connections).toBe(2);
     door.close();
   });
@@ -178,24 +178,27 @@ describe("a publish request", () => {
   test("is sent once when the connection is reset after the request", async () => {
     await open();
     customer.answer("reset");
-    expect(await stage.request(STREAM)).toMatchObject({ told: "deny" });
+    expect(await stage.request(STREAM)).toMatchObject({ command: "deny" });
     expect(customer.requests).toHaveLength(1);
   });
 
   test("is denied when nothing listens", async () => {
     await open({ webhook: "https://127.0.0.1:1/hook" });
-    expect(await stage.request(STREAM)).toMatchObject({ told: "deny", description: "Publish could not be authorised" });
+    expect(await stage.request(STREAM)).toMatchObject({
+      command: "deny",
+      description: "Publish could not be authorised",
+    });
   });
 
   test("is denied when the customer's certificate is not trusted", async () => {
     await open({ ca: null });
-    expect(await stage.request(STREAM)).toMatchObject({ told: "deny" });
+    expect(await stage.request(STREAM)).toMatchObject({ command: "deny" });
     expect(customer.requests).toHaveLength(0);
   });
 
   test("never reaches a private address outside of development", async () => {
     await open({ settings: { dev: false } });
-    expect(await stage.request(STREAM)).toMatchObject({ told: "deny" });
+    expect(await stage.request(STREAM)).toMatchObject({ command: "deny" });
     expect(customer.connections()).toBe(0);
   });
 
@@ -242,7 +245,7 @@ describe("the customer is not asked", () => {
     await open();
     await addStream(stage.db, "Ab1Cd-gone1", "deleted");
     await addStream(stage.db, "Ab1Cd-lock1", "locked");
-    expect(await stage.request(name, { arguments: custom })).toMatchObject({ told: "deny", code: "bad_name" });
+    expect(await stage.request(name, { arguments: custom })).toMatchObject({ command: "deny", code: "bad_name" });
     expect(customer.requests).toHaveLength(0);
   });
 
@@ -253,7 +256,7 @@ describe("the customer is not asked", () => {
     await open();
     await stage.db.updateTable("organisation").set(state).execute();
     expect(await stage.request(STREAM)).toMatchObject({
-      told: "deny",
+      command: "deny",
       code: "denied",
       description: "Organisation is not enabled",
     });
@@ -263,14 +266,14 @@ describe("the customer is not asked", () => {
   test("about a name that is live", async () => {
     await open();
     await stage.allowed(STREAM);
-    expect(await stage.request(STREAM)).toMatchObject({ told: "deny", code: "bad_name" });
+    expect(await stage.request(STREAM)).toMatchObject({ command: "deny", code: "bad_name" });
   });
 
   test("about a name that is being decided", async () => {
     await open();
     const requests = [stage.ask(STREAM), stage.ask(STREAM), stage.ask(STREAM)];
     const answers = await Promise.all(requests.map((request) => stage.answered(request)));
-    expect(answers.map((answer) => answer.told).sort()).toEqual(["allow", "deny", "deny"]);
+    expect(answers.map((answer) => answer.command).sort()).toEqual(["allow", "deny", "deny"]);
   });
 
   test("without a webhook, and the publish is allowed", async () => {
@@ -292,14 +295,14 @@ describe("a live name", () => {
     const request = stage.ask(STREAM);
     await customer.received("publish", 2);
     await expect
-      .poll(() => stage.media.told.at(-1))
-      .toMatchObject({ told: "end", clientId: first, reason: "replaced" });
+      .poll(() => stage.media.commands.at(-1))
+      .toMatchObject({ command: "end", clientId: first, reason: "replaced" });
     stage.end(first, "replaced");
     const answer = await stage.answered(request);
-    expect(answer.told).toBe("allow");
+    expect(answer.command).toBe("allow");
     await customer.received("publish_done");
     expect(await streamState()).toBe("live");
-    expect(await stage.request(STREAM)).toMatchObject({ told: "deny", code: "bad_name" });
+    expect(await stage.request(STREAM)).toMatchObject({ command: "deny", code: "bad_name" });
   });
 
   test("stays after five silent seconds when the customer denies the new publish", async () => {
@@ -307,19 +310,19 @@ describe("a live name", () => {
     const first = await stage.allowed(STREAM);
     stage.media.measure(first, { silentMs: 9_000 });
     customer.answer({ status: 403 });
-    expect(await stage.request(STREAM)).toMatchObject({ told: "deny", code: "denied" });
-    expect(stage.media.told.some((told) => told.told === "end")).toBe(false);
+    expect(await stage.request(STREAM)).toMatchObject({ command: "deny", code: "denied" });
+    expect(stage.media.commands.some((each) => each.command === "end")).toBe(false);
     stage.media.measure(first, { silentMs: 0 });
-    expect(await stage.request(STREAM)).toMatchObject({ told: "deny", code: "bad_name" });
+    expect(await stage.request(STREAM)).toMatchObject({ command: "deny", code: "bad_name" });
   });
 
   test("is replaced immediately when the deployment says so", async () => {
     await open({ settings: { duplicate: "replace" } });
     const first = await stage.allowed(STREAM);
     const request = stage.ask(STREAM);
-    await expect.poll(() => stage.media.told.at(-1)).toMatchObject({ told: "end", clientId: first });
+    await expect.poll(() => stage.media.commands.at(-1)).toMatchObject({ command: "end", clientId: first });
     stage.end(first, "replaced");
-    expect((await stage.answered(request)).told).toBe("allow");
+    expect((await stage.answered(request)).command).toBe("allow");
   });
 
   test("is free again after its end and after a denial", async () => {
@@ -337,22 +340,22 @@ describe("an allowed publish", () => {
     await open({ webhook: null, settings: { dev: false, upstreamPush: ["rtmp://127.0.0.1:1936/live/{name}?{args}"] } });
     const answer = await stage.request(STREAM, { arguments: "a=%2F&b=$1" });
     const url = `rtmp://127.0.0.1:1936/live/${STREAM}?a=%2F&b=$1`;
-    expect(answer).toMatchObject({ told: "allow", upstreams: [{ url, source: "deployment" }] });
+    expect(answer).toMatchObject({ command: "allow", upstreams: [{ url, source: "deployment" }] });
     const wanted = { kind: "address_wanted", clientId: 1, port: 1936, source: "deployment" } as const;
     stage.publishing.handle({ ...wanted, push: 7, host: "127.0.0.1" });
     stage.publishing.handle({ ...wanted, push: 8, host: "127.0.0.2" });
     // The operator's permission for a host does not apply to a customer's upstream there.
     stage.publishing.handle({ ...wanted, push: 9, host: "127.0.0.1", source: "stream" });
-    await expect.poll(() => stage.media.told.filter((told) => told.told === "dial")).toHaveLength(3);
-    expect(stage.media.told).toContainEqual({ told: "dial", push: 9, addresses: [] });
-    expect(stage.media.told).toContainEqual({ told: "dial", push: 7, addresses: ["127.0.0.1"] });
-    expect(stage.media.told).toContainEqual({ told: "dial", push: 8, addresses: [] });
+    await expect.poll(() => stage.media.commands.filter((each) => each.command === "dial")).toHaveLength(3);
+    expect(stage.media.commands).toContainEqual({ command: "dial", push: 9, addresses: [] });
+    expect(stage.media.commands).toContainEqual({ command: "dial", push: 7, addresses: ["127.0.0.1"] });
+    expect(stage.media.commands).toContainEqual({ command: "dial", push: 8, addresses: [] });
   });
 
   test("is refused before the customer is asked when its arguments cannot be pushed unaltered", async () => {
     await open({ settings: { upstreamPush: ["rtmp://127.0.0.1/live/{name}?{args}"] } });
     expect(await stage.request(STREAM, { arguments: Buffer.from([0xff]) })).toMatchObject({
-      told: "deny",
+      command: "deny",
       code: "bad_name",
     });
     expect(customer.requests).toHaveLength(0);

@@ -25,7 +25,7 @@ afterEach(async () => {
 
 /** The hold and upstreams that the core got when a publish was allowed. */
 function allowed(clientId: number) {
-  for (const each of stage.media.told) if (each.told === "allow" && each.clientId === clientId) return each;
+  for (const each of stage.media.commands) if (each.command === "allow" && each.clientId === clientId) return each;
   throw new Error(`publish ${clientId} was not allowed`);
 }
 
@@ -110,7 +110,7 @@ test("a switch waits for the core, puts the other one on air when none is named,
   const backup = await stage.allowed(STREAM, { arguments: "backup=1" });
   const streamId = stage.publishing.find(main)?.intent.streamId ?? "";
   const switching = stage.publishing.switchTo("org1", streamId, null);
-  expect(stage.media.told.at(-1)).toEqual({ told: "switch_to", clientId: backup });
+  expect(stage.media.commands.at(-1)).toEqual({ command: "switch_to", clientId: backup });
   tookOver(backup, main);
   expect(await switching).toEqual({ clientId: backup, onAir: true });
   expect(await stage.publishing.switchTo("org1", streamId, backup)).toEqual({ clientId: backup, onAir: true });

@@ -27,7 +27,7 @@ test("a drain ends when the last running publish has ended, and not before", asy
   const drained = stage.publishing.drain(FOREVER_MS).then(() => {
     isOver = true;
   });
-  expect(await stage.request(STREAM)).toMatchObject({ told: "deny" });
+  expect(await stage.request(STREAM)).toMatchObject({ command: "deny" });
   stage.end(first);
   await until(() => stage.publishing.running().length === 1);
   // Everything triggered by the end of the first has run.
@@ -71,7 +71,7 @@ test("a publish stopped while its customer is asked is denied, logged as stopped
     if (call === "publish") stage.service.sessions.kick("org1", { streamId: `stream ${STREAM}` }, "Stopped");
     return { status: 200 };
   });
-  expect(await stage.request(STREAM)).toMatchObject({ told: "deny" });
+  expect(await stage.request(STREAM)).toMatchObject({ command: "deny" });
   await customer.received("publish_done");
   const told = stage
     .log()

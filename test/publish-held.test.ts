@@ -21,13 +21,13 @@ afterEach(async () => {
 
 /** The hold that the core got when a publish was allowed. */
 function holdOf(clientId: number) {
-  for (const each of stage.media.told) {
-    if ((each.told === "allow" || each.told === "open_whip") && each.clientId === clientId) return each.hold;
+  for (const each of stage.media.commands) {
+    if ((each.command === "allow" || each.command === "open_whip") && each.clientId === clientId) return each.hold;
   }
   throw new Error(`publish ${clientId} was not allowed`);
 }
 
-const released = () => stage.media.told.flatMap((each) => (each.told === "release" ? [each.clientId] : []));
+const released = () => stage.media.commands.flatMap((each) => (each.command === "release" ? [each.clientId] : []));
 
 /** A publish that is lost and held. */
 async function lost(options: { readonly arguments?: string | null } = {}): Promise<number> {

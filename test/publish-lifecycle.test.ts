@@ -80,7 +80,7 @@ describe("publish_done", () => {
     answer(); // the broadcaster has left by now; the gateway learns it from the end that follows allow
     customer.answer({ status: 200 });
     const told = await stage.answered(request);
-    if (told.told !== "allow") throw new Error("not allowed");
+    if (told.command !== "allow") throw new Error("not allowed");
     stage.end(told.clientId, "broadcaster_left");
     const done = await customer.received("publish_done");
     expect(new URLSearchParams(done.body).get("clientid")).toBe(String(told.clientId));
@@ -92,7 +92,7 @@ describe("publish_done", () => {
       await stage.db.updateTable("stream").set({ state: "locked" }).execute();
       return { status: 200 };
     });
-    expect(await stage.request(STREAM)).toMatchObject({ told: "deny", code: "bad_name" });
+    expect(await stage.request(STREAM)).toMatchObject({ command: "deny", code: "bad_name" });
     await customer.received("publish_done");
     expect((await stage.db.selectFrom("stream").selectAll().executeTakeFirstOrThrow()).state).toBe("locked");
   });
@@ -252,9 +252,9 @@ describe("update_publish", () => {
     }));
     const clientId = await stage.allowed(STREAM);
     await expect
-      .poll(() => stage.media.told.find((told) => told.told === "end"), { timeout: 3_000 })
+      .poll(() => stage.media.commands.find((each) => each.command === "end"), { timeout: 3_000 })
       .toEqual({
-        told: "end",
+        command: "end",
         clientId,
         reason: "rejected_by_customer",
         description: status === 403 ? "Time is up" : "Publish ended by the customer",
@@ -273,7 +273,7 @@ describe("update_publish", () => {
     await customer.received("update_publish", 2);
     customer.answer({ status: 200 });
     await customer.received("update_publish", 4);
-    expect(stage.media.told.some((told) => told.told === "end")).toBe(false);
+    expect(stage.media.commands.some((each) => each.command === "end")).toBe(false);
   });
 
   test("in flight delays publish_done", async () => {
@@ -394,6 +394,6 @@ describe("stopping", () => {
   test("denies further publish requests", async () => {
     await open();
     await stage.publishing.stop();
-    expect(await stage.request(STREAM)).toMatchObject({ told: "deny", code: "denied" });
+    expect(await stage.request(STREAM)).toMatchObject({ command: "deny", code: "denied" });
   });
 });

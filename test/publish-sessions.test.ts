@@ -16,7 +16,7 @@ beforeEach(async () => {
 });
 afterEach(() => stage.close());
 
-const told = (what: string) => stage.media.told.filter((each) => each.told === what);
+const told = (what: string) => stage.media.commands.filter((each) => each.command === what);
 
 const ALL = { after: 0, quantity: 1_000, isMeant: () => true };
 /** As a snapshot shows it: two of one host and app look the same. */
@@ -128,7 +128,7 @@ describe("a running publish", () => {
     );
     stage.media.measure(clientId, { upstreams: [upstream("1", "session")] });
     expect(sessions.removeUpstream("org2", clientId, "1")).toBe("unknown");
-    expect(stage.media.told.map((each) => each.told)).toEqual(["allow"]);
+    expect(stage.media.commands.map((each) => each.command)).toEqual(["allow"]);
   });
 
   test("is kicked by its client id or by its stream", async () => {
@@ -136,8 +136,8 @@ describe("a running publish", () => {
     expect(sessions.kick("org1", { clientId }, "Enough")).toBe(true);
     expect(sessions.kick("org1", { streamId: STREAM_ID }, "Locked")).toBe(true);
     expect(told("end")).toEqual([
-      { told: "end", clientId, reason: "kicked", description: "Enough" },
-      { told: "end", clientId, reason: "kicked", description: "Locked" },
+      { command: "end", clientId, reason: "kicked", description: "Enough" },
+      { command: "end", clientId, reason: "kicked", description: "Locked" },
     ]);
     expect(sessions.kick("org1", { clientId: clientId + 1 }, "")).toBe(false);
   });
@@ -151,7 +151,7 @@ describe("a running publish", () => {
     stage.media.measure(clientId, { upstreams: [upstream("1", "session"), upstream("2", "stream")] });
     expect(sessions.removeUpstream("org1", clientId, "2")).toBe("removed");
     expect(sessions.removeUpstream("org1", clientId, "3")).toBe("unknown");
-    expect(told("remove_upstream")).toEqual([{ told: "remove_upstream", clientId, id: "2" }]);
+    expect(told("remove_upstream")).toEqual([{ command: "remove_upstream", clientId, id: "2" }]);
   });
 
   test("shows upstreams of one host and app by id, label and the beginning of their keys", async () => {
@@ -222,7 +222,7 @@ describe("a stream's own upstreams", () => {
 
   test("are used by each of its publishes", async () => {
     const { id } = await stage.streamUpstreams.add(stage.db, "org1", STREAM_ID, { url, label: "Main" }, 1);
-    expect(await stage.request(STREAM)).toMatchObject({ told: "allow", upstreams: [{ id, url, source: "stream" }] });
+    expect(await stage.request(STREAM)).toMatchObject({ command: "allow", upstreams: [{ id, url, source: "stream" }] });
   });
 
   test("are applied to a running publish of the stream when they change, and to no other", async () => {
@@ -231,8 +231,8 @@ describe("a stream's own upstreams", () => {
     const clientId = await stage.allowed(STREAM);
     sessions.followStream("org1", STREAM_ID, { added: { id: "7", url, label: null } });
     sessions.followStream("org1", STREAM_ID, { removed: "7" });
-    expect(told("add_upstream")).toEqual([{ told: "add_upstream", clientId, id: "7", url, source: "stream" }]);
-    expect(told("remove_upstream")).toEqual([{ told: "remove_upstream", clientId, id: "7" }]);
+    expect(told("add_upstream")).toEqual([{ command: "add_upstream", clientId, id: "7", url, source: "stream" }]);
+    expect(told("remove_upstream")).toEqual([{ command: "remove_upstream", clientId, id: "7" }]);
   });
 
   test("are unreadable in the store", async () => {

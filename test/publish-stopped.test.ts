@@ -49,9 +49,11 @@ test.each([
       sessions.kick("org1", { streamId: stream.id }, "Stopped");
       const answer = await stage.answered(request);
       const isOver = () => publishing.running().every(({ intent }) => intent.name !== name);
-      if (answer.told === "allow") {
+      if (answer.command === "allow") {
         const { clientId } = answer;
-        await until("it is ended", () => media.told.some((each) => each.told === "end" && each.clientId === clientId));
+        await until("it is ended", () =>
+          media.commands.some((each) => each.command === "end" && each.clientId === clientId),
+        );
         stage.end(clientId, "kicked");
       } else stopped += 1;
       await until("it has ended", async () => isOver() && !(await stateOf(name)).includes("live"));
@@ -83,12 +85,12 @@ test(
       await pause((round / ROUNDS) * ADMISSION_MS);
       await db.updateTable("organisation").set({ enabled: 0 }).where("id", "=", id).execute();
       const answer = await stage.answered(request);
-      if (answer.told === "allow") allowed.push(answer.clientId);
+      if (answer.command === "allow") allowed.push(answer.clientId);
       else expect(publishing.running().some(({ intent }) => intent.name === name)).toBe(false);
-      expect(await stage.request(name)).toMatchObject({ told: "deny" });
+      expect(await stage.request(name)).toMatchObject({ command: "deny" });
     }
     console.log(`disabled ${JSON.stringify({ rounds: ROUNDS, beforeTheyWereLive: ROUNDS - allowed.length })}`);
-    const told = () => new Set(media.told.flatMap((each) => (each.told === "end" ? [each.clientId] : [])));
+    const told = () => new Set(media.commands.flatMap((each) => (each.command === "end" ? [each.clientId] : [])));
     // Those that were already live: within ten seconds.
     await until("the live ones are ended", () => allowed.every((clientId) => told().has(clientId)), 20_000);
     for (const clientId of allowed) stage.end(clientId, "kicked");
@@ -116,10 +118,10 @@ test("a disabled organisation's running publish ends, and one being admitted is 
   const request = stage.ask("Ab1Cd-other");
   await until("the customer is asked", () => customer.calls("publish").length === 2);
   await stage.db.updateTable("organisation").set({ enabled: 0 }).execute();
-  expect(await stage.answered(request)).toMatchObject({ told: "deny" });
+  expect(await stage.answered(request)).toMatchObject({ command: "deny" });
   await until(
     "the running one ends",
-    () => stage.media.told.some((each) => each.told === "end" && each.clientId === clientId),
+    () => stage.media.commands.some((each) => each.command === "end" && each.clientId === clientId),
     20_000,
   );
 }, 40_000);

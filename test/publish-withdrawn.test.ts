@@ -35,7 +35,7 @@ function answerWithout(table: string, status: number): void {
 
 test("an allowed publish that the store cannot record is refused, and its publish_done follows when it can", async () => {
   answerWithout("stream", 200);
-  expect(await stage.request(STREAM)).toMatchObject({ told: "deny", description: "Temporarily unavailable" });
+  expect(await stage.request(STREAM)).toMatchObject({ command: "deny", description: "Temporarily unavailable" });
   expect(customer.calls("publish_done")).toEqual([]);
   await putBack("stream");
   await customer.received("publish_done");

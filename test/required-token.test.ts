@@ -44,13 +44,13 @@ describe("an organisation that requires tokens", () => {
       return { arguments: `token=${await stage.tokens.issue(to)}` };
     };
     const revoke = () => revokeStream(stage.db, STREAM, stage.clock.ms);
-    const ends = () => stage.media.told.filter(({ told }) => told === "end");
+    const ends = () => stage.media.commands.filter(({ command }) => command === "end");
 
     const clientId = await stage.allowed(STREAM, await publish(STREAM));
     await stage.allowed(OTHER, await publish(OTHER));
     await revoke();
     await until(() => ends().length > 0);
-    expect(ends()).toEqual([{ told: "end", clientId, reason: "kicked", description: "Token revoked" }]);
+    expect(ends()).toEqual([{ command: "end", clientId, reason: "kicked", description: "Token revoked" }]);
     stage.end(clientId, "kicked");
 
     await until(() => stage.publishing.running().length === 1);
@@ -60,13 +60,13 @@ describe("an organisation that requires tokens", () => {
       await stage.service.appDeps.revocations?.look();
       return { status: 200 };
     });
-    expect(await stage.request(STREAM, token)).toMatchObject({ told: "deny", description: "Token revoked" });
+    expect(await stage.request(STREAM, token)).toMatchObject({ command: "deny", description: "Token revoked" });
   });
 
   test("refuses publishes without a token, or with an invalid one", async () => {
     for (const custom of [null, "token=", "token=a.b.c", "Token=a"]) {
       expect(await stage.request(STREAM, { arguments: custom })).toMatchObject({
-        told: "deny",
+        command: "deny",
         description: "A web token for this stream is required",
       });
     }

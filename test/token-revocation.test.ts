@@ -114,7 +114,7 @@ test("a running broadcast outlives its token's expiry, and ends when its stream'
   await revokeStream(gateway.db, STREAM, gateway.clock.ms);
   await until("it is ended", () => ended(gateway).length === 1);
   expect(ended(gateway)).toEqual([
-    { told: "end", clientId: first.clientId, reason: "kicked", description: "Token revoked" },
+    { command: "end", clientId: first.clientId, reason: "kicked", description: "Token revoked" },
   ]);
   gateway.end(first.clientId, "kicked");
   const refused = await gateway.call("POST", ENDPOINT, { body: OFFER, headers: first.headers });
@@ -136,4 +136,4 @@ async function broadcasting(gateway: WhipGateway) {
   return { headers, clientId: gateway.openings().at(-1)?.clientId ?? -1 };
 }
 
-const ended = (gateway: WhipGateway) => gateway.media.told.filter(({ told }) => told === "end");
+const ended = (gateway: WhipGateway) => gateway.media.commands.filter(({ command }) => command === "end");

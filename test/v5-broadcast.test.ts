@@ -31,7 +31,7 @@ describe("signaling_message", () => {
     expect(await client.call("signaling_message", { ...parties, data })).toStrictEqual({ message_id: 9 });
     const reply = await client.call("signaling_message", { ...parties, data: { type: "answer", sdp: "v=0\r\nx" } });
     expect(reply).toStrictEqual({ message_id: 10 });
-    expect(stage.gateway.media.told).toContainEqual({ told: "answer_whip", clientId, answer: "v=0\r\nx" });
+    expect(stage.gateway.media.commands).toContainEqual({ command: "answer_whip", clientId, answer: "v=0\r\nx" });
   });
 
   test("with an unusable answer ends the broadcast, which the client is told by an error number", async () => {
@@ -102,8 +102,8 @@ describe("the rest", () => {
     const { parties } = await stage.started(client);
     const data = { eventType: "metaData", eventName: "onMetaData", payload: { title: "x" }, strLabel: "y" };
     expect(await client.call("send_metadata", { ...parties, data })).toStrictEqual({ message_id: 9 });
-    expect(stage.gateway.media.told.at(-1)).toMatchObject({
-      told: "send_whip_data",
+    expect(stage.gateway.media.commands.at(-1)).toMatchObject({
+      command: "send_whip_data",
       data: expect.stringContaining("title"),
     });
     for (const wrongData of [

@@ -72,9 +72,9 @@ describe("the service's silence", () => {
   test("is measured from the last received data", () => {
     const heartbeat = new Heartbeat();
     expect(heartbeat.isSilent(1_000_000, true)).toBe(false);
-    expect(heartbeat.hear(100, 0)).toBe(true);
-    expect(heartbeat.hear(200, 1_000)).toBe(true);
-    expect(heartbeat.hear(200, 2_000)).toBe(false);
+    expect(heartbeat.add(100, 0)).toBe(true);
+    expect(heartbeat.add(200, 1_000)).toBe(true);
+    expect(heartbeat.add(200, 2_000)).toBe(false);
     expect(heartbeat.isSilent(1_000 + SILENCE_LIMIT_MS, true)).toBe(false);
     expect(heartbeat.isSilent(1_001 + SILENCE_LIMIT_MS, true)).toBe(true);
     // Nothing is sent that would be answered.
@@ -84,16 +84,16 @@ describe("the service's silence", () => {
 
   test("ends with a smaller count as well: another network path counts from 0", () => {
     const heartbeat = new Heartbeat();
-    heartbeat.hear(5_000, 0);
-    expect(heartbeat.hear(0, 10_000)).toBe(false);
-    expect(heartbeat.hear(40, 10_500)).toBe(true);
+    heartbeat.add(5_000, 0);
+    expect(heartbeat.add(0, 10_000)).toBe(false);
+    expect(heartbeat.add(40, 10_500)).toBe(true);
     expect(heartbeat.isSilent(11_000, true)).toBe(false);
   });
 
   test("is zero after a sleep in which something was received", () => {
     const heartbeat = new Heartbeat();
-    heartbeat.hear(100, 0);
-    heartbeat.hear(160, 3_600_000);
+    heartbeat.add(100, 0);
+    heartbeat.add(160, 3_600_000);
     expect(heartbeat.isSilent(3_600_000, true)).toBe(false);
   });
 });

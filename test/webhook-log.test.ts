@@ -17,8 +17,8 @@ async function start(level: string, options: { readonly resolve?: () => Promise<
   const customer: Customer = await startCustomer();
   const lines: string[] = [];
   // A busy machine makes a customer slow, which is a line of its own.
-  const hear = (line: string) => void (line.includes("answered slowly") || lines.push(line));
-  const log = pino({ level, base: null }, { write: hear });
+  const write = (line: string) => void (line.includes("answered slowly") || lines.push(line));
+  const log = pino({ level, base: null }, { write });
   const webhook = createWebhook({ webhookCa: customer.ca, dev: true, log, clock: { now: () => 0 }, ...options });
   open.push(webhook, customer);
   const event = { call: "publish", clientId: 7, name: "Ab1Cd-secretname", attempt: 1 } as const;

@@ -19,7 +19,7 @@ afterEach(async () => {
   await customer.close();
 });
 
-const ends = () => stage.media.told.filter((told) => told.told === "end");
+const ends = () => stage.media.commands.filter((each) => each.command === "end");
 const ended = () => until(() => ends()[0]);
 /** Answers 200 to publish, and with `answers` to updates, in order; then 200. */
 function answerUpdates(...answers: CustomerAnswer[]): void {
@@ -41,7 +41,7 @@ describe("a publish whose customer gives no usable answer", () => {
   test("is denied nevertheless by an answer that is not 200", async () => {
     await open({ publish_on_hook_unreachable: "allow" });
     customer.answer({ status: 503 });
-    expect(await stage.request(STREAM)).toMatchObject({ told: "deny", code: "denied" });
+    expect(await stage.request(STREAM)).toMatchObject({ command: "deny", code: "denied" });
   });
 });
 
@@ -107,7 +107,7 @@ const everything = { call: null, clientId: null, name: null, failed: false, befo
 test("time and timestamp in custom arguments are refused with strict arguments", async () => {
   await open({ strict_arguments: true });
   const refused = await stage.request(STREAM, { arguments: "sig=x&time=1" });
-  expect(refused).toMatchObject({ told: "deny", code: "bad_name", description: /time/ });
+  expect(refused).toMatchObject({ command: "deny", code: "bad_name", description: /time/ });
   expect(customer.requests).toHaveLength(0);
 });
 
@@ -121,7 +121,10 @@ describe("an update", () => {
     expect(request.body).toMatch(
       /^call=update_publish&time=2&timestamp=0&name=.*&clientid=\d+&bytes_in=500000&bitrate=2000000&dropped_frames=2$/,
     );
-    expect(await stage.request(STREAM, { arguments: "bitrate=1" })).toMatchObject({ told: "deny", code: "bad_name" });
+    expect(await stage.request(STREAM, { arguments: "bitrate=1" })).toMatchObject({
+      command: "deny",
+      code: "bad_name",
+    });
   });
 });
 
@@ -169,7 +172,7 @@ test("the metrics contain calls, denials, the outbox and open breakers", async (
   await Promise.all(
     Array.from({ length: 10 }, () => stage.publishing.workbench.test("org1", null)), // ten time-outs open the breaker
   );
-  expect(await stage.request(STREAM)).toMatchObject({ told: "deny" });
+  expect(await stage.request(STREAM)).toMatchObject({ command: "deny" });
   const text = await stage.metrics.registry.metrics();
   expect(text).toContain('headgate_webhook_calls_total{call="publish",outcome="deadline"} 10');
   expect(text).toContain('headgate_webhook_calls_total{call="publish",outcome="breaker_open"} 1');

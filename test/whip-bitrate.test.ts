@@ -47,8 +47,8 @@ test.each([
 
 test("a running session's limit is lowered and raised again, never above the organisation's", async () => {
   const { sessions, organisation, clientId } = await publish({ plan: "paid", all: 6_000, trial: 0, ours: 2_000 });
-  for (const kbps of [800, 0, 4_000]) expect(sessions.limitBitrate(organisation, clientId, kbps)).toBe("told");
-  const told = gateway.media.told.filter((of) => of.told === "limit_whip_bitrate").map(({ kbps }) => kbps);
+  for (const kbps of [800, 0, 4_000]) expect(sessions.limitBitrate(organisation, clientId, kbps)).toBe("limited");
+  const told = gateway.media.commands.filter((of) => of.command === "limit_whip_bitrate").map(({ kbps }) => kbps);
   expect(told).toStrictEqual([800, 2_000, 2_000]);
   expect(sessions.limitBitrate("another", clientId, 800)).toBe("not_running");
 });

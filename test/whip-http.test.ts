@@ -51,7 +51,7 @@ describe("an offer", () => {
     await gateway.opened(`${TO_STREAM}&stereo=1&audio_bitrate=64000&unknown=%zz`);
     expect(gateway.openings()).toStrictEqual([
       {
-        told: "open_whip",
+        command: "open_whip",
         clientId: expect.any(Number),
         name: STREAM,
         offer: { text: OFFER },

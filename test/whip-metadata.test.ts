@@ -12,7 +12,7 @@ afterEach(() => gateway.close());
 
 const send = (session: string, body: unknown) =>
   gateway.call("POST", `${session}/metadata`, { body: typeof body === "string" ? body : JSON.stringify(body) });
-const sent = () => gateway.media.told.filter((told) => told.told === "send_whip_data");
+const sent = () => gateway.media.commands.filter((each) => each.command === "send_whip_data");
 
 const deep = (levels: number): object => (levels === 1 ? {} : { a: deep(levels - 1) });
 
@@ -21,7 +21,7 @@ test.each(["onMetaData", "onCuePoint"])("%s is sent as an AMF0 data message", as
   const payload = { title: "Finale", number: 1.5, on: true, none: null, list: ["a", 2], inner: { x: "é" } };
   expect((await send(session, { handlerName, payload })).status).toBe(200);
   const data = writeAmf0(handlerName, payload).toString("latin1");
-  expect(sent()).toStrictEqual([{ told: "send_whip_data", clientId, data }]);
+  expect(sent()).toStrictEqual([{ command: "send_whip_data", clientId, data }]);
 });
 
 test("AMF0 is encoded as specified", () => {

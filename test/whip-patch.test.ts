@@ -33,7 +33,7 @@ afterEach(() => gateway.close());
 function patch(headers: Readonly<Record<string, string>>, call: WhipCall = {}, path = session): Promise<WhipAnswer> {
   return gateway.call("PATCH", path, { body: FRAGMENT, ...call, headers: { "content-type": TYPE, ...headers } });
 }
-const patches = () => gateway.media.told.filter(({ told }) => told === "patch_whip");
+const patches = () => gateway.media.commands.filter(({ command }) => command === "patch_whip");
 
 describe("a fragment", () => {
   test.each([
@@ -45,7 +45,7 @@ describe("a fragment", () => {
     const { status, headers, body } = await patch({ "if-match": ifMatch() });
     expect({ status, body }).toStrictEqual({ status: 204, body: "" });
     expect(headers.get("etag")).toBeNull();
-    expect(patches()).toStrictEqual([{ told: "patch_whip", clientId, fragment: FRAGMENT }]);
+    expect(patches()).toStrictEqual([{ command: "patch_whip", clientId, fragment: FRAGMENT }]);
   });
 
   test("that restarts ICE is answered 200 with our credentials and a new tag, and the old tag is stale then", async () => {

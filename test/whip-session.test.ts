@@ -27,9 +27,14 @@ describe("a session", () => {
     const headers = { "if-match": '"stale"', authorization: "Bearer undefined" };
     const { status, body } = await gateway.call("DELETE", session, { headers });
     expect({ status, body }).toStrictEqual({ status: 200, body: "" });
-    expect(gateway.media.told.at(-1)).toStrictEqual({ told: "end", clientId, reason: "unpublished", description: "" });
+    expect(gateway.media.commands.at(-1)).toStrictEqual({
+      command: "end",
+      clientId,
+      reason: "unpublished",
+      description: "",
+    });
     unknownSession(await gateway.call("DELETE", session));
-    expect(gateway.media.told.filter(({ told }) => told === "end")).toHaveLength(1);
+    expect(gateway.media.commands.filter(({ command }) => command === "end")).toHaveLength(1);
   });
 
   test("that was ended frees its name immediately, and the next publish waits until it is over", async () => {
@@ -43,7 +48,7 @@ describe("a session", () => {
       gateway.customer.calls("publish_done").map(({ body }) => new URLSearchParams(body).get("clientid"));
     await until(() => done().length > 0);
     expect(done()).toEqual([String(first.clientId)]);
-    expect(gateway.media.told.filter(({ told }) => told === "end")).toHaveLength(1);
+    expect(gateway.media.commands.filter(({ command }) => command === "end")).toHaveLength(1);
   });
 
   test("cannot be ended without knowing its id", async () => {
@@ -58,7 +63,7 @@ describe("a session", () => {
     const { session, clientId } = await gateway.opened();
     gateway.end(clientId, "no_media");
     unknownSession(await gateway.call("DELETE", session));
-    expect(gateway.media.told.filter(({ told }) => told === "end")).toHaveLength(0);
+    expect(gateway.media.commands.filter(({ command }) => command === "end")).toHaveLength(0);
   });
 
   test("of an ended publish does not end the next one of the name", async () => {
@@ -67,7 +72,9 @@ describe("a session", () => {
     const second = await gateway.opened();
     unknownSession(await gateway.call("DELETE", first.session));
     expect((await gateway.call("DELETE", second.session)).status).toBe(200);
-    expect(gateway.media.told.filter(({ told }) => told === "end")).toMatchObject([{ clientId: second.clientId }]);
+    expect(gateway.media.commands.filter(({ command }) => command === "end")).toMatchObject([
+      { clientId: second.clientId },
+    ]);
   });
 
   test("that the media core does not open is answered 500, and gets exactly one publish_done", async () => {

@@ -108,7 +108,7 @@ describe("a token of ours", () => {
     const authorization = `Bearer ${await issue(STREAM)}`;
     const { session } = await gateway.opened("", { headers: { authorization } });
     gateway.clock.ms += VALIDITY_S * 1_000;
-    expect(gateway.media.told.filter(({ told }) => told === "end")).toStrictEqual([]);
+    expect(gateway.media.commands.filter(({ command }) => command === "end")).toStrictEqual([]);
     const answer = await gateway.call("DELETE", session, { headers: { authorization } });
     expect(answer.status).toBe(200);
   });

@@ -78,9 +78,9 @@ function patientLines(file: number, onRoom: (lost: number) => void): Destination
       waiting.shift();
     }
     if (lost === 0) return;
-    const told = lost;
+    const count = lost;
     lost = 0;
-    onRoom(told);
+    onRoom(count);
   };
   const retryLater = () => {
     if (isRetried) return;

@@ -57,11 +57,11 @@ export const program = () => join(process.env.CARGO_TARGET_DIR ?? join(root, "ta
 
 /**
  * Runs the load generator to its end. Returns its result, what `probe` returned at each line printed before,
- * and the share of its core that it used during the measurement. `hear` receives each line. A load that
+ * and the share of its core that it used during the measurement. `onLine` receives each line. A load that
  * `preempts` runs with real-time priority where that is allowed: it does not wait for other programs on its
  * core.
  */
-export async function runLoad(args, probe, { hear = () => {}, preempts = false } = {}) {
+export async function runLoad(args, probe, { onLine = () => {}, preempts = false } = {}) {
   const [command, ...words] = [...(preempts ? realTime() : []), program(), ...args];
   const child = onCore(LOAD_CORE, command, words);
   const seen = {};
@@ -74,7 +74,7 @@ export async function runLoad(args, probe, { hear = () => {}, preempts = false }
     }
     seen[line] = { time: performance.now() / 1000, ...probe() };
     own[line] = cpuSeconds(child.pid);
-    hear(line);
+    onLine(line);
   });
   const [code] = await once(child, "close");
   if (code !== 0) throw new Error("the load generator failed");
@@ -149,17 +149,17 @@ export async function startRelay(sinkPort, kind) {
 
 /**
  * Headgate with one media worker and `n` streams. It pushes every stream to `sinkPort`; if `push` is false,
- * only the streams to which the caller adds upstreams. `from`: another built checkout. `hear` receives each
+ * only the streams to which the caller adds upstreams. `from`: another built checkout. `onLine` receives each
  * line of its log, from `logLevel` on. `env`: further settings.
  */
 export async function startHeadgate(sinkPort, n, options = {}) {
-  const { from = root, name = "headgate", push = true, logLevel = "warn", hear, env = {} } = options;
+  const { from = root, name = "headgate", push = true, logLevel = "warn", onLine, env = {} } = options;
   const folder = mkdtempSync(join(tmpdir(), "headgate-bench-"));
   const key = `bench-${"k".repeat(30)}`;
   const code = ["--input-type=module", "-e", SERVE, pathToFileURL(join(from, "dist", "cli", "main.js")).href];
   const child = onCore(SERVER_CORE, process.execPath, code, {
     cwd: from,
-    stdio: ["ignore", "pipe", hear === undefined ? "inherit" : "pipe"],
+    stdio: ["ignore", "pipe", onLine === undefined ? "inherit" : "pipe"],
     env: {
       PATH: process.env.PATH,
       HEADGATE_DATA_DIR: folder,
@@ -184,7 +184,7 @@ export async function startHeadgate(sinkPort, n, options = {}) {
       ...env,
     },
   });
-  if (hear !== undefined) createInterface(child.stderr).on("line", hear);
+  if (onLine !== undefined) createInterface(child.stderr).on("line", onLine);
   const ended = once(child, "exit").then(([code]) => {
     throw new Error(`${name} did not start (${code})`);
   });

@@ -64,8 +64,8 @@ export async function bench(words) {
 async function measure(kind, streams, seconds) {
   const [sinkPort, attackerPort] = [await freePort(), await freePort()];
   const log = [];
-  const hear = (line) => log.push(line);
-  const server = await startHeadgate(sinkPort, streams + 1, { push: false, logLevel: "info", hear });
+  const onLine = (line) => log.push(line);
+  const server = await startHeadgate(sinkPort, streams + 1, { push: false, logLevel: "info", onLine });
   const honest = server.streams.slice(0, streams);
   const attacker = kind === "slow-player" ? honest[0] : server.streams[streams];
   // The generator plays every second stream, beginning with the second; the others are pushed.
@@ -76,7 +76,7 @@ async function measure(kind, streams, seconds) {
     const args = await honestLoad(server, names, { sinkPort, seconds: time });
     const probe = () => threadSeconds(server.pid, "media-");
     const { balance, seen } = await runLoad(args, probe, {
-      hear: (line) => line === "ready" && onReady(),
+      onLine: (line) => line === "ready" && onReady(),
       preempts: true,
     });
     const took = seen.measured.time - seen.measuring.time;

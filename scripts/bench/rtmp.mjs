@@ -141,7 +141,7 @@ async function count(server, load) {
   let counting = null;
   let counted = null;
   await runLoad(await argsOf(server, load, COUNTED_S), () => ({}), {
-    hear(line) {
+    onLine(line) {
       if (line === "measuring") counting = countSyscalls(server.pid);
       if (line === "measured") counted = counting?.stop() ?? null;
     },

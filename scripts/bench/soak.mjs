@@ -90,12 +90,12 @@ async function run(load, count, seconds, window) {
   let windows = [];
   const probe = () => ({ drops: udpDrops() });
   const print = (closed) => console.log(JSON.stringify(closed));
-  const hear = (line) => {
+  const onLine = (line) => {
     if (line === "measuring" && window !== null) stop = watchWindows(server.pid, count, window, print);
     if (line === "measured") windows = stop();
   };
   const { balance, seen, generatorShare } = await runLoad(await load.args(sinkPort, server, seconds), probe, {
-    hear,
+    onLine,
   });
   await server.stop();
   const drops = seen.measured.drops - seen.measuring.drops;
@@ -133,7 +133,7 @@ function whipFaults(balance, count, seconds) {
 }
 
 function rtmpFaults(balance) {
-  const names = ["corrupt", "publishers_closed", "visit_lost", "visit_misplaced", "visit_corrupt", "visit_astray"];
+  const names = ["corrupt", "publishers_closed", "visit_lost", "visit_misplaced", "visit_corrupt", "visit_unexpected"];
   return [...names, "visit_silent"].filter((name) => balance[name] > 0).map((name) => `${name} ${balance[name]}`);
 }
 

@@ -19,8 +19,8 @@ export async function startService(streams, env = {}) {
   const customer = await startRecordingCustomer();
   const settings = { HEADGATE_WEBHOOK_CA: ca, HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0", ...env };
   // Its first output for people is not part of its log.
-  const hear = (line) => line.startsWith("{") && console.error(line);
-  const server = await startHeadgate(0, streams, { push: false, logLevel: "fatal", hear, env: settings });
+  const onLine = (line) => line.startsWith("{") && console.error(line);
+  const server = await startHeadgate(0, streams, { push: false, logLevel: "fatal", onLine, env: settings });
   await server.call("PUT", "/organisation/webhook", { webhook: customer.url });
   return {
     ...server,
@@ -54,7 +54,7 @@ export async function besideHonest(server, streams, seconds, beside) {
   let other = null;
   const args = await honestLoad(server, names, { sinkPort, seconds });
   const { balance } = await runLoad(args, () => ({}), {
-    hear: (line) => {
+    onLine: (line) => {
       if (line === "ready") other = beside();
     },
     preempts: true,

@@ -26,7 +26,7 @@ const LEAVE_LIMIT_MS = 60_000;
 /** Members of a load's result that must be 0. */
 const NONE = [
   ...["lost", "misplaced", "corrupt", "publishers_closed", "closed_early", "visit_lost", "visit_misplaced"],
-  ...["visit_corrupt", "visit_astray", "visit_silent"],
+  ...["visit_corrupt", "visit_unexpected", "visit_silent"],
 ];
 
 /** `upgrades`: their number, and `seconds` for each, during which the loads are measured; `streams` by RTMP, and

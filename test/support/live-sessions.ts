@@ -69,7 +69,7 @@ export function createRecordedSessions(): RecordedSessions {
         calls.push(`limitBitrate ${clientId} ${kbps}`);
         const session = find(organisationId, clientId);
         if (session === undefined) return "not_running";
-        return session.protocol === "rtmp" ? "cannot_be_told" : "told";
+        return session.protocol === "rtmp" ? "cannot_be_limited" : "limited";
       },
     },
   };

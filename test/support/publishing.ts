@@ -17,7 +17,7 @@ import type { OtherNodes } from "../../ts/publish/players.ts";
 import { createService, type Service } from "../../ts/service.ts";
 import type { Schema, StreamState } from "../../ts/store/schema.ts";
 import type { Tokens } from "../../ts/token/tokens.ts";
-import { RecordingMedia, type Told } from "./recording-media.ts";
+import { type Command, RecordingMedia } from "./recording-media.ts";
 import { openTestStore } from "./stores.ts";
 
 /** Limit of a wait before it fails the test, ms: far longer than a busy machine takes. */
@@ -43,10 +43,10 @@ export interface Stage {
   request(
     name: string,
     options?: { readonly arguments?: string | Buffer | null; readonly address?: string },
-  ): Promise<Told>;
+  ): Promise<Command>;
   /** Like `request`, without waiting; returns the request's number. */
   ask(name: string, options?: { readonly arguments?: string | Buffer | null; readonly address?: string }): number;
-  answered(request: number): Promise<Told>;
+  answered(request: number): Promise<Command>;
   /** Sends a publish request that must be allowed; returns its client id. */
   allowed(name: string, options?: { readonly arguments?: string | Buffer | null }): Promise<number>;
   end(
@@ -154,14 +154,14 @@ async function open(options: StageOptions, folder: string): Promise<Stage> {
       return requests;
     },
     answered(request) {
-      return until(() => media.told.find((told) => "request" in told && told.request === request));
+      return until(() => media.commands.find((each) => "request" in each && each.request === request));
     },
     request(name, told) {
       return stage.answered(stage.ask(name, told));
     },
     async allowed(name, told) {
       const answer = await stage.request(name, told);
-      if (answer.told !== "allow") throw new Error(`not allowed: ${JSON.stringify(answer)}`);
+      if (answer.command !== "allow") throw new Error(`not allowed: ${JSON.stringify(answer)}`);
       return answer.clientId;
     },
     end(clientId, reason = "unpublished", bytes = { bytesIn: 0, bytesOut: 0 }, held = false) {

@@ -17,34 +17,35 @@ import type {
   WhipPublish,
 } from "../../ts/media.ts";
 
-export type Told =
+/** A call of the media core that the service made, in order in `commands`. */
+export type Command =
   | {
-      readonly told: "allow";
+      readonly command: "allow";
       readonly request: number;
       readonly clientId: number;
       readonly upstreams: readonly Upstream[];
       readonly hold?: Hold;
     }
-  | { readonly told: "allow_play"; readonly request: number; readonly counted: boolean }
-  | ({ readonly told: "pull"; readonly request: number } & PullSource)
-  | { readonly told: "dial_pull"; readonly pull: number; readonly source: PullSource | null }
+  | { readonly command: "allow_play"; readonly request: number; readonly counted: boolean }
+  | ({ readonly command: "pull"; readonly request: number } & PullSource)
+  | { readonly command: "dial_pull"; readonly pull: number; readonly source: PullSource | null }
   | {
-      readonly told: "deny";
+      readonly command: "deny";
       readonly request: number;
       readonly code: string;
       readonly description: string;
       readonly elsewhere?: readonly string[];
     }
-  | ({ readonly told: "open_whip" } & WhipPublish)
-  | ({ readonly told: "add_upstream"; readonly clientId: number } & Upstream)
-  | { readonly told: "remove_upstream"; readonly clientId: number; readonly id: string }
-  | { readonly told: "patch_whip"; readonly clientId: number; readonly fragment: string }
-  | { readonly told: "answer_whip"; readonly clientId: number; readonly answer: string }
-  | { readonly told: "send_whip_data"; readonly clientId: number; readonly data: string }
-  | { readonly told: "limit_whip_bitrate"; readonly clientId: number; readonly kbps: number }
-  | { readonly told: "dial"; readonly push: number; readonly addresses: readonly string[] }
-  | { readonly told: "release" | "switch_to"; readonly clientId: number }
-  | { readonly told: "end"; readonly clientId: number; readonly reason: string; readonly description: string };
+  | ({ readonly command: "open_whip" } & WhipPublish)
+  | ({ readonly command: "add_upstream"; readonly clientId: number } & Upstream)
+  | { readonly command: "remove_upstream"; readonly clientId: number; readonly id: string }
+  | { readonly command: "patch_whip"; readonly clientId: number; readonly fragment: string }
+  | { readonly command: "answer_whip"; readonly clientId: number; readonly answer: string }
+  | { readonly command: "send_whip_data"; readonly clientId: number; readonly data: string }
+  | { readonly command: "limit_whip_bitrate"; readonly clientId: number; readonly kbps: number }
+  | { readonly command: "dial"; readonly push: number; readonly addresses: readonly string[] }
+  | { readonly command: "release" | "switch_to"; readonly clientId: number }
+  | { readonly command: "end"; readonly clientId: number; readonly reason: string; readonly description: string };
 
 /** A preview whose bytes the test provides. */
 export class RecordedPreview implements PreviewSource {
@@ -79,7 +80,7 @@ export class RecordingMedia implements Media {
   readonly rtmpPort = 1935;
   readonly rtmpTlsPort = null;
   readonly mediaPorts = [8189];
-  readonly told: Told[] = [];
+  readonly commands: Command[] = [];
   readonly snapshots = new Map<number, PublishSnapshot>();
   allowThrows = false;
 
@@ -88,7 +89,7 @@ export class RecordingMedia implements Media {
     publish: { readonly clientId: number; readonly upstreams: readonly Upstream[]; readonly hold?: Hold },
   ): void {
     if (this.allowThrows) throw new Error("media core is gone");
-    this.told.push({ told: "allow", request, ...publish });
+    this.commands.push({ command: "allow", request, ...publish });
     this.measure(publish.clientId, {});
   }
   capture(): null {
@@ -98,19 +99,19 @@ export class RecordingMedia implements Media {
     return null;
   }
   switchTo(clientId: number): void {
-    this.told.push({ told: "switch_to", clientId });
+    this.commands.push({ command: "switch_to", clientId });
   }
   release(clientId: number): void {
-    this.told.push({ told: "release", clientId });
+    this.commands.push({ command: "release", clientId });
   }
   allowPlay(request: number, { counted }: { readonly counted: boolean }): void {
-    this.told.push({ told: "allow_play", request, counted });
+    this.commands.push({ command: "allow_play", request, counted });
   }
   pull(request: number, source: PullSource): void {
-    this.told.push({ told: "pull", request, ...source });
+    this.commands.push({ command: "pull", request, ...source });
   }
   dialPull(pull: number, source: PullSource | null): void {
-    this.told.push({ told: "dial_pull", pull, source });
+    this.commands.push({ command: "dial_pull", pull, source });
   }
   /** The pulls, as set by the test. */
   pulled: readonly PullStatus[] = [];
@@ -119,10 +120,10 @@ export class RecordingMedia implements Media {
   }
   deny(request: number, { code, description, elsewhere = [] }: Refusal): void {
     const sent = elsewhere.length > 0 ? { elsewhere } : {};
-    this.told.push({ told: "deny", request, code, description, ...sent });
+    this.commands.push({ command: "deny", request, code, description, ...sent });
   }
   dial(push: number, addresses: readonly string[]): void {
-    this.told.push({ told: "dial", push, addresses });
+    this.commands.push({ command: "dial", push, addresses });
   }
   parseOffer(offer: string): ParsedOffer {
     // Opaque to the gateway, like the real one.
@@ -133,13 +134,13 @@ export class RecordingMedia implements Media {
     return { text: "ours", audio, video } as unknown as WhipOffer;
   }
   answerWhip(clientId: number, answer: string): SdpRefused | null {
-    this.told.push({ told: "answer_whip", clientId, answer });
+    this.commands.push({ command: "answer_whip", clientId, answer });
     if (answer.startsWith("v=0")) return null;
     return { outcome: "refused", code: "offer_malformed", status: 422, detail: "The answer does not fit the offer" };
   }
   openWhip(publish: WhipPublish): string {
     if (this.allowThrows) throw new Error("media core is gone");
-    this.told.push({ told: "open_whip", ...publish });
+    this.commands.push({ command: "open_whip", ...publish });
     this.measure(publish.clientId, {});
     return "v=0\r\n";
   }
@@ -150,15 +151,15 @@ export class RecordingMedia implements Media {
   /** The result of the next fragments. */
   patched: WhipPatched = { outcome: "added" };
   patchWhip(clientId: number, fragment: string): WhipPatched {
-    this.told.push({ told: "patch_whip", clientId, fragment });
+    this.commands.push({ command: "patch_whip", clientId, fragment });
     return this.patched;
   }
   sendWhipData(clientId: number, data: Uint8Array): boolean {
-    this.told.push({ told: "send_whip_data", clientId, data: Buffer.from(data).toString("latin1") });
+    this.commands.push({ command: "send_whip_data", clientId, data: Buffer.from(data).toString("latin1") });
     return true;
   }
   limitWhipBitrate(clientId: number, kbps: number): boolean {
-    this.told.push({ told: "limit_whip_bitrate", clientId, kbps });
+    this.commands.push({ command: "limit_whip_bitrate", clientId, kbps });
     return this.snapshots.has(clientId);
   }
   readonly connected = new Set<number>();
@@ -197,14 +198,14 @@ export class RecordingMedia implements Media {
     acceptPulls: () => 0,
   };
   end(clientId: number, reason: EndRequest, description: string): void {
-    this.told.push({ told: "end", clientId, reason, description });
+    this.commands.push({ command: "end", clientId, reason, description });
   }
   addUpstream(clientId: number, upstream: Upstream): "added" | "not_running" {
-    this.told.push({ told: "add_upstream", clientId, ...upstream });
+    this.commands.push({ command: "add_upstream", clientId, ...upstream });
     return this.snapshots.has(clientId) ? "added" : "not_running";
   }
   removeUpstream(clientId: number, id: string): boolean {
-    this.told.push({ told: "remove_upstream", clientId, id });
+    this.commands.push({ command: "remove_upstream", clientId, id });
     return this.snapshots.has(clientId);
   }
   /** Previews of running publishes, oldest first. */

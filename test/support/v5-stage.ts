@@ -83,7 +83,7 @@ export async function openV5Stage(): Promise<V5Stage> {
       const { clientId } = gateway.openings().at(-1) ?? { clientId: -1 };
       return { session, clientId, parties: { sender_peer: peer_id, receiver_peer: sender_peer } };
     },
-    isEnded: (clientId) => gateway.media.told.some((told) => told.told === "end" && told.clientId === clientId),
+    isEnded: (clientId) => gateway.media.commands.some((each) => each.command === "end" && each.clientId === clientId),
     async endAll() {
       for (const { clientId } of gateway.publishing.running()) gateway.end(clientId);
       await until("nothing runs", () => gateway.publishing.running().length === 0);

@@ -59,10 +59,10 @@ export async function openWatching(): Promise<Watching> {
     },
     async second() {
       clock.ms += 1_000;
-      await service.events.look();
+      await service.events.poll();
     },
     async tenSeconds() {
-      for (let looks = 0; looks < 9; looks += 1) await service.events.look();
+      for (let polls = 0; polls < 9; polls += 1) await service.events.poll();
     },
     async live(name, counters) {
       const clientId = await stage.allowed(name);

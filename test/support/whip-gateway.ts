@@ -64,7 +64,7 @@ export interface WhipGateway extends Pick<Stage, "db" | "media" | "publishing" |
   close(): Promise<void>;
 }
 
-type Opening = Extract<Stage["media"]["told"][number], { told: "open_whip" }>;
+type Opening = Extract<Stage["media"]["commands"][number], { command: "open_whip" }>;
 
 export async function openWhipGateway(options: WhipGatewayOptions = {}): Promise<WhipGateway> {
   const customer = await startCustomer();
@@ -126,7 +126,7 @@ export async function openWhipGateway(options: WhipGatewayOptions = {}): Promise
       return { session: new URL(headers.get("location") ?? "").pathname, clientId };
     },
     fetch: app.fetch,
-    openings: () => stage.media.told.filter((told) => told.told === "open_whip"),
+    openings: () => stage.media.commands.filter((each) => each.command === "open_whip"),
     async close() {
       await stage.close();
       await customer.close();

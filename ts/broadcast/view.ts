@@ -89,7 +89,7 @@ export function createView(page: Document, actions: Actions): View {
     });
   }
 
-  function showDestination({ link, streamName, address, stage, notice: told }: PageState): void {
+  function showDestination({ link, streamName, address, stage, notice: shown }: PageState): void {
     const isByHand = link.kind !== "token";
     element("target").hidden = isByHand;
     element("name-field").hidden = !isByHand;
@@ -106,7 +106,7 @@ export function createView(page: Document, actions: Actions): View {
     ] as const) {
       if (fields[field].value !== text) fields[field].value = text;
       fields[field].readOnly = isBroadcasting({ stage });
-      fields[field].ariaInvalid = String(told?.field === field);
+      fields[field].ariaInvalid = String(shown?.field === field);
     }
   }
 

@@ -195,13 +195,13 @@ function descriptionOf(name: RouteName, text: RouteText, action: Action | null):
   if (action !== null) errors.add(403);
   const isRepeatable = action !== null && method === "POST";
   if (isRepeatable) errors.add(409);
-  const told = action === null ? "" : `Action \`${action}\`.`;
+  const audited = action === null ? "" : `Action \`${action}\`.`;
   return {
     method: method.toLowerCase() as RouteConfig["method"],
     path,
     operationId: operationId(method, path),
     summary,
-    description: [description, told].filter(Boolean).join("\n\n"),
+    description: [description, audited].filter(Boolean).join("\n\n"),
     tags: [tag],
     security: action === null ? [] : [{ [API_KEY_SCHEME]: [] }, { [SESSION_SCHEME]: [] }],
     request: {

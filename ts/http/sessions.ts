@@ -174,7 +174,7 @@ export function sessionRoutes(
       const session = await find(caller, c.req.param("client_id"));
       const outcome = sessions.limitBitrate(session.organisationId, session.clientId, kbps);
       if (outcome === "not_running") throw new UnknownRecord("session");
-      if (outcome === "cannot_be_told")
+      if (outcome === "cannot_be_limited")
         throw new InvalidValue("client_id", "is an RTMP publish, and RTMP cannot carry a bitrate limit");
       const detail = { ...detailOf(session), max_bitrate_kbps: kbps };
       await record(caller, { action: "session.bitrate", subject: session.streamId, detail });

@@ -211,8 +211,8 @@ export function webhookRoutes(
       const { id } = caller.organisation;
       const change = givenSettings(body);
       const now = clock.now();
-      const told = { action: "settings.change", subject: id, detail: change };
-      const settings = await changed(db, caller, now, told, (trx) => changeSettings(trx, id, change, now));
+      const entry = { action: "settings.change", subject: id, detail: change };
+      const settings = await changed(db, caller, now, entry, (trx) => changeSettings(trx, id, change, now));
       customers.forget(id);
       return c.json(settings);
     },

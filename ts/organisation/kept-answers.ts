@@ -84,8 +84,8 @@ export function createKeptAnswers(deps: {
     },
     async keep(request, { status, body }) {
       const id = idOf(request);
-      const told: Sealed = { content: digestOf(request.content), status, body };
-      const sealed = secretBox.seal(JSON.stringify(told), purposeOf(id));
+      const answer: Sealed = { content: digestOf(request.content), status, body };
+      const sealed = secretBox.seal(JSON.stringify(answer), purposeOf(id));
       // The work is done even if this fails: the caller gets the response.
       await db
         .updateTable("kept_answer")

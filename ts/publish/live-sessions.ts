@@ -86,7 +86,7 @@ export interface LiveSessions extends Pick<Publishing, "switchTo"> {
   removeUpstream(organisationId: string, clientId: number, id: string): "removed" | "unknown" | "operators";
   /** Asks the sender to stay below `kbps`; 0 removes the session's own limit, while the organisation's still
    *  applies. */
-  limitBitrate(organisationId: string, clientId: number, kbps: number): "told" | "cannot_be_told" | "not_running";
+  limitBitrate(organisationId: string, clientId: number, kbps: number): "limited" | "cannot_be_limited" | "not_running";
   /** Applies a change of the stream's stored upstreams to its running publish. `removed`: an id. */
   followStream(
     organisationId: string,
@@ -160,9 +160,9 @@ export function createLiveSessions(deps: {
     limitBitrate(organisationId, clientId, kbps) {
       const publish = find(organisationId, clientId);
       if (publish === undefined) return "not_running";
-      if (publish.protocol === "rtmp") return "cannot_be_told";
+      if (publish.protocol === "rtmp") return "cannot_be_limited";
       limits.set(publish, kbps);
-      return media().limitWhipBitrate(clientId, limitOf(publish)) ? "told" : "not_running";
+      return media().limitWhipBitrate(clientId, limitOf(publish)) ? "limited" : "not_running";
     },
     followStream(organisationId, streamId, change) {
       const publish = publishing.ofStream(organisationId, streamId);

@@ -125,7 +125,7 @@ export class Broadcast {
     const report = await upstream.connection.getStats().catch(() => null);
     if (report === null || upstream !== this.#upstream) return null;
     const reading = readingOf(report.values() as Iterable<Stats>);
-    this.#isHeard = this.#heartbeat.hear(receivedCount(reading), Date.now());
+    this.#isHeard = this.#heartbeat.add(receivedCount(reading), Date.now());
     return reading;
   }
 

@@ -15,19 +15,19 @@ export async function mediaAddresses(config: Config): Promise<Finding> {
   const why = "browsers send audio and video to the addresses in the WHIP answer, and to no others";
   const own = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
   const said = config.media.publicAddresses;
-  const told = said.length > 0 ? said : own.filter(({ internal }) => !internal).map(({ address }) => address);
+  const announced = said.length > 0 ? said : own.filter(({ internal }) => !internal).map(({ address }) => address);
   const remedy = "set media.public_addresses to the address at which broadcasters reach this machine";
-  if (told.length === 0) {
+  if (announced.length === 0) {
     return { what, state: "bad", detail: "this machine has none: set media.public_addresses", why, remedy };
   }
-  if (told.every((address) => PRIVATE.test(address))) {
-    const detail = `${told.join(", ")}: reachable only from this network; set media.public_addresses`;
+  if (announced.every((address) => PRIVATE.test(address))) {
+    const detail = `${announced.join(", ")}: reachable only from this network; set media.public_addresses`;
     return { what, state: "warning", detail, why, remedy };
   }
-  const foreign = told.filter((address) => !own.some((each) => each.address === address));
+  const foreign = announced.filter((address) => !own.some((each) => each.address === address));
   const silent = [];
   for (const address of foreign) if (!(await comesBack(config, address))) silent.push(address);
-  if (silent.length === 0) return good(what, told.join(", "));
+  if (silent.length === 0) return good(what, announced.join(", "));
   const port = config.media.port === 0 ? "the media ports" : `UDP port ${config.media.port}`;
   const detail = `${silent.join(", ")} is not an address of this machine, and a datagram sent to it did not arrive here: forward ${port} to this machine (a router without NAT loopback also drops the datagram)`;
   return {

@@ -39,7 +39,7 @@ export class Channel {
   }
 
   /** Something has changed; `text` is the event. */
-  tell(text: string): void {
+  send(text: string): void {
     this.#bytes = null;
     const bytes = bytesOf(text);
     for (const [reader, state] of [...this.#readers]) {

@@ -19,13 +19,13 @@ import { StreamPage } from "./stream-page.ts";
 export const READERS_OF_ORGANISATION_LIMIT = 100;
 export const READERS_LIMIT = 1_000;
 /** Polling interval, ms. The constants below count polls: a clock may be set back. */
-const LOOK_EVERY_MS = 1_000;
+const POLL_EVERY_MS = 1_000;
 /** A reader's permission is checked again after this many polls. */
-const CHECK_EVERY_LOOKS = 6;
+const CHECK_EVERY_POLLS = 6;
 /** A comment is sent after this many polls. */
-const COMMENT_EVERY_LOOKS = 15;
+const COMMENT_EVERY_POLLS = 15;
 /** A reader that has taken nothing for this many polls is disconnected. */
-const STUCK_LOOKS = 60;
+const STUCK_POLLS = 60;
 
 /** A reader and what it may see. */
 export interface Watcher {
@@ -47,7 +47,7 @@ export interface Events {
   /** Event streams that are open. */
   readers(): number;
   /** Polls once and sends what is new; a timer calls it each second while somebody reads. Never rejects. */
-  look(): Promise<void>;
+  poll(): Promise<void>;
   /** Ends all streams, and accepts no more. */
   stop(): void;
 }
@@ -56,7 +56,7 @@ export interface Events {
 interface Watched {
   readonly changes: StreamChanges;
   /** Changed streams that some list or page has not been sent yet, by id. */
-  readonly untold: Map<string, ChangedStream>;
+  readonly unsent: Map<string, ChangedStream>;
   /** By tag; "" for no tag. */
   readonly lists: Map<string, SessionList>;
   readonly pages: Map<string, StreamPage>;
@@ -68,8 +68,8 @@ interface Watched {
 interface Watching {
   readonly watcher: Watcher;
   readonly channel: Channel;
-  looks: number;
-  stuckLooks: number;
+  polls: number;
+  stuckPolls: number;
 }
 
 export function createEvents(deps: {
@@ -86,7 +86,7 @@ export function createEvents(deps: {
   const organisations = new Map<string, Watched>();
   const readers = new Map<Reader, Watching>();
   let timer: NodeJS.Timeout | undefined;
-  let looks = 0;
+  let polls = 0;
   let stopped = false;
 
   return {
@@ -97,13 +97,13 @@ export function createEvents(deps: {
       if (stopped || isFull) throw new TooManyReaders();
       const channel = channelOf(watcher);
       const reader = openReader({ ready: () => channel.catchUp(reader), gone: () => leave(reader) });
-      readers.set(reader, { watcher, channel, looks: 0, stuckLooks: 0 });
+      readers.set(reader, { watcher, channel, polls: 0, stuckPolls: 0 });
       channel.add(reader);
-      timer ??= setInterval(() => void look(), LOOK_EVERY_MS).unref();
+      timer ??= setInterval(() => void poll(), POLL_EVERY_MS).unref();
       return reader.body;
     },
     readers: () => readers.size,
-    look,
+    poll,
     stop() {
       stopped = true;
       for (const [reader, { watcher }] of [...readers]) end(reader, watcher);
@@ -122,14 +122,14 @@ export function createEvents(deps: {
     if (known !== undefined) return known.channel;
     const list = new SessionList(db, organisationId, scopeTag);
     watched.lists.set(tag, list);
-    inTurn(watched, async () => list.tell(clock.now(), await rowsOf(organisationId), []));
+    inTurn(watched, async () => list.send(clock.now(), await rowsOf(organisationId), []));
     return list.channel;
   }
 
   function watch(organisationId: string): Watched {
     const changes = new StreamChanges(db, organisationId, clock.now());
     const [lists, pages] = [new Map(), new Map()];
-    const watched = { changes, untold: new Map(), lists, pages, turn: Promise.resolve(), isBehind: false };
+    const watched = { changes, unsent: new Map(), lists, pages, turn: Promise.resolve(), isBehind: false };
     organisations.set(organisationId, watched);
     return watched;
   }
@@ -141,34 +141,34 @@ export function createEvents(deps: {
     });
   }
 
-  async function look(): Promise<void> {
-    looks += 1;
+  async function poll(): Promise<void> {
+    polls += 1;
     const turns = [...organisations].map(async ([organisationId, watched]) => {
       if (watched.isBehind) return;
       watched.isBehind = true;
-      inTurn(watched, () => tell(organisationId, watched));
+      inTurn(watched, () => send(organisationId, watched));
       await watched.turn;
       watched.isBehind = false;
     });
     await Promise.all([...turns, ...[...readers].map(([reader, watching]) => check(reader, watching))]);
   }
 
-  async function tell(organisationId: string, { changes, untold, lists, pages }: Watched): Promise<void> {
+  async function send(organisationId: string, { changes, unsent, lists, pages }: Watched): Promise<void> {
     const at = clock.now();
     // Numbers continue while the store does not answer.
-    const found = await changes.look(at).catch((err: unknown): readonly ChangedStream[] => {
+    const found = await changes.poll(at).catch((err: unknown): readonly ChangedStream[] => {
       if (err instanceof StoreFailed) return [];
       throw err;
     });
-    for (const stream of found) untold.set(stream.id, stream);
-    const changed = [...untold.values()];
+    for (const stream of found) unsent.set(stream.id, stream);
+    const changed = [...unsent.values()];
     const rows = lists.size === 0 ? [] : await rowsOf(organisationId);
-    for (const told of [...lists.values(), ...pages.values()]) {
-      if (told instanceof SessionList) await told.tell(at, rows, changed);
-      else await told.tell(at, changed);
-      if (looks % COMMENT_EVERY_LOOKS === 0) told.channel.comment();
+    for (const recipient of [...lists.values(), ...pages.values()]) {
+      if (recipient instanceof SessionList) await recipient.send(at, rows, changed);
+      else await recipient.send(at, changed);
+      if (polls % COMMENT_EVERY_POLLS === 0) recipient.channel.comment();
     }
-    untold.clear();
+    unsent.clear();
   }
 
   async function rowsOf(organisationId: string): Promise<readonly LiveRow[]> {
@@ -179,10 +179,10 @@ export function createEvents(deps: {
   /** Ends a reader that may no longer read, or that has stalled. */
   async function check(reader: Reader, watching: Watching): Promise<void> {
     const { watcher } = watching;
-    watching.stuckLooks = reader.isReady() ? 0 : watching.stuckLooks + 1;
-    if (watching.stuckLooks >= STUCK_LOOKS) return end(reader, watcher);
-    watching.looks += 1;
-    if (watching.looks % CHECK_EVERY_LOOKS !== 0) return;
+    watching.stuckPolls = reader.isReady() ? 0 : watching.stuckPolls + 1;
+    if (watching.stuckPolls >= STUCK_POLLS) return end(reader, watcher);
+    watching.polls += 1;
+    if (watching.polls % CHECK_EVERY_POLLS !== 0) return;
     const holds = await watcher.holds().catch(() => true);
     if (!holds) end(reader, watcher);
   }
@@ -201,8 +201,8 @@ export function createEvents(deps: {
     watching.channel.remove(reader);
     const { organisationId } = watching.watcher;
     const watched = organisations.get(organisationId);
-    for (const told of [watched?.lists, watched?.pages]) {
-      for (const [name, { channel }] of told ?? []) if (channel.isEmpty) told?.delete(name);
+    for (const group of [watched?.lists, watched?.pages]) {
+      for (const [name, { channel }] of group ?? []) if (channel.isEmpty) group?.delete(name);
     }
     if (watched?.lists.size === 0 && watched.pages.size === 0) organisations.delete(organisationId);
     if (readers.size > 0) return;

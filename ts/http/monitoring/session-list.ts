@@ -31,7 +31,7 @@ export class SessionList {
   }
 
   /** Sends what is new. `rows`: the organisation's; `changed`: its streams that changed since the last call. */
-  async tell(at: number, rows: readonly LiveRow[], changed: readonly ChangedStream[]): Promise<void> {
+  async send(at: number, rows: readonly LiveRow[], changed: readonly ChangedStream[]): Promise<void> {
     const before = this.#picture;
     const isFirst = before === null;
     if (this.#tag !== null && (isFirst || changed.length > 0)) {
@@ -44,7 +44,7 @@ export class SessionList {
     if (isFirst) return this.channel.tellLate();
     const streams = changed.filter(({ id }) => this.#sees(id));
     const text = changesOf(before, this.#picture, streams);
-    if (text !== null) this.channel.tell(text);
+    if (text !== null) this.channel.send(text);
   }
 
   #sees(stream: string): boolean {

@@ -6,7 +6,7 @@ import type { Schema, StreamState } from "../../store/schema.ts";
 /** A change is written some time after its timestamp: polls overlap by this, ms. */
 const OVERLAP_MS = 5_000;
 /** Changed streams returned by one poll; further ones follow with the next polls. */
-const LOOK_LIMIT = 1_000;
+const ROWS_LIMIT = 1_000;
 export const COUNTED_STATES = ["created", "live", "ended", "locked"] as const satisfies readonly StreamState[];
 
 export interface ChangedStream {
@@ -22,7 +22,7 @@ export class StreamChanges {
   readonly #organisationId: string;
   #since: number;
   /** Streams returned within the overlap: stream id → timestamp and state. */
-  readonly #told = new Map<string, { readonly at: number; readonly state: StreamState }>();
+  readonly #known = new Map<string, { readonly at: number; readonly state: StreamState }>();
 
   constructor(db: Kysely<Schema>, organisationId: string, since: number) {
     this.#db = db;
@@ -31,24 +31,24 @@ export class StreamChanges {
   }
 
   /** The streams that changed since the last poll, including those of which only the tags changed. */
-  async look(now: number): Promise<readonly ChangedStream[]> {
+  async poll(now: number): Promise<readonly ChangedStream[]> {
     const rows = await this.#db
       .selectFrom("stream")
       .select(["id", "state", "updated_at"])
       .where("organisation_id", "=", this.#organisationId)
       .where("updated_at", ">=", this.#since - OVERLAP_MS)
       .orderBy("updated_at")
-      .limit(LOOK_LIMIT)
+      .limit(ROWS_LIMIT)
       .execute();
     const last = rows.at(-1);
     // A clock that was set back does not stop the polling.
-    this.#since = rows.length === LOOK_LIMIT && last !== undefined ? Number(last.updated_at) + OVERLAP_MS : now;
+    this.#since = rows.length === ROWS_LIMIT && last !== undefined ? Number(last.updated_at) + OVERLAP_MS : now;
     const changed = rows.filter(({ id, state, updated_at }) => {
-      const told = this.#told.get(id);
-      return told === undefined || told.at !== Number(updated_at) || told.state !== state;
+      const known = this.#known.get(id);
+      return known === undefined || known.at !== Number(updated_at) || known.state !== state;
     });
-    for (const [id, { at }] of this.#told) if (at < this.#since - OVERLAP_MS) this.#told.delete(id);
-    for (const { id, state, updated_at } of changed) this.#told.set(id, { at: Number(updated_at), state });
+    for (const [id, { at }] of this.#known) if (at < this.#since - OVERLAP_MS) this.#known.delete(id);
+    for (const { id, state, updated_at } of changed) this.#known.set(id, { at: Number(updated_at), state });
     return changed.map(({ id, state }) => ({ id, state }));
   }
 }

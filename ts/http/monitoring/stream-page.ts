@@ -12,7 +12,7 @@ import type { ChangedStream } from "./stream-changes.ts";
 /** Polls after which a reader has to reconnect, so that the node answers on which the stream is live. */
 const ELSEWHERE_LOOKS = 3;
 /** Polls after which the reason of an end is reported as unknown: it is written a moment after the end. */
-const REASON_LOOKS = 5;
+const REASON_POLLS = 5;
 
 export interface StreamPageDeps {
   readonly db: Kysely<Schema>;
@@ -32,7 +32,7 @@ export class StreamPage {
   #clientId: number | null;
   /** Its upstreams at the last poll, without their counters. */
   #upstreams = "";
-  #looks = 0;
+  #polls = 0;
   /** Polls at which the stream was live but its publish not on this node. */
   #elsewhere = 0;
 
@@ -50,7 +50,7 @@ export class StreamPage {
   }
 
   /** Sends what is new. `changed`: the organisation's streams that changed since the last call. */
-  async tell(at: number, changed: readonly ChangedStream[]): Promise<void> {
+  async send(at: number, changed: readonly ChangedStream[]): Promise<void> {
     this.#at = at;
     const state = changed.find(({ id }) => id === this.#stream.id)?.state ?? this.#state;
     const measured = this.#measured();
@@ -59,20 +59,20 @@ export class StreamPage {
     // A publish that has gone on standby has not ended.
     if (this.#clientId !== null && clientId !== this.#clientId && !this.#runs(this.#clientId)) {
       const reason = await endReasonOf(this.#deps.db, this.#clientId);
-      this.#looks += 1;
-      if (reason === null && this.#looks < REASON_LOOKS) {
+      this.#polls += 1;
+      if (reason === null && this.#polls < REASON_POLLS) {
         this.#state = state;
         return;
       }
       ended = eventText("ended", { at, client_id: this.#clientId, reason });
     }
-    this.#looks = 0;
+    this.#polls = 0;
     const isNew = state !== this.#state || clientId !== this.#clientId;
     this.#state = state;
     this.#clientId = clientId;
     const numbers = measured && this.#numbers(measured);
-    if (isNew || ended !== "") this.channel.tell(ended + this.#whole());
-    else if (numbers !== null) this.channel.tell(numbers);
+    if (isNew || ended !== "") this.channel.send(ended + this.#whole());
+    else if (numbers !== null) this.channel.send(numbers);
     else this.channel.tellLate();
     this.#elsewhere = state === "live" && clientId === null && this.#deps.others != null ? this.#elsewhere + 1 : 0;
     if (state === "deleted" || this.#elsewhere >= ELSEWHERE_LOOKS) this.channel.end();

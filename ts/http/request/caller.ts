@@ -28,8 +28,8 @@ export interface LoggedSubject {
 }
 
 /** Adds fields to the request's log line. */
-export function noteForLog(c: Context, told: LoggedCaller | LoggedSubject): void {
-  c.set("noted", { ...c.get("noted"), ...told });
+export function noteForLog(c: Context, noted: LoggedCaller | LoggedSubject): void {
+  c.set("noted", { ...c.get("noted"), ...noted });
 }
 
 /** The fields noted so far. */

@@ -23,9 +23,9 @@ export function boundedBody(): MiddlewareHandler {
   };
   const counted = bodyLimit({ maxSize: BODY_LIMIT_BYTES, onError: refuse });
   return (c, next) => {
-    const told = c.req.header("content-length");
-    if (told === undefined || c.req.header("transfer-encoding") !== undefined) return counted(c, next);
-    return Number(told) > BODY_LIMIT_BYTES ? refuse() : next();
+    const announced = c.req.header("content-length");
+    if (announced === undefined || c.req.header("transfer-encoding") !== undefined) return counted(c, next);
+    return Number(announced) > BODY_LIMIT_BYTES ? refuse() : next();
   };
 }
 

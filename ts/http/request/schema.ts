@@ -123,10 +123,10 @@ export function quantity({ standard, most, refusal }: QuantityLimits) {
 
 /** A query parameter that is an integer. `refusal`: the reason, or the name of its type. */
 export function wholeNumber(refusal: string | { readonly type: string }) {
-  const told = typeof refusal === "string" ? refusal : { params: refusal };
+  const error = typeof refusal === "string" ? refusal : { params: refusal };
   return z
     .string()
-    .refine((given) => /^\d{1,16}$/.test(given) && Number.isSafeInteger(Number(given)), told)
+    .refine((given) => /^\d{1,16}$/.test(given) && Number.isSafeInteger(Number(given)), error)
     .transform(Number)
     .openapi({ type: "integer", minimum: 0 });
 }

@@ -28,7 +28,7 @@ export function startV5Pushes(deps: {
   const { send, state } = deps;
   const peerId = randomUUID();
   const serverPeer = randomUUID();
-  let told: WhipState = "connecting";
+  let reported: WhipState = "connecting";
   let timer: NodeJS.Timeout | null = null;
   let isOver = false;
 
@@ -38,15 +38,15 @@ export function startV5Pushes(deps: {
 
   function look(): void {
     const now = state();
-    if (now !== null && now !== told) {
-      told = now;
+    if (now !== null && now !== reported) {
+      reported = now;
       push("rtmp_status", { data: { status: "status", message: now } });
     }
     lookLater();
   }
 
   function lookLater(): void {
-    timer = setTimeout(look, told === "connecting" ? CONNECTING_PAUSE_MS : RUNNING_PAUSE_MS);
+    timer = setTimeout(look, reported === "connecting" ? CONNECTING_PAUSE_MS : RUNNING_PAUSE_MS);
     timer.unref();
   }
 

@@ -72,8 +72,8 @@ export function createResolver(
       remember(name, addresses, Math.min(Math.max(ttl, TTL_LEAST_S), TTL_MOST_S) * 1_000);
       return addresses;
     } catch (error) {
-      const { code: told = TIMEOUT } = error as NodeJS.ErrnoException;
-      const code = told === CANCELLED ? TIMEOUT : told;
+      const { code: reported = TIMEOUT } = error as NodeJS.ErrnoException;
+      const code = reported === CANCELLED ? TIMEOUT : reported;
       const isMissing = code === NOTFOUND || code === NODATA;
       const stale = cache.get(name);
       if (!isMissing && stale !== undefined && stale.addresses.length > 0 && now() < stale.until + STALE_MS) {

@@ -47,7 +47,7 @@ export function createOnAir(deps: {
       const publish = publishes.find(clientId);
       if (publish === undefined) return;
       publish.onAir = onAir;
-      if (onAir) for (const tell of awaited.get(clientId) ?? []) tell();
+      if (onAir) for (const resolve of awaited.get(clientId) ?? []) resolve();
       if (cause === "began" && onAir) return;
       log.info({ ...identityOf(publish.intent), other, cause }, onAir ? "publish is on air" : "publish stands by");
       if (onAir) metrics.countTakeover(cause);
@@ -74,14 +74,14 @@ export function createOnAir(deps: {
   async function switched(clientId: number): Promise<void> {
     const waiting = awaited.get(clientId) ?? new Set();
     awaited.set(clientId, waiting);
-    let tell = () => {};
-    const told = new Promise<void>((resolve) => {
-      tell = resolve;
+    let resolveSwitched = () => {};
+    const switched = new Promise<void>((resolve) => {
+      resolveSwitched = resolve;
     });
-    waiting.add(tell);
+    waiting.add(resolveSwitched);
     media().switchTo(clientId);
-    await inTime(SWITCH_LIMIT_MS, told, undefined);
-    waiting.delete(tell);
+    await inTime(SWITCH_LIMIT_MS, switched, undefined);
+    waiting.delete(resolveSwitched);
     if (waiting.size === 0) awaited.delete(clientId);
   }
 }

@@ -10,7 +10,7 @@ import type { TimelineRecorder } from "./recorder.ts";
 import { withoutSecrets, wordsOf } from "./words.ts";
 
 /** A moment as the API returns it. */
-export interface ToldMoment {
+export interface DescribedMoment {
   /** Epoch ms. */
   readonly at: number;
   /** Since the first moment, ms. */
@@ -32,7 +32,7 @@ export interface Timeline {
   /** Whether media was observed; otherwise there are only request, webhook and end. */
   readonly isWatched: boolean;
   /** Oldest first. */
-  readonly moments: readonly ToldMoment[];
+  readonly moments: readonly DescribedMoment[];
 }
 
 export interface Timelines {
@@ -78,7 +78,7 @@ export function createTimelines(deps: {
         protocol: row.protocol,
         traceId: traceFrom(row.trace)?.traceId ?? null,
         isWatched: kept !== null,
-        moments: told(all.read()),
+        moments: described(all.read()),
       };
     },
   };
@@ -164,7 +164,7 @@ function ofCall({ call, firstAt, lastAt, outcome, status, reason, latencyMs: too
   }
 }
 
-function told(moments: readonly Moment[]): readonly ToldMoment[] {
+function described(moments: readonly Moment[]): readonly DescribedMoment[] {
   const first = moments[0]?.at ?? 0;
   return moments.map((each) => ({
     at: each.at,
@@ -176,7 +176,7 @@ function told(moments: readonly Moment[]): readonly ToldMoment[] {
 }
 
 /** The figures without secrets, like the text. */
-function shownFigures(figures: object): ToldMoment["figures"] {
+function shownFigures(figures: object): DescribedMoment["figures"] {
   const entries: [string, string | number | boolean | null][] = Object.entries(figures);
   return Object.fromEntries(
     entries.map(([name, value]) => [name, typeof value === "string" ? withoutSecrets(value) : value]),

@@ -3,7 +3,7 @@
 /** Starts immediately. Call `clear` when the work is done: it holds a timer. */
 export class Deadline {
   #over = false;
-  readonly #told = new Set<() => void>();
+  readonly #callbacks = new Set<() => void>();
   readonly #timer: NodeJS.Timeout;
   #lastLook: NodeJS.Immediate | undefined;
 
@@ -18,24 +18,24 @@ export class Deadline {
     return this.#over;
   }
 
-  /** Calls `told` once when the time is over; never after `clear` or `forget`. */
-  whenOver(told: () => void): void {
-    this.#told.add(told);
+  /** Calls `callback` once when the time is over; never after `clear` or `forget`. */
+  whenOver(callback: () => void): void {
+    this.#callbacks.add(callback);
   }
 
-  forget(told: () => void): void {
-    this.#told.delete(told);
+  forget(callback: () => void): void {
+    this.#callbacks.delete(callback);
   }
 
   clear(): void {
     clearTimeout(this.#timer);
     clearImmediate(this.#lastLook);
-    this.#told.clear();
+    this.#callbacks.clear();
   }
 
   #end(): void {
     this.#over = true;
-    for (const told of this.#told) told();
-    this.#told.clear();
+    for (const callback of this.#callbacks) callback();
+    this.#callbacks.clear();
   }
 }

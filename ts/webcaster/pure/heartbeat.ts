@@ -12,7 +12,7 @@ export class Heartbeat {
 
   /** Takes a reading (`receivedCount`) at a time in milliseconds; true when something new was received. A smaller count
    *  comes from another network path, which counts from 0. */
-  hear(count: number, nowMs: number): boolean {
+  add(count: number, nowMs: number): boolean {
     const isNew = this.#count === null || (count !== this.#count && count > 0);
     if (isNew) this.#heardAtMs = nowMs;
     this.#count = count;
