@@ -41,8 +41,8 @@ describe("a player", () => {
     ["::ffff:198.51.100.200", "allow_play"],
     ["2001:db8::7", "allow_play"],
     ["2001:db9::7", "deny"],
-  ])("at %s is checked against the operator's networks first", async (address, told) => {
-    expect(await ask(null, { address })).toMatchObject({ told });
+  ])("at %s is checked against the operator's networks first", async (address, command) => {
+    expect(await ask(null, { address })).toMatchObject({ command });
   });
 
   test.each([
@@ -50,21 +50,21 @@ describe("a player", () => {
     ["198.51.100.10", "deny"],
     ["2001:db8::1", "allow_play"],
     ["2001:db8:1::1", "deny"],
-  ])("at %s is checked against the organisation's addresses", async (address, told) => {
+  ])("at %s is checked against the organisation's addresses", async (address, command) => {
     await stage.change({ play: "addresses", play_addresses: ["198.51.100.9", "2001:db8::/48"] });
-    expect(await ask("token=a.b.c", { address })).toMatchObject({ told });
+    expect(await ask("token=a.b.c", { address })).toMatchObject({ command });
   });
 
   test.each([
     ["of the stream", { ...claims }, "allow_play"],
     ["of another stream", { ...claims, streamname: "Ab1Cd-other" }, "deny"],
-  ])("with a play token %s gets %o: %s", async (_, held, told) => {
+  ])("with a play token %s gets %o: %s", async (_, held, command) => {
     await stage.change({ play: "token" });
     stage.tokens.verifyForPlay = async (token) => {
       expect(token).toBe("a.b.c");
       return held;
     };
-    expect(await ask("x=1&token=a.b.c")).toMatchObject({ told });
+    expect(await ask("x=1&token=a.b.c")).toMatchObject({ command });
   });
 
   test("without a play token, or with an invalid one, is refused with a reason", async () => {

@@ -30,7 +30,7 @@ describe("an organisation that requires tokens", () => {
       expect(token).toBe("a.b.c");
       return held;
     };
-    expect(await stage.request(STREAM, { arguments: "x=1&token=a.b.c" })).toMatchObject({ told });
+    expect(await stage.request(STREAM, { arguments: "x=1&token=a.b.c" })).toMatchObject({ command: told });
     // Forwarded like any other argument.
     if (told === "allow") expect(customer.requests[0]?.body).toMatch(/^x=1&token=a\.b\.c&call=publish&/);
     else expect(customer.requests).toHaveLength(0);
