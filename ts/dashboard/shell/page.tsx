@@ -1,7 +1,7 @@
 // The head of every page: its heading, which gets the focus after navigation, the title of the tab, and actions for the
 // whole page.
 import type { ComponentChildren } from "preact";
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 
 interface PageProps {
   readonly title: string;
@@ -22,7 +22,8 @@ export function Page({ title, back, lead, actions, children }: PageProps) {
   useEffect(() => {
     document.title = `${title} · Headgate`;
   }, [title]);
-  useLayoutEffect(() => {
+  // After the command palette has closed, if it led here: while it is open, nothing behind it can have the focus.
+  useEffect(() => {
     if (!isFirst) heading.current?.focus({ preventScroll: true });
     isFirst = false;
   }, []);
