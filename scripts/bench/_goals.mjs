@@ -94,7 +94,7 @@ export function goals(blocks, peers) {
           ["opus", "Opus", 150],
           ["stereo", "AAC", 330],
         ].map(([sound, name, goal]) => {
-          const same = found.filter((block) => block.server === "headgate" && block.sound === sound);
+          const same = of(found, "headgate").filter((block) => block.sound === sound);
           return [
             `memory of a live session without cached group, ${name}`,
             `${middle(same, "kb_per_session_live")} kB`,

@@ -32,8 +32,9 @@ export async function endure(share) {
     const samples = [await sample(server)];
     const counts = { published: 0, failed: 0, failures: [] };
     let lastEndS = 0;
-    for (let part = 0; part < (isLong ? PARTS : 1); part += 1) {
-      const { published, failed, failures } = await churn(isLong ? Math.round(publishes / PARTS) : publishes);
+    const parts = isLong ? PARTS : 1;
+    for (let part = 0; part < parts; part += 1) {
+      const { published, failed, failures } = await churn(Math.round(publishes / parts));
       counts.published += published;
       counts.failed += failed;
       counts.failures.push(...failures);

@@ -74,14 +74,14 @@ export function createOnAir(deps: {
   async function switched(clientId: number): Promise<void> {
     const waiting = awaited.get(clientId) ?? new Set();
     awaited.set(clientId, waiting);
-    let resolveSwitched = () => {};
-    const switched = new Promise<void>((resolve) => {
-      resolveSwitched = resolve;
+    let tookOver = () => {};
+    const takeover = new Promise<void>((resolve) => {
+      tookOver = resolve;
     });
-    waiting.add(resolveSwitched);
+    waiting.add(tookOver);
     media().switchTo(clientId);
-    await inTime(SWITCH_LIMIT_MS, switched, undefined);
-    waiting.delete(resolveSwitched);
+    await inTime(SWITCH_LIMIT_MS, takeover, undefined);
+    waiting.delete(tookOver);
     if (waiting.size === 0) awaited.delete(clientId);
   }
 }
