@@ -1,6 +1,11 @@
 // Programs that tests start. None outlives its test process, whatever happens.
 import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
 import { once } from "node:events";
+import { inTime } from "../../ts/in-time.ts";
+
+/** What a check that begins just before the deadline may take, ms. */
+const LAST_LOOK_MS = 15_000;
+const STUCK = Symbol("stuck");
 
 const alive = new Set<ChildProcess>();
 process.on("exit", () => {
@@ -51,7 +56,7 @@ export async function run(command: string, args: readonly string[], options: Spa
   return child;
 }
 
-/** Waits until `look` returns something; fails after `limitMs` with `what`. */
+/** Waits until `look` returns something; fails after `limitMs` with `what`, even if `look` itself never ends. */
 export async function until<T>(
   what: string,
   look: () => T | null | undefined | false | Promise<T | null | undefined | false>,
@@ -59,7 +64,9 @@ export async function until<T>(
 ): Promise<T> {
   const deadline = performance.now() + limitMs;
   for (;;) {
-    const found = await look();
+    const left = deadline - performance.now();
+    const found = await inTime(Math.max(left, LAST_LOOK_MS), Promise.resolve(look()), STUCK);
+    if (found === STUCK) throw new Error(`not in time, nor did the check end: ${what}`);
     if (found !== null && found !== undefined && found !== false) return found;
     if (performance.now() > deadline) throw new Error(`not in time: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 20));

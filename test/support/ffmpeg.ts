@@ -105,14 +105,18 @@ export async function decodeComplaints(file: string, opening: readonly string[] 
   return decoder.stderr();
 }
 
+/** How long one ffprobe may look for data, ms: if it found no data stream while opening, it would read until the
+ *  broadcast ends. */
+const DATA_LIMIT_MS = 6_000;
+
 /** Plays until data with this word arrives. ffprobe only shows streams that it found while opening, and data becomes
  *  a stream when it arrives: if it is sent repeatedly, ffprobe opens at the right moment sooner or later. */
 export async function showsData(url: string, word: string): Promise<void> {
   const shown = ["-read_intervals", "%+2", "-select_streams", "s", "-show_packets", "-show_data", "-of", "json"];
   await until("data", async () => {
-    const { stdout } = await run("ffprobe", ["-v", "error", ...shown, url]);
-    return stdout()
-      .replaceAll(/[^!-~]/g, "")
-      .includes(word);
+    const probe = start("ffprobe", ["-v", "error", ...shown, url], { timeout: DATA_LIMIT_MS });
+    await probe.exit;
+    const text = probe.stdout().replaceAll(/[^!-~]/g, "");
+    return text.includes(word);
   });
 }

@@ -2,8 +2,13 @@
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import type { Page } from "playwright-core";
+import { inTime } from "../../ts/in-time.ts";
 import type { Chromium } from "./chromium.ts";
 import { testCertificates } from "./customer.ts";
+
+/** What one call of the browser client may take, ms: it gives up on a broadcast itself after 30 s. */
+const RUN_LIMIT_MS = 45_000;
+const UNANSWERED = Symbol("unanswered");
 
 /** What the page's Webcaster has reported so far. */
 export interface Said {
@@ -54,7 +59,12 @@ export async function serveWebcasterSite(chromium: Chromium): Promise<WebcasterS
       const page = await chromium.context.newPage();
       if (prepared !== undefined) await page.addInitScript(prepared);
       await page.goto(`${origin}${path}?service=${encodeURIComponent(service)}`);
-      const run = <T>(expression: string) => page.evaluate(`(async () => (${expression}))()`) as Promise<T>;
+      const run = async <T>(expression: string) => {
+        const evaluated = page.evaluate(`(async () => (${expression}))()`) as Promise<T>;
+        const result = await inTime(RUN_LIMIT_MS, evaluated, UNANSWERED);
+        if (result === UNANSWERED) throw new Error(`the page did not finish in time: ${expression}`);
+        return result;
+      };
       await run(`begin(${JSON.stringify({ serverUrl: service, previewVideoElId: "preview", ...config })})`);
       return {
         page,
