@@ -1,18 +1,19 @@
-// Customer A hangs on every call at 200 offered publishes a second; what does that cost customer B's publishes? Blocks
-// alternate: B alone, B beside A, B beside A, B alone. Each round uses a new A, so that its first seconds, in which
-// calls go out and time out and its breaker opens, are in every round.
+// Customer A hangs on every call at 200 offered publishes a second, unless told otherwise; what does that cost
+// customer B's publishes? Blocks alternate: B alone, B beside A, B beside A, B alone. Each round uses a new A, so that
+// its first seconds, in which calls go out and time out and its breaker opens, are in every round.
 import { offer } from "./_offer.mjs";
 import { DEADLINE_MS, openPublishing } from "./_publishing.mjs";
 import { percentile, startCustomer, wait } from "./_webhook.mjs";
 
-const A_PER_SECOND = 200;
 const A_STREAMS = 2_000;
-const B_PER_SECOND = 50;
 const B_STREAMS = 400;
-/** How long after A B starts, ms. */
-const AHEAD_MS = 500;
-
-export async function isolation(seconds = 8, rounds = 6) {
+/** `ofA` and `ofB`: publishes per second; `secondsOfA`: how long A's last; `aheadMs`: how much later than A's and how much
+ *  earlier than the block's end B's begin and end. */
+export async function isolation(
+  seconds = 8,
+  rounds = 6,
+  { ofA = 200, ofB = 50, secondsOfA = seconds, aheadMs = 500 } = {},
+) {
   const [hanging, good] = [await startCustomer("hang"), await startCustomer("ok")];
   const gateway = await openPublishing();
   for (let round = 0; round < rounds; round += 1) {
@@ -30,16 +31,16 @@ export async function isolation(seconds = 8, rounds = 6) {
     const { allowed } = await gateway.request(`aaaaa${round}-${at % A_STREAMS}`);
     if (allowed) throw new Error("a publish was allowed without an answer");
   };
-  await offer(B_PER_SECOND, 3, askB);
+  await offer(ofB, 3, askB);
   const times = { alone: [], beside: [] };
   const ratios = [];
   let asked = 0;
   for (let round = 0; round < rounds; round += 1) {
     const ofRound = { alone: [], beside: [] };
     for (const block of ["alone", "beside", "beside", "alone"]) {
-      const a = block === "beside" ? offer(A_PER_SECOND, seconds, askA(round)) : Promise.resolve([]);
-      if (block === "beside") await wait(AHEAD_MS);
-      ofRound[block].push(...(await offer(B_PER_SECOND, seconds - 2 * (AHEAD_MS / 1_000), askB)));
+      const a = block === "beside" ? offer(ofA, secondsOfA, askA(round)) : Promise.resolve([]);
+      if (block === "beside") await wait(aheadMs);
+      ofRound[block].push(...(await offer(ofB, seconds - 2 * (aheadMs / 1_000), askB)));
       asked += (await a).length;
     }
     for (const block of ["alone", "beside"]) times[block].push(...ofRound[block]);
@@ -50,7 +51,7 @@ export async function isolation(seconds = 8, rounds = 6) {
     console.log(`  B ${name}: ${times[name].length} publishes, admission p50 ${p50} ms, p99 ${p99} ms`);
   };
   console.log(
-    `Customer A hangs on each of ${asked} publishes, ${A_PER_SECOND} a second; B has ${B_PER_SECOND} a second`,
+    `Customer A hangs on each of ${asked} publishes, ${ofA} a second; B has ${ofB} a second`,
   );
   line("alone");
   line("beside");
