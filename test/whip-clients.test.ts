@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { providePython } from "../scripts/python.mjs";
 import { type Customer, startCustomer } from "./support/customer.ts";
 import { type Headgate, startHeadgate } from "./support/headgate.ts";
+import { startLossyProxy } from "./support/lossy-proxy.ts";
 import { type NginxRtmp, startNginxRtmp } from "./support/nginx-rtmp.ts";
 import { whipClients } from "./support/whip-clients.ts";
 import { expectGoodPublish } from "./support/whip-judge.ts";
@@ -44,4 +45,14 @@ describe.concurrent("what is published by", () => {
       expect(figures.pictures).toBeGreaterThan(0);
     },
   );
+
+  test("FFmpeg 8 arrives as completely from far away", { timeout: (SECONDS + 60) * 1_000 }, async () => {
+    const far = await startLossyProxy(headgate.http, { loss: 0, delay: 100, reorder: 0 });
+    const stream = await headgate.newStream();
+    const [ffmpeg] = whipClients.filter(({ name }) => name === "FFmpeg 8");
+    await ffmpeg?.publish(headgate.whip(stream).replace(headgate.http, far.http), SECONDS, SIZE);
+    const { pictures } = await expectGoodPublish(stream, { customer, upstream, seconds: SECONDS });
+    expect(pictures).toBeGreaterThan(0);
+    await far.close();
+  });
 });

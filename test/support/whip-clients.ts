@@ -13,10 +13,13 @@ export interface WhipClient {
   publish(url: string, seconds: number, size: string): Promise<unknown>;
 }
 
+/** What a client may need besides its seconds, ms: a program that hangs is stopped and named. */
+const SLACK_MS = 45_000;
+
 const script =
   (python: () => string, file: string): WhipClient["publish"] =>
   (url, seconds, size) =>
-    run(python(), [`test/fixtures/${file}`, url, String(seconds), size]);
+    run(python(), [`test/fixtures/${file}`, url, String(seconds), size], { timeout: seconds * 1_000 + SLACK_MS });
 
 export const whipClients: readonly WhipClient[] = [
   { name: "FFmpeg 8", publish: script(providePython, "ffmpeg-whip.py") },

@@ -28,6 +28,13 @@ const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
 const LIBRARY_INTERVAL: Duration = Duration::from_millis(1_300);
 /// Pause before a flight is first retransmitted; it doubles each time.
 const FLIGHT_INTERVAL: Duration = Duration::from_millis(120);
+/// The same for our last flight as client (RFC 6347 4.2.4.1). A peer whose answer takes longer than the pause receives it
+/// again when its own handshake is over, and after a DTLS record at that time FFmpeg 8 sends one packet of media for each
+/// datagram of ours.
+const LAST_CLIENT_FLIGHT_INTERVAL: Duration = Duration::from_secs(1);
+/// A record's content type (RFC 5246 6.2.1), and the size of its header, which ends with its length (RFC 6347 4.1).
+const CHANGE_CIPHER_SPEC: u8 = 20;
+const RECORD_HEADER: usize = 13;
 /// The longest such pause.
 const FLIGHT_INTERVAL_LIMIT: Duration = Duration::from_secs(1);
 /// Addresses are checked before DTLS, so the library sees a single peer.
@@ -301,6 +308,9 @@ impl Dtls {
             datagrams.push(transmit.message);
         }
         if !datagrams.is_empty() {
+            let is_last =
+                self.is_client && datagrams.iter().any(|datagram| changes_cipher(datagram));
+            let pause = if is_last { pause.max(LAST_CLIENT_FLIGHT_INTERVAL) } else { pause };
             self.outgoing.extend(datagrams.iter().cloned());
             self.flight = Flight { datagrams, sent_at: now, pause };
         }
@@ -364,6 +374,18 @@ impl Dtls {
             .build(self.is_client, None)
             .map(Arc::new)
     }
+}
+
+/// Whether one of the records is a ChangeCipherSpec, as in the last flight of either side.
+fn changes_cipher(mut datagram: &[u8]) -> bool {
+    while let Some((header, rest)) = datagram.split_at_checked(RECORD_HEADER) {
+        if header[0] == CHANGE_CIPHER_SPEC {
+            return true;
+        }
+        let length = usize::from(u16::from_be_bytes([header[11], header[12]]));
+        datagram = rest.get(length..).unwrap_or_default();
+    }
+    false
 }
 
 fn sha256(provider: &dyn RTCCryptoProvider, bytes: &[u8]) -> Option<[u8; 32]> {

@@ -1,9 +1,11 @@
+use std::cell::Cell;
+use std::rc::Rc;
 use std::time::Duration;
 
 use headgate_media::{Codec, FrameKind};
 use headgate_peer::{Event, Settings, SrtpChoice};
 
-use crate::world::World;
+use crate::world::{Direction, World};
 
 #[test]
 fn every_role_and_profile_connects_and_every_frame_arrives_unchanged() {
@@ -103,6 +105,37 @@ fn a_handshake_survives_a_network_outage_of_four_seconds() {
             assert!(world.connect(), "server role: {dtls_server}, after {at_ms} ms");
         }
     }
+}
+
+/// FFmpeg 8, which offers `setup:passive`, hardly sends anything after a DTLS record that arrives when its handshake is
+/// over.
+#[test]
+fn a_client_s_last_flight_is_not_repeated_while_the_answer_can_still_be_under_way() {
+    let mut world = World::new(Settings { dtls_server: true, ..Settings::default() });
+    world.delay = Duration::from_millis(400);
+    let sent = Rc::new(Cell::new(0));
+    let count = sent.clone();
+    // Client certificate, ChangeCipherSpec and Finished; nothing else from us has that content type.
+    world.loss = Box::new(move |direction, datagram| {
+        let is_last = direction == Direction::ToClient && has_change_cipher_spec(datagram);
+        count.set(count.get() + u32::from(is_last));
+        false
+    });
+    assert!(world.connect());
+    world.pass(Duration::from_secs(3));
+    assert_eq!(sent.get(), 1);
+}
+
+/// Looks through the DTLS records of a datagram (RFC 6347 4.1).
+fn has_change_cipher_spec(mut datagram: &[u8]) -> bool {
+    while datagram.len() > 13 && (20..64).contains(&datagram[0]) {
+        if datagram[0] == 20 {
+            return true;
+        }
+        let length = usize::from(u16::from_be_bytes([datagram[11], datagram[12]]));
+        datagram = datagram.get(13 + length..).unwrap_or_default();
+    }
+    false
 }
 
 #[test]
