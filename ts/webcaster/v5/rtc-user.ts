@@ -146,6 +146,11 @@ export class RtcUser {
       if (this.#peer !== null || this.#onOffer !== null)
         throw new RtcUserError(BROADCAST_RUNS, "A broadcast runs already");
       const offered = this.#offer();
+      // The browser may connect before the service's reply to the answer has arrived.
+      let announce: () => void = () => {};
+      const announced = new Promise<void>((resolve) => {
+        announce = resolve;
+      });
       try {
         const { stream } = await this.#open();
         this.#say("signalling");
@@ -155,7 +160,7 @@ export class RtcUser {
         const peer: Peer = new Peer(
           {
             ...{ signalling, iceServers, stream, maxVideoBitrateBps },
-            onConnected: () => this.#say("connected"),
+            onConnected: () => void announced.then(() => this.#peer === peer && this.#say("connected")),
             onLost: () => this.#fail(peer, new RtcUserError(PEER_FAILED, "The connection to the service is lost")),
           },
           String(reply.peer_id),
@@ -163,6 +168,7 @@ export class RtcUser {
         this.#peer = peer;
         await peer.answer(await offered);
         this.#events.emit("StartBroadcastSuccess", null);
+        announce();
       } catch (error) {
         this.#end();
         throw error;

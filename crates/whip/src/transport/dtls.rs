@@ -26,17 +26,15 @@ const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
 /// Interval after which the library retransmits a flight itself, in new records. The eighth time it fails for good,
 /// which is later than the limit above.
 const LIBRARY_INTERVAL: Duration = Duration::from_millis(1_300);
-/// Pause before a flight is first retransmitted; it doubles each time.
+/// Least pause before a flight is first retransmitted; it doubles each time.
 const FLIGHT_INTERVAL: Duration = Duration::from_millis(120);
-/// The same for our last flight as client (RFC 6347 4.2.4.1). A peer whose answer takes longer than the pause receives it
-/// again when its own handshake is over, and after a DTLS record at that time FFmpeg 8 sends one packet of media for each
-/// datagram of ours.
-const LAST_CLIENT_FLIGHT_INTERVAL: Duration = Duration::from_secs(1);
-/// A record's content type (RFC 5246 6.2.1), and the size of its header, which ends with its length (RFC 6347 4.1).
-const CHANGE_CIPHER_SPEC: u8 = 20;
-const RECORD_HEADER: usize = 13;
-/// The longest such pause.
+/// The longest such pause, which also precedes the first retransmission while the round trip is unknown (RFC 6347
+/// 4.2.4.1). A flight that is repeated while the answer is on its way reaches a peer that expects something else: from
+/// then on FFmpeg 8 sends one packet of media for each datagram of ours, and werift never connects.
 const FLIGHT_INTERVAL_LIMIT: Duration = Duration::from_secs(1);
+/// A record's header (RFC 6347 4.1), and the type of the handshake message after it.
+const RECORD_HEADER: usize = 13;
+const HELLO_VERIFY_REQUEST: u8 = 3;
 /// Addresses are checked before DTLS, so the library sees a single peer.
 const PEER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
 /// AEAD_AES_128_GCM (RFC 7714 14.2).
@@ -168,6 +166,8 @@ pub struct Dtls {
     deadline: Instant,
     outgoing: VecDeque<BytesMut>,
     flight: Flight,
+    /// As server, when the HelloVerifyRequest was first sent.
+    cookie_sent_at: Option<Instant>,
 }
 
 /// The flight we sent last. We retransmit its datagrams unchanged ourselves, because the library forgets its timer when
@@ -199,6 +199,7 @@ impl Dtls {
             deadline: now + HANDSHAKE_LIMIT,
             outgoing: VecDeque::new(),
             flight: Flight { datagrams: Vec::new(), sent_at: now, pause: FLIGHT_INTERVAL },
+            cookie_sent_at: None,
         }
     }
 
@@ -215,7 +216,7 @@ impl Dtls {
         let outcome = self
             .configure(profiles)
             .and_then(|config| self.endpoint.connect(now, PEER, config, None));
-        self.collect(now, FLIGHT_INTERVAL);
+        self.collect(now, None);
         outcome.is_err().then_some(DtlsEvent::Failed)
     }
 
@@ -245,7 +246,7 @@ impl Dtls {
     fn read(&mut self, now: Instant, datagram: BytesMut) -> Vec<DtlsEvent> {
         // An error means an alert of ours or a malformed datagram: the deadline ends the handshake, not one bad packet.
         let events = self.endpoint.read(now, PEER, None, datagram).unwrap_or_default();
-        self.collect(now, FLIGHT_INTERVAL);
+        self.collect(now, None);
         events.into_iter().filter_map(|event| self.handle_event(event)).collect()
     }
 
@@ -259,7 +260,7 @@ impl Dtls {
         }
         // It fails when it has no tries left, and the deadline comes before that.
         let _ = self.endpoint.handle_timeout(PEER, now);
-        self.collect(now, self.flight.pause);
+        self.collect(now, Some(self.flight.pause));
         if self.resend_at().is_some_and(|at| now >= at) {
             self.outgoing.extend(self.flight.datagrams.iter().cloned());
             self.flight.sent_at = now;
@@ -287,7 +288,7 @@ impl Dtls {
     /// closed.
     pub fn close(&mut self, now: Instant) {
         self.endpoint.stop(now, PEER);
-        self.collect(now, FLIGHT_INTERVAL);
+        self.collect(now, None);
     }
 
     /// Acts as if the handshake were complete: for fuzzing.
@@ -301,19 +302,32 @@ impl Dtls {
         has_one.then(|| self.flight.sent_at + self.flight.pause)
     }
 
-    /// Queues the library's output; it becomes the last flight, to be retransmitted after `pause`.
-    fn collect(&mut self, now: Instant, pause: Duration) {
+    /// Queues the library's output; it becomes the last flight. `again`: the pause when the library repeats itself.
+    fn collect(&mut self, now: Instant, again: Option<Duration>) {
         let mut datagrams = Vec::new();
         while let Some(transmit) = self.endpoint.poll_transmit() {
             datagrams.push(transmit.message);
         }
         if !datagrams.is_empty() {
-            let is_last =
-                self.is_client && datagrams.iter().any(|datagram| changes_cipher(datagram));
-            let pause = if is_last { pause.max(LAST_CLIENT_FLIGHT_INTERVAL) } else { pause };
+            let pause = again.unwrap_or_else(|| self.first_pause(now, &datagrams));
             self.outgoing.extend(datagrams.iter().cloned());
             self.flight = Flight { datagrams, sent_at: now, pause };
         }
+    }
+
+    /// The pause before a new flight is first retransmitted: as server, twice the time in which the client returned our
+    /// cookie. As client we wait the limit: the peer computes longest before it answers our last flight.
+    fn first_pause(&mut self, now: Instant, datagrams: &[BytesMut]) -> Duration {
+        let message = datagrams.first().and_then(|datagram| datagram.get(RECORD_HEADER));
+        if self.is_client {
+            return FLIGHT_INTERVAL_LIMIT;
+        }
+        if message == Some(&HELLO_VERIFY_REQUEST) {
+            self.cookie_sent_at.get_or_insert(now);
+            return FLIGHT_INTERVAL_LIMIT;
+        }
+        let round_trip = self.cookie_sent_at.map_or(FLIGHT_INTERVAL_LIMIT, |at| now - at);
+        (round_trip * 2).clamp(FLIGHT_INTERVAL, FLIGHT_INTERVAL_LIMIT)
     }
 
     fn handle_event(&mut self, event: EndpointEvent) -> Option<DtlsEvent> {
@@ -374,18 +388,6 @@ impl Dtls {
             .build(self.is_client, None)
             .map(Arc::new)
     }
-}
-
-/// Whether one of the records is a ChangeCipherSpec, as in the last flight of either side.
-fn changes_cipher(mut datagram: &[u8]) -> bool {
-    while let Some((header, rest)) = datagram.split_at_checked(RECORD_HEADER) {
-        if header[0] == CHANGE_CIPHER_SPEC {
-            return true;
-        }
-        let length = usize::from(u16::from_be_bytes([header[11], header[12]]));
-        datagram = rest.get(length..).unwrap_or_default();
-    }
-    false
 }
 
 fn sha256(provider: &dyn RTCCryptoProvider, bytes: &[u8]) -> Option<[u8; 32]> {
