@@ -84,5 +84,12 @@ export async function untilAllEnded(customer, limitS) {
   return Number(seconds().toFixed(1));
 }
 
+/** Size of V8's heap in a service, MB. The rest of its memory is mostly that of the media core. */
+export async function heapMb(metrics) {
+  const text = await (await fetch(`${metrics}/metrics`)).text();
+  const bytes = Number(/^nodejs_heap_size_total_bytes (\S+)/m.exec(text)?.[1]);
+  return Number((bytes / 2 ** 20).toFixed(1));
+}
+
 /** Faults as texts: the names whose condition is true. */
 export const faultsWhere = (conditions) => Object.keys(conditions).filter((words) => conditions[words]);

@@ -1,7 +1,7 @@
 // Reliability R2: publishes that come and go.
 import { descriptors, residentKb, threads } from "../bench/_process.mjs";
 import { wait } from "../bench/_webhook.mjs";
-import { endsOf, faultsWhere, load, startService, untilAllEnded } from "./_service.mjs";
+import { endsOf, faultsWhere, heapMb, load, startService, untilAllEnded } from "./_service.mjs";
 
 export const title = "publishes of one second, ended by DELETE, by a close, or by silence";
 
@@ -68,11 +68,9 @@ export async function endure(share) {
 }
 
 async function sample({ pid, metrics }) {
-  const text = await (await fetch(`${metrics}/metrics`)).text();
-  const heap = Number(/^nodejs_heap_size_total_bytes (\S+)/m.exec(text)?.[1]);
   return {
     residentMb: Number((residentKb(pid) / 1_024).toFixed(1)),
-    heapMb: Number((heap / 2 ** 20).toFixed(1)),
+    heapMb: await heapMb(metrics),
     descriptors: descriptors(pid),
     threads: threads(pid),
   };

@@ -2,7 +2,7 @@
 import { udpDrops } from "../bench/_process.mjs";
 import { freePort } from "../bench/_servers.mjs";
 import { watchWindows } from "../bench/_windows.mjs";
-import { endsOf, faultsWhere, load, startService } from "./_service.mjs";
+import { endsOf, faultsWhere, heapMb, load, startService } from "./_service.mjs";
 
 export const title = "60 passthrough and 20 AAC sessions for two hours";
 
@@ -28,9 +28,14 @@ export async function endure(share) {
     const drops = udpDrops();
     // Printed as they happen: for a run of hours it matters when something went wrong.
     let [ended, isOver] = [0, false];
-    const stop = watchWindows(server.pid, passed + transcoded, seconds / WINDOWS, (window) => {
+    const printing = [];
+    const print = async (window) => {
       ended = isOver ? ended : endsOf(server.customer).done;
+      window.heap_mb = await heapMb(server.metrics);
       console.log(JSON.stringify({ ...window, ended }));
+    };
+    const stop = watchWindows(server.pid, passed + transcoded, seconds / WINDOWS, (window) => {
+      printing.push(print(window));
     });
     const publish = (at, sound) => {
       const where = [`127.0.0.1:${sinks[at]}`, server.http, server.streamUrl];
@@ -39,9 +44,13 @@ export async function endure(share) {
     const [opus, aac] = await Promise.all([publish(0, "opus"), publish(1, "stereo")]);
     isOver = true;
     const windows = stop();
+    await Promise.all(printing);
     const steady = windows.slice(Math.floor(windows.length / 4));
     const last = (name) => [steady[0]?.[name], steady.at(-1)?.[name]];
-    const slope = slopeOf(steady.map(({ resident_mb }) => resident_mb)) * (3_600 / (seconds / WINDOWS));
+    const perHour = (read) => slopeOf(steady.map(read)) * (3_600 / (seconds / WINDOWS));
+    const slope = perHour(({ resident_mb }) => resident_mb);
+    // V8 grows and shrinks its heap as it likes; what the media core leaves behind shows in the rest.
+    const slopeBesideHeap = perHour(({ resident_mb, heap_mb }) => resident_mb - heap_mb);
     const isLong = seconds >= SLOPE_FROM_S;
     const figures = {
       seconds,
@@ -51,7 +60,9 @@ export async function endure(share) {
       aacGaps: aac.aac_gaps,
       kernelDrops: udpDrops() - drops,
       residentMb: last("resident_mb"),
+      heapMb: last("heap_mb"),
       mbPerHour: Number(slope.toFixed(2)),
+      mbPerHourBesideHeap: Number(slopeBesideHeap.toFixed(2)),
       cpuMsPerStreamSecond: last("cpu_ms_per_stream_second"),
       descriptors: last("descriptors"),
       threads: last("threads"),
