@@ -27,9 +27,12 @@ export async function endure(share) {
     }
     const drops = udpDrops();
     // Printed as they happen: for a run of hours it matters when something went wrong.
-    let [ended, isOver] = [0, false];
+    let ended = 0;
+    const startedAt = performance.now();
     const printing = [];
     const print = async (window) => {
+      // The load lasts as long, and begins later.
+      const isOver = performance.now() - startedAt > seconds * 1_000;
       ended = isOver ? ended : endsOf(server.customer).done;
       window.heap_mb = await heapMb(server.metrics);
       console.log(JSON.stringify({ ...window, ended }));
@@ -42,7 +45,6 @@ export async function endure(share) {
       return load("whip", ...where, parts[at].map(({ name }) => name).join(","), seconds, sound, "gcm");
     };
     const [opus, aac] = await Promise.all([publish(0, "opus"), publish(1, "stereo")]);
-    isOver = true;
     const windows = stop();
     await Promise.all(printing);
     const steady = windows.slice(Math.floor(windows.length / 4));
