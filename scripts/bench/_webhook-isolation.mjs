@@ -50,9 +50,7 @@ export async function isolation(
     const [p50, p99] = [0.5, 0.99].map((p) => percentile(times[name], p).toFixed(1));
     console.log(`  B ${name}: ${times[name].length} publishes, admission p50 ${p50} ms, p99 ${p99} ms`);
   };
-  console.log(
-    `Customer A hangs on each of ${asked} publishes, ${ofA} a second; B has ${ofB} a second`,
-  );
+  console.log(`Customer A hangs on each of ${asked} publishes, ${ofA} a second; B has ${ofB} a second`);
   line("alone");
   line("beside");
   const ratio = percentile(times.beside, 0.99) / percentile(times.alone, 0.99);
