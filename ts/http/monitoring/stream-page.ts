@@ -10,7 +10,7 @@ import { playersOf } from "./live-row.ts";
 import type { ChangedStream } from "./stream-changes.ts";
 
 /** Polls after which a reader has to reconnect, so that the node answers on which the stream is live. */
-const ELSEWHERE_LOOKS = 3;
+const ELSEWHERE_POLLS = 3;
 /** Polls after which the reason of an end is reported as unknown: it is written a moment after the end. */
 const REASON_POLLS = 5;
 
@@ -75,7 +75,7 @@ export class StreamPage {
     else if (numbers !== null) this.channel.send(numbers);
     else this.channel.tellLate();
     this.#elsewhere = state === "live" && clientId === null && this.#deps.others != null ? this.#elsewhere + 1 : 0;
-    if (state === "deleted" || this.#elsewhere >= ELSEWHERE_LOOKS) this.channel.end();
+    if (state === "deleted" || this.#elsewhere >= ELSEWHERE_POLLS) this.channel.end();
   }
 
   #measured(): Measured | null {

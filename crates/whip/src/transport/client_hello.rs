@@ -7,9 +7,12 @@ use bytes::BytesMut;
 
 /// Datagrams that are held back; a ClientHello takes one or two.
 const DATAGRAM_LIMIT: usize = 6;
-const RECORD_HEADER: usize = 13;
-const MESSAGE_HEADER: usize = 12;
-const HANDSHAKE: u8 = 22;
+/// Bytes before the content of a DTLS record (RFC 6347 4.1).
+pub(super) const RECORD_HEADER: usize = 13;
+/// Bytes before the body of a handshake message (RFC 6347 4.2.2).
+pub(super) const MESSAGE_HEADER: usize = 12;
+/// Content type of a record of handshake messages.
+pub(super) const HANDSHAKE: u8 = 22;
 const CLIENT_HELLO: u8 = 1;
 const USE_SRTP: u16 = 14;
 

@@ -17,7 +17,7 @@ use rtc_shared::TransportProtocol;
 use rtc_shared::error::Error;
 use rtc_srtp::config::LABEL_EXTRACTOR_DTLS_SRTP;
 
-use super::client_hello::ClientHello;
+use super::client_hello::{ClientHello, RECORD_HEADER};
 use super::p224::WithP224;
 use super::record_nonce::WithRecordNonces;
 
@@ -32,8 +32,7 @@ const FLIGHT_INTERVAL: Duration = Duration::from_millis(120);
 /// 4.2.4.1). A flight that is repeated while the answer is on its way reaches a peer that expects something else: from
 /// then on FFmpeg 8 sends one packet of media for each datagram of ours, and werift never connects.
 const FLIGHT_INTERVAL_LIMIT: Duration = Duration::from_secs(1);
-/// A record's header (RFC 6347 4.1), and the type of the handshake message after it.
-const RECORD_HEADER: usize = 13;
+/// Type of the handshake message with our cookie (RFC 6347 4.3.2).
 const HELLO_VERIFY_REQUEST: u8 = 3;
 /// Addresses are checked before DTLS, so the library sees a single peer.
 const PEER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
@@ -318,10 +317,10 @@ impl Dtls {
     /// The pause before a new flight is first retransmitted: as server, twice the time in which the client returned our
     /// cookie. As client we wait the limit: the peer computes longest before it answers our last flight.
     fn first_pause(&mut self, now: Instant, datagrams: &[BytesMut]) -> Duration {
-        let message = datagrams.first().and_then(|datagram| datagram.get(RECORD_HEADER));
         if self.is_client {
             return FLIGHT_INTERVAL_LIMIT;
         }
+        let message = datagrams.first().and_then(|datagram| datagram.get(RECORD_HEADER));
         if message == Some(&HELLO_VERIFY_REQUEST) {
             self.cookie_sent_at.get_or_insert(now);
             return FLIGHT_INTERVAL_LIMIT;

@@ -5,6 +5,8 @@
 
 use bytes::BytesMut;
 
+use super::client_hello::{HANDSHAKE, MESSAGE_HEADER, RECORD_HEADER};
+
 /// Datagrams accepted from one session before its handshake is complete.
 const HANDSHAKE_DATAGRAM_LIMIT: u32 = 64;
 /// Bytes accepted from one session before its handshake is complete.
@@ -18,11 +20,8 @@ const FRAGMENT_LEAST: usize = 64;
 /// Records of the next epoch accepted before the handshake is complete: the peer's Finished, a few times over.
 const EARLY_RECORD_LIMIT: u32 = 16;
 
-const RECORD_HEADER: usize = 13;
-const MESSAGE_HEADER: usize = 12;
 const CHANGE_CIPHER_SPEC: u8 = 20;
 const ALERT: u8 = 21;
-const HANDSHAKE: u8 = 22;
 const APPLICATION_DATA: u8 = 23;
 
 /// Filters the DTLS datagrams of one session. The caller has checked the source: it is a path that passed an ICE check.
