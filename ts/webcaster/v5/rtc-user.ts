@@ -4,9 +4,16 @@ import type { MutedConfig, ResultConfig, TrackKind } from "../config.ts";
 import { DeviceUtils } from "../device-utils.ts";
 import { MediaInput } from "../media-input.ts";
 import { WebcasterError } from "../pure/errors.ts";
-import { Emitter, type RtcUserEvent, type RtcUserEventName, type RtcUserFault } from "./events.ts";
+import {
+  type BroadcastStatus,
+  Emitter,
+  type RtcUserEvent,
+  type RtcUserEventName,
+  type RtcUserFault,
+} from "./events.ts";
 import { PEER_FAILED, Peer } from "./peer.ts";
 import { CONNECTION_LOST, type Push, RtcUserError, Signalling } from "./signalling.ts";
+import { StatusOrder } from "./status-order.ts";
 
 /** How long the service's offer may take from the click on, ms: devices are opened and the customer is asked
  *  meanwhile. */
@@ -47,6 +54,8 @@ export class RtcUser {
   #signalling: Signalling | null = null;
   #session: { readonly id: string; readonly iceServers: readonly RTCIceServer[] } | null = null;
   #peer: Peer | null = null;
+  /** Of the peer's broadcast. */
+  #order: StatusOrder | null = null;
   #onOffer: ((push: Push) => void) | null = null;
 
   on<Name extends RtcUserEventName>(name: Name, handler: (event: RtcUserEvent<Name>) => void): this {
@@ -146,29 +155,26 @@ export class RtcUser {
       if (this.#peer !== null || this.#onOffer !== null)
         throw new RtcUserError(BROADCAST_RUNS, "A broadcast runs already");
       const offered = this.#offer();
-      // The browser may connect before the service's reply to the answer has arrived.
-      let announce: () => void = () => {};
-      const announced = new Promise<void>((resolve) => {
-        announce = resolve;
-      });
       try {
         const { stream } = await this.#open();
         this.#say("signalling");
         const reply = await signalling.call("start_broadcast", startOf(session.id, stream, options, this.#config));
         const maxVideoBitrateBps = this.#config.videoBitrate ?? null;
         const { iceServers } = session;
+        const order = new StatusOrder((status) => this.#peer === peer && this.#say(status));
         const peer: Peer = new Peer(
           {
             ...{ signalling, iceServers, stream, maxVideoBitrateBps },
-            onConnected: () => void announced.then(() => this.#peer === peer && this.#say("connected")),
+            onConnected: () => order.handleConnected(),
             onLost: () => this.#fail(peer, new RtcUserError(PEER_FAILED, "The connection to the service is lost")),
           },
           String(reply.peer_id),
         );
         this.#peer = peer;
+        this.#order = order;
         await peer.answer(await offered);
         this.#events.emit("StartBroadcastSuccess", null);
-        announce();
+        order.handleStarted();
       } catch (error) {
         this.#end();
         throw error;
@@ -220,7 +226,7 @@ export class RtcUser {
 
   #handleStatus(peer: Peer, { status, message, number }: { status: string; message?: string; number?: number }): void {
     if (status === "error") this.#fail(peer, new RtcUserError(number ?? UNFORESEEN, "Unknown reason", "RTMPError"));
-    else this.#say(message === "reconnecting" ? "reconnecting" : "broadcasting");
+    else this.#order?.handleStatus(message === "reconnecting" ? "reconnecting" : "broadcasting");
   }
 
   #handleLost(): void {
@@ -238,7 +244,7 @@ export class RtcUser {
     this.#events.emit("BroadcastError", faultOf(error));
   }
 
-  #say(status: "signalling" | "connected" | "broadcasting" | "reconnecting"): void {
+  #say(status: BroadcastStatus): void {
     this.#events.emit("BroadcastStatus", { status });
   }
 
@@ -280,6 +286,7 @@ export class RtcUser {
   #end(): void {
     const peer = this.#peer;
     this.#peer = null;
+    this.#order = null;
     peer?.close();
     if (this.#preview === null) this.#closeInput();
   }
