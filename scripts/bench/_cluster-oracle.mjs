@@ -34,6 +34,7 @@ export async function runOracle({ nodes, names, publishes, faults }) {
   const running = [];
   const placeOf = (place) => join(folder, String(place));
   let key = 0;
+  /** Requests that are not answered, by key: a node that was paused answers after its caller has left. */
   const waiting = new Map();
   const liveFrom = new Map();
   let stopping = false;
@@ -51,7 +52,8 @@ export async function runOracle({ nodes, names, publishes, faults }) {
     );
     child.on("message", (answer) => {
       if (answer.allowed) liveFrom.set(answer.clientId, Date.now());
-      waiting.get(answer.key)?.(answer);
+      waiting.get(answer.key)?.resolve(answer);
+      waiting.delete(answer.key);
     });
     child.on("error", () => {}); // such as a request to a node that was just killed
     const ready = new Promise((resolve) => child.once("message", resolve));
@@ -62,11 +64,12 @@ export async function runOracle({ nodes, names, publishes, faults }) {
   async function request(place, stream) {
     key += 1;
     const mine = key;
-    const answered = new Promise((resolve) => waiting.set(mine, resolve));
-    if (running[place].connected) running[place].send({ key: mine, stream }, () => {});
-    const answer = await Promise.race([answered, wait(ANSWER_LIMIT_MS)]);
-    waiting.delete(mine);
-    return answer ?? null;
+    const answered = new Promise((resolve) => {
+      if (!running[place].connected) return;
+      waiting.set(mine, { place, resolve });
+      running[place].send({ key: mine, stream }, () => {});
+    });
+    return (await Promise.race([answered, wait(ANSWER_LIMIT_MS)])) ?? null;
   }
 
   async function fault(at) {
@@ -76,6 +79,7 @@ export async function runOracle({ nodes, names, publishes, faults }) {
       child.kill("SIGKILL");
       await once(child, "exit");
       await wait(DOWN_MS);
+      for (const [lost, { place: of }] of waiting) if (of === place) waiting.delete(lost);
       await startNode(place);
     } else {
       child.kill("SIGSTOP");
@@ -120,7 +124,7 @@ export async function runOracle({ nodes, names, publishes, faults }) {
         `select (select count(*)::int from publish where state in ('asking', 'live')) as live,
           (select count(*)::int from outbox where delivered_at is null and given_up_at is null) as owed`,
       );
-      return live + owed;
+      return live + owed + waiting.size;
     };
     for (let waited = 0; (await open()) > 0 && waited < SETTLE_LIMIT_MS; waited += 200) await wait(200);
     return { ...outcomes, ...(await judged(server.url, customer.events, liveFrom)), left: await open() };
