@@ -352,6 +352,11 @@ impl Switchboard {
         self.by_id.get(&id).copied()
     }
 
+    /// The stream of a publish, unless another publish has taken it over.
+    fn running_stream(&self, id: StreamId) -> Option<StreamKey> {
+        self.stream(id).filter(|key| self.hub.stream(*key).is_some_and(|of| of.record.stream == id))
+    }
+
     fn local_mut(&mut self, key: StreamKey) -> Option<&mut LocalSource> {
         self.hub.stream_mut(key)?.source.local_mut()
     }

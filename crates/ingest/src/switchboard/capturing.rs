@@ -10,7 +10,7 @@ impl Switchboard {
     /// Captures the publish of a stream that lives here. If its publisher is on another worker, or it is already being
     /// captured, the tap is dropped.
     pub(super) fn capture(&mut self, stream: StreamId, tap: Tap) {
-        let live = self.stream(stream).and_then(|key| self.hub.stream(key));
+        let live = self.running_stream(stream).and_then(|key| self.hub.stream(key));
         let publisher = live.and_then(|live| live.source.live()).map(|of| of.publisher.clone());
         let Some(Publisher::Here(key)) = publisher else { return };
         self.turn(key, |session, now, _| match session {

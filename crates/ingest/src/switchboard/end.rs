@@ -72,6 +72,8 @@ impl Switchboard {
             let has_backlog = subscriber.is_some_and(|subscriber| self.hub.has_frames(subscriber));
             self.turn_push(push, |push, _, effects| push.handle_stream_ended(has_backlog, effects));
         }
+        // A held stream's next silence would be due sooner, and not arm the timer again.
+        self.timers.disarm(TimerOwner::Stream(key));
         self.timers.arm(TimerOwner::Stream(key), until);
         self.close_if_done(key);
     }
@@ -116,7 +118,7 @@ impl Switchboard {
 
     /// Ends a running publish, for the gateway or a newer publish.
     pub(super) fn end_publish(&mut self, stream: StreamId, reason: EndReason, description: String) {
-        let live = self.stream(stream).and_then(|key| self.hub.stream(key));
+        let live = self.running_stream(stream).and_then(|key| self.hub.stream(key));
         match live.and_then(|live| live.source.live()).map(|of| of.publisher.clone()) {
             Some(Publisher::Here(key)) => self.end_publisher(key, reason, Some(&description)),
             Some(Publisher::There { worker, .. }) => {
@@ -138,10 +140,13 @@ impl Switchboard {
 
     /// The publisher on another worker has ended.
     pub(super) fn handle_publisher_gone(&mut self, stream: StreamId, ending: Ending) {
-        let Some(key) = self.stream(stream) else { return };
-        let live = self.hub.stream(key).filter(|live| live.record.stream == stream);
-        if live.is_some_and(|live| live.source.relay().is_some()) {
-            self.drain_relay(key);
+        let Some(key) = self.running_stream(stream) else { return };
+        if self.hub.stream(key).is_none_or(|live| live.source.relay().is_none()) {
+            return;
+        }
+        self.drain_relay(key);
+        // With its last frames it may have taken over another stream.
+        if let Some(key) = self.running_stream(stream) {
             self.end_stream(key, ending);
         }
     }

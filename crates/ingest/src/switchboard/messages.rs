@@ -141,7 +141,7 @@ impl Switchboard {
 
     /// An order of the gateway to a running WHIP publish.
     fn handle_order(&mut self, stream: StreamId, order: WhipOrder) {
-        let live = self.stream(stream).and_then(|key| self.hub.stream(key));
+        let live = self.running_stream(stream).and_then(|key| self.hub.stream(key));
         let publisher = live.and_then(|live| live.source.live()).and_then(|of| of.publisher.here());
         let Some(key) = publisher else { return };
         let mut ufrags = None;

@@ -89,7 +89,9 @@ impl Switchboard {
         let is_remote = matches!(live.source, Source::Remote { .. });
         // Checked before draining: if it has ended, the frames drained now are the last ones.
         let is_ended = relay.is_ended();
+        let mut has_fed = false;
         while let Some(frame) = relay.pop() {
+            has_fed = true;
             if !is_remote {
                 self.feed(key, &frame);
             } else if Relay::ends_opus(&frame) {
@@ -98,9 +100,9 @@ impl Switchboard {
                 self.hub.publish(key, &frame, &mut self.woken);
             }
         }
-        if !is_remote {
+        if !is_remote && has_fed {
             self.settle_standby(key);
-        } else if is_ended {
+        } else if is_remote && is_ended {
             self.hub.end(key, &mut self.woken);
         }
     }

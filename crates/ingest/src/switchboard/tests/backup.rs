@@ -333,3 +333,17 @@ fn a_replaced_publish_of_a_pair_can_still_be_ended() {
     world.settle();
     assert_eq!(world.reasons(), [(1, EndReason::Replaced)]);
 }
+
+#[test]
+fn an_end_that_is_meant_for_a_lost_publish_does_not_reach_the_one_that_took_over() {
+    let (mut world, main, backup, _) = live_pair(60);
+    let stream = world.publishes.find(1).expect("it runs").stream;
+    world.hang_up(main);
+    send_both(&mut world, None, Some(backup), 60..90);
+    assert!(on_air(&world, 2));
+    let (reason, description) = (EndReason::Kicked, String::new());
+    world.switchboard.handle_message(Message::End { stream, reason, description });
+    world.settle();
+    assert!(on_air(&world, 2));
+    assert_eq!(world.reasons(), [(1, EndReason::BroadcasterLeft)]);
+}

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use headgate_rtmp::{ClientRole, MediaKind};
 
-use super::super::SessionKey;
 use super::super::message::{Message, PublishOpening};
 use super::super::relay::Relay;
+use super::super::{EndReason, SessionKey};
 use super::world::{AVC_HEADER, World, upstream};
 
 const URL: &str = "rtmp://upstream.example/live/out";
@@ -90,6 +90,11 @@ impl Workers {
         }
     }
 
+    fn is_on_air(&self, client_id: u64) -> bool {
+        let record = self.home.publishes.find(client_id).expect("it runs");
+        record.snapshot(self.home.now, std::time::SystemTime::now()).is_on_air
+    }
+
     fn newest(&self) -> [u32; 3] {
         let last = |world: &World, peer| *world.frames(peer).last().expect("frames");
         [
@@ -163,4 +168,45 @@ fn a_switch_there_and_back_keeps_players_of_both_workers_and_those_that_join_mea
         workers.exchange();
     }
     assert!(workers.home.switchboard.is_empty() && !workers.away.switchboard.has_streams());
+}
+
+#[test]
+fn a_backup_that_was_as_silent_as_the_main_encoder_does_not_take_over() {
+    let mut workers = Workers::start();
+    workers.send(1..100, true);
+    // The venue's uplink fails for four seconds; the worker wakes for others.
+    for _ in 0..40 {
+        workers.home.pass(Duration::from_millis(100));
+        workers.exchange();
+    }
+    workers.away.send_frame(workers.backup, 1_100, 100);
+    workers.exchange();
+    workers.home.send_frame(workers.main, 100, 100);
+    workers.exchange();
+    assert!(workers.is_on_air(1) && !workers.is_on_air(2));
+    workers.send(101..150, true);
+    assert_eq!(workers.newest(), [149; 3]);
+}
+
+#[test]
+fn a_backup_that_takes_over_with_its_last_frames_ends_like_any_other() {
+    let mut workers = Workers::start();
+    workers.send(1..24, true);
+    workers.switch_to(2);
+    // Its keyframe and its end arrive together.
+    workers.away.send_frame(workers.backup, 1_025, 100);
+    workers.away.hang_up(workers.backup);
+    for (_, message) in workers.away.told.drain(..).collect::<Vec<_>>() {
+        workers.home.switchboard.handle_message(message);
+    }
+    workers.exchange();
+    let reasons = [workers.home.reasons(), workers.away.reasons()].concat();
+    assert_eq!(reasons, [(2, EndReason::BroadcasterLeft)]);
+    for n in 24..80 {
+        workers.home.send_frame(workers.main, n, 100);
+        workers.home.pass(Duration::from_millis(40));
+        workers.exchange();
+    }
+    assert!(workers.is_on_air(1));
+    assert_eq!(workers.newest(), [79; 3]);
 }

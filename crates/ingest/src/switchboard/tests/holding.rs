@@ -253,3 +253,20 @@ fn an_upstream_without_audio_keeps_its_silence() {
     assert!(widest_step(&world, upstream, MediaKind::Audio) <= 60);
     assert!(times(&world, upstream, MediaKind::Audio).last().is_some_and(|last| *last > 7_500));
 }
+
+#[test]
+fn a_released_stream_waits_for_a_player_that_reads_nothing_only_as_long_as_any_other() {
+    let (mut world, publisher, _) = live_world();
+    let player = world.player("a");
+    world.peers.get_mut(&player).expect("it plays").reads = 0;
+    for n in 50..110 {
+        world.send_frame(publisher, n, 20_000);
+        world.pass(Duration::from_millis(40));
+    }
+    world.hang_up(publisher);
+    world.pass(Duration::from_millis(150));
+    let stream = world.publishes.find_held(1).expect("held").record.stream;
+    world.switchboard.handle_message(Message::Release(stream));
+    world.pass(Duration::from_secs(1));
+    assert!(!world.switchboard.has_streams());
+}
