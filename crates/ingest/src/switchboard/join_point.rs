@@ -131,10 +131,12 @@ impl JoinPoint {
         self.forget_frames(Codec::Aac);
     }
 
-    /// The stream's audio is no longer Opus.
+    /// The stream's audio is no longer Opus. AAC from before or beside it is forgotten, too: subscribers that took Opus
+    /// have not had its header, which has to count as new when it comes.
     pub(super) fn forget_opus(&mut self) {
         self.opus = None;
         self.forget_frames(Codec::Opus);
+        self.forget_aac();
     }
 
     /// The configuration of AAC.

@@ -159,7 +159,8 @@ impl SubscriberQueue {
                 self.first_video.get_or_insert(frame.timestamp);
             }
             FrameKind::Inter | FrameKind::Disposable if self.awaits_keyframe => {
-                self.dropped += 1;
+                // Video before the first keyframe was never for this subscriber, however fast it is.
+                self.dropped += u64::from(self.first_video.is_some());
                 return;
             }
             FrameKind::Configuration

@@ -34,6 +34,7 @@ fn video_starts_at_a_keyframe() {
         drain(&mut queue),
         [(FrameKind::Audio, 10), (FrameKind::Keyframe, 40), (FrameKind::Inter, 80)]
     );
+    assert_eq!(queue.poll_dropped(), 0, "it was not slow");
 }
 
 #[test]

@@ -146,7 +146,10 @@ impl Timeline {
             let is_stamped = frame.timestamp != Timestamp::ZERO;
             return Some(if is_stamped { Frame { timestamp, ..newest } } else { newest });
         };
-        if line != Line::Video && self.lead.is_some_and(|lead| frame.timestamp < lead.newest) {
+        if line == Line::Video {
+            // The cached GOP has passed. Should the publisher's clock go back later, that is no part of it.
+            self.lead = self.lead.filter(|lead| frame.timestamp <= lead.newest);
+        } else if self.lead.is_some_and(|lead| frame.timestamp < lead.newest) {
             return None;
         }
         let mut timestamp = self.moved(frame.timestamp, shift);
@@ -161,7 +164,7 @@ impl Timeline {
                 timestamp = floor;
             }
         }
-        let placed = match self.lead.filter(|lead| frame.timestamp <= lead.newest) {
+        let placed = match self.lead {
             Some(_) if line == Line::Video => {
                 self.place_kept(frame, timestamp, self.shift_us.unwrap_or(shift))
             }

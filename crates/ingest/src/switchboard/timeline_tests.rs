@@ -127,6 +127,11 @@ fn a_kept_group_ends_on_time_in_order_of_decoding_and_of_showing() {
     let next = timeline.place(&video(FrameKind::Inter, 72_000)).expect("it passes");
     assert_eq!((next.timestamp.as_millis(), next.composition_ms), (10_440, 0));
     assert_eq!(timeline.place(&audio(71_990)).map(|of| of.timestamp.as_millis()), Some(10_430));
+    // Its clock is set back: passed on as that of any other publisher.
+    let back = Frame { composition_ms: 40, ..video(FrameKind::Inter, 60_000) };
+    let back = timeline.place(&back).expect("it passes");
+    assert_eq!((back.timestamp.as_millis(), back.composition_ms), (-1_560, 40));
+    assert_eq!(timeline.place(&audio(60_020)).map(|of| of.timestamp.as_millis()), Some(-1_540));
 }
 
 #[test]
