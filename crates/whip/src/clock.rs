@@ -20,8 +20,9 @@ const SLEW_TIME_US: i64 = 800_000;
 const SLEW_LIMIT_PER_MILLE: i64 = 500;
 /// And by at least this share, so that the last milliseconds do not take forever.
 const SLEW_LEAST_PER_MILLE: i64 = 20;
-/// A reported offset beyond this means a broken sender clock.
-const OFFSET_LIMIT_US: i64 = 2_000_000;
+/// A reported offset beyond this means a broken sender clock. A microphone that delivers nothing for a while stops its
+/// RTP clock: what is not a new mapping has to be corrected.
+const OFFSET_LIMIT_US: i64 = JUMP_LIMIT_US;
 /// Senders whose reports are kept until their first packet is in order: simulcast layers and new sources.
 const EARLY_REPORTS_LIMIT: usize = 8;
 

@@ -131,16 +131,39 @@ fn a_clock_that_jumps_with_every_packet_never_exceeds_32_bits() {
 }
 
 #[test]
-fn an_offset_of_two_seconds_is_corrected_and_unknown_before_both_reports() {
-    for (offset_ms, left) in [(2_000, 2_000_000), (2_001, 0)] {
+fn an_offset_of_five_seconds_is_corrected_and_unknown_before_both_reports() {
+    for (offset_ms, left) in [(5_000, 5_000_000), (5_001, 0)] {
         let (start, mut clock) = (Instant::now(), Clock::default());
         clock.stamp_audio(start, SOUND, 0);
         clock.stamp_video(start, PICTURE, 0);
         assert_eq!(clock.skew_us(), None);
-        clock.handle_audio_report(SOUND, ntp(5_000), 0);
+        clock.handle_audio_report(SOUND, ntp(10_000), 0);
         assert_eq!(clock.skew_us(), None);
-        clock.handle_video_report(PICTURE, ntp(5_000 + offset_ms), 0);
+        clock.handle_video_report(PICTURE, ntp(10_000 + offset_ms), 0);
         assert_eq!(clock.skew_us().map(i64::abs), Some(left), "{offset_ms} ms");
+    }
+}
+
+#[test]
+fn after_a_stalled_microphone_audio_and_video_are_together_again() {
+    for stall_ms in [500, 3_000, 4_900, 7_000] {
+        let (start, mut clock) = (Instant::now(), Clock::default());
+        let (mut audio_rtp, mut apart) = (0, i64::MAX);
+        for n in 0..1_000_u32 {
+            let millis = u64::from(n) * 40;
+            let picture = clock.stamp_video(at(start, millis), PICTURE, n * 3_600);
+            let is_stalled = (10_000..10_000 + stall_ms).contains(&millis);
+            if !is_stalled {
+                let sound = clock.stamp_audio(at(start, millis), SOUND, audio_rtp);
+                apart = (picture.as_micros() - sound.as_micros()).abs();
+            }
+            if n % 25 == 24 && !is_stalled {
+                clock.handle_audio_report(SOUND, ntp(millis), audio_rtp);
+                clock.handle_video_report(PICTURE, ntp(millis), n * 3_600);
+            }
+            audio_rtp += if is_stalled { 0 } else { 1_920 };
+        }
+        assert!(apart <= 20_000, "{apart} us apart after a stall of {stall_ms} ms");
     }
 }
 

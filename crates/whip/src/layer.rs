@@ -108,6 +108,12 @@ impl Layer {
         self.last_packet.is_some_and(|last| now < last + LIVE_LIMIT)
     }
 
+    /// Whether a packet that arrives now is the first one after a pause.
+    #[must_use]
+    pub(crate) fn has_returned(&self, now: Instant) -> bool {
+        self.last_packet.is_some() && !self.is_live(now)
+    }
+
     /// Pixels of a frame; 0 before they are known.
     #[must_use]
     pub(crate) fn pixels(&self) -> u64 {

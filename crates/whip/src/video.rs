@@ -25,9 +25,11 @@ const FIRST_KEYFRAME_WAIT: Duration = Duration::from_millis(400);
 const UNRESPONSIVE_AFTER: u32 = 8;
 /// Pause between requests to an unresponsive sender, which are sent only when a keyframe is needed.
 const UNRESPONSIVE_PAUSE: Duration = Duration::from_secs(10);
-/// Groups in a row that a request did not end early, after which periodic requests stop and the sender keeps its own
-/// interval.
+/// Groups in a row that a request did not end early, after which the sender keeps its own interval.
 const OWN_RHYTHM_AFTER: u8 = 3;
+/// Age of the last keyframe at which it is asked nevertheless, and pause between these requests: longer than most encoders'
+/// intervals. A browser whose keyframes take more than a second to arrive looks like such a sender.
+const OWN_RHYTHM_AGE: Duration = Duration::from_secs(5);
 /// Requests that are sent before the keyframe arrives even from a distant sender.
 const REACTION_PLIS: u32 = 2;
 /// Access units accepted per second: four times the fastest camera's rate, to allow for a stall of a second. Each costs
@@ -122,6 +124,8 @@ impl VideoTrack {
         if is_repeated {
             self.handle_retransmission(now, index, header, payload, &mut units);
         } else if let Some(layer) = self.layers.get_mut(index) {
+            // What it was asked during an outage never reached it.
+            self.unanswered_plis *= u32::from(!layer.has_returned(now));
             layer.handle_packet(now, header, payload, false, &mut units);
         }
         self.forward_all(now, index, &mut units, clock, frames);
@@ -374,17 +378,19 @@ impl VideoTrack {
         let first = target.first_packet?;
         let is_shown = self.shown().is_some_and(|shown| shown.rid == target.rid);
         let is_unresponsive = self.unanswered_plis >= UNRESPONSIVE_AFTER;
+        let mut pause = if is_unresponsive { UNRESPONSIVE_PAUSE } else { KEYFRAME_PAUSE };
         let due = match target.receiver.meter.last_keyframe() {
             _ if self.is_keyframe_wanted => first,
             None => first + FIRST_KEYFRAME_WAIT,
             Some(_) if target.awaits_keyframe() || !is_shown => first,
+            Some(_) if is_unresponsive => return None,
             // Requests change nothing: OBS and FFmpeg keep the interval they are configured with.
-            Some(_) if is_unresponsive || self.unprompted_groups >= OWN_RHYTHM_AFTER => {
-                return None;
+            Some(last) if self.unprompted_groups >= OWN_RHYTHM_AFTER => {
+                pause = OWN_RHYTHM_AGE;
+                last + OWN_RHYTHM_AGE
             }
             Some(last) => last + KEYFRAME_AGE,
         };
-        let pause = if is_unresponsive { UNRESPONSIVE_PAUSE } else { KEYFRAME_PAUSE };
         Some(self.last_pli.map_or(due, |last| due.max(last + pause)))
     }
 }

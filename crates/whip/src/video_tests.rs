@@ -236,6 +236,47 @@ fn a_sender_with_its_own_keyframe_interval_is_no_longer_asked() {
 }
 
 #[test]
+fn a_sender_whose_keyframes_arrive_late_is_asked_again_and_again() {
+    let mut track = Track::new("");
+    let (mut due, mut keyframes) = (vec![0_u64], Vec::new());
+    for n in 0..1500_u16 {
+        let millis = u64::from(n) * 40;
+        let is_key = due.first().is_some_and(|due| *due <= millis);
+        if is_key {
+            due.remove(0);
+            keyframes.push(millis);
+        }
+        let payload = if is_key { key(SPS_SMALL, 1) } else { vec![0x41, 0x9a, 2] };
+        track.packet(millis, (96, 7), 10 + n, &payload, "");
+        if track.video.poll_pli(track.at(millis)).is_some() {
+            due.push(millis + 1_200);
+        }
+    }
+    let longest = keyframes.windows(2).map(|pair| pair[1] - pair[0]).max();
+    assert!(longest.is_some_and(|longest| longest < 7_000), "{keyframes:?}");
+    assert!(keyframes.last().is_some_and(|last| *last > 50_000), "{keyframes:?}");
+}
+
+#[test]
+fn requests_during_an_outage_do_not_make_a_sender_unresponsive() {
+    let mut track = Track::new("");
+    track.packet(0, (96, 7), 10, &key(SPS_SMALL, 1), "");
+    for millis in (20..6_000).step_by(20) {
+        track.wait(millis);
+        let _ = track.video.poll_pli(track.at(millis));
+    }
+    for n in 0..40_u16 {
+        let millis = 6_000 + u64::from(n) * 40;
+        track.packet(millis, (96, 7), 210 + n, &[0x41, 0x9a, 2], "");
+        track.wait(millis + 20);
+        if track.video.poll_pli(track.at(millis + 20)).is_some() {
+            return;
+        }
+    }
+    panic!("no keyframe was requested within 1.6 s of the return");
+}
+
+#[test]
 fn configurations_that_change_with_every_keyframe_are_rate_limited() {
     let mut track = Track::new("");
     let mut configurations = 0;
