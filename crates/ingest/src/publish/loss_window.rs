@@ -10,15 +10,19 @@ const WINDOW_REPORTS: usize = 5;
 pub(crate) struct LossWindow {
     /// Received and lost packets, oldest first; one entry more than the window, to subtract from.
     counts: VecDeque<(u64, u64)>,
+    /// The simulcast layer that they are of.
+    layer: String,
 }
 
 impl LossWindow {
-    /// Adds a report's counters, each since the start: packets received and packets given up as lost.
-    pub(crate) fn note(&mut self, received: u64, lost: u64) {
+    /// Adds a report's counters, each since the start: packets received and packets given up as lost. `layer`: the
+    /// simulcast layer that is forwarded, or empty.
+    pub(crate) fn note(&mut self, layer: &str, received: u64, lost: u64) {
         let is_behind = self.counts.back().is_some_and(|last| received < last.0 || lost < last.1);
-        if is_behind {
-            // Each simulcast layer has its own counters: those of the previous layer cannot be compared.
+        if is_behind || self.layer != layer {
+            // Each layer, and each source, has its own counters, which cannot be compared.
             self.counts.clear();
+            layer.clone_into(&mut self.layer);
         }
         if self.counts.len() > WINDOW_REPORTS {
             self.counts.pop_front();
@@ -44,15 +48,15 @@ mod tests {
     fn a_loss_counts_for_five_reports() {
         let mut window = LossWindow::default();
         assert_eq!(window.percent(), None);
-        window.note(100, 0);
+        window.note("", 100, 0);
         assert_eq!(window.percent(), None, "nothing to subtract from");
-        window.note(190, 10);
+        window.note("", 190, 10);
         assert_eq!(window.percent(), Some(10.0));
         for n in 1..5 {
-            window.note(190 + n * 100, 10);
+            window.note("", 190 + n * 100, 10);
         }
         assert_eq!(window.percent(), Some(2.0));
-        window.note(690, 10);
+        window.note("", 690, 10);
         assert_eq!(window.percent(), Some(0.0));
     }
 
@@ -60,11 +64,24 @@ mod tests {
     fn a_silent_sender_has_no_loss_share_and_a_layer_change_resets_it() {
         let mut window = LossWindow::default();
         for _ in 0..7 {
-            window.note(500, 50);
+            window.note("", 500, 50);
         }
         assert_eq!(window.percent(), None);
-        window.note(10, 0);
-        window.note(20, 0);
+        window.note("", 10, 0);
+        window.note("", 20, 0);
+        assert_eq!(window.percent(), Some(0.0));
+    }
+
+    #[test]
+    fn the_losses_of_a_layer_before_its_pause_are_not_counted_again_when_it_returns() {
+        let mut window = LossWindow::default();
+        let reports = [("f", 100_000, 3_000), ("q", 30_000, 10), ("q", 30_100, 10)];
+        for (layer, received, lost) in reports {
+            window.note(layer, received, lost);
+        }
+        window.note("f", 100_050, 3_000);
+        assert_eq!(window.percent(), None);
+        window.note("f", 100_150, 3_000);
         assert_eq!(window.percent(), Some(0.0));
     }
 }

@@ -230,7 +230,8 @@ impl WhipRecord {
         let sum =
             |of: fn(&TrackDiagnostics) -> u64| tracks.iter().flatten().map(|track| of(track)).sum();
         let mut reported = lock(&self.reported);
-        reported.loss.note(sum(|track| track.packets), sum(|track| track.lost));
+        let layer = diagnostics.video.as_ref().map_or("", |video| &video.layer);
+        reported.loss.note(layer, sum(|track| track.packets), sum(|track| track.lost));
         reported.diagnostics = Some(diagnostics);
     }
 
