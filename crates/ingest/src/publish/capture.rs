@@ -146,6 +146,13 @@ impl Tap {
         self.put(Kind::Frame, now, || FrameDigest::of(frame).to_bytes());
     }
 
+    /// Ends the capture for this reason.
+    pub(crate) fn stop(&mut self, reason: &'static str) {
+        if let Some(running) = self.0.take() {
+            running.state.stop(reason);
+        }
+    }
+
     /// Records the end of the publish, and ends the capture.
     pub(crate) fn end(&mut self, reason: &'static str, is_ordered: bool, now: Instant) {
         let ended = || Ended { is_ordered, reason: reason.to_owned() }.to_bytes();

@@ -21,6 +21,8 @@ use crate::publish::capture::{CLOCK_BYTES, CaptureSettings, CaptureState, Note};
 const LOOK_PAUSE: Duration = Duration::from_millis(200);
 /// How long after the time limit the thread ends the capture itself, if no note makes the session do so.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// Limit of the input that waits behind an incomplete message: several of the longest ones.
+const KEPT_LIMIT_BYTES: usize = 32 << 20;
 
 /// What is removed from the recorded inputs.
 pub(crate) enum Cleaning {
@@ -51,6 +53,7 @@ pub(crate) fn start_capture(
         cleaning,
         scrubber: None,
         kept: VecDeque::new(),
+        kept_bytes: 0,
         state,
     };
     writing.append(&Writer::head(head))?;
@@ -69,6 +72,8 @@ struct Writing {
     scrubber: Option<Scrubber>,
     /// Notes that wait behind an input that is not yet completely scrubbed.
     kept: VecDeque<Note>,
+    /// Bytes of these.
+    kept_bytes: usize,
     state: Arc<CaptureState>,
 }
 
@@ -92,6 +97,10 @@ impl Writing {
                     self.take(note)?;
                     if self.bytes >= self.bytes_limit {
                         self.state.stop("size_limit");
+                        break;
+                    }
+                    if self.kept_bytes > KEPT_LIMIT_BYTES {
+                        self.state.stop("unfinished_message");
                         break;
                     }
                 }
@@ -140,6 +149,7 @@ impl Writing {
                 if note.kind == Kind::Input {
                     scrubber.handle_input(&note.body);
                 }
+                self.kept_bytes += note.body.len();
                 self.kept.push_back(note);
                 self.write_clean()
             }
@@ -150,15 +160,17 @@ impl Writing {
     fn write_clean(&mut self) -> io::Result<()> {
         while let Some(note) = self.kept.pop_front() {
             let Some(scrubber) = &mut self.scrubber else { return Ok(()) };
+            let length = note.body.len();
             if note.kind != Kind::Input {
                 self.write(note.kind, note.at_ns, &note.body)?;
-            } else if scrubber.clean() - scrubber.given() >= note.body.len() {
-                let body = scrubber.take(note.body.len());
+            } else if scrubber.clean() - scrubber.given() >= length {
+                let body = scrubber.take(length);
                 self.write(note.kind, note.at_ns, &body)?;
             } else {
                 self.kept.push_front(note);
                 return Ok(());
             }
+            self.kept_bytes -= length;
         }
         Ok(())
     }
@@ -182,5 +194,51 @@ fn blank(kind: MediaKind, body: &mut [u8]) {
         MediaKind::Audio => flv::blank_audio(body),
         MediaKind::Video => flv::blank_video(body),
         MediaKind::Script => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::sync_channel;
+
+    use super::*;
+
+    /// The first chunk of an audio message of `length` bytes: 12 bytes of header, 128 of content.
+    fn chunk(chunk_stream: u8, length: u16) -> Vec<u8> {
+        let [high, low] = length.to_be_bytes();
+        let mut bytes = vec![chunk_stream, 0, 0, 0, 0, high, low, 8, 1, 0, 0, 0];
+        bytes.resize(12 + 128, 0xaf);
+        bytes
+    }
+
+    #[test]
+    fn a_message_that_stays_incomplete_ends_the_capture_before_memory_does() {
+        let path = std::env::temp_dir().join(format!("headgate-{}.capture", std::process::id()));
+        let settings = CaptureSettings {
+            path: path.clone(),
+            header: String::new(),
+            bytes_limit: u64::MAX,
+            time_limit: Duration::from_secs(60),
+            without_media: false,
+        };
+        let (is_whip, without_media, from_middle, json) = (false, false, false, String::new());
+        let head = Head { is_whip, without_media, from_middle, json };
+        let state = Arc::new(CaptureState::default());
+        let (sender, notes) = sync_channel(4);
+        start_capture(&settings, &head, Cleaning::Rtmp, notes, state.clone()).expect("it starts");
+        let note = |body| Note { at_ns: 0, kind: Kind::Input, body };
+        let handshake = vec![3; 1 + 2 * 1_536];
+        let complete = note(chunk(6, 128).repeat(8_000)).body;
+        let start = [handshake, chunk(4, 60_000)].concat();
+        let rest = std::iter::repeat_n(complete, 100);
+        let given = std::iter::once(start)
+            .chain(rest)
+            .take_while(|body| sender.send(note(body.clone())).is_ok());
+        assert!((28..40).contains(&given.count()), "bounded");
+        while state.status().ended.is_none() {
+            std::thread::yield_now();
+        }
+        assert_eq!(state.status().ended, Some("unfinished_message"));
+        std::fs::remove_file(path).expect("it is there");
     }
 }

@@ -10,8 +10,9 @@ use crate::publish::capture::Tap;
 use crate::publish::end_reason::EndReason;
 use crate::publish::record::PublishRecord;
 
-/// Limit of the kept handshake and commands; a longer start is not kept.
-const EARLY_LIMIT_BYTES: usize = 32 << 10;
+/// Limit of the kept start of a connection: handshake, commands, and what clients send that do not wait for the answer. A
+/// longer start is not kept, and cannot be captured.
+const EARLY_LIMIT_BYTES: usize = 160 << 10;
 
 /// A session's capture tap and the input kept for it.
 #[derive(Debug, Default)]
@@ -20,6 +21,8 @@ pub(crate) struct Captured {
     /// Input before the decision, with its arrival times; `None` if it is not needed.
     early: Option<Vec<(Kind, Instant, Vec<u8>)>>,
     early_bytes: usize,
+    /// The start was longer than the limit.
+    has_lost_start: bool,
     /// A tap that starts at the next boundary between two messages.
     next: Tap,
 }
@@ -38,6 +41,7 @@ impl Captured {
             early.push((Kind::Input, now, input.to_vec()));
             if self.early_bytes > EARLY_LIMIT_BYTES {
                 self.early = None;
+                self.has_lost_start = true;
             }
         }
     }
@@ -54,6 +58,11 @@ impl Captured {
     pub(crate) fn allow(&mut self, record: &PublishRecord, now: Instant) {
         let early = self.early.take();
         let mut tap = record.take_capture();
+        if self.has_lost_start {
+            // In mid-stream nothing could be scrubbed.
+            tap.stop("start_too_long");
+            return;
+        }
         for (kind, at, body) in early.into_iter().flatten() {
             tap.put(kind, at, || body);
         }
@@ -91,5 +100,32 @@ impl Captured {
     /// The publish ends; `is_ordered` unless its input was the reason.
     pub(crate) fn end(&mut self, reason: EndReason, is_ordered: bool, now: Instant) {
         self.tap.end(reason.code(), is_ordered, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::publish::capture::capture_pipe;
+    use crate::publish::mailbox::Mailbox;
+    use crate::publish::registry::Publishes;
+
+    #[test]
+    fn a_connection_whose_start_is_too_long_is_not_captured_from_the_middle() {
+        let publishes = Publishes::new(Mailbox::new(Box::new(|| {})));
+        let now = Instant::now();
+        for (length, notes, reason) in
+            [(EARLY_LIMIT_BYTES, 2, "publish_ended"), (EARLY_LIMIT_BYTES + 1, 0, "start_too_long")]
+        {
+            let guard = publishes.open(1, 0, None, now);
+            let (tap, taken, state) = capture_pipe(Duration::from_secs(9));
+            guard.record().put_capture(tap);
+            let mut captured = Captured::new(true);
+            captured.input(&vec![0; length], now);
+            captured.allow(guard.record(), now);
+            assert_eq!((taken.try_iter().count(), state.reason()), (notes, reason));
+        }
     }
 }
