@@ -1,7 +1,7 @@
 //! Limits of open connections: in total, so that HTTP and the store keep their share of the file descriptors, and per
 //! address.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxHashMap;
@@ -70,6 +70,7 @@ impl ConnectionLimits {
 
     /// Admits a connection from `address` to an RTMP port; `None` if a limit is reached.
     pub(crate) fn admit(self: &Arc<Self>, address: IpAddr) -> Option<ConnectionPermit> {
+        let address = network_of(address);
         let mut held = self.lock();
         let of_address = held.by_address.get(&address).copied().unwrap_or(0);
         let is_full = held.inbound >= self.inbound || of_address >= self.per_address;
@@ -132,6 +133,14 @@ impl Drop for ConnectionPermit {
     }
 }
 
+/// What counts as one address: of IPv6 the network of 64 bits, all of which one host may use (RFC 4291 2.5.1).
+pub(super) fn network_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from(u128::from(address) >> 64 << 64)),
+        address @ IpAddr::V4(_) => address,
+    }
+}
+
 /// Maximum number of open files of the process (proc(5), "Max open files"); `None` where the system does not report it.
 pub(crate) fn descriptor_limit() -> Option<usize> {
     let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
@@ -162,6 +171,17 @@ mod tests {
         let left = limits.lock();
         assert!(left.by_address.is_empty());
         assert_eq!((left.in_all, left.inbound), (0, 0));
+    }
+
+    #[test]
+    fn an_ipv6_network_counts_as_one_address() {
+        let limits = ConnectionLimits::new(0, 2, None);
+        let of = |text: &str| limits.admit(text.parse().expect("an address"));
+        let held = [of("2001:db8::1"), of("2001:db8::ffff:0:0:2")];
+        assert!(held.iter().all(Option::is_some) && of("2001:db8::3").is_none());
+        assert!(of("2001:db8:0:1::1").is_some());
+        let mapped = [of("192.0.2.1"), of("::ffff:192.0.2.1")];
+        assert!(mapped.iter().all(Option::is_some) && of("192.0.2.1").is_none());
     }
 
     #[test]

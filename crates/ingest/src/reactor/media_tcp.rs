@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 use slotmap::{Key, KeyData, SlotMap, new_key_type};
 
 use super::config::{IngestConfig, PortUse, StartError};
-use super::connection_limits::{ConnectionLimits, ConnectionPermit};
+use super::connection_limits::{ConnectionLimits, ConnectionPermit, network_of};
 use super::ports::{listen, open_media_port};
 use super::spare_descriptor::{SpareDescriptor, is_exhausted};
 use super::udp::UdpPort;
@@ -138,8 +138,9 @@ impl MediaTcp {
         peer: SocketAddr,
         permit: ConnectionPermit,
     ) {
-        let unproven = self.connections.values().filter(|each| each.is_unproven_of(peer.ip()));
-        if unproven.count() >= UNPROVEN_LIMIT || self.connections.len() >= CONNECTIONS_LIMIT {
+        let network = network_of(peer.ip());
+        let unproven = self.connections.values().filter(|each| each.is_unproven_of(network));
+        if unproven.count() >= UNPROVEN_LIMIT || !self.make_room() {
             return;
         }
         let _ = socket.set_nodelay(true);
@@ -150,6 +151,24 @@ impl MediaTcp {
             Connection::new(socket, peer, now, permit)
         });
         self.by_peer.insert(peer, key);
+    }
+
+    /// If all places are taken, closes the connection that has not authenticated for the longest time: a client does so
+    /// within a round trip. Returns false if all have.
+    fn make_room(&mut self) -> bool {
+        if self.connections.len() < CONNECTIONS_LIMIT {
+            return true;
+        }
+        let unproven =
+            self.connections.iter().filter_map(|(key, of)| Some((of.unproven_since()?, key)));
+        let Some((_, oldest)) = unproven.min_by_key(|(since, _)| *since) else { return false };
+        // It has no session, whose path would have to be closed.
+        if let Some(closed) = self.connections.remove(oldest)
+            && self.by_peer.get(&closed.peer()) == Some(&oldest)
+        {
+            self.by_peer.remove(&closed.peer());
+        }
+        true
     }
 
     /// Handles an event of a connection.

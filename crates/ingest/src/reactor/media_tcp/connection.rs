@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use headgate_whip::Path;
 use mio::net::TcpStream;
 
-use crate::reactor::connection_limits::ConnectionPermit;
+use crate::reactor::connection_limits::{ConnectionPermit, network_of};
 use crate::reactor::udp::DATAGRAM_LIMIT;
 use crate::switchboard::Switchboard;
 
@@ -71,8 +71,13 @@ impl Connection {
         self.peer
     }
 
-    pub(super) fn is_unproven_of(&self, address: IpAddr) -> bool {
-        !self.is_proven && self.peer.ip() == address
+    /// Since when it has not authenticated; `None` once it has, or while it lingers.
+    pub(super) const fn unproven_since(&self) -> Option<Instant> {
+        if self.is_proven || self.lingers_until.is_some() { None } else { Some(self.since) }
+    }
+
+    pub(super) fn is_unproven_of(&self, network: IpAddr) -> bool {
+        !self.is_proven && network_of(self.peer.ip()) == network
     }
 
     /// Whether it has lingered long enough, or did not authenticate within `proof_limit`.
