@@ -6,6 +6,7 @@ import { type AddressInfo, connect, type Socket } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import { openAcceptors } from "../ts/listen/acceptors.ts";
 import { listen } from "../ts/listen/http-port.ts";
+import { serveOtherUpgrades } from "../ts/listen/web-sockets.ts";
 import { duplicate } from "../ts/media/descriptors.ts";
 import { until } from "./support/child.ts";
 import { testCertificates } from "./support/customer.ts";
@@ -64,6 +65,23 @@ test("no more connections are open than the port's limit, however fast they arri
     const answer = await fetch(`http://127.0.0.1:${port}/`).catch(() => null);
     return answer?.status === 200;
   });
+});
+
+test("a connection counts once, however many of its requests offer another protocol", async () => {
+  const { server, port } = await serverOf(20);
+  server.on("upgrade", () => {});
+  serveOtherUpgrades(server);
+  const socket = connected(port);
+  let text = "";
+  socket.on("data", (data) => {
+    text += data;
+  });
+  for (let asked = 1; asked <= 25; asked += 1) {
+    socket.write("GET / HTTP/1.1\r\nhost: h\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n");
+    await until("the answer", () => text.split("HTTP/1.1 200").length === asked + 1);
+  }
+  const answers = Array.from({ length: 15 }, async () => (await fetch(`http://127.0.0.1:${port}/`)).status);
+  expect(await Promise.all(answers)).toEqual(Array(15).fill(200));
 });
 
 test("a port that stops accepts no more connections, and lets every running request finish", async () => {

@@ -25,7 +25,11 @@ export async function openAcceptors(
   const limit = server.maxConnections;
   let open = 0;
   let taken = 0;
+  const counted = new WeakSet<Socket>();
   server.prependListener("connection", (socket: Socket) => {
+    // A request that offered another protocol is served again on its connection (web-sockets.ts).
+    if (counted.has(socket)) return;
+    counted.add(socket);
     open += 1;
     socket.once("close", () => {
       open -= 1;
