@@ -1,5 +1,6 @@
 // When the outbox polls the store: an event recorded during a poll is seen by the next one, not a minute
 // later.
+import { sql } from "kysely";
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { WebhookAnswer } from "../ts/publish/webhook/answer.ts";
@@ -104,6 +105,49 @@ test("a customer that only times out is tried once in five seconds, whatever the
   await until(() => tried.length === 3);
   await outbox.stop(5_000);
   expect(tried).toEqual([1, 2, 5]);
+});
+
+test("a store that can be read but not written is tried once in five seconds, and nothing is posted meanwhile", async () => {
+  const { db, clock } = stage;
+  const ids = Array.from({ length: 40 }, (_, at) => at + 1);
+  const times = { next_attempt_at: clock.ms, created_at: clock.ms, epoch: 1 };
+  const event = { organisation_id: "org1", url: "https://a.example/", body: "call=publish_done", ...times };
+  await db
+    .insertInto("outbox")
+    .values(ids.map((id) => ({ id: `msg_${id}`, client_id: id, ...event })))
+    .execute();
+  await sql`
+    create trigger full before update on outbox begin select raise(abort, 'the disk is full'); end
+  `.execute(db);
+  const [posted, lines]: [Set<number>, string[]] = [new Set(), []];
+  let looks = 0;
+  const outbox = createOutbox({
+    db,
+    member: { epoch: 1 },
+    customers: stage.service.customers,
+    clock: { now: () => clock.ms },
+    log: pino({ level: "error" }, { write: (line: string) => void lines.push(line) }),
+    deadlineMs: 1_000,
+    webhook: {
+      load() {
+        looks += 1;
+        return { inFlight: 0, waiting: 0, open: [], slow: [] };
+      },
+      async post(call) {
+        posted.add(call.event.clientId);
+        return ANSWER;
+      },
+    },
+  });
+  outbox.wake();
+  await until(() => lines.length > 0);
+  await lookedFor(outbox);
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  expect([posted.size, lines.length]).toEqual([0, 1]);
+  expect(looks).toBeLessThanOrEqual(2);
+  await sql`drop trigger full`.execute(db);
+  await until(() => posted.size === ids.length);
+  await outbox.stop(5_000);
 });
 
 /** Several polls one after the other, with everything they start: the embedded store processes statements in

@@ -1,7 +1,7 @@
 // When publish_done is tried again: decision W17.
 import { describe, expect, test } from "vitest";
 import type { WebhookAnswer } from "../ts/publish/webhook/answer.ts";
-import { verdictOf } from "../ts/publish/webhook/retry-schedule.ts";
+import { refusalsAfter, verdictOf } from "../ts/publish/webhook/retry-schedule.ts";
 
 const NOW = 1_767_225_600_000;
 const HOUR = 3_600_000;
@@ -12,8 +12,9 @@ const answered = (status: number, retryAfter: string | null = null): WebhookAnsw
   retryAfter,
 });
 const timeout: WebhookAnswer = { outcome: "unreachable", cause: "deadline", detail: "no answer in time" };
+/** As if every answer had been like this one. */
 const judge = (answer: WebhookAnswer, attempts = 1, age = 0, random = 0.5) =>
-  verdictOf(answer, { attempts, createdAt: NOW - age }, NOW, random);
+  verdictOf(answer, { attempts, createdAt: NOW - age, refusals: { count: attempts, since: NOW - age } }, NOW, random);
 const delay = (...args: Parameters<typeof judge>) => {
   const verdict = judge(...args);
   return verdict.next === "retry" ? verdict.at - NOW : verdict.next;
@@ -40,6 +41,26 @@ describe("a delivery", () => {
     for (let attempts = 1; attempts < 5; attempts += 1) age += Number(delay(answered(status), attempts, age));
     expect(age).toBeLessThan(HOUR);
     expect(delay(answered(status), 5, age)).toBe("given_up");
+  });
+
+  test.each([
+    [5, 156_000],
+    [20, 2 * HOUR],
+  ])("that a 4xx answers for the first time, on attempt %i, is tried five times from then on", (attempts, age) => {
+    const event = { attempts, createdAt: NOW - age };
+    const refusals = refusalsAfter(answered(404), { count: 0, since: null }, NOW);
+    expect(refusals).toEqual({ count: 1, since: NOW });
+    expect(verdictOf(answered(404), { ...event, refusals }, NOW, 0.5)).toEqual({ next: "retry", at: NOW + 1_000 });
+  });
+
+  test("is refused again only by 4xx in a row, whatever was not tried in between", () => {
+    const twice = { count: 2, since: NOW - 9_000 };
+    expect(refusalsAfter(answered(403), twice, NOW)).toEqual({ count: 3, since: NOW - 9_000 });
+    const untried: WebhookAnswer = { outcome: "unreachable", cause: "no_place", detail: "" };
+    expect(refusalsAfter(untried, twice, NOW)).toEqual(twice);
+    for (const answer of [timeout, answered(503), answered(429), answered(410)]) {
+      expect(refusalsAfter(answer, twice, NOW)).toEqual({ count: 0, since: null });
+    }
   });
 
   test("is randomised by a tenth either way", () => {

@@ -116,6 +116,9 @@ export interface OutboxTable {
   given_up_at: number | null;
   /** Last HTTP status, or null when there was no answer yet. */
   last_status: number | null;
+  /** Answers in a row that refused it for good, a 4xx, and the first one's time. */
+  refusals: Generated<number>;
+  refused_since: number | null;
   /** Epoch of the node that delivers it; null in rows from before 0014. */
   epoch: number | null;
   /** The trace of the publish. */

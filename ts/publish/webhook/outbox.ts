@@ -12,7 +12,7 @@ import { traceFrom } from "../../tracing/trace.ts";
 import type { WebhookAnswer } from "./answer.ts";
 import type { Webhook } from "./call.ts";
 import { PROBE_EVERY_MS } from "./customer-gate.ts";
-import { verdictOf, wasTried } from "./retry-schedule.ts";
+import { refusalsAfter, verdictOf, wasTried } from "./retry-schedule.ts";
 
 /** Events counted for the metrics; larger numbers are reported as this one. */
 const COUNTED_LIMIT = 10_000;
@@ -96,6 +96,9 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   let checkAgain = false;
   let stopped = false;
   let closed = false;
+  /** Nothing is tried before, since the store failed; on `performance.now`. */
+  let pausedUntil = 0;
+  const pauseLeft = () => pausedUntil - performance.now();
 
   return {
     hold(clientId) {
@@ -110,6 +113,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     },
     async stop(limitMs) {
       stopped = true;
+      pausedUntil = 0;
       clearTimeout(timer);
       await inTime(limitMs, flush(), undefined);
       closed = true;
@@ -143,6 +147,10 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   /** One check at a time; another requested during one is remembered. Never rejects. */
   function check(): Promise<void> {
     if (closed) return Promise.resolve();
+    if (pauseLeft() > 0) {
+      checkIn(pauseLeft());
+      return checking ?? Promise.resolve();
+    }
     if (checking !== null) {
       checkAgain = true;
       return checking;
@@ -151,16 +159,24 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       let pause: number;
       do {
         checkAgain = false;
-        pause = await startDue().catch((err: unknown) => {
-          log.error({ err }, "outbox could not be read");
-          return STORE_FAILED_PAUSE_MS;
-        });
+        pause = await startDue().catch((err: unknown) => pauseAfter(err, "outbox could not be read"));
       } while (checkAgain);
       checking = null;
-      clearTimeout(timer);
-      if (!stopped) timer = setTimeout(() => void checkAll(), pause);
+      checkIn(pauseLeft() > 0 ? pauseLeft() : pause);
     })();
     return checking;
+  }
+
+  function checkIn(ms: number): void {
+    clearTimeout(timer);
+    if (!stopped) timer = setTimeout(() => void checkAll(), ms);
+  }
+
+  /** The store failed: logged once for all that failed at the same time. Returns the pause, ms. */
+  function pauseAfter(err: unknown, what: string): number {
+    if (pauseLeft() <= 0) log.error({ err }, what);
+    pausedUntil = performance.now() + STORE_FAILED_PAUSE_MS;
+    return STORE_FAILED_PAUSE_MS;
   }
 
   /** Starts every due delivery within the limits; returns ms until the next one is due. */
@@ -280,11 +296,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     const clientId = Number(row.client_id);
     const attempts = Number(row.attempts) + 1;
     try {
-      // Claimed before it is posted: a failing store stops deliveries instead of repeating them endlessly.
-      const claim = { attempts, next_attempt_at: now + deps.deadlineMs };
-      const own = db.updateTable("outbox").set(claim).where("id", "=", row.id).where("epoch", "=", row.epoch);
-      const { numUpdatedRows } = await own.executeTakeFirst();
-      if (numUpdatedRows === 0n) return; // another node delivers it: this one was declared dead
+      if (!(await claim(row, attempts, now))) return;
       const { keys, webhook } = await deps.customers.of(row.organisation_id);
       const answer = await deps.webhook.post({
         organisationId: row.organisation_id,
@@ -304,10 +316,26 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     }
   }
 
+  /** Before it is posted: a failing store stops deliveries instead of repeating them endlessly. False when nothing may be
+   *  posted. */
+  async function claim(row: Row, attempts: number, now: number): Promise<boolean> {
+    const claimed = { attempts, next_attempt_at: now + deps.deadlineMs };
+    const own = db.updateTable("outbox").set(claimed).where("id", "=", row.id).where("epoch", "=", row.epoch);
+    try {
+      const { numUpdatedRows } = await own.executeTakeFirst();
+      return numUpdatedRows > 0n; // 0: another node delivers it, since this one was declared dead
+    } catch (err) {
+      pauseAfter(err, "outbox could not be written");
+      return false;
+    }
+  }
+
   async function settle(row: Row, attempts: number, answer: WebhookAnswer): Promise<void> {
     const now = clock.now();
     const clientId = Number(row.client_id);
-    const verdict = verdictOf(answer, { attempts, createdAt: Number(row.created_at) }, now, Math.random());
+    const since = row.refused_since === null ? null : Number(row.refused_since);
+    const refusals = refusalsAfter(answer, { count: Number(row.refusals), since }, now);
+    const verdict = verdictOf(answer, { attempts, createdAt: Number(row.created_at), refusals }, now, Math.random());
     const last_status = answer.outcome === "answered" ? answer.status : null;
     if (verdict.next !== "delivered") {
       const why = answer.outcome === "answered" ? {} : { cause: answer.cause, detail: answer.detail };
@@ -320,6 +348,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       .updateTable("outbox")
       .set({
         last_status,
+        ...{ refusals: refusals.count, refused_since: refusals.since },
         attempts: wasTried(answer) ? attempts : attempts - 1,
         ...(verdict.next === "delivered" ? { delivered_at: now } : {}),
         ...(verdict.next === "given_up" ? { given_up_at: now } : {}),

@@ -8,8 +8,8 @@ const HOUR = 3_600 * SECOND;
 const DELAYS_MS: readonly number[] = [1, 5, 30, 120, 600].map((seconds) => seconds * SECOND);
 /** How long an event without a usable answer is retried. */
 const LIFETIME_MS = 72 * HOUR;
-/** For a 4xx that means "never": five attempts, spread so that a quarter of an hour of misconfiguration loses
- *  nothing. */
+/** For a 4xx that means "never": five in a row within an hour, spread so that a quarter of an hour of misconfiguration
+ *  loses nothing. */
 const REFUSED_DELAYS_MS: readonly number[] = [1, 30, 300, 1_800].map((seconds) => seconds * SECOND);
 const REFUSED_ATTEMPTS_LIMIT = 5;
 const REFUSED_LIFETIME_MS = HOUR;
@@ -31,27 +31,49 @@ export function wasTried(answer: WebhookAnswer): boolean {
   return answer.outcome === "answered" || (answer.cause !== "breaker_open" && answer.cause !== "no_place");
 }
 
-/** `attempts`: made so far, this one included. `createdAt` and `now` in epoch ms; `random` in [0, 1). */
+/** The refusals of an event in a row: how many, and the first one's time, epoch ms. */
+export interface Refusals {
+  readonly count: number;
+  readonly since: number | null;
+}
+
+/** With this answer. One 4xx at the end of an outage says nothing about those before. */
+export function refusalsAfter(answer: WebhookAnswer, before: Refusals, now: number): Refusals {
+  if (!wasTried(answer)) return before;
+  return isRefusal(answer) ? { count: before.count + 1, since: before.since ?? now } : { count: 0, since: null };
+}
+
+/** `attempts`: made so far, this one included, as are the `refusals`. `createdAt` and `now` in epoch ms; `random` in
+ *  [0, 1). */
 export function verdictOf(
   answer: WebhookAnswer,
-  event: { readonly attempts: number; readonly createdAt: number },
+  event: { readonly attempts: number; readonly createdAt: number; readonly refusals: Refusals },
   now: number,
   random: number,
 ): Verdict {
   const status = answer.outcome === "answered" ? answer.status : null;
   if (status !== null && ((status >= 200 && status < 300) || status === 410)) return { next: "delivered" };
-  const refused = status !== null && status >= 400 && status < 500 && status !== 408 && status !== 429;
-  if (refused && event.attempts >= REFUSED_ATTEMPTS_LIMIT) return { next: "given_up" };
+  const refused = isRefusal(answer);
+  const { count, since } = event.refusals;
+  if (refused && count >= REFUSED_ATTEMPTS_LIMIT) return { next: "given_up" };
   const delays = refused ? REFUSED_DELAYS_MS : DELAYS_MS;
-  const scheduled = delays[Math.min(event.attempts, delays.length) - 1] ?? SECOND;
+  const scheduled = delays[Math.min(refused ? count : event.attempts, delays.length) - 1] ?? SECOND;
   const delay = wasTried(answer) ? scheduled : NOT_TRIED_DELAY_MS;
   const jittered = delay * (1 + JITTER * (2 * random - 1));
-  const lifetime = refused ? REFUSED_LIFETIME_MS : LIFETIME_MS;
+  const until = refused
+    ? Math.min((since ?? now) + REFUSED_LIFETIME_MS, event.createdAt + LIFETIME_MS)
+    : event.createdAt + LIFETIME_MS;
   // A last attempt rather than none: what the customer asks for shortens nobody's lifetime, nor the five attempts.
   const asked = answer.outcome === "answered" && !refused ? retryAfterMs(answer.retryAfter, now) : 0;
-  const left = event.createdAt + lifetime - now;
-  const at = Math.round(now + Math.max(jittered, Math.min(asked, left)));
-  return at - event.createdAt > lifetime ? { next: "given_up" } : { next: "retry", at };
+  const at = Math.round(now + Math.max(jittered, Math.min(asked, until - now)));
+  return at > until ? { next: "given_up" } : { next: "retry", at };
+}
+
+/** A 4xx that means "never". */
+function isRefusal(answer: WebhookAnswer): boolean {
+  if (answer.outcome !== "answered") return false;
+  const { status } = answer;
+  return status >= 400 && status < 500 && status !== 408 && status !== 410 && status !== 429;
 }
 
 /** Retry-After (RFC 9110, section 10.2.3), seconds or a date, as ms from `now`; 0 when absent or invalid. */

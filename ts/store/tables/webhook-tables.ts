@@ -60,3 +60,12 @@ export async function outboxTurns(db: Kysely<unknown>): Promise<void> {
     where delivered_at is null and given_up_at is null
   `.execute(db);
 }
+
+/** Migration 0020-outbox-refusals: a 4xx counts only if others came before it in a row. */
+export async function outboxRefusals(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .alterTable("outbox")
+    .addColumn("refusals", "integer", (column) => column.notNull().defaultTo(0))
+    .execute();
+  await db.schema.alterTable("outbox").addColumn("refused_since", "bigint").execute();
+}
