@@ -125,6 +125,26 @@ test("they are listed newest first, page by page, and only those of the stream",
   expect(rest.headers.get("x-next-cursor")).toBeNull();
 });
 
+test("those of several nodes, whose client ids do not ascend with time, are listed newest first, too", async () => {
+  const row = { organisation_id: "org1", stream_id: `stream ${STREAM}`, name: STREAM, app: "live", address: "" };
+  const ends = { state: "ended" as const, bytes_in: 0, bytes_out: 0 };
+  const asked = new Map([
+    [1_500, 1_000],
+    [12, 2_000],
+    [1_501, 2_000],
+    [13, 3_000],
+  ]);
+  const rows = [...asked].map(([client_id, asked_at]) => ({ client_id, asked_at, ...row, ...ends }));
+  await stage.db.insertInto("publish").values(rows).execute();
+  const found: unknown[] = [];
+  for (let cursor: string | null = ""; cursor !== null; ) {
+    const { body, headers } = await history(`?quantity=1${cursor === "" ? "" : `&cursor=${cursor}`}`);
+    found.push(...body.map(({ client_id }) => client_id));
+    cursor = headers.get("x-next-cursor");
+  }
+  expect(found).toEqual([13, 1_501, 12, 1_500]);
+});
+
 test("an unknown stream is a 404", async () => {
   expect((await history("", "none")).status).toBe(404);
 });

@@ -1,7 +1,7 @@
 // /stream/{id}/publish: the publishes of a stream, newest first, and why each ended or was denied.
 import type { Kysely } from "kysely";
 import { findStream } from "../organisation/streams.ts";
-import { listPublishes, type PastPublish } from "../publish/monitoring/publish-list.ts";
+import { listPublishes, type PastPublish, type PublishPosition } from "../publish/monitoring/publish-list.ts";
 import type { Schema } from "../store/schema.ts";
 import { newRoutes, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
 import { AudioTrack, audioRecord, VideoTrack, videoRecord } from "./records/tracks.ts";
@@ -9,7 +9,7 @@ import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
 
 /** Of one page. */
 const QUANTITY = { standard: 50, most: 500 } as const;
-const Page = cursorOf("publish", z.tuple([z.int()]));
+const Page = cursorOf("publish", z.tuple([z.int(), z.int()]));
 
 const Publish = z
   .object({
@@ -63,9 +63,9 @@ export function publishRoutes(deps: RouteDeps & { readonly db: Kysely<Schema> })
     },
     async (c, { organisation, scopeTag }, { query: { quantity, cursor } }) => {
       const stream = await findStream(deps.db, organisation.id, c.req.param("id"), scopeTag);
-      const page = { before: cursor?.[0] ?? null, quantity: quantity + 1 };
+      const page = { before: cursor ?? null, quantity: quantity + 1 };
       const found = await listPublishes(deps.db, stream.id, page);
-      const positionOf = ({ clientId }: PastPublish): [number] => [clientId];
+      const positionOf = ({ askedAt, clientId }: PastPublish): PublishPosition => [askedAt, clientId];
       return c.json(pageOf(c, found, { quantity, cursor: Page, positionOf }).map(publishRecord));
     },
   );

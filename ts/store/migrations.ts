@@ -9,9 +9,15 @@ import { keptAnswerTable } from "./tables/kept-answer-table.ts";
 import { managementTables } from "./tables/management-tables.ts";
 import { nodesByStart, nodeTables } from "./tables/node-tables.ts";
 import { organisationLimits } from "./tables/organisation-limits.ts";
-import { backupPublishes, heldPublishes, publishHistory, publishTimeline } from "./tables/publish-tables.ts";
+import {
+  backupPublishes,
+  heldPublishes,
+  publishAsked,
+  publishHistory,
+  publishTimeline,
+} from "./tables/publish-tables.ts";
 import { revocationOrder, tokenTables } from "./tables/token-tables.ts";
-import { outboxAge, outboxTurns, webhookTables } from "./tables/webhook-tables.ts";
+import { outboxAge, outboxRefusals, outboxTurns, webhookTables } from "./tables/webhook-tables.ts";
 
 export interface Migration {
   readonly name: string;
@@ -38,6 +44,8 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0017-held-publishes", up: heldPublishes },
   { name: "0018-organisation-limits", up: organisationLimits },
   { name: "0019-backup-publishes", up: backupPublishes },
+  { name: "0020-outbox-refusals", up: outboxRefusals },
+  { name: "0021-publish-asked", up: publishAsked },
 ];
 
 /** Recorded in the bookkeeping table, after all migrations, while a copy into the store is incomplete (copy/copy.ts).

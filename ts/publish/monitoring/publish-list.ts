@@ -32,15 +32,24 @@ export interface PastPublish {
   readonly droppedFrames: number | null;
 }
 
-/** The newest `quantity` publishes of a stream; only those older than `before` when that is a client id. */
+/** The place of a publish in the list: when it was asked, epoch ms, and its client id. Client ids alone ascend on one node
+ *  only. */
+export type PublishPosition = [askedAt: number, clientId: number];
+
+/** The newest `quantity` publishes of a stream; only those after `before`. */
 export async function listPublishes(
   db: Kysely<Schema>,
   streamId: string,
-  page: { readonly before: number | null; readonly quantity: number },
+  page: { readonly before: PublishPosition | null; readonly quantity: number },
 ): Promise<readonly PastPublish[]> {
   let query = db.selectFrom("publish").selectAll().where("stream_id", "=", streamId);
-  if (page.before !== null) query = query.where("client_id", "<", page.before);
-  const rows = await query.orderBy("client_id", "desc").limit(page.quantity).execute();
+  if (page.before !== null) {
+    const [askedAt, clientId] = page.before;
+    query = query.where((eb) =>
+      eb.or([eb("asked_at", "<", askedAt), eb.and([eb("asked_at", "=", askedAt), eb("client_id", "<", clientId)])]),
+    );
+  }
+  const rows = await query.orderBy("asked_at", "desc").orderBy("client_id", "desc").limit(page.quantity).execute();
   return rows.map(pastPublish);
 }
 

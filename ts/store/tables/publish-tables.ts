@@ -6,7 +6,7 @@ export async function publishHistory(db: Kysely<unknown>): Promise<void> {
   const texts = ["protocol", "denial_cause", "denial_reason", "video", "audio"] as const;
   for (const name of texts) await db.schema.alterTable("publish").addColumn(name, "text").execute();
   await db.schema.alterTable("publish").addColumn("dropped_frames", "bigint").execute();
-  // Client ids ascend with time.
+  // Replaced by publish_asked: client ids ascend with time on one node only.
   await db.schema.createIndex("publish_newest").on("publish").columns(["stream_id", "client_id"]).execute();
   // Live streams of an organisation, and recently changed ones, are few among many.
   await sql`create index stream_live on stream (organisation_id, created_at) where state = 'live'`.execute(db);
@@ -42,4 +42,10 @@ export async function backupPublishes(db: Kysely<unknown>): Promise<void> {
 export async function heldPublishes(db: Kysely<unknown>): Promise<void> {
   await db.schema.alterTable("stream").addColumn("hold_s", "integer").execute();
   await db.schema.alterTable("publish").addColumn("continues", "bigint").execute();
+}
+
+/** Migration 0021-publish-asked: the publishes of a stream, newest first, whichever nodes they were on. */
+export async function publishAsked(db: Kysely<unknown>): Promise<void> {
+  await db.schema.createIndex("publish_asked").on("publish").columns(["stream_id", "asked_at", "client_id"]).execute();
+  await db.schema.dropIndex("publish_newest").execute();
 }
