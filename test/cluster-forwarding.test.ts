@@ -24,9 +24,11 @@ let keptEnds: number[];
 /** The other node, and the publish there. */
 let isAway: boolean;
 let isRunning: boolean;
+/** What the first, second … search for a stream's publish finds. */
+let found: (Owned | null)[];
 
 beforeEach(async () => {
-  [heard, keptEnds, isAway, isRunning] = [[], [], false, true];
+  [heard, keptEnds, isAway, isRunning, found] = [[], [], false, true, []];
   server = createServer((request, response) => {
     heard.push(request.headers);
     if (isAway) response.destroy();
@@ -40,15 +42,10 @@ beforeEach(async () => {
     isRunning && clientId === CLIENT_ID
       ? { clientId, organisationId: gateway.organisation.id, streamId: "s", node }
       : null;
-  const owners = { ofClient, ofStream: async () => null, ofSession: () => null };
-  gateway = await openGateway(
-    {},
-    {
-      owners: owners as never,
-      channel,
-      keepEnd: async ({ clientId }) => void keptEnds.push(clientId),
-    },
-  );
+  const ofStream = async () => found.shift() ?? null;
+  const owners = { ofClient, ofStream, ofSession: () => null };
+  const keepEnd = async ({ clientId }: Owned) => void keptEnds.push(clientId);
+  gateway = await openGateway({}, { elsewhere: { owners: owners as never, channel, keepEnd } });
 });
 afterEach(async () => {
   await gateway.close();
@@ -73,6 +70,19 @@ test("ending a publish of an unreachable node never counts as done, also under a
   expect(keptEnds).toEqual([CLIENT_ID, CLIENT_ID]);
   isRunning = false;
   expect(await kick(headers)).toMatchObject({ status: 404, body: { error: { code: 9007 } } });
+});
+
+test.each([
+  ["PUT", "lock"],
+  ["PUT", "stop"],
+  ["DELETE", ""],
+])("a publish that another node accepts during %s of its stream %s is ended there", async (method, path) => {
+  const { id } = (await gateway.call("POST", "/stream", { body: {} })).body as { readonly id: string };
+  const late = { clientId: 9, organisationId: gateway.organisation.id, streamId: id, node: { name: "other" } as Node };
+  found = [null, late];
+  const target = `/stream/${encodeURIComponent(id)}${path === "" ? "" : `/${path}`}`;
+  expect(await gateway.call(method, target, { body: {} })).toMatchObject({ status: 200 });
+  expect(keptEnds).toEqual([9]);
 });
 
 test("a forwarded offer is given more time than a customer may take", async () => {

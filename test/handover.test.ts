@@ -1,6 +1,6 @@
 // A running service is replaced by a new process: running publishes stay, new requests go to the new process,
 // and no client notices.
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -152,6 +152,43 @@ test("a command about a publish of the former process reaches it, and its metric
   expect(await metricsOf("studio")).toMatch(/headgate_state_info\{state="ready"\} 1/);
   await service.call("POST", `/session/${client_id}/kick`);
   await customer.received("publish_done");
+}, 120_000);
+
+/** Loaded by every process of the service: its new process says neither that it listens nor anything after that. */
+const MUTE = `
+  import { writeFileSync } from "node:fs";
+  const send = process.send?.bind(process);
+  if (send !== undefined && process.env.LISTEN_PARENT_PID === String(process.ppid)) {
+    process.send = (message, ...more) => {
+      if (message.word !== "listening") return send(message, ...more);
+      writeFileSync(new URL("listens", import.meta.url), [process.pid, process.ppid].join(" "));
+    };
+  }`;
+
+test("publishes that a new process accepted before it failed end, and their names are free", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "headgate-handover-"));
+  try {
+    writeFileSync(join(folder, "mute.mjs"), MUTE);
+    const service = await serving({ NODE_OPTIONS: `--import=${join(folder, "mute.mjs")}` });
+    const name = await service.newStream();
+    const failing = service.command(["upgrade"]).catch((error: Error) => error);
+    const listens = join(folder, "listens");
+    await until("it listens", () => existsSync(listens) && readFileSync(listens, "utf8").includes(" "), 60_000);
+    const [pid, former] = readFileSync(listens, "utf8").split(" ").map(Number);
+    if (pid === undefined || former === undefined) throw new Error("both have an id");
+    process.kill(former, "SIGSTOP"); // so that all connections are the new one's
+    publish(service, name);
+    await isLive(service, name);
+    process.kill(pid, "SIGKILL");
+    process.kill(former, "SIGCONT");
+    expect(await failing).toBeInstanceOf(Error);
+    await until("its end is delivered", () => customer.calls("publish_done").length > 0);
+    publish(service, name);
+    await isLive(service, name);
+    expect(customer.calls("publish_done")).toHaveLength(1);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 }, 120_000);
 
 inWholeRun(

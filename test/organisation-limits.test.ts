@@ -1,7 +1,7 @@
 // Limits of one organisation: concurrent streams, their total bitrate, and publish requests; its own limits
 // and those of the service, by both protocols. An organisation at its limit does not affect another.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { OwnLimits } from "../ts/publish/limits/organisation-limiter.ts";
+import { createOrganisationLimiter, type OwnLimits } from "../ts/publish/limits/organisation-limiter.ts";
 import { openGateway } from "./support/gateway.ts";
 import { addStream, openStage, STREAM, type Stage } from "./support/publishing.ts";
 import { expectProblem, openWhipGateway, TO_STREAM } from "./support/whip-gateway.ts";
@@ -53,6 +53,27 @@ describe("concurrent live streams", () => {
     await new Promise((resolve) => setTimeout(resolve, 50));
     stage.end(lost, "replaced");
     expect(await stage.answered(again)).toMatchObject({ command: "allow" });
+  });
+
+  test("on another node count a publish and its backup once", async () => {
+    await open({ max_streams: 2 });
+    const [limited] = await stage.db.selectFrom("organisation").selectAll().where("id", "=", "org1").execute();
+    if (limited === undefined) throw new Error("there is an organisation");
+    const row = { organisation_id: "org1", stream_id: `stream ${OTHERS[0]}`, app: "live", address: "203.0.113.9" };
+    const since = { state: "live" as const, asked_at: 1, accepted_at: 1, bytes_in: 0, bytes_out: 0, epoch: 99 };
+    await stage.db
+      .insertInto("publish")
+      .values([0, 1].map((backup) => ({ client_id: 900 + backup, name: OTHERS[0], backup, ...row, ...since })))
+      .execute();
+    let here = 0;
+    const limiter = createOrganisationLimiter({
+      ...{ db: stage.db, member: { epoch: 1 }, rivals: {}, clock: { now: () => stage.clock.ms }, settings: {} },
+      publishes: { countOf: () => here, running: () => [] },
+    });
+    const decided = async () => (await limiter({ ...limited, organisation_id: "org1" }, STREAM))();
+    expect(await decided()).toBeNull();
+    here = 1;
+    expect(await decided()).toMatchObject({ cause: "too_many_streams" });
   });
 
   test("are limited by the service if the organisation has no limit of its own, and unlimited with 0", async () => {

@@ -244,6 +244,8 @@ export async function serve(
         await store.rename(name);
         await cluster.rename(name);
         await cluster.look();
+        // Those that the new process accepted before it failed.
+        await publishing.takeOver("node_lost");
         control ??= await controlOf(config, handOver, log);
       },
       async leave(successor) {

@@ -67,12 +67,15 @@ export interface Gateway extends Member {
   close(): Promise<void>;
 }
 
-/** `env`: settings by their HEADGATE_ names. `elsewhere`: the way to other nodes, where there are some. */
+/** The way to other nodes, where there are some, and their publishes. */
+type OtherNodes = Pick<AppDeps, "elsewhere" | "others">;
+
+/** `env`: settings by their HEADGATE_ names. */
 export async function openGateway(
   env: Readonly<Record<string, string>> = {},
-  elsewhere: AppDeps["elsewhere"] = null,
+  nodes: OtherNodes = {},
 ): Promise<Gateway> {
-  return await open(mkdtempSync(join(tmpdir(), "headgate-gateway-")), env, null, elsewhere);
+  return await open(mkdtempSync(join(tmpdir(), "headgate-gateway-")), env, null, nodes);
 }
 
 /** A capture that has ended, whatever is requested. */
@@ -92,7 +95,7 @@ async function open(
   folder: string,
   env: Readonly<Record<string, string>>,
   present: Member | null,
-  elsewhere: AppDeps["elsewhere"] = null,
+  { elsewhere = null, others = null }: OtherNodes = {},
 ): Promise<Gateway> {
   const { config } = loadConfig({
     env: { HEADGATE_DATA_DIR: folder, HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0", ...env },
@@ -113,7 +116,7 @@ async function open(
   const { tokenKeys } = service;
   // The test defines what is live.
   const { sessions, previews } = recorded;
-  const app = createApp({ ...service.appDeps, sessions, previews, captures: oneCapture, elsewhere: elsewhere ?? null });
+  const app = createApp({ ...service.appDeps, sessions, previews, captures: oneCapture, elsewhere, others });
 
   async function newOrganisation(name: string): Promise<Member> {
     // One after the other: the first one must be the deployment's own.

@@ -69,8 +69,12 @@ export function createRivals(deps: {
     },
   };
 
+  /** Stops asking the store after the limit: a node that answers nobody keeps its publish as long as it likes. */
   async function ended(slot: Slot): Promise<void> {
-    while ((await owners.ofSlot(slot)) !== null) await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
+    const until = performance.now() + END_LIMIT_MS;
+    while (performance.now() < until && (await owners.ofSlot(slot)) !== null) {
+      await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
+    }
   }
 }
 

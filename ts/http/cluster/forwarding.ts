@@ -55,7 +55,7 @@ export function forwarding({ owners, channel, keepEnd }: Elsewhere, clientAddres
   return async (c, next) => {
     if (passedOn(c) !== null) return await next();
     const found = await ownerOf(c);
-    if (found === null) return await next();
+    if (found === null) return await doHere(c, next);
     try {
       return await passTo(channel, found.node, c, clientAddress(c));
     } catch (error) {
@@ -87,6 +87,15 @@ export function forwarding({ owners, channel, keepEnd }: Elsewhere, clientAddres
       return node && { node, owned: null };
     }
     return null;
+  }
+
+  /** Another node may have accepted a publish while the change was made here: that one ends at its node's next
+   *  heartbeat. */
+  async function doHere(c: Context, next: () => Promise<void>): Promise<void> {
+    await next();
+    if (!isEnding(c) || c.res.status !== 200) return;
+    const late = await ownerOf(c);
+    if (late?.owned) await keepEnd(late.owned);
   }
 
   /** The caller is authorised and the stored part of the change is made here; the node learns of the end when it is

@@ -63,11 +63,12 @@ export function createOrganisationLimiter(deps: OrganisationLimiterDeps): Organi
     };
   };
 
-  /** Streams of the organisation live on other nodes, except `name`, which is about to be replaced. */
+  /** Streams of the organisation live on other nodes, except `name`, which is about to be replaced. A publish and its
+   *  backup count once. */
   async function liveElsewhere(organisationId: string, name: string): Promise<number> {
     const { live } = await db
       .selectFrom("publish")
-      .select((eb) => eb.fn.countAll<number>().as("live"))
+      .select((eb) => eb.fn.count<number>("name").distinct().as("live"))
       .where("state", "=", "live")
       .where("organisation_id", "=", organisationId)
       .where("epoch", "<>", member.epoch)
