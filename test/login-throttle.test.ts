@@ -55,3 +55,22 @@ test("ten thousand windows are remembered; of the first ones with equally few fa
   guess(63);
   expect(() => guess(63)).toThrow(TooManyRequests);
 });
+
+test("an attempt whose password could not be checked does not count", () => {
+  const logins = throttle();
+  attempts(100, () => {
+    logins.attempt("admin", "192.0.2.1");
+    logins.unchecked("admin", "192.0.2.1");
+  });
+  attempts(10, () => logins.attempt("admin", "192.0.2.1"));
+  expect(() => logins.attempt("admin", "192.0.2.1")).toThrow(TooManyRequests);
+});
+
+test("refused attempts with made-up names displace no window", () => {
+  const logins = throttle();
+  attempts(50, (at) => logins.attempt(`person-${at}`, "192.0.2.1"));
+  attempts(9, () => logins.attempt("admin", "192.0.2.2"));
+  attempts(30_000, (at) => expect(() => logins.attempt(`junk-${at}`, "192.0.2.1")).toThrow(TooManyRequests));
+  logins.attempt("admin", "192.0.2.2");
+  expect(() => logins.attempt("admin", "192.0.2.2")).toThrow(TooManyRequests);
+});

@@ -29,3 +29,10 @@ test("eight are checked concurrently, and a ninth is refused until one of them i
   expect(await Promise.all(checks)).toEqual(Array(AT_ONCE).fill(false));
   expect(await passwordHolds(null, PASSWORD)).toBe(false);
 });
+
+test("new passwords that are being hashed leave all places for checks", async () => {
+  const hashes = Array.from({ length: 4 }, () => hashPassword(PASSWORD));
+  await expect(hashPassword(PASSWORD)).rejects.toThrow(TooManyRequests);
+  expect(await Promise.all(Array.from({ length: AT_ONCE }, () => passwordHolds(null, PASSWORD)))).not.toContain(true);
+  await Promise.all(hashes);
+});

@@ -116,11 +116,12 @@ export function loginRoutes(
       checkPassword("password", password);
       const { id } = caller.who;
       deps.logins.attempt(id, clientAddress(c));
-      if (!(await passwordHolds(await passwordHashOf(db, id), current))) throw new WrongCredentials();
+      const insteadOf = await passwordHashOf(db, id);
+      if (!(await passwordHolds(insteadOf, current))) throw new WrongCredentials();
       const passwordHash = await hashPassword(password);
       const now = clock.now();
       await changed(db, caller, now, { action: "user.password", subject: id }, (trx) =>
-        changePerson(trx, caller.organisation.id, id, { role: null, passwordHash }, now),
+        changePerson(trx, caller.organisation.id, id, { role: null, passwordHash, insteadOf }, now),
       );
       deleteCookie(c, SESSION_COOKIE, COOKIE);
       return c.json({ changed: true });

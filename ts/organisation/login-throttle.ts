@@ -1,6 +1,7 @@
 // Limits password guessing: failures within a window, of a name from one network, of a network, and of a name from
 // everywhere. The last limit is generous: otherwise anyone who knows a name could lock its owner out. In memory: lost
 // at a restart.
+import { createHash } from "node:crypto";
 import { TooManyRequests } from "../errors.ts";
 import { networkOf } from "../network.ts";
 
@@ -22,6 +23,8 @@ type Kind = keyof typeof FAILURES_LIMIT;
 export interface LoginThrottle {
   /** Counts an attempt. Throws `TooManyRequests` when there were too many, without checking the password. */
   attempt(email: string, address: string): void;
+  /** The password could not be checked: the attempt does not count. */
+  unchecked(email: string, address: string): void;
   /** The attempt succeeded: it and the failures of its name from this network are forgotten. */
   succeeded(email: string, address: string): void;
 }
@@ -32,12 +35,20 @@ export function createLoginThrottle(clock: { now(): number }): LoginThrottle {
     // Counted before the password is checked, so that concurrent attempts count, too.
     attempt(email, address) {
       const now = clock.now();
-      const counted = keysOf(email, address).map(([kind, key]) => ({ kind, window: windowOf(kind, key, now) }));
-      for (const { kind, window } of counted) {
-        const isOver = window.failures >= FAILURES_LIMIT[kind];
-        if (isOver) throw new TooManyRequests(Math.ceil((window.endsAt - now) / 1_000));
+      const keys = keysOf(email, address);
+      // A refused attempt leaves nothing in memory.
+      for (const [kind, key] of keys) {
+        const window = windows[kind].get(key);
+        if (window === undefined || window.endsAt <= now || window.failures < FAILURES_LIMIT[kind]) continue;
+        throw new TooManyRequests(Math.ceil((window.endsAt - now) / 1_000));
       }
-      for (const { window } of counted) window.failures += 1;
+      for (const [kind, key] of keys) windowOf(kind, key, now).failures += 1;
+    },
+    unchecked(email, address) {
+      for (const [kind, key] of keysOf(email, address)) {
+        const window = windows[kind].get(key);
+        if (window !== undefined && window.failures > 0) window.failures -= 1;
+      }
     },
     succeeded(email, address) {
       for (const [kind, key] of keysOf(email, address)) {
@@ -72,12 +83,13 @@ function forgetOne(windows: Map<string, Window>, now: number): void {
   if (least !== null) windows.delete(least[0]);
 }
 
-/** The counters to which an attempt is added. */
+/** The counters to which an attempt is added. Names are hashed: given ones may be long. */
 function keysOf(email: string, address: string): readonly (readonly [Kind, string])[] {
   const network = networkOf(address);
+  const name = createHash("sha256").update(email).digest("base64url");
   return [
-    ["pair", `${network} ${email}`],
+    ["pair", `${network} ${name}`],
     ["network", network],
-    ["name", email],
+    ["name", name],
   ];
 }

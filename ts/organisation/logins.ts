@@ -40,30 +40,14 @@ export function createLogins(deps: {
     async open(email, password, address) {
       const name = email.trim().toLowerCase();
       throttle.attempt(name, address);
-      const isText = !name.includes("\0") && name.isWellFormed(); // what the store can compare
-      const person = isText
-        ? await db.selectFrom("person").selectAll().where("email", "=", name).executeTakeFirst()
-        : undefined;
-      const holds = await passwordHolds(person?.password_hash ?? null, password);
-      if (person === undefined || !holds) throw new WrongCredentials();
-      throttle.succeeded(name, address);
-      const id = randomBytes(ID_BYTES).toString("base64url");
-      const now = clock.now();
-      await db.transaction().execute(async (trx) => {
-        await trx
-          .deleteFrom("person_session")
-          .where("person_id", "=", person.id)
-          .where((eb) =>
-            eb.or([eb("created_at", "<", now - AGE_LIMIT_MS), eb("last_seen_at", "<", now - IDLE_LIMIT_MS)]),
-          )
-          .execute();
-        await trx
-          .insertInto("person_session")
-          .values({ hash: hashOf(id), person_id: person.id, created_at: now, last_seen_at: now })
-          .execute();
-        await trx.updateTable("person").set({ last_login_at: now }).where("id", "=", person.id).execute();
-      });
-      return { id, person };
+      try {
+        const opened = await openSession(name, password);
+        throttle.succeeded(name, address);
+        return opened;
+      } catch (error) {
+        if (!(error instanceof WrongCredentials)) throttle.unchecked(name, address);
+        throw error;
+      }
     },
     attempt: (personId, address) => throttle.attempt(personId, address),
     async find(id) {
@@ -83,6 +67,33 @@ export function createLogins(deps: {
       await db.deleteFrom("person_session").where("hash", "=", hashOf(id)).execute();
     },
   };
+
+  async function openSession(name: string, password: string): Promise<{ id: string; person: PersonTable }> {
+    const isText = !name.includes("\0") && name.isWellFormed(); // what the store can compare
+    const person = isText
+      ? await db.selectFrom("person").selectAll().where("email", "=", name).executeTakeFirst()
+      : undefined;
+    const holds = await passwordHolds(person?.password_hash ?? null, password);
+    if (person === undefined || !holds) throw new WrongCredentials();
+    const id = randomBytes(ID_BYTES).toString("base64url");
+    const now = clock.now();
+    await db.transaction().execute(async (trx) => {
+      const seen = trx.updateTable("person").set({ last_login_at: now }).where("id", "=", person.id);
+      // The password may have been changed since it was read, which ends all sessions.
+      const { numUpdatedRows } = await seen.where("password_hash", "=", person.password_hash).executeTakeFirst();
+      if (numUpdatedRows === 0n) throw new WrongCredentials();
+      await trx
+        .deleteFrom("person_session")
+        .where("person_id", "=", person.id)
+        .where((eb) => eb.or([eb("created_at", "<", now - AGE_LIMIT_MS), eb("last_seen_at", "<", now - IDLE_LIMIT_MS)]))
+        .execute();
+      await trx
+        .insertInto("person_session")
+        .values({ hash: hashOf(id), person_id: person.id, created_at: now, last_seen_at: now })
+        .execute();
+    });
+    return { id, person };
+  }
 }
 
 /** The token that a page sends with every change. Derived from the session's id, which no script can read. */

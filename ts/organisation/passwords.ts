@@ -6,13 +6,16 @@ import { InvalidValue, TooManyRequests } from "../errors.ts";
 /** Least length of a password, characters (NIST SP 800-63B section 5.1.1.2), and the longest that is hashed, bytes. */
 const PASSWORD_LENGTH_AT_LEAST = 12;
 const PASSWORD_LIMIT_BYTES = 256;
-/** Concurrent checks in this process; further ones are refused for `BUSY_RETRY_S`. */
+/** Concurrent checks in this process, and new passwords that are hashed; further ones are refused for `BUSY_RETRY_S`. An
+ *  organisation that adds people cannot keep those of others from signing in. */
 const CHECKS_LIMIT = 8;
+const HASHES_LIMIT = 4;
 const BUSY_RETRY_S = 2;
 /** OWASP's first choice for argon2id (the library's default algorithm): 19 MiB, two passes, no parallelism. */
 const COST = { memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const;
 
-let underWay = 0;
+const checks = { limit: CHECKS_LIMIT, underWay: 0 };
+const hashes = { limit: HASHES_LIMIT, underWay: 0 };
 /** Compared with when the name is unknown, so that both kinds of refusal take the same time. */
 let nobody: Promise<string> | null = null;
 
@@ -28,25 +31,25 @@ export function checkPassword(parameter: string, password: string): void {
 
 /** The PHC text of a password, which must have passed `checkPassword`. */
 export async function hashPassword(password: string): Promise<string> {
-  return await bounded(() => hash(password, COST));
+  return await bounded(hashes, () => hash(password, COST));
 }
 
 /** Whether `password` matches `phc`; null matches nothing, but takes the same time. Rejects with `TooManyRequests`. */
 export async function passwordHolds(phc: string | null, password: string): Promise<boolean> {
   if (Buffer.byteLength(password) > PASSWORD_LIMIT_BYTES) return false;
-  return await bounded(async () => {
+  return await bounded(checks, async () => {
     nobody ??= hash("nobody", COST);
     const holds = await verify(phc ?? (await nobody), password);
     return holds && phc !== null;
   });
 }
 
-async function bounded<T>(work: () => Promise<T>): Promise<T> {
-  if (underWay >= CHECKS_LIMIT) throw new TooManyRequests(BUSY_RETRY_S);
-  underWay += 1;
+async function bounded<T>(places: { readonly limit: number; underWay: number }, work: () => Promise<T>): Promise<T> {
+  if (places.underWay >= places.limit) throw new TooManyRequests(BUSY_RETRY_S);
+  places.underWay += 1;
   try {
     return await work();
   } finally {
-    underWay -= 1;
+    places.underWay -= 1;
   }
 }

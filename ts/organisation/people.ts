@@ -1,7 +1,7 @@
 // People of an organisation: e-mail, password, role. They sign in to the dashboard; servers use API keys.
 import { randomUUID } from "node:crypto";
 import type { Kysely } from "kysely";
-import { InvalidValue, NotUnique, UnknownRecord } from "../errors.ts";
+import { InvalidValue, NotUnique, UnknownRecord, WrongCredentials } from "../errors.ts";
 import type { PersonTable, Role, Schema } from "../store/schema.ts";
 
 /** Longest e-mail address, characters (RFC 5321 section 4.5.3.1). */
@@ -60,16 +60,20 @@ export async function listPeople(
   return await query.orderBy("created_at").orderBy("id").limit(quantity).execute();
 }
 
-/** Changes role or password (null: unchanged); a new password ends the person's sessions. Throws `UnknownRecord`, also
- *  for people of other organisations, or `InvalidValue` when the organisation would have no administrator. */
+/** Changes role or password (null: unchanged); a new password ends the person's sessions. `insteadOf`: the hash of the
+ *  password that it replaces, if that matters. Throws `UnknownRecord`, also for people of other organisations,
+ *  `InvalidValue` when the organisation would have no administrator, or `WrongCredentials` when the password is not the
+ *  one to replace any more. */
 export async function changePerson(
   db: Kysely<Schema>,
   organisationId: string,
   id: string,
-  change: { readonly role: Role | null; readonly passwordHash: string | null },
+  change: { readonly role: Role | null; readonly passwordHash: string | null; readonly insteadOf?: string | null },
   now: number,
 ): Promise<PersonTable> {
   const person = await findPerson(db, organisationId, id);
+  const { insteadOf = person.password_hash } = change;
+  if (insteadOf !== person.password_hash) throw new WrongCredentials();
   if (change.role !== null && change.role !== "administrator") await keepAnAdministrator(db, person, "role");
   if (change.passwordHash !== null) await db.deleteFrom("person_session").where("person_id", "=", id).execute();
   return await db

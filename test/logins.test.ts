@@ -1,0 +1,53 @@
+// Signing in while the password changes.
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { WrongCredentials } from "../ts/errors.ts";
+import { createLoginThrottle } from "../ts/organisation/login-throttle.ts";
+import { createLogins } from "../ts/organisation/logins.ts";
+import { hashPassword } from "../ts/organisation/passwords.ts";
+import { addPerson, changePerson } from "../ts/organisation/people.ts";
+import { type Gateway, openGateway } from "./support/gateway.ts";
+
+const [OLD, NEW] = ["correct horse battery", "another horse battery"];
+const ADDRESS = "192.0.2.1";
+
+let gateway: Gateway;
+beforeEach(async () => {
+  gateway = await openGateway();
+});
+afterEach(() => gateway.close());
+
+async function adaWith(password: string) {
+  const { db, clock, organisation } = gateway;
+  const password_hash = await hashPassword(password);
+  const person = {
+    organisation_id: organisation.id,
+    email: "ada@customer.example",
+    role: "user" as const,
+    password_hash,
+  };
+  return await addPerson(db, person, clock.ms);
+}
+
+test("a sign-in with the old password that is under way when a new one is set opens no session", async () => {
+  const { db, clock, organisation } = gateway;
+  const ada = await adaWith(OLD);
+  const passwordHash = await hashPassword(NEW);
+  const logins = createLogins({ db, clock: { now: () => clock.ms }, throttle: createLoginThrottle({ now: () => 0 }) });
+  const pending = logins.open(ada.email, OLD, ADDRESS).catch((error: unknown) => error);
+  await db.selectFrom("person").select("id").execute(); // the sign-in has read the old hash
+  await changePerson(db, organisation.id, ada.id, { role: null, passwordHash }, clock.ms);
+  expect(await pending).toBeInstanceOf(WrongCredentials);
+  expect(await db.selectFrom("person_session").selectAll().execute()).toEqual([]);
+  await expect(logins.open(ada.email, NEW, ADDRESS)).resolves.toMatchObject({ person: { id: ada.id } });
+});
+
+test("a change that replaces the old password does not undo one that came before it", async () => {
+  const { db, clock, organisation } = gateway;
+  const ada = await adaWith(OLD);
+  const reset = { role: null, passwordHash: await hashPassword(NEW) };
+  await changePerson(db, organisation.id, ada.id, reset, clock.ms);
+  const late = { role: null, passwordHash: await hashPassword(OLD), insteadOf: ada.password_hash };
+  await expect(changePerson(db, organisation.id, ada.id, late, clock.ms)).rejects.toThrow(WrongCredentials);
+  const [row] = await db.selectFrom("person").select("password_hash").where("id", "=", ada.id).execute();
+  expect(row?.password_hash).toBe(reset.passwordHash);
+});
