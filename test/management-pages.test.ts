@@ -2,7 +2,7 @@
 // millisecond.
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { LiveSession } from "../ts/publish/live-sessions.ts";
-import { type Gateway, openGateway } from "./support/gateway.ts";
+import { type Answer, type Gateway, openGateway } from "./support/gateway.ts";
 
 let gateway: Gateway;
 
@@ -79,6 +79,34 @@ test("sessions, people, keys and the audit log are read page by page", async () 
   }
 });
 
+test("with a tag, a key is shown all its sessions of other nodes, however many others precede them", async () => {
+  await gateway.close();
+  const elsewhere = [1, 2, 5].map((clientId) => session(clientId, clientId === 5 ? "tagged" : "s"));
+  const others = {
+    sessions: async (_: string, page: { readonly after: number; readonly quantity: number }) =>
+      elsewhere.filter(({ clientId }) => clientId > page.after).slice(0, page.quantity),
+    rows: async () => [],
+  };
+  gateway = await openGateway({}, { others });
+  const { id: organisation_id, hash } = gateway.organisation;
+  const row = { organisation_id, name: `${hash}-1`, state: "created" as const, tags: '["studio"]' };
+  const times = { created_at: gateway.clock.ms, updated_at: gateway.clock.ms };
+  await gateway.db
+    .insertInto("stream")
+    .values({ id: "tagged", ...row, ...times })
+    .execute();
+  gateway.live.live.push(session(10, "tagged"));
+  const made = await gateway.call("POST", "/organisation/key", { body: { role: "user", scope_tag: "studio" } });
+  const { key } = made.body as { readonly key: string };
+  const pages: unknown[] = [];
+  for (let path: string | null = "/session?quantity=1"; path !== null; ) {
+    const { body, headers }: Answer = await gateway.call("GET", path, { key });
+    pages.push((body as Row[]).map(({ client_id }) => client_id));
+    path = /^<([^>]+)>/.exec(headers.get("link") ?? "")?.[1] ?? null;
+  }
+  expect(pages).toEqual([[5], [10]]);
+});
+
 test("deliveries and days of usage of one moment are read page by page", async () => {
   const { id: organisation_id } = gateway.organisation;
   const [first = ""] = await addStreams(3);
@@ -131,11 +159,11 @@ test.each(["/stream?tags=a", "/organisation?x=1", "/organisation/audit?Quantity=
   },
 );
 
-function session(clientId: number): LiveSession {
+function session(clientId: number, streamId = "s"): LiveSession {
   return {
     clientId,
     organisationId: gateway.organisation.id,
-    streamId: "s",
+    streamId,
     name: "n",
     protocol: "rtmp",
     address: "203.0.113.9",

@@ -7,6 +7,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest
 import { StoreUnavailable } from "../ts/errors.ts";
 import { openSecretBox } from "../ts/store/secret-box.ts";
 import { loadTokenKeys } from "../ts/token/keys.ts";
+import { revokeStream } from "../ts/token/revocations.ts";
 import { rotateTokenKeys } from "../ts/token/rotation.ts";
 import { type PostgresServer, startPostgres } from "./support/postgres.ts";
 import { type Node, type Nodes, openNodes } from "./support/two-nodes.ts";
@@ -25,8 +26,8 @@ beforeEach(async () => {
 });
 afterEach(() => nodes.close());
 
-const issue = ({ service }: Node) =>
-  service.tokens.issue({ streamname: "Ab1Cd-x", ingesturl: "rtmp://in.example/live", exp: null, nbf: null, org: null });
+const SUBJECT = { streamname: "Ab1Cd-x", ingesturl: "rtmp://in.example/live", exp: null, nbf: null, org: null };
+const issue = ({ service }: Node) => service.tokens.issue(SUBJECT);
 const kidOf = (token: string) =>
   JSON.parse(Buffer.from(token.split(".")[0] ?? "", "base64url").toString()).kid as string;
 const shown = async (node: Node) =>
@@ -44,6 +45,20 @@ test("a token is verified by a node that has not seen its key, and the key is pu
     await rotateTokenKeys(one.db, openSecretBox(nodes.dataDir), { ...rotation, now: nodes.clock.ms });
     await one.service.tokenKeys.reload();
     await expect(other.service.tokens.verify(await issue(one))).resolves.toMatchObject({ streamname: "Ab1Cd-x" });
+  }
+});
+
+test("a token that one node issues just after another has revoked those of the stream is valid everywhere", async () => {
+  const [one, other] = [await nodes.add(), await nodes.add()];
+  for (let round = 0; round < 2; round += 1) {
+    const before = await issue(other);
+    await revokeStream(one.db, "Ab1Cd-x", nodes.clock.ms);
+    const after = await issue(other);
+    for (const { service } of [one, other]) {
+      await service.tokens.issue({ ...SUBJECT, streamname: "Ab1Cd-y" }); // reads the revocations
+      await expect(service.tokens.verify(before)).rejects.toThrow("jwt revoked");
+      await expect(service.tokens.verify(after)).resolves.toMatchObject({ streamname: "Ab1Cd-x" });
+    }
   }
 });
 

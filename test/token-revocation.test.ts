@@ -137,3 +137,24 @@ async function broadcasting(gateway: WhipGateway) {
 }
 
 const ended = (gateway: WhipGateway) => gateway.media.commands.filter(({ command }) => command === "end");
+
+test("an organisation can have ten thousand tokens revoked one by one, without affecting another", async () => {
+  const gateway = await opened();
+  const [name, stranger] = [await streamOf(gateway), await gateway.newOrganisation("Other")];
+  const rows = Array.from({ length: 10_000 }, (_, at) => {
+    const value = `${gateway.organisation.hash}/made-up-${at}`;
+    const times = { updated_at: gateway.clock.ms, expires_at: gateway.clock.ms + 60_000 };
+    return { kind: "jti" as const, value, revision: 1, sequence: at + 1, ...times };
+  });
+  while (rows.length > 0) await gateway.db.insertInto("token_revocation").values(rows.splice(0, 1_000)).execute();
+  const again = await gateway.restart({ HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0" });
+  open[0] = again;
+  const revoke = async (body: object, key = again.keys.administrator) =>
+    (await again.call("POST", "/webcaster/revoke", { body, key })).status;
+  expect(await revoke({ jti: "one-more" })).toBe(400);
+  expect(await revoke({ token: await issue(again, name) })).toBe(400);
+  expect(await revoke({ streamname: name })).toBe(200);
+  expect(await revoke({ jti: "one-more" }, stranger.keys.administrator)).toBe(200);
+  again.clock.ms += 60_000;
+  await until("they are forgotten", async () => (await revoke({ jti: "one-more" })) === 200);
+});

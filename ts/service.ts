@@ -96,7 +96,10 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
   const { alg, issuer, rotateDays } = config.token;
   const tokenKeys = await loadTokenKeys(db, box, { alg, rotateDays, now: clock.now() });
   const revocations = await openRevocations({ db, clock, log });
-  const tokens = createTokens({ keys: tokenKeys, issuer, clock, revocations });
+  const tokens = createTokens({
+    ...{ keys: tokenKeys, issuer, clock, revocations },
+    isShared: config.databaseUrl !== null,
+  });
   const secrets = createWebhookSecrets({ db, box, clock });
   const customers = createCustomers({ db, secrets, clock });
   const streamUpstreams = createStreamUpstreams({ db, secretBox: box });

@@ -44,7 +44,12 @@ export async function openNodes(databaseUrl: string): Promise<Nodes> {
     async add(env = {}, dataDir = folder) {
       const lines: string[] = [];
       const { config } = loadConfig({
-        env: { HEADGATE_DATA_DIR: dataDir, HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0", ...env },
+        env: {
+          HEADGATE_DATA_DIR: dataDir,
+          HEADGATE_DATABASE_URL: databaseUrl,
+          HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0",
+          ...env,
+        },
       });
       const media = new RecordingMedia();
       places += 1;

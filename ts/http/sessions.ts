@@ -72,7 +72,9 @@ export function sessionRoutes(
       const page = { after: cursor?.[0] ?? after, quantity: quantity + 1, isMeant: await scopeOf(caller) };
       const positionOf = ({ clientId }: LiveSession): [number] => [clientId];
       const here = sessions.list(caller.organisation.id, page);
-      const elsewhere = (await deps.others?.sessions(caller.organisation.id, page)) ?? [];
+      // Other nodes do not know the tag: of theirs, any number may be left out below.
+      const wanted = caller.scopeTag === null ? page : { ...page, quantity: Number.MAX_SAFE_INTEGER };
+      const elsewhere = (await deps.others?.sessions(caller.organisation.id, wanted)) ?? [];
       const all = [...here, ...elsewhere.filter(({ streamId }) => page.isMeant(streamId))];
       const found = all.sort((a, b) => a.clientId - b.clientId).slice(0, page.quantity);
       return c.json(pageOf(c, found, { quantity, cursor: Page, positionOf }).map(sessionRecord));

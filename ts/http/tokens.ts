@@ -15,6 +15,8 @@ import { text } from "./request/schema.ts";
 const WAYS = ["token", "jti", "streamname"] as const;
 /** Longest jti accepted, characters; ours have 36. */
 const JTI_LENGTH_LIMIT = 128;
+/** Tokens that an organisation may have revoked one by one before they expire: every node keeps them in memory. */
+const REVOKED_LIMIT = 10_000;
 const Way = text().nullable().optional();
 
 interface TokenRoutesDeps extends RouteDeps {
@@ -65,7 +67,7 @@ export function tokenRoutes(deps: TokenRoutesDeps): Routes["hono"] {
       description:
         "Exactly one of token, jti and streamname. token or jti: this token is never valid again. streamname " +
         "(without arguments): every token issued so far for this stream of your organisation; later ones are valid. Running " +
-        "broadcasts that started with a revoked token end.",
+        "broadcasts that started with a revoked token end. An organisation can have 10,000 single tokens revoked at a time.",
       body: z.object({
         token: Way.openapi({ description: "A web token or a play token" }),
         jti: Way.openapi({ description: "The jti of a token", maxLength: JTI_LENGTH_LIMIT }),
@@ -95,6 +97,9 @@ export function tokenRoutes(deps: TokenRoutesDeps): Routes["hono"] {
         await changed(db, caller, now, change, (trx) => revokeStream(trx, text, now));
         data = { streamname: text };
       } else {
+        if ((revocations?.countOf(organisation.hash) ?? 0) >= REVOKED_LIMIT) {
+          throw new InvalidValue(way, `exceeds the limit of ${REVOKED_LIMIT} revoked tokens; revoke by streamname`);
+        }
         const { jti, exp } = way === "jti" ? { jti: text, exp: null } : await tokens.verifyAny(text);
         const change = { action: "token.revoke", subject: jti };
         await changed(db, caller, now, change, (trx) => revokeToken(trx, jtiWithin(organisation.hash, jti), exp, now));

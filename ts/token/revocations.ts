@@ -23,6 +23,8 @@ export interface Revocations {
   isRevoked(claims: RevocableClaims): boolean;
   /** The revision to put into a token issued for this stream name (with or without arguments). */
   revisionOf(streamname: string): number;
+  /** How many single tokens an organisation has revoked that have not expired. */
+  countOf(organisationHash: string): number;
   /** Calls `heard` after every further revocation, made on any node. */
   listen(heard: () => void): void;
   /** Reads revocations added by others. */
@@ -39,6 +41,9 @@ export function withoutArguments(streamname: string): string {
 export function jtiWithin(organisationHash: string, jti: string): string {
   return `${organisationHash}/${jti}`;
 }
+
+/** The organisation's hash in such a name; empty for a token that the operator has revoked. */
+const organisationIn = (jti: string) => jti.slice(0, Math.max(0, jti.indexOf("/")));
 
 /** Revokes one token permanently: a jti, or one named by `jtiWithin`. `exp`: when it expires, Unix seconds; null when
  *  unknown. */
@@ -96,28 +101,41 @@ export async function openRevocations(deps: {
   const tokens = new Map<string, number>();
   /** Stream name → its revision, and when that may be forgotten. */
   const streams = new Map<string, { readonly revision: number; readonly expiresAt: number }>();
+  /** Organisation's hash → how many of `tokens` are its own. */
+  const counts = new Map<string, number>();
   const listeners: (() => void)[] = [];
   let newest = 0;
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
 
-  function take({ kind, value, revision, sequence, expires_at }: TokenRevocationTable): void {
+  /** Returns whether it was not known. */
+  function take({ kind, value, revision, sequence, expires_at }: TokenRevocationTable): boolean {
     newest = Math.max(newest, Number(sequence));
     const isNew = kind === "jti" ? !tokens.has(value) : (streams.get(value)?.revision ?? 0) < revision;
-    if (!isNew) return;
-    if (kind === "jti") tokens.set(value, expires_at);
-    else streams.set(value, { revision, expiresAt: expires_at });
-    for (const heard of listeners) heard();
+    if (!isNew) return false;
+    if (kind === "jti") {
+      tokens.set(value, expires_at);
+      counts.set(organisationIn(value), (counts.get(organisationIn(value)) ?? 0) + 1);
+    } else streams.set(value, { revision, expiresAt: expires_at });
+    return true;
   }
 
   async function look(): Promise<void> {
     const rows = await db.selectFrom("token_revocation").selectAll().where("sequence", ">=", newest).execute();
-    for (const row of rows) take(row);
+    const hasNew = rows.map(take).includes(true);
+    if (hasNew) for (const heard of listeners) heard();
+  }
+
+  function forget(jti: string): void {
+    tokens.delete(jti);
+    const left = (counts.get(organisationIn(jti)) ?? 1) - 1;
+    if (left > 0) counts.set(organisationIn(jti), left);
+    else counts.delete(organisationIn(jti));
   }
 
   async function forgetExpired(now: number): Promise<void> {
     const before = tokens.size + streams.size;
-    for (const [jti, expiresAt] of tokens) if (expiresAt <= now) tokens.delete(jti);
+    for (const [jti, expiresAt] of tokens) if (expiresAt <= now) forget(jti);
     for (const [name, { expiresAt }] of streams) if (expiresAt <= now) streams.delete(name);
     if (tokens.size + streams.size < before) {
       await db.deleteFrom("token_revocation").where("expires_at", "<=", now).execute();
@@ -143,6 +161,7 @@ export async function openRevocations(deps: {
       return streams.size > 0 && revision < (streams.get(withoutArguments(streamname))?.revision ?? 0);
     },
     revisionOf: (streamname) => streams.get(withoutArguments(streamname))?.revision ?? 0,
+    countOf: (organisationHash) => counts.get(organisationHash) ?? 0,
     listen: (heard) => void listeners.push(heard),
     look,
     stop() {

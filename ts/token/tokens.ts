@@ -91,9 +91,11 @@ export function createTokens(deps: {
   readonly issuer: string;
   readonly clock: { now(): number };
   /** Absent: no token is ever revoked. */
-  readonly revocations?: Pick<Revocations, "isRevoked" | "revisionOf">;
+  readonly revocations?: Pick<Revocations, "isRevoked" | "revisionOf" | "look">;
+  /** Whether other nodes revoke tokens, too. */
+  readonly isShared?: boolean;
 }): Tokens {
-  const { keys, issuer, clock, revocations } = deps;
+  const { keys, issuer, clock, revocations, isShared = false } = deps;
   const now = () => Math.floor(clock.now() / 1000);
   return {
     now,
@@ -134,6 +136,8 @@ export function createTokens(deps: {
   ): Promise<string> {
     const iat = now();
     const { kid, alg, privateKey } = keys.active;
+    // A token issued just after another node has revoked those of the stream is valid.
+    if (isShared) await revocations?.look();
     const revision = revocations?.revisionOf(payload.streamname) ?? 0;
     return await new SignJWT({ ...payload, ...(revision === 0 ? {} : { revision }) })
       .setProtectedHeader({ alg, typ: "JWT", kid })
