@@ -27,8 +27,8 @@ afterEach(async () => {
   await stage.close();
 });
 
-/** Requests events and returns everything received. */
-function read(port: number): { text(): string; readonly socket: Socket } {
+/** Requests events and returns everything received since the latest `forget`. */
+function read(port: number): { text(): string; forget(): void; readonly socket: Socket } {
   let text = "";
   const socket = connect(port, "127.0.0.1");
   socket.on("data", (data) => {
@@ -36,7 +36,10 @@ function read(port: number): { text(): string; readonly socket: Socket } {
   });
   socket.write(`GET /organisation/events HTTP/1.1\r\nhost: gateway.example\r\nx-service-apikey: ${key}\r\n\r\n`);
   client = socket;
-  return { text: () => text, socket };
+  const forget = () => {
+    text = "";
+  };
+  return { text: () => text, forget, socket };
 }
 
 /** One poll that sends an event of a megabyte. */
@@ -56,9 +59,10 @@ test("at most one event is kept for a client that stops reading, which then gets
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const clientId = await stage.allowed(STREAM);
-  const { text, socket } = read((server.address() as AddressInfo).port);
+  const { text, forget, socket } = read((server.address() as AddressInfo).port);
   await until(() => text().includes("event: sessions"));
   socket.pause();
+  forget();
   const kept = () => Math.max(...sockets.map(({ writableLength }) => writableLength));
   let mark = 0;
   // The kernel's buffers grow, and take what is kept for a moment only.
@@ -75,7 +79,8 @@ test("at most one event is kept for a client that stops reading, which then gets
   expect(kept()).toBeLessThan(KEPT_LIMIT_BYTES);
   socket.resume();
   await until(() => text().includes(` ${mark - 1}.`));
-  expect(text().slice(text().lastIndexOf("event: "))).toMatch(/^event: sessions\n/);
+  // Changes may follow, if the kernel took some of what was kept in between.
+  expect(text()).toContain("event: sessions\n");
   socket.destroy();
   server.closeAllConnections();
   server.close();
