@@ -1,6 +1,6 @@
 // RtcUser: the calls and events of the v5 API for pages that still use it, on the media of the current client and the
 // deprecated signalling. New pages use Webcaster.
-import type { MutedConfig, ResultConfig, TrackKind } from "../config.ts";
+import type { MutedConfig, TrackKind } from "../config.ts";
 import { DeviceUtils } from "../device-utils.ts";
 import { MediaInput } from "../media-input.ts";
 import { WebcasterError } from "../pure/errors.ts";
@@ -12,6 +12,7 @@ import {
   type RtcUserFault,
 } from "./events.ts";
 import { PEER_FAILED, Peer } from "./peer.ts";
+import { inputOf, type RtcUserConfig, startOf, type TranscodingTargets } from "./settings.ts";
 import { CONNECTION_LOST, type Push, RtcUserError, Signalling } from "./signalling.ts";
 import { StatusOrder } from "./status-order.ts";
 
@@ -23,26 +24,7 @@ const NOT_SIGNED_IN = 107001;
 const BROADCAST_RUNS = 102001;
 const UNFORESEEN = 101000;
 
-/** What is captured and sent. Sizes in pixels, frames per second, bits per second. */
-export interface RtcUserConfig {
-  readonly width?: number;
-  readonly height?: number;
-  readonly framerate?: number;
-  readonly videoBitrate?: number;
-  /** `deviceId`; `false` for no audio, or no video. */
-  readonly audioDevice?: string | false;
-  readonly videoDevice?: string | false;
-}
-
-export interface TranscodingTargets {
-  /** With a token both are taken from it. */
-  readonly output?: string;
-  readonly streamname?: string;
-  readonly videobitrate?: number | string;
-  readonly audiobitrate?: number | string;
-  readonly framerate?: number | string;
-  readonly rtmpconnectinfo?: object | string;
-}
+export type { RtcUserConfig, TranscodingTargets } from "./settings.ts";
 
 /** @deprecated Use `Webcaster`: it broadcasts by WHIP, reconnects and measures. */
 export class RtcUser {
@@ -302,53 +284,6 @@ export class RtcUser {
     this.#signalling = null;
     this.#session = null;
   }
-}
-
-/** The service expects every value as text. */
-function startOf(
-  sessionId: string,
-  stream: MediaStream,
-  { jwt, transcodingTargets = {} }: { readonly jwt?: string; readonly transcodingTargets?: TranscodingTargets },
-  { width = 1280, height = 720, framerate = 25, videoBitrate }: RtcUserConfig,
-): object {
-  const { output, streamname, rtmpconnectinfo, ...rates } = transcodingTargets;
-  const text = (value: unknown) => (value === undefined ? undefined : String(value));
-  return {
-    session_id: sessionId,
-    jwt,
-    output,
-    streamname,
-    videowidth: text(width),
-    videoheight: text(height),
-    videobitrate: text(rates.videobitrate ?? videoBitrate),
-    framerate: text(rates.framerate ?? framerate),
-    audiobitrate: text(rates.audiobitrate),
-    rtmpconnectinfo: typeof rtmpconnectinfo === "object" ? JSON.stringify(rtmpconnectinfo) : rtmpconnectinfo,
-    videocodec: "H264",
-    h264passthrough: "1",
-    audio: stream.getAudioTracks().length > 0 ? "1" : "0",
-    video: stream.getVideoTracks().length > 0 ? "1" : "0",
-  };
-}
-
-function inputOf(
-  { width = 1280, height = 720, framerate = 25, videoBitrate = 2_000_000, ...devices }: RtcUserConfig,
-  muted: Required<MutedConfig>,
-): ResultConfig["inputCfg"] {
-  const { audioDevice, videoDevice } = devices;
-  const alone: TrackKind | null = videoDevice === false ? "audio" : audioDevice === false ? "video" : null;
-  return {
-    mediaStream: null,
-    mediaStreamCfg: {
-      resolution: [width, height],
-      maxFramerate: framerate,
-      ...(alone === null ? {} : { audioVideoOnly: alone }),
-      ...(audioDevice ? { audioDeviceId: audioDevice } : {}),
-      ...(videoDevice ? { videoDeviceId: videoDevice } : {}),
-    },
-    muted,
-    broadcastCfg: { maxVideoBitrateBps: videoBitrate, maxEncodingFramerate: framerate },
-  };
 }
 
 function faultOf(error: unknown): RtcUserFault {
