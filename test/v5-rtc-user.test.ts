@@ -175,3 +175,16 @@ test("an end by the service is a BroadcastError immediately, and the page may st
   expect(await page.run("user.startBroadcast({})")).toBe(true);
   await page.close();
 }, 120_000);
+
+test("a page that awaits nothing keeps its preview through signIn, and broadcasts devices that are still opening", async () => {
+  const page = await openUser();
+  const token = await tokenOf(await headgate.newStream());
+  const signIn = `user.signIn({ server: ${text(headgate.http)}, jwt: ${text(token)} })`;
+  const shown = `document.querySelector("#preview").srcObject?.getVideoTracks()[0]?.readyState`;
+  expect(await page.run(`(user.startPreview("preview"), ${signIn})`)).toBe(true);
+  await until("the preview", async () => (await page.run(shown)) === "live", LIMIT_MS);
+  await page.run("user.stopPreview()");
+  expect(await page.run(`(user.startPreview("preview"), user.startBroadcast({ jwt: ${text(token)} }))`)).toBe(true);
+  expect(await page.run(shown)).toBe("live");
+  await page.close();
+}, 60_000);

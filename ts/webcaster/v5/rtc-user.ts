@@ -32,7 +32,10 @@ export class RtcUser {
   #config: RtcUserConfig = {};
   #muted: Required<MutedConfig> = { audio: false, video: false };
   #input: MediaInput | null = null;
-  #preview: HTMLVideoElement | null = null;
+  /** The input once its devices are open: calls that come meanwhile wait for the same ones. */
+  #opened: Promise<MediaInput> | null = null;
+  /** Of the latest startPreview, whose devices may still be opening. */
+  #preview: { readonly video: HTMLVideoElement } | null = null;
   #signalling: Signalling | null = null;
   #session: { readonly id: string; readonly iceServers: readonly RTCIceServer[] } | null = null;
   #peer: Peer | null = null;
@@ -75,15 +78,25 @@ export class RtcUser {
   async startPreview(element: HTMLVideoElement | string): Promise<void> {
     const video = typeof element === "string" ? document.getElementById(element) : element;
     if (!(video instanceof HTMLVideoElement)) throw new WebcasterError("preview_missing", { detail: String(element) });
-    const { stream } = await this.#open();
-    Object.assign(video, { muted: true, playsInline: true, autoplay: true, srcObject: stream });
-    void video.play().catch(() => {});
-    this.#preview = video;
+    // Set before the devices are open: pages await nothing, and a signIn meanwhile leaves a preview its devices.
+    const preview = { video };
+    this.#preview = preview;
+    try {
+      const { stream } = await this.#open();
+      if (this.#preview !== preview) return;
+      Object.assign(video, { muted: true, playsInline: true, autoplay: true, srcObject: stream });
+      void video.play().catch(() => {});
+    } catch (error) {
+      // Whoever stopped the preview meanwhile needs no notification.
+      if (this.#preview !== preview) return;
+      this.#preview = null;
+      throw error;
+    }
   }
 
   /** Ends the preview; the devices are released unless a broadcast uses them. */
   stopPreview(): void {
-    if (this.#preview !== null) this.#preview.srcObject = null;
+    if (this.#preview !== null) this.#preview.video.srcObject = null;
     this.#preview = null;
     if (this.#peer === null) this.#closeInput();
   }
@@ -243,20 +256,26 @@ export class RtcUser {
     return offered;
   }
 
-  async #open(): Promise<MediaInput> {
-    if (this.#input !== null) return this.#input;
+  #open(): Promise<MediaInput> {
+    if (this.#opened !== null) return this.#opened;
     const host = {
       send: async (kind: TrackKind, track: MediaStreamTrack | null) => this.#peer?.replace(kind, track),
       reportError: (error: WebcasterError) => this.#events.emit("BroadcastError", faultOf(error)),
     };
     const input = new MediaInput(host, inputOf(this.#config, this.#muted), this.#muted);
     this.#input = input;
+    this.#opened = this.#openInput(input);
+    return this.#opened;
+  }
+
+  async #openInput(input: MediaInput): Promise<MediaInput> {
     try {
       await input.open();
     } catch (error) {
-      this.#input = null;
+      if (this.#input === input) this.#closeInput();
       throw error;
     }
+    if (this.#input !== input) throw new WebcasterError("stopped");
     return input;
   }
 
@@ -276,6 +295,7 @@ export class RtcUser {
   #closeInput(): void {
     this.#input?.dispose(false);
     this.#input = null;
+    this.#opened = null;
   }
 
   #close(): void {
