@@ -3,6 +3,7 @@
 import type { MutedConfig, TrackKind } from "../config.ts";
 import { DeviceUtils } from "../device-utils.ts";
 import { MediaInput } from "../media-input.ts";
+import { unlessAborted } from "../pause.ts";
 import { WebcasterError } from "../pure/errors.ts";
 import {
   type BroadcastStatus,
@@ -12,7 +13,7 @@ import {
   type RtcUserFault,
 } from "./events.ts";
 import { PEER_FAILED, Peer } from "./peer.ts";
-import { inputOf, type RtcUserConfig, startOf, type TranscodingTargets } from "./settings.ts";
+import { inputOf, type RtcUserConfig, type StartOptions, startOf } from "./settings.ts";
 import { CONNECTION_LOST, type Push, RtcUserError, Signalling } from "./signalling.ts";
 import { StatusOrder } from "./status-order.ts";
 
@@ -24,7 +25,12 @@ const NOT_SIGNED_IN = 107001;
 const BROADCAST_RUNS = 102001;
 const UNFORESEEN = 101000;
 
-export type { RtcUserConfig, TranscodingTargets } from "./settings.ts";
+export type { RtcUserConfig, StartOptions, TranscodingTargets } from "./settings.ts";
+
+interface Session {
+  readonly id: string;
+  readonly iceServers: readonly RTCIceServer[];
+}
 
 /** @deprecated Use `Webcaster`: it broadcasts by WHIP, reconnects and measures. */
 export class RtcUser {
@@ -37,10 +43,12 @@ export class RtcUser {
   /** Of the latest startPreview, whose devices may still be opening. */
   #preview: { readonly video: HTMLVideoElement } | null = null;
   #signalling: Signalling | null = null;
-  #session: { readonly id: string; readonly iceServers: readonly RTCIceServer[] } | null = null;
+  #session: Session | null = null;
   #peer: Peer | null = null;
   /** Of the peer's broadcast. */
   #order: StatusOrder | null = null;
+  /** A start that has not succeeded yet; `stop` is aborted with the reason why it must not. */
+  #starting: { readonly stop: AbortController; readonly over: Promise<void> } | null = null;
   #onOffer: ((push: Push) => void) | null = null;
 
   on<Name extends RtcUserEventName>(name: Name, handler: (event: RtcUserEvent<Name>) => void): this {
@@ -98,7 +106,7 @@ export class RtcUser {
   stopPreview(): void {
     if (this.#preview !== null) this.#preview.video.srcObject = null;
     this.#preview = null;
-    if (this.#peer === null) this.#closeInput();
+    if (this.#peer === null && this.#starting === null) this.#closeInput();
   }
 
   muteAudio(isMuted = true): void {
@@ -139,57 +147,73 @@ export class RtcUser {
 
   /** Goes live where the token says. Emits StartBroadcastSuccess when the service has the answer to its offer, or
    *  StartBroadcastError, and resolves to whether it succeeded; BroadcastStatus reports the rest. */
-  async startBroadcast(options: {
-    readonly jwt?: string;
-    readonly transcodingTargets?: TranscodingTargets;
-  }): Promise<boolean> {
+  async startBroadcast(options: StartOptions): Promise<boolean> {
     return await this.#saying("StartBroadcastError", async () => {
       const [signalling, session] = [this.#signalling, this.#session];
       if (signalling === null || session === null)
         throw new RtcUserError(NOT_SIGNED_IN, "Sign in first", "SessionError");
-      if (this.#peer !== null || this.#onOffer !== null)
+      if (this.#peer !== null || this.#starting !== null)
         throw new RtcUserError(BROADCAST_RUNS, "A broadcast runs already");
-      const offered = this.#offer();
-      try {
-        const { stream } = await this.#open();
-        this.#say("signalling");
-        const reply = await signalling.call("start_broadcast", startOf(session.id, stream, options, this.#config));
-        const maxVideoBitrateBps = this.#config.videoBitrate ?? null;
-        const { iceServers } = session;
-        const order = new StatusOrder((status) => this.#peer === peer && this.#say(status));
-        const peer: Peer = new Peer(
-          {
-            ...{ signalling, iceServers, stream, maxVideoBitrateBps },
-            onConnected: () => order.handleConnected(),
-            onLost: () => this.#fail(peer, new RtcUserError(PEER_FAILED, "The connection to the service is lost")),
-          },
-          String(reply.peer_id),
-        );
-        this.#peer = peer;
-        this.#order = order;
-        await peer.answer(await offered);
-        this.#events.emit("StartBroadcastSuccess", null);
-        order.handleStarted();
-      } catch (error) {
-        this.#end();
-        throw error;
-      } finally {
-        this.#onOffer = null;
-      }
+      const stop = new AbortController();
+      const over = this.#start(signalling, session, options, stop.signal).finally(() => {
+        this.#starting = null;
+      });
+      this.#starting = { stop, over };
+      await over;
     });
   }
 
-  /** Emits StopBroadcastSuccess or StopBroadcastError, and resolves to whether it succeeded. */
+  /** From the devices to the answer that the service has accepted. */
+  async #start(signalling: Signalling, session: Session, options: StartOptions, stop: AbortSignal): Promise<void> {
+    const offered = this.#offer();
+    let accepted: Peer | null = null;
+    try {
+      const { stream } = await unlessAborted(this.#open(), stop);
+      this.#say("signalling");
+      // Awaited even if the start is stopped: the reply names what the service then has to end.
+      const reply = await signalling.call("start_broadcast", startOf(session.id, stream, options, this.#config));
+      const order = new StatusOrder((status) => this.#peer === peer && this.#say(status));
+      const peer: Peer = new Peer(
+        {
+          ...{ signalling, sessionId: session.id, iceServers: session.iceServers, stream },
+          maxVideoBitrateBps: this.#config.videoBitrate ?? null,
+          onConnected: () => order.handleConnected(),
+          onLost: () => this.#fail(peer, new RtcUserError(PEER_FAILED, "The connection to the service is lost")),
+        },
+        String(reply.peer_id),
+      );
+      accepted = peer;
+      stop.throwIfAborted();
+      this.#peer = peer;
+      this.#order = order;
+      const answered = offered.then((offer) => {
+        stop.throwIfAborted();
+        return peer.answer(offer);
+      });
+      // A call on a connection that is closed meanwhile may never settle.
+      await unlessAborted(answered, stop);
+      this.#events.emit("StartBroadcastSuccess", null);
+      order.handleStarted();
+    } catch (error) {
+      // Otherwise the service would wait for media, and refuse other starts until it gives up.
+      const stopped = accepted?.stop();
+      this.#end();
+      await stopped?.catch(() => {});
+      throw error;
+    } finally {
+      this.#onOffer = null;
+    }
+  }
+
+  /** Emits StopBroadcastSuccess or StopBroadcastError, and resolves to whether it succeeded. A start that this stops
+   *  emits its StartBroadcastError first, once the service has decided about it. */
   async stopBroadcast(): Promise<boolean> {
     return await this.#saying("StopBroadcastError", async () => {
-      const parties = this.#peer?.parties ?? null;
-      // Sent before the connection closes, so that the service knows the reason.
-      const stopped =
-        parties === null
-          ? null
-          : this.#signalling?.call("stop_broadcast", { session_id: this.#session?.id, ...parties });
+      const starting = this.#starting;
+      const stopped = this.#peer?.stop();
       this.#end();
       await stopped;
+      await starting?.over.catch(() => {});
       this.#events.emit("StopBroadcastSuccess", null);
     });
   }
@@ -232,11 +256,12 @@ export class RtcUser {
     this.#session = null;
   }
 
-  /** The broadcast has ended, but not by this client. */
+  /** The broadcast has ended, but not by this client. While it starts, StartBroadcastError says so. */
   #fail(peer: Peer, error: RtcUserError): void {
     if (this.#peer !== peer) return;
-    this.#end();
-    this.#events.emit("BroadcastError", faultOf(error));
+    const isStarting = this.#starting !== null;
+    this.#end(error);
+    if (!isStarting) this.#events.emit("BroadcastError", faultOf(error));
   }
 
   #say(status: BroadcastStatus): void {
@@ -284,7 +309,9 @@ export class RtcUser {
     this.#input?.setMuted(muted);
   }
 
-  #end(): void {
+  /** `reason` is that of a start which this ends. */
+  #end(reason: Error = new WebcasterError("stopped")): void {
+    this.#starting?.stop.abort(reason);
     const peer = this.#peer;
     this.#peer = null;
     this.#order = null;

@@ -22,11 +22,17 @@ export interface TranscodingTargets {
   readonly rtmpconnectinfo?: object | string;
 }
 
+/** What `startBroadcast` takes. */
+export interface StartOptions {
+  readonly jwt?: string;
+  readonly transcodingTargets?: TranscodingTargets;
+}
+
 /** The message of `start_broadcast`: the service expects every value as text. */
 export function startOf(
   sessionId: string,
   stream: MediaStream,
-  { jwt, transcodingTargets = {} }: { readonly jwt?: string; readonly transcodingTargets?: TranscodingTargets },
+  { jwt, transcodingTargets = {} }: StartOptions,
   { width = 1280, height = 720, framerate = 25, videoBitrate }: RtcUserConfig,
 ): object {
   const { output, streamname, rtmpconnectinfo, ...rates } = transcodingTargets;
