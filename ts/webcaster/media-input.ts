@@ -62,10 +62,12 @@ export class MediaInput {
     if (shared !== null) this.#forgetScreen();
   }
 
-  /** Switches to another camera or microphone. */
+  /** Switches to another camera or microphone; without an id the browser chooses, since the configured device may be
+   *  gone. */
   async setDevice(kind: TrackKind, deviceId: string | null): Promise<void> {
+    const { audioDeviceId, videoDeviceId, ...config } = this.#config.mediaStreamCfg;
     const { audio, video } = constraintsOf({
-      ...this.#config.mediaStreamCfg,
+      ...config,
       audioVideoOnly: kind,
       ...(deviceId === null ? {} : { [`${kind}DeviceId`]: deviceId }),
     });
