@@ -3,8 +3,8 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { completeConfig, type MediaStreamConfig, type TrackKind } from "../ts/webcaster/config.ts";
 import { MediaInput } from "../ts/webcaster/media-input.ts";
-import type { WebcasterError } from "../ts/webcaster/pure/errors.ts";
-import { type FakeDevices, stubMedia } from "./support/fake-media.ts";
+import { WebcasterError } from "../ts/webcaster/pure/errors.ts";
+import { type FakeDevices, held, stubMedia } from "./support/fake-media.ts";
 
 let devices: FakeDevices;
 /** The track being sent, of each kind; null for none. */
@@ -23,7 +23,7 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-async function openInput(mediaStreamCfg: MediaStreamConfig = {}): Promise<MediaInput> {
+function newInput(mediaStreamCfg: MediaStreamConfig = {}): MediaInput {
   const config = completeConfig({ serverUrl: "https://h", streamName: "n", inputCfg: { mediaStreamCfg } });
   const host = {
     async send(kind: TrackKind, track: MediaStreamTrack | null) {
@@ -32,13 +32,23 @@ async function openInput(mediaStreamCfg: MediaStreamConfig = {}): Promise<MediaI
     },
     reportError: (error: WebcasterError) => void errors.push(error),
   };
-  const input = new MediaInput(host, config.inputCfg, { audio: false, video: false });
+  return new MediaInput(host, config.inputCfg, { audio: false, video: false });
+}
+
+async function openInput(mediaStreamCfg: MediaStreamConfig = {}): Promise<MediaInput> {
+  const input = newInput(mediaStreamCfg);
   await input.open();
   return input;
 }
 
 /** Lets everything happen that waits for no timer. */
 const settled = () => new Promise<void>((resolve) => setTimeout(resolve, 0));
+/** The reason why a call is refused. */
+const reasonOf = (call: Promise<void>) =>
+  call.then(
+    () => null,
+    ({ reason }: WebcasterError) => reason,
+  );
 const lastVideo = () => devices.opened.findLast(({ kind }) => kind === "video");
 
 test("a configured camera that is unplugged is replaced by another one", async () => {
@@ -52,4 +62,87 @@ test("a configured camera that is unplugged is replaced by another one", async (
   expect(errors.map(({ reason }) => reason)).toStrictEqual(["device_lost"]);
   expect(lastVideo()).not.toBe(camera);
   expect(sent["video"]).toBe(lastVideo());
+});
+
+test.each(["setDevice", "startScreenShare"] as const)(
+  "what %s opens is closed when the broadcast cannot send it",
+  async (name) => {
+    const input = await openInput();
+    const camera = lastVideo();
+    beforeSending = () => Promise.reject(new WebcasterError("wrong_state"));
+    const call = name === "setDevice" ? input.setDevice("video", null) : input.startScreenShare({});
+    expect(await reasonOf(call)).toBe("wrong_state");
+    expect(lastVideo()).not.toBe(camera);
+    expect([camera?.readyState, lastVideo()?.readyState, input.isScreenShared]).toStrictEqual(["live", "ended", false]);
+  },
+);
+
+test("a camera that was sent before a failed screen share is closed when another one replaces it", async () => {
+  const input = await openInput();
+  const camera = lastVideo();
+  beforeSending = () => Promise.reject(new WebcasterError("wrong_state"));
+  await reasonOf(input.startScreenShare({}));
+  beforeSending = async () => {};
+  await input.setDevice("video", null);
+  expect([camera?.readyState, lastVideo()?.readyState]).toStrictEqual(["ended", "live"]);
+});
+
+test.each(["setDevice", "startScreenShare"] as const)(
+  "what %s opens after dispose() is closed, and not sent",
+  async (name) => {
+    const input = await openInput();
+    const { promise, release } = held();
+    devices.beforeOpening = () => promise;
+    const call = reasonOf(name === "setDevice" ? input.setDevice("video", null) : input.startScreenShare({}));
+    input.dispose(false);
+    const before = sent["video"];
+    release();
+    expect(await call).toBe("wrong_state");
+    expect(sent["video"]).toBe(before);
+    expect(devices.opened.map(({ readyState }) => readyState)).toStrictEqual(["ended", "ended", "ended"]);
+  },
+);
+
+test("a track whose sending dispose() overtakes is closed", async () => {
+  const input = await openInput();
+  const { promise, release } = held();
+  beforeSending = () => promise;
+  const call = reasonOf(input.setDevice("video", null));
+  await settled();
+  input.dispose(false);
+  release();
+  expect(await call).toBe("wrong_state");
+  expect(devices.opened.map(({ readyState }) => readyState)).toStrictEqual(["ended", "ended", "ended"]);
+});
+
+test("devices that dispose() overtakes while the first is sent are all closed", async () => {
+  const { promise, release } = held();
+  beforeSending = () => promise;
+  const input = newInput();
+  const call = reasonOf(input.open());
+  await settled();
+  input.dispose(false);
+  release();
+  expect(await call).toBe("wrong_state");
+  expect(devices.opened.map(({ readyState }) => readyState)).toStrictEqual(["ended", "ended"]);
+});
+
+test("a microphone that is muted while it replaces another is sent muted", async () => {
+  const input = await openInput();
+  const { promise, release } = held();
+  beforeSending = () => promise;
+  const call = input.setDevice("audio", null);
+  await settled();
+  input.setMuted({ audio: true, video: false });
+  release();
+  await call;
+  expect(devices.opened.at(-1)).toMatchObject({ kind: "audio", readyState: "live", enabled: false });
+});
+
+test("of two cameras chosen one right after the other, only the last stays open", async () => {
+  const input = await openInput();
+  await Promise.all([input.setDevice("video", "a"), input.setDevice("video", "b")]);
+  const cameras = devices.opened.filter(({ kind }) => kind === "video");
+  expect(cameras.map(({ readyState }) => readyState)).toStrictEqual(["ended", "ended", "live"]);
+  expect(sent["video"]).toBe(cameras.at(-1));
 });

@@ -40,6 +40,8 @@ export class MediaInput {
       if (given === null) for (const track of media.getTracks()) track.stop();
       return;
     }
+    // All at once: dispose() stops them even if it comes before the second one is used.
+    if (given === null) for (const track of media.getTracks()) this.#ours.add(track);
     for (const track of [media.getAudioTracks()[0], media.getVideoTracks()[0]]) {
       if (track !== undefined) await this.#use(track, given === null);
     }
@@ -77,11 +79,7 @@ export class MediaInput {
     );
     const [track] = media.getTracks();
     if (track === undefined) throw new WebcasterError("device_missing");
-    if (this.#isDisposed) {
-      track.stop();
-      return;
-    }
-    if (kind === "video" && this.#screen !== null) {
+    if (kind === "video" && this.#screen !== null && !this.#isDisposed) {
       // Replaces the track that waits behind the screen.
       this.#release(this.#behindScreen);
       this.#ours.add(track);
@@ -113,14 +111,14 @@ export class MediaInput {
     const [track] = media.getVideoTracks();
     if (track === undefined) throw new WebcasterError("screen_denied");
     const camera = this.#screen === null ? this.#current.video : this.#behindScreen;
-    const former = this.#screen;
+    const [former, formerBehind] = [this.#screen, this.#behindScreen];
     this.#behindScreen = camera;
     this.#screen = track;
     try {
       await this.#use(track, true);
     } catch (error) {
       this.#screen = former;
-      this.#release(track);
+      this.#behindScreen = formerBehind;
       throw error;
     }
     this.#release(former);
@@ -150,18 +148,41 @@ export class MediaInput {
     this.#ours.clear();
   }
 
+  /** Sends and shows a track. One that was opened for this is stopped if that fails, or if dispose() comes first. */
   async #use(track: MediaStreamTrack, isOurs: boolean): Promise<void> {
     const kind = kindOf(track);
-    const former = this.#current[kind];
+    const isNew = isOurs && !this.#ours.has(track);
+    if (isNew) this.#ours.add(track);
+    try {
+      track.enabled = !this.#muted[kind];
+      await this.#send(kind, track);
+    } catch (error) {
+      if (isNew) {
+        this.#ours.delete(track);
+        track.stop();
+      }
+      throw error;
+    }
+    // Muting and the track that this one replaces may have changed meanwhile.
     track.enabled = !this.#muted[kind];
-    await this.#host.send(kind, track);
-    if (isOurs) this.#ours.add(track);
+    const former = this.#current[kind];
     this.#current[kind] = track;
     track.onended = () => void this.#onEnded(track).catch(() => {});
     if (former === track) return;
     if (former !== null) this.stream.removeTrack(former);
     this.stream.addTrack(track);
     if (former !== this.#behindScreen) this.#release(former);
+  }
+
+  /** Throws once this is disposed of, since the host may already send another input's tracks. */
+  async #send(kind: TrackKind, track: MediaStreamTrack | null): Promise<void> {
+    this.#requireUse();
+    await this.#host.send(kind, track);
+    this.#requireUse();
+  }
+
+  #requireUse(): void {
+    if (this.#isDisposed) throw new WebcasterError("wrong_state", { detail: "dispose() was called" });
   }
 
   #release(track: MediaStreamTrack | null): void {
@@ -202,7 +223,7 @@ export class MediaInput {
     try {
       await act();
     } catch (error) {
-      this.#host.reportError(asWebcasterError(error, "device_lost"));
+      if (!this.#isDisposed) this.#host.reportError(asWebcasterError(error, "device_lost"));
     }
   }
 }
