@@ -146,3 +146,41 @@ test("of two cameras chosen one right after the other, only the last stays open"
   expect(cameras.map(({ readyState }) => readyState)).toStrictEqual(["ended", "ended", "live"]);
   expect(sent["video"]).toBe(cameras.at(-1));
 });
+
+test("a shared screen is closed when it is stopped, though the camera is gone; the next camera connected is sent", async () => {
+  const input = await openInput();
+  const camera = lastVideo();
+  await input.startScreenShare({});
+  const screen = lastVideo();
+  camera?.lose();
+  devices.beforeOpening = () => Promise.reject(new DOMException("none", "NotFoundError"));
+  expect(await reasonOf(input.stopScreenShare())).toBe("device_missing");
+  expect([screen?.readyState, input.isScreenShared]).toStrictEqual(["ended", false]);
+  devices.beforeOpening = () => {};
+  devices.dispatchEvent(new Event("devicechange"));
+  await settled();
+  expect(lastVideo()).not.toBe(screen);
+  expect([sent["video"], input.stream.getVideoTracks()]).toStrictEqual([lastVideo(), [lastVideo()]]);
+});
+
+test("without a camera before, the end of a shared screen opens none and leaves audio alone", async () => {
+  const input = await openInput({ audioVideoOnly: "audio" });
+  await input.startScreenShare({});
+  const screen = lastVideo();
+  screen?.lose();
+  await settled();
+  expect(devices.requests).toHaveLength(1);
+  expect(sent).toMatchObject({ audio: devices.opened[0], video: null });
+  expect([input.isScreenShared, input.track("video"), input.stream.getVideoTracks()]).toStrictEqual([false, null, []]);
+  expect(errors).toStrictEqual([]);
+});
+
+test("the camera is sent again when the browser ends the sharing", async () => {
+  const input = await openInput();
+  const camera = lastVideo();
+  await input.startScreenShare({});
+  expect(sent["video"]).toBe(lastVideo());
+  lastVideo()?.lose();
+  await settled();
+  expect([sent["video"], camera?.readyState, input.isScreenShared]).toStrictEqual([camera, "live", false]);
+});

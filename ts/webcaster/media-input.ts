@@ -124,15 +124,22 @@ export class MediaInput {
     this.#release(former);
   }
 
+  /** Sends what was sent before: the camera, another one if it is gone, or no video. */
   async stopScreenShare(): Promise<void> {
-    if (this.#screen === null) return;
-    const camera = this.#behindScreen;
-    const screen = this.#screen;
+    const [screen, camera] = [this.#screen, this.#behindScreen];
+    if (screen === null) return;
     this.#screen = null;
     this.#behindScreen = null;
-    if (camera?.readyState === "live") await this.#use(camera, this.#ours.has(camera));
-    else await this.setDevice("video", null);
-    this.#release(screen);
+    const isOurs = camera !== null && this.#ours.has(camera);
+    try {
+      if (camera?.readyState === "live") await this.#use(camera, isOurs);
+      else if (isOurs) await this.#replace("video");
+      else await this.#sendNone(screen);
+    } finally {
+      // Whatever happened to the camera, the broadcaster has ended the sharing.
+      screen.onended = null;
+      if (this.#ours.delete(screen)) screen.stop();
+    }
   }
 
   /** Stops the tracks that were opened here, and with `isWhole` the page's own, too. */
@@ -174,6 +181,14 @@ export class MediaInput {
     if (former !== this.#behindScreen) this.#release(former);
   }
 
+  /** Ends the sending of a track that nothing replaces. */
+  async #sendNone(track: MediaStreamTrack): Promise<void> {
+    const kind = kindOf(track);
+    await this.#send(kind, null);
+    if (this.#current[kind] === track) this.#current[kind] = null;
+    this.stream.removeTrack(track);
+  }
+
   /** Throws once this is disposed of, since the host may already send another input's tracks. */
   async #send(kind: TrackKind, track: MediaStreamTrack | null): Promise<void> {
     this.#requireUse();
@@ -207,9 +222,13 @@ export class MediaInput {
     if (track !== this.#current[kind]) return;
     const isOurs = this.#ours.has(track);
     this.#host.reportError(new WebcasterError("device_lost", { detail: track.label || kind }));
-    if (!isOurs) return;
+    if (isOurs) await this.#replace(kind).catch(() => {});
+  }
+
+  /** Replaces a device that is gone, now or when the next one is connected. */
+  async #replace(kind: TrackKind): Promise<void> {
     this.#missing.add(kind);
-    await this.#replaceMissing();
+    await this.setDevice(kind, null);
   }
 
   readonly #onDeviceChange = () => void this.#replaceMissing();
