@@ -6,6 +6,7 @@ import { type Chromium, startChromium } from "./support/chromium.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
 import { decodeComplaints, packetsOf } from "./support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "./support/headgate.ts";
+import { held } from "./support/held.ts";
 import { isMonotonic, ofTrack, startsAtKeyframe } from "./support/judge.ts";
 import { type NginxRtmp, startNginxRtmp } from "./support/nginx-rtmp.ts";
 
@@ -88,19 +89,6 @@ const isBroadcasting = (page: UserPage) =>
 const text = (value: unknown) => JSON.stringify(value);
 const callsOf = (call: string, name: string) =>
   customer.calls(call).filter(({ body }) => body.includes(`name=${name}`));
-
-/** Lets the customer answer publish requests only after `release`. */
-function heldCustomer(): { readonly release: () => void } {
-  let release = () => {};
-  const released = new Promise<void>((resolve) => {
-    release = resolve;
-  });
-  customer.answer(async ({ call }) => {
-    if (call === "publish") await released;
-    return { status: 200 };
-  });
-  return { release };
-}
 
 test("with a token the page goes live, mutes and unmutes, and stops: one publish that decodes without a complaint", async () => {
   const name = await headgate.newStream();
@@ -211,7 +199,11 @@ describe("a start that is stopped never goes live, and the page may start again"
     const token = await tokenOf(name);
     await page.run(`user.startPreview("preview")`);
     await page.run(`user.signIn({ server: ${text(headgate.http)}, jwt: ${text(token)} })`);
-    const { release } = heldCustomer();
+    const { promise, release } = held();
+    customer.answer(async ({ call }) => {
+      if (call === "publish") await promise;
+      return { status: 200 };
+    });
     await page.run("void (window.started = user.startBroadcast({}))");
     await until("the customer is asked", () => callsOf("publish", name).length > 0, LIMIT_MS);
     await page.run("void (window.stopped = user.stopBroadcast())");

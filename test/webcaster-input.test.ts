@@ -4,7 +4,8 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { completeConfig, type MediaStreamConfig, type TrackKind } from "../ts/webcaster/config.ts";
 import { MediaInput } from "../ts/webcaster/media-input.ts";
 import { WebcasterError } from "../ts/webcaster/pure/errors.ts";
-import { type FakeDevices, held, stubMedia } from "./support/fake-media.ts";
+import { type FakeDevices, stubMedia } from "./support/fake-media.ts";
+import { held } from "./support/held.ts";
 
 let devices: FakeDevices;
 /** The track being sent, of each kind; null for none. */

@@ -81,12 +81,3 @@ export function stubMedia(): FakeDevices {
   vi.stubGlobal("navigator", { mediaDevices });
   return mediaDevices;
 }
-
-/** A promise that the test settles. */
-export function held(): { readonly promise: Promise<void>; readonly release: () => void } {
-  let release = () => {};
-  const promise = new Promise<void>((resolve) => {
-    release = resolve;
-  });
-  return { promise, release };
-}
