@@ -79,7 +79,7 @@ const wholeRun = [
 ].map((name) => `test/${name}.test.ts`);
 /** Browsers that broadcast: two cores can run only two of these files concurrently. */
 const browsers = [
-  "webcaster-{live,docs}",
+  "webcaster-{live,docs,overlaps}",
   "broadcast-page",
   "dashboard-live",
   "v5-rtc-user",

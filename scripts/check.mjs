@@ -32,6 +32,10 @@ const steps = [
   ["types of the dashboard", () => run(...node("node_modules/typescript/bin/tsc", "-p", "ts/dashboard"))],
   ["types of the browser client", () => run(...node("node_modules/typescript/bin/tsc", "-p", "ts/webcaster"))],
   [
+    "types of the browser client's tests",
+    () => run(...node("node_modules/typescript/bin/tsc", "-p", "test/tsconfig.browser.json")),
+  ],
+  [
     "lints of Rust",
     () =>
       run("cargo", [

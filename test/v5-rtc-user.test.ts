@@ -6,6 +6,7 @@ import { type Chromium, startChromium } from "./support/chromium.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
 import { decodeComplaints, packetsOf } from "./support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "./support/headgate.ts";
+import { held } from "./support/held.ts";
 import { isMonotonic, ofTrack, startsAtKeyframe } from "./support/judge.ts";
 import { type NginxRtmp, startNginxRtmp } from "./support/nginx-rtmp.ts";
 
@@ -86,6 +87,8 @@ const statuses = async (page: UserPage) =>
 const isBroadcasting = (page: UserPage) =>
   until("it broadcasts", async () => (await statuses(page)).includes("broadcasting"), LIMIT_MS);
 const text = (value: unknown) => JSON.stringify(value);
+const callsOf = (call: string, name: string) =>
+  customer.calls(call).filter(({ body }) => body.includes(`name=${name}`));
 
 test("with a token the page goes live, mutes and unmutes, and stops: one publish that decodes without a complaint", async () => {
   const name = await headgate.newStream();
@@ -105,7 +108,7 @@ test("with a token the page goes live, mutes and unmutes, and stops: one publish
   await page.run("user.muteAudio(false)");
   await until("some seconds", async () => ofTrack(await packetsOf(recording), "audio").length > 150, LIMIT_MS);
   expect(await page.run("user.stopBroadcast()")).toBe(true);
-  const doneOf = () => customer.calls("publish_done").filter(({ body }) => body.includes(`name=${name}`));
+  const doneOf = () => callsOf("publish_done", name);
   await until("publish_done", () => doneOf().length > 0, LIMIT_MS);
   await page.run("user.signOut()");
   expect((await page.said()).map(({ name: event }) => event)).toStrictEqual([
@@ -175,3 +178,69 @@ test("an end by the service is a BroadcastError immediately, and the page may st
   expect(await page.run("user.startBroadcast({})")).toBe(true);
   await page.close();
 }, 120_000);
+
+test("a page that awaits nothing keeps its preview through signIn, and broadcasts devices that are still opening", async () => {
+  const page = await openUser();
+  const token = await tokenOf(await headgate.newStream());
+  const signIn = `user.signIn({ server: ${text(headgate.http)}, jwt: ${text(token)} })`;
+  const shown = `document.querySelector("#preview").srcObject?.getVideoTracks()[0]?.readyState`;
+  expect(await page.run(`(user.startPreview("preview"), ${signIn})`)).toBe(true);
+  await until("the preview", async () => (await page.run(shown)) === "live", LIMIT_MS);
+  await page.run("user.stopPreview()");
+  expect(await page.run(`(user.startPreview("preview"), user.startBroadcast({ jwt: ${text(token)} }))`)).toBe(true);
+  expect(await page.run(shown)).toBe("live");
+  await page.close();
+}, 60_000);
+
+describe("a start that is stopped never goes live, and the page may start again", () => {
+  test("when the customer has not answered yet: the service ends what it then allows", async () => {
+    const name = await headgate.newStream();
+    const page = await openUser();
+    const token = await tokenOf(name);
+    await page.run(`user.startPreview("preview")`);
+    await page.run(`user.signIn({ server: ${text(headgate.http)}, jwt: ${text(token)} })`);
+    const { promise, release } = held();
+    customer.answer(async ({ call }) => {
+      if (call === "publish") await promise;
+      return { status: 200 };
+    });
+    await page.run("void (window.started = user.startBroadcast({}))");
+    await until("the customer is asked", () => callsOf("publish", name).length > 0, LIMIT_MS);
+    await page.run("void (window.stopped = user.stopBroadcast())");
+    release();
+    expect(await page.run("Promise.all([started, stopped])")).toStrictEqual([false, true]);
+    await until("publish_done", () => callsOf("publish_done", name).length > 0, 2_000);
+    const said = (await page.said()).map(({ name: event, data }) => [event, data?.status ?? data?.code]);
+    expect(said.slice(1)).toStrictEqual([
+      ["BroadcastStatus", "signalling"],
+      ["StartBroadcastError", 1006],
+      ["StopBroadcastSuccess", undefined],
+    ]);
+    expect(await page.run("user.startBroadcast({})")).toBe(true);
+    await isBroadcasting(page);
+    expect(callsOf("publish_done", name)).toHaveLength(1);
+    await page.close();
+  }, 60_000);
+
+  test("when the browser has not answered the offer yet, and never will", async () => {
+    const name = await headgate.newStream();
+    const page = await openUser();
+    const token = await tokenOf(name);
+    await page.run(`user.signIn({ server: ${text(headgate.http)}, jwt: ${text(token)} })`);
+    await page.run(`void (() => {
+      const { prototype } = RTCPeerConnection;
+      window.createAnswer = prototype.createAnswer;
+      prototype.createAnswer = () => {
+        window.isAnswering = true;
+        return new Promise(() => {});
+      };
+    })()`);
+    await page.run("void (window.started = user.startBroadcast({}))");
+    await until("it answers", () => page.run<boolean>("window.isAnswering === true"), LIMIT_MS);
+    expect(await page.run("Promise.all([user.stopBroadcast(), started])")).toStrictEqual([true, false]);
+    await until("publish_done", () => callsOf("publish_done", name).length > 0, 2_000);
+    await page.run("void (RTCPeerConnection.prototype.createAnswer = createAnswer)");
+    expect(await page.run("user.startBroadcast({})")).toBe(true);
+    await page.close();
+  }, 60_000);
+});

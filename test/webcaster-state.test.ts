@@ -5,7 +5,7 @@ import { ERRORS, WebcasterError } from "../ts/webcaster/pure/errors.ts";
 import { Heartbeat, IDLE_LIMIT_MS, SILENCE_LIMIT_MS } from "../ts/webcaster/pure/heartbeat.ts";
 import { HelperUtils } from "../ts/webcaster/pure/helper-utils.ts";
 import { delayBefore, RECONNECT_DEFAULT } from "../ts/webcaster/pure/reconnect.ts";
-import { isBroadcasting, next, type StateEvent, type WebcasterState } from "../ts/webcaster/pure/state.ts";
+import { isBroadcasting, next, resumes, type StateEvent, type WebcasterState } from "../ts/webcaster/pure/state.ts";
 
 describe("states", () => {
   /** The state after a sequence of events; null as soon as one is not allowed. */
@@ -38,6 +38,10 @@ describe("states", () => {
     "failed",
   ];
   test.each(states)("disposal is possible in state %s", (state) => expect(next(state, "dispose")).toBe("idle"));
+
+  test("recover() starts again what ran or had failed, but not what is being stopped", () => {
+    expect(states.filter(resumes)).toEqual(["connecting", "live", "recovering", "reconnecting", "failed"]);
+  });
 
   test.each(states)("%s can be stopped if and only if it broadcasts and is not being stopped", (state) => {
     expect(next(state, "stop") !== null).toBe(isBroadcasting(state) && state !== "stopping");

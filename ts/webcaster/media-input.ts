@@ -40,6 +40,8 @@ export class MediaInput {
       if (given === null) for (const track of media.getTracks()) track.stop();
       return;
     }
+    // All at once: dispose() stops them even if it comes before the second one is used.
+    if (given === null) for (const track of media.getTracks()) this.#ours.add(track);
     for (const track of [media.getAudioTracks()[0], media.getVideoTracks()[0]]) {
       if (track !== undefined) await this.#use(track, given === null);
     }
@@ -62,10 +64,12 @@ export class MediaInput {
     if (shared !== null) this.#forgetScreen();
   }
 
-  /** Switches to another camera or microphone. */
+  /** Switches to another camera or microphone; without an id the browser chooses, since the configured device may be
+   *  gone. */
   async setDevice(kind: TrackKind, deviceId: string | null): Promise<void> {
+    const { audioDeviceId, videoDeviceId, ...config } = this.#config.mediaStreamCfg;
     const { audio, video } = constraintsOf({
-      ...this.#config.mediaStreamCfg,
+      ...config,
       audioVideoOnly: kind,
       ...(deviceId === null ? {} : { [`${kind}DeviceId`]: deviceId }),
     });
@@ -75,11 +79,7 @@ export class MediaInput {
     );
     const [track] = media.getTracks();
     if (track === undefined) throw new WebcasterError("device_missing");
-    if (this.#isDisposed) {
-      track.stop();
-      return;
-    }
-    if (kind === "video" && this.#screen !== null) {
+    if (kind === "video" && this.#screen !== null && !this.#isDisposed) {
       // Replaces the track that waits behind the screen.
       this.#release(this.#behindScreen);
       this.#ours.add(track);
@@ -111,28 +111,35 @@ export class MediaInput {
     const [track] = media.getVideoTracks();
     if (track === undefined) throw new WebcasterError("screen_denied");
     const camera = this.#screen === null ? this.#current.video : this.#behindScreen;
-    const former = this.#screen;
+    const [former, formerBehind] = [this.#screen, this.#behindScreen];
     this.#behindScreen = camera;
     this.#screen = track;
     try {
       await this.#use(track, true);
     } catch (error) {
       this.#screen = former;
-      this.#release(track);
+      this.#behindScreen = formerBehind;
       throw error;
     }
     this.#release(former);
   }
 
+  /** Sends what was sent before: the camera, another one if it is gone, or no video. */
   async stopScreenShare(): Promise<void> {
-    if (this.#screen === null) return;
-    const camera = this.#behindScreen;
-    const screen = this.#screen;
+    const [screen, camera] = [this.#screen, this.#behindScreen];
+    if (screen === null) return;
     this.#screen = null;
     this.#behindScreen = null;
-    if (camera?.readyState === "live") await this.#use(camera, this.#ours.has(camera));
-    else await this.setDevice("video", null);
-    this.#release(screen);
+    const isOurs = camera !== null && this.#ours.has(camera);
+    try {
+      if (camera?.readyState === "live") await this.#use(camera, isOurs);
+      else if (isOurs) await this.#replace("video");
+      else await this.#sendNone(screen);
+    } finally {
+      // Whatever happened to the camera, the broadcaster has ended the sharing.
+      screen.onended = null;
+      if (this.#ours.delete(screen)) screen.stop();
+    }
   }
 
   /** Stops the tracks that were opened here, and with `isWhole` the page's own, too. */
@@ -148,18 +155,49 @@ export class MediaInput {
     this.#ours.clear();
   }
 
+  /** Sends and shows a track. One that was opened for this is stopped if that fails, or if dispose() comes first. */
   async #use(track: MediaStreamTrack, isOurs: boolean): Promise<void> {
     const kind = kindOf(track);
-    const former = this.#current[kind];
+    const isNew = isOurs && !this.#ours.has(track);
+    if (isNew) this.#ours.add(track);
+    try {
+      track.enabled = !this.#muted[kind];
+      await this.#send(kind, track);
+    } catch (error) {
+      if (isNew) {
+        this.#ours.delete(track);
+        track.stop();
+      }
+      throw error;
+    }
+    // Muting and the track that this one replaces may have changed meanwhile.
     track.enabled = !this.#muted[kind];
-    await this.#host.send(kind, track);
-    if (isOurs) this.#ours.add(track);
+    const former = this.#current[kind];
     this.#current[kind] = track;
     track.onended = () => void this.#onEnded(track).catch(() => {});
     if (former === track) return;
     if (former !== null) this.stream.removeTrack(former);
     this.stream.addTrack(track);
     if (former !== this.#behindScreen) this.#release(former);
+  }
+
+  /** Ends the sending of a track that nothing replaces. */
+  async #sendNone(track: MediaStreamTrack): Promise<void> {
+    const kind = kindOf(track);
+    await this.#send(kind, null);
+    if (this.#current[kind] === track) this.#current[kind] = null;
+    this.stream.removeTrack(track);
+  }
+
+  /** Throws once this is disposed of, since the host may already send another input's tracks. */
+  async #send(kind: TrackKind, track: MediaStreamTrack | null): Promise<void> {
+    this.#requireUse();
+    await this.#host.send(kind, track);
+    this.#requireUse();
+  }
+
+  #requireUse(): void {
+    if (this.#isDisposed) throw new WebcasterError("wrong_state", { detail: "dispose() was called" });
   }
 
   #release(track: MediaStreamTrack | null): void {
@@ -184,9 +222,13 @@ export class MediaInput {
     if (track !== this.#current[kind]) return;
     const isOurs = this.#ours.has(track);
     this.#host.reportError(new WebcasterError("device_lost", { detail: track.label || kind }));
-    if (!isOurs) return;
+    if (isOurs) await this.#replace(kind).catch(() => {});
+  }
+
+  /** Replaces a device that is gone, now or when the next one is connected. */
+  async #replace(kind: TrackKind): Promise<void> {
     this.#missing.add(kind);
-    await this.#replaceMissing();
+    await this.setDevice(kind, null);
   }
 
   readonly #onDeviceChange = () => void this.#replaceMissing();
@@ -200,7 +242,7 @@ export class MediaInput {
     try {
       await act();
     } catch (error) {
-      this.#host.reportError(asWebcasterError(error, "device_lost"));
+      if (!this.#isDisposed) this.#host.reportError(asWebcasterError(error, "device_lost"));
     }
   }
 }

@@ -14,6 +14,22 @@ export function pause(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
+/** The result of `work`, or a rejection with the reason of the abort if that comes first. */
+export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const listening = new AbortController();
+  const aborted = new Promise<never>((_, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    signal.addEventListener("abort", () => reject(signal.reason), { signal: listening.signal });
+  });
+  try {
+    const result = await Promise.race([work, aborted]);
+    signal.throwIfAborted();
+    return result;
+  } finally {
+    listening.abort();
+  }
+}
+
 /** Aborted as soon as any of the signals is. Browsers of 2023 lack `AbortSignal.any`. */
 export function firstOf(...signals: readonly AbortSignal[]): AbortSignal {
   const first = new AbortController();

@@ -7,7 +7,7 @@ import { MediaInput } from "./media-input.ts";
 import { watchPage } from "./page-watch.ts";
 import { asWebcasterError, WebcasterError } from "./pure/errors.ts";
 import type { Metrics } from "./pure/metrics.ts";
-import { isBroadcasting, next, type StateEvent, type WebcasterState } from "./pure/state.ts";
+import { next, resumes, type StateEvent, type WebcasterState } from "./pure/state.ts";
 import { endpointUrl } from "./pure/stream-name.ts";
 import type { UpstreamOptions, UpstreamQuality } from "./upstream.ts";
 import type { MetadataHandlerName } from "./whip-session.ts";
@@ -42,6 +42,13 @@ export class Webcaster {
   #state: WebcasterState = "idle";
   #input: MediaInput | null = null;
   #broadcast: Broadcast | null = null;
+  /** Of the latest stop: resolved once the service knows, or cannot be reached. */
+  #stopped: Promise<void> = Promise.resolve();
+  /** Counts of calls, in which recover() sees those that were made while it waited. */
+  #stops = 0;
+  #disposals = 0;
+  /** The recover() that runs, unless dispose() was called meanwhile. */
+  #recovery: Promise<void> | null = null;
   #quality: UpstreamQuality;
   #muted: Required<MutedConfig>;
   #previews = new Set<HTMLVideoElement>();
@@ -81,14 +88,15 @@ export class Webcaster {
       this.#go("setup");
       try {
         await input.open();
+        if (this.#input !== input) throw new WebcasterError("wrong_state", { detail: "dispose() was called" });
       } catch (error) {
+        input.dispose(false);
         if (this.#input === input) {
           this.#input = null;
           this.#go("media_refused");
         }
         throw error;
       }
-      if (this.#input !== input) throw new WebcasterError("wrong_state", { detail: "dispose() was called" });
       this.#go("media_opened");
       return this.#config;
     });
@@ -135,8 +143,13 @@ export class Webcaster {
 
   /** Ends the broadcast; media and previews stay. Resolves when the service knows, or when there was no broadcast. */
   async stopBroadcast(): Promise<void> {
+    this.#stops += 1;
     const broadcast = this.#broadcast;
-    if (broadcast === null || next(this.#state, "stop") === null) return;
+    if (broadcast !== null && next(this.#state, "stop") !== null) this.#stopped = this.#stop(broadcast);
+    await this.#stopped;
+  }
+
+  async #stop(broadcast: Broadcast): Promise<void> {
     this.#broadcast = null;
     this.#unwatch();
     const wasReconnecting = this.#state === "reconnecting";
@@ -149,23 +162,41 @@ export class Webcaster {
   /** Ends everything and returns to the state before `setup`. The page's own tracks are stopped only with
    *  `withMediaStream`. */
   async dispose(withMediaStream = false): Promise<void> {
+    this.#disposals += 1;
+    // It fails now, perhaps only when the browser's permission prompt is answered: a new one need not wait for that.
+    this.#recovery = null;
     const stopped = this.stopBroadcast();
     this.stopPreview();
     this.#input?.dispose(withMediaStream);
     this.#input = null;
     await stopped;
-    this.#go("dispose");
+    // Otherwise setup() was called meanwhile: it was idle already, or another dispose() came first.
+    if (this.#input === null) this.#go("dispose");
   }
 
   /** Restarts everything: media, previews, and the broadcast if one was running or had failed. For pages that need no
-   *  finer control. `disposeMediaStream` also stops the page's own tracks, which then cannot be sent again. */
-  async recover(disposeMediaStream = false): Promise<void> {
-    const wasBroadcasting = isBroadcasting(this.#state) || this.#state === "failed";
+   *  finer control. `disposeMediaStream` also stops the page's own tracks, which then cannot be sent again. A second
+   *  call while one is running only waits for it. After `stopBroadcast` meanwhile no broadcast is started; after `dispose`
+   *  it rejects. */
+  recover(disposeMediaStream = false): Promise<void> {
+    if (this.#recovery !== null) return this.#recovery;
+    const recovery: Promise<void> = this.#recover(disposeMediaStream).finally(() => {
+      if (this.#recovery === recovery) this.#recovery = null;
+    });
+    this.#recovery = recovery;
+    return recovery;
+  }
+
+  async #recover(disposeMediaStream: boolean): Promise<void> {
+    const wasBroadcasting = resumes(this.#state);
     const previews = [...this.#previews];
-    await this.dispose(disposeMediaStream);
+    const disposed = this.dispose(disposeMediaStream);
+    const [stops, disposals] = [this.#stops, this.#disposals];
+    await disposed;
+    if (disposals !== this.#disposals) throw new WebcasterError("wrong_state", { detail: "dispose() was called" });
     await this.setup();
     for (const video of previews) this.startPreview(video);
-    if (wasBroadcasting) await this.startBroadcast();
+    if (wasBroadcasting && stops === this.#stops) await this.startBroadcast();
   }
 
   /** Mutes or unmutes; omitted members are unchanged. Muted audio is sent as silence, muted video as black. */

@@ -54,6 +54,11 @@ export function next(state: WebcasterState, event: StateEvent): WebcasterState |
   return event === "dispose" ? "idle" : (TABLE[state][event] ?? null);
 }
 
+/** Whether `recover` starts a broadcast again: one that was stopped deliberately stays stopped. */
+export function resumes(state: WebcasterState): boolean {
+  return state === "failed" || (isBroadcasting(state) && state !== "stopping");
+}
+
 /** Whether a broadcast is running, or being started, resumed or ended. */
 export function isBroadcasting(state: WebcasterState): boolean {
   return ["connecting", "live", "recovering", "reconnecting", "stopping"].includes(state);

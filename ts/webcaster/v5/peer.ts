@@ -7,6 +7,8 @@ export const PEER_FAILED = 7001;
 
 export interface PeerHost {
   readonly signalling: Signalling;
+  /** Of the sign_in. */
+  readonly sessionId: string;
   readonly iceServers: readonly RTCIceServer[];
   readonly stream: MediaStream;
   /** Bits per second; null leaves it to the browser. */
@@ -24,15 +26,11 @@ export class Peer {
   #connection: RTCPeerConnection | null = null;
   /** Candidates that arrived before the offer. */
   #early: RTCIceCandidateInit[] = [];
+  #stopped: Promise<unknown> | null = null;
 
   constructor(host: PeerHost, peerId: string) {
     this.#host = host;
     this.#peerId = peerId;
-  }
-
-  /** The peer ids that identify the broadcast to the service; null before its offer. */
-  get parties(): { readonly sender_peer: string; readonly receiver_peer: string } | null {
-    return this.#serverPeer === null ? null : { sender_peer: this.#peerId, receiver_peer: this.#serverPeer };
   }
 
   owns(push: Push): boolean {
@@ -78,6 +76,14 @@ export class Peer {
     await transceivers.find((of) => kindOf(of) === kind)?.sender.replaceTrack(track);
   }
 
+  /** Tells the service, once, that the broadcast is over; rejects if it does not accept that. Called before `close`, so
+   *  that the service knows the reason. */
+  stop(): Promise<unknown> {
+    const { signalling, sessionId } = this.#host;
+    this.#stopped ??= signalling.call("stop_broadcast", { session_id: sessionId, ...this.#parties() });
+    return this.#stopped;
+  }
+
   close(): void {
     const connection = this.#connection;
     this.#connection = null;
@@ -98,7 +104,12 @@ export class Peer {
   }
 
   async #signal(data: object): Promise<void> {
-    await this.#host.signalling.call("signaling_message", { ...this.parties, data });
+    await this.#host.signalling.call("signaling_message", { ...this.#parties(), data });
+  }
+
+  /** The peer ids that identify the broadcast to the service; its own is not known before its offer. */
+  #parties(): { readonly sender_peer: string; readonly receiver_peer?: string } {
+    return { sender_peer: this.#peerId, ...(this.#serverPeer === null ? {} : { receiver_peer: this.#serverPeer }) };
   }
 }
 

@@ -1,8 +1,9 @@
 // RtcUser: the calls and events of the v5 API for pages that still use it, on the media of the current client and the
 // deprecated signalling. New pages use Webcaster.
-import type { MutedConfig, ResultConfig, TrackKind } from "../config.ts";
+import type { MutedConfig, TrackKind } from "../config.ts";
 import { DeviceUtils } from "../device-utils.ts";
 import { MediaInput } from "../media-input.ts";
+import { unlessAborted } from "../pause.ts";
 import { WebcasterError } from "../pure/errors.ts";
 import {
   type BroadcastStatus,
@@ -12,6 +13,7 @@ import {
   type RtcUserFault,
 } from "./events.ts";
 import { PEER_FAILED, Peer } from "./peer.ts";
+import { inputOf, type RtcUserConfig, type StartOptions, startOf } from "./settings.ts";
 import { CONNECTION_LOST, type Push, RtcUserError, Signalling } from "./signalling.ts";
 import { StatusOrder } from "./status-order.ts";
 
@@ -23,25 +25,11 @@ const NOT_SIGNED_IN = 107001;
 const BROADCAST_RUNS = 102001;
 const UNFORESEEN = 101000;
 
-/** What is captured and sent. Sizes in pixels, frames per second, bits per second. */
-export interface RtcUserConfig {
-  readonly width?: number;
-  readonly height?: number;
-  readonly framerate?: number;
-  readonly videoBitrate?: number;
-  /** `deviceId`; `false` for no audio, or no video. */
-  readonly audioDevice?: string | false;
-  readonly videoDevice?: string | false;
-}
+export type { RtcUserConfig, StartOptions, TranscodingTargets } from "./settings.ts";
 
-export interface TranscodingTargets {
-  /** With a token both are taken from it. */
-  readonly output?: string;
-  readonly streamname?: string;
-  readonly videobitrate?: number | string;
-  readonly audiobitrate?: number | string;
-  readonly framerate?: number | string;
-  readonly rtmpconnectinfo?: object | string;
+interface Session {
+  readonly id: string;
+  readonly iceServers: readonly RTCIceServer[];
 }
 
 /** @deprecated Use `Webcaster`: it broadcasts by WHIP, reconnects and measures. */
@@ -50,12 +38,17 @@ export class RtcUser {
   #config: RtcUserConfig = {};
   #muted: Required<MutedConfig> = { audio: false, video: false };
   #input: MediaInput | null = null;
-  #preview: HTMLVideoElement | null = null;
+  /** The input once its devices are open: calls that come meanwhile wait for the same ones. */
+  #opened: Promise<MediaInput> | null = null;
+  /** Of the latest startPreview, whose devices may still be opening. */
+  #preview: { readonly video: HTMLVideoElement } | null = null;
   #signalling: Signalling | null = null;
-  #session: { readonly id: string; readonly iceServers: readonly RTCIceServer[] } | null = null;
+  #session: Session | null = null;
   #peer: Peer | null = null;
   /** Of the peer's broadcast. */
   #order: StatusOrder | null = null;
+  /** A start that has not succeeded yet; `stop` is aborted with the reason why it must not. */
+  #starting: { readonly stop: AbortController; readonly over: Promise<void> } | null = null;
   #onOffer: ((push: Push) => void) | null = null;
 
   on<Name extends RtcUserEventName>(name: Name, handler: (event: RtcUserEvent<Name>) => void): this {
@@ -93,17 +86,27 @@ export class RtcUser {
   async startPreview(element: HTMLVideoElement | string): Promise<void> {
     const video = typeof element === "string" ? document.getElementById(element) : element;
     if (!(video instanceof HTMLVideoElement)) throw new WebcasterError("preview_missing", { detail: String(element) });
-    const { stream } = await this.#open();
-    Object.assign(video, { muted: true, playsInline: true, autoplay: true, srcObject: stream });
-    void video.play().catch(() => {});
-    this.#preview = video;
+    // Set before the devices are open: pages await nothing, and a signIn meanwhile leaves a preview its devices.
+    const preview = { video };
+    this.#preview = preview;
+    try {
+      const { stream } = await this.#open();
+      if (this.#preview !== preview) return;
+      Object.assign(video, { muted: true, playsInline: true, autoplay: true, srcObject: stream });
+      void video.play().catch(() => {});
+    } catch (error) {
+      // Whoever stopped the preview meanwhile needs no notification.
+      if (this.#preview !== preview) return;
+      this.#preview = null;
+      throw error;
+    }
   }
 
   /** Ends the preview; the devices are released unless a broadcast uses them. */
   stopPreview(): void {
-    if (this.#preview !== null) this.#preview.srcObject = null;
+    if (this.#preview !== null) this.#preview.video.srcObject = null;
     this.#preview = null;
-    if (this.#peer === null) this.#closeInput();
+    if (this.#peer === null && this.#starting === null) this.#closeInput();
   }
 
   muteAudio(isMuted = true): void {
@@ -144,57 +147,73 @@ export class RtcUser {
 
   /** Goes live where the token says. Emits StartBroadcastSuccess when the service has the answer to its offer, or
    *  StartBroadcastError, and resolves to whether it succeeded; BroadcastStatus reports the rest. */
-  async startBroadcast(options: {
-    readonly jwt?: string;
-    readonly transcodingTargets?: TranscodingTargets;
-  }): Promise<boolean> {
+  async startBroadcast(options: StartOptions): Promise<boolean> {
     return await this.#saying("StartBroadcastError", async () => {
       const [signalling, session] = [this.#signalling, this.#session];
       if (signalling === null || session === null)
         throw new RtcUserError(NOT_SIGNED_IN, "Sign in first", "SessionError");
-      if (this.#peer !== null || this.#onOffer !== null)
+      if (this.#peer !== null || this.#starting !== null)
         throw new RtcUserError(BROADCAST_RUNS, "A broadcast runs already");
-      const offered = this.#offer();
-      try {
-        const { stream } = await this.#open();
-        this.#say("signalling");
-        const reply = await signalling.call("start_broadcast", startOf(session.id, stream, options, this.#config));
-        const maxVideoBitrateBps = this.#config.videoBitrate ?? null;
-        const { iceServers } = session;
-        const order = new StatusOrder((status) => this.#peer === peer && this.#say(status));
-        const peer: Peer = new Peer(
-          {
-            ...{ signalling, iceServers, stream, maxVideoBitrateBps },
-            onConnected: () => order.handleConnected(),
-            onLost: () => this.#fail(peer, new RtcUserError(PEER_FAILED, "The connection to the service is lost")),
-          },
-          String(reply.peer_id),
-        );
-        this.#peer = peer;
-        this.#order = order;
-        await peer.answer(await offered);
-        this.#events.emit("StartBroadcastSuccess", null);
-        order.handleStarted();
-      } catch (error) {
-        this.#end();
-        throw error;
-      } finally {
-        this.#onOffer = null;
-      }
+      const stop = new AbortController();
+      const over = this.#start(signalling, session, options, stop.signal).finally(() => {
+        this.#starting = null;
+      });
+      this.#starting = { stop, over };
+      await over;
     });
   }
 
-  /** Emits StopBroadcastSuccess or StopBroadcastError, and resolves to whether it succeeded. */
+  /** From the devices to the answer that the service has accepted. */
+  async #start(signalling: Signalling, session: Session, options: StartOptions, stop: AbortSignal): Promise<void> {
+    const offered = this.#offer();
+    let accepted: Peer | null = null;
+    try {
+      const { stream } = await unlessAborted(this.#open(), stop);
+      this.#say("signalling");
+      // Awaited even if the start is stopped: the reply names what the service then has to end.
+      const reply = await signalling.call("start_broadcast", startOf(session.id, stream, options, this.#config));
+      const order = new StatusOrder((status) => this.#peer === peer && this.#say(status));
+      const peer: Peer = new Peer(
+        {
+          ...{ signalling, sessionId: session.id, iceServers: session.iceServers, stream },
+          maxVideoBitrateBps: this.#config.videoBitrate ?? null,
+          onConnected: () => order.handleConnected(),
+          onLost: () => this.#fail(peer, new RtcUserError(PEER_FAILED, "The connection to the service is lost")),
+        },
+        String(reply.peer_id),
+      );
+      accepted = peer;
+      stop.throwIfAborted();
+      this.#peer = peer;
+      this.#order = order;
+      const answered = offered.then((offer) => {
+        stop.throwIfAborted();
+        return peer.answer(offer);
+      });
+      // A call on a connection that is closed meanwhile may never settle.
+      await unlessAborted(answered, stop);
+      this.#events.emit("StartBroadcastSuccess", null);
+      order.handleStarted();
+    } catch (error) {
+      // Otherwise the service would wait for media, and refuse other starts until it gives up.
+      const stopped = accepted?.stop();
+      this.#end();
+      await stopped?.catch(() => {});
+      throw error;
+    } finally {
+      this.#onOffer = null;
+    }
+  }
+
+  /** Emits StopBroadcastSuccess or StopBroadcastError, and resolves to whether it succeeded. A start that this stops
+   *  emits its StartBroadcastError first, once the service has decided about it. */
   async stopBroadcast(): Promise<boolean> {
     return await this.#saying("StopBroadcastError", async () => {
-      const parties = this.#peer?.parties ?? null;
-      // Sent before the connection closes, so that the service knows the reason.
-      const stopped =
-        parties === null
-          ? null
-          : this.#signalling?.call("stop_broadcast", { session_id: this.#session?.id, ...parties });
+      const starting = this.#starting;
+      const stopped = this.#peer?.stop();
       this.#end();
       await stopped;
+      await starting?.over.catch(() => {});
       this.#events.emit("StopBroadcastSuccess", null);
     });
   }
@@ -237,11 +256,12 @@ export class RtcUser {
     this.#session = null;
   }
 
-  /** The broadcast has ended, but not by this client. */
+  /** The broadcast has ended, but not by this client. While it starts, StartBroadcastError says so. */
   #fail(peer: Peer, error: RtcUserError): void {
     if (this.#peer !== peer) return;
-    this.#end();
-    this.#events.emit("BroadcastError", faultOf(error));
+    const isStarting = this.#starting !== null;
+    this.#end(error);
+    if (!isStarting) this.#events.emit("BroadcastError", faultOf(error));
   }
 
   #say(status: BroadcastStatus): void {
@@ -261,20 +281,26 @@ export class RtcUser {
     return offered;
   }
 
-  async #open(): Promise<MediaInput> {
-    if (this.#input !== null) return this.#input;
+  #open(): Promise<MediaInput> {
+    if (this.#opened !== null) return this.#opened;
     const host = {
       send: async (kind: TrackKind, track: MediaStreamTrack | null) => this.#peer?.replace(kind, track),
       reportError: (error: WebcasterError) => this.#events.emit("BroadcastError", faultOf(error)),
     };
     const input = new MediaInput(host, inputOf(this.#config, this.#muted), this.#muted);
     this.#input = input;
+    this.#opened = this.#openInput(input);
+    return this.#opened;
+  }
+
+  async #openInput(input: MediaInput): Promise<MediaInput> {
     try {
       await input.open();
     } catch (error) {
-      this.#input = null;
+      if (this.#input === input) this.#closeInput();
       throw error;
     }
+    if (this.#input !== input) throw new WebcasterError("stopped");
     return input;
   }
 
@@ -283,7 +309,9 @@ export class RtcUser {
     this.#input?.setMuted(muted);
   }
 
-  #end(): void {
+  /** `reason` is that of a start which this ends. */
+  #end(reason: Error = new WebcasterError("stopped")): void {
+    this.#starting?.stop.abort(reason);
     const peer = this.#peer;
     this.#peer = null;
     this.#order = null;
@@ -294,6 +322,7 @@ export class RtcUser {
   #closeInput(): void {
     this.#input?.dispose(false);
     this.#input = null;
+    this.#opened = null;
   }
 
   #close(): void {
@@ -302,53 +331,6 @@ export class RtcUser {
     this.#signalling = null;
     this.#session = null;
   }
-}
-
-/** The service expects every value as text. */
-function startOf(
-  sessionId: string,
-  stream: MediaStream,
-  { jwt, transcodingTargets = {} }: { readonly jwt?: string; readonly transcodingTargets?: TranscodingTargets },
-  { width = 1280, height = 720, framerate = 25, videoBitrate }: RtcUserConfig,
-): object {
-  const { output, streamname, rtmpconnectinfo, ...rates } = transcodingTargets;
-  const text = (value: unknown) => (value === undefined ? undefined : String(value));
-  return {
-    session_id: sessionId,
-    jwt,
-    output,
-    streamname,
-    videowidth: text(width),
-    videoheight: text(height),
-    videobitrate: text(rates.videobitrate ?? videoBitrate),
-    framerate: text(rates.framerate ?? framerate),
-    audiobitrate: text(rates.audiobitrate),
-    rtmpconnectinfo: typeof rtmpconnectinfo === "object" ? JSON.stringify(rtmpconnectinfo) : rtmpconnectinfo,
-    videocodec: "H264",
-    h264passthrough: "1",
-    audio: stream.getAudioTracks().length > 0 ? "1" : "0",
-    video: stream.getVideoTracks().length > 0 ? "1" : "0",
-  };
-}
-
-function inputOf(
-  { width = 1280, height = 720, framerate = 25, videoBitrate = 2_000_000, ...devices }: RtcUserConfig,
-  muted: Required<MutedConfig>,
-): ResultConfig["inputCfg"] {
-  const { audioDevice, videoDevice } = devices;
-  const alone: TrackKind | null = videoDevice === false ? "audio" : audioDevice === false ? "video" : null;
-  return {
-    mediaStream: null,
-    mediaStreamCfg: {
-      resolution: [width, height],
-      maxFramerate: framerate,
-      ...(alone === null ? {} : { audioVideoOnly: alone }),
-      ...(audioDevice ? { audioDeviceId: audioDevice } : {}),
-      ...(videoDevice ? { videoDeviceId: videoDevice } : {}),
-    },
-    muted,
-    broadcastCfg: { maxVideoBitrateBps: videoBitrate, maxEncodingFramerate: framerate },
-  };
 }
 
 function faultOf(error: unknown): RtcUserFault {

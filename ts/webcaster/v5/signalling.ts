@@ -77,9 +77,11 @@ export class Signalling {
     });
   }
 
+  /** Calls that are still without a reply fail immediately: the closing handshake may take long. */
   close(): void {
     this.#isClosing = true;
     this.#socket.close();
+    this.#failPending();
   }
 
   #handle(text: string): void {
@@ -100,8 +102,12 @@ export class Signalling {
   }
 
   #handleClosed(): void {
-    for (const id of [...this.#pending.keys()]) this.#settle(id)?.reject(lost());
+    this.#failPending();
     if (!this.#isClosing) this.onLost();
+  }
+
+  #failPending(): void {
+    for (const id of [...this.#pending.keys()]) this.#settle(id)?.reject(lost());
   }
 }
 
