@@ -71,8 +71,8 @@ export function createRivals(deps: {
 
   /** Stops asking the store after the limit: a node that answers nobody keeps its publish as long as it likes. */
   async function ended(slot: Slot): Promise<void> {
-    const until = performance.now() + END_LIMIT_MS;
-    while (performance.now() < until && (await owners.ofSlot(slot)) !== null) {
+    const limit = AbortSignal.timeout(END_LIMIT_MS);
+    while (!limit.aborted && (await owners.ofSlot(slot)) !== null) {
       await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
     }
   }

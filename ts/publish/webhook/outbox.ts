@@ -96,9 +96,9 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   let checkAgain = false;
   let stopped = false;
   let closed = false;
-  /** Nothing is tried before, since the store failed; on `performance.now`. */
-  let pausedUntil = 0;
-  const pauseLeft = () => pausedUntil - performance.now();
+  /** Set for a while after the store failed: nothing is tried. */
+  let isPaused = false;
+  let resume: NodeJS.Timeout | undefined;
 
   return {
     hold(clientId) {
@@ -113,8 +113,9 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     },
     async stop(limitMs) {
       stopped = true;
-      pausedUntil = 0;
+      isPaused = false;
       clearTimeout(timer);
+      clearTimeout(resume);
       await inTime(limitMs, flush(), undefined);
       closed = true;
     },
@@ -147,10 +148,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   /** One check at a time; another requested during one is remembered. Never rejects. */
   function check(): Promise<void> {
     if (closed) return Promise.resolve();
-    if (pauseLeft() > 0) {
-      checkIn(pauseLeft());
-      return checking ?? Promise.resolve();
-    }
+    if (isPaused) return checking ?? Promise.resolve();
     if (checking !== null) {
       checkAgain = true;
       return checking;
@@ -159,24 +157,28 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       let pause: number;
       do {
         checkAgain = false;
-        pause = await startDue().catch((err: unknown) => pauseAfter(err, "outbox could not be read"));
+        pause = await startDue().catch((err: unknown) => {
+          pauseAfter(err, "outbox could not be read");
+          return SLEEP_LIMIT_MS;
+        });
       } while (checkAgain);
       checking = null;
-      checkIn(pauseLeft() > 0 ? pauseLeft() : pause);
+      clearTimeout(timer);
+      if (!stopped) timer = setTimeout(() => void checkAll(), pause);
     })();
     return checking;
   }
 
-  function checkIn(ms: number): void {
-    clearTimeout(timer);
-    if (!stopped) timer = setTimeout(() => void checkAll(), ms);
-  }
-
-  /** The store failed: logged once for all that failed at the same time. Returns the pause, ms. */
-  function pauseAfter(err: unknown, what: string): number {
-    if (pauseLeft() <= 0) log.error({ err }, what);
-    pausedUntil = performance.now() + STORE_FAILED_PAUSE_MS;
-    return STORE_FAILED_PAUSE_MS;
+  /** The store failed: logged once for all that failed at the same time. */
+  function pauseAfter(err: unknown, what: string): void {
+    if (!isPaused) log.error({ err }, what);
+    isPaused = true;
+    clearTimeout(resume);
+    if (stopped) return;
+    resume = setTimeout(() => {
+      isPaused = false;
+      void checkAll();
+    }, STORE_FAILED_PAUSE_MS);
   }
 
   /** Starts every due delivery within the limits; returns ms until the next one is due. */
