@@ -96,7 +96,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   let checkAgain = false;
   let stopped = false;
   let closed = false;
-  /** Set for a while after the store failed: nothing is tried. */
+  /** Set for a while after the store could not be written: nothing is tried. */
   let isPaused = false;
   let resume: NodeJS.Timeout | undefined;
 
@@ -158,8 +158,8 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       do {
         checkAgain = false;
         pause = await startDue().catch((err: unknown) => {
-          pauseAfter(err, "outbox could not be read");
-          return SLEEP_LIMIT_MS;
+          log.error({ err }, "outbox could not be read");
+          return STORE_FAILED_PAUSE_MS;
         });
       } while (checkAgain);
       checking = null;
@@ -169,9 +169,9 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     return checking;
   }
 
-  /** The store failed: logged once for all that failed at the same time. */
-  function pauseAfter(err: unknown, what: string): void {
-    if (!isPaused) log.error({ err }, what);
+  /** The store can be read, and not written: logged once for all that failed at the same time. */
+  function pauseAfter(err: unknown): void {
+    if (!isPaused) log.error({ err }, "outbox could not be written");
     isPaused = true;
     clearTimeout(resume);
     if (stopped) return;
@@ -327,7 +327,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       const { numUpdatedRows } = await own.executeTakeFirst();
       return numUpdatedRows > 0n; // 0: another node delivers it, since this one was declared dead
     } catch (err) {
-      pauseAfter(err, "outbox could not be written");
+      pauseAfter(err);
       return false;
     }
   }
