@@ -122,10 +122,10 @@ test(
     const filledMs = performance.now() - filledSince;
     await isWell(stage);
     // Idle connections are closed after ten seconds, and others take their place: how often depends on how long the steps
-    // above took.
+    // above took, and on a busy machine the number of connections swings about the limit.
     const told = stage.headgate.process.stderr().match(/"msg":"full: /g) ?? [];
     expect(told.length).toBeGreaterThan(0);
-    expect(told.length).toBeLessThanOrEqual(1 + filledMs / 10_000);
+    expect(told.length).toBeLessThanOrEqual(2 + filledMs / 5_000);
   },
   180_000 + EXHAUSTED_MS,
 );
