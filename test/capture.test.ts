@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ReplayOutcome } from "../ts/media/replays.ts";
+import { createCaptures } from "../ts/publish/capture/captures.ts";
 import { run, start, until } from "./support/child.ts";
 import { type Customer, startCustomer, testCertificates } from "./support/customer.ts";
 import { broadcast, packetsOf } from "./support/ffmpeg.ts";
@@ -318,6 +319,38 @@ describe("refusals", () => {
     },
     LIMIT_MS,
   );
+
+  test("a capture that cannot be recorded in the audit log does not begin, and blocks no other", async () => {
+    const begun: number[] = [];
+    const source = { status: () => ({ bytes: 0, frames: 0 }), stop() {} };
+    const captures = createCaptures({
+      config: { directory: join(folder, "unrecorded"), maxMb: 1, maxS: 1 },
+      media: () => ({
+        capture(clientId) {
+          begun.push(clientId);
+          return source;
+        },
+        captureNext: () => null,
+      }),
+      ...{ version: "test", clock: { now: () => 0 }, log: { info() {}, warn() {} } },
+    });
+    const planned: string[] = [];
+    const failing = async ({ id }: { readonly id: string }) => {
+      planned.push(id);
+      throw new Error("the store is gone");
+    };
+    for (const clientId of [1, null]) {
+      const wanted = { clientId, streamId: "s", seconds: null, media: true };
+      await expect(captures.begin(wanted, failing)).rejects.toThrow("the store is gone");
+      expect(captures.find(planned.at(-1) ?? "")).toBeNull();
+      expect(begun).toEqual([]);
+    }
+    for (const clientId of [1, null]) {
+      const wanted = { clientId, streamId: "s", seconds: null, media: true };
+      expect(await captures.begin(wanted, async () => {})).toMatchObject({ clientId });
+    }
+    expect(begun).toEqual([1]);
+  });
 
   test("a file that is not a capture is refused", async () => {
     await expect(replay("package.json")).rejects.toThrow("this is no capture of headgate");

@@ -4,14 +4,19 @@ import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Readable } from "node:stream";
 import { Hono } from "hono";
+import { pino } from "pino";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type Channel, openChannel } from "../ts/cluster/channel.ts";
 import type { Node } from "../ts/cluster/nodes.ts";
 import { createOwners, type Owned } from "../ts/cluster/owners.ts";
+import { signCall } from "../ts/cluster/signature.ts";
 import { NodeAway } from "../ts/errors/node-away.ts";
 import { placement } from "../ts/http/cluster/forwarding.ts";
+import { nodeApp } from "../ts/http/cluster/node-app.ts";
 import { type Gateway, openGateway } from "./support/gateway.ts";
 
+/** The secret that the nodes share. */
+const CLUSTER_KEY = Buffer.alloc(32);
 const CLIENT_ID = 7;
 /** For webhook.deadline_ms. */
 const LONGEST_DEADLINE_MS = 10_000;
@@ -37,7 +42,7 @@ beforeEach(async () => {
   await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
   const { port } = server.address() as AddressInfo;
   const node = { name: "other", epoch: 2, channel: `http://127.0.0.1:${port}` } as Node;
-  channel = openChannel(Buffer.alloc(32), Date.now);
+  channel = openChannel(CLUSTER_KEY, Date.now);
   const ofClient = async (clientId: number): Promise<Owned | null> =>
     isRunning && clientId === CLIENT_ID
       ? { clientId, organisationId: gateway.organisation.id, streamId: "s", node }
@@ -60,6 +65,32 @@ test("a request whose client waited for 100 Continue is forwarded like any other
   expect(await kick({ expect: "100-continue" })).toMatchObject({ status: 200 });
   expect(heard).toHaveLength(1);
   expect(heard[0]).not.toHaveProperty("expect");
+});
+
+test("a forwarded request has one id on both nodes, which the client cannot choose", async () => {
+  const { headers } = await kick({ "headgate-request": "00000000-0000-4000-8000-000000000000" });
+  expect(headers.get("x-request-id")).toMatch(/^[\da-f]{8}-/);
+  expect(heard[0]?.["headgate-request"]).toBe(headers.get("x-request-id"));
+  expect(heard[0]?.["headgate-request"]).not.toBe("00000000-0000-4000-8000-000000000000");
+});
+
+test("the id that another node reports is in the answer and in the audit log, from nodes only", async () => {
+  const reported = "00000000-0000-4000-8000-000000000000";
+  const { app, keys, db } = gateway;
+  const node = nodeApp({
+    serve: (request, env) => app.fetch(request, env),
+    ...{ key: CLUSTER_KEY, clock: { now: Date.now }, log: pino({ level: "silent" }), questions: {} },
+  });
+  const headers = { "x-service-apikey": keys.administrator, "headgate-request": reported };
+  const call = { method: "POST", target: "/passed-on/stream", body: new Uint8Array(), client: "203.0.113.7" };
+  const signed = { "headgate-call": signCall(CLUSTER_KEY, call, Date.now()), "headgate-client": call.client };
+  const passedOn = await node.request(call.target, { method: "POST", headers: { ...headers, ...signed } });
+  expect([passedOn.status, passedOn.headers.get("x-request-id")]).toEqual([200, reported]);
+  const direct = await gateway.call("POST", "/stream", { headers: { "headgate-request": reported } });
+  expect(direct.status).toBe(200);
+  const entries = await db.selectFrom("audit").select("request_id").orderBy("id").execute();
+  expect(entries.map(({ request_id }) => request_id)).toEqual([reported, direct.headers.get("x-request-id")]);
+  expect(direct.headers.get("x-request-id")).not.toBe(reported);
 });
 
 test("ending a publish of an unreachable node never counts as done, also under an Idempotency-Key", async () => {

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { recordBytes, recordEnd, recordIntent, recordLive } from "../ts/publish/record.ts";
 import { newTrace } from "../ts/tracing/trace.ts";
 import { type Gateway, openGateway } from "./support/gateway.ts";
+import { fill } from "./support/inventory.ts";
 
 let gateway: Gateway;
 
@@ -117,6 +118,31 @@ test("a change that cannot be recorded is not made", async () => {
   }
   expect(await everything()).toEqual(before);
 });
+
+const NEW_UPSTREAM = "rtmp://b.example/live/key";
+
+test.each([
+  ["POST", "/session/{client_id}/upstream", { url: NEW_UPSTREAM }, `addUpstream {client_id} ${NEW_UPSTREAM}`],
+  ["DELETE", "/session/{client_id}/upstream/7", {}, "removeUpstream {client_id} 7"],
+  ["PUT", "/session/{client_id}/bitrate", { max_bitrate_kbps: 500 }, "limitBitrate {client_id} 500"],
+  ["PUT", "/stream/{id}/switch", {}, "switchTo {client_id}"],
+])(
+  "%s %s has no effect while it cannot be recorded, and one when it is repeated",
+  async (method, path, body, effect) => {
+    const { call, db, live } = gateway;
+    const { stream, clientId } = await fill(gateway, gateway);
+    const filled = (text: string) => text.replace("{client_id}", String(clientId)).replace("{id}", stream.id);
+    const request = () => call(method, filled(path), { body, headers: { "idempotency-key": "change-1" } });
+    const before = await audit();
+    await db.schema.alterTable("audit").renameTo("audit_elsewhere").execute();
+    expect(await request()).toMatchObject({ status: 503 });
+    expect(live.calls).toEqual([]);
+    await db.schema.alterTable("audit_elsewhere").renameTo("audit").execute();
+    expect(await request()).toMatchObject({ status: 200 });
+    expect(live.calls).toEqual([filled(effect)]);
+    expect(await audit()).toHaveLength(before.length + 1);
+  },
+);
 
 test("the log is read in pages, newest first", async () => {
   for (let streams = 0; streams < 5; streams += 1) await gateway.call("POST", "/stream");

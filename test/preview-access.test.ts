@@ -9,6 +9,8 @@ import { addStream, openStage, STREAM, type Stage, until } from "./support/publi
 
 /** Longer than the pause between two checks of the caller's permission, and less than the 10 s limit, ms. */
 const CHECKED_MS = 9_000;
+/** Longer than a viewer may take no data, with the pause between two checks, ms. */
+const STALLED_MS = 36_000;
 const PASSWORD = "correct horse battery";
 /** Ids as `addStream` makes them. */
 const idOf = (name: string) => encodeURIComponent(`stream ${name}`);
@@ -103,6 +105,32 @@ describe("a preview", () => {
     await reader?.cancel();
     expect(preview?.isClosed).toBe(true);
     expect(await gauge()).toBe("0");
+  });
+
+  test("that is not read for 30 s ends and frees its place", async () => {
+    await stage.allowed(STREAM);
+    expect((await look(admin)).status).toBe(200);
+    const [preview] = stage.media.previews;
+    for (const part of ["a", "b", "c"]) preview?.give(part);
+    await vi.advanceTimersByTimeAsync(29_000);
+    expect(await gauge()).toBe("1");
+    await vi.advanceTimersByTimeAsync(STALLED_MS - 29_000);
+    expect(await gauge()).toBe("0");
+    expect(preview?.isClosed).toBe(true);
+    expect(stage.log()).toContain('"reason":"stalled"');
+  });
+
+  test("that waits for data for longer than 30 s keeps its place", async () => {
+    await stage.allowed(STREAM);
+    const text = (await look(admin)).text();
+    const [preview] = stage.media.previews;
+    preview?.give("before");
+    await until(() => preview?.waiting === 0);
+    await vi.advanceTimersByTimeAsync(2 * STALLED_MS);
+    expect(await gauge()).toBe("1");
+    preview?.give(" and after");
+    preview?.end("publish_ended");
+    expect(await text).toBe("before and after");
   });
 
   test("uses no place for a HEAD", async () => {

@@ -16,6 +16,8 @@ beforeEach(async () => {
 });
 afterEach(() => stage.close());
 
+/** Where an entry in the audit log is not the subject. */
+const recorded = async () => {};
 const told = (what: string) => stage.media.commands.filter((each) => each.command === what);
 
 const ALL = { after: 0, quantity: 1_000, isMeant: () => true };
@@ -123,9 +125,9 @@ describe("a running publish", () => {
     expect(sessions.show("org2", clientId)).toBeUndefined();
     expect(sessions.kick("org2", { clientId }, "")).toBe(false);
     expect(sessions.kick("org2", { streamId: STREAM_ID }, "")).toBe(false);
-    expect(await sessions.addUpstream("org2", clientId, { url: "rtmp://93.184.216.34/live/key", label: null })).toBe(
-      false,
-    );
+    expect(
+      await sessions.addUpstream("org2", clientId, { url: "rtmp://93.184.216.34/live/key", label: null }, recorded),
+    ).toBe(false);
     stage.media.measure(clientId, { upstreams: [upstream("1", "session")] });
     expect(sessions.removeUpstream("org2", clientId, "1")).toBe("unknown");
     expect(stage.media.commands.map((each) => each.command)).toEqual(["allow"]);
@@ -145,7 +147,7 @@ describe("a running publish", () => {
   test("gets and loses upstreams", async () => {
     const clientId = await stage.allowed(STREAM);
     const url = "rtmp://93.184.216.34/live/key?token=1";
-    expect(await sessions.addUpstream("org1", clientId, { url, label: null })).toBe(true);
+    expect(await sessions.addUpstream("org1", clientId, { url, label: null }, recorded)).toBe(true);
     const [added] = told("add_upstream");
     expect(added).toMatchObject({ clientId, url, source: "session", id: expect.stringMatching(/^[\da-f-]{36}$/) });
     stage.media.measure(clientId, { upstreams: [upstream("1", "session"), upstream("2", "stream")] });
@@ -154,12 +156,28 @@ describe("a running publish", () => {
     expect(told("remove_upstream")).toEqual([{ command: "remove_upstream", clientId, id: "2" }]);
   });
 
+  test("gets an upstream only after it is recorded, and records none that is refused", async () => {
+    const clientId = await stage.allowed(STREAM);
+    const [url, refused] = ["rtmp://93.184.216.34/live/key", "rtmp://127.0.0.1/live/key"];
+    let attempts = 0;
+    const failing = async () => {
+      attempts += 1;
+      throw new Error("the store is gone");
+    };
+    await expect(sessions.addUpstream("org1", clientId, { url: refused, label: null }, failing)).rejects.toThrow();
+    expect(attempts).toBe(0);
+    await expect(sessions.addUpstream("org1", clientId, { url, label: null }, failing)).rejects.toThrow("is gone");
+    expect([attempts, told("add_upstream")]).toEqual([1, []]);
+    expect(await sessions.addUpstream("org1", clientId, { url, label: null }, recorded)).toBe(true);
+    expect(told("add_upstream")).toHaveLength(1);
+  });
+
   test("shows upstreams of one host and app by id, label and the beginning of their keys", async () => {
     const url = (key: string) => `rtmp://me:word@93.184.216.34/live/${key}?token=1`;
     const main = { url: url("main-key-0001"), label: "Main" };
     const { id: stored } = await stage.streamUpstreams.add(stage.db, "org1", STREAM_ID, main, 1);
     const clientId = await stage.allowed(STREAM);
-    await sessions.addUpstream("org1", clientId, { url: url("backup-key-1"), label: "Backup" });
+    await sessions.addUpstream("org1", clientId, { url: url("backup-key-1"), label: "Backup" }, recorded);
     const added = String((told("add_upstream")[0] as { id?: string } | undefined)?.id);
     sessions.followStream("org1", STREAM_ID, { added: { id: "later", url: url("1234567"), label: null } });
     const upstreams = [upstream(stored, "stream"), upstream(added, "session"), upstream("later", "stream")];
@@ -208,7 +226,7 @@ describe("a running publish", () => {
     [`rtmp://93.184.216.34/live/${"k".repeat(2048)}`, "2048 bytes"],
   ])("does not get %s", async (url, reason) => {
     const clientId = await stage.allowed(STREAM);
-    await expect(sessions.addUpstream("org1", clientId, { url, label: null })).rejects.toMatchObject({
+    await expect(sessions.addUpstream("org1", clientId, { url, label: null }, recorded)).rejects.toMatchObject({
       code: "invalid_value",
       parameter: "url",
       reason: expect.stringContaining(reason),

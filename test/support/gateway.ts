@@ -88,7 +88,11 @@ const oneCapture: AppDeps["captures"] = (() => {
     reason: "stopped",
     denied: null,
   } as const;
-  return { begin: () => one, find: () => one, stop: () => one, publishStarts: () => {}, publishDenied: () => {} };
+  const begin: AppDeps["captures"]["begin"] = async (_, record) => {
+    await record(one);
+    return one;
+  };
+  return { begin, find: () => one, stop: () => one, publishStarts: () => {}, publishDenied: () => {} };
 })();
 
 async function open(

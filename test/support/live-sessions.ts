@@ -44,8 +44,9 @@ export function createRecordedSessions(): RecordedSessions {
           (each) => each.organisationId === organisationId && [each.clientId, each.streamId].includes(id),
         );
       },
-      async addUpstream(organisationId, clientId, { url, label }) {
+      async addUpstream(organisationId, clientId, { url, label }, record) {
         if (url.startsWith("http")) throw new InvalidValue("url", "must be rtmp or rtmps");
+        await record();
         calls.push(`addUpstream ${clientId} ${url}${label === null ? "" : ` (${label})`}`);
         return find(organisationId, clientId) !== undefined;
       },
@@ -55,6 +56,11 @@ export function createRecordedSessions(): RecordedSessions {
         if (upstream.source === "deployment") return "operators";
         calls.push(`removeUpstream ${clientId} ${id}`);
         return "removed";
+      },
+      switchTarget(organisationId, streamId, to) {
+        const found = live.find((of) => of.organisationId === organisationId && of.streamId === streamId);
+        if (found === undefined) throw new NoStandby();
+        return to ?? found.clientId;
       },
       async switchTo(organisationId, streamId, to) {
         const found = live.find((of) => of.organisationId === organisationId && of.streamId === streamId);

@@ -28,6 +28,9 @@ export interface Call {
 
 /** The header that carries the client's address to the node that answers the request. */
 export const CLIENT_HEADER = "headgate-client";
+/** The header that carries the id of a request that is passed on. It is not signed: an id grants nothing, and nodes of
+ *  the previous version sign without it. */
+export const REQUEST_HEADER = "headgate-request";
 
 export interface Channel {
   /** Rejects with `NodeAway` when the node does not answer in time. */

@@ -174,12 +174,12 @@ export function sessionRoutes(
     },
     async (c, caller, { body: { max_bitrate_kbps: kbps } }) => {
       const session = await find(caller, c.req.param("client_id"));
-      const outcome = sessions.limitBitrate(session.organisationId, session.clientId, kbps);
-      if (outcome === "not_running") throw new UnknownRecord("session");
-      if (outcome === "cannot_be_limited")
+      if (session.protocol === "rtmp")
         throw new InvalidValue("client_id", "is an RTMP publish, and RTMP cannot carry a bitrate limit");
       const detail = { ...detailOf(session), max_bitrate_kbps: kbps };
       await record(caller, { action: "session.bitrate", subject: session.streamId, detail });
+      const outcome = sessions.limitBitrate(session.organisationId, session.clientId, kbps);
+      if (outcome !== "limited") throw new UnknownRecord("session");
       return c.json(sessionRecord(sessions.show(session.organisationId, session.clientId) ?? session));
     },
   );
@@ -205,10 +205,11 @@ export function sessionRoutes(
     async (c, caller, { body: { url, label = null } }) => {
       const session = await find(caller, c.req.param("client_id"));
       const wanted = { url, label: readUpstreamLabel(label) };
-      if (!(await sessions.addUpstream(session.organisationId, session.clientId, wanted))) {
+      const change = { action: "session.upstream.add", subject: session.streamId, detail: detailOf(session) };
+      const recorded = () => record(caller, change);
+      if (!(await sessions.addUpstream(session.organisationId, session.clientId, wanted, recorded))) {
         throw new UnknownRecord("session");
       }
-      await record(caller, { action: "session.upstream.add", subject: session.streamId, detail: detailOf(session) });
       return c.json(sessionRecord(sessions.show(session.organisationId, session.clientId) ?? session));
     },
   );
@@ -225,10 +226,12 @@ export function sessionRoutes(
     async (c, caller) => {
       const session = await find(caller, c.req.param("client_id"));
       const { organisationId, clientId } = session;
-      const outcome = sessions.removeUpstream(organisationId, clientId, c.req.param("id"));
-      if (outcome === "operators") throw new OperatorsUpstream();
-      if (outcome === "unknown") throw new UnknownUpstream();
+      const upstream = session.upstreams.find(({ id }) => id === c.req.param("id"));
+      if (upstream === undefined) throw new UnknownUpstream();
+      if (upstream.source === "deployment") throw new OperatorsUpstream();
       await record(caller, { action: "session.upstream.remove", subject: session.streamId, detail: detailOf(session) });
+      // It may have been removed meanwhile.
+      if (sessions.removeUpstream(organisationId, clientId, upstream.id) !== "removed") throw new UnknownUpstream();
       return c.json(sessionRecord(sessions.show(session.organisationId, session.clientId) ?? session));
     },
   );
@@ -247,6 +250,7 @@ export function sessionRoutes(
     return (streamId) => streams.has(streamId);
   }
 
+  /** Called before the change takes effect: if the store fails, nothing has happened, and a retry does it once. */
   async function record(actor: Actor, change: Change): Promise<void> {
     await recordChange(db, actor, clock.now(), change);
   }

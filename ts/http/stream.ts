@@ -53,7 +53,7 @@ interface StreamDeps extends RouteDeps {
   readonly db: Kysely<Schema>;
   readonly clock: { now(): number };
   readonly config: Pick<Config, "http" | "ingest">;
-  readonly sessions: Pick<LiveSessions, "kick" | "switchTo">;
+  readonly sessions: Pick<LiveSessions, "kick" | "switchTarget" | "switchTo">;
   readonly ingestPorts: () => IngestPorts;
 }
 
@@ -205,9 +205,10 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
     },
     async (c, caller, { body: { to = null } }) => {
       const stream = await find(caller, c.req.param("id"));
-      const { clientId, onAir } = await sessions.switchTo(caller.organisation.id, stream.id, to);
+      const clientId = sessions.switchTarget(caller.organisation.id, stream.id, to);
       const change = { action: "stream.switch", subject: stream.id, detail: { to: clientId } };
       await recordChange(db, caller, clock.now(), change);
+      const { onAir } = await sessions.switchTo(caller.organisation.id, stream.id, clientId);
       return c.json({ client_id: clientId, on_air: onAir });
     },
   );

@@ -89,7 +89,7 @@ export interface PublishingDeps
 
 export interface Publishing
   extends Pick<Publishes, "running" | "find" | "isEnding" | "ofSession" | "ofStream" | "onEnded">,
-    Pick<OnAir, "switchTo"> {
+    Pick<OnAir, "switchTarget" | "switchTo"> {
   /** Webhook tools for the customer's developers. */
   readonly workbench: Workbench;
   /** Why this node accepts no WHIP publish at all for now; null while it accepts some. A refusal is counted
@@ -231,6 +231,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       if (refusal !== null) reportDenied(refusal, address, "whip");
       return refusal;
     },
+    switchTarget: onAir.switchTarget,
     switchTo: onAir.switchTo,
     kick,
     endRevoked() {

@@ -58,7 +58,7 @@ export interface LiveSession {
   readonly diagnostics?: WhipDiagnostics;
 }
 
-export interface LiveSessions extends Pick<Publishing, "switchTo"> {
+export interface LiveSessions extends Pick<Publishing, "switchTarget" | "switchTo"> {
   /** At most `quantity` running sessions, by client id, starting after `after`; only their counters are read. `isMeant`
    *  selects the streams. */
   list(
@@ -76,11 +76,13 @@ export interface LiveSessions extends Pick<Publishing, "switchTo"> {
     description: string,
   ): boolean;
   /** Pushes the running publish to one more upstream until it ends or the upstream is removed. Resolves to false when
-   *  it does not run. Rejects with `InvalidValue` for a URL that may not be used (W21). */
+   *  it does not run. Rejects with `InvalidValue` for a URL that may not be used (W21). `record` is awaited once the URL
+   *  is accepted and before anything is pushed; if it rejects, so does this, and nothing is pushed. */
   addUpstream(
     organisationId: string,
     clientId: number,
     wanted: { readonly url: string; readonly label: string | null },
+    record: () => Promise<void>,
   ): Promise<boolean>;
   /** `id`: as `show` returns it. The operator's upstreams cannot be removed. */
   removeUpstream(organisationId: string, clientId: number, id: string): "removed" | "unknown" | "operators";
@@ -98,7 +100,7 @@ export interface LiveSessions extends Pick<Publishing, "switchTo"> {
 }
 
 export function createLiveSessions(deps: {
-  readonly publishing: Pick<Publishing, "running" | "find" | "ofStream" | "kick" | "switchTo">;
+  readonly publishing: Pick<Publishing, "running" | "find" | "ofStream" | "kick" | "switchTarget" | "switchTo">;
   readonly media: () => Pick<
     Media,
     "snapshot" | "players" | "whipDiagnostics" | "addUpstream" | "removeUpstream" | "limitWhipBitrate"
@@ -128,6 +130,7 @@ export function createLiveSessions(deps: {
       const publish = find(organisationId, clientId);
       return publish && show(publish);
     },
+    switchTarget: publishing.switchTarget,
     switchTo: publishing.switchTo,
     // Publish and backup share their players.
     players: ({ clientId, onAir }) => (onAir ? media().players(clientId) : []),
@@ -136,10 +139,11 @@ export function createLiveSessions(deps: {
         "clientId" in meant ? clientId === meant.clientId : streamId === meant.streamId;
       return publishing.kick(({ intent }) => intent.organisationId === organisationId && isMeant(intent), description);
     },
-    async addUpstream(organisationId, clientId, { url, label }) {
+    async addUpstream(organisationId, clientId, { url, label }, record) {
       if (find(organisationId, clientId) === undefined) return false;
       const refusal = await checkUpstreamUrl(url, { dev, owner: organisationId, resolve });
       if (refusal !== null) throw new InvalidValue("url", refusal.reason);
+      await record();
       // It may have ended meanwhile.
       const publish = find(organisationId, clientId);
       if (publish === undefined) return false;

@@ -2,7 +2,7 @@
 // handles only the publishes of its own node.
 import { Readable } from "node:stream";
 import type { Context, MiddlewareHandler } from "hono";
-import { type Call, type Channel, CLIENT_HEADER } from "../../cluster/channel.ts";
+import { type Call, type Channel, CLIENT_HEADER, REQUEST_HEADER } from "../../cluster/channel.ts";
 import type { Node } from "../../cluster/nodes.ts";
 import type { Owned, Owners } from "../../cluster/owners.ts";
 import { NodeAway } from "../../errors/node-away.ts";
@@ -137,7 +137,8 @@ async function passTo(
   const answer = await channel.call(node, {
     method: c.req.method as "GET",
     target: PASSED_ON + url.pathname + url.search,
-    headers: { ...headers, host: url.host, ...traceHeaders(c.get("trace")) },
+    // After the client's own headers, which must not set the id.
+    headers: { ...headers, host: url.host, ...traceHeaders(c.get("trace")), [REQUEST_HEADER]: c.get("requestId") },
     body: await bodyOf(c),
     client,
     signal: abortedWith(c),
@@ -194,3 +195,9 @@ function decoded(id: string): string {
 
 /** The client's address as another node reports it for a request that it passes on. */
 export const clientOf = (c: Context) => c.req.header(CLIENT_HEADER) ?? "";
+
+/** The id that another node gave to a request that it passes on; null from a node of the previous version. */
+export function requestIdOf(c: Context): string | null {
+  const id = c.req.header(REQUEST_HEADER) ?? "";
+  return /^[0-9a-f-]{36}$/.test(id) ? id : null;
+}

@@ -4,7 +4,7 @@ import { Hono } from "hono";
 import type { Logger } from "pino";
 import { CALL_HEADER, CallVerifier } from "../../cluster/signature.ts";
 import { BODY_LIMIT_BYTES, outgoingOf, type PassedOn } from "../request/request.ts";
-import { clientOf, PASSED_ON } from "./forwarding.ts";
+import { clientOf, PASSED_ON, requestIdOf } from "./forwarding.ts";
 
 export interface NodeAppDeps {
   /** Serves a request that another node passed on. */
@@ -39,7 +39,8 @@ export function nodeApp({ serve, key, clock, log, questions }: NodeAppDeps): Hon
       headers.delete(CALL_HEADER);
       const target = url.origin + url.pathname.slice(PASSED_ON.length) + url.search;
       const request = new Request(target, { method: c.req.method, headers, body: body.length === 0 ? null : body });
-      return await serve(request, { passedOn: { client: clientOf(c) }, outgoing: outgoingOf(c) });
+      const passedOn = { client: clientOf(c), requestId: requestIdOf(c) };
+      return await serve(request, { passedOn, outgoing: outgoingOf(c) });
     }
     const answer = Object.hasOwn(questions, url.pathname) ? questions[url.pathname] : undefined;
     return answer === undefined ? c.body(null, 404) : c.json((await answer(url.searchParams)) as object);

@@ -6,7 +6,7 @@ import { Readable } from "node:stream";
 import type { Kysely } from "kysely";
 import { InvalidValue, UnknownRecord } from "../../errors.ts";
 import { type Actor, recordChange } from "../../organisation/audit.ts";
-import type { Capture, Captures } from "../../publish/capture/captures.ts";
+import type { Capture, Captures, PlannedCapture } from "../../publish/capture/captures.ts";
 import type { Publishing } from "../../publish/lifecycle.ts";
 import type { Schema } from "../../store/schema.ts";
 import { newRoutes, type RouteDeps, type Routes, z } from "../openapi.ts";
@@ -68,9 +68,10 @@ export function captureRoutes(deps: CaptureDeps): Routes["hono"] {
         throw new InvalidValue("client_id", "or stream must be given, but not both");
       }
       const streamId = clientId === null ? await streamOf(stream ?? "") : runningPublish(clientId)?.intent.streamId;
-      const begun = streamId === undefined ? null : captures.begin({ clientId, streamId, seconds, media });
+      if (streamId === undefined) throw new UnknownRecord("session");
+      const wanted = { clientId, streamId, seconds, media };
+      const begun = await captures.begin(wanted, (one) => record(caller, "capture.start", one));
       if (begun === null) throw new UnknownRecord("session");
-      await record(caller, "capture.start", begun);
       return c.json(recordOf(begun));
     },
   );
@@ -129,7 +130,11 @@ export function captureRoutes(deps: CaptureDeps): Routes["hono"] {
     return (await found.executeTakeFirst())?.id;
   }
 
-  async function record(caller: Actor, action: string, { id, clientId, streamId, media }: Capture): Promise<void> {
+  async function record(
+    caller: Actor,
+    action: string,
+    { id, clientId, streamId, media }: PlannedCapture,
+  ): Promise<void> {
     const detail = { capture: id, client_id: clientId, media };
     await recordChange(db, caller, clock.now(), { action, subject: streamId, detail });
   }

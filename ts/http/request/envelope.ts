@@ -10,7 +10,7 @@ import { keyIdIn } from "../../organisation/key-text.ts";
 import { traceOf } from "../../tracing/trace.ts";
 import type { Env } from "../openapi.ts";
 import { notedForLog } from "./caller.ts";
-import { apiKeyOf, type ClientAddress } from "./request.ts";
+import { apiKeyOf, type ClientAddress, passedOn } from "./request.ts";
 
 /** How long browsers remember to use only HTTPS here, seconds. */
 const HTTPS_ONLY_S = 31_536_000;
@@ -34,7 +34,7 @@ export function envelope(deps: {
 
   return async (c, next) => {
     const startedAt = performance.now(); // a duration, not the time of day
-    const requestId = randomUUID();
+    const requestId = passedOn(c)?.requestId ?? randomUUID();
     c.set("requestId", requestId);
     const trace = traceOf(c.req.header("traceparent"), c.req.header("tracestate"));
     c.set("trace", trace);

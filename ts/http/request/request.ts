@@ -94,13 +94,15 @@ export function baseUrlOf(c: Context, config: Pick<Config, "http">): string {
   return config.http.publicUrl ?? new URL(c.req.url).origin;
 }
 
-/** A request that another node passed on: what that node knows of its client. */
+/** A request that another node passed on: what that node knows of it and of its client. */
 export interface PassedOn {
   /** IP address. */
   readonly client: string;
+  /** Its x-request-id in the response of that node; null: that node does not report it. */
+  readonly requestId: string | null;
 }
 
-/** What another node reports of the client; null for a request that came here directly. */
+/** What another node reports of the request; null for one that came here directly. */
 export function passedOn(c: Context): PassedOn | null {
   return (c.env as { readonly passedOn?: PassedOn } | undefined)?.passedOn ?? null;
 }

@@ -24,6 +24,8 @@ export interface Switched {
 export interface OnAir {
   /** Takes the event of the media core. */
   note(event: OnAirChanged): void;
+  /** The client id of the publish that `switchTo` would put on air. Throws as `switchTo` rejects. */
+  switchTarget(organisationId: string, streamId: string, to: number | null): number;
   /** Puts `to` on air; null: the stream's publish on standby. Rejects with `UnknownRecord` when the stream
    *  has no such publish, and with `NoStandby` when none is on standby. */
   switchTo(organisationId: string, streamId: string, to: number | null): Promise<Switched>;
@@ -52,6 +54,7 @@ export function createOnAir(deps: {
       log.info({ ...identityOf(publish.intent), other, cause }, onAir ? "publish is on air" : "publish stands by");
       if (onAir) metrics.countTakeover(cause);
     },
+    switchTarget: (organisationId, streamId, to) => meant(organisationId, streamId, to).clientId,
     async switchTo(organisationId, streamId, to) {
       const publish = meant(organisationId, streamId, to);
       const { clientId } = publish;

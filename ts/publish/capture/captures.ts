@@ -50,10 +50,14 @@ export interface CaptureRequest {
   readonly media: boolean;
 }
 
+/** A capture that has not begun. */
+export type PlannedCapture = Pick<Capture, "id" | "clientId" | "streamId" | "media">;
+
 export interface Captures {
-  /** Starts a capture, or lets it wait for its publish. Throws `CaptureRefused`; null when the publish does not run
-   *  here. */
-  begin(request: CaptureRequest): Capture | null;
+  /** Starts a capture, or lets it wait for its publish. Rejects with `CaptureRefused`; null when the publish does not
+   *  run here. `record` is awaited once the capture may begin and before it does; if it rejects, so does this, and
+   *  nothing is captured. */
+  begin(request: CaptureRequest, record: (planned: PlannedCapture) => Promise<void>): Promise<Capture | null>;
   find(id: string): Capture | null;
   /** Stops the capture; null when the id is unknown. */
   stop(id: string): Capture | null;
@@ -88,11 +92,12 @@ export function createCaptures(deps: {
   const waiting = new Map<string, Kept>();
 
   return {
-    begin(request) {
+    async begin(request, record) {
+      checkRoomFor(request);
       const one = newCapture(request);
+      await record(one);
+      checkRoomFor(request); // others may have begun meanwhile
       if (request.clientId === null) {
-        if (waiting.has(request.streamId))
-          throw new CaptureRefused("A capture is already waiting for the stream's next publish");
         waiting.set(request.streamId, one);
       } else {
         one.source = inCore(() => media().capture(request.clientId ?? 0, one.options));
@@ -131,13 +136,19 @@ export function createCaptures(deps: {
     },
   };
 
-  function newCapture(request: CaptureRequest): Kept {
-    if (config.directory === null) {
-      throw new CaptureRefused("Captures are off: set capture.directory (HEADGATE_CAPTURE_DIRECTORY) and restart");
-    }
+  /** Throws `CaptureRefused` when as many captures run as may, or one already waits for the same publish. */
+  function checkRoomFor({ clientId, streamId }: CaptureRequest): void {
     const running = [...kept.values()].filter((one) => shown(one).state !== "ended");
     if (running.length >= RUNNING_LIMIT) throw new CaptureRefused(`${RUNNING_LIMIT} captures are already running`);
+    if (clientId === null && waiting.has(streamId))
+      throw new CaptureRefused("A capture is already waiting for the stream's next publish");
+  }
+
+  function newCapture(request: CaptureRequest): Kept {
     const { directory, maxS, maxMb } = config;
+    if (directory === null) {
+      throw new CaptureRefused("Captures are off: set capture.directory (HEADGATE_CAPTURE_DIRECTORY) and restart");
+    }
     inCore(() => mkdirSync(directory, { recursive: true, mode: 0o700 }));
     const id = captureId(randomUUID());
     const began = new Date(clock.now()).toISOString();

@@ -11,10 +11,15 @@ import type { RunningPublish } from "../publishes.ts";
 export const PREVIEWS_LIMIT = 20;
 /** How often a viewer's permission is checked again, ms. */
 const CHECK_MS = 5_000;
+/** How long a viewer may take no data, ms: as long as the media core allows, which can report that end only to a viewer
+ *  that takes some. Counted in checks, so a preview may end up to `CHECK_MS` later. */
+const STALLED_MS = 30_000;
+/** The first check may follow at once, so one more than fit into `STALLED_MS`. */
+const STALLED_CHECKS = STALLED_MS / CHECK_MS + 1;
 
 export interface Previews {
-  /** The running publish of a stream as FLV; null when none runs. It ends with the publish, when it is cancelled, and
-   *  when `mayGoOn` resolves to false. Throws `TooManyPreviews`. */
+  /** The running publish of a stream as FLV; null when none runs. It ends with the publish, when it is cancelled, when
+   *  it is not read for 30 s, and when `mayGoOn` resolves to false. Throws `TooManyPreviews`. */
   open(wanted: {
     readonly organisationId: string;
     readonly streamId: string;
@@ -70,7 +75,12 @@ export function createPreviews(deps: {
     const source = media().openPreview(clientId, () => wake());
     if (source === null) return null;
     let body: ReadableStreamDefaultController<Uint8Array> | null = null;
+    /** Whether the viewer waits for data, and the checks since it last did. */
+    let isReading = false;
+    let checksUnread = 0;
     const checking = setInterval(async () => {
+      if (!isReading) checksUnread += 1;
+      if (checksUnread >= STALLED_CHECKS) return end("stalled");
       if (!(await mayGoOn())) end("access_ended");
     }, CHECK_MS);
 
@@ -88,9 +98,14 @@ export function createPreviews(deps: {
     };
     /** Called when the reader takes more: until then data waits in a bounded queue of the media core. */
     const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
+      isReading = true;
+      checksUnread = 0;
       while (running.has(end)) {
         const { data, ended } = source.read();
-        if (data !== undefined) return controller.enqueue(data);
+        if (data !== undefined) {
+          isReading = false;
+          return controller.enqueue(data);
+        }
         if (ended !== undefined) return end(ended);
         await new Promise<void>((resolve) => {
           wake = resolve;
