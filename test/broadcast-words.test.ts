@@ -25,6 +25,7 @@ const state: PageState = {
   has: { audio: true, video: true },
   muted: { audio: false, video: false },
   sendsAudio: true,
+  sendsVideo: true,
   notice: null,
   hint: null,
   figures: null,

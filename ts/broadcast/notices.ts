@@ -37,6 +37,10 @@ export const NO_MICROPHONE = warning(
   "No microphone found",
   "Your broadcast will have no audio. To change that, connect a microphone and choose it.",
 );
+export const NO_VIDEO = warning(
+  "Your broadcast has no video",
+  "Viewers can only hear you. To add video, end the broadcast and start it again.",
+);
 export const NOTHING_SHARED = warning(
   "Nothing is shared yet",
   "Choose a screen, a window or a tab when your browser asks.",

@@ -8,7 +8,7 @@ import { startMeter } from "./meter.ts";
 import * as notices from "./notices.ts";
 import { STANDARD } from "./qualities.ts";
 import { type Session, startSession, type Target } from "./session.ts";
-import { type Choice, isBroadcasting, type PageState } from "./state.ts";
+import { type Choice, isBroadcasting, isCapturing, type PageState } from "./state.ts";
 import { createView } from "./view.ts";
 import type { ScreenLock } from "./wake-lock.ts";
 
@@ -44,6 +44,7 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
     has: { audio: false, video: false },
     muted: { audio: false, video: false },
     sendsAudio: false,
+    sendsVideo: false,
     notice: media === undefined ? notices.INSECURE : link.kind === "broken" ? notices.BROKEN_LINK : null,
     hint: null,
     figures: null,
@@ -60,7 +61,8 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
   let watch: Watch = NOTHING_SEEN;
   let metered: MediaStreamTrack | null = null;
   let stopMeter = () => {};
-  /** Changes are made one after another: a camera that is still opening cannot be replaced. */
+  /** Changes are made one after another: a camera that is still opening cannot be replaced, and one that is missing
+   *  when the broadcast starts cannot be added to it. */
   let changes: Promise<void> = Promise.resolve();
   media?.addEventListener("devicechange", () => void listDevices());
   set({});
@@ -72,7 +74,7 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
 
   function primary(): void {
     if (state.stage === "off" || state.stage === "ended") void open();
-    else if (state.stage === "ready") goLive();
+    else if (state.stage === "ready") void afterChanges(() => goLive());
     else if (state.stage === "connecting") cancel();
     else if (isBroadcasting(state)) end(null);
   }
@@ -124,15 +126,20 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
   }
 
   function choose(change: Partial<Choice>): Promise<void> {
-    changes = changes.then(() => apply(change));
-    return changes;
+    return afterChanges(() => apply(change));
+  }
+
+  function afterChanges(act: () => Promise<void> | void): Promise<void> {
+    const done = changes.then(act);
+    changes = done.catch(() => {}); // one that fails does not keep the next from being made
+    return done;
   }
 
   async function apply(change: Partial<Choice>): Promise<void> {
     const before = state.choice;
     const choice = { ...before, ...change };
     set({ choice });
-    if (capture === null || !["ready", "live", "reconnecting"].includes(state.stage)) return;
+    if (capture === null || !isCapturing(state)) return;
     set({ notice: null });
     try {
       if (change.quality !== undefined) {
@@ -169,21 +176,22 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
   }
 
   function goLive(): void {
+    // Pressed twice, or left, while a change was being made.
+    if (capture === null || state.stage !== "ready") return;
     const target = targetOf(state);
     if ("tone" in target) {
       set({ notice: target });
       if (target.field !== undefined) view.enter(target.field);
       return;
     }
-    if (capture === null) return;
     watch = NOTHING_SEEN;
-    const sendsAudio = state.has.audio;
-    set({ stage: "connecting", sendsAudio, notice: null, hint: null, figures: null, liveSeconds: 0 });
+    const { audio: sendsAudio, video: sendsVideo } = state.has;
+    set({ stage: "connecting", sendsAudio, sendsVideo, notice: null, hint: null, figures: null, liveSeconds: 0 });
     screenLock.hold();
     const { choice, muted } = state;
     const options = { serverUrl, target, stream: capture.stream, quality: choice.quality, muted };
     session = startSession(options, {
-      live: () => set({ stage: "live", notice: null }),
+      live: () => set({ stage: "live", notice: sendsVideo ? null : notices.NO_VIDEO }),
       reconnecting: () => set({ stage: "reconnecting", figures: null, hint: null }),
       metrics(metrics) {
         watch = watchOn(watch, metrics, state.choice.quality.videoBitrate);

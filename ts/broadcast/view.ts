@@ -110,7 +110,7 @@ export function createView(page: Document, actions: Actions): View {
     }
   }
 
-  function showChoice({ choice, devices, canShareScreen, stage, sendsAudio }: PageState): void {
+  function showChoice({ choice, devices, canShareScreen, stage, sendsAudio, sendsVideo }: PageState): void {
     element("sources").hidden = !canShareScreen;
     for (const radio of sources) radio.checked = radio.value === choice.source;
     element("camera-field").hidden = choice.source === "screen";
@@ -122,7 +122,8 @@ export function createView(page: Document, actions: Actions): View {
     list(fields.microphone, isLive && sendsAudio ? microphones : [...microphones, none], choice.microphoneId ?? NONE);
     list(fields.quality, QUALITIES, choice.quality.id);
     const isWaiting = stage === "opening" || stage === "connecting";
-    for (const field of [fields.camera, fields.quality, ...sources]) field.disabled = isWaiting;
+    for (const field of [fields.camera, ...sources]) field.disabled = isWaiting || (isLive && !sendsVideo);
+    fields.quality.disabled = isWaiting;
     fields.microphone.disabled = isWaiting || (isLive && !sendsAudio);
   }
 
