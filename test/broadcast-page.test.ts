@@ -211,6 +211,66 @@ test("a shared screen replaces the camera while live, and the camera is off mean
   expect(await broadcast.says("#alerts")).toBe("");
 });
 
+/** Script that runs `then` before a device is opened whose constraints, `wanted`, meet the condition. `held` waits for
+ *  `release()`. */
+const whenOpening = (condition: string, then: string) => `void (() => {
+  const { mediaDevices } = navigator;
+  const open = mediaDevices.getUserMedia.bind(mediaDevices);
+  const held = new Promise((resolve) => { window.release = () => resolve(); });
+  mediaDevices.getUserMedia = async (wanted) => {
+    if (${condition}) ${then};
+    return await open(wanted);
+  };
+})()`;
+/** `readyState` of every camera that was ever opened. */
+const cameras = ({ page }: Pick<BroadcastPage, "page">) =>
+  page.evaluate("recorded.tracks.filter(({ kind }) => kind === 'video').map(({ readyState }) => readyState).join()");
+const hasFrames = ({ says }: Pick<BroadcastPage, "says">) =>
+  says("#figure-frame-rate").then((text) => /^[1-9]\d* fps$/.test(text));
+
+test("going live while another camera is still opening waits for it, and viewers have video", async () => {
+  const name = await headgate.newStream();
+  const { page, ...broadcast } = await open(`/broadcast#token=${await newToken(name)}`);
+  await broadcast.press();
+  await page.waitForSelector("#camera option:nth-child(2)", { state: "attached" });
+  await page.evaluate(whenOpening("wanted.video?.deviceId", "await held"));
+  await page.selectOption("#camera", { index: 1 });
+  await broadcast.press();
+  await page.evaluate("release()");
+  await broadcast.reaches("live");
+  expect(await playedVideo(name)).toBe("h264,1280,720");
+  expect(await cameras({ page })).toBe("ended,live");
+});
+
+test("a camera lost while live is sent again once it is connected, and when the one chosen instead is busy", async () => {
+  const { page, ...broadcast } = await open(`/broadcast#token=${await newToken(await headgate.newStream())}`);
+  await broadcast.press();
+  await page.waitForSelector("#camera option:nth-child(2)", { state: "attached" });
+  await broadcast.press();
+  await broadcast.reaches("live");
+  await until("frames are sent", () => hasFrames(broadcast));
+  await page.evaluate(`void (() => {
+    const camera = recorded.tracks.find(({ kind }) => kind === "video");
+    camera.stop();
+    camera.dispatchEvent(new Event("ended"));
+  })()`);
+  expect(await broadcast.says("#alerts")).toContain("The camera was disconnected");
+  await until("no frames are sent", async () => !(await hasFrames(broadcast)));
+  await page.evaluate("void navigator.mediaDevices.dispatchEvent(new Event('devicechange'))");
+  await until("the camera is open again", async () => (await cameras({ page })) === "ended,live");
+  await until("frames are sent", () => hasFrames(broadcast));
+  expect(await broadcast.says("#alerts")).toBe("");
+
+  const chosen = await page.inputValue("#camera");
+  const other: string = await page.evaluate("document.querySelector('#camera option:not(:checked)').value");
+  const isOther = `wanted.video?.deviceId?.exact === ${JSON.stringify(other)}`;
+  await page.evaluate(whenOpening(isOther, 'throw new DOMException("busy", "NotReadableError")'));
+  await page.selectOption("#camera", other);
+  await until("the former camera is open again", async () => (await cameras({ page })) === "ended,ended,live");
+  expect(await broadcast.says("#alerts")).toContain("The camera or microphone cannot be opened");
+  expect(await page.inputValue("#camera")).toBe(chosen);
+});
+
 inWholeRun(
   "in every state and both colour schemes axe finds nothing serious and a phone scrolls in one direction",
   async () => {

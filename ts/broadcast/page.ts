@@ -8,7 +8,7 @@ import { startMeter } from "./meter.ts";
 import * as notices from "./notices.ts";
 import { STANDARD } from "./qualities.ts";
 import { type Session, startSession, type Target } from "./session.ts";
-import { type Choice, isBroadcasting, isCapturing, type PageState } from "./state.ts";
+import { type Choice, type Device, isBroadcasting, isCapturing, type PageState } from "./state.ts";
 import { createView } from "./view.ts";
 import type { ScreenLock } from "./wake-lock.ts";
 
@@ -64,7 +64,7 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
   /** Changes are made one after another: a camera that is still opening cannot be replaced, and one that is missing
    *  when the broadcast starts cannot be added to it. */
   let changes: Promise<void> = Promise.resolve();
-  media?.addEventListener("devicechange", () => void listDevices());
+  media?.addEventListener("devicechange", () => void afterChanges(reopenLost));
   set({});
 
   function set(change: Partial<PageState>): void {
@@ -140,6 +140,7 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
     const choice = { ...before, ...change };
     set({ choice });
     if (capture === null || !isCapturing(state)) return;
+    const hadVideo = state.has.video;
     set({ notice: null });
     try {
       if (change.quality !== undefined) {
@@ -155,11 +156,38 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
       showMedia();
       await listDevices();
     } catch (error) {
+      if (!isCapturing(state)) return; // everything was released meanwhile
       // A person who closes the screen picker keeps the camera and needs no notice.
       const isPicker = change.source === "screen" && nameOf(error) === "NotAllowedError";
       set({ choice: before, notice: isPicker ? null : notices.deviceNotice(nameOf(error)) });
       showMedia();
+      if (hadVideo && !state.has.video && before.source === "camera") await reopenCamera(before);
     }
+  }
+
+  /** Sends the former camera again: it was closed for one that could not be opened. */
+  async function reopenCamera(former: Choice): Promise<void> {
+    if (capture === null) return;
+    try {
+      await session?.replaceTrack(await capture.replaceVideo(former));
+    } catch {
+      // The notice is already shown.
+    }
+    showMedia();
+  }
+
+  /** Fills the lists, and opens a camera or microphone that was lost and is connected again: its list shows it as
+   *  chosen, so that nobody could choose it. */
+  async function reopenLost(): Promise<void> {
+    await listDevices();
+    if (!isCapturing(state)) return;
+    const { choice, devices, has, sendsAudio, sendsVideo } = state;
+    const isSent = isBroadcasting(state) ? { audio: sendsAudio, video: sendsVideo } : { audio: true, video: true };
+    const { source, cameraId, microphoneId } = choice;
+    if (source === "camera" && !has.video && isSent.video && isListed(devices.cameras, cameraId)) {
+      await apply({ cameraId });
+    }
+    if (!has.audio && isSent.audio && isListed(devices.microphones, microphoneId)) await apply({ microphoneId });
   }
 
   function lost(kind: "audio" | "video"): void {
@@ -191,7 +219,10 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
     const { choice, muted } = state;
     const options = { serverUrl, target, stream: capture.stream, quality: choice.quality, muted };
     session = startSession(options, {
-      live: () => set({ stage: "live", notice: sendsVideo ? null : notices.NO_VIDEO }),
+      live() {
+        // Any change of the connection is reported, and must not hide what was shown since.
+        if (state.stage !== "live") set({ stage: "live", notice: sendsVideo ? null : notices.NO_VIDEO });
+      },
       reconnecting: () => set({ stage: "reconnecting", figures: null, hint: null }),
       metrics(metrics) {
         watch = watchOn(watch, metrics, state.choice.quality.videoBitrate);
@@ -243,6 +274,10 @@ function targetOf({ link, streamName, address }: PageState): Target | notices.No
   if (streamName.trim() === "") return notices.NO_STREAM_NAME;
   if (!/^rtmps?:\/\/[^/\s]+\/live\/?$/i.test(address.trim())) return notices.NO_ADDRESS;
   return { streamName: streamName.trim(), address: address.trim() };
+}
+
+function isListed(devices: readonly Device[], chosenId: string | null): boolean {
+  return devices.some(({ id }) => id === chosenId);
 }
 
 function nameOf(error: unknown): string {
