@@ -1,6 +1,6 @@
 // The broadcast page: reacts to the broadcaster's actions and to events of the broadcast. Every browser object is
 // passed in from main.ts.
-import { type Capture, createCapture } from "./capture.ts";
+import { type Capture, createCapture, NothingShared } from "./capture.ts";
 import { figuresOf } from "./figures.ts";
 import { NOTHING_SEEN, type Watch, watchOn } from "./hints.ts";
 import type { Link } from "./link.ts";
@@ -85,7 +85,7 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
     try {
       await capture.open(state.choice);
     } catch (error) {
-      const isPicker = state.choice.source === "screen" && nameOf(error) === "NotAllowedError";
+      const isPicker = error instanceof NothingShared;
       set({ stage: "off", notice: isPicker ? notices.NOTHING_SHARED : notices.deviceNotice(nameOf(error)) });
       return;
     }
@@ -158,8 +158,7 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
     } catch (error) {
       if (!isCapturing(state)) return; // everything was released meanwhile
       // A person who closes the screen picker keeps the camera and needs no notice.
-      const isPicker = change.source === "screen" && nameOf(error) === "NotAllowedError";
-      set({ choice: before, notice: isPicker ? null : notices.deviceNotice(nameOf(error)) });
+      set({ choice: before, notice: error instanceof NothingShared ? null : notices.deviceNotice(nameOf(error)) });
       showMedia();
       if (hadVideo && !state.has.video && before.source === "camera") await reopenCamera(before);
     }
