@@ -8,6 +8,7 @@ import { type BroadcastPage, type Pages, type Stage, startPages } from "./suppor
 import { run, until } from "./support/child.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
 import { type Headgate, startHeadgate } from "./support/headgate.ts";
+import { held } from "./support/held.ts";
 import { inWholeRun } from "./support/whole-run.ts";
 
 const PHONE = { viewport: { width: 360, height: 740 } };
@@ -127,6 +128,28 @@ test("a refused broadcast shows the customer's reason, and the preview continues
   await broadcast.press();
   await broadcast.reaches("live");
   expect(await broadcast.says("#alerts")).toBe("");
+});
+
+test("going live again right after cancelling waits until the cancelled attempt has ended", async () => {
+  const name = await headgate.newStream();
+  const broadcast = await open(`/broadcast#token=${await newToken(name)}`);
+  await broadcast.press();
+  await broadcast.reaches("ready");
+  const asked = held();
+  customer.answer(async () => {
+    await asked.promise;
+    return { status: 200 };
+  });
+  const publishes = () => customer.calls("publish").filter(({ body }) => body.includes(name)).length;
+  await broadcast.press();
+  await until("the customer is asked", () => publishes() === 1);
+  await broadcast.press();
+  await broadcast.reaches("ready");
+  await broadcast.press();
+  await broadcast.reaches("connecting");
+  asked.release();
+  await broadcast.reaches("live");
+  expect(publishes()).toBe(2);
 });
 
 test("a stream stopped by its operator shows a message and turns the camera off", async () => {

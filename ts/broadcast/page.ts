@@ -58,6 +58,8 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
   });
   const capture: Capture | null = media === undefined ? null : createCapture(media, lost);
   let session: Session | null = null;
+  /** The end of the latest broadcast, or of an attempt that was cancelled. */
+  let ended: Promise<void> = Promise.resolve();
   let watch: Watch = NOTHING_SEEN;
   let metered: MediaStreamTrack | null = null;
   let stopMeter = () => {};
@@ -216,7 +218,8 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
     set({ stage: "connecting", sendsAudio, sendsVideo, notice: null, hint: null, figures: null, liveSeconds: 0 });
     screenLock.hold();
     const { choice, muted } = state;
-    const options = { serverUrl, target, stream: capture.stream, quality: choice.quality, muted };
+    const { stream } = capture;
+    const options = { serverUrl, target, stream, quality: choice.quality, muted, former: ended };
     session = startSession(options, {
       live() {
         // Any change of the connection is reported, and must not hide what was shown since.
@@ -232,8 +235,7 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
   }
 
   function cancel(): void {
-    session?.end();
-    session = null;
+    endSession();
     screenLock.release();
     set({ stage: "ready" });
   }
@@ -242,12 +244,16 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
    *  once. */
   function end(notice: notices.Notice | null): void {
     const wasLive = state.stage !== "connecting";
-    session?.end();
-    session = null;
+    endSession();
     screenLock.release();
     if (wasLive) release();
     set({ stage: wasLive ? "ended" : "ready", notice, hint: null, figures: null });
     if (notice?.field !== undefined) view.enter(notice.field);
+  }
+
+  function endSession(): void {
+    ended = session?.end() ?? ended;
+    session = null;
   }
 
   function release(): void {
