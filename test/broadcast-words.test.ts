@@ -90,6 +90,14 @@ test.each(STAGES)("while %s the button says what it does, and only the live stag
   expect(status.includes("You are live on Ab1Cd-9XyZ0")).toBe(stage === "live");
 });
 
+test("a camera is offered in place of missing video, except while live without any", () => {
+  const textOf = (change: Partial<PageState>) =>
+    wordsOf({ ...state, has: { audio: true, video: false }, ...change }).cover?.text;
+  expect(textOf({ stage: "ready", sendsVideo: false })).toBe("Choose a camera or your screen.");
+  expect(textOf({ stage: "live", sendsVideo: true })).toBe("Choose a camera or your screen.");
+  expect(textOf({ stage: "live", sendsVideo: false })).toBe("Viewers can only hear you.");
+});
+
 test("durations are short on the badge and in words in a sentence", () => {
   expect([7, 187, 3_723].map(clockOf)).toEqual(["0:07", "3:07", "1:02:03"]);
   expect([7, 187, 3_723].map(durationOf)).toEqual(["7 s", "3 min 7 s", "1 h 2 min"]);
