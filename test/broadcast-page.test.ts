@@ -245,8 +245,14 @@ const whenOpening = (condition: string, then: string) => `void (() => {
     return await open(wanted);
   };
 })()`;
-/** `readyState` of every camera that was ever opened. */
-const cameras = ({ page }: Pick<BroadcastPage, "page">) =>
+/** Ends the first video as the browser does. */
+const LOSE_VIDEO = `void (() => {
+  const video = recorded.tracks.find(({ kind }) => kind === "video");
+  video.stop();
+  video.dispatchEvent(new Event("ended"));
+})()`;
+/** `readyState` of every camera and screen that was ever opened. */
+const videos = ({ page }: Pick<BroadcastPage, "page">) =>
   page.evaluate("recorded.tracks.filter(({ kind }) => kind === 'video').map(({ readyState }) => readyState).join()");
 const hasFrames = ({ says }: Pick<BroadcastPage, "says">) =>
   says("#figure-frame-rate").then((text) => /^[1-9]\d* fps$/.test(text));
@@ -262,7 +268,7 @@ test("going live while another camera is still opening waits for it, and viewers
   await page.evaluate("release()");
   await broadcast.reaches("live");
   expect(await playedVideo(name)).toBe("h264,1280,720");
-  expect(await cameras({ page })).toBe("ended,live");
+  expect(await videos({ page })).toBe("ended,live");
 });
 
 test("a camera lost while live is sent again once it is connected, and when the one chosen instead is busy", async () => {
@@ -272,15 +278,11 @@ test("a camera lost while live is sent again once it is connected, and when the 
   await broadcast.press();
   await broadcast.reaches("live");
   await until("frames are sent", () => hasFrames(broadcast));
-  await page.evaluate(`void (() => {
-    const camera = recorded.tracks.find(({ kind }) => kind === "video");
-    camera.stop();
-    camera.dispatchEvent(new Event("ended"));
-  })()`);
+  await page.evaluate(LOSE_VIDEO);
   expect(await broadcast.says("#alerts")).toContain("The camera was disconnected");
   await until("no frames are sent", async () => !(await hasFrames(broadcast)));
   await page.evaluate("void navigator.mediaDevices.dispatchEvent(new Event('devicechange'))");
-  await until("the camera is open again", async () => (await cameras({ page })) === "ended,live");
+  await until("the camera is open again", async () => (await videos({ page })) === "ended,live");
   await until("frames are sent", () => hasFrames(broadcast));
   expect(await broadcast.says("#alerts")).toBe("");
 
@@ -289,9 +291,21 @@ test("a camera lost while live is sent again once it is connected, and when the 
   const isOther = `wanted.video?.deviceId?.exact === ${JSON.stringify(other)}`;
   await page.evaluate(whenOpening(isOther, 'throw new DOMException("busy", "NotReadableError")'));
   await page.selectOption("#camera", other);
-  await until("the former camera is open again", async () => (await cameras({ page })) === "ended,ended,live");
+  await until("the former camera is open again", async () => (await videos({ page })) === "ended,ended,live");
   expect(await broadcast.says("#alerts")).toContain("The camera or microphone cannot be opened");
   expect(await page.inputValue("#camera")).toBe(chosen);
+});
+
+test("the end of a shared screen opens no camera that was off before, and the screen can be shared again", async () => {
+  const { page, ...broadcast } = await open("/broadcast");
+  await page.click("#sources label:has-text('Screen')");
+  await broadcast.press();
+  await broadcast.reaches("ready");
+  await page.evaluate(LOSE_VIDEO);
+  expect(await broadcast.says("#alerts")).toContain("Your screen is no longer shared");
+  expect(await videos({ page })).toBe("ended");
+  await page.click("#sources label:has-text('Screen')");
+  await until("the screen is shared again", async () => (await videos({ page })) === "ended,live");
 });
 
 inWholeRun(

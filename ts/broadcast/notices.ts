@@ -45,6 +45,7 @@ export const NOTHING_SHARED = warning(
   "Nothing is shared yet",
   "Choose a screen, a window or a tab when your browser asks.",
 );
+export const SCREEN_ENDED = warning("Your screen is no longer shared", "Share it again, or choose Camera.");
 export const CAMERA_LOST = warning("The camera was disconnected", "Connect it again, or choose another one.");
 export const MICROPHONE_LOST = warning("The microphone was disconnected", "Connect it again, or choose another one.");
 

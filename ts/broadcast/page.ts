@@ -60,6 +60,8 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
   let session: Session | null = null;
   /** The end of the latest broadcast, or of an attempt that was cancelled. */
   let ended: Promise<void> = Promise.resolve();
+  /** Whether the camera was on before the screen was shared, and is opened again after it. */
+  let hadCamera = false;
   let watch: Watch = NOTHING_SEEN;
   let metered: MediaStreamTrack | null = null;
   let stopMeter = () => {};
@@ -83,6 +85,7 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
 
   async function open(): Promise<void> {
     if (capture === null) return;
+    hadCamera = false;
     set({ stage: "opening", notice: null, hint: null, liveSeconds: 0 });
     try {
       await capture.open(state.choice);
@@ -154,6 +157,7 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
       } else {
         const track = await capture.replaceVideo(choice);
         await session?.replaceTrack(track);
+        hadCamera = before.source === "camera" && hadVideo;
       }
       showMedia();
       await listDevices();
@@ -194,8 +198,9 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
   function lost(kind: "audio" | "video"): void {
     showMedia();
     if (kind === "audio") set({ notice: notices.MICROPHONE_LOST });
-    else if (state.choice.source === "screen") void choose({ source: "camera" });
-    else set({ notice: notices.CAMERA_LOST });
+    else if (state.choice.source === "camera") set({ notice: notices.CAMERA_LOST });
+    else if (hadCamera) void choose({ source: "camera" });
+    else set({ notice: notices.SCREEN_ENDED });
   }
 
   function toggle(kind: "audio" | "video"): void {
