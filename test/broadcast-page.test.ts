@@ -8,6 +8,7 @@ import { type BroadcastPage, type Pages, type Stage, startPages } from "./suppor
 import { run, until } from "./support/child.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
 import { type Headgate, startHeadgate } from "./support/headgate.ts";
+import { held } from "./support/held.ts";
 import { inWholeRun } from "./support/whole-run.ts";
 
 const PHONE = { viewport: { width: 360, height: 740 } };
@@ -129,6 +130,28 @@ test("a refused broadcast shows the customer's reason, and the preview continues
   expect(await broadcast.says("#alerts")).toBe("");
 });
 
+test("going live again right after cancelling waits until the cancelled attempt has ended", async () => {
+  const name = await headgate.newStream();
+  const broadcast = await open(`/broadcast#token=${await newToken(name)}`);
+  await broadcast.press();
+  await broadcast.reaches("ready");
+  const asked = held();
+  customer.answer(async () => {
+    await asked.promise;
+    return { status: 200 };
+  });
+  const publishes = () => customer.calls("publish").filter(({ body }) => body.includes(name)).length;
+  await broadcast.press();
+  await until("the customer is asked", () => publishes() === 1);
+  await broadcast.press();
+  await broadcast.reaches("ready");
+  await broadcast.press();
+  await broadcast.reaches("connecting");
+  asked.release();
+  await broadcast.reaches("live");
+  expect(publishes()).toBe(2);
+});
+
 test("a stream stopped by its operator shows a message and turns the camera off", async () => {
   const { id, ingest } = (await headgate.call("POST", "/stream")) as {
     id: string;
@@ -209,6 +232,80 @@ test("a shared screen replaces the camera while live, and the camera is off mean
   });
   expect(await broadcast.says("#badge")).toMatch(/^LIVE/);
   expect(await broadcast.says("#alerts")).toBe("");
+});
+
+/** Script that runs `then` before a device is opened whose constraints, `wanted`, meet the condition. `held` waits for
+ *  `release()`. */
+const whenOpening = (condition: string, then: string) => `void (() => {
+  const { mediaDevices } = navigator;
+  const open = mediaDevices.getUserMedia.bind(mediaDevices);
+  const held = new Promise((resolve) => { window.release = () => resolve(); });
+  mediaDevices.getUserMedia = async (wanted) => {
+    if (${condition}) ${then};
+    return await open(wanted);
+  };
+})()`;
+/** Ends the first video as the browser does. */
+const LOSE_VIDEO = `void (() => {
+  const video = recorded.tracks.find(({ kind }) => kind === "video");
+  video.stop();
+  video.dispatchEvent(new Event("ended"));
+})()`;
+/** `readyState` of every camera and screen that was ever opened. */
+const videos = ({ page }: Pick<BroadcastPage, "page">) =>
+  page.evaluate("recorded.tracks.filter(({ kind }) => kind === 'video').map(({ readyState }) => readyState).join()");
+const hasFrames = ({ says }: Pick<BroadcastPage, "says">) =>
+  says("#figure-frame-rate").then((text) => /^[1-9]\d* fps$/.test(text));
+
+test("going live while another camera is still opening waits for it, and viewers have video", async () => {
+  const name = await headgate.newStream();
+  const { page, ...broadcast } = await open(`/broadcast#token=${await newToken(name)}`);
+  await broadcast.press();
+  await page.waitForSelector("#camera option:nth-child(2)", { state: "attached" });
+  await page.evaluate(whenOpening("wanted.video?.deviceId", "await held"));
+  await page.selectOption("#camera", { index: 1 });
+  await broadcast.press();
+  await page.evaluate("release()");
+  await broadcast.reaches("live");
+  expect(await playedVideo(name)).toBe("h264,1280,720");
+  expect(await videos({ page })).toBe("ended,live");
+});
+
+test("a camera lost while live is sent again once it is connected, and when the one chosen instead is busy", async () => {
+  const { page, ...broadcast } = await open(`/broadcast#token=${await newToken(await headgate.newStream())}`);
+  await broadcast.press();
+  await page.waitForSelector("#camera option:nth-child(2)", { state: "attached" });
+  await broadcast.press();
+  await broadcast.reaches("live");
+  await until("frames are sent", () => hasFrames(broadcast));
+  await page.evaluate(LOSE_VIDEO);
+  expect(await broadcast.says("#alerts")).toContain("The camera was disconnected");
+  await until("no frames are sent", async () => !(await hasFrames(broadcast)));
+  await page.evaluate("void navigator.mediaDevices.dispatchEvent(new Event('devicechange'))");
+  await until("the camera is open again", async () => (await videos({ page })) === "ended,live");
+  await until("frames are sent", () => hasFrames(broadcast));
+  expect(await broadcast.says("#alerts")).toBe("");
+
+  const chosen = await page.inputValue("#camera");
+  const other: string = await page.evaluate("document.querySelector('#camera option:not(:checked)').value");
+  const isOther = `wanted.video?.deviceId?.exact === ${JSON.stringify(other)}`;
+  await page.evaluate(whenOpening(isOther, 'throw new DOMException("busy", "NotReadableError")'));
+  await page.selectOption("#camera", other);
+  await until("the former camera is open again", async () => (await videos({ page })) === "ended,ended,live");
+  expect(await broadcast.says("#alerts")).toContain("The camera or microphone cannot be opened");
+  expect(await page.inputValue("#camera")).toBe(chosen);
+});
+
+test("the end of a shared screen opens no camera that was off before, and the screen can be shared again", async () => {
+  const { page, ...broadcast } = await open("/broadcast");
+  await page.click("#sources label:has-text('Screen')");
+  await broadcast.press();
+  await broadcast.reaches("ready");
+  await page.evaluate(LOSE_VIDEO);
+  expect(await broadcast.says("#alerts")).toContain("Your screen is no longer shared");
+  expect(await videos({ page })).toBe("ended");
+  await page.click("#sources label:has-text('Screen')");
+  await until("the screen is shared again", async () => (await videos({ page })) === "ended,live");
 });
 
 inWholeRun(

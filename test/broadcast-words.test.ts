@@ -25,6 +25,7 @@ const state: PageState = {
   has: { audio: true, video: true },
   muted: { audio: false, video: false },
   sendsAudio: true,
+  sendsVideo: true,
   notice: null,
   hint: null,
   figures: null,
@@ -87,6 +88,14 @@ test.each(STAGES)("while %s the button says what it does, and only the live stag
   expect(badge === "LIVE").toBe(stage === "live");
   expect(cover === null).toBe(["off", "ready", "connecting", "live", "reconnecting"].includes(stage));
   expect(status.includes("You are live on Ab1Cd-9XyZ0")).toBe(stage === "live");
+});
+
+test("a camera is offered in place of missing video, except while live without any", () => {
+  const textOf = (change: Partial<PageState>) =>
+    wordsOf({ ...state, has: { audio: true, video: false }, ...change }).cover?.text;
+  expect(textOf({ stage: "ready", sendsVideo: false })).toBe("Choose a camera or your screen.");
+  expect(textOf({ stage: "live", sendsVideo: true })).toBe("Choose a camera or your screen.");
+  expect(textOf({ stage: "live", sendsVideo: false })).toBe("Viewers can only hear you.");
 });
 
 test("durations are short on the badge and in words in a sentence", () => {

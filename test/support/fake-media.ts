@@ -9,7 +9,7 @@ export interface FakeConstraints {
   readonly video?: unknown;
 }
 
-export class FakeTrack {
+export class FakeTrack extends EventTarget {
   readonly kind: Kind;
   readonly label: string;
   enabled = true;
@@ -17,6 +17,7 @@ export class FakeTrack {
   onended: (() => void) | null = null;
 
   constructor(kind: Kind, label: string) {
+    super();
     this.kind = kind;
     this.label = label;
   }
@@ -29,6 +30,7 @@ export class FakeTrack {
   lose(): void {
     this.stop();
     this.onended?.();
+    this.dispatchEvent(new Event("ended"));
   }
 }
 
@@ -53,6 +55,10 @@ export class FakeDevices extends EventTarget {
   /** What was requested of camera and microphone. */
   readonly requests: FakeConstraints[] = [];
   beforeOpening: (constraints: FakeConstraints | "screen") => Promise<void> | void = () => {};
+
+  async enumerateDevices(): Promise<{ readonly kind: string; readonly deviceId: string; readonly label: string }[]> {
+    return ["audioinput", "videoinput"].map((kind) => ({ kind, deviceId: kind, label: kind }));
+  }
 
   async getUserMedia(constraints: FakeConstraints): Promise<FakeStream> {
     this.requests.push(constraints);

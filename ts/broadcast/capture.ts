@@ -5,8 +5,8 @@ import type { Choice, Device, Devices } from "./state.ts";
 export interface Capture {
   /** The current tracks, in one stream object that stays the same, since the preview shows it. */
   readonly stream: MediaStream;
-  /** Opens video, and audio where there is a microphone. Rejects with the browser's `DOMException`, with nothing left
-   *  open. */
+  /** Opens video, and audio where there is a microphone. Rejects with the browser's `DOMException`, or with
+   *  NothingShared, with nothing left open. */
   open(choice: Choice): Promise<void>;
   /** Replaces the current video by another. If the person does not share a screen after all, the current video is
    *  kept. */
@@ -21,6 +21,9 @@ export interface Capture {
   /** Stops every track. */
   release(): void;
 }
+
+/** The person closed the browser's screen picker without a choice, or may not share the screen. */
+export class NothingShared extends Error {}
 
 /** `onLost` is called when a track ended unexpectedly: unplugged, or no longer shared by the browser's own button. */
 export function createCapture(media: MediaDevices, onLost: (kind: "audio" | "video") => void): Capture {
@@ -55,8 +58,15 @@ export function createCapture(media: MediaDevices, onLost: (kind: "audio" | "vid
     if (released !== before) throw new DOMException("released meanwhile", "AbortError");
   }
 
-  const screenOf = ({ quality }: Choice) =>
-    media.getDisplayMedia({ video: { frameRate: { ideal: quality.frameRate } }, audio: false });
+  async function screenOf({ quality }: Choice): Promise<MediaStream> {
+    try {
+      return await media.getDisplayMedia({ video: { frameRate: { ideal: quality.frameRate } }, audio: false });
+    } catch (error) {
+      // A blocked microphone has the same name.
+      if (error instanceof Error && error.name === "NotAllowedError") throw new NothingShared(error.message);
+      throw error;
+    }
+  }
 
   const cameraOf = ({ cameraId, quality }: Choice): MediaTrackConstraints => ({
     ...sizeOf(quality),

@@ -37,10 +37,15 @@ export const NO_MICROPHONE = warning(
   "No microphone found",
   "Your broadcast will have no audio. To change that, connect a microphone and choose it.",
 );
+export const NO_VIDEO = warning(
+  "Your broadcast has no video",
+  "Viewers can only hear you. To add video, end the broadcast and start it again.",
+);
 export const NOTHING_SHARED = warning(
   "Nothing is shared yet",
   "Choose a screen, a window or a tab when your browser asks.",
 );
+export const SCREEN_ENDED = warning("Your screen is no longer shared", "Share it again, or choose Camera.");
 export const CAMERA_LOST = warning("The camera was disconnected", "Connect it again, or choose another one.");
 export const MICROPHONE_LOST = warning("The microphone was disconnected", "Connect it again, or choose another one.");
 

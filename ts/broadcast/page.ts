@@ -1,6 +1,6 @@
 // The broadcast page: reacts to the broadcaster's actions and to events of the broadcast. Every browser object is
 // passed in from main.ts.
-import { type Capture, createCapture } from "./capture.ts";
+import { type Capture, createCapture, NothingShared } from "./capture.ts";
 import { figuresOf } from "./figures.ts";
 import { NOTHING_SEEN, type Watch, watchOn } from "./hints.ts";
 import type { Link } from "./link.ts";
@@ -8,7 +8,7 @@ import { startMeter } from "./meter.ts";
 import * as notices from "./notices.ts";
 import { STANDARD } from "./qualities.ts";
 import { type Session, startSession, type Target } from "./session.ts";
-import { type Choice, isBroadcasting, type PageState } from "./state.ts";
+import { type Choice, type Device, isBroadcasting, isCapturing, type PageState } from "./state.ts";
 import { createView } from "./view.ts";
 import type { ScreenLock } from "./wake-lock.ts";
 
@@ -44,6 +44,7 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
     has: { audio: false, video: false },
     muted: { audio: false, video: false },
     sendsAudio: false,
+    sendsVideo: false,
     notice: media === undefined ? notices.INSECURE : link.kind === "broken" ? notices.BROKEN_LINK : null,
     hint: null,
     figures: null,
@@ -57,12 +58,17 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
   });
   const capture: Capture | null = media === undefined ? null : createCapture(media, lost);
   let session: Session | null = null;
+  /** The end of the latest broadcast, or of an attempt that was cancelled. */
+  let ended: Promise<void> = Promise.resolve();
+  /** Whether the camera was on before the screen was shared, and is opened again after it. */
+  let hadCamera = false;
   let watch: Watch = NOTHING_SEEN;
   let metered: MediaStreamTrack | null = null;
   let stopMeter = () => {};
-  /** Changes are made one after another: a camera that is still opening cannot be replaced. */
+  /** Changes are made one after another: a camera that is still opening cannot be replaced, and one that is missing
+   *  when the broadcast starts cannot be added to it. */
   let changes: Promise<void> = Promise.resolve();
-  media?.addEventListener("devicechange", () => void listDevices());
+  media?.addEventListener("devicechange", () => void afterChanges(reopenLost));
   set({});
 
   function set(change: Partial<PageState>): void {
@@ -72,18 +78,19 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
 
   function primary(): void {
     if (state.stage === "off" || state.stage === "ended") void open();
-    else if (state.stage === "ready") goLive();
+    else if (state.stage === "ready") void afterChanges(() => goLive());
     else if (state.stage === "connecting") cancel();
     else if (isBroadcasting(state)) end(null);
   }
 
   async function open(): Promise<void> {
     if (capture === null) return;
+    hadCamera = false;
     set({ stage: "opening", notice: null, hint: null, liveSeconds: 0 });
     try {
       await capture.open(state.choice);
     } catch (error) {
-      const isPicker = state.choice.source === "screen" && nameOf(error) === "NotAllowedError";
+      const isPicker = error instanceof NothingShared;
       set({ stage: "off", notice: isPicker ? notices.NOTHING_SHARED : notices.deviceNotice(nameOf(error)) });
       return;
     }
@@ -124,15 +131,21 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
   }
 
   function choose(change: Partial<Choice>): Promise<void> {
-    changes = changes.then(() => apply(change));
-    return changes;
+    return afterChanges(() => apply(change));
+  }
+
+  function afterChanges(act: () => Promise<void> | void): Promise<void> {
+    const done = changes.then(act);
+    changes = done.catch(() => {}); // one that fails does not keep the next from being made
+    return done;
   }
 
   async function apply(change: Partial<Choice>): Promise<void> {
     const before = state.choice;
     const choice = { ...before, ...change };
     set({ choice });
-    if (capture === null || !["ready", "live", "reconnecting"].includes(state.stage)) return;
+    if (capture === null || !isCapturing(state)) return;
+    const hadVideo = state.has.video;
     set({ notice: null });
     try {
       if (change.quality !== undefined) {
@@ -144,22 +157,50 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
       } else {
         const track = await capture.replaceVideo(choice);
         await session?.replaceTrack(track);
+        hadCamera = before.source === "camera" && hadVideo;
       }
       showMedia();
       await listDevices();
     } catch (error) {
+      if (!isCapturing(state)) return; // everything was released meanwhile
       // A person who closes the screen picker keeps the camera and needs no notice.
-      const isPicker = change.source === "screen" && nameOf(error) === "NotAllowedError";
-      set({ choice: before, notice: isPicker ? null : notices.deviceNotice(nameOf(error)) });
+      set({ choice: before, notice: error instanceof NothingShared ? null : notices.deviceNotice(nameOf(error)) });
       showMedia();
+      if (hadVideo && !state.has.video && before.source === "camera") await reopenCamera(before);
     }
+  }
+
+  /** Sends the former camera again: it was closed for one that could not be opened. */
+  async function reopenCamera(former: Choice): Promise<void> {
+    if (capture === null) return;
+    try {
+      await session?.replaceTrack(await capture.replaceVideo(former));
+    } catch {
+      // The notice is already shown.
+    }
+    showMedia();
+  }
+
+  /** Fills the lists, and opens a camera or microphone that was lost and is connected again: its list shows it as
+   *  chosen, so that nobody could choose it. */
+  async function reopenLost(): Promise<void> {
+    await listDevices();
+    if (!isCapturing(state)) return;
+    const { choice, devices, has, sendsAudio, sendsVideo } = state;
+    const isSent = isBroadcasting(state) ? { audio: sendsAudio, video: sendsVideo } : { audio: true, video: true };
+    const { source, cameraId, microphoneId } = choice;
+    if (source === "camera" && !has.video && isSent.video && isListed(devices.cameras, cameraId)) {
+      await apply({ cameraId });
+    }
+    if (!has.audio && isSent.audio && isListed(devices.microphones, microphoneId)) await apply({ microphoneId });
   }
 
   function lost(kind: "audio" | "video"): void {
     showMedia();
     if (kind === "audio") set({ notice: notices.MICROPHONE_LOST });
-    else if (state.choice.source === "screen") void choose({ source: "camera" });
-    else set({ notice: notices.CAMERA_LOST });
+    else if (state.choice.source === "camera") set({ notice: notices.CAMERA_LOST });
+    else if (hadCamera) void choose({ source: "camera" });
+    else set({ notice: notices.SCREEN_ENDED });
   }
 
   function toggle(kind: "audio" | "video"): void {
@@ -169,21 +210,26 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
   }
 
   function goLive(): void {
+    // Pressed twice, or left, while a change was being made.
+    if (capture === null || state.stage !== "ready") return;
     const target = targetOf(state);
     if ("tone" in target) {
       set({ notice: target });
       if (target.field !== undefined) view.enter(target.field);
       return;
     }
-    if (capture === null) return;
     watch = NOTHING_SEEN;
-    const sendsAudio = state.has.audio;
-    set({ stage: "connecting", sendsAudio, notice: null, hint: null, figures: null, liveSeconds: 0 });
+    const { audio: sendsAudio, video: sendsVideo } = state.has;
+    set({ stage: "connecting", sendsAudio, sendsVideo, notice: null, hint: null, figures: null, liveSeconds: 0 });
     screenLock.hold();
     const { choice, muted } = state;
-    const options = { serverUrl, target, stream: capture.stream, quality: choice.quality, muted };
+    const { stream } = capture;
+    const options = { serverUrl, target, stream, quality: choice.quality, muted, former: ended };
     session = startSession(options, {
-      live: () => set({ stage: "live", notice: null }),
+      live() {
+        // Any change of the connection is reported, and must not hide what was shown since.
+        if (state.stage !== "live") set({ stage: "live", notice: sendsVideo ? null : notices.NO_VIDEO });
+      },
       reconnecting: () => set({ stage: "reconnecting", figures: null, hint: null }),
       metrics(metrics) {
         watch = watchOn(watch, metrics, state.choice.quality.videoBitrate);
@@ -194,8 +240,7 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
   }
 
   function cancel(): void {
-    session?.end();
-    session = null;
+    endSession();
     screenLock.release();
     set({ stage: "ready" });
   }
@@ -204,12 +249,16 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
    *  once. */
   function end(notice: notices.Notice | null): void {
     const wasLive = state.stage !== "connecting";
-    session?.end();
-    session = null;
+    endSession();
     screenLock.release();
     if (wasLive) release();
     set({ stage: wasLive ? "ended" : "ready", notice, hint: null, figures: null });
     if (notice?.field !== undefined) view.enter(notice.field);
+  }
+
+  function endSession(): void {
+    ended = session?.end() ?? ended;
+    session = null;
   }
 
   function release(): void {
@@ -235,6 +284,10 @@ function targetOf({ link, streamName, address }: PageState): Target | notices.No
   if (streamName.trim() === "") return notices.NO_STREAM_NAME;
   if (!/^rtmps?:\/\/[^/\s]+\/live\/?$/i.test(address.trim())) return notices.NO_ADDRESS;
   return { streamName: streamName.trim(), address: address.trim() };
+}
+
+function isListed(devices: readonly Device[], chosenId: string | null): boolean {
+  return devices.some(({ id }) => id === chosenId);
 }
 
 function nameOf(error: unknown): string {

@@ -12,6 +12,8 @@ export interface SessionOptions {
   readonly stream: MediaStream;
   readonly quality: Quality;
   readonly muted: Required<MutedConfig>;
+  /** The end of the former broadcast: until then it may hold the stream name. */
+  readonly former: Promise<void>;
 }
 
 /** Receives the events of a broadcast; `ended` is called once, last, and not after `end`. */
@@ -26,12 +28,12 @@ export interface Session {
   replaceTrack(track: MediaStreamTrack): Promise<void>;
   changeQuality(quality: Quality): Promise<void>;
   setMuted(muted: Required<MutedConfig>): void;
-  /** Ends it, in whatever state it is. */
-  end(): void;
+  /** Ends it, in whatever state it is. Resolves when the service knows, or cannot be reached. */
+  end(): Promise<void>;
 }
 
 export function startSession(options: SessionOptions, listener: Listener): Session {
-  const { serverUrl, target, stream, quality, muted } = options;
+  const { serverUrl, target, stream, quality, muted, former } = options;
   const webcaster = new Webcaster({
     serverUrl,
     ...("token" in target
@@ -59,7 +61,8 @@ export function startSession(options: SessionOptions, listener: Listener): Sessi
   async function start(): Promise<void> {
     try {
       await webcaster.setup();
-      await webcaster.startBroadcast();
+      await former;
+      if (!isOver) await webcaster.startBroadcast();
     } catch (error) {
       if (error instanceof WebcasterError) fail(error);
       else throw error;
@@ -68,13 +71,13 @@ export function startSession(options: SessionOptions, listener: Listener): Sessi
 
   function fail(error: WebcasterError): void {
     if (isOver) return;
-    end();
+    void end();
     listener.ended(error);
   }
 
-  function end(): void {
+  async function end(): Promise<void> {
     isOver = true;
-    void webcaster.dispose();
+    await Promise.all([webcaster.dispose(), former]);
   }
 
   return {

@@ -44,8 +44,9 @@ export interface PageState {
   /** Whether there is such a track at present. */
   readonly has: { readonly audio: boolean; readonly video: boolean };
   readonly muted: { readonly audio: boolean; readonly video: boolean };
-  /** Whether the broadcast started with audio: none can be added while it runs. */
+  /** Whether the broadcast started with audio, and with video: neither can be added while it runs. */
   readonly sendsAudio: boolean;
+  readonly sendsVideo: boolean;
   /** What prevents broadcasting, or should be known before. */
   readonly notice: Notice | null;
   /** A problem while live. */
@@ -53,6 +54,11 @@ export interface PageState {
   readonly figures: Figures | null;
   /** How long the broadcast has been, or was, live, seconds. */
   readonly liveSeconds: number;
+}
+
+/** Whether camera, microphone and screen are on, and can be replaced. */
+export function isCapturing({ stage }: Pick<PageState, "stage">): boolean {
+  return stage === "ready" || isBroadcasting({ stage });
 }
 
 /** Whether media is being sent, or about to be. */

@@ -3,7 +3,7 @@
 import type { Level } from "./level.ts";
 import type { Notice } from "./notices.ts";
 import { QUALITIES, qualityOf } from "./qualities.ts";
-import { type Choice, type Device, isBroadcasting, type PageState } from "./state.ts";
+import { type Choice, type Device, isBroadcasting, isCapturing, type PageState } from "./state.ts";
 import { clockOf, streamOf, wordsOf } from "./words.ts";
 
 /** The broadcaster's actions. */
@@ -110,9 +110,11 @@ export function createView(page: Document, actions: Actions): View {
     }
   }
 
-  function showChoice({ choice, devices, canShareScreen, stage, sendsAudio }: PageState): void {
+  function showChoice({ choice, devices, canShareScreen, stage, has, sendsAudio, sendsVideo }: PageState): void {
     element("sources").hidden = !canShareScreen;
-    for (const radio of sources) radio.checked = radio.value === choice.source;
+    // Without video neither is checked, so that either can be chosen.
+    const isChecked = has.video || !isCapturing({ stage });
+    for (const radio of sources) radio.checked = isChecked && radio.value === choice.source;
     element("camera-field").hidden = choice.source === "screen";
     list(fields.camera, named(devices.cameras, "Camera"), choice.cameraId);
     const none = { id: NONE, label: "No microphone" };
@@ -122,7 +124,8 @@ export function createView(page: Document, actions: Actions): View {
     list(fields.microphone, isLive && sendsAudio ? microphones : [...microphones, none], choice.microphoneId ?? NONE);
     list(fields.quality, QUALITIES, choice.quality.id);
     const isWaiting = stage === "opening" || stage === "connecting";
-    for (const field of [fields.camera, fields.quality, ...sources]) field.disabled = isWaiting;
+    for (const field of [fields.camera, ...sources]) field.disabled = isWaiting || (isLive && !sendsVideo);
+    fields.quality.disabled = isWaiting;
     fields.microphone.disabled = isWaiting || (isLive && !sendsAudio);
   }
 

@@ -78,6 +78,8 @@ function coverOf(state: PageState): Words["cover"] {
     return { title: "Waiting for your permission", text: "Allow camera and microphone to continue." };
   if (muted.video) return { title: "Your video is hidden", text: isBroadcasting(state) ? "Viewers see black." : "" };
   if (has.video) return null;
+  const isFixed = isBroadcasting(state) && !state.sendsVideo;
+  if (isFixed) return { title: "There is no video", text: "Viewers can only hear you." };
   if (stage !== "off") return { title: "There is no video", text: "Choose a camera or your screen." };
   return {
     title: "See yourself before anyone else does",

@@ -1,6 +1,7 @@
 // One connection to the service: a WHIP session and its RTCPeerConnection, which sends at most one audio and one video
 // track. It reports events and decides nothing: that is done in broadcast.ts.
 import type { AuthConfig, TrackKind } from "./config.ts";
+import { unlessAborted } from "./pause.ts";
 import { asWebcasterError, WebcasterError } from "./pure/errors.ts";
 import { hasCodec, renewedAnswer, restartFragment } from "./pure/sdp.ts";
 import { WhipSession } from "./whip-session.ts";
@@ -81,9 +82,12 @@ export class Upstream {
       preferOurCodec(transceiver, track.kind);
     }
     await keepResolution(this.#senders.video);
-    const token = await tokenOf(auth);
+    // The page's own function, which may take any time.
+    const token = await unlessAborted(tokenOf(auth), signal);
     const offer = await connection.createOffer();
     checkCodecs(offer.sdp ?? "", this.#senders);
+    // The customer is not asked about a broadcast that was stopped already.
+    if (signal.aborted) throw new WebcasterError("stopped");
     // Posted before it is applied: the ICE servers of the answer must be set before candidates are gathered.
     const { session, answer, iceServers } = await WhipSession.open(endpoint, token, offer.sdp ?? "");
     this.#session = session;
