@@ -5,7 +5,7 @@ import { pino } from "pino";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { WebhookAnswer } from "../ts/publish/webhook/answer.ts";
 import { PROBE_EVERY_MS } from "../ts/publish/webhook/customer-gate.ts";
-import { createOutbox, type Outbox } from "../ts/publish/webhook/outbox.ts";
+import { createOutbox, type Outbox, type OutboxDeps } from "../ts/publish/webhook/outbox.ts";
 import { openStage, type Stage, until } from "./support/publishing.ts";
 
 const ANSWER: WebhookAnswer = { outcome: "answered", status: 200, reason: null, retryAfter: null };
@@ -24,13 +24,7 @@ test("an event that is recorded during a poll is delivered by the next one, imme
     ...{ next_attempt_at: clock.ms, created_at: clock.ms, epoch: 1 },
   };
   let looks = 0;
-  const outbox = createOutbox({
-    db,
-    member: { epoch: 1 },
-    customers: stage.service.customers,
-    clock: { now: () => clock.ms },
-    log: pino({ level: "silent" }),
-    deadlineMs: 1_000,
+  const outbox = outboxOf({
     webhook: {
       // Called during a poll, after it has read which organisations have events. The embedded store processes
       // statements in order: the event is stored before the poll ends.
@@ -74,13 +68,7 @@ test("a customer that only times out is tried once in five seconds, whatever the
       .execute();
   };
   for (const clientId of [1, 2, 3, 4]) await add(clientId);
-  const outbox = createOutbox({
-    db,
-    member: { epoch: 1 },
-    customers: stage.service.customers,
-    clock: { now: () => clock.ms },
-    log: pino({ level: "silent" }),
-    deadlineMs: 1_000,
+  const outbox = outboxOf({
     webhook: {
       load: () => ({ inFlight: 0, waiting: 0, open: ["org1"], slow: [{ organisationId: "org1", url }] }),
       async post(call) {
@@ -121,13 +109,8 @@ test("a store that can be read but not written is tried once in five seconds, an
   `.execute(db);
   const [posted, lines]: [Set<number>, string[]] = [new Set(), []];
   let looks = 0;
-  const outbox = createOutbox({
-    db,
-    member: { epoch: 1 },
-    customers: stage.service.customers,
-    clock: { now: () => clock.ms },
+  const outbox = outboxOf({
     log: pino({ level: "error" }, { write: (line: string) => void lines.push(line) }),
-    deadlineMs: 1_000,
     webhook: {
       load() {
         looks += 1;
@@ -149,6 +132,16 @@ test("a store that can be read but not written is tried once in five seconds, an
   await until(() => posted.size === ids.length);
   await outbox.stop(5_000);
 });
+
+/** The outbox of the stage. */
+function outboxOf(deps: Pick<OutboxDeps, "webhook"> & Partial<OutboxDeps>): Outbox {
+  const { db, clock, service } = stage;
+  const times = { clock: { now: () => clock.ms }, deadlineMs: 1_000 };
+  return createOutbox({
+    ...{ db, member: { epoch: 1 }, customers: service.customers, log: pino({ level: "silent" }), ...times },
+    ...deps,
+  });
+}
 
 /** Several polls one after the other, with everything they start: the embedded store processes statements in
  *  order. */

@@ -128,9 +128,10 @@ export async function openRevocations(deps: {
 
   function forget(jti: string): void {
     tokens.delete(jti);
-    const left = (counts.get(organisationIn(jti)) ?? 1) - 1;
-    if (left > 0) counts.set(organisationIn(jti), left);
-    else counts.delete(organisationIn(jti));
+    const organisation = organisationIn(jti);
+    const left = (counts.get(organisation) ?? 1) - 1;
+    if (left > 0) counts.set(organisation, left);
+    else counts.delete(organisation);
   }
 
   async function forgetExpired(now: number): Promise<void> {

@@ -27,8 +27,7 @@ const UNRESPONSIVE_AFTER: u32 = 8;
 const UNRESPONSIVE_PAUSE: Duration = Duration::from_secs(10);
 /// Groups in a row that a request did not end early, after which the sender keeps its own interval.
 const OWN_RHYTHM_AFTER: u8 = 3;
-/// Age of the last keyframe at which it is asked nevertheless, and pause between these requests: longer than most encoders'
-/// intervals. A browser whose keyframes take more than a second to arrive looks like such a sender.
+/// Age of the last keyframe at which it is asked nevertheless, and pause between these: a late browser looks the same.
 const OWN_RHYTHM_AGE: Duration = Duration::from_secs(5);
 /// Requests that are sent before the keyframe arrives even from a distant sender.
 const REACTION_PLIS: u32 = 2;
@@ -124,8 +123,9 @@ impl VideoTrack {
         if is_repeated {
             self.handle_retransmission(now, index, header, payload, &mut units);
         } else if let Some(layer) = self.layers.get_mut(index) {
-            // What it was asked during an outage never reached it.
-            self.unanswered_plis *= u32::from(!layer.has_returned(now));
+            if layer.has_returned(now) {
+                self.unanswered_plis = 0; // what it was asked during an outage never reached it
+            }
             layer.handle_packet(now, header, payload, false, &mut units);
         }
         self.forward_all(now, index, &mut units, clock, frames);

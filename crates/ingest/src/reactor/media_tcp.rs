@@ -163,11 +163,7 @@ impl MediaTcp {
             self.connections.iter().filter_map(|(key, of)| Some((of.unproven_since()?, key)));
         let Some((_, oldest)) = unproven.min_by_key(|(since, _)| *since) else { return false };
         // It has no session, whose path would have to be closed.
-        if let Some(closed) = self.connections.remove(oldest)
-            && self.by_peer.get(&closed.peer()) == Some(&oldest)
-        {
-            self.by_peer.remove(&closed.peer());
-        }
+        self.forget(oldest);
         true
     }
 
@@ -238,9 +234,7 @@ impl MediaTcp {
             let Some(connection) = self.connections.get_mut(key) else { continue };
             connection.linger(now);
             let peer = connection.peer();
-            if self.by_peer.get(&peer) == Some(&key) {
-                self.by_peer.remove(&peer);
-            }
+            self.unlink(peer, key);
             self.again.push(key);
         }
     }
@@ -263,13 +257,25 @@ impl MediaTcp {
     }
 
     fn remove(&mut self, key: ConnectionKey, switchboard: &mut Switchboard) {
-        let Some(connection) = self.connections.remove(key) else { return };
-        let peer = connection.peer();
-        if self.by_peer.get(&peer) == Some(&key) {
-            self.by_peer.remove(&peer);
+        if let Some(peer) = self.forget(key) {
             // A client that lost its connection authenticates on the next one.
             switchboard.handle_path_closed(Path::tcp(peer));
         }
+    }
+
+    /// Closes a connection. Returns its peer, unless that has another connection.
+    fn forget(&mut self, key: ConnectionKey) -> Option<SocketAddr> {
+        let peer = self.connections.remove(key)?.peer();
+        self.unlink(peer, key).then_some(peer)
+    }
+
+    /// Sends nothing more to the peer on this connection. Returns false if the peer has another one.
+    fn unlink(&mut self, peer: SocketAddr, key: ConnectionKey) -> bool {
+        let is_newest = self.by_peer.get(&peer) == Some(&key);
+        if is_newest {
+            self.by_peer.remove(&peer);
+        }
+        is_newest
     }
 }
 
