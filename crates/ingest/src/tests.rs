@@ -18,7 +18,7 @@ mod whip;
 mod whip_upstream;
 mod whip_wire;
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Weak};
 use std::thread;
@@ -33,6 +33,8 @@ use crate::{
 const NODE_ARGUMENT: &str = "headgate-node=1";
 /// Longer than anything here should take; only a failing test waits this long.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// Any free port of this machine alone.
+const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 fn asked(event: &Event) -> Option<PublishRequested> {
     match event {
@@ -63,30 +65,35 @@ impl Core {
 
     /// A core that pulls streams from `source` if they are not published here.
     fn start_beside(workers: usize, source: Option<PullSource>) -> Self {
-        Self::open(workers, source, None)
+        Self::open(workers, source, None, (LOOPBACK, LOOPBACK.ip()))
     }
 
     /// A core that inherits a listening socket and accepts only after `start_accepting`.
     fn start_after(workers: usize, rtmp_socket: TcpListener) -> Self {
-        Self::open(workers, None, Some(Arc::new(rtmp_socket)))
+        Self::open(workers, None, Some(Arc::new(rtmp_socket)), (LOOPBACK, LOOPBACK.ip()))
+    }
+
+    /// A core whose media socket is bound to `media` and announced as `public`.
+    fn start_at(media: SocketAddr, public: IpAddr) -> Self {
+        Self::open(1, None, None, (media, public))
     }
 
     fn open(
         workers: usize,
         source: Option<PullSource>,
         rtmp_socket: Option<Arc<TcpListener>>,
+        (media, public): (SocketAddr, IpAddr),
     ) -> Self {
         let accepts = rtmp_socket.is_none();
         let (wake, woken) = channel();
-        let rtmp = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let config = IngestConfig {
-            rtmp,
+            rtmp: LOOPBACK,
             rtmp_socket,
             accepts,
             rtmp_tls: None,
             upstream_ca_pem: None,
-            media: rtmp,
-            public_addresses: vec![rtmp.ip()],
+            media,
+            public_addresses: vec![public],
             workers,
             audio_workers: 1,
             encoders_ahead: 0,

@@ -248,8 +248,8 @@ impl Reactor {
         for _ in 0..BATCHES_PER_TURN {
             // An error concerns a datagram that we sent (ICMP); the next ones can still be read.
             let Ok(batch) = self.udp.receive() else { continue };
-            for (source, datagram) in self.udp.datagrams(batch) {
-                self.switchboard.handle_datagram(source.into(), datagram);
+            for (path, datagram) in self.udp.datagrams(batch) {
+                self.switchboard.handle_datagram(path, datagram);
             }
             // An incomplete batch: the socket was empty, and new datagrams raise a new event.
             if batch < BATCH_SIZE {
@@ -299,7 +299,7 @@ impl Reactor {
             Action::Send(path, datagram) if path.is_tcp => {
                 self.media_tcp.send(path.address, &datagram);
             }
-            Action::Send(path, datagram) => self.udp.send(path.address, datagram),
+            Action::Send(path, datagram) => self.udp.send(path, datagram),
             Action::ClosePath(path) if path.is_tcp => self.media_tcp.close(path.address),
             Action::ClosePath(_) => {}
             Action::Tell(worker, message) => self.shared.tell(worker, message),

@@ -12,14 +12,18 @@ pub(super) fn set_low_water(socket: &TcpStream, bytes: usize) {
     set(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes);
 }
 
-/// Turns off the ancillary data that quinn-udp requests for each datagram: addresses, traffic class, time of arrival.
-/// They are not used here, and the kernel would write them for every datagram (ip 7, ipv6 7, socket 7).
+/// Turns off the ancillary data that quinn-udp requests for each datagram: traffic class and time of arrival. They are
+/// not used here, and the kernel would write them for every datagram (ip 7, ipv6 7, socket 7).
 pub(super) fn forget_ancillary_data(socket: &UdpSocket) {
     set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 0);
-    set(socket, libc::IPPROTO_IP, libc::IP_PKTINFO, 0);
     set(socket, libc::IPPROTO_IP, libc::IP_RECVTOS, 0);
-    set(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 0);
     set(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 0);
+}
+
+/// Turns off the address that each datagram was sent to, which a socket bound to one address knows.
+pub(super) fn forget_destinations(socket: &UdpSocket) {
+    set(socket, libc::IPPROTO_IP, libc::IP_PKTINFO, 0);
+    set(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 0);
 }
 
 /// A failure is ignored: it only costs unnecessary work.

@@ -4,13 +4,14 @@
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
 use std::net::SocketAddr;
 
+use headgate_whip::Path;
 use mio::net::UdpSocket;
-use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSockRef, UdpSocketState};
+use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 use rustix::net::addr::SocketAddrArg;
 use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, sendmmsg};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::socket_options::forget_ancillary_data;
+use super::socket_options::{forget_ancillary_data, forget_destinations};
 
 /// Buffer size for one datagram; WebRTC sends no more than fits an Ethernet frame.
 pub(super) const DATAGRAM_LIMIT: usize = 2048;
@@ -45,6 +46,9 @@ impl UdpPort {
         let socket = UdpSocket::from_std(socket.into());
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
         forget_ancillary_data(&socket);
+        if !address.ip().is_unspecified() {
+            forget_destinations(&socket);
+        }
         let room = DATAGRAM_LIMIT * state.gro_segments();
         Ok(Self {
             socket,
@@ -87,23 +91,34 @@ impl UdpPort {
     }
 
     /// The datagrams of the last batch; the kernel may have merged several from one sender.
-    pub(super) fn datagrams(
-        &mut self,
-        batch: usize,
-    ) -> impl Iterator<Item = (SocketAddr, &mut [u8])> {
+    pub(super) fn datagrams(&mut self, batch: usize) -> impl Iterator<Item = (Path, &mut [u8])> {
         let filled = self.buffer.chunks_exact_mut(self.room).zip(&self.metas).take(batch);
         filled.flat_map(|(buffer, meta)| {
             let bytes = buffer.get_mut(..meta.len).unwrap_or_default();
-            bytes.chunks_mut(meta.stride.max(1)).map(|datagram| (meta.addr, datagram))
+            let path = Path { address: meta.addr, local: meta.dst_ip, is_tcp: false };
+            bytes.chunks_mut(meta.stride.max(1)).map(move |datagram| (path, datagram))
         })
     }
 
-    /// Queues one datagram for the next [`UdpPort::flush`].
-    pub(super) fn send(&mut self, to: SocketAddr, datagram: Vec<u8>) {
-        self.outgoing.push((to, datagram));
+    /// Queues one datagram for the next [`UdpPort::flush`]. On a socket with several addresses it is sent immediately,
+    /// from the one that the client sent to: the kernel would choose by its routes, and the client ignore the answer.
+    /// What the kernel does not accept is lost like any datagram.
+    pub(super) fn send(&mut self, path: Path, datagram: Vec<u8>) {
+        if path.local.is_none() {
+            self.outgoing.push((path.address, datagram));
+            return;
+        }
+        let transmit = Transmit {
+            destination: path.address,
+            ecn: None,
+            contents: &datagram,
+            segment_size: None,
+            src_ip: path.local,
+        };
+        let _ = self.state.try_send(UdpSockRef::from(&self.socket), &transmit);
     }
 
-    /// Sends the queued datagrams; what the kernel does not accept is lost like any datagram.
+    /// Sends the queued datagrams.
     pub(super) fn flush(&mut self) {
         for batch in self.outgoing.chunks(SEND_BATCH) {
             send_batch(&self.socket, batch);
@@ -152,6 +167,8 @@ fn drops_of(line: &str, ports: &[u16]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::IpAddr;
+    use std::time::Duration;
 
     #[test]
     fn drops_are_the_last_column_of_our_own_ports() {
@@ -175,16 +192,42 @@ mod tests {
     }
 
     #[test]
+    fn a_client_is_answered_from_the_address_it_sent_to() {
+        for (any, asked) in [("0.0.0.0:0", "127.0.0.2"), ("[::]:0", "127.0.0.3"), ("[::]:0", "::1")]
+        {
+            // A machine without IPv6 cannot open its port.
+            let Ok(mut port) = UdpPort::open(any.parse().expect("an address")) else { continue };
+            let asked: IpAddr = asked.parse().expect("an address");
+            let ours = SocketAddr::new(asked, port.port().expect("bound"));
+            let home = if asked.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" };
+            let client = std::net::UdpSocket::bind(home).expect("a free port");
+            client.set_read_timeout(Some(Duration::from_secs(5))).expect("an option");
+            client.send_to(b"hello", ours).expect("sent");
+            let path = (0..500).find_map(|_| {
+                let batch = port.receive().expect("read");
+                let path = port.datagrams(batch).next().map(|(path, _)| path);
+                if path.is_none() {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                path
+            });
+            port.send(path.expect("the datagram came"), b"answer".to_vec());
+            let (length, from) = client.recv_from(&mut [0; 16]).expect("the answer came");
+            assert_eq!((length, from), (6, ours));
+        }
+    }
+
+    #[test]
     fn a_batch_is_sent_although_one_of_its_addresses_fails() {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut port = UdpPort::open(any).expect("a free port");
         let receiver = std::net::UdpSocket::bind(any).expect("a free port");
-        receiver.set_read_timeout(Some(std::time::Duration::from_secs(5))).expect("an option");
+        receiver.set_read_timeout(Some(Duration::from_secs(5))).expect("an option");
         let to = receiver.local_addr().expect("bound");
         for n in 0..40_u8 {
-            port.send(to, vec![n; 10]);
+            port.send(to.into(), vec![n; 10]);
             // Nobody can listen on port 0: the kernel refuses it.
-            port.send(any, vec![n; 10]);
+            port.send(any.into(), vec![n; 10]);
         }
         port.flush();
         let mut buffer = [0; 16];

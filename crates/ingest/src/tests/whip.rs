@@ -1,5 +1,6 @@
 //! WHIP publishers on real UDP sockets, players by RTMP.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
@@ -255,9 +256,21 @@ fn media_arrives_by_tcp_on_the_same_port_and_the_closing_alert_leaves_there() {
 }
 
 #[test]
+fn a_second_address_of_the_machine_answers_over_udp() {
+    let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+    let mut core = Core::start_at(any, Ipv4Addr::new(127, 0, 0, 2).into());
+    let broadcaster = Broadcaster::start(&core, 1, "cam");
+    wait_until("media arrives", || core.ingest.snapshot(1).is_some_and(|s| s.bytes_in > 20_000));
+    core.ingest.end(1, EndReason::Kicked, String::new());
+    core.ended(1);
+    wait_until("the client is notified", || broadcaster.thread.is_finished());
+    assert!(broadcaster.stop().1, "the last alert comes from there, too");
+}
+
+#[test]
 fn tcp_connections_that_do_not_authenticate_are_closed() {
     let core = Core::start(1);
-    let address = (std::net::Ipv4Addr::LOCALHOST, core.ingest.media_ports()[0]);
+    let address = (Ipv4Addr::LOCALHOST, core.ingest.media_ports()[0]);
     let junk: [&[u8]; 4] = [
         &[0, 4, 1, 2, 3, 4],
         &[0xff, 0xff, 0],

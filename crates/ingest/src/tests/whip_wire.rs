@@ -6,8 +6,15 @@ use std::time::Duration;
 
 /// One transport.
 pub(super) enum Wire {
-    Udp(UdpSocket),
-    Tcp { stream: Option<TcpStream>, input: Vec<u8> },
+    /// Hears only the address that it sent to, as ICE demands (RFC 8445 7.2.5.2.1).
+    Udp {
+        socket: UdpSocket,
+        to: Option<SocketAddr>,
+    },
+    Tcp {
+        stream: Option<TcpStream>,
+        input: Vec<u8>,
+    },
 }
 
 impl Wire {
@@ -17,12 +24,15 @@ impl Wire {
         }
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         socket.set_read_timeout(Some(Duration::from_millis(2))).expect("a socket option");
-        Self::Udp(socket)
+        Self::Udp { socket, to: None }
     }
 
     pub(super) fn send(&mut self, to: SocketAddr, datagram: &[u8]) {
         match self {
-            Self::Udp(socket) => drop(socket.send_to(datagram, to)),
+            Self::Udp { socket, to: sent_to } => {
+                *sent_to = Some(to);
+                let _ = socket.send_to(datagram, to);
+            }
             Self::Tcp { stream, .. } => {
                 let stream = stream.get_or_insert_with(|| {
                     let stream = TcpStream::connect(to).expect("the media port takes TCP");
@@ -40,9 +50,9 @@ impl Wire {
     pub(super) fn receive(&mut self) -> Option<Vec<u8>> {
         let mut buffer = [0; 4096];
         match self {
-            Self::Udp(socket) => {
-                let (length, _) = socket.recv_from(&mut buffer).ok()?;
-                Some(buffer[..length].to_vec())
+            Self::Udp { socket, to } => {
+                let (length, from) = socket.recv_from(&mut buffer).ok()?;
+                (*to == Some(from)).then(|| buffer[..length].to_vec())
             }
             Self::Tcp { stream, input } => {
                 match stream.as_mut()?.read(&mut buffer) {

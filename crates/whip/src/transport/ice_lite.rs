@@ -16,8 +16,8 @@ use super::revoked::RevokedConsent;
 
 /// Most bytes of a binding request, which has a handful of attributes.
 const REQUEST_LIMIT: usize = 548;
-/// Validated paths kept per session; a client tries a few, then stays with one.
-const PROVEN_LIMIT: usize = 8;
+/// Validated paths kept per session: a client tries each of its addresses with each of ours, then stays with one pair.
+const PROVEN_LIMIT: usize = 16;
 /// The session switches to another validated path when the selected one has been silent for this long.
 const MOVED_AFTER: Duration = Duration::from_millis(500);
 

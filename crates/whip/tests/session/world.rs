@@ -231,7 +231,7 @@ impl World {
     }
 
     fn path(&self) -> Path {
-        Path { address: self.client, is_tcp: self.is_tcp }
+        Path { address: self.client, local: None, is_tcp: self.is_tcp }
     }
 
     fn exchange(&mut self) {
