@@ -80,7 +80,7 @@ const wholeRun = [
 /** Browsers that broadcast: two cores can run only two of these files concurrently. */
 const browsers = [
   "webcaster-{live,docs,overlaps}",
-  "broadcast-page",
+  "broadcast-{devices,page}",
   "dashboard-live",
   "v5-rtc-user",
   "whip-end",

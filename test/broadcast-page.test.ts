@@ -3,11 +3,10 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import axe from "axe-core";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
-import { type BroadcastPage, type Pages, type Stage, startPages } from "./support/broadcast-page.ts";
-import { run, until } from "./support/child.ts";
-import { type Customer, startCustomer } from "./support/customer.ts";
-import { type Headgate, startHeadgate } from "./support/headgate.ts";
+import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import { type Stage, startPages } from "./support/broadcast-page.ts";
+import { type BroadcastStage, openBroadcastStage } from "./support/broadcast-stage.ts";
+import { until } from "./support/child.ts";
 import { held } from "./support/held.ts";
 import { inWholeRun } from "./support/whole-run.ts";
 
@@ -17,52 +16,21 @@ const ON_ITS_SIDE = { width: 740, height: 360 };
 vi.setConfig({ testTimeout: 60_000 });
 const REASON = "Your subscription is over";
 
-let customer: Customer;
-let headgate: Headgate;
-let pages: Pages;
-const opened: BroadcastPage[] = [];
+let stage: BroadcastStage;
 
 beforeAll(async () => {
-  customer = await startCustomer();
-  [headgate, pages] = await Promise.all([
-    startHeadgate({ customer, env: { HEADGATE_LOG_LEVEL: "debug" } }),
-    startPages(),
-  ]);
+  stage = await openBroadcastStage();
 }, 60_000);
-beforeEach(() => customer.answer({ status: 200 }));
-afterEach(async () => {
-  for (const { page } of opened.splice(0)) await page.context().close();
-});
-afterAll(async () => {
-  await pages?.close();
-  await headgate?.stop();
-  await customer?.close();
-});
+afterEach(() => stage.reset());
+afterAll(() => stage?.close());
 
-async function open(path: string, options: Parameters<Pages["open"]>[1] = {}, browser = pages): Promise<BroadcastPage> {
-  const page = await browser.open(`${headgate.http}${path}`, options);
-  opened.push(page);
-  return page;
-}
-
-async function newToken(streamname: string): Promise<string> {
-  const { data } = await headgate.call("POST", "/webcaster", { streamname, ingesturl: headgate.rtmp });
-  return (data as { token: string }).token;
-}
-
-const refuse = () => customer.answer({ status: 403, body: `${REASON}\n`, headers: { "content-type": "text/plain" } });
-
-/** Size and codec of a stream as a player sees it. */
-async function playedVideo(name: string): Promise<string> {
-  const entries = "stream=codec_name,width,height";
-  const probe = ["-v", "error", "-select_streams", "v", "-show_entries", entries, "-of", "csv=p=0"];
-  return (await run("ffprobe", [...probe, `${headgate.rtmp}/${name}`])).stdout().trim();
-}
+const refuse = () =>
+  stage.customer.answer({ status: 403, body: `${REASON}\n`, headers: { "content-type": "text/plain" } });
 
 test("with a token link and only the keyboard one can go live, be seen by players, and stop and release the camera", async () => {
-  const name = await headgate.newStream();
-  const token = await newToken(`${name}?passcode=s3cret`);
-  const { page, ...broadcast } = await open(`/broadcast#token=${token}`);
+  const name = await stage.headgate.newStream();
+  const token = await stage.newToken(`${name}?passcode=s3cret`);
+  const { page, ...broadcast } = await stage.open(`/broadcast#token=${token}`);
   const reachButton = async () => {
     const isThere = () => page.evaluate("document.activeElement.id === 'primary'");
     for (let tabs = 0; tabs < 20 && !(await isThere()); tabs += 1) await page.keyboard.press("Tab");
@@ -75,7 +43,7 @@ test("with a token link and only the keyboard one can go live, be seen by player
   await until("the meter moves", async () => Number(await page.getAttribute("#meter", "aria-valuenow")) > 20);
   await page.keyboard.press("Enter");
   await broadcast.reaches("live");
-  expect(await playedVideo(name)).toBe("h264,1280,720");
+  expect(await stage.playedVideo(name)).toBe("h264,1280,720");
   expect(await broadcast.says("#badge")).toMatch(/^LIVE \d+:\d\d$/);
   await until("figures", async () => /^\d+(\.\d+)? [kM]bps$/.test(await broadcast.says("#figure-bitrate")));
   expect(await broadcast.says("#figure-resolution")).toBe("1280×720");
@@ -87,20 +55,20 @@ test("with a token link and only the keyboard one can go live, be seen by player
   expect(new Set(await broadcast.tracks())).toEqual(new Set(["ended"]));
   expect(await broadcast.screenLocks()).toEqual(["released"]);
   expect(await broadcast.faults()).toEqual([]);
-  await until("publish_done", () => customer.calls("publish_done").find(({ body }) => body.includes(name)));
-  expect(customer.calls("publish").at(-1)?.body).toMatch(/^passcode=s3cret&call=publish&/);
+  await until("publish_done", () => stage.customer.calls("publish_done").find(({ body }) => body.includes(name)));
+  expect(stage.customer.calls("publish").at(-1)?.body).toMatch(/^passcode=s3cret&call=publish&/);
 
   const secret = token.split(".")[1] ?? "";
   expect(broadcast.requests.filter(({ url, referrer }) => url.includes(secret) || referrer !== "")).toEqual([]);
-  expect(page.url()).toBe(`${headgate.http}/broadcast`);
-  expect(headgate.process.stderr()).not.toContain(secret);
+  expect(page.url()).toBe(`${stage.headgate.http}/broadcast`);
+  expect(stage.headgate.process.stderr()).not.toContain(secret);
   await page.reload();
   expect(await broadcast.says("#target")).toBe(`Your link leads to ${name}.`);
 });
 
 inWholeRun("without a link the name is entered, and its custom arguments reach the customer", async () => {
-  const name = await headgate.newStream();
-  const { page, ...broadcast } = await open("/broadcast");
+  const name = await stage.headgate.newStream();
+  const { page, ...broadcast } = await stage.open("/broadcast");
   await broadcast.press();
   await broadcast.reaches("ready");
   await broadcast.press();
@@ -110,37 +78,32 @@ inWholeRun("without a link the name is entered, and its custom arguments reach t
   await broadcast.press();
   await broadcast.reaches("live");
   expect(await broadcast.says("#status")).toBe(`You are live on ${name}.`);
-  expect(customer.calls("publish").at(-1)?.body).toMatch(/^passcode=s3cret&b=2&call=publish&/);
+  expect(stage.customer.calls("publish").at(-1)?.body).toMatch(/^passcode=s3cret&b=2&call=publish&/);
 });
 
 test("a refused broadcast shows the customer's reason, and the preview continues for another attempt", async () => {
   refuse();
-  const broadcast = await open(`/broadcast#token=${await newToken(await headgate.newStream())}`);
-  await broadcast.press();
-  await broadcast.reaches("ready");
+  const { broadcast } = await stage.ready();
   await broadcast.press();
   await broadcast.page.waitForSelector("#alerts blockquote");
   expect(await broadcast.says("#alerts")).toBe(
     `The broadcast was refused ${REASON} Ask the person who invited you to broadcast.`,
   );
   expect(await broadcast.tracks()).toEqual(["live", "live"]);
-  customer.answer({ status: 200 });
+  stage.customer.answer({ status: 200 });
   await broadcast.press();
   await broadcast.reaches("live");
   expect(await broadcast.says("#alerts")).toBe("");
 });
 
 test("going live again right after cancelling waits until the cancelled attempt has ended", async () => {
-  const name = await headgate.newStream();
-  const broadcast = await open(`/broadcast#token=${await newToken(name)}`);
-  await broadcast.press();
-  await broadcast.reaches("ready");
+  const { name, broadcast } = await stage.ready();
   const asked = held();
-  customer.answer(async () => {
+  stage.customer.answer(async () => {
     await asked.promise;
     return { status: 200 };
   });
-  const publishes = () => customer.calls("publish").filter(({ body }) => body.includes(name)).length;
+  const publishes = () => stage.customer.calls("publish").filter(({ body }) => body.includes(name)).length;
   await broadcast.press();
   await until("the customer is asked", () => publishes() === 1);
   await broadcast.press();
@@ -153,26 +116,24 @@ test("going live again right after cancelling waits until the cancelled attempt 
 });
 
 test("a stream stopped by its operator shows a message and turns the camera off", async () => {
-  const { id, ingest } = (await headgate.call("POST", "/stream")) as {
+  const { id, ingest } = (await stage.headgate.call("POST", "/stream")) as {
     id: string;
     ingest: { rtmp: { streamname: string } };
   };
-  const broadcast = await open(`/broadcast#token=${await newToken(ingest.rtmp.streamname)}`);
+  const broadcast = await stage.open(`/broadcast#token=${await stage.newToken(ingest.rtmp.streamname)}`);
   await broadcast.press();
   await broadcast.reaches("ready");
   await broadcast.press();
   await broadcast.reaches("live");
-  await headgate.call("PUT", `/stream/${id}/stop`);
+  await stage.headgate.call("PUT", `/stream/${id}/stop`);
   await broadcast.reaches("ended");
   expect(await broadcast.says("#alerts")).toContain("This stream is locked");
   expect(await broadcast.tracks()).toEqual(["ended", "ended"]);
 });
 
 test("leaving the page while live asks for confirmation, and ends the broadcast", async () => {
-  const name = await headgate.newStream();
-  const { page, ...broadcast } = await open(`/broadcast#token=${await newToken(name)}`);
-  await broadcast.press();
-  await broadcast.reaches("ready");
+  const { name, broadcast } = await stage.ready();
+  const { page } = broadcast;
   await broadcast.press();
   await broadcast.reaches("live");
   const asked = page.waitForEvent("dialog").then(async (dialog) => {
@@ -181,17 +142,17 @@ test("leaving the page while live asks for confirmation, and ends the broadcast"
   });
   await page.goto("about:blank");
   expect(await asked).toBe("beforeunload");
-  await until("publish_done", () => customer.calls("publish_done").find(({ body }) => body.includes(name)));
+  await until("publish_done", () => stage.customer.calls("publish_done").find(({ body }) => body.includes(name)));
 });
 
 inWholeRun("a link that was withdrawn or truncated shows a message before the camera is on", async () => {
-  const streamname = await headgate.newStream();
-  const token = await newToken(streamname);
-  await headgate.call("POST", "/webcaster/revoke", { streamname });
-  const withdrawn = await open(`/broadcast#token=${token}`);
+  const streamname = await stage.headgate.newStream();
+  const token = await stage.newToken(streamname);
+  await stage.headgate.call("POST", "/webcaster/revoke", { streamname });
+  const withdrawn = await stage.open(`/broadcast#token=${token}`);
   await withdrawn.page.waitForSelector("#alerts .notice");
   expect(await withdrawn.says("#alerts")).toContain("This link was withdrawn");
-  const cutOff = await open(`/broadcast#token=${token.slice(0, 40)}`);
+  const cutOff = await stage.open(`/broadcast#token=${token.slice(0, 40)}`);
   expect(await cutOff.says("#alerts")).toContain("This link is incomplete");
 });
 
@@ -201,7 +162,7 @@ test.each([
 ] as const)("%s is explained with what to do", async (_, machine, said) => {
   const other = await startPages(machine);
   try {
-    const broadcast = await open("/broadcast", {}, other);
+    const broadcast = await stage.open("/broadcast", {}, other);
     await broadcast.press();
     await broadcast.page.waitForSelector("#alerts .notice");
     expect(await broadcast.says("#alerts")).toContain(said);
@@ -210,111 +171,10 @@ test.each([
   }
 });
 
-test("a shared screen replaces the camera while live, and the camera is off meanwhile", async () => {
-  const name = await headgate.newStream();
-  const { page, ...broadcast } = await open(`/broadcast#token=${await newToken(name)}`);
-  await broadcast.press();
-  await broadcast.reaches("ready");
-  await broadcast.press();
-  await broadcast.reaches("live");
-  await page.click("text=Mute");
-  await page.click("text=Hide video");
-  expect(await broadcast.says("#cover")).toBe("Your video is hidden Viewers see black.");
-  await page.click("text=Show video");
-  await page.click("text=Unmute");
-  await page.click("#sources label:has-text('Screen')");
-  await until("the screen is shared", async () => (await broadcast.tracks()).length === 3);
-  await until("the camera is off", async () => (await broadcast.tracks()).includes("ended"));
-  expect(await playedVideo(name)).toBe("h264,1280,720");
-  await page.click("#sources label:has-text('Camera')");
-  await until("the camera is back", async () => {
-    return [...(await broadcast.tracks())].sort().join() === "ended,ended,live,live";
-  });
-  expect(await broadcast.says("#badge")).toMatch(/^LIVE/);
-  expect(await broadcast.says("#alerts")).toBe("");
-});
-
-/** Script that runs `then` before a device is opened whose constraints, `wanted`, meet the condition. `held` waits for
- *  `release()`. */
-const whenOpening = (condition: string, then: string) => `void (() => {
-  const { mediaDevices } = navigator;
-  const open = mediaDevices.getUserMedia.bind(mediaDevices);
-  const held = new Promise((resolve) => { window.release = () => resolve(); });
-  mediaDevices.getUserMedia = async (wanted) => {
-    if (${condition}) ${then};
-    return await open(wanted);
-  };
-})()`;
-/** Ends the first video as the browser does. */
-const LOSE_VIDEO = `void (() => {
-  const video = recorded.tracks.find(({ kind }) => kind === "video");
-  video.stop();
-  video.dispatchEvent(new Event("ended"));
-})()`;
-/** `readyState` of every camera and screen that was ever opened. */
-const videos = ({ page }: Pick<BroadcastPage, "page">) =>
-  page.evaluate("recorded.tracks.filter(({ kind }) => kind === 'video').map(({ readyState }) => readyState).join()");
-const hasFrames = ({ says }: Pick<BroadcastPage, "says">) =>
-  says("#figure-frame-rate").then((text) => /^[1-9]\d* fps$/.test(text));
-
-test("going live while another camera is still opening waits for it, and viewers have video", async () => {
-  const name = await headgate.newStream();
-  const { page, ...broadcast } = await open(`/broadcast#token=${await newToken(name)}`);
-  await broadcast.press();
-  await page.waitForSelector("#camera option:nth-child(2)", { state: "attached" });
-  // Chromium's second camera has no frames that could be encoded.
-  await page.selectOption("#camera", { index: 1 });
-  await until("the second camera is open", async () => (await videos({ page })) === "ended,live");
-  await page.evaluate(whenOpening("wanted.video?.deviceId", "await held"));
-  await page.selectOption("#camera", { index: 0 });
-  await broadcast.press();
-  await page.evaluate("release()");
-  await broadcast.reaches("live");
-  expect(await playedVideo(name)).toBe("h264,1280,720");
-  expect(await videos({ page })).toBe("ended,ended,live");
-});
-
-test("a camera lost while live is sent again once it is connected, and when the one chosen instead is busy", async () => {
-  const { page, ...broadcast } = await open(`/broadcast#token=${await newToken(await headgate.newStream())}`);
-  await broadcast.press();
-  await page.waitForSelector("#camera option:nth-child(2)", { state: "attached" });
-  await broadcast.press();
-  await broadcast.reaches("live");
-  await until("frames are sent", () => hasFrames(broadcast));
-  await page.evaluate(LOSE_VIDEO);
-  expect(await broadcast.says("#alerts")).toContain("The camera was disconnected");
-  await until("no frames are sent", async () => !(await hasFrames(broadcast)));
-  await page.evaluate("void navigator.mediaDevices.dispatchEvent(new Event('devicechange'))");
-  await until("the camera is open again", async () => (await videos({ page })) === "ended,live");
-  await until("frames are sent", () => hasFrames(broadcast));
-  expect(await broadcast.says("#alerts")).toBe("");
-
-  const chosen = await page.inputValue("#camera");
-  const other: string = await page.evaluate("document.querySelector('#camera option:not(:checked)').value");
-  const isOther = `wanted.video?.deviceId?.exact === ${JSON.stringify(other)}`;
-  await page.evaluate(whenOpening(isOther, 'throw new DOMException("busy", "NotReadableError")'));
-  await page.selectOption("#camera", other);
-  await until("the former camera is open again", async () => (await videos({ page })) === "ended,ended,live");
-  expect(await broadcast.says("#alerts")).toContain("The camera or microphone cannot be opened");
-  expect(await page.inputValue("#camera")).toBe(chosen);
-});
-
-test("the end of a shared screen opens no camera that was off before, and the screen can be shared again", async () => {
-  const { page, ...broadcast } = await open("/broadcast");
-  await page.click("#sources label:has-text('Screen')");
-  await broadcast.press();
-  await broadcast.reaches("ready");
-  await page.evaluate(LOSE_VIDEO);
-  expect(await broadcast.says("#alerts")).toContain("Your screen is no longer shared");
-  expect(await videos({ page })).toBe("ended");
-  await page.click("#sources label:has-text('Screen')");
-  await until("the screen is shared again", async () => (await videos({ page })) === "ended,live");
-});
-
 inWholeRun(
   "in every state and both colour schemes axe finds nothing serious and a phone scrolls in one direction",
   async () => {
-    const { page, ...broadcast } = await open("/broadcast", PHONE);
+    const { page, ...broadcast } = await stage.open("/broadcast", PHONE);
     const found: string[] = [];
     const judge = async (state: Stage | "denied") => {
       for (const viewport of [PHONE.viewport, ON_ITS_SIDE]) {
@@ -336,14 +196,14 @@ inWholeRun(
     await broadcast.press();
     await broadcast.reaches("ready");
     await judge("ready");
-    await page.fill("#name", await headgate.newStream());
+    await page.fill("#name", await stage.headgate.newStream());
     refuse();
     await broadcast.press();
     await page.waitForSelector("#alerts .notice");
     await judge("denied");
     let allow = () => {};
     const isAllowed = new Promise<void>((resolve) => (allow = resolve));
-    customer.answer(async () => {
+    stage.customer.answer(async () => {
       await isAllowed;
       return { status: 200 };
     });
@@ -364,11 +224,11 @@ inWholeRun(
 
 test("no other site can show the page in a frame", async () => {
   const site = createServer((_, response) => {
-    response.setHeader("content-type", "text/html").end(`<iframe src="${headgate.http}/broadcast"></iframe>`);
+    response.setHeader("content-type", "text/html").end(`<iframe src="${stage.headgate.http}/broadcast"></iframe>`);
   });
   await new Promise<void>((resolve) => site.listen(0, "127.0.0.1", resolve));
-  const { page } = await pages.open("about:blank");
-  const refused = page.waitForEvent("requestfailed", (request) => request.url() === `${headgate.http}/broadcast`);
+  const { page } = await stage.pages.open("about:blank");
+  const refused = page.waitForEvent("requestfailed", (request) => request.url() === `${stage.headgate.http}/broadcast`);
   await page.goto(`http://localhost:${(site.address() as AddressInfo).port}/`);
   expect((await refused).failure()?.errorText).toBe("net::ERR_BLOCKED_BY_RESPONSE");
   await page.context().close();
@@ -376,12 +236,12 @@ test("no other site can show the page in a frame", async () => {
 });
 
 test("the page is revalidated each time but sent once, its files are cached, and none comes from elsewhere", async () => {
-  const page = await fetch(`${headgate.http}/broadcast`);
+  const page = await fetch(`${stage.headgate.http}/broadcast`);
   const text = await page.text();
   expect(page.headers.get("cache-control")).toBe("no-cache");
   expect(page.headers.get("permissions-policy")).toContain("camera=(self), microphone=(self), display-capture=(self)");
   expect(page.headers.get("referrer-policy")).toBe("no-referrer");
-  const again = await fetch(`${headgate.http}/broadcast`, {
+  const again = await fetch(`${stage.headgate.http}/broadcast`, {
     headers: { "if-none-match": page.headers.get("etag") ?? "" },
   });
   expect(again.status).toBe(304);
@@ -391,8 +251,8 @@ test("the page is revalidated each time but sent once, its files are cached, and
   const files = [...text.matchAll(/(?:src|href)="([^"#]+)"/g)].map(([, address = ""]) => address);
   expect(files.every((address) => address.startsWith("/broadcast/"))).toBe(true);
   for (const address of files) {
-    const file = await fetch(headgate.http + address);
+    const file = await fetch(stage.headgate.http + address);
     expect([file.status, file.headers.get("cache-control")]).toEqual([200, "public, max-age=31536000, immutable"]);
   }
-  expect((await fetch(`${headgate.http}/broadcast/page-000000000000.js`)).status).toBe(404);
+  expect((await fetch(`${stage.headgate.http}/broadcast/page-000000000000.js`)).status).toBe(404);
 });

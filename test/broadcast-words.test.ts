@@ -16,6 +16,7 @@ const STAGES: readonly Stage[] = ["off", "opening", "ready", "connecting", "live
 const link = { kind: "token", token: "a.b.c", streamName: "Ab1Cd-9XyZ0" } as const;
 const state: PageState = {
   stage: "off",
+  isWaiting: false,
   link,
   streamName: "",
   address: "rtmp://in.example/live",
@@ -88,6 +89,12 @@ test.each(STAGES)("while %s the button says what it does, and only the live stag
   expect(badge === "LIVE").toBe(stage === "live");
   expect(cover === null).toBe(["off", "ready", "connecting", "live", "reconnecting"].includes(stage));
   expect(status.includes("You are live on Ab1Cd-9XyZ0")).toBe(stage === "live");
+});
+
+test("while a device opens before going live, the button is busy and the status says why", () => {
+  const { primary, status } = wordsOf({ ...state, stage: "ready", isWaiting: true });
+  expect(primary).toEqual({ label: "Go live", does: "go-live", isBusy: true });
+  expect(status).toBe("Going live once your device is open.");
 });
 
 test("a camera is offered in place of missing video, except while live without any", () => {

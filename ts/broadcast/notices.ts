@@ -41,6 +41,10 @@ export const NO_VIDEO = warning(
   "Your broadcast has no video",
   "Viewers can only hear you. To add video, end the broadcast and start it again.",
 );
+export const NOTHING_TO_SEND = error(
+  "There is nothing to send",
+  "Choose a camera, your screen or a microphone. One that was disconnected can be connected again.",
+);
 export const NOTHING_SHARED = warning(
   "Nothing is shared yet",
   "Choose a screen, a window or a tab when your browser asks.",

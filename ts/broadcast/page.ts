@@ -35,6 +35,7 @@ export interface Page {
 export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock }: PageDeps): Page {
   let state: PageState = {
     stage: "off",
+    isWaiting: false,
     link,
     streamName: "",
     address: ingestUrl,
@@ -78,7 +79,7 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
 
   function primary(): void {
     if (state.stage === "off" || state.stage === "ended") void open();
-    else if (state.stage === "ready") void afterChanges(() => goLive());
+    else if (state.stage === "ready") goLiveInTurn();
     else if (state.stage === "connecting") cancel();
     else if (isBroadcasting(state)) end(null);
   }
@@ -209,8 +210,16 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
     showMedia();
   }
 
+  function goLiveInTurn(): void {
+    set({ isWaiting: true });
+    void afterChanges(() => {
+      set({ isWaiting: false });
+      goLive();
+    });
+  }
+
   function goLive(): void {
-    // Pressed twice, or left, while a change was being made.
+    // Left while a change was being made.
     if (capture === null || state.stage !== "ready") return;
     const target = targetOf(state);
     if ("tone" in target) {
@@ -218,8 +227,12 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
       if (target.field !== undefined) view.enter(target.field);
       return;
     }
-    watch = NOTHING_SEEN;
     const { audio: sendsAudio, video: sendsVideo } = state.has;
+    if (!sendsAudio && !sendsVideo) {
+      set({ notice: notices.NOTHING_TO_SEND });
+      return;
+    }
+    watch = NOTHING_SEEN;
     set({ stage: "connecting", sendsAudio, sendsVideo, notice: null, hint: null, figures: null, liveSeconds: 0 });
     screenLock.hold();
     const { choice, muted } = state;

@@ -33,6 +33,8 @@ export type Stage = "off" | "opening" | "ready" | "connecting" | "live" | "recon
 
 export interface PageState {
   readonly stage: Stage;
+  /** Whether going live waits for a device that is still opening. */
+  readonly isWaiting: boolean;
   readonly link: Link;
   /** As entered; unused when there is a link. */
   readonly streamName: string;

@@ -59,7 +59,7 @@ function statusOf(state: PageState): string {
     case "opening":
       return "Your browser may ask for permission.";
     case "ready":
-      return "Nothing is sent until you go live.";
+      return state.isWaiting ? "Going live once your device is open." : "Nothing is sent until you go live.";
     case "connecting":
       return "Connecting…";
     case "live":
@@ -87,7 +87,7 @@ function coverOf(state: PageState): Words["cover"] {
   };
 }
 
-function primaryOf({ stage, choice }: PageState): Words["primary"] {
+function primaryOf({ stage, choice, isWaiting }: PageState): Words["primary"] {
   switch (stage) {
     case "off":
     case "opening":
@@ -97,7 +97,7 @@ function primaryOf({ stage, choice }: PageState): Words["primary"] {
         isBusy: stage === "opening",
       };
     case "ready":
-      return { label: "Go live", does: "go-live", isBusy: false };
+      return { label: "Go live", does: "go-live", isBusy: isWaiting };
     case "connecting":
       return { label: "Cancel", does: "cancel", isBusy: false };
     case "live":
