@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { completeConfig, type MediaStreamConfig, type TrackKind } from "../ts/webcaster/config.ts";
 import { MediaInput } from "../ts/webcaster/media-input.ts";
 import { WebcasterError } from "../ts/webcaster/pure/errors.ts";
-import { type FakeDevices, stubMedia } from "./support/fake-media.ts";
+import { type FakeDevices, FakeTrack, stubMedia } from "./support/fake-media.ts";
 import { held } from "./support/held.ts";
 
 let devices: FakeDevices;
@@ -147,6 +147,53 @@ test("of two cameras chosen one right after the other, only the last stays open"
   expect(cameras.map(({ readyState }) => readyState)).toStrictEqual(["ended", "ended", "live"]);
   expect(sent["video"]).toBe(cameras.at(-1));
 });
+
+test("a camera that opens later than one chosen after it is closed, and not sent", async () => {
+  const input = await openInput();
+  const { promise, release } = held();
+  devices.beforeOpening = (constraints) => (JSON.stringify(constraints).includes("slow") ? promise : undefined);
+  const slow = input.setDevice("video", "slow");
+  await input.setDevice("video", "fast");
+  const fast = lastVideo();
+  release();
+  await slow;
+  expect(sent["video"]).toBe(fast);
+  expect([fast?.readyState, lastVideo()?.readyState]).toStrictEqual(["live", "ended"]);
+});
+
+test("a camera that is slow to open is sent if the one chosen after it cannot be opened", async () => {
+  const input = await openInput();
+  const { promise, release } = held();
+  devices.beforeOpening = (constraints) => {
+    if (JSON.stringify(constraints).includes("slow")) return promise;
+    throw new DOMException("gone", "NotFoundError");
+  };
+  const slow = input.setDevice("video", "slow");
+  expect(await reasonOf(input.setDevice("video", "gone"))).toBe("device_missing");
+  release();
+  await slow;
+  expect(sent["video"]).toBe(lastVideo());
+});
+
+test.each(["setDevice", "setTrack"] as const)(
+  "a replacement of a lost microphone that opens after a %s is closed, and not sent",
+  async (name) => {
+    const input = await openInput();
+    const { promise, release } = held();
+    devices.beforeOpening = (constraints) => (JSON.stringify(constraints).includes("headset") ? undefined : promise);
+    devices.opened.find(({ kind }) => kind === "audio")?.lose();
+    const headset = new FakeTrack("audio", "headset");
+    if (name === "setDevice") await input.setDevice("audio", "headset");
+    else await input.setTrack(headset as unknown as MediaStreamTrack);
+    const chosen = sent["audio"];
+    // Connecting the headset is such a change, too.
+    devices.dispatchEvent(new Event("devicechange"));
+    release();
+    await settled();
+    expect(sent["audio"]).toBe(chosen);
+    expect(input.track("audio")).toMatchObject({ readyState: "live" });
+  },
+);
 
 test("a shared screen is closed when it is stopped, though the camera is gone; the next camera connected is sent", async () => {
   const input = await openInput();

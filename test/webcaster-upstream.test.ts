@@ -67,3 +67,21 @@ test("a broadcast that is stopped while its offer is made is not requested", asy
   await expect(opening).rejects.toMatchObject({ reason: "stopped" });
   expect([isClosed, fetched.mock.calls]).toStrictEqual([true, []]);
 });
+
+test("a token that does not arrive in time is missing, which a later attempt may mend", async () => {
+  const limit = vi.spyOn(AbortSignal, "timeout").mockReturnValue(AbortSignal.abort(new Error("too late")));
+  const opening = Upstream.open(
+    optionsOf(() => new Promise(() => {}), new AbortController().signal),
+    EVENTS,
+  );
+  await expect(opening).rejects.toMatchObject({ reason: "token_missing", isTransient: true, detail: "too late" });
+  expect(limit).toHaveBeenCalledWith(60_000);
+  limit.mockRestore();
+  expect([isClosed, fetched.mock.calls]).toStrictEqual([true, []]);
+});
+
+test("a stream without tracks is refused by the client, and the service is not asked", async () => {
+  const options = optionsOf(async () => "token", new AbortController().signal);
+  await expect(Upstream.open(options, EVENTS)).rejects.toMatchObject({ reason: "nothing_to_send", isTransient: false });
+  expect([isClosed, fetched.mock.calls]).toStrictEqual([true, []]);
+});

@@ -73,7 +73,7 @@ export class Broadcast {
       this.#host.go("gave_up");
       throw error;
     }
-    this.#liveSinceMs = Date.now();
+    this.#liveSinceMs = performance.now();
     this.#timer = setInterval(() => void this.look(), METRICS_EVERY_MS);
     this.#host.go("connected");
   }
@@ -109,7 +109,7 @@ export class Broadcast {
     if (reading === null) return;
     const about = {
       state: this.#host.state,
-      liveSec: Math.round((Date.now() - this.#liveSinceMs) / 1_000),
+      liveSec: Math.round((performance.now() - this.#liveSinceMs) / 1_000),
       reconnects: this.#reconnects,
       isHidden: document.hidden,
     };
@@ -117,7 +117,7 @@ export class Broadcast {
     this.#reading = reading;
     this.#host.onMetrics(metrics);
     const isSending = (metrics.video?.bitrateBps ?? 0) + (metrics.audio?.bitrateBps ?? 0) > 0;
-    if (this.#heartbeat.isSilent(Date.now(), isSending)) this.#interrupted(upstream);
+    if (this.#heartbeat.isSilent(performance.now(), isSending)) this.#interrupted(upstream);
   }
 
   /** The current statistics, or null when this connection has been replaced. */
@@ -125,7 +125,7 @@ export class Broadcast {
     const report = await upstream.connection.getStats().catch(() => null);
     if (report === null || upstream !== this.#upstream) return null;
     const reading = readingOf(report.values() as Iterable<Stats>);
-    this.#isHeard = this.#heartbeat.add(receivedCount(reading), Date.now());
+    this.#isHeard = this.#heartbeat.add(receivedCount(reading), performance.now());
     return reading;
   }
 
@@ -167,21 +167,21 @@ export class Broadcast {
 
   /** Resumes the same session: either the path comes back, or an ICE restart finds another one. */
   async #recover(upstream: Upstream): Promise<void> {
-    const untilMs = Date.now() + RECOVERY_LIMIT_MS;
+    const untilMs = performance.now() + RECOVERY_LIMIT_MS;
     let restartAtMs = 0;
     const isOurs = () => upstream === this.#upstream && this.#host.state === "recovering";
     while (isOurs()) {
       if ((await this.#read(upstream)) !== null && this.#isHeard && upstream.hasPath) break;
-      if (Date.now() > untilMs) return this.#lost(new WebcasterError("connection_lost"));
-      if (Date.now() >= restartAtMs) {
-        restartAtMs = Date.now() + RESTART_PAUSE_MS;
+      if (performance.now() > untilMs) return this.#lost(new WebcasterError("connection_lost"));
+      if (performance.now() >= restartAtMs) {
+        restartAtMs = performance.now() + RESTART_PAUSE_MS;
         try {
           await upstream.restartIce();
         } catch (error) {
           if (!isOurs()) return;
           // The service runs but does not know the session: it has ended there.
           if (statusOf(error) === 404) return this.#lost(new WebcasterError("ended_by_service"));
-          restartAtMs = Date.now() + RESTART_RETRY_MS;
+          restartAtMs = performance.now() + RESTART_RETRY_MS;
         }
       }
       await pause(RECOVERY_STEP_MS, this.#over.signal);

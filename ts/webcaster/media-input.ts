@@ -24,6 +24,10 @@ export class MediaInput {
   #screen: MediaStreamTrack | null = null;
   /** Kinds whose device is gone; the next one connected replaces it. */
   readonly #missing = new Set<TrackKind>();
+  /** Counts the choices of a device or track, since a device may open later than one that was chosen after it. */
+  #choices = 0;
+  /** The latest choice of each kind that took effect. */
+  readonly #chosen: Record<TrackKind, number> = { audio: 0, video: 0 };
   #isDisposed = false;
 
   constructor(host: MediaInputHost, config: ResultConfig["inputCfg"], muted: Required<MutedConfig>) {
@@ -59,14 +63,25 @@ export class MediaInput {
 
   /** Switches to a track of the page; the page has to stop it. */
   async setTrack(track: MediaStreamTrack): Promise<void> {
-    const shared = kindOf(track) === "video" ? this.#screen : null;
+    const kind = kindOf(track);
+    const shared = kind === "video" ? this.#screen : null;
+    this.#choices += 1;
+    this.#chosen[kind] = this.#choices;
     await this.#use(track, false);
+    this.#missing.delete(kind);
     if (shared !== null) this.#forgetScreen();
   }
 
   /** Switches to another camera or microphone; without an id the browser chooses, since the configured device may be
-   *  gone. */
-  async setDevice(kind: TrackKind, deviceId: string | null): Promise<void> {
+   *  gone. Has no effect if one that was chosen later opens earlier. */
+  setDevice(kind: TrackKind, deviceId: string | null): Promise<void> {
+    return this.#setDevice(kind, deviceId, () => true);
+  }
+
+  /** `isWanted` is asked once the device is open. */
+  async #setDevice(kind: TrackKind, deviceId: string | null, isWanted: () => boolean): Promise<void> {
+    this.#choices += 1;
+    const choice = this.#choices;
     const { audioDeviceId, videoDeviceId, ...config } = this.#config.mediaStreamCfg;
     const { audio, video } = constraintsOf({
       ...config,
@@ -79,6 +94,11 @@ export class MediaInput {
     );
     const [track] = media.getTracks();
     if (track === undefined) throw new WebcasterError("device_missing");
+    if (choice < this.#chosen[kind] || !isWanted()) {
+      track.stop();
+      return;
+    }
+    this.#chosen[kind] = choice;
     if (kind === "video" && this.#screen !== null && !this.#isDisposed) {
       // Replaces the track that waits behind the screen.
       this.#release(this.#behindScreen);
@@ -228,14 +248,14 @@ export class MediaInput {
   /** Replaces a device that is gone, now or when the next one is connected. */
   async #replace(kind: TrackKind): Promise<void> {
     this.#missing.add(kind);
-    await this.setDevice(kind, null);
+    await this.#setDevice(kind, null, () => this.#missing.has(kind));
   }
 
   readonly #onDeviceChange = () => void this.#replaceMissing();
 
   /** Replaces a missing device by another of its kind; if there is none, by the next one connected. */
   async #replaceMissing(): Promise<void> {
-    for (const kind of [...this.#missing]) await this.setDevice(kind, null).catch(() => {});
+    for (const kind of [...this.#missing]) await this.#replace(kind).catch(() => {});
   }
 
   async #orReport(act: () => Promise<void>): Promise<void> {

@@ -44,12 +44,12 @@ export const StreamUtils = {
     for (const track of stream.getVideoTracks()) track.enabled = isEnabled;
   },
 
-  /** Null without audio. */
+  /** Whether any audio track is enabled; null without audio. */
   audioEnabled(stream: MediaStream): boolean | null {
     return stream.getAudioTracks().length === 0 ? null : stream.getAudioTracks().some(({ enabled }) => enabled);
   },
 
-  /** Null without video. */
+  /** Whether any video track is enabled; null without video. */
   videoEnabled(stream: MediaStream): boolean | null {
     return stream.getVideoTracks().length === 0 ? null : stream.getVideoTracks().some(({ enabled }) => enabled);
   },

@@ -8,6 +8,9 @@ import { WhipSession } from "./whip-session.ts";
 
 /** Limit from the answer to the first media, milliseconds: the service gives up after 10 s. */
 const CONNECT_LIMIT_MS = 12_000;
+/** For the page's own function that gets a token, milliseconds: it may ask the broadcaster to log in, but a request of
+ *  its own that never ends must not stop a reconnect. */
+const TOKEN_LIMIT_MS = 60_000;
 
 /** Limits of what is sent; changes while live apply immediately. */
 export interface UpstreamQuality {
@@ -82,12 +85,12 @@ export class Upstream {
       preferOurCodec(transceiver, track.kind);
     }
     await keepResolution(this.#senders.video);
-    // The page's own function, which may take any time.
     const token = await unlessAborted(tokenOf(auth), signal);
     const offer = await connection.createOffer();
     checkCodecs(offer.sdp ?? "", this.#senders);
-    // The customer is not asked about a broadcast that was stopped already.
+    // The customer is not asked about a broadcast that was stopped already, nor about one without media.
     if (signal.aborted) throw new WebcasterError("stopped");
+    if (Object.keys(this.#senders).length === 0) throw new WebcasterError("nothing_to_send");
     // Posted before it is applied: the ICE servers of the answer must be set before candidates are gathered.
     const { session, answer, iceServers } = await WhipSession.open(endpoint, token, offer.sdp ?? "");
     this.#session = session;
@@ -218,7 +221,8 @@ export class Upstream {
 
 async function tokenOf(auth: AuthConfig | null): Promise<string | null> {
   try {
-    return typeof auth?.token === "function" ? await auth.token() : (auth?.token ?? null);
+    if (typeof auth?.token !== "function") return auth?.token ?? null;
+    return await unlessAborted(Promise.resolve(auth.token()), AbortSignal.timeout(TOKEN_LIMIT_MS));
   } catch (error) {
     throw asWebcasterError(error, "token_missing");
   }

@@ -42,9 +42,9 @@ export class Webcaster {
   #state: WebcasterState = "idle";
   #input: MediaInput | null = null;
   #broadcast: Broadcast | null = null;
-  /** Of the latest stop: resolved once the service knows, or cannot be reached. */
+  /** Resolves once the service knows of the latest stop, or cannot be reached. */
   #stopped: Promise<void> = Promise.resolve();
-  /** Counts of calls, in which recover() sees those that were made while it waited. */
+  /** Counts of calls, by which recover() detects those that were made while it waited. */
   #stops = 0;
   #disposals = 0;
   /** The recover() that runs, unless dispose() was called meanwhile. */

@@ -39,7 +39,7 @@ export class WhipSession {
     const location = response.headers.get("location");
     if (response.status !== 201 || location === null) {
       throw new WebcasterError("request_refused", {
-        detail: "The address is no WHIP endpoint",
+        detail: "The address is not a WHIP endpoint",
         status: response.status,
       });
     }

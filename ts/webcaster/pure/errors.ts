@@ -11,6 +11,7 @@ export const ERRORS = {
   preview_missing: [1005, "The page has no video element with this id for the preview"],
   stopped: [1006, "The broadcast was stopped before it went live"],
   token_missing: [1007, "The page could not get a web token"],
+  nothing_to_send: [1008, "The media stream has neither video nor audio"],
 
   permission_denied: [
     2001,

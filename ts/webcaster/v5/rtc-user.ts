@@ -43,6 +43,8 @@ export class RtcUser {
   /** Of the latest startPreview, whose devices may still be opening. */
   #preview: { readonly video: HTMLVideoElement } | null = null;
   #signalling: Signalling | null = null;
+  /** Counts sign-ins and sign-outs: one of them ends a sign-in before it that is not complete. */
+  #signIns = 0;
   #session: Session | null = null;
   #peer: Peer | null = null;
   /** Of the peer's broadcast. */
@@ -122,9 +124,14 @@ export class RtcUser {
   async signIn({ server, jwt }: { readonly server: string; readonly jwt: string }): Promise<boolean> {
     return await this.#saying("SignInError", async () => {
       this.#close();
+      const signIn = this.#signIns;
       const signalling = await Signalling.open(server);
+      if (signIn !== this.#signIns) {
+        signalling.close();
+        throw new RtcUserError(NOT_SIGNED_IN, "The page signed out, or in again", "SessionError");
+      }
       signalling.onPush = (push) => this.#handlePush(push);
-      signalling.onLost = () => this.#handleLost();
+      signalling.onLost = () => this.#handleLost(signalling);
       this.#signalling = signalling;
       try {
         const reply = await signalling.call("sign_in", { jwt, api_version: "5" });
@@ -132,17 +139,18 @@ export class RtcUser {
         this.#session = { id: String(reply.session_id), iceServers };
         this.#events.emit("SignInSuccess", { userId: String(reply.user_id) });
       } catch (error) {
-        this.#close();
+        if (this.#signalling === signalling) this.#close();
         throw error;
       }
     });
   }
 
-  /** Ends a broadcast as well. */
+  /** Ends a broadcast as well, and a sign-in that is not complete. */
   async signOut(): Promise<void> {
     const { id } = this.#session ?? {};
+    const signIn = this.#signIns;
     if (id !== undefined) await this.#signalling?.call("sign_out", { session_id: id }).catch(() => {});
-    this.#close();
+    if (signIn === this.#signIns) this.#close();
   }
 
   /** Goes live where the token says. Emits StartBroadcastSuccess when the service has the answer to its offer, or
@@ -153,7 +161,7 @@ export class RtcUser {
       if (signalling === null || session === null)
         throw new RtcUserError(NOT_SIGNED_IN, "Sign in first", "SessionError");
       if (this.#peer !== null || this.#starting !== null)
-        throw new RtcUserError(BROADCAST_RUNS, "A broadcast runs already");
+        throw new RtcUserError(BROADCAST_RUNS, "A broadcast is already running");
       const stop = new AbortController();
       const over = this.#start(signalling, session, options, stop.signal).finally(() => {
         this.#starting = null;
@@ -248,7 +256,8 @@ export class RtcUser {
     else this.#order?.handleStatus(message === "reconnecting" ? "reconnecting" : "broadcasting");
   }
 
-  #handleLost(): void {
+  #handleLost(signalling: Signalling): void {
+    if (this.#signalling !== signalling) return;
     const peer = this.#peer;
     const fault = new RtcUserError(CONNECTION_LOST, "The connection to the service is lost");
     if (peer !== null) this.#fail(peer, fault);
@@ -309,7 +318,7 @@ export class RtcUser {
     this.#input?.setMuted(muted);
   }
 
-  /** `reason` is that of a start which this ends. */
+  /** `reason`: why a start that has not succeeded yet is stopped by this. */
   #end(reason: Error = new WebcasterError("stopped")): void {
     this.#starting?.stop.abort(reason);
     const peer = this.#peer;
@@ -326,6 +335,7 @@ export class RtcUser {
   }
 
   #close(): void {
+    this.#signIns += 1;
     this.#end();
     this.#signalling?.close();
     this.#signalling = null;

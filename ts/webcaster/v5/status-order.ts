@@ -1,4 +1,4 @@
-// The order in which a page is told how its broadcast gets on. The browser's connection, the reply to the answer and
+// The order in which a page learns of its broadcast's progress. The browser's connection, the reply to the answer and
 // the service's status arrive in any order; pages see StartBroadcastSuccess, then connected, then what the service says.
 import type { BroadcastStatus } from "./events.ts";
 
