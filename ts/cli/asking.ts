@@ -1,6 +1,6 @@
 // Calls a running service through its management API on behalf of commands: its URL, the key, the trusted certificate,
 // and its response.
-import { createWriteStream } from "node:fs";
+import type { FileHandle } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { rootCertificates } from "node:tls";
@@ -9,9 +9,10 @@ import { readAuthorities } from "../certificate.ts";
 import { type Config, loadConfig, readApiKey, readCaFile } from "../config.ts";
 import { ConfigInvalid, ServiceError } from "../errors.ts";
 import { withBrackets } from "../network.ts";
+import { reasonOf } from "../reason.ts";
 import { type GivenFlags, readFlags } from "./flags.ts";
 
-/** How long the service may take to answer, ms: a webhook's deadline and a little more. */
+/** How long the service may take to answer, and be silent within its answer, ms: a webhook's deadline and a little more. */
 const ANSWER_LIMIT_MS = 15_000;
 /** Listening hosts that mean every interface. */
 const EVERYWHERE = ["0.0.0.0", "::", ""];
@@ -45,12 +46,14 @@ export async function ask(flags: GivenFlags, method: string, path: string, body?
   return await asked(flags, method, path, body, answerOf);
 }
 
-/** Saves the bytes of a response to a file that does not exist yet. Throws as `ask` does, and when the file cannot be
- *  created. */
-export async function fetchTo(flags: GivenFlags, path: string, file: string): Promise<void> {
+/** Saves the bytes of a response to a file. Throws as `ask` does, and `ServiceAnswered` when they do not all arrive or
+ *  cannot be written. */
+export async function fetchTo(flags: GivenFlags, path: string, file: FileHandle): Promise<void> {
   await asked(flags, "GET", path, undefined, async (response) => {
-    if (!response.ok || response.body === null) await answerOf(response);
-    else await pipeline(Readable.fromWeb(response.body), createWriteStream(file, { flags: "wx", mode: 0o600 }));
+    if (!response.ok || response.body === null) return await answerOf(response);
+    return await pipeline(Readable.fromWeb(response.body), file.createWriteStream()).catch((cause: unknown) => {
+      throw new ServiceAnswered(`${path} could not be saved: ${reasonOf(cause)}`, null, { cause });
+    });
   });
 }
 
@@ -63,20 +66,22 @@ async function asked<T>(
 ): Promise<T> {
   const url = serviceUrl(flags);
   if (!URL.canParse(path, url) || !/^https?:/i.test(url)) {
-    throw new ConfigInvalid(`--url ${url} is no address: it must be http:// or https:// with a host`);
+    throw new ConfigInvalid(`--url ${url} is not an address: it must be http:// or https:// with a host`);
   }
   const key = readApiKey();
   if (!/^[\x21-\x7e]+$/.test(key)) throw new ConfigInvalid("HEADGATE_API_KEY contains characters that no API key has");
   const headers = { "x-service-apikey": key, "content-type": "application/json" };
   const caFile = typeof flags.ca === "string" ? flags.ca : readCaFile();
   const ca = caFile === null ? null : readAuthorities(caFile, typeof flags.ca === "string" ? "--ca" : "HEADGATE_CA");
-  const dispatcher = new Agent(ca === null ? {} : { connect: { ca: [...rootCertificates, ca] } });
+  const dispatcher = new Agent({
+    ...{ headersTimeout: ANSWER_LIMIT_MS, bodyTimeout: ANSWER_LIMIT_MS },
+    connect: { timeout: ANSWER_LIMIT_MS, ...(ca === null ? {} : { ca: [...rootCertificates, ca] }) },
+  });
   try {
     const response = await fetch(new URL(path, url), {
       method,
       headers,
       dispatcher,
-      signal: AbortSignal.timeout(ANSWER_LIMIT_MS),
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     }).catch((error: unknown) => {
       throw noAnswer(url, error);

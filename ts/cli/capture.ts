@@ -1,16 +1,19 @@
 // `headgate capture`: the running service records a publish to a file. `headgate replay`: replays such a file locally,
 // without any service.
+import { type FileHandle, open, rm } from "node:fs/promises";
 import { setTimeout as pause } from "node:timers/promises";
 import { ConfigInvalid } from "../errors.ts";
 import type { ReplayOutcome } from "../media/replays.ts";
 import { reasonOf } from "../reason.ts";
-import { ask, fetchTo } from "./asking.ts";
+import { ask, fetchTo, ServiceAnswered } from "./asking.ts";
 import type { GivenFlags } from "./flags.ts";
 import { print } from "./output.ts";
 import { wanted } from "./words.ts";
 
 /** How often the service is polled for the end of the capture, ms. */
 const LOOK_MS = 500;
+/** Polls in a row without an answer after which the command ends without the capture: a minute if each fails at once. */
+const FAILED_POLLS_LIMIT = 120;
 
 /** From the response of POST /capture. */
 interface ShownCapture {
@@ -25,14 +28,39 @@ interface ShownCapture {
 
 export async function runCapture(words: readonly string[], flags: GivenFlags): Promise<void> {
   const next = typeof flags.next === "string" ? flags.next : null;
-  const [which, file] = next === null ? words : [null, words[0]];
-  const target = wanted(file, "the file to write");
+  const [which, path] = next === null ? words : [null, words[0]];
+  const target = wanted(path, "the file to write");
   const client = next === null ? clientIdOf(wanted(which ?? undefined, "the client id")) : null;
-  const begun = (await ask(flags, "POST", "/capture", {
-    ...(next === null ? { client_id: client } : { stream: next }),
-    ...(typeof flags.seconds === "number" ? { seconds: flags.seconds } : {}),
-    media: flags.withoutMedia !== true,
-  })) as ShownCapture;
+  // First of all: a path that cannot be written must not cost a capture.
+  const file = await created(target);
+  let isSaved = false;
+  try {
+    const begun = (await ask(flags, "POST", "/capture", {
+      ...(next === null ? { client_id: client } : { stream: next }),
+      ...(typeof flags.seconds === "number" ? { seconds: flags.seconds } : {}),
+      media: flags.withoutMedia !== true,
+    })) as ShownCapture;
+    const one = await saved(flags, begun, file);
+    isSaved = one.bytes > 0;
+    const said = isSaved ? `${target}: ${one.bytes} bytes, ${one.frames} frames` : "Nothing was captured";
+    print(flags, one, [`${said}; the capture ended with ${one.reason}.`]);
+  } finally {
+    await file.close();
+    if (!isSaved) await rm(target, { force: true });
+  }
+}
+
+/** Throws `ConfigInvalid` when the file exists or cannot be created. */
+async function created(target: string): Promise<FileHandle> {
+  try {
+    return await open(target, "wx", 0o600);
+  } catch (cause) {
+    throw new ConfigInvalid(`${target} cannot be created: ${reasonOf(cause)}`, { cause });
+  }
+}
+
+/** Waits for the end of a capture and saves its bytes. */
+async function saved(flags: GivenFlags, begun: ShownCapture, file: FileHandle): Promise<ShownCapture> {
   const path = `/capture/${begun.id}`;
   const stop = () => void ask(flags, "DELETE", path).catch(() => {});
   if (!flags.json) console.log("Capturing until the publish ends or ^C.");
@@ -42,15 +70,31 @@ export async function runCapture(words: readonly string[], flags: GivenFlags): P
     while (one.state !== "ended") {
       await pause(LOOK_MS);
       const before = one.denied?.times ?? 0;
-      one = (await ask(flags, "GET", path)) as ShownCapture;
+      one = await stateOf(flags, path);
       if (!flags.json && one.denied !== null && one.denied.times > before) console.log(deniedLine(one.denied));
     }
+    if (one.bytes > 0) await fetchTo(flags, `${path}/file`, file);
+  } catch (error) {
+    if (!(error instanceof ServiceAnswered)) throw error;
+    const where = `The capture is ${begun.id}: GET ${path} returns its state, and GET ${path}/file its bytes.`;
+    throw new ServiceAnswered(`${error.message}\n${where}`, error.status, { cause: error });
   } finally {
     process.off("SIGINT", stop);
   }
-  if (one.bytes > 0) await fetchTo(flags, `${path}/file`, target);
-  const said = one.bytes > 0 ? `${target}: ${one.bytes} bytes, ${one.frames} frames` : "Nothing was captured";
-  print(flags, one, [`${said}; the capture ended with ${one.reason}.`]);
+  return one;
+}
+
+/** Asks again while there is no answer: the capture continues meanwhile. */
+async function stateOf(flags: GivenFlags, path: string): Promise<ShownCapture> {
+  for (let failed = 1; ; failed += 1) {
+    try {
+      return (await ask(flags, "GET", path)) as ShownCapture;
+    } catch (error) {
+      const mayPass = error instanceof ServiceAnswered && (error.status === null || error.status >= 500);
+      if (!mayPass || failed >= FAILED_POLLS_LIMIT) throw error;
+      await pause(LOOK_MS);
+    }
+  }
 }
 
 function deniedLine({ cause, client_id: clientId }: NonNullable<ShownCapture["denied"]>): string {

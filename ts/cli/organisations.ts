@@ -66,7 +66,7 @@ export async function runOrganisation(words: readonly string[], flags: GivenFlag
         });
         return print(flags, made, [
           `${made.id}  ${made.hash}  ${made.name}`,
-          `Create a key for it: headgate keys create --organisation ${made.hash}`,
+          `Create a key for it: headgate keys create --organisation ${made.hash} --role administrator`,
         ]);
       }
       case "enable":

@@ -14,6 +14,7 @@ import {
   unlockStream,
 } from "../organisation/streams.ts";
 import type { StreamTable } from "../store/schema.ts";
+import { forgetStream } from "../token/revocations.ts";
 import { ask, configuredUrl } from "./asking.ts";
 import { type AtStore, atStore, chosenOrganisation, operator } from "./at-store.ts";
 import { STREAM_VERBS } from "./command-flags.ts";
@@ -113,6 +114,7 @@ async function changeAtStore(
     if (running !== undefined && call !== null) return null;
     const change = { action, subject: stream.id, detail: { from: stream.state } };
     await recordChange(trx, operator({ id: stream.organisation_id }), now, change);
+    if (move === deleteStream) await forgetStream(trx, stream.name, now);
     return await move(trx, stream, now);
   });
 }
