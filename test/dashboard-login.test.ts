@@ -107,7 +107,7 @@ inWholeRun("a user who changes the password signs in with the new one", async ()
   await dash.fill("Current password", PASSWORD);
   await dash.press("Change the password");
   await dash.shows("Sign in to Headgate");
-  expect(await dash.says("form")).toContain("Your password is changed. Sign in with the new one.");
+  expect(await dash.says("form")).toContain("Your password has been changed. Sign in with the new one.");
   await dash.fill("E-mail address", PEOPLE.user);
   await dash.fill("Password", "another horse battery staple");
   await dash.press("Sign in");
@@ -118,6 +118,37 @@ inWholeRun("a user who changes the password signs in with the new one", async ()
   }[];
   const { id } = own.find(({ email }) => email === PEOPLE.user) ?? {};
   await dashboard.headgate.call("PUT", `/organisation/user/${id}`, { password: PASSWORD });
+});
+
+test("a sign-out that fails is reported, and one is still signed in until it succeeds", async () => {
+  const { page, ...dash } = await open("/dashboard/account", "readonly");
+  await dash.shows("Your account");
+  await page.route("**/logout", (route) => route.abort());
+  await dash.press("Sign out");
+  expect(await dash.news("did not answer")).toMatch(/^You are still signed in: Headgate did not answer\./);
+  await page.unroute("**/logout");
+  await page.route("**/logout", (route) => route.fulfill({ status: 503, json: {} }));
+  await dash.command("sign out");
+  await page.getByRole("option", { name: "Sign out", selected: true }).waitFor();
+  await page.keyboard.press("Enter");
+  expect(await dash.news("could not end")).toMatch(/^You are still signed in: Headgate could not end the session\./);
+  await dash.shows("Your account");
+  expect(await dash.call("GET", "/organisation")).toBe(200);
+  await page.unroute("**/logout");
+  await page.locator("main").getByRole("button", { name: "Sign out" }).click();
+  await dash.shows("Sign in to Headgate");
+  expect(await dash.says("form")).toContain("You are signed out.");
+  expect(await page.locator(".toast").count(), "the problems are no longer shown").toBe(0);
+  expect(await dash.faults()).toEqual([]);
+});
+
+test("a sign-out that finds no session leads to the login", async () => {
+  const { page, ...dash } = await open("/dashboard/account", "readonly");
+  await dash.shows("Your account");
+  await page.route("**/logout", (route) => route.fulfill({ status: 401, json: {} }));
+  await dash.press("Sign out");
+  await dash.shows("Sign in to Headgate");
+  expect(await dash.says("form")).toContain("You are signed out.");
 });
 
 test("a Headgate that does not answer is reported, and a button tries again", async () => {

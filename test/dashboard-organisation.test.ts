@@ -1,8 +1,11 @@
 // Keys, people, settings, usage and the audit log in the dashboard, as an administrator: real Chromium, real service.
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { SETTING_WORDS, type SettingName } from "../ts/dashboard/organisation/setting-words.ts";
+import { organisationSettings } from "../ts/organisation/settings.ts";
 import { until } from "./support/child.ts";
 import { type Dashboard, type DashboardPage, PEOPLE, startDashboard } from "./support/dashboard.ts";
 import { broadcast } from "./support/ffmpeg.ts";
+import { held } from "./support/held.ts";
 
 let dashboard: Dashboard;
 const opened: DashboardPage[] = [];
@@ -25,6 +28,10 @@ async function open(path: string): Promise<DashboardPage> {
 async function statusWith(key: string, path: string): Promise<number> {
   return (await fetch(dashboard.headgate.http + path, { headers: { "x-service-apikey": key } })).status;
 }
+/** The browser closes a dialog on the second Escape without a click in between, whatever the page does on the first. */
+async function pressEscapeOften(page: DashboardPage["page"]): Promise<void> {
+  for (let presses = 0; presses < 5; presses += 1) await page.keyboard.press("Escape");
+}
 const row = ({ page }: Pick<DashboardPage, "page">, text: string) => page.locator("tbody tr", { hasText: text });
 
 test("a key is made with its limits, shown once, replaced and revoked; the last administrator's stays", async () => {
@@ -41,8 +48,9 @@ test("a key is made with its limits, shown once, replaced and revoked; the last 
   expect(await statusWith(key, "/stream")).toBe(200);
   expect(await statusWith(key, "/organisation/usage")).toBe(200);
   expect(await statusWith(key, "/organisation/key")).toBe(403);
-  await page.keyboard.press("Escape");
-  expect(await page.locator("dialog").count(), "what is shown only once cannot be closed by accident").toBe(1);
+  await pressEscapeOften(page);
+  await page.locator("dialog[open]").waitFor();
+  expect(await dash.says("dialog [aria-label='API key'] code"), "not closed by accident: shown only once").toBe(key);
   await dash.press("Done");
   const website = row({ page }, "Website");
   await website.waitFor();
@@ -106,6 +114,34 @@ test("a person is added with a password shown once, changes role, gets a new pas
   expect(await dash.faults()).toEqual([]);
 });
 
+test("neither Escape nor Cancel loses a new password while Headgate saves it", async () => {
+  const { page, ...dash } = await open("/dashboard/people");
+  const answer = held();
+  await page.route("**/organisation/user", async (route) => {
+    if (route.request().method() === "POST") await answer.promise;
+    await route.continue();
+  });
+  await dash.press("Add a person");
+  await dash.fill("E-mail address", "emil@customer.example");
+  const dialog = page.locator("dialog[open]");
+  await dialog.getByRole("button", { name: "Add this person" }).click();
+  await dialog.getByRole("button", { name: "Adding …" }).waitFor();
+  await pressEscapeOften(page);
+  await dialog.getByRole("button", { name: "Cancel" }).click({ force: true });
+  answer.release();
+  await page.getByText("It is shown only once.").waitFor();
+  await pressEscapeOften(page);
+  await dialog.waitFor();
+  expect(await dash.says("dialog [aria-label=Password] code")).toMatch(/^[\w-]{23}$/);
+  await dash.press("Done");
+  await row({ page }, "emil@customer.example").waitFor();
+  await dash.press("Add a person");
+  await dialog.waitFor();
+  await page.keyboard.press("Escape");
+  await page.locator("dialog").waitFor({ state: "detached" });
+  expect(await dash.faults()).toEqual([]);
+});
+
 test("each setting takes effect immediately; a refused one is reverted and explained", async () => {
   const { page, ...dash } = await open("/dashboard/settings");
   const settings = () => dashboard.headgate.call("GET", "/organisation/settings");
@@ -125,6 +161,17 @@ test("each setting takes effect immediately; a refused one is reverted and expla
   await dash.fill("Rejected updates in a row that end a publish", "0");
   await page.keyboard.press("Enter");
   await page.getByText("A whole number from 1 to 1,000.").waitFor();
+  const hold = page.getByLabel(SETTING_WORDS.hold_s.label);
+  expect([await hold.inputValue(), await hold.getAttribute("placeholder")]).toEqual(["", "service default"]);
+  await hold.fill("61");
+  await page.keyboard.press("Enter");
+  await page.getByText("A whole number from 0 to 60, or empty.").waitFor();
+  await hold.fill("0");
+  await page.keyboard.press("Enter");
+  await saved({ hold_s: 0 });
+  await hold.fill("");
+  await page.keyboard.press("Enter");
+  await saved({ hold_s: null });
   await page.getByLabel("loss").check();
   await saved({ update_fields: ["loss"] });
   await page.getByLabel("Who may play by RTMP").selectOption("The addresses below");
@@ -139,6 +186,17 @@ test("each setting takes effect immediately; a refused one is reverted and expla
   expect(await dash.says("main [aria-label=Organisation]")).toMatch(/Plan Paid/);
   await dashboard.headgate.call("PUT", "/organisation/settings", { require_token: false, play: "open" });
   expect(await dash.faults()).toEqual([]);
+});
+
+test("the page has every setting of the organisation", async () => {
+  await dashboard.headgate.call("PUT", "/organisation/settings", { play: "addresses" });
+  const { page } = await open("/dashboard/settings");
+  await page.getByText(SETTING_WORDS.play.label).waitFor();
+  const shown = page.locator("main");
+  for (const name of Object.keys(organisationSettings.shape) as SettingName[]) {
+    expect(await shown.getByText(SETTING_WORDS[name].label, { exact: true }).count(), name).toBe(1);
+  }
+  await dashboard.headgate.call("PUT", "/organisation/settings", { play: "open" });
 });
 
 test("usage is drawn by day, listed by stream, and available as CSV", async () => {

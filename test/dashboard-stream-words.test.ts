@@ -112,7 +112,7 @@ test("the worst finding is first, and the upstream's own message is shown", () =
   const upstreams = [{ ...UPSTREAM, state: "refused", last_error: "NetStream.Publish.BadName" } as const];
   const findings = diagnosed({ upstreams }, { rtt_ms: 450 });
   expect(findings.map(({ tone }) => tone)).toEqual(["bad", "attention"]);
-  expect(findings[0]?.text).toContain("NetStream.Publish.BadName");
+  expect(findings[0]?.text).toBe("It is tried again every 30 s. It said: NetStream.Publish.BadName");
 });
 
 test("an hour is stored in bounded memory: each second for five minutes, every five seconds before", () => {

@@ -95,7 +95,7 @@ test("a new secret is shown once, and the customer's calls verify with it", asyn
   const { page, ...dash } = await open("/dashboard/webhook", "administrator");
   await dash.press("Create a new secret");
   await page.locator("dialog").getByRole("button", { name: "Create a new secret" }).click();
-  await page.getByText("It is shown this once:").waitFor();
+  await page.getByText("This is the new secret. It is shown only once:").waitFor();
   const secret = await dash.says("[aria-label='Webhook secret'] code");
   expect(secret).toMatch(/^whsec_/);
   await dashboard.headgate.call("POST", "/organisation/webhook/test", {});

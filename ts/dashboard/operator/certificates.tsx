@@ -38,7 +38,7 @@ export function Certificates({ certificates }: { readonly certificates: readonly
 
 function State({ days_left: days, problems }: Certificate) {
   if (problems.length > 0) return <span class="failing">{problems.join(" ")}</span>;
-  if (days !== null && days < 0) return <StatusPill tone="bad">Ended</StatusPill>;
+  if (days !== null && days < 0) return <StatusPill tone="bad">Expired</StatusPill>;
   if (days !== null && days < SOON_DAYS) return <StatusPill tone="attention">{`Expires in ${days} days`}</StatusPill>;
-  return <StatusPill tone="good">Holds</StatusPill>;
+  return <StatusPill tone="good">Valid</StatusPill>;
 }

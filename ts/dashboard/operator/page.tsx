@@ -1,10 +1,12 @@
 // The whole deployment, for its operator: the state of the service, and the organisations on it. Refreshed while the
 // page is open.
 import { useEffect } from "preact/hooks";
+import { Problem } from "../parts/states.tsx";
 import { StatusPill } from "../parts/status-pill.tsx";
 import { type Column, MoreRows, Table } from "../parts/table.tsx";
 import { bytesWords } from "../parts/time-words.ts";
 import { answerOf, api, type Records } from "../shell/client.ts";
+import { wordsOfError } from "../shell/errors.ts";
 import { useLoaded, usePages } from "../shell/loaded.ts";
 import { LoadedView } from "../shell/loaded-view.tsx";
 import { Page, Section } from "../shell/page.tsx";
@@ -55,7 +57,7 @@ function Health({ store, outbox }: Deployment) {
       <dl class="facts">
         <dt>Store</dt>
         <dd>
-          <StatusPill tone={store.healthy ? "good" : "bad"}>{store.healthy ? "Well" : "Failing"}</StatusPill>{" "}
+          <StatusPill tone={store.healthy ? "good" : "bad"}>{store.healthy ? "Healthy" : "Failing"}</StatusPill>{" "}
           {store.kind === "postgresql" ? "PostgreSQL" : "Embedded"}
           {store.problem !== null && `: ${store.problem}`}
         </dd>
@@ -88,6 +90,7 @@ function Organisations() {
         {(rows) => (
           <>
             <Table caption="Organisations" rows={rows} keyOf={({ id }) => id} columns={COLUMNS} />
+            {error !== null && <Problem title="More organisations could not be loaded">{wordsOfError(error)}</Problem>}
             {pages.hasMore && <MoreRows isLoading={pages.isLoading} onMore={() => void pages.more()} />}
           </>
         )}

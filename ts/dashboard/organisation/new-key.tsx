@@ -43,7 +43,7 @@ export function NewKeyDialog({ onClose, onMade }: NewKeyDialogProps) {
     onMade(key, body.label);
   }, setError);
   return (
-    <Dialog title="Create a key" onClose={onClose}>
+    <Dialog title="Create a key" onClose={onClose} mustStay={isBusy}>
       <form onSubmit={onSubmit}>
         <FormField label="Label" help="What the key is for, so that you know later which one to revoke.">
           {(field) => (
@@ -85,7 +85,7 @@ export function NewKeyDialog({ onClose, onMade }: NewKeyDialogProps) {
           )}
         </FormField>
         <div role="alert">{error !== null && <p class="note bad">{error}</p>}</div>
-        <DialogButtons onClose={onClose} isBusy={isBusy} busy="Creating the key …">
+        <DialogButtons onClose={onClose} isBusy={isBusy} busy="Creating the key …" mustStay>
           Create the key
         </DialogButtons>
       </form>

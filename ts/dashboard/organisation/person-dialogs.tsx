@@ -33,7 +33,7 @@ export function AddPersonDialog({ onClose, onAdded }: AddPersonDialogProps) {
   }, setError);
   if (added !== null) return <PasswordShown email={added.email} password={password} onClose={onClose} />;
   return (
-    <Dialog title="Add a person" onClose={onClose}>
+    <Dialog title="Add a person" onClose={onClose} mustStay={isBusy}>
       <form onSubmit={onSubmit}>
         <FormField
           label="E-mail address"
@@ -53,7 +53,7 @@ export function AddPersonDialog({ onClose, onAdded }: AddPersonDialogProps) {
           )}
         </FormField>
         <RoleChoice value={role} onChange={setRole} />
-        <DialogButtons onClose={onClose} isBusy={isBusy} busy="Adding …">
+        <DialogButtons onClose={onClose} isBusy={isBusy} busy="Adding …" mustStay>
           Add this person
         </DialogButtons>
       </form>
@@ -72,11 +72,11 @@ export function PasswordDialog({ person, onClose }: { readonly person: Person; r
   }, setError);
   if (isDone) return <PasswordShown email={person.email} password={password} onClose={onClose} />;
   return (
-    <Dialog title={`A new password for ${person.email}?`} onClose={onClose}>
+    <Dialog title={`A new password for ${person.email}?`} onClose={onClose} mustStay={isBusy}>
       <form onSubmit={onSubmit}>
         <p>The old password stops working, and they are signed out everywhere.</p>
         <div role="alert">{error !== null && <p class="note bad">{error}</p>}</div>
-        <DialogButtons onClose={onClose} isBusy={isBusy} busy="Creating it …">
+        <DialogButtons onClose={onClose} isBusy={isBusy} busy="Creating it …" mustStay>
           Create a new password
         </DialogButtons>
       </form>

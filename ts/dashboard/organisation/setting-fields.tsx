@@ -69,24 +69,32 @@ export function ChoiceSetting({
   );
 }
 
-interface NumberSettingProps extends SettingProps<NamesOf<number>> {
+interface NumberSettingProps extends SettingProps<NamesOf<number | null>> {
   readonly least: number;
   readonly most: number;
+  /** What an empty field means, for a setting that may be null; the others must have a number. */
+  readonly empty?: string;
 }
 
 /** Takes effect on Enter, or when the field loses focus. */
-export function NumberSetting({ name, settings, change, isLocked, least, most }: NumberSettingProps) {
+export function NumberSetting({ name, settings, change, isLocked, least, most, empty }: NumberSettingProps) {
   const [given, setGiven] = useState<string | null>(null);
   const [error, setError] = useState<string | null>(null);
-  if (isLocked) return <ReadSetting name={name} value={String(settings[name])} />;
-  const done = async () => {
+  const kept = settings[name];
+  if (isLocked) return <ReadSetting name={name} value={String(kept ?? empty)} />;
+  const done = async ({ validity }: HTMLInputElement) => {
     if (given === null) return;
-    const number = Number(given);
-    if (given.trim() === "" || !Number.isInteger(number) || number < least || number > most) {
-      return setError(`A whole number from ${least} to ${most.toLocaleString()}.`);
+    const next = given.trim() === "" ? null : Number(given);
+    // The browser also reports a text that is not a number as empty.
+    const mayBeEmpty = empty !== undefined && !validity.badInput;
+    const isAllowed = next === null ? mayBeEmpty : Number.isInteger(next) && next >= least && next <= most;
+    if (!isAllowed) {
+      const orEmpty = empty === undefined ? "" : ", or empty";
+      return setError(`A whole number from ${least} to ${most.toLocaleString()}${orEmpty}.`);
     }
-    setError(number === settings[name] ? null : await change({ [name]: number }));
+    // `change` shows the value at once. Afterwards this would discard what is typed while it is saved.
     setGiven(null);
+    setError(next === kept ? null : await change({ [name]: next }));
   };
   return (
     <FormField {...SETTING_WORDS[name]} error={error}>
@@ -97,10 +105,11 @@ export function NumberSetting({ name, settings, change, isLocked, least, most }:
           type="number"
           min={least}
           max={most}
-          value={given ?? settings[name]}
+          placeholder={empty}
+          value={given ?? kept ?? ""}
           onInput={(event) => setGiven(event.currentTarget.value)}
-          onKeyDown={(event) => event.key === "Enter" && void done()}
-          onBlur={() => void done()}
+          onKeyDown={(event) => event.key === "Enter" && void done(event.currentTarget)}
+          onBlur={(event) => void done(event.currentTarget)}
         />
       )}
     </FormField>

@@ -49,7 +49,7 @@ export const SETTING_WORDS: Readonly<Record<SettingName, SettingWords>> = {
   },
   hold_s: {
     label: "How long a lost broadcast is held, in seconds",
-    help: "Upstreams and players wait this long for the broadcaster to come back. 0: not at all.",
+    help: "Upstreams and players wait this long for the broadcaster to come back, from the next publish on. 0: not at all. Empty: the service default.",
   },
   max_bitrate_kbps: {
     label: "Highest video bitrate from browsers, kbps",

@@ -119,6 +119,7 @@ function Group({ name, settings, change, isLocked }: GroupProps) {
           <ChoiceSetting {...common} name="play" words={PLAY_WORDS} />
           {settings.play === "addresses" && <LinesSetting {...common} name="play_addresses" />}
           <NumberSetting {...common} name="max_bitrate_kbps" least={0} most={100_000} />
+          <NumberSetting {...common} name="hold_s" least={0} most={60} empty="service default" />
         </>
       );
   }

@@ -1,4 +1,5 @@
 // Bytes in and out by day and stream: a graph, tables, and the complete data as CSV.
+import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { FormField } from "../parts/form-field.tsx";
 import { Graph } from "../parts/graph.tsx";
@@ -44,6 +45,8 @@ export function UsagePage() {
   const { from: first = "", to: last = "", stream = "" } = query;
   const to = last || today;
   const span: Span = { from: first || firstDayOf(30, to), to, stream };
+  /** Index of the open table: it stays open for other days. */
+  const [table, setTable] = useState(0);
   const usage = useLoaded((signal) => loadUsage(span, signal), [span.from, span.to, span.stream]);
   const choose = (change: Partial<Span>) => route(filteredAddress(PATH, { ...span, ...change }), true);
   const csv = `/organisation/usage?${new URLSearchParams({
@@ -80,6 +83,7 @@ export function UsagePage() {
               {...field}
               type="date"
               value={span.to}
+              min={span.from}
               max={today}
               onChange={(event) => choose({ to: event.currentTarget.value })}
             />
@@ -105,13 +109,19 @@ export function UsagePage() {
         </div>
       </search>
       <LoadedView of={usage} words="Adding up the usage …">
-        {(value) => <UsageView usage={value} />}
+        {(value) => <UsageView usage={value} table={table} onTable={setTable} />}
       </LoadedView>
     </Page>
   );
 }
 
-function UsageView({ usage }: { readonly usage: Usage }) {
+interface UsageViewProps {
+  readonly usage: Usage;
+  readonly table: number;
+  readonly onTable: (table: number) => void;
+}
+
+function UsageView({ usage, table, onTable }: UsageViewProps) {
   const { total, rows, from, to, isCut } = usage;
   const days = byDay(rows, from, to);
   const streams = byStream(rows);
@@ -160,6 +170,8 @@ function UsageView({ usage }: { readonly usage: Usage }) {
       </Section>
       <Tabs
         label="Tables"
+        first={table}
+        onOpen={onTable}
         tabs={[
           { title: "By stream", content: <StreamsTable streams={streams} /> },
           {

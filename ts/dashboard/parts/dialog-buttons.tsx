@@ -6,14 +6,17 @@ interface DialogButtonsProps {
   readonly isBusy: boolean;
   /** "Saving …" */
   readonly busy: string;
+  /** Disables Cancel while busy, because the result is shown only once. */
+  readonly mustStay?: boolean;
   /** Label of the submit button. */
   readonly children: ComponentChildren;
 }
 
-export function DialogButtons({ onClose, isBusy, busy, children }: DialogButtonsProps) {
+export function DialogButtons({ onClose, isBusy, busy, mustStay = false, children }: DialogButtonsProps) {
+  const isHeld = isBusy && mustStay;
   return (
     <footer>
-      <button type="button" onClick={onClose}>
+      <button type="button" aria-disabled={isHeld} onClick={() => !isHeld && onClose()}>
         Cancel
       </button>
       <button type="submit" class="primary" aria-disabled={isBusy}>

@@ -7,7 +7,7 @@ interface DialogProps {
   readonly title: string;
   readonly onClose: () => void;
   readonly children: ComponentChildren;
-  /** Disables Escape and the close button while something must be read first. */
+  /** Disables Escape and the close button, while something must be read first or a result is shown only once. */
   readonly mustStay?: boolean;
   readonly wide?: boolean;
 }
@@ -24,15 +24,20 @@ export function Dialog({ title, onClose, children, mustStay = false, wide = fals
       if (before instanceof HTMLElement && before.isConnected) before.focus();
     };
   }, []);
+  // `cancel` can be prevented only once for each user activation, such as a click (HTML, "Close requests and close
+  // watchers"): the next Escape closes the dialog all the same.
+  const closed = () => {
+    if (dialog.current === null) return; // removed in the meantime
+    if (mustStay) dialog.current.showModal();
+    else onClose();
+  };
   return (
     <dialog
       ref={dialog}
       class={wide ? "box wide" : "box"}
       aria-labelledby={id}
-      onCancel={(event) => {
-        event.preventDefault();
-        if (!mustStay) onClose();
-      }}
+      onCancel={(event) => mustStay && event.preventDefault()}
+      onClose={closed}
     >
       <header>
         <h2 id={id}>{title}</h2>

@@ -5,18 +5,25 @@ import { useId, useRef, useState } from "preact/hooks";
 interface TabsProps {
   readonly label: string;
   readonly tabs: readonly { readonly title: string; readonly content: ComponentChildren }[];
+  /** The tab that is open at first, for a choice that outlives these tabs; `onOpen` is called for every other one. */
+  readonly first?: number;
+  readonly onOpen?: (index: number) => void;
 }
 
-export function Tabs({ label, tabs }: TabsProps) {
-  const [open, setOpen] = useState(0);
+export function Tabs({ label, tabs, first = 0, onOpen = () => {} }: TabsProps) {
+  const [open, setOpen] = useState(first);
   const id = useId();
   const list = useRef<HTMLDivElement>(null);
+  const show = (index: number) => {
+    setOpen(index);
+    onOpen(index);
+  };
   const onKeyDown = (event: KeyboardEvent) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (step === undefined) return;
     event.preventDefault();
     const next = (open + step + tabs.length) % tabs.length;
-    setOpen(next);
+    show(next);
     list.current?.querySelectorAll("button")[next]?.focus();
   };
   return (
@@ -31,7 +38,7 @@ export function Tabs({ label, tabs }: TabsProps) {
             aria-selected={index === open}
             aria-controls={`${id}-panel`}
             tabIndex={index === open ? 0 : -1}
-            onClick={() => setOpen(index)}
+            onClick={() => show(index)}
           >
             {title}
           </button>

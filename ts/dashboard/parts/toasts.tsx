@@ -27,6 +27,11 @@ export function sayProblem(text: string): void {
   add({ text, isProblem: true, act: null });
 }
 
+/** Removes all notifications: they are for the person who was signed in. */
+export function clearToasts(): void {
+  toasts.value = [];
+}
+
 function add(toast: Omit<Toast, "id">): number {
   lastId += 1;
   toasts.value = [...toasts.value, { ...toast, id: lastId }].slice(-TOASTS_LIMIT);

@@ -1,8 +1,8 @@
 // Loads data from the API for a page: once, again on demand, and page after page.
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 export interface Loaded<T> {
-  /** null until loaded; the previous value stays during a reload. */
+  /** null until loaded, and again for other inputs; the previous value stays during a reload. */
   readonly value: T | null;
   readonly error: unknown;
   readonly isLoading: boolean;
@@ -11,13 +11,12 @@ export interface Loaded<T> {
   set(value: T): void;
 }
 
+/** Nothing is known yet. */
+const LOADING = { value: null, error: null, isLoading: true };
+
 /** Loads when the component appears and whenever one of `inputs` changes. */
 export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>, inputs: readonly unknown[] = []): Loaded<T> {
-  const [state, setState] = useState<{ value: T | null; error: unknown; isLoading: boolean }>({
-    value: null,
-    error: null,
-    isLoading: true,
-  });
+  const [state, setState] = useState<{ value: T | null; error: unknown; isLoading: boolean }>(LOADING);
   const running = useRef<AbortController | null>(null);
   const reload = useCallback(async () => {
     running.current?.abort();
@@ -31,7 +30,9 @@ export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>, inputs: 
       if (!controller.signal.aborted) setState((before) => ({ ...before, error, isLoading: false }));
     }
   }, inputs);
-  useEffect(() => {
+  // Before it is painted: the value of other inputs is never shown with these.
+  useLayoutEffect(() => {
+    setState(LOADING);
     void reload();
     return () => running.current?.abort();
   }, [reload]);
@@ -56,6 +57,9 @@ interface PageAnswer<T> {
   readonly response: Response;
 }
 
+/** The state of a further page that nobody has asked for. */
+const NOT_ASKED = { isLoading: false, error: null };
+
 /** A list in pages, by `x-next-cursor`. */
 export function usePages<T>(
   load: (cursor: string | undefined, signal: AbortSignal) => Promise<PageAnswer<T>>,
@@ -63,31 +67,41 @@ export function usePages<T>(
   inputs: readonly unknown[] = [],
 ): Pages<T> {
   const cursor = useRef<string | null>(null);
+  /** Aborts the further page that is loading. */
+  const following = useRef<AbortController | null>(null);
+  const [further, setFurther] = useState<{ isLoading: boolean; error: unknown }>(NOT_ASKED);
   const page = async (from: string | undefined, signal: AbortSignal) => {
     const call = await load(from, signal);
     const rows = await answer(Promise.resolve(call));
-    cursor.current = call.response.headers.get("x-next-cursor");
+    if (!signal.aborted) cursor.current = call.response.headers.get("x-next-cursor");
     return rows;
   };
-  const loaded = useLoaded<readonly T[]>((signal) => page(undefined, signal), inputs);
-  const [isLoadingMore, setLoadingMore] = useState(false);
-  const [moreError, setMoreError] = useState<unknown>(null);
+  const loaded = useLoaded<readonly T[]>((signal) => {
+    // A further page belongs to the list that is replaced now.
+    following.current?.abort();
+    setFurther(NOT_ASKED);
+    return page(undefined, signal);
+  }, inputs);
+  useEffect(() => () => following.current?.abort(), []);
+  const isLoading = loaded.isLoading || further.isLoading;
   return {
     rows: loaded.value,
-    error: loaded.error ?? moreError,
-    isLoading: loaded.isLoading || isLoadingMore,
+    error: loaded.error ?? further.error,
+    isLoading,
     hasMore: cursor.current !== null,
     async more() {
-      if (cursor.current === null || isLoadingMore || loaded.value === null) return;
-      setLoadingMore(true);
+      if (cursor.current === null || isLoading || loaded.value === null) return;
+      const controller = new AbortController();
+      following.current = controller;
+      setFurther({ isLoading: true, error: null });
       try {
-        const rows = await page(cursor.current, new AbortController().signal);
+        const rows = await page(cursor.current, controller.signal);
+        if (controller.signal.aborted) return;
         loaded.set([...loaded.value, ...rows]);
-        setMoreError(null);
+        setFurther(NOT_ASKED);
       } catch (error) {
-        setMoreError(error);
+        if (!controller.signal.aborted) setFurther({ isLoading: false, error });
       }
-      setLoadingMore(false);
     },
     reload: loaded.reload,
     change: (change) => loaded.value !== null && loaded.set(change(loaded.value)),

@@ -9,7 +9,7 @@ type Refused = Exclude<SignIn, "in">;
 const WHY = {
   "signed-out": "You are signed out.",
   ended: "Your session has ended. Sign in again to continue where you were.",
-  password: "Your password is changed. Sign in with the new one.",
+  password: "Your password has been changed. Sign in with the new one.",
 } as const;
 
 export function Login({ why }: { readonly why: keyof typeof WHY | null }) {

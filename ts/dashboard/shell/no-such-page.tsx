@@ -1,4 +1,4 @@
-// Shown at a path that is no page, or one that the role may not see: the same for both.
+// Shown at a path without a page, and at one whose page the role may not see: the same for both.
 import { Page } from "./page.tsx";
 
 export function NoSuchPage() {

@@ -1,6 +1,7 @@
 // The signed-in person: one signal by which everything is rendered. The session itself is in a cookie that no script
 // can read.
 import { signal } from "@preact/signals";
+import { clearToasts, sayProblem } from "../parts/toasts.tsx";
 import { onSessionEnd, plainApi, setPageToken } from "./client.ts";
 import { type Me, mayDo, type Permission } from "./permissions.ts";
 
@@ -8,7 +9,7 @@ export type Session =
   /** The response has not arrived yet. */
   | { readonly state: "asking" }
   | { readonly state: "unreachable" }
-  /** `ended`: there was a session a moment ago. `password`: it ended because the person changed the own password. */
+  /** `ended`: there was a session a moment ago. `password`: it ended because the person changed their own password. */
   | { readonly state: "out"; readonly why: "signed-out" | "ended" | "password" | null }
   | { readonly state: "in"; readonly me: Me };
 
@@ -57,14 +58,18 @@ export async function signIn(email: string, password: string): Promise<SignIn> {
   return "in";
 }
 
+/** A failure is reported: whoever leaves a shared device must know that the session continues. */
 export async function signOut(): Promise<void> {
-  await plainApi.POST("/logout").catch(() => null);
-  leave("signed-out");
+  const answer = await plainApi.POST("/logout").catch(() => null);
+  if (answer?.response.ok || answer?.response.status === 401) return leave("signed-out");
+  const why = answer === null ? "Headgate did not answer" : "Headgate could not end the session";
+  sayProblem(`You are still signed in: ${why}. Try again before you leave this device.`);
 }
 
 /** The session has ended on the server. */
 export function leave(why: "signed-out" | "ended" | "password"): void {
   setPageToken(null);
+  clearToasts();
   current.value = { state: "out", why };
 }
 

@@ -11,7 +11,7 @@ function stored(): Theme {
     const kept = localStorage.getItem(KEY);
     return kept === "light" || kept === "dark" ? kept : "system";
   } catch {
-    return "system"; // no storage in this browser: asked for each time
+    return "system"; // no storage in this browser: the choice is not kept
   }
 }
 

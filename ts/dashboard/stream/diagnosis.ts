@@ -23,7 +23,7 @@ export interface Observed {
 
 /** How long a condition must last before it is reported, ms. */
 const SETTLED_MS = 10_000;
-/** Above the first distance of keyframes viewers have to wait; above the second they give up. */
+/** Interval of keyframes above which viewers have to wait, and the one above which they give up, ms. */
 const GOP_LONG_MS = 4_000;
 const GOP_BAD_MS = 10_000;
 const LOSS_SEEN_PERCENT = 1;
@@ -172,7 +172,7 @@ function* upstreams({ session: { upstreams } }: Observed): Generator<Finding> {
     const name = label ?? url;
     const why = error === null ? "" : ` It said: ${error}`;
     if (state === "refused") {
-      yield { tone: "bad", title: `${name} refuses the stream`, text: `It is not retried.${why}` };
+      yield { tone: "bad", title: `${name} refuses the stream`, text: `It is tried again every 30 s.${why}` };
     } else if (state === "waiting") {
       yield { tone: "attention", title: `${name} cannot be reached`, text: `It keeps being retried.${why}` };
     }

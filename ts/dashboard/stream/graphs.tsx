@@ -51,7 +51,7 @@ const GRAPHS: readonly GraphText[] = [
   {
     name: "skew_ms",
     least: 50,
-    title: "Video before audio",
+    title: "Video ahead of audio",
     words: (ms) => `${ms.toFixed(0)} ms`,
     missing: RTMP_HAS_NONE,
   },

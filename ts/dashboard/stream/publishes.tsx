@@ -1,12 +1,13 @@
 // Past publishes of the stream: duration, bytes, why each ended, and why one was denied.
 import type { ReadonlySignal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
-import { Empty } from "../parts/states.tsx";
+import { Empty, Problem } from "../parts/states.tsx";
 import { StatusPill, type Tone } from "../parts/status-pill.tsx";
 import { type Column, MoreRows, Table } from "../parts/table.tsx";
 import { bytesWords, durationWords } from "../parts/time-words.ts";
 import { filteredAddress } from "../shell/addresses.ts";
 import { answerOf, api } from "../shell/client.ts";
+import { wordsOfError } from "../shell/errors.ts";
 import { usePages } from "../shell/loaded.ts";
 import { LoadedView } from "../shell/loaded-view.tsx";
 import { Section } from "../shell/page.tsx";
@@ -64,6 +65,9 @@ export function Publishes({ streamId, changes }: PublishesProps) {
                 rows={rows}
                 keyOf={({ client_id }) => client_id}
               />
+              {error !== null && (
+                <Problem title="More of the history could not be loaded">{wordsOfError(error)}</Problem>
+              )}
               {pages.hasMore && <MoreRows isLoading={pages.isLoading} onMore={() => void pages.more()} />}
             </>
           )

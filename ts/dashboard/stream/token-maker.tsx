@@ -18,13 +18,17 @@ import { QrCode } from "./qr-code.tsx";
 type Kind = "broadcast" | "play";
 
 const HOUR_S = 3_600;
+/** The service refuses a longer validity. */
+const VALIDITY_LIMIT_S = 365 * 24 * HOUR_S;
+/** How far the browser's clock may be ahead of the service's. */
+const SKEW_LIMIT_S = 600;
 const EXPIRIES = [
   [HOUR_S, "1 hour"],
   [4 * HOUR_S, "4 hours"],
   [24 * HOUR_S, "1 day"],
   [7 * 24 * HOUR_S, "1 week"],
   [30 * 24 * HOUR_S, "30 days"],
-  [365 * 24 * HOUR_S, "1 year"],
+  [VALIDITY_LIMIT_S - SKEW_LIMIT_S, "1 year"],
 ] as const;
 
 interface Made {

@@ -1,4 +1,5 @@
 // The health of the webhook: the outcome of the latest call, and the latest failure.
+import { useEffect } from "preact/hooks";
 import { StatusPill } from "../parts/status-pill.tsx";
 import { addressOf } from "../shell/addresses.ts";
 import { answerOf, api, type Records } from "../shell/client.ts";
@@ -10,22 +11,23 @@ import { CALL_WORDS, longWords, shortWords, toneOf } from "./answer-words.ts";
 
 type Delivery = Records["Delivery"];
 
-/** `calls`: a change of the number reloads the section. */
+/** `calls`: a change of the number reloads the section, in which the previous calls stay meanwhile. */
 export function HealthSection({ calls }: { readonly calls: number }) {
-  const state = useLoaded(
-    async (signal) => {
-      const newest = (failed?: "true") =>
-        answerOf(
-          api.GET("/organisation/webhook/deliveries", {
-            params: { query: { quantity: 1, ...(failed ? { failed } : {}) } },
-            signal,
-          }),
-        );
-      const [[latest], [failure]] = await Promise.all([newest(), newest("true")]);
-      return { latest: latest ?? null, failure: failure ?? null };
-    },
-    [calls],
-  );
+  const state = useLoaded(async (signal) => {
+    const newest = (failed?: "true") =>
+      answerOf(
+        api.GET("/organisation/webhook/deliveries", {
+          params: { query: { quantity: 1, ...(failed ? { failed } : {}) } },
+          signal,
+        }),
+      );
+    const [[latest], [failure]] = await Promise.all([newest(), newest("true")]);
+    return { latest: latest ?? null, failure: failure ?? null };
+  });
+  const { reload } = state;
+  useEffect(() => {
+    if (calls > 0) void reload();
+  }, [calls, reload]);
   return (
     <Section title="Status" actions={<a href="/dashboard/deliveries">All deliveries</a>}>
       <LoadedView of={state} words="Loading the latest calls …">

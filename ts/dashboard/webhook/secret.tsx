@@ -50,7 +50,8 @@ export function SecretSection({ isSet, onMade }: { readonly isSet: boolean; read
           {secret !== null && (
             <div class="note good stack">
               <p>
-                <strong>This is the secret. It is shown this once:</strong> store it with your server's other secrets.
+                <strong>This is the new secret. It is shown only once:</strong> store it with your server's other
+                secrets.
               </p>
               <CopyField label="Webhook secret" value={secret} />
             </div>
