@@ -12,9 +12,9 @@ import type { Schema } from "../ts/store/schema.ts";
 import { until } from "./support/child.ts";
 import { openTestStore } from "./support/stores.ts";
 
-/** A publish call of the organisation `org`, answered or never sent. */
-const callOf = (clientId: number): WebhookCall => ({
-  organisationId: "org",
+/** A publish call, answered or never sent. */
+const callOf = (clientId: number, organisationId = "org"): WebhookCall => ({
+  organisationId,
   url: "https://customer.example/",
   id: `msg_${clientId}`,
   body: Buffer.from("call=publish"),
@@ -36,10 +36,10 @@ beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), "headgate-log-"));
   store = await openTestStore(folder);
   db = store.db;
-  const organisation = { id: "org", hash: "Ab1Cd", name: "Org", plan: "paid", enabled: 1, webhook: null } as const;
+  const organisation = { plan: "paid", enabled: 1, webhook: null, created_at: 0, updated_at: 0 } as const;
   await db
     .insertInto("organisation")
-    .values({ ...organisation, created_at: 0, updated_at: 0 })
+    .values(["org", "other"].map((id) => ({ ...organisation, id, hash: id, name: id })))
     .execute();
 });
 afterEach(async () => {
@@ -55,10 +55,15 @@ function openLog(sizeLimitBytes: number): DeliveryLog {
 }
 
 /** Answered calls with these client ids, a millisecond apart. */
-async function write(deliveries: DeliveryLog, from: number, to: number, body = "call=publish"): Promise<void> {
+async function write(
+  deliveries: DeliveryLog,
+  from: number,
+  to: number,
+  { body = "call=publish", organisation = "org" } = {},
+): Promise<void> {
   for (let clientId = from; clientId < to; clientId += 1) {
     clock.ms += 1;
-    deliveries.note({ ...callOf(clientId), body: Buffer.from(body) }, ANSWER, 3);
+    deliveries.note({ ...callOf(clientId, organisation), body: Buffer.from(body) }, ANSWER, 3);
   }
   await deliveries.flush();
 }
@@ -67,6 +72,16 @@ const rows = () => db.selectFrom("delivery").select(["client_id", "outcome", "by
 const sum = async () => (await rows()).reduce((bytes, row) => bytes + Number(row.bytes), 0);
 const counted = async () =>
   Number((await db.selectFrom("delivery_size").select("bytes").executeTakeFirstOrThrow()).bytes);
+/** By organisation, as the store counts them, and as the rows say. */
+const shares = async () => {
+  const counts = await db.selectFrom("delivery_share").selectAll().where("bytes", ">", 0).execute();
+  return new Map(counts.map((share) => [share.organisation_id, Number(share.bytes)]));
+};
+const sums = async () => {
+  const total = db.selectFrom("delivery").select(["organisation_id", (eb) => eb.fn.sum<number>("bytes").as("bytes")]);
+  const rows = await total.groupBy("organisation_id").execute();
+  return new Map(rows.map((row) => [row.organisation_id, Number(row.bytes)]));
+};
 
 test("new entries replace the oldest once the log is full", async () => {
   const deliveries = openLog(50_000);
@@ -80,10 +95,28 @@ test("new entries replace the oldest once the log is full", async () => {
   expect(kept.map(({ client_id }) => Number(client_id))).toEqual(kept.map((_, at) => 300 - kept.length + at));
 });
 
+test("an organisation that fills the log loses its own calls, and not another's", async () => {
+  const deliveries = openLog(50_000);
+  await write(deliveries, 0, 10, { organisation: "other" });
+  for (let at = 1_000; at < 2_250; at += 50) await write(deliveries, at, at + 50);
+  const kept = await rows();
+  expect(await sum()).toBeLessThanOrEqual(50_000);
+  expect(kept.filter(({ client_id }) => client_id < 10)).toHaveLength(10);
+  expect(kept.at(-1)?.client_id).toBe(2_249);
+});
+
+test("a few large calls of one organisation give way to many small ones of another", async () => {
+  await write(openLog(NEVER_TOO_MUCH), 0, 5, { organisation: "other", body: "call=publish&".padEnd(10_000, "x") });
+  const deliveries = openLog(50_000);
+  await write(deliveries, 1_000, 1_050);
+  expect(await sum()).toBeLessThanOrEqual(50_000);
+  expect((await rows()).filter(({ client_id }) => client_id >= 1_000)).toHaveLength(50);
+});
+
 test("large calls replace many small ones", async () => {
   const deliveries = openLog(200_000);
   await write(deliveries, 0, 400);
-  await write(deliveries, 400, 450, "call=publish&".padEnd(4_000, "x"));
+  await write(deliveries, 400, 450, { body: "call=publish&".padEnd(4_000, "x") });
   expect(await sum()).toBeLessThanOrEqual(200_000);
 });
 
@@ -95,16 +128,31 @@ test("a smaller limit is applied after a while, even when nothing is written", a
   expect((await rows()).at(-1)?.client_id).toBe(199);
 });
 
-test("the store's count of the size is correct after inserts, replays and deletions", async () => {
+test("a smaller limit is applied although no organisation has many calls", async () => {
+  const former = openLog(NEVER_TOO_MUCH);
+  await write(former, 0, 10);
+  await write(former, 10, 20, { organisation: "other" });
+  await openLog(1_000).prune();
+  expect(await sum()).toBeLessThanOrEqual(1_000);
+});
+
+test("the store's counts of the size are correct after inserts, replays and deletions", async () => {
   const deliveries = openLog(NEVER_TOO_MUCH);
+  const expectCounted = async () => {
+    expect(await counted()).toBe(await sum());
+    expect(await shares()).toEqual(await sums());
+  };
   await write(deliveries, 0, 60);
-  expect(await counted()).toBe(await sum());
+  await write(deliveries, 60, 90, { organisation: "other", body: "call=publish&more" });
+  await expectCounted();
   await write(deliveries, 0, 30); // once more: replays change their rows
-  expect(await counted()).toBe(await sum());
+  await expectCounted();
   await db.deleteFrom("delivery").where("client_id", "<", 10).execute();
-  expect(await counted()).toBe(await sum());
+  await db.deleteFrom("delivery").where("client_id", ">", 80).execute();
+  await expectCounted();
   await db.deleteFrom("delivery").execute();
   expect(await counted()).toBe(0);
+  expect(await shares()).toEqual(new Map());
 });
 
 test("a transaction that is rolled back does not change the size", async () => {

@@ -2,7 +2,13 @@
 // limit of the port, and a port that stops waits for them as for any.
 import { createServer, type Server } from "node:http";
 import { get } from "node:https";
-import { type AddressInfo, connect, type Socket } from "node:net";
+import {
+  type AddressInfo,
+  connect,
+  createServer as createNetServer,
+  type Server as NetServer,
+  type Socket,
+} from "node:net";
 import { afterEach, expect, test } from "vitest";
 import { openAcceptors } from "../ts/listen/acceptors.ts";
 import { listen } from "../ts/listen/http-port.ts";
@@ -19,14 +25,20 @@ afterEach(async () => {
   for (const each of open.splice(0).reverse()) await each.close();
 });
 
-async function serverOf(maxConnections: number): Promise<{ server: Server; port: number }> {
+/** `of`: whose port the acceptors share; by default the server's own. */
+async function serverOf(maxConnections: number, of?: NetServer): Promise<{ server: Server; port: number }> {
   const server = createServer((_, response) => response.end());
   server.maxConnections = maxConnections;
-  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
-  const { _handle: handle } = server as unknown as { readonly _handle: { readonly fd: number } };
+  const port = await portOf(server);
+  const { _handle: handle } = (of ?? server) as unknown as { readonly _handle: { readonly fd: number } };
   const acceptors = await openAcceptors(server, handle.fd, duplicate);
   open.push({ close: () => server.closeAllConnections() }, acceptors, { close: () => server.close() });
-  return { server, port: (server.address() as AddressInfo).port };
+  return { server, port };
+}
+
+async function portOf(server: NetServer): Promise<number> {
+  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+  return (server.address() as AddressInfo).port;
 }
 
 function connected(port: number): Socket {
@@ -61,6 +73,24 @@ test("no more connections are open than the port's limit, however fast they arri
   expect(await count()).toBeLessThanOrEqual(20);
   for (const socket of sockets) socket.destroy();
   // Their places are free again.
+  await until("another is served", async () => {
+    const answer = await fetch(`http://127.0.0.1:${port}/`).catch(() => null);
+    return answer?.status === 200;
+  });
+});
+
+test("the server's own handle accepts nothing while the others have taken all of the limit", async () => {
+  const shared = createNetServer();
+  const portOfOthers = await portOf(shared);
+  const { server, port } = await serverOf(2, shared);
+  shared.close(); // only the other handles accept there
+  let taken = 0;
+  server.on("connection", () => (taken += 1));
+  const sockets = [connected(portOfOthers), connected(portOfOthers)];
+  await until("both are accepted", () => taken === 2);
+  await expect(fetch(`http://127.0.0.1:${port}/`)).rejects.toThrow();
+  expect(taken).toBe(2);
+  for (const socket of sockets) socket.destroy();
   await until("another is served", async () => {
     const answer = await fetch(`http://127.0.0.1:${port}/`).catch(() => null);
     return answer?.status === 200;

@@ -1,4 +1,6 @@
-// Signing in while the password changes.
+// Signing in while the password changes, and sessions while the store cannot be written.
+import { sql } from "kysely";
+import { pino } from "pino";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { WrongCredentials } from "../ts/errors.ts";
 import { createLoginThrottle } from "../ts/organisation/login-throttle.ts";
@@ -32,7 +34,8 @@ test("a sign-in with the old password that is under way when a new one is set op
   const { db, clock, organisation } = gateway;
   const ada = await adaWith(OLD);
   const passwordHash = await hashPassword(NEW);
-  const logins = createLogins({ db, clock: { now: () => clock.ms }, throttle: createLoginThrottle({ now: () => 0 }) });
+  const throttle = createLoginThrottle({ now: () => 0 });
+  const logins = createLogins({ db, clock: { now: () => clock.ms }, throttle, log: pino({ level: "silent" }) });
   const pending = logins.open(ada.email, OLD, ADDRESS).catch((error: unknown) => error);
   await db.selectFrom("person").select("id").execute(); // the sign-in has read the old hash
   await changePerson(db, organisation.id, ada.id, { role: null, passwordHash }, clock.ms);
@@ -50,4 +53,24 @@ test("a change that replaces the old password does not undo one that came before
   await expect(changePerson(db, organisation.id, ada.id, late, clock.ms)).rejects.toThrow(WrongCredentials);
   const [row] = await db.selectFrom("person").select("password_hash").where("id", "=", ada.id).execute();
   expect(row?.password_hash).toBe(reset.passwordHash);
+});
+
+test("a session works while the store cannot be written, and its use is recorded once it can", async () => {
+  const { db, clock } = gateway;
+  const ada = await adaWith(OLD);
+  const login = await gateway.call("POST", "/login", { key: null, body: { email: ada.email, password: OLD } });
+  const headers = { cookie: (login.headers.get("set-cookie") ?? "").split(";")[0] ?? "" };
+  const me = async () => (await gateway.call("GET", "/me", { key: null, headers })).status;
+  const warnings = () => gateway.log().split("last use of a session not recorded").length - 1;
+  await sql`
+    create trigger full before update on person_session begin select raise(abort, 'the disk is full'); end
+  `.execute(db);
+  clock.ms += 61_000;
+  expect([await me(), await me()]).toEqual([200, 200]);
+  expect(warnings()).toBe(1);
+  await sql`drop trigger full`.execute(db);
+  clock.ms += 61_000;
+  expect(await me()).toBe(200);
+  const [session] = await db.selectFrom("person_session").select("last_seen_at").execute();
+  expect([Number(session?.last_seen_at), warnings()]).toEqual([clock.ms, 1]);
 });

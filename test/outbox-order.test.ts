@@ -112,3 +112,21 @@ test("an event in flight is not sent a second time, however long its customer ta
   await until("the second is sent", () => asked().includes(2));
   expect(asked()).toEqual([1, 2]);
 });
+
+test.each([
+  ["while the service runs", true],
+  ["while it was down", false],
+])("an event waits no longer because the clock was set back %s", async (_, isRunning) => {
+  if (isRunning) await stage.publishing.takeOver("gateway_restarted");
+  await addEvents([{ clientId: 1, dueMs: 30_000 }]);
+  stage.clock.ms -= 3_600_000;
+  await stage.publishing.takeOver("gateway_restarted");
+  await addEvents([{ clientId: 2, dueMs: 0 }]);
+  await stage.publishing.takeOver("gateway_restarted");
+  await customer.received("publish_done");
+  expect(asked()).toEqual([2]);
+  stage.clock.ms += 30_000;
+  await stage.publishing.takeOver("gateway_restarted");
+  await customer.received("publish_done", 2);
+  expect(asked()).toEqual([2, 1]);
+});

@@ -4,23 +4,25 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { resolveUpstream } from "../ts/publish/addresses/address-guard.ts";
 import { createHostFiles } from "../ts/publish/addresses/host-files.ts";
 import { createResolver, type Resolve } from "../ts/publish/addresses/resolver.ts";
-import { type NameServer, type Said, startNameServer } from "./support/name-server.ts";
+import { until } from "./support/child.ts";
+import { type NameServer, type QueryType, type Said, startNameServer } from "./support/name-server.ts";
 
 /** Far less than a silent server's time-out. */
 const SOON_MS = 700;
 
 let folder: string;
 let server: NameServer;
-let say: (name: string) => Said;
+let say: (name: string, type: QueryType) => Said | Promise<Said>;
 let now: number;
 let resolve: Resolve;
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), "headgate-resolver-"));
   say = (name) => (name.startsWith("silent") ? "silent" : name.startsWith("missing") ? "missing" : ["192.0.2.7"]);
-  server = await startNameServer((name) => say(name));
+  server = await startNameServer((name, type) => say(name, type));
   now = 1_000_000;
   const files = createHostFiles(() => now, { hosts: join(folder, "hosts"), resolvConf: join(folder, "resolv.conf") });
   resolve = createResolver({ servers: [server.address], files, now: () => now });
@@ -72,6 +74,57 @@ describe("a name whose server does not answer", () => {
     expect(performance.now() - started).toBeLessThan(8_000);
   }, 15_000);
 });
+
+describe("a name with one address family that does not answer", () => {
+  test.each([
+    ["AAAA", "192.0.2.7"],
+    ["A", "2001:db8::7"],
+  ])("resolves to the other's addresses without waiting for %s", async (dropped, address) => {
+    say = (_, type) => (type === dropped ? "silent" : ["192.0.2.7", "2001:db8::7"]);
+    const started = performance.now();
+    expect(await resolve("a.example")).toEqual([address]);
+    expect(performance.now() - started).toBeLessThan(SOON_MS);
+    expect(await resolve("a.example")).toEqual([address]);
+  });
+
+  test("resolves to both families once the late one has answered, without another query", async () => {
+    const late = laterAnswer();
+    say = (_, type) => (type === "AAAA" ? late.said : ["192.0.2.7"]);
+    expect(await resolve("a.example")).toEqual(["192.0.2.7"]);
+    late.give(["2001:db8::7"]);
+    await until("it is added", async () => (await resolve("a.example")).length === 2);
+    expect(await resolve("a.example")).toEqual(["192.0.2.7", "2001:db8::7"]);
+    expect(server.asked).toEqual(["a.example"]);
+  });
+
+  test("is refused to an upstream when the late one has an internal address", async () => {
+    const late = laterAnswer();
+    say = (_, type) => (type === "AAAA" ? late.said : ["93.184.216.34"]);
+    const dialled = () => resolveUpstream("a.example", { exempt: false, resolve });
+    expect(await dialled()).toEqual(["93.184.216.34"]);
+    late.give(["fd00::7"]);
+    await until("it is added", async () => (await resolve("a.example")).length === 2);
+    expect(await dialled()).toEqual([]);
+  });
+
+  test("is waited for when the other one has no addresses", async () => {
+    say = async (_, type) => {
+      if (type === "A") return [];
+      await new Promise((resolve) => setTimeout(resolve, 400));
+      return ["2001:db8::7"];
+    };
+    expect(await resolve("a.example")).toEqual(["2001:db8::7"]);
+  });
+});
+
+/** An answer that the server sends when `give` is called. */
+function laterAnswer(): { readonly said: Promise<Said>; give(said: Said): void } {
+  let give: (said: Said) => void = () => {};
+  const said = new Promise<Said>((resolve) => {
+    give = resolve;
+  });
+  return { said, give };
+}
 
 describe("an answer", () => {
   test("is cached for its time to live and then requested again", async () => {

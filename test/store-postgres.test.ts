@@ -6,6 +6,7 @@ import { sql } from "kysely";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { exitCodeOf } from "../ts/cli/exit-code.ts";
 import { StoreFailed, StoreUnavailable } from "../ts/errors.ts";
+import { MIGRATIONS, type Migration } from "../ts/store/migrations.ts";
 import { openStore, type Store, type StoreOptions } from "../ts/store/open.ts";
 import { until } from "./support/child.ts";
 import { type PostgresServer, startPostgres } from "./support/postgres.ts";
@@ -34,6 +35,9 @@ async function opened(access: NonNullable<StoreOptions["access"]> = "service", u
   open.push(store);
   return store;
 }
+
+/** Longer than statements may take otherwise, and than their responses are awaited, seconds. */
+const LONG_MIGRATION_S = 16;
 
 const row = (name: string) => ({ name, next: 1 });
 
@@ -65,6 +69,32 @@ describe("opening", () => {
     const service = await opened();
     await sql`delete from migration where position = (select max(position) from migration)`.execute(service.db);
     await expect(opened("command")).rejects.toThrow("restart the service first");
+  });
+
+  test("waits on every node for a migration that takes longer than other statements may", async () => {
+    let runs = 0;
+    const up: Migration["up"] = async (db) => {
+      runs += 1;
+      await sql`select pg_sleep(${LONG_MIGRATION_S})`.execute(db);
+    };
+    const migrations = MIGRATIONS as Migration[];
+    migrations.push({ name: "9999-long", up });
+    try {
+      const nodes = ["a", "b"].map(async (name) => {
+        const store = await openStore({ dataDir, databaseUrl, node: { name } });
+        open.push(store);
+        return store;
+      });
+      for (const { db } of await Promise.all(nodes)) {
+        const { rows } = await sql<{ name: string }>`select name from migration order by position desc`.execute(db);
+        expect(rows[0]).toEqual({ name: "9999-long" });
+        const limits = await sql`select current_setting('statement_timeout') as statement`.execute(db);
+        expect(limits.rows).toEqual([{ statement: "10s" }]);
+      }
+      expect(runs).toBe(1);
+    } finally {
+      migrations.pop();
+    }
   });
 
   test("reports which server cannot be reached, and never the password", async () => {

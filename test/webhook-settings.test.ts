@@ -164,6 +164,29 @@ describe("the delivery log", () => {
     expect(row).toMatchObject({ id: failed?.id, last_status: 200 });
     expect(row?.delivered_at).not.toBeNull();
   });
+
+  test("need not contain a publish_done for it to be replayed", async () => {
+    await open({});
+    customer.answer((request) => ({ status: request.call === "publish_done" ? 503 : 200 }));
+    stage.end(await stage.allowed(STREAM, { arguments: "passcode=s3cret" }));
+    const { body: sent } = await customer.received("publish_done");
+    const { workbench } = stage.publishing;
+    const [failed] = await until(async () => {
+      const list = await workbench.list("org1", { ...everything, failed: true });
+      return list.length === 1 && list;
+    });
+    const id = failed?.id ?? "";
+    const event = () => stage.db.selectFrom("outbox").selectAll().executeTakeFirstOrThrow();
+    await until(async () => (await event()).last_status === 503);
+    await stage.db.updateTable("outbox").set({ given_up_at: stage.clock.ms }).execute();
+    await stage.db.deleteFrom("delivery").execute();
+    customer.answer({ status: 200 });
+    await expect(workbench.replay("org2", id, async () => {})).rejects.toMatchObject({ code: "unknown_delivery" });
+    await workbench.replay("org1", id, async () => {});
+    expect(customer.calls("publish_done").at(-1)?.body).toBe(sent);
+    expect(await workbench.find("org1", id)).toMatchObject({ call: "publish_done", name: STREAM, status: 200 });
+    expect(await event()).toMatchObject({ given_up_at: null, last_status: 200, delivered_at: stage.clock.ms });
+  });
 });
 
 test("the metrics contain calls, denials, the outbox and open breakers", async () => {

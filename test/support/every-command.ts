@@ -21,7 +21,7 @@ export function commandsOf(dataDir: string, url: string): Readonly<Record<string
     sessions: [["ls", ...asking], 0, "streamname"],
     explain: [["1", ...asking], 1, "Unknown session"],
     capture: [["1", `${dataDir}/capture`, ...asking], 1, "Unknown session"],
-    replay: [["package.json"], 2, "this is no capture of headgate"],
+    replay: [["package.json"], 2, "this is not a Headgate capture"],
     upstreams: [["ls", "1", ...asking], 1, "Unknown session"],
     nodes: [["ls"], 0, "sign of life"],
     backup: [[`${backup}`, "--key", `${key}`], 0, "holds the store"],

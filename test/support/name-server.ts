@@ -1,7 +1,7 @@
 // A DNS server with the faults of authoritative ones: it answers, reports that there is nothing, fails, or does not
 // answer (RFC 1035).
 import { createSocket } from "node:dgram";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, isIP } from "node:net";
 
 const TYPE_A = 1;
 const TYPE_AAAA = 28;
@@ -11,7 +11,8 @@ const ANSWER = 0x8180;
 const FAILED = 2;
 const NOT_THERE = 3;
 
-/** Its answer for a name: IPv4 addresses, or a fault. */
+export type QueryType = "A" | "AAAA";
+/** Its answer for a name: addresses, of which it sends those of the type in question, or a fault. */
 export type Said = readonly string[] | "missing" | "failing" | "silent";
 
 export interface NameServer {
@@ -23,15 +24,19 @@ export interface NameServer {
 }
 
 /** `say` gives the answer to each query; answers are valid for `ttl` seconds. */
-export async function startNameServer(say: (name: string) => Said, ttl = 60): Promise<NameServer> {
+export async function startNameServer(
+  say: (name: string, type: QueryType) => Said | Promise<Said>,
+  ttl = 60,
+): Promise<NameServer> {
   const socket = createSocket("udp4");
   const asked: string[] = [];
-  socket.on("message", (query, from) => {
+  socket.on("message", async (query, from) => {
     const { name, type, end } = question(query);
     if (type === TYPE_A) asked.push(name);
-    const said = say(name);
+    const said = await say(name, type === TYPE_A ? "A" : "AAAA");
     if (said === "silent") return;
-    const addresses = typeof said === "string" || type === TYPE_AAAA ? [] : said;
+    const family = type === TYPE_A ? 4 : 6;
+    const addresses = typeof said === "string" ? [] : said.filter((address) => isIP(address) === family);
     const header = Buffer.from(query.subarray(0, HEADER_BYTES));
     header.writeUInt16BE(ANSWER | (said === "missing" ? NOT_THERE : said === "failing" ? FAILED : 0), 2);
     header.writeUInt16BE(addresses.length, 6);
@@ -43,15 +48,15 @@ export async function startNameServer(say: (name: string) => Said, ttl = 60): Pr
     );
   });
   function record(address: string): Buffer {
-    const bytes = Buffer.alloc(16);
-    // A pointer to the question's name, A, IN.
+    const wire = wireOf(address);
+    const bytes = Buffer.alloc(12);
+    // A pointer to the question's name, the type, IN.
     bytes.writeUInt16BE(0xc000 | HEADER_BYTES, 0);
-    bytes.writeUInt16BE(TYPE_A, 2);
+    bytes.writeUInt16BE(wire.length === 4 ? TYPE_A : TYPE_AAAA, 2);
     bytes.writeUInt16BE(1, 4);
     bytes.writeUInt32BE(ttl, 6);
-    bytes.writeUInt16BE(4, 10);
-    bytes.set(address.split(".").map(Number), 12);
-    return bytes;
+    bytes.writeUInt16BE(wire.length, 10);
+    return Buffer.concat([bytes, wire]);
   }
   await new Promise<void>((resolve) => socket.bind(0, "127.0.0.1", resolve));
   return {
@@ -59,6 +64,20 @@ export async function startNameServer(say: (name: string) => Said, ttl = 60): Pr
     asked,
     close: () => new Promise((resolve) => socket.close(() => resolve())),
   };
+}
+
+/** An IPv6 address must contain `::`. */
+function wireOf(address: string): Buffer {
+  if (isIP(address) === 4) return Buffer.from(address.split(".").map(Number));
+  const [before = "", after = ""] = address.split("::").map((groups) => hexOf(groups));
+  return Buffer.from(before.padEnd(32 - after.length, "0") + after, "hex");
+}
+
+function hexOf(groups: string): string {
+  return groups
+    .split(":")
+    .map((group) => (group === "" ? "" : group.padStart(4, "0")))
+    .join("");
 }
 
 function question(query: Buffer): { readonly name: string; readonly type: number; readonly end: number } {

@@ -11,7 +11,7 @@ export function watchDraining(
   let was = false;
   return () => {
     const drains = cluster.nodes().some(({ epoch, state }) => epoch === cluster.epoch && state === "draining");
-    if (drains !== was) log.info(drains ? "draining: this node takes no new publish" : "this node takes publishes");
+    if (drains !== was) log.info(drains ? "draining: no new publish is accepted" : "publishes are accepted again");
     was = drains;
     return drains;
   };

@@ -113,7 +113,7 @@ export async function joinCluster(deps: ClusterDeps): Promise<ClusterMembership>
     const dead = watch.read(others, asked);
     for (const node of dead) {
       if (!(await takeForDead(db, node))) continue;
-      log.error({ node: node.name, epoch: node.epoch }, "node gave no sign of life and is taken for dead");
+      log.error({ node: node.name, epoch: node.epoch }, "node gave no sign of life and is declared dead");
       present = present.filter((of) => of.epoch !== node.epoch);
       owedFrom = asked;
     }
@@ -125,7 +125,7 @@ export async function joinCluster(deps: ClusterDeps): Promise<ClusterMembership>
   }
 
   async function startAnew(): Promise<void> {
-    log.error({ epoch }, "the other nodes took this one for dead: its publishes end");
+    log.error({ epoch }, "the other nodes declared this one dead: its publishes end");
     events?.lost();
     epoch = await register(db, { name, version, status: status() });
     confirmedAt = performance.now();
@@ -134,7 +134,7 @@ export async function joinCluster(deps: ClusterDeps): Promise<ClusterMembership>
 
   function next(): void {
     void inTurn(async () => (isByItself() ? undefined : await live()))
-      .catch((err: unknown) => log.warn({ err }, "no sign of life could be given: the store does not answer"))
+      .catch((err: unknown) => log.warn({ err }, "no sign of life could be written: the store does not answer"))
       .finally(() => {
         if (!left) timer = setTimeout(next, BEAT_EVERY_MS).unref();
       });

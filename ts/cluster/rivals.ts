@@ -69,7 +69,7 @@ export function createRivals(deps: {
     },
   };
 
-  /** Stops asking the store after the limit: a node that answers nobody keeps its publish as long as it likes. */
+  /** Stops asking the store after the limit: a node that does not answer may keep its publish indefinitely. */
   async function ended(slot: Slot): Promise<void> {
     const limit = AbortSignal.timeout(END_LIMIT_MS);
     while (!limit.aborted && (await owners.ofSlot(slot)) !== null) {

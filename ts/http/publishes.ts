@@ -7,7 +7,7 @@ import { newRoutes, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
 import { AudioTrack, audioRecord, VideoTrack, videoRecord } from "./records/tracks.ts";
 import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
 
-/** Of one page. */
+/** Entries per page: by default, and at most. */
 const QUANTITY = { standard: 50, most: 500 } as const;
 const Page = cursorOf("publish", z.tuple([z.int(), z.int()]));
 

@@ -17,7 +17,7 @@ import { Numbers, Session, SessionWithDiagnostics, sessionRecord, sessionWithDia
 import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
 import { requiredText, text, wholeNumber } from "./request/schema.ts";
 
-/** Of one page. */
+/** Entries per page: by default, and at most. */
 const QUANTITY = { standard: 1_000, most: 1_000 } as const;
 /** Longest reason for the broadcaster, characters, and the default. */
 const REASON_LIMIT = 200;

@@ -24,6 +24,7 @@ import {
 } from "../organisation/streams.ts";
 import type { LiveSessions } from "../publish/live-sessions.ts";
 import type { Schema, StreamState, StreamTable } from "../store/schema.ts";
+import { forgetStream } from "../token/revocations.ts";
 import { newRoutes, type RouteDeps, type Routes, Stream, z } from "./openapi.ts";
 import { type Ingest, type IngestPorts, ingestAt } from "./request/ingest.ts";
 import { cursorOf, FOREIGN_CURSOR, pageOf, pageQuery } from "./request/page.ts";
@@ -234,7 +235,10 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
       const stream = await find(caller, c.req.param("id"));
       const now = clock.now();
       const change = { action, subject: stream.id, detail: { from: stream.state } };
-      const moved = await changed(db, caller, now, change, (trx) => move(trx, stream, now));
+      const moved = await changed(db, caller, now, change, async (trx) => {
+        if (move === deleteStream) await forgetStream(trx, stream.name, now);
+        return await move(trx, stream, now);
+      });
       // After the store has it: a publish that reconnects meets the lock.
       if (move !== unlockStream) sessions.kick(caller.organisation.id, { streamId: stream.id }, KICKED);
       return c.json(streamRecord(moved, ingestOf(c, deps)));

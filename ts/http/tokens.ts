@@ -15,7 +15,8 @@ import { text } from "./request/schema.ts";
 const WAYS = ["token", "jti", "streamname"] as const;
 /** Longest jti accepted, characters; ours have 36. */
 const JTI_LENGTH_LIMIT = 128;
-/** Tokens that an organisation may have revoked one by one before they expire: every node keeps them in memory. */
+/** Tokens that an organisation may have revoked one by one before they expire, and streams whose tokens it may have
+ *  revoked: every node keeps both in memory. */
 const REVOKED_LIMIT = 10_000;
 const Way = text().nullable().optional();
 
@@ -67,7 +68,8 @@ export function tokenRoutes(deps: TokenRoutesDeps): Routes["hono"] {
       description:
         "Exactly one of token, jti and streamname. token or jti: this token is never valid again. streamname " +
         "(without arguments): every token issued so far for this stream of your organisation; later ones are valid. Running " +
-        "broadcasts that started with a revoked token end. An organisation can have 10,000 single tokens revoked at a time.",
+        "broadcasts that started with a revoked token end. An organisation can have 10,000 single tokens revoked at a time, " +
+        "and those of 10,000 streams; a stream that is deleted no longer counts.",
       body: z.object({
         token: Way.openapi({ description: "A web token or a play token" }),
         jti: Way.openapi({ description: "The jti of a token", maxLength: JTI_LENGTH_LIMIT }),
@@ -91,13 +93,20 @@ export function tokenRoutes(deps: TokenRoutesDeps): Routes["hono"] {
           .select("id")
           .where("name", "=", text)
           .where("organisation_id", "=", organisation.id)
+          .where("state", "!=", "deleted")
           .executeTakeFirst();
         if (stream === undefined) throw new UnknownStream();
+        // Revoking once more adds nothing to what is kept.
+        const isFirst = revocations?.revisionOf(text) === 0;
+        if (isFirst && revocations.countOf(organisation.hash, "stream") >= REVOKED_LIMIT) {
+          const reason = `exceeds the limit of ${REVOKED_LIMIT} streams with revoked tokens; delete streams or lock this one`;
+          throw new InvalidValue(way, reason);
+        }
         const change = { action: "token.revoke_stream", subject: stream.id };
         await changed(db, caller, now, change, (trx) => revokeStream(trx, text, now));
         data = { streamname: text };
       } else {
-        if ((revocations?.countOf(organisation.hash) ?? 0) >= REVOKED_LIMIT) {
+        if ((revocations?.countOf(organisation.hash, "jti") ?? 0) >= REVOKED_LIMIT) {
           throw new InvalidValue(way, `exceeds the limit of ${REVOKED_LIMIT} revoked tokens; revoke by streamname`);
         }
         const { jti, exp } = way === "jti" ? { jti: text, exp: null } : await tokens.verifyAny(text);

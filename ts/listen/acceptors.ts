@@ -36,17 +36,19 @@ export async function openAcceptors(
     });
   });
 
+  function count(change: 1 | -1): void {
+    taken += change;
+    // To Node 20, 0 means no limit; with a negative number every version closes further connections.
+    server.maxConnections = taken >= limit ? -1 : limit - taken;
+  }
+
   function take(socket: Socket): void {
     if (open >= limit) {
       socket.destroy();
       return;
     }
-    taken += 1;
-    server.maxConnections = limit - taken;
-    socket.once("close", () => {
-      taken -= 1;
-      server.maxConnections = limit - taken;
-    });
+    count(1);
+    socket.once("close", () => count(-1));
     server.emit("connection", socket);
   }
 
@@ -54,9 +56,9 @@ export async function openAcceptors(
   const options = { allowHalfOpen: !(server instanceof HttpsServer), noDelay: true };
   const acceptors: Server[] = [];
   const descriptors = ownDescriptorLimit() ?? Number.POSITIVE_INFINITY;
-  const count = Math.min(ACCEPTORS, Math.floor(descriptors / DESCRIPTORS_FOR_EACH) - 1);
+  const handles = Math.min(ACCEPTORS, Math.floor(descriptors / DESCRIPTORS_FOR_EACH) - 1);
   try {
-    for (let at = 0; at < count; at += 1) {
+    for (let at = 0; at < handles; at += 1) {
       const acceptor = createServer(options, take);
       await new Promise<void>((listening, refused) => {
         acceptor.once("error", refused).listen({ fd: duplicate(descriptor) }, listening);

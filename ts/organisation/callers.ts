@@ -13,7 +13,7 @@ export interface Caller {
   readonly organisation: Readonly<OrganisationTable>;
   readonly role: Role;
   readonly who: { readonly kind: "key" | "user"; readonly id: string };
-  /** Only streams with this tag are visible to the caller, and it creates only such; null: the whole organisation. */
+  /** The caller sees and creates only streams with this tag; null: the whole organisation. */
   readonly scopeTag: string | null;
   /** For a person; null for a key. */
   readonly email: string | null;

@@ -46,7 +46,7 @@ export function createCustomers(deps: {
     async of(organisationId) {
       const now = clock.now();
       const known = remembered.get(organisationId);
-      // Of a clock that was set back nobody knows how old it is.
+      // If the clock was set back, the age of the entry is unknown.
       if (known !== undefined && now >= known.at && now < known.at + FRESH_MS) return await known.customer;
       const entry = { customer: read(organisationId), at: now };
       remembered.delete(organisationId);

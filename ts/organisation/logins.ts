@@ -2,8 +2,9 @@
 // that proves a request came from our own page.
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Kysely } from "kysely";
+import type { Logger } from "pino";
 import { WrongCredentials } from "../errors.ts";
-import type { PersonTable, Schema } from "../store/schema.ts";
+import type { PersonSessionTable, PersonTable, Schema } from "../store/schema.ts";
 import type { LoginThrottle } from "./login-throttle.ts";
 import { passwordHolds } from "./passwords.ts";
 
@@ -34,8 +35,12 @@ export function createLogins(deps: {
   readonly db: Kysely<Schema>;
   readonly clock: { now(): number };
   readonly throttle: LoginThrottle;
+  readonly log: Pick<Logger, "warn">;
 }): Logins {
-  const { db, clock, throttle } = deps;
+  const { db, clock, throttle, log } = deps;
+  /** When this process last tried to record that a session was seen, by its hash; only until that is recorded. */
+  const tried = new Map<string, number>();
+
   return {
     async open(email, password, address) {
       const name = email.trim().toLowerCase();
@@ -57,9 +62,7 @@ export function createLogins(deps: {
       if (session === undefined) return null;
       const [createdAt, seenAt] = [Number(session.created_at), Number(session.last_seen_at)];
       if (now - createdAt >= AGE_LIMIT_MS || now - seenAt >= IDLE_LIMIT_MS) return null;
-      if (now - seenAt >= LAST_SEEN_STEP_MS) {
-        await db.updateTable("person_session").set({ last_seen_at: now }).where("hash", "=", hash).execute();
-      }
+      if (now - seenAt >= LAST_SEEN_STEP_MS) recordSeen(session, now);
       const person = await db.selectFrom("person").selectAll().where("id", "=", session.person_id).executeTakeFirst();
       return person ?? null;
     },
@@ -67,6 +70,20 @@ export function createLogins(deps: {
       await db.deleteFrom("person_session").where("hash", "=", hashOf(id)).execute();
     },
   };
+
+  /** Not awaited: a store that cannot be written must not keep people from the page that says so. */
+  function recordSeen({ hash, person_id: personId }: PersonSessionTable, now: number): void {
+    if (now - (tried.get(hash) ?? 0) < LAST_SEEN_STEP_MS) return;
+    tried.set(hash, now);
+    db.updateTable("person_session")
+      .set({ last_seen_at: now })
+      .where("hash", "=", hash)
+      .execute()
+      .then(
+        () => tried.delete(hash),
+        (err: unknown) => log.warn({ err, personId }, "last use of a session not recorded"),
+      );
+  }
 
   async function openSession(name: string, password: string): Promise<{ id: string; person: PersonTable }> {
     const isText = !name.includes("\0") && name.isWellFormed(); // what the store can compare

@@ -16,7 +16,7 @@ const FIRST_PASSWORD_LENGTH = 24;
 
 /** The result of the first start. */
 export type FirstOrganisation =
-  /** A new store, which has an organisation and an administrator key after this. `key` is null when the operator chose
+  /** A new store, which now has an organisation and an administrator key. `key` is null when the operator chose
    *  it. */
   | { readonly outcome: "created"; readonly key: string | null }
   | { readonly outcome: "present" }

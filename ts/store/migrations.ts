@@ -2,7 +2,7 @@
 import { type Kysely, sql } from "kysely";
 import { StoreUnavailable } from "../errors.ts";
 import { reasonOf } from "../reason.ts";
-import { deliverySize } from "./delivery-size.ts";
+import { deliveryShares, deliverySize } from "./delivery-size.ts";
 import { retentionIndexes } from "./retention.ts";
 import type { Schema } from "./schema.ts";
 import { keptAnswerTable } from "./tables/kept-answer-table.ts";
@@ -46,6 +46,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0019-backup-publishes", up: backupPublishes },
   { name: "0020-outbox-refusals", up: outboxRefusals },
   { name: "0021-publish-asked", up: publishAsked },
+  { name: "0022-delivery-shares", up: deliveryShares },
 ];
 
 /** Recorded in the bookkeeping table, after all migrations, while a copy into the store is incomplete (copy/copy.ts).

@@ -4,9 +4,10 @@ import { StoreUnavailable } from "../errors.ts";
 import { reasonOf } from "../reason.ts";
 import { upToDate } from "./migrations.ts";
 import type { Store } from "./open.ts";
+import type { ServerClient } from "./postgres/connecting.ts";
 import { parseDatabaseUrl } from "./postgres/database-url.ts";
 import { type ServiceLock, takeServiceLock, withMigrationLock } from "./postgres/lock.ts";
-import { openPool, postgresDialect } from "./postgres.ts";
+import { connectionDialect, openPool, postgresDialect } from "./postgres.ts";
 import { RetryingKysely } from "./retrying.ts";
 import type { Schema } from "./schema.ts";
 
@@ -34,13 +35,15 @@ export async function openPostgres(databaseUrl: string, node: string | null): Pr
     await db.destroy();
     await disconnect();
   };
-  const update = async () => {
-    await requireVersion(db);
-    if (lock.held) await addFunctions(db);
-    await upToDate(db, lock.held, place, async () => {});
+  const update = async (by: Kysely<Schema>) => {
+    await requireVersion(by);
+    if (lock.held) await addFunctions(by);
+    await upToDate(by, lock.held, place, async () => {});
   };
+  const updateAlone = (client: ServerClient) =>
+    update(new RetryingKysely<Schema>({ dialect: connectionDialect(client) }));
   try {
-    await (lock.held ? withMigrationLock(databaseUrl, update) : update());
+    await (lock.held ? withMigrationLock(databaseUrl, updateAlone) : update(db));
   } catch (error) {
     await close();
     throw error;

@@ -52,26 +52,62 @@ export function openPool(databaseUrl: string): ServerPool {
 
 /** The dialect over a pool; destroying the Kysely instance closes the pool. */
 export function postgresDialect(pool: ServerPool): Dialect {
+  return dialectOf(() => new PooledDriver(pool));
+}
+
+/** The dialect over one connection, for one statement or transaction at a time. Destroying the Kysely instance does not
+ *  close it. */
+export function connectionDialect(client: ServerClient): Dialect {
+  return dialectOf(() => new ConnectionDriver(client));
+}
+
+function dialectOf(createDriver: () => Driver): Dialect {
   return {
     createAdapter: () => new PostgresAdapter(),
-    createDriver: () => new PooledDriver(pool),
+    createDriver,
     createIntrospector: (db) => new PostgresIntrospector(db),
     createQueryCompiler: () => new PostgresQueryCompiler(),
   };
 }
 
-class PooledDriver implements Driver {
+abstract class ServerDriver implements Driver {
+  async init(): Promise<void> {}
+
+  abstract acquireConnection(): Promise<ServerConnection>;
+
+  async beginTransaction(connection: ServerConnection, { isolationLevel }: TransactionSettings): Promise<void> {
+    await connection.run(isolationLevel === undefined ? "begin" : `begin isolation level ${isolationLevel}`, []);
+  }
+
+  async commitTransaction(connection: ServerConnection): Promise<void> {
+    // COMMIT in a transaction that a failed statement has aborted reports no error, although nothing was kept.
+    const { command } = await connection.run("commit", []);
+    if (command !== "COMMIT") throw new StoreFailed("a statement of the transaction had failed: nothing was kept");
+  }
+
+  async rollbackTransaction(connection: ServerConnection): Promise<void> {
+    await connection.run("rollback", []);
+  }
+
+  async releaseConnection(connection: ServerConnection): Promise<void> {
+    connection.release();
+  }
+
+  abstract destroy(): Promise<void>;
+}
+
+class PooledDriver extends ServerDriver {
   readonly #pool: ServerPool;
 
   constructor(pool: ServerPool) {
+    super();
     this.#pool = pool;
   }
 
-  async init(): Promise<void> {}
-
-  async acquireConnection(): Promise<PooledConnection> {
+  async acquireConnection(): Promise<ServerConnection> {
     try {
-      return new PooledConnection(await onCurrentServer(this.#pool.servers, () => this.#connected()));
+      const client = await onCurrentServer(this.#pool.servers, () => this.#connected());
+      return new ServerConnection(client, (isBroken) => client.release(isBroken));
     } catch (cause) {
       throw failureOf(cause);
     }
@@ -86,36 +122,36 @@ class PooledDriver implements Driver {
     }
   }
 
-  async beginTransaction(connection: PooledConnection, { isolationLevel }: TransactionSettings): Promise<void> {
-    await connection.run(isolationLevel === undefined ? "begin" : `begin isolation level ${isolationLevel}`, []);
-  }
-
-  async commitTransaction(connection: PooledConnection): Promise<void> {
-    // COMMIT in a transaction that a failed statement has aborted reports no error, although nothing was kept.
-    const { command } = await connection.run("commit", []);
-    if (command !== "COMMIT") throw new StoreFailed("a statement of the transaction had failed: nothing was kept");
-  }
-
-  async rollbackTransaction(connection: PooledConnection): Promise<void> {
-    await connection.run("rollback", []);
-  }
-
-  async releaseConnection(connection: PooledConnection): Promise<void> {
-    connection.release();
-  }
-
   async destroy(): Promise<void> {
-    await this.#pool.end();
+    // The store's owner has ended it already if the first statement came later.
+    if (!this.#pool.ended) await this.#pool.end();
   }
 }
 
-class PooledConnection implements DatabaseConnection {
-  readonly #client: PoolClient & ServerClient;
+class ConnectionDriver extends ServerDriver {
+  readonly #client: ServerClient;
+
+  constructor(client: ServerClient) {
+    super();
+    this.#client = client;
+  }
+
+  async acquireConnection(): Promise<ServerConnection> {
+    return new ServerConnection(this.#client, () => {});
+  }
+
+  async destroy(): Promise<void> {}
+}
+
+class ServerConnection implements DatabaseConnection {
+  readonly #client: ServerClient;
+  readonly #release: (isBroken: boolean) => void;
   /** Must not be used again. */
   #broken = false;
 
-  constructor(client: PoolClient & ServerClient) {
+  constructor(client: ServerClient, release: (isBroken: boolean) => void) {
     this.#client = client;
+    this.#release = release;
   }
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
@@ -139,6 +175,6 @@ class PooledConnection implements DatabaseConnection {
   }
 
   release(): void {
-    this.#client.release(this.#broken);
+    this.#release(this.#broken);
   }
 }

@@ -180,7 +180,8 @@ export interface TokenRevocationTable {
   kind: "jti" | "stream";
   /** The jti, or the stream name without arguments. */
   value: string;
-  /** For a stream: increases whenever its tokens are revoked; tokens with a lower number are invalid. */
+  /** For a stream: increases whenever its tokens are revoked; tokens with a lower number are invalid. 0: the stream was
+   *  deleted. */
   revision: number;
   updated_at: number;
   /** Increases with every revocation, on every node and independently of clocks. */
@@ -302,6 +303,12 @@ export interface DeliverySizeTable {
   readonly bytes: number;
 }
 
+/** The sum of `bytes` over the deliveries of one organisation, maintained by triggers. */
+export interface DeliveryShareTable {
+  readonly organisation_id: string;
+  readonly bytes: number;
+}
+
 /** The response to a request with an Idempotency-Key (M17). */
 export interface KeptAnswerTable {
   /** SHA-256 of organisation, caller and key, lower-case hex. */
@@ -332,6 +339,7 @@ export interface Schema {
   organisation_setting: OrganisationSettingTable;
   delivery: DeliveryTable;
   delivery_size: DeliverySizeTable;
+  delivery_share: DeliveryShareTable;
   kept_answer: KeptAnswerTable;
   node: NodeTable;
   kept_end: KeptEndTable;

@@ -10,6 +10,8 @@ const LOOK_EVERY_MS = 1_000;
 const SEQUENCE = "token_revocation";
 /** No token lives longer than this after it was issued: the limit of T1 plus a day, ms. */
 const TOKEN_LIFE_LIMIT_MS = 366 * 86_400_000;
+/** How long the row of a deleted stream remains, so that every node reads that it is over, ms. */
+const FORGETTING_MS = 60_000;
 
 /** The claims that revocations refer to. */
 export interface RevocableClaims {
@@ -23,8 +25,9 @@ export interface Revocations {
   isRevoked(claims: RevocableClaims): boolean;
   /** The revision to put into a token issued for this stream name (with or without arguments). */
   revisionOf(streamname: string): number;
-  /** How many single tokens an organisation has revoked that have not expired. */
-  countOf(organisationHash: string): number;
+  /** How many single tokens an organisation has revoked that have not expired, or of how many of its streams it has
+   *  revoked the tokens. */
+  countOf(organisationHash: string, kind: TokenRevocationTable["kind"]): number;
   /** Calls `heard` after every further revocation, made on any node. */
   listen(heard: () => void): void;
   /** Reads revocations added by others. */
@@ -44,6 +47,9 @@ export function jtiWithin(organisationHash: string, jti: string): string {
 
 /** The organisation's hash in such a name; empty for a token that the operator has revoked. */
 const organisationIn = (jti: string) => jti.slice(0, Math.max(0, jti.indexOf("/")));
+
+/** The organisation's hash in a stream name. */
+const organisationOf = (streamname: string) => streamname.split("-", 1)[0] ?? "";
 
 /** Revokes one token permanently: a jti, or one named by `jtiWithin`. `exp`: when it expires, Unix seconds; null when
  *  unknown. */
@@ -75,6 +81,25 @@ export async function revokeStream(db: Kysely<Schema>, streamName: string, now: 
   });
 }
 
+/** Drops the revocation of a stream that is being deleted: nobody can publish or play it, whatever tokens exist, and its
+ *  name is never used again. */
+export async function forgetStream(db: Kysely<Schema>, streamName: string, now: number): Promise<void> {
+  const revocation = db
+    .selectFrom("token_revocation")
+    .select("revision")
+    .where("kind", "=", "stream")
+    .where("value", "=", streamName);
+  if ((await revocation.executeTakeFirst()) === undefined) return;
+  await inOrder(db, async (trx, sequence) => {
+    await trx
+      .updateTable("token_revocation")
+      .set({ revision: 0, updated_at: now, sequence, expires_at: now + FORGETTING_MS })
+      .where("kind", "=", "stream")
+      .where("value", "=", streamName)
+      .execute();
+  });
+}
+
 /** Runs `write` with the next number. In one transaction: the counter's row stays locked until the numbered row is
  *  visible, so that a reader who sees a number has not missed a lower one. */
 async function inOrder(
@@ -91,6 +116,14 @@ async function inOrder(
   await write(db, Number(next));
 }
 
+/** The tokens of a stream as its row says. */
+interface StreamRevocation {
+  /** 0: the stream was deleted. */
+  readonly revision: number;
+  readonly expiresAt: number;
+  readonly sequence: number;
+}
+
 /** Reads all revocations and polls for more until `stop`. */
 export async function openRevocations(deps: {
   readonly db: Kysely<Schema>;
@@ -99,25 +132,37 @@ export async function openRevocations(deps: {
 }): Promise<Revocations> {
   const { db, clock, log } = deps;
   const tokens = new Map<string, number>();
-  /** Stream name → its revision, and when that may be forgotten. */
-  const streams = new Map<string, { readonly revision: number; readonly expiresAt: number }>();
-  /** Organisation's hash → how many of `tokens` are its own. */
-  const counts = new Map<string, number>();
+  /** By stream name. */
+  const streams = new Map<string, StreamRevocation>();
+  /** Organisation's hash → how many of `tokens`, and of `streams` that were not deleted, are its own. */
+  const counts = { jti: new Map<string, number>(), stream: new Map<string, number>() };
   const listeners: (() => void)[] = [];
   let newest = 0;
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
 
   /** Returns whether it was not known. */
-  function take({ kind, value, revision, sequence, expires_at }: TokenRevocationTable): boolean {
+  function take({ kind, value, revision, sequence, expires_at: expiresAt }: TokenRevocationTable): boolean {
     newest = Math.max(newest, Number(sequence));
-    const isNew = kind === "jti" ? !tokens.has(value) : (streams.get(value)?.revision ?? 0) < revision;
-    if (!isNew) return false;
     if (kind === "jti") {
-      tokens.set(value, expires_at);
-      counts.set(organisationIn(value), (counts.get(organisationIn(value)) ?? 0) + 1);
-    } else streams.set(value, { revision, expiresAt: expires_at });
-    return true;
+      if (tokens.has(value)) return false;
+      tokens.set(value, expiresAt);
+      count(kind, organisationIn(value), 1);
+      return true;
+    }
+    const known = streams.get(value);
+    // Two reads at the same time may end in either order.
+    if (known !== undefined && known.sequence > sequence) return false;
+    const before = known?.revision ?? 0;
+    streams.set(value, { revision, expiresAt, sequence });
+    count(kind, organisationOf(value), Number(revision > 0) - Number(before > 0));
+    return revision > before;
+  }
+
+  function count(kind: TokenRevocationTable["kind"], organisation: string, change: number): void {
+    const sum = (counts[kind].get(organisation) ?? 0) + change;
+    if (sum > 0) counts[kind].set(organisation, sum);
+    else counts[kind].delete(organisation);
   }
 
   async function look(): Promise<void> {
@@ -126,18 +171,18 @@ export async function openRevocations(deps: {
     if (hasNew) for (const heard of listeners) heard();
   }
 
-  function forget(jti: string): void {
-    tokens.delete(jti);
-    const organisation = organisationIn(jti);
-    const left = (counts.get(organisation) ?? 1) - 1;
-    if (left > 0) counts.set(organisation, left);
-    else counts.delete(organisation);
-  }
-
   async function forgetExpired(now: number): Promise<void> {
     const before = tokens.size + streams.size;
-    for (const [jti, expiresAt] of tokens) if (expiresAt <= now) forget(jti);
-    for (const [name, { expiresAt }] of streams) if (expiresAt <= now) streams.delete(name);
+    for (const [jti, expiresAt] of tokens) {
+      if (expiresAt > now) continue;
+      tokens.delete(jti);
+      count("jti", organisationIn(jti), -1);
+    }
+    for (const [name, { revision, expiresAt }] of streams) {
+      if (expiresAt > now) continue;
+      streams.delete(name);
+      if (revision > 0) count("stream", organisationOf(name), -1);
+    }
     if (tokens.size + streams.size < before) {
       await db.deleteFrom("token_revocation").where("expires_at", "<=", now).execute();
     }
@@ -157,12 +202,11 @@ export async function openRevocations(deps: {
   timer = setTimeout(() => void watch(), LOOK_EVERY_MS).unref();
   return {
     isRevoked({ jti, streamname, revision }) {
-      const [hash = ""] = streamname.split("-", 1);
-      if (tokens.has(jti) || tokens.has(jtiWithin(hash, jti))) return true;
+      if (tokens.has(jti) || tokens.has(jtiWithin(organisationOf(streamname), jti))) return true;
       return streams.size > 0 && revision < (streams.get(withoutArguments(streamname))?.revision ?? 0);
     },
     revisionOf: (streamname) => streams.get(withoutArguments(streamname))?.revision ?? 0,
-    countOf: (organisationHash) => counts.get(organisationHash) ?? 0,
+    countOf: (organisationHash, kind) => counts[kind].get(organisationHash) ?? 0,
     listen: (heard) => void listeners.push(heard),
     look,
     stop() {

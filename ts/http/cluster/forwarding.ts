@@ -19,6 +19,8 @@ export const PASSED_ON = "/passed-on";
 /** How long the node that an offer is passed to may take, ms: it calls the customer's webhook, 10 s at most (W11), and may have
  *  to end another publish first. */
 const OFFER_ANSWER_LIMIT_MS = 15_000;
+/** Responses that last as long as somebody reads them. */
+const LONG_LIVED = /^\/(?:organisation\/events|live\/[^/]+|capture\/[^/]+\/file)$/;
 /** Headers of one connection (RFC 9110 7.6.1, and 10.1.1: the body has been read), and those that belong to the first node. */
 const OF_ONE_HOP = [
   "connection",
@@ -117,7 +119,8 @@ export function placement({ owners, channel }: Elsewhere, clientAddress: ClientA
     const node = passedOn(c) === null && !searchParams.has(SENT_ON) ? owners.withRoom() : null;
     if (node === null) return undefined;
     if (c.req.header("authorization") !== undefined) {
-      return await passTo(channel, node, c, clientAddress(c), { answerLimitMs: OFFER_ANSWER_LIMIT_MS });
+      const limits = { answerLimitMs: OFFER_ANSWER_LIMIT_MS, isLongLived: true };
+      return await passTo(channel, node, c, clientAddress(c), limits);
     }
     const sentOn = `${search === "" ? "?" : "&"}${SENT_ON}=1`;
     return c.body(null, 307, { location: `${node.http}${pathname}${search}${sentOn}` });
@@ -130,7 +133,7 @@ async function passTo(
   node: Node,
   c: Context,
   client: string,
-  limits: Pick<Call, "answerLimitMs"> = {},
+  limits: Pick<Call, "answerLimitMs" | "isLongLived"> = { isLongLived: LONG_LIVED.test(c.req.path) },
 ): Promise<Response> {
   const url = new URL(c.req.url);
   const headers = Object.fromEntries([...c.req.raw.headers].filter(([name]) => !OF_ONE_HOP.includes(name)));

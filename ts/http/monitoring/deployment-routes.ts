@@ -9,7 +9,7 @@ import { newRoutes, type RouteDeps, type Routes, Time, z } from "../openapi.ts";
 import { cursorOf, pageOf, pageQuery } from "../request/page.ts";
 import { text } from "../request/schema.ts";
 
-/** Of one page. */
+/** Entries per page: by default, and at most. */
 const QUANTITY = { standard: 50, most: 500 } as const;
 const Page = cursorOf("organisation", z.tuple([z.int(), text()]));
 

@@ -17,7 +17,8 @@ export async function answeredOnce(
   serve: () => Response | Promise<Response>,
 ): Promise<Response> {
   const key = c.req.header(IDEMPOTENCY_KEY);
-  // What is kept for a node that is away is answered 503: nothing that could be given again, and twice is as good as once.
+  // A request stored for an absent node is answered with 503, which is not worth storing; carrying it out twice has the
+  // same effect as once.
   if (key === undefined || c.get("away") !== undefined) return await serve();
   if (key === "" || key.length > IDEMPOTENCY_KEY_LIMIT) {
     throw new InvalidValue(IDEMPOTENCY_KEY, `must have 1 to ${IDEMPOTENCY_KEY_LIMIT} characters`);

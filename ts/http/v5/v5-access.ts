@@ -61,7 +61,7 @@ export function createV5Access(deps: { readonly tokens: Tokens; readonly authori
       const org = await organisationOf(credential.text);
       if (!isGiven(output)) throw missing("output");
       if (!isGiven(streamname)) throw missing("streamname");
-      if (!opensStreamsOf({ org }, streamname)) throw new V5Fault(102001, "The stream is of another organisation");
+      if (!opensStreamsOf({ org }, streamname)) throw new V5Fault(102001, "The stream belongs to another organisation");
       return { streamName: Buffer.from(streamname), streamUrl: output, claims: null };
     },
   };

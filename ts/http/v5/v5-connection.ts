@@ -119,7 +119,7 @@ export function createV5Connection(deps: V5ConnectionDeps, peer: V5Peer): V5Conn
   }
 
   async function signIn(request: Extract<V5Request, { type: "sign_in" }>): Promise<Answer> {
-    if (broadcast !== null) throw new V5Fault(102001, "A broadcast runs: stop it first");
+    if (broadcast !== null) throw new V5Fault(102001, "A broadcast is running: stop it first");
     const credential = await access.signIn(request);
     const sessionId = randomUUID();
     signedIn = { sessionId, credential };
@@ -130,7 +130,7 @@ export function createV5Connection(deps: V5ConnectionDeps, peer: V5Peer): V5Conn
 
   async function start(request: Extract<V5Request, { type: "start_broadcast" }>): Promise<Answer> {
     const { credential } = requireSession(request.session_id);
-    if (broadcast !== null) throw new V5Fault(102001, "A broadcast runs already: stop it first");
+    if (broadcast !== null) throw new V5Fault(102001, "A broadcast is already running: stop it first");
     const requested = readBroadcastRequest(request);
     const hit = whip.limit(peer.address, "offer");
     if (hit !== null) throw faultOfOutcome({ outcome: "limited", ...hit });
@@ -184,7 +184,7 @@ export function createV5Connection(deps: V5ConnectionDeps, peer: V5Peer): V5Conn
     const values = readJsonObject(text);
     if (!HANDLERS.includes(eventName)) throw wrong("data.eventName");
     if (values === null || !isObject(values as Json)) throw wrong("data.payload");
-    if (!whip.sendMetadata(session, eventName, values)) throw new V5Fault(107002, "No broadcast runs");
+    if (!whip.sendMetadata(session, eventName, values)) throw new V5Fault(107002, "No broadcast is running");
     return { reply: {} };
   }
 
@@ -200,7 +200,7 @@ export function createV5Connection(deps: V5ConnectionDeps, peer: V5Peer): V5Conn
     readonly receiver_peer: string | null;
   }): Broadcast {
     if (signedIn === null) throw new V5Fault(107001);
-    if (broadcast === null) throw new V5Fault(107002, "No broadcast runs");
+    if (broadcast === null) throw new V5Fault(107002, "No broadcast is running");
     const { peerId, serverPeer } = broadcast.pushes;
     const named = [parties.sender_peer, parties.receiver_peer].filter((id) => id !== null);
     const isOther = named.length > 0 && !named.some((id) => id === peerId || id === serverPeer);

@@ -125,6 +125,6 @@ function createNoteOfUse({ clock, log }: Pick<V5SocketDeps, "clock" | "log">): (
     const now = clock.now();
     if (now < (noted.get(organisation) ?? Number.NEGATIVE_INFINITY) + NOTE_PAUSE_MS) return;
     noted.set(organisation, now);
-    log.warn({ organisation }, "a broadcast came by the deprecated v5 signalling: WHIP is the way now");
+    log.warn({ organisation }, "a broadcast used the deprecated v5 signalling: use WHIP instead");
   };
 }

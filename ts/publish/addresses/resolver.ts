@@ -3,20 +3,17 @@
 // look-up waits on a socket, has a time limit, and counts against its organisation. This is not a guard: which
 // addresses may be called is decided where they are used.
 import { CANCELLED, NODATA, NOTFOUND, TIMEOUT } from "node:dns";
-import { Resolver as Channel } from "node:dns/promises";
 import { isIP } from "node:net";
 import { createHostFiles, type HostFiles } from "./host-files.ts";
 import { createTurns } from "./look-up-turns.ts";
+import { type Late, queryServers } from "./name-query.ts";
 
 /** All addresses of a name, IPv4 first; rejects when it has none. `owner`: whose limit the look-up counts against: an
  *  organisation's id, or the name itself where each organisation has only one. */
 export type Resolve = (host: string, owner?: string) => Promise<readonly string[]>;
 
-/** Timeout of one query to one server, ms. c-ares doubles it from try to try. */
-const TRY_MS = 1_000;
-const TRIES = 2;
-/** Limit of a whole look-up with all its tries and search domains, ms. */
-const LOOK_UP_LIMIT_MS = 5_000;
+/** Late families awaited for the cache, each with a socket; further ones are cancelled. */
+const LATE_LIMIT = 256;
 /** An answer is cached for at least this long, whatever its TTL, s. */
 const TTL_LEAST_S = 5;
 const TTL_MOST_S = 300;
@@ -53,12 +50,24 @@ export function createResolver(
   const cache = new Map<string, Entry>();
   const running = new Map<string, Promise<readonly string[]>>();
   const turns = createTurns();
+  let lateFamilies = 0;
 
-  function remember(name: string, addresses: readonly string[], ttlMs: number): void {
+  function remember(name: string, addresses: readonly string[], ttlMs: number): Entry {
+    const entry = { addresses, until: now() + ttlMs };
     cache.delete(name);
-    cache.set(name, { addresses, until: now() + ttlMs });
+    cache.set(name, entry);
     // Evicts the least recently requested entry.
     if (cache.size > CACHE_LIMIT) cache.delete(cache.keys().next().value ?? "");
+    return entry;
+  }
+
+  /** Adds the late family's addresses to the entry, unless another has replaced it. Never rejects. */
+  async function join(name: string, entry: Entry, late: Late): Promise<void> {
+    if (lateFamilies >= LATE_LIMIT) return late.cancel();
+    lateFamilies += 1;
+    const { addresses, ttl } = await late.both;
+    lateFamilies -= 1;
+    if (cache.get(name) === entry) cache.set(name, { addresses, until: Math.min(entry.until, now() + cachedMs(ttl)) });
   }
 
   async function lookUp(name: string): Promise<readonly string[]> {
@@ -68,8 +77,9 @@ export function createResolver(
       return listed;
     }
     try {
-      const { addresses, ttl } = await ask(await files.candidates(name), servers);
-      remember(name, addresses, Math.min(Math.max(ttl, TTL_LEAST_S), TTL_MOST_S) * 1_000);
+      const { addresses, ttl, late } = await queryServers(await files.candidates(name), servers);
+      const entry = remember(name, addresses, cachedMs(ttl));
+      if (late !== null) void join(name, entry, late);
       return addresses;
     } catch (error) {
       const { code: reported = TIMEOUT } = error as NodeJS.ErrnoException;
@@ -105,44 +115,5 @@ export function createResolver(
   };
 }
 
-/** The first of `names` that has addresses, and their TTL in seconds. Uses a channel of its own, so that a hanging
- *  query can be cancelled. */
-async function ask(
-  names: readonly string[],
-  servers: readonly string[] | undefined,
-): Promise<{ readonly addresses: readonly string[]; readonly ttl: number }> {
-  const channel = new Channel({ timeout: TRY_MS, tries: TRIES });
-  if (servers !== undefined) channel.setServers(servers);
-  let isOver = false;
-  const timer = setTimeout(() => {
-    isOver = true;
-    channel.cancel();
-  }, LOOK_UP_LIMIT_MS);
-  let failure: unknown = Object.assign(new Error("no name"), { code: NOTFOUND });
-  try {
-    for (const name of names) {
-      if (isOver) break;
-      const answers = await Promise.allSettled([
-        channel.resolve4(name, { ttl: true }),
-        channel.resolve6(name, { ttl: true }),
-      ]);
-      const records = answers.flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []));
-      if (records.length > 0) {
-        const ttl = Math.min(...records.map((record) => record.ttl));
-        return { addresses: records.map(({ address }) => address), ttl };
-      }
-      // A server failure is reported in preference to a missing name.
-      for (const answer of answers) {
-        if (answer.status === "rejected") failure = graver(failure, answer.reason);
-      }
-    }
-    throw failure;
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-function graver(known: unknown, next: unknown): unknown {
-  const { code } = known as NodeJS.ErrnoException;
-  return code === NOTFOUND || code === NODATA ? next : known;
-}
+/** `ttl`: s. */
+const cachedMs = (ttl: number) => Math.min(Math.max(ttl, TTL_LEAST_S), TTL_MOST_S) * 1_000;

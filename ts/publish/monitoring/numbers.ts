@@ -7,7 +7,7 @@ export interface Numbers {
   readonly bitrateKbps: number | null;
   /** Video frames per second. */
   readonly fps: number | null;
-  /** Distance of the two newest keyframes, ms. */
+  /** Time between the two newest keyframes, ms. */
   readonly gopMs: number | null;
   readonly lossPercent: number | null;
   readonly rttMs: number | null;

@@ -177,7 +177,7 @@ export function createWebhook(options: {
   function leave(key: string, gate: CustomerGate, answer: WebhookAnswer, url: URL): void {
     const wasOpen = gate.isOpen;
     gate.leave(answer.outcome === "unreachable" && answer.cause === "deadline", performance.now());
-    if (gate.isOpen && !wasOpen) log.warn({ host: url.host }, "webhook only times out: asked rarely from now on");
+    if (gate.isOpen && !wasOpen) log.warn({ host: url.host }, "webhook only times out: called rarely from now on");
     if (!gate.isOpen && wasOpen) log.info({ host: url.host }, "webhook answers again");
     forget(key, gate);
   }

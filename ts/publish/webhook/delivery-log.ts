@@ -11,7 +11,8 @@ import type { WebhookAnswer } from "./answer.ts";
 import type { WebhookCall } from "./call.ts";
 import { wasTried } from "./retry-schedule.ts";
 
-/** Total size of the rows, bytes; how long they are kept is decided by the retention (store/retention.ts). */
+/** Total size of the rows of all organisations, bytes. Beyond it, the oldest of the organisation with the most are deleted;
+ *  how long rows are kept otherwise is decided by the retention (store/retention.ts). */
 export const DELIVERY_SIZE_LIMIT_BYTES = 1_000_000_000;
 /** Pause between two writes, ms. */
 const WRITE_INTERVAL_MS = 1_000;
@@ -31,7 +32,7 @@ export interface DeliveryLog {
   note(call: WebhookCall, answer: WebhookAnswer, tookMs: number): void;
   /** Writes pending entries. Rejects when the store fails; nothing is lost then. */
   flush(): Promise<void>;
-  /** Deletes what exceeds the limit after it was lowered or an upgrade: the oldest rows, until `stop`. */
+  /** Deletes what exceeds the limit after it was lowered or an upgrade, until `stop`. */
   prune(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -106,18 +107,20 @@ export function createDeliveryLog(deps: {
 
   async function makeRoom(): Promise<void> {
     for (let times = 0; times < REMOVALS_LIMIT; times += 1) {
-      if ((await removeOldest()) < PORTION) return;
+      if (!(await removeOldest())) return;
     }
   }
 
-  /** Resolves with the number of rows deleted: zero when there are not too many. */
-  async function removeOldest(): Promise<number> {
-    if ((await deliveryBytes(db)) <= sizeLimitBytes) return 0;
-    return Number((await db.executeQuery(oldestDeliveries(db))).numAffectedRows ?? 0);
+  /** Resolves with false when nothing was deleted: there are not too many. */
+  async function removeOldest(): Promise<boolean> {
+    if ((await deliveryBytes(db)) <= sizeLimitBytes) return false;
+    return Number((await db.executeQuery(oldestDeliveries(db))).numAffectedRows ?? 0) > 0;
   }
 
   function prune(): Promise<void> {
-    pruning ??= inPortions(removeOldest, () => stopped)
+    // The organisation with the most bytes may have fewer rows than a portion, and another then has the most.
+    const portion = async () => ((await removeOldest()) ? PORTION : 0);
+    pruning ??= inPortions(portion, () => stopped)
       .then(() => {})
       .finally(() => {
         pruning = null;

@@ -11,6 +11,7 @@ import type { OutboxTable, Schema } from "../../store/schema.ts";
 import { traceFrom } from "../../tracing/trace.ts";
 import type { WebhookAnswer } from "./answer.ts";
 import type { Webhook } from "./call.ts";
+import { clockStepFollower } from "./clock-step.ts";
 import { PROBE_EVERY_MS } from "./customer-gate.ts";
 import { refusalsAfter, verdictOf, wasTried } from "./retry-schedule.ts";
 
@@ -85,8 +86,12 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   /** Event id → organisation and the delivery's promise (which never rejects). */
   const inFlight = new Map<string, { readonly organisation: string; readonly done: Promise<void> }>();
   const inFlightOf = new Map<string, number>();
+  const followClock = clockStepFollower(db, deps.member);
   /** Organisations to check next; null: all with pending events. */
   let wanted: Set<string> | null = new Set();
+  /** When all organisations must be checked, epoch ms. A check of some knows nothing of the others: it may only bring
+   *  this forward. */
+  let fullCheckAt = Number.POSITIVE_INFINITY;
   /** Organisations that were refused deliveries because others used the shared limit. */
   const crowdedOut = new Set<string>();
   /** When an organisation whose customer only times out was last tried, epoch ms. */
@@ -159,6 +164,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
         checkAgain = false;
         pause = await startDue().catch((err: unknown) => {
           log.error({ err }, "outbox could not be read");
+          fullCheckAt = clock.now() + STORE_FAILED_PAUSE_MS;
           return STORE_FAILED_PAUSE_MS;
         });
       } while (checkAgain);
@@ -181,9 +187,10 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     }, STORE_FAILED_PAUSE_MS);
   }
 
-  /** Starts every due delivery within the limits; returns ms until the next one is due. */
+  /** Starts every due delivery within the limits; returns ms until the next check of all. */
   async function startDue(): Promise<number> {
     const now = clock.now();
+    await followClock(now);
     const named = wanted;
     wanted = new Set();
     const organisations = named === null ? await waiting(now) : [...named];
@@ -210,7 +217,9 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       .executeTakeFirst();
     const untilNext = next?.at == null ? SLEEP_LIMIT_MS : Number(next.at) - now;
     const wait = probed.size > 0 ? Math.min(untilNext, PROBE_EVERY_MS) : untilNext;
-    return Math.min(Math.max(wait, 1), SLEEP_LIMIT_MS);
+    const nextAt = now + Math.min(wait, SLEEP_LIMIT_MS);
+    fullCheckAt = named === null ? nextAt : Math.min(fullCheckAt, nextAt);
+    return Math.max(fullCheckAt - now, 1);
   }
 
   function start(row: Row, now: number): void {
@@ -240,7 +249,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   /** Whether a delivery of a slow organisation may be tried; if so, schedules the next probe. */
   function mayProbe(organisation: string, now: number): boolean {
     const last = probed.get(organisation) ?? Number.NEGATIVE_INFINITY;
-    // One that lies ahead is of a clock that was set back.
+    // A time in the future means that the clock was set back.
     if (now >= last && now < last + PROBE_EVERY_MS) return false;
     probed.set(organisation, now);
     return true;
@@ -362,7 +371,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   }
 }
 
-/** Our fields come last, so the last `name` is the stream's. */
-function nameIn(body: string): string {
+/** The stream name in a body. Our fields come last, so the last `name` is ours. */
+export function nameIn(body: string): string {
   return new URLSearchParams(body).getAll("name").at(-1) ?? "";
 }

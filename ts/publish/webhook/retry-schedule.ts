@@ -37,7 +37,7 @@ export interface Refusals {
   readonly since: number | null;
 }
 
-/** With this answer. One 4xx at the end of an outage says nothing about those before. */
+/** The refusals including this answer; any other answer resets them, since only refusals in a row count. */
 export function refusalsAfter(answer: WebhookAnswer, before: Refusals, now: number): Refusals {
   if (!wasTried(answer)) return before;
   return isRefusal(answer) ? { count: before.count + 1, since: before.since ?? now } : { count: 0, since: null };
@@ -63,7 +63,7 @@ export function verdictOf(
   const until = refused
     ? Math.min((since ?? now) + REFUSED_LIFETIME_MS, event.createdAt + LIFETIME_MS)
     : event.createdAt + LIFETIME_MS;
-  // A last attempt rather than none: what the customer asks for shortens nobody's lifetime, nor the five attempts.
+  // Capped, so that a Retry-After beyond the event's lifetime still leaves a last attempt; refusals ignore it.
   const asked = answer.outcome === "answered" && !refused ? retryAfterMs(answer.retryAfter, now) : 0;
   const at = Math.round(now + Math.max(jittered, Math.min(asked, until - now)));
   return at > until ? { next: "given_up" } : { next: "retry", at };

@@ -9,6 +9,7 @@ import type { WebhookAnswer } from "./answer.ts";
 import { publishBody } from "./body.ts";
 import type { Webhook, WebhookCall } from "./call.ts";
 import type { DeliveryLog } from "./delivery-log.ts";
+import { nameIn } from "./outbox.ts";
 import { newWebhookId } from "./signature.ts";
 import { UPDATE_FIELDS } from "./update-extras.ts";
 
@@ -39,6 +40,9 @@ export interface Delivery {
   readonly lastAt: number;
 }
 
+/** What a replay needs to know about a call. */
+type Repeatable = Pick<Selectable<DeliveryTable>, "client_id" | "call" | "name" | "body" | "attempts">;
+
 export interface DeliveryFilter {
   readonly call: DeliveryTable["call"] | null;
   readonly clientId: number | null;
@@ -63,8 +67,9 @@ export interface Workbench {
   list(organisationId: string, filter: DeliveryFilter): Promise<readonly Delivery[]>;
   /** Throws `UnknownDelivery`. */
   find(organisationId: string, id: string): Promise<Delivery>;
-  /** Sends the same body under the same id to the current webhook. A publish_done delivered this way is not sent again.
-   *  `sending` is awaited before anything is sent. Throws `UnknownDelivery` or `WebhookMissing`. */
+  /** Sends the same body under the same id to the current webhook: of a delivery in the log, or of a publish_done that
+   *  only the outbox still has. A publish_done delivered this way is not sent again. `sending` is awaited before anything
+   *  is sent. Throws `UnknownDelivery` or `WebhookMissing`. */
   replay(organisationId: string, id: string, sending: () => Promise<void>, trace?: Trace): Promise<Called>;
   /** Calls the webhook about a publish that does not exist: client id 0. Throws `WebhookMissing`. */
   test(organisationId: string, customArguments: Uint8Array | null, trace?: Trace): Promise<Called>;
@@ -85,17 +90,25 @@ export function createWorkbench(deps: {
 }): Workbench {
   const { db, webhook, deliveries, customers, clock, deadlineMs } = deps;
 
-  async function rowOf(organisationId: string, id: string): Promise<Selectable<DeliveryTable>> {
+  async function rowOf(organisationId: string, id: string): Promise<Selectable<DeliveryTable> | undefined> {
     if (id.includes("\0")) throw new UnknownDelivery(); // no id contains one, and the store cannot hold NUL
     await deliveries.flush();
-    const row = await db
+    return await db
       .selectFrom("delivery")
       .selectAll()
       .where("id", "=", id)
       .where("organisation_id", "=", organisationId)
       .executeTakeFirst();
-    if (row === undefined) throw new UnknownDelivery();
-    return row;
+  }
+
+  async function eventOf(organisationId: string, id: string): Promise<Repeatable | undefined> {
+    const event = await db
+      .selectFrom("outbox")
+      .select(["client_id", "body", "attempts"])
+      .where("id", "=", id)
+      .where("organisation_id", "=", organisationId)
+      .executeTakeFirst();
+    return event && { ...event, call: "publish_done", name: nameIn(event.body) };
   }
 
   async function organisationOf(organisationId: string): Promise<{ readonly hash: string; readonly url: string }> {
@@ -147,7 +160,9 @@ export function createWorkbench(deps: {
       return rows.map(shown);
     },
     async find(organisationId, id) {
-      return shown(await rowOf(organisationId, id));
+      const row = await rowOf(organisationId, id);
+      if (row === undefined) throw new UnknownDelivery();
+      return shown(row);
     },
     async ofPublish(clientId) {
       await deliveries.flush();
@@ -155,7 +170,8 @@ export function createWorkbench(deps: {
       return rows.map(shown).sort((a, b) => a.firstAt - b.firstAt);
     },
     async replay(organisationId, id, sending, trace) {
-      const row = await rowOf(organisationId, id);
+      const row = (await rowOf(organisationId, id)) ?? (await eventOf(organisationId, id));
+      if (row === undefined) throw new UnknownDelivery();
       const { url } = await organisationOf(organisationId);
       await sending();
       const called = await call(organisationId, {

@@ -3,7 +3,7 @@ import { type Json, readJsonObject } from "./amf0.ts";
 
 /** Limit of the object for the upstream's connect command, bytes. */
 export const CONNECT_INFO_LIMIT_BYTES = 2_048;
-/** Of the transcoded AAC, bit/s. */
+/** Bounds of the bitrate of transcoded AAC, bit/s. */
 const AUDIO_BITRATE = { least: 32_000, most: 320_000 };
 
 /** Any bitrate is rounded and clamped: a broadcast never fails because of it. Bit/s. */

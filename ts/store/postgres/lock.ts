@@ -1,16 +1,20 @@
 // Ensures that only one service per node name uses a database: an advisory lock that the server releases whenever and
 // however the connection ends. Several nodes share the database; a command can tell whether any of them is running.
-import type { Client } from "pg";
+import type { Client, ClientConfig } from "pg";
 import { StoreFailed, StoreUnavailable } from "../../errors.ts";
-import { connectedClient, failureOf } from "./connecting.ts";
+import { connectedClient, failureOf, type ServerClient } from "./connecting.ts";
 
 /** Keys of our advisory locks in a database: chosen so that no other program is likely to use them. */
 const SERVICE_LOCK = "4923001";
 const MIGRATION_LOCK = "4923002";
 const NODE_LOCKS = "4923003";
-/** How long to wait for a lock that a predecessor holds while it stops, and for one held during a migration, ms. */
+/** How long to wait for a lock that a predecessor holds while it stops, ms. */
 const TAKE_LIMIT_MS = 3_000;
-const MIGRATION_LIMIT_MS = 60_000;
+/** How long to wait while another process migrates the tables, and how long one statement of a migration may take: on
+ *  large tables creating an index takes minutes, ms. */
+const MIGRATION_LIMIT_MS = 3_600_000;
+/** How long the response to such a statement is awaited, ms. */
+const MIGRATION_ANSWER_LIMIT_MS = MIGRATION_LIMIT_MS + 5_000;
 const TRY_EVERY_MS = 200;
 /** Delay before a lost connection is reopened, ms. */
 const RECONNECT_MS = 1_000;
@@ -45,7 +49,7 @@ export async function takeServiceLock(databaseUrl: string, name: string | null):
   else await client.end();
 
   /** Keeps the lock: when the connection breaks, a new one replaces it. */
-  function keep(current: Client): void {
+  function keep(current: ServerClient): void {
     client = current;
     current.once("end", again);
   }
@@ -87,20 +91,23 @@ export async function takeServiceLock(databaseUrl: string, name: string | null):
   };
 }
 
-/** Runs `act` while no other process migrates the tables. */
-export async function withMigrationLock<T>(databaseUrl: string, act: () => Promise<T>): Promise<T> {
-  const client = await connected(databaseUrl);
+/** Runs `act` while no other process migrates the tables, with the connection that holds the lock: its statements may
+ *  take longer than those of others. */
+export async function withMigrationLock<T>(databaseUrl: string, act: (client: ServerClient) => Promise<T>): Promise<T> {
+  const client = await connected(databaseUrl, { query_timeout: MIGRATION_ANSWER_LIMIT_MS });
   try {
-    const waits = `set statement_timeout = ${MIGRATION_LIMIT_MS}; set lock_timeout = ${MIGRATION_LIMIT_MS}`;
-    await client.query(`${waits}; select pg_advisory_lock(${MIGRATION_LOCK})`);
-    return await act();
+    await client.query(`set statement_timeout = ${MIGRATION_LIMIT_MS}; set lock_timeout = ${MIGRATION_LIMIT_MS}`);
+    await client.query(`select pg_advisory_lock(${MIGRATION_LOCK})`);
+    // Not for locks of tables: the statements of other nodes wait behind the one that waits for such a lock.
+    await client.query("set lock_timeout to default");
+    return await act(client);
   } finally {
     await client.end();
   }
 }
 
-async function connected(databaseUrl: string): Promise<Client> {
-  return await connectedClient(databaseUrl, { options: KEEPALIVES });
+async function connected(databaseUrl: string, options: ClientConfig = {}): Promise<ServerClient> {
+  return await connectedClient(databaseUrl, { options: KEEPALIVES, ...options });
 }
 
 /** A service shares the database lock with other nodes, and holds that of its name exclusively. A version without
