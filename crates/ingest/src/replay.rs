@@ -35,10 +35,10 @@ pub enum ReplayError {
     #[error("the capture has no valid offer")]
     Offer,
     /// The session state at its beginning is invalid.
-    #[error("the capture begins in mid-publish, and what it says of that cannot be")]
+    #[error("the capture begins mid-publish, and the session state in it is invalid")]
     State,
     /// The system provides no random numbers.
-    #[error("no randomness")]
+    #[error("the system provides no random numbers")]
     Randomness,
 }
 

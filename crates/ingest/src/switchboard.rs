@@ -103,8 +103,8 @@ struct Entry {
     reads: Option<SubscriberKey>,
     /// Its pending question to the gateway.
     question: Option<u64>,
-    /// Until then its waiting frames are held back: audio for the next video frame, a preview's frames for a larger
-    /// batch.
+    /// When its waiting frames are no longer held back: audio waits for the next video frame, a preview's frames for
+    /// a larger batch.
     held_until: Option<Instant>,
     least_rate: LeastRate,
     /// Whether its deadline may have changed since the timer was armed.

@@ -227,12 +227,9 @@ impl Transcoder {
 
     /// Channels of the stream from this packet on.
     fn channels(&self, packet: &Frame) -> Channels {
-        let is_stereo = opus::duration(&packet.data).is_ok()
-            && opus::channels(&packet.data) == Ok(Channels::Stereo);
         match &self.pipeline {
             Some(pipeline) if pipeline.channels() == Channels::Stereo => Channels::Stereo,
-            Some(_) | None if is_stereo => Channels::Stereo,
-            Some(_) | None => Channels::Mono,
+            Some(_) | None => channels_of(packet),
         }
     }
 
@@ -258,12 +255,7 @@ impl Transcoder {
                 *slot = Some(made);
             }
         }
-        let configuration = Bytes::copy_from_slice(&aac::lc_48k(channels));
-        out.push(aac_frame(
-            FrameKind::Configuration,
-            self.timeline.next_timestamp(),
-            configuration,
-        ));
+        out.push(configuration(channels, self.timeline.next_timestamp()));
         Ok(())
     }
 
@@ -325,6 +317,25 @@ impl Transcoder {
         }
         Ok(())
     }
+}
+
+/// The configuration of the AAC that a [`Transcoder`] makes of Opus with this head and first packet: subscribers can get it
+/// before there is a transcoder. `None` if such Opus cannot be transcoded.
+#[must_use]
+pub fn first_configuration(head: &Frame, packet: &Frame) -> Option<Frame> {
+    opus::head_channels(&head.data).ok()?;
+    Some(configuration(channels_of(packet), packet.timestamp))
+}
+
+/// Channels of an Opus packet; mono if it is unreadable.
+fn channels_of(packet: &Frame) -> Channels {
+    let is_readable = opus::duration(&packet.data).is_ok();
+    opus::channels(&packet.data).ok().filter(|_| is_readable).unwrap_or(Channels::Mono)
+}
+
+fn configuration(channels: Channels, timestamp: Timestamp) -> Frame {
+    let data = Bytes::copy_from_slice(&aac::lc_48k(channels));
+    aac_frame(FrameKind::Configuration, timestamp, data)
 }
 
 const fn aac_frame(kind: FrameKind, timestamp: Timestamp, data: Bytes) -> Frame {

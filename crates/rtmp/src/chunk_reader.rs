@@ -78,7 +78,7 @@ impl ChunkReader {
         }
     }
 
-    /// From now on messages of the longer limit are allowed.
+    /// From now on messages up to the longer limit are allowed.
     pub(crate) const fn set_accepted(&mut self) {
         self.message_limit = self.limits.message_after_bytes;
     }

@@ -87,7 +87,7 @@ impl Scrubber {
         self.read += rest.len();
     }
 
-    /// Up to which byte, counted from the first one ever, bytes can be taken.
+    /// Offset in the whole input up to which bytes can be taken.
     #[must_use]
     pub fn clean(&self) -> usize {
         let open = self.pieces.iter().flatten().filter(|(_, length)| *length > 0);

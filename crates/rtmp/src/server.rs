@@ -14,7 +14,7 @@ use commands::publish_started;
 pub use event::{Refusal, ServerEvent};
 use redirect::Redirection;
 
-use crate::message::{MediaKind, STREAM_BEGIN, STREAM_EOF, status};
+use crate::message::{MediaKind, PING_REQUEST, STREAM_BEGIN, STREAM_EOF, status};
 use crate::unread::Unread;
 use crate::wire::{Incoming, MEDIA_STREAM, Wire};
 use crate::{Error, Framed, Limits, Output};
@@ -284,6 +284,17 @@ impl ServerSession {
     pub fn send_framed(&mut self, framed: &Framed) {
         if self.state == State::Playing {
             self.wire.send_framed(self.stream, framed);
+        }
+    }
+
+    /// Shows a player that the connection is alive while there is no media for it (PingRequest with our time in
+    /// milliseconds, RTMP 7.1.7). Its answer is ignored.
+    pub fn ping(&mut self, now: Instant) {
+        if self.state == State::Playing {
+            let millis = now.saturating_duration_since(self.accepted_at).as_millis();
+            #[allow(clippy::cast_possible_truncation, reason = "the wire's clock wraps")]
+            let time = millis as u32;
+            self.wire.send_user_control(PING_REQUEST, &time.to_be_bytes());
         }
     }
 

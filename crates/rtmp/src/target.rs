@@ -15,7 +15,9 @@ pub struct Target {
 
 impl Target {
     /// Joins app, `/` and name, takes the first segment as app and splits at the first `?`. An encoder that splits the
-    /// URL elsewhere (at a `/` in an argument) thus yields the same result.
+    /// URL elsewhere (at a `/` in an argument) thus yields the same result. Without a name the app is everything: OBS
+    /// sends that for a whole URL as server and no stream key. (FFmpeg sends the same for arguments that end in `/`,
+    /// and loses that.)
     #[must_use]
     pub(crate) fn parse(app: &[u8], name: &[u8]) -> Self {
         // Arguments of the connection (`rtmp://host/live?k=v`) do not belong to the stream.
@@ -24,7 +26,8 @@ impl Target {
             Some(at) if !app[..at].contains(&b'/') => &app[..at],
             Some(_) | None => app,
         };
-        let joined = [app, b"/", name].concat();
+        let separator: &[u8] = if name.is_empty() { b"" } else { b"/" };
+        let joined = [app, separator, name].concat();
         let question = joined.iter().position(|byte| *byte == b'?');
         let (path, arguments) = match question {
             Some(at) => (&joined[..at], Some(joined[at + 1..].to_vec())),
@@ -69,6 +72,13 @@ mod tests {
         assert_eq!(split("live/cam?u=a", "b"), ("live".into(), "cam".into(), Some("u=a/b".into())));
         assert_eq!(split("live", "cam"), ("live".into(), "cam".into(), None));
         assert_eq!(split("live", "cam?"), ("live".into(), "cam".into(), Some(String::new())));
+    }
+
+    #[test]
+    fn without_a_stream_key_the_whole_url_is_in_the_app() {
+        assert_eq!(split("live/cam", ""), ("live".into(), "cam".into(), None));
+        assert_eq!(split("live/cam?k=v", ""), ("live".into(), "cam".into(), Some("k=v".into())));
+        assert_eq!(split("live", ""), ("live".into(), String::new(), None));
     }
 
     #[test]

@@ -102,7 +102,7 @@ impl Wire {
         self.handshake.is_done()
     }
 
-    /// From now on messages of the longer limit are allowed.
+    /// From now on messages up to the longer limit are allowed.
     pub(crate) const fn set_accepted(&mut self) {
         self.reader.set_accepted();
     }

@@ -18,13 +18,13 @@ use crate::switchboard::message::Message;
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// No such publish runs here.
-    #[error("the publish does not run here")]
+    #[error("the publish is not running on this node")]
     NotRunning,
     /// The client has not answered our offer (v5) yet.
     #[error("the offer of the publish is not answered yet")]
     Unanswered,
     /// The file cannot be made.
-    #[error("the file cannot be made: {0}")]
+    #[error("the file cannot be created: {0}")]
     File(#[from] io::Error),
 }
 

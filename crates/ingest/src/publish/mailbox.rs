@@ -75,7 +75,7 @@ pub struct PullEnded {
     pub client_id: u64,
     /// Stream name without arguments.
     pub name: Vec<u8>,
-    /// Why.
+    /// Why it ended.
     pub end: PullEnd,
     /// Description of the reason; may be empty.
     pub detail: String,
@@ -110,7 +110,7 @@ pub enum Denial {
 pub struct PublishEnded {
     /// As given with `allow`.
     pub client_id: u64,
-    /// Why.
+    /// Why it ended.
     pub reason: EndReason,
     /// Audio and video payload received from the broadcaster.
     pub bytes_in: u64,

@@ -46,11 +46,11 @@ pub(crate) struct PublishRecord {
     subscribers: AtomicI64,
     dropped_frames: AtomicU64,
     video_frames: AtomicU64,
-    /// 0 means unknown.
+    /// Time between the two newest keyframes; 0 means unknown.
     gop_ms: AtomicU64,
     /// Round trip of an RTMP connection; 0 means unknown.
     round_trip_us: AtomicU32,
-    /// Read from the decoder configurations, which are rare.
+    /// Read from the decoder configurations, which arrive rarely enough for a lock.
     tracks: Mutex<Tracks>,
     transcoder_error: Mutex<Option<String>>,
     /// Capture from the beginning, until the publish begins and takes it.

@@ -45,7 +45,7 @@ pub(crate) struct Held {
 
 /// Result of opening a pull.
 pub(crate) enum Pulled {
-    /// It is already running: a pull of the same publish, or a publish that this node has meanwhile.
+    /// It is already running: a pull of the same publish, or a publish that has started on this node in the meantime.
     Running(Arc<PublishRecord>),
     /// A new pull: the caller opens its stream.
     Opened(PublishGuard),

@@ -43,7 +43,7 @@ impl UpstreamSource {
 /// An upstream to push to, and who requested it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
-    /// Name that it was ordered under: unique within the publish, not secret.
+    /// Name given when it was requested: unique within the publish, not secret.
     pub id: String,
     /// Complete URL, with name and arguments.
     pub url: UpstreamUrl,

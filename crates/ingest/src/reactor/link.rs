@@ -35,7 +35,7 @@ pub(super) struct Link {
     is_connecting: bool,
     can_write: bool,
     was_shut: bool,
-    /// The peer has sent its last byte, which may not be read yet.
+    /// The peer has sent its last byte, which we may not have read yet.
     read_closed: bool,
     /// Number of waiting bytes that raises a read event.
     mark: usize,

@@ -117,7 +117,7 @@ impl Reactor {
 
     pub(super) fn connect(&mut self, key: SessionKey, address: SocketAddr, tls_host: Option<&str>) {
         let Some(permit) = self.shared.connections.admit_ours() else {
-            self.switchboard.handle_connect_failed(key, Some("no connection is left"));
+            self.switchboard.handle_connect_failed(key, Some("the connection limit is reached"));
             return;
         };
         let tls = match tls_host.map(|host| self.shared.tls.connect(host)) {

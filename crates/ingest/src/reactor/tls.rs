@@ -17,16 +17,16 @@ const PLAINTEXT_LIMIT: usize = 256 * 1024;
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// The text is not PEM, or not of the expected kind.
-    #[error("not usable PEM: {0}")]
+    #[error("the PEM cannot be used: {0}")]
     Pem(#[from] rustls::pki_types::pem::Error),
     /// Certificate and key do not match, or the library rejects them.
     #[error(transparent)]
     Tls(#[from] rustls::Error),
     /// The PEM contains no certificate.
-    #[error("there is no certificate in it")]
+    #[error("the PEM contains no certificate")]
     Empty,
     /// The upstream's host is neither a domain name nor an address.
-    #[error("the host is no name that a certificate can have")]
+    #[error("the host cannot be the name in a certificate")]
     Name,
 }
 

@@ -15,7 +15,8 @@ use super::socket_options::{forget_ancillary_data, forget_destinations};
 
 /// Buffer size for one datagram; WebRTC sends no more than fits an Ethernet frame.
 pub(super) const DATAGRAM_LIMIT: usize = 2048;
-/// Requested kernel receive buffer for while the worker is busy: 100 streams for 160 ms. The kernel may grant less.
+/// Requested kernel receive buffer, which fills while the worker is busy: 100 streams for 160 ms. The kernel may grant
+/// less.
 const RECEIVE_BUFFER: usize = 4 << 20;
 /// The kernel doubles the requested size to account for its own overhead (socket(7), SO_RCVBUF).
 const KERNEL_OVERHEAD: usize = 2;

@@ -45,7 +45,7 @@ impl Comparison {
             let (live, played) = (of(live, track), of(played, track));
             let Some((from, at)) = meeting(&live, &played, without_media, track) else {
                 if !played.is_empty() {
-                    let words = format!("no {track:?} frame of the replay is one of the publish");
+                    let words = format!("no {track:?} frame of the replay matches the publish");
                     all.difference.get_or_insert(words.to_lowercase());
                 }
                 continue;
@@ -127,7 +127,7 @@ fn compare(
     // A capture may lack the frames of its last input; a replay never does.
     let (of_live, of_replay) = (live.len(), played.len());
     if difference.is_none() && (of_replay < of_live || of_replay - of_live > TAIL_LIMIT) {
-        difference = Some(format!("{of_live} frames were handed on, and {of_replay} are"));
+        difference = Some(format!("the publish had {of_live} frames, the replay has {of_replay}"));
     }
     Comparison { compared: of_live.min(of_replay), skipped: 0, difference }
 }

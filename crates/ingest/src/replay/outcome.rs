@@ -66,7 +66,7 @@ impl Replayed {
         let ends = (self.live_end.is_some() && self.live_end != self.end).then(|| {
             let of = |end: &Option<String>| end.clone().unwrap_or_else(|| "no end".into());
             format!(
-                "the publish ended with {}, and ends with {}",
+                "the publish ended with {}, the replay with {}",
                 of(&self.live_end),
                 of(&self.end)
             )

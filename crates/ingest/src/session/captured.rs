@@ -10,8 +10,8 @@ use crate::publish::capture::Tap;
 use crate::publish::end_reason::EndReason;
 use crate::publish::record::PublishRecord;
 
-/// Limit of the kept start of a connection: handshake, commands, and what clients send that do not wait for the answer. A
-/// longer start is not kept, and cannot be captured.
+/// Limit of the start of a connection that is kept: handshake, commands, and what clients send without waiting for an
+/// answer. A longer start is dropped, and its publish cannot be captured from the first byte.
 const EARLY_LIMIT_BYTES: usize = 160 << 10;
 
 /// A session's capture tap and the input kept for it.

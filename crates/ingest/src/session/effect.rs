@@ -34,7 +34,7 @@ pub(crate) enum Effect {
         /// Decode timestamp of the newest frame that the upstream has.
         after: Option<Timestamp>,
     },
-    /// It is known how the subscriber's peer takes Opus audio.
+    /// Sets how the subscriber takes Opus audio: its peer has announced it.
     DecideForm(AudioForm),
     /// Stop delivering frames; queued ones are dropped.
     StopReading,

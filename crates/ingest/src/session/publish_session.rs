@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use headgate_media::flv::CONFIGURATION_LIMIT_BYTES;
-use headgate_media::{Frame, FrameKind, Timestamp, Track};
+use headgate_media::{Codec, Frame, FrameKind, Timestamp, Track};
 
 use crate::publish::record::PublishRecord;
 
@@ -13,11 +13,16 @@ use crate::publish::record::PublishRecord;
 pub(crate) const FIRST_MEDIA_LIMIT: Duration = Duration::from_secs(20);
 /// How long a live broadcaster may send nothing (W19).
 pub(crate) const SILENCE_LIMIT: Duration = Duration::from_secs(15);
-/// Limit of new configurations per second, colour information included, on average over [`CONFIGURATION_WINDOW`]: each
+/// Limit of new configurations per second, colour information included, on average over [`WINDOW`]: each
 /// makes every decoder downstream restart. An encoder that adapts its resolution sends one every few seconds.
 const CONFIGURATIONS_PER_SECOND_LIMIT: u32 = 4;
-/// Window of that average; it also determines the size of an allowed burst.
-const CONFIGURATION_WINDOW: Duration = Duration::from_secs(10);
+/// Limit of audio and video frames per second, on average over the same time: each costs every subscriber a place in its
+/// queue and a copy. 120 pictures and 400 audio packets a second are 520; the rest is for what an encoder had to keep
+/// during an outage.
+const FRAMES_PER_SECOND_LIMIT: u32 = 5_000;
+/// Window of both averages; it also determines the size of an allowed burst.
+const WINDOW: Duration = Duration::from_secs(10);
+const WINDOW_S: u32 = 10;
 
 /// A publish that was allowed and has not ended.
 #[derive(Debug)]
@@ -28,7 +33,9 @@ pub(crate) struct PublishSession {
     /// The newest video and audio configuration and colour information; repetitions of these are not counted.
     newest: [Bytes; 3],
     configurations: u32,
+    frames: u32,
     window_from: Instant,
+    audio_codec: Option<Codec>,
     last_keyframe: Option<Timestamp>,
 }
 
@@ -41,15 +48,17 @@ impl PublishSession {
     #[must_use]
     pub(crate) const fn new(record: Arc<PublishRecord>, now: Instant) -> Self {
         let newest = [Bytes::new(), Bytes::new(), Bytes::new()];
-        let (has_media, configurations) = (false, 0);
-        let (window_from, last_keyframe) = (now, None);
+        let (has_media, configurations, frames) = (false, 0, 0);
+        let (window_from, audio_codec, last_keyframe) = (now, None, None);
         Self {
             record,
             last_input: now,
             has_media,
             newest,
             configurations,
+            frames,
             window_from,
+            audio_codec,
             last_keyframe,
         }
     }
@@ -76,22 +85,26 @@ impl PublishSession {
         frame: &Frame,
         now: Instant,
     ) -> Result<(), LimitExceeded> {
+        if now >= self.window_from + WINDOW {
+            (self.configurations, self.frames, self.window_from) = (0, 0, now);
+        }
         match frame.kind {
             FrameKind::Configuration => {
                 let slot = usize::from(frame.track() == Track::Audio);
                 if self.is_new(slot, frame) {
-                    self.count_configuration(frame, now)?;
+                    self.count_configuration(frame)?;
                     self.record.note_configuration(frame);
                 }
             }
             FrameKind::ColorInfo => {
                 if self.is_new(2, frame) {
-                    self.count_configuration(frame, now)?;
+                    self.count_configuration(frame)?;
                 }
             }
             FrameKind::Script => {}
             FrameKind::Keyframe | FrameKind::Inter | FrameKind::Disposable | FrameKind::Audio => {
                 self.has_media = true;
+                self.count_frame(frame)?;
                 self.record.add_in(frame.payload_bytes(), frame.timestamp.as_millis());
                 if frame.kind != FrameKind::Audio {
                     self.count_video(frame);
@@ -129,13 +142,23 @@ impl PublishSession {
         is_new
     }
 
-    fn count_configuration(&mut self, frame: &Frame, now: Instant) -> Result<(), LimitExceeded> {
-        if now >= self.window_from + CONFIGURATION_WINDOW {
-            (self.configurations, self.window_from) = (0, now);
+    fn count_frame(&mut self, frame: &Frame) -> Result<(), LimitExceeded> {
+        self.frames += 1;
+        if self.frames > FRAMES_PER_SECOND_LIMIT * WINDOW_S {
+            return Err(LimitExceeded);
         }
+        if frame.kind == FrameKind::Audio && self.audio_codec != Some(frame.codec) {
+            // Another codec costs what another configuration does, even without one.
+            if self.audio_codec.replace(frame.codec).is_some() {
+                return self.count_configuration(frame);
+            }
+        }
+        Ok(())
+    }
+
+    fn count_configuration(&mut self, frame: &Frame) -> Result<(), LimitExceeded> {
         self.configurations += 1;
-        let window_s = u32::try_from(CONFIGURATION_WINDOW.as_secs()).unwrap_or(1);
-        let is_within = self.configurations <= CONFIGURATIONS_PER_SECOND_LIMIT * window_s;
+        let is_within = self.configurations <= CONFIGURATIONS_PER_SECOND_LIMIT * WINDOW_S;
         (is_within && frame.data.len() <= CONFIGURATION_LIMIT_BYTES)
             .then_some(())
             .ok_or(LimitExceeded)
@@ -146,7 +169,6 @@ impl PublishSession {
 mod tests {
     use super::*;
     use crate::publish::record::StreamId;
-    use headgate_media::Codec;
     use std::time::SystemTime;
 
     fn frame(kind: FrameKind, millis: i64) -> Frame {
@@ -189,6 +211,28 @@ mod tests {
         assert_eq!(numbers(Keyframe, 2_000), (4, Some(2_000)));
         assert_eq!(numbers(Keyframe, 1_000), (5, Some(2_000)), "a clock that was set back");
         assert_eq!(numbers(Keyframe, 1_500), (6, Some(500)));
+    }
+
+    #[test]
+    fn frames_beyond_fifty_thousand_in_ten_seconds_or_forty_changes_of_the_audio_codec_are_rejected()
+     {
+        let now = Instant::now();
+        let mut session = session(now);
+        for at in [now, now + WINDOW] {
+            for n in 0..50_000 {
+                let inter = frame(FrameKind::Inter, n);
+                assert_eq!(session.handle_frame(&inter, at), Ok(()), "{n}");
+            }
+        }
+        let last = frame(FrameKind::Inter, 50_000);
+        assert_eq!(session.handle_frame(&last, now + WINDOW), Err(LimitExceeded));
+        let mut session = super::tests::session(now);
+        let mut audio = |n: usize| {
+            let codec = [Codec::Opus, Codec::Aac][n % 2];
+            session.handle_frame(&Frame { codec, ..frame(FrameKind::Audio, 0) }, now)
+        };
+        assert!((0..=40).all(|n| audio(n).is_ok()));
+        assert_eq!(audio(41), Err(LimitExceeded));
     }
 
     #[test]

@@ -36,6 +36,8 @@ enum State {
     },
     Talking {
         session: Box<ClientSession>,
+        /// Whether the source has accepted the play.
+        is_ready: bool,
     },
     Pausing {
         until: Instant,
@@ -59,7 +61,8 @@ pub(crate) struct RtmpPull {
     publish: PublishSession,
     clocks: TrackClocks,
     seed: u64,
-    /// When the first media is due, initially or after a loss; `None` while media arrives.
+    /// When the first media is due, initially or after a loss; `None` once it has arrived, or a source after a loss has
+    /// turned out to have none.
     media_due: Option<Instant>,
     /// Whether any media has arrived.
     has_media: bool,
@@ -125,7 +128,7 @@ impl RtmpPull {
                 self.source = source;
                 self.connect(now, effects);
             }
-            None => self.end(PullEnd::SourceEnded, "it is not live any more", now, effects),
+            None => self.end(PullEnd::SourceEnded, "it is no longer live", now, effects),
         }
     }
 
@@ -145,7 +148,8 @@ impl RtmpPull {
         };
         // Silence is measured from this point.
         self.publish.handle_input(0, now);
-        self.state = State::Talking { session: Box::new(ClientSession::new(config, now)) };
+        let session = Box::new(ClientSession::new(config, now));
+        self.state = State::Talking { session, is_ready: false };
     }
 
     /// The connection could not be established; `fault` is the reason, if a specific one is known.
@@ -188,7 +192,7 @@ impl RtmpPull {
             State::Over => return None,
             State::Locating => None,
             State::Connecting { until } | State::Pausing { until } => Some(*until),
-            State::Talking { session } => {
+            State::Talking { session, .. } => {
                 let silence = self.media_due.is_none().then(|| self.publish.silence_deadline());
                 session.poll_timeout().into_iter().chain(silence).min()
             }
@@ -203,18 +207,19 @@ impl RtmpPull {
         if is_due(self.unread_since.map(|since| since + UNREAD_LIMIT)) {
             self.end(PullEnd::Unread, "", now, effects);
         } else if is_due(self.media_due) {
-            self.end(PullEnd::Lost, "no media in time", now, effects);
+            self.handle_no_media(now, effects);
         }
         match &mut self.state {
             State::Connecting { until } if now >= *until => {
                 self.lose("cannot connect", now, effects);
             }
             State::Pausing { until } if now >= *until => self.locate(effects),
-            State::Talking { session } => {
+            State::Talking { session, .. } => {
                 let error = session.handle_timeout(now).err();
                 if let Some(error) = error {
                     self.lose(&error.to_string(), now, effects);
                 } else if self.media_due.is_none() && now >= self.publish.silence_deadline() {
+                    // Not even pings arrive.
                     self.lose("the source is silent", now, effects);
                 }
             }
@@ -246,7 +251,7 @@ impl RtmpPull {
         (self.media_due, self.unread_since) = (None, None);
         effects.push(Effect::EndPublish(EndReason::Unpublished));
         match std::mem::replace(&mut self.state, State::Over) {
-            State::Talking { mut session } => {
+            State::Talking { mut session, .. } => {
                 session.end();
                 self.state = State::Closing { session, until: now + CLOSING_LIMIT };
             }
@@ -261,7 +266,7 @@ impl RtmpPull {
     /// Bytes to write; `None` without a connection.
     pub(crate) fn output_mut(&mut self) -> Option<&mut Output> {
         match &mut self.state {
-            State::Talking { session } | State::Closing { session, .. } => {
+            State::Talking { session, .. } | State::Closing { session, .. } => {
                 Some(session.output_mut())
             }
             State::Locating | State::Connecting { .. } | State::Pausing { .. } | State::Over => {
@@ -302,6 +307,20 @@ impl RtmpPull {
             self.repeats = self.newest;
             self.set_state(PullState::Reconnecting);
             self.locate(effects);
+        }
+    }
+
+    /// No media has arrived in time. After a loss, a play that the source has accepted and still serves is enough: its
+    /// stream may have no media at the moment. Checked only now, so that a source that accepts every play and closes is
+    /// given up.
+    fn handle_no_media(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        if self.has_media && matches!(self.state, State::Talking { is_ready: true, .. }) {
+            self.media_due = None;
+            // What the source repeats has arrived: if a timestamp goes back from here on, so has the publisher's clock.
+            self.repeats = NewestFrames::default();
+            self.set_state(PullState::Playing);
+        } else {
+            self.end(PullEnd::Lost, "no media arrived in time", now, effects);
         }
     }
 

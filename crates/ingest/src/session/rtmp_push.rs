@@ -239,7 +239,7 @@ impl RtmpPush {
                 let is_stalled =
                     !session.output().is_empty() && now >= self.last_progress + STALL_LIMIT;
                 let failure = if is_stalled {
-                    Some(Failure::lost("the upstream takes no more bytes"))
+                    Some(Failure::lost("the upstream accepts no more bytes"))
                 } else {
                     session.handle_timeout(now).err().map(|error| Failure::lost(error.to_string()))
                 };

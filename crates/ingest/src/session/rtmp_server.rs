@@ -48,9 +48,11 @@ enum Role {
     AwaitingStream {
         until: Instant,
     },
-    /// Once the stream's tracks are known, at `tracks_due`, check whether the player supports any of them.
+    /// Once the stream's tracks are known, at `tracks_due`, check whether the player supports any of them. `pinged_at`:
+    /// when another node, which pulls the stream, was last pinged, or its play began; `None` for a player.
     Playing {
         tracks_due: Option<Instant>,
+        pinged_at: Option<Instant>,
     },
     /// Refused, ended or finished; only its output is left to write.
     Over,
@@ -197,7 +199,7 @@ impl RtmpServer {
             let description = description.filter(|given| !given.is_empty()).unwrap_or(words);
             self.session.end_publish(code, description);
         } else {
-            // There is nothing to say.
+            // This ending sends no status.
             effects.push(Effect::Close(reason));
         }
         self.role = Role::Over;
@@ -215,10 +217,11 @@ impl RtmpServer {
                 let mark = publishing.mark.deadline().filter(|_| publishing.overdue_at.is_none());
                 Some(mark.map_or(silence, |at| at.min(silence)))
             }
-            Role::Playing { tracks_due } => *tracks_due,
+            Role::Playing { tracks_due, .. } => *tracks_due,
             Role::Undecided | Role::Over => None,
         };
-        [self.session.poll_timeout(), of_role, self.closing_until, self.stall_deadline()]
+        let (of_session, stall) = (self.session.poll_timeout(), self.stall_deadline());
+        [of_session, of_role, self.closing_until, stall, self.ping_deadline()]
             .into_iter()
             .flatten()
             .min()
@@ -236,7 +239,12 @@ impl RtmpServer {
             self.fail(error, now, effects);
             return;
         }
+        let is_ping_due = is_due(self.ping_deadline());
         match &mut self.role {
+            Role::Playing { pinged_at, .. } if is_ping_due => {
+                *pinged_at = Some(now);
+                self.session.ping(now);
+            }
             Role::Asking { until, .. } | Role::AskingToPlay { until, .. } if now >= *until => {
                 effects.push(Effect::WithdrawQuestion);
                 self.deny(Denial::Denied, "No decision in time", now, effects);

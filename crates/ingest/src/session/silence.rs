@@ -29,6 +29,10 @@ const BEHIND_LIMIT_US: i64 = 10_000_000;
 #[derive(Debug, Default)]
 pub(crate) struct Silence {
     is_audio_expected: bool,
+    /// Audio was expected and cannot be made.
+    is_audio_refused: bool,
+    /// An earlier connection to the upstream got silence already.
+    is_overdue: bool,
     /// When the first video frame passed, and its timestamp.
     first_video: Option<(Instant, Timestamp)>,
     newest_video: Timestamp,
@@ -101,6 +105,13 @@ impl Silence {
         Self { configuration, written, ..Self::default() }
     }
 
+    /// For the next connection to the same upstream. If this one got silence, the next one gets it with its first frame:
+    /// some upstreams assume that the first tracks they see are the only ones.
+    pub(crate) fn renewed(&self) -> Self {
+        let is_overdue = self.is_overdue || matches!(self.phase, Phase::Silent(_));
+        Self { is_overdue, ..Self::default() }
+    }
+
     /// The stream has reached a time without a video frame: if silence was written before, it continues up to there.
     pub(crate) fn go_on(&mut self, to: Timestamp, now: Instant, mut write: impl FnMut(&Frame)) {
         if matches!(self.phase, Phase::Silent(_)) {
@@ -112,6 +123,7 @@ impl Silence {
     /// Whether the stream has an audio track whose frames are still to come, transcoded ones for example: silence then
     /// waits longer. False when they cannot be made. A configuration of an audio codec counts as true.
     pub(crate) const fn set_audio_expected(&mut self, is_expected: bool) {
+        self.is_audio_refused = !is_expected && (self.is_audio_refused || self.is_audio_expected);
         self.is_audio_expected = is_expected;
     }
 
@@ -125,6 +137,7 @@ impl Silence {
         match (frame.track(), frame.kind) {
             (Track::Audio, FrameKind::Configuration) => {
                 self.configuration = Some(frame.clone());
+                self.is_audio_refused = false;
                 // Silence has a configuration of its own; the stream's follows with its audio.
                 if matches!(self.phase, Phase::Waiting) {
                     self.write_configuration(frame.clone(), &mut write);
@@ -173,13 +186,17 @@ impl Silence {
             Phase::Waiting => {
                 // Both clocks: the frames of a late join are old already, and its audio may be on its way.
                 let elapsed = Timestamp::from_micros(to.as_micros() - first.as_micros());
-                let is_expected = self.is_audio_expected || self.configuration.is_some();
-                let patience = if is_expected { EXPECTED_PATIENCE } else { PATIENCE };
+                let has_header = self.configuration.is_some() && !self.is_audio_refused;
+                let (patience, starts_at) = match self.is_audio_expected || has_header {
+                    true => (EXPECTED_PATIENCE, to),
+                    false if self.is_overdue => (Duration::ZERO, Timestamp::ZERO),
+                    false => (PATIENCE, to),
+                };
                 if now < since + patience || elapsed < timestamp(patience) {
                     return;
                 }
                 let data = Bytes::copy_from_slice(&lc_48k(Channels::Stereo));
-                self.write_configuration(aac(FrameKind::Configuration, to, data), write);
+                self.write_configuration(aac(FrameKind::Configuration, starts_at, data), write);
                 Run { since: to, frames: 0 }
             }
             Phase::Silent(run) => run,

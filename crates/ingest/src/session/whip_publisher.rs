@@ -52,7 +52,7 @@ pub(crate) struct WhipPublisher {
     session: Box<WhipSession>,
     /// Our offer is not answered yet: the session only enforces the time limit, and no datagram reaches it.
     awaits_answer: bool,
-    /// The limit that the gateway ordered since the start.
+    /// The latest limit that the gateway has set since the start; `None` if it has set none.
     limit_kbps: Option<u32>,
     publish: PublishSession,
     tap: Tap,

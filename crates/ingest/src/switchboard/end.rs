@@ -72,7 +72,7 @@ impl Switchboard {
             let has_backlog = subscriber.is_some_and(|subscriber| self.hub.has_frames(subscriber));
             self.turn_push(push, |push, _, effects| push.handle_stream_ended(has_backlog, effects));
         }
-        // A held stream's next silence would be due sooner, and not arm the timer again.
+        // Otherwise a held stream would keep the earlier timer of its next silence, which arms no other once it fires.
         self.timers.disarm(TimerOwner::Stream(key));
         self.timers.arm(TimerOwner::Stream(key), until);
         self.close_if_done(key);

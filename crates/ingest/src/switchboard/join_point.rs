@@ -125,18 +125,18 @@ impl JoinPoint {
         self.opus.iter().chain(packets).cloned()
     }
 
-    /// The stream's AAC is no longer transcoded: what is cached of it would be incomplete.
+    /// The stream's AAC is no longer transcoded: what is cached of it would be incomplete. Its header stays, for those who
+    /// join before it is transcoded again.
     pub(super) fn forget_aac(&mut self) {
-        self.audio = None;
         self.forget_frames(Codec::Aac);
     }
 
     /// The stream's audio is no longer Opus. AAC from before or beside it is forgotten, too: subscribers that took Opus
     /// have not had its header, which has to count as new when it comes.
     pub(super) fn forget_opus(&mut self) {
-        self.opus = None;
+        (self.opus, self.audio) = (None, None);
         self.forget_frames(Codec::Opus);
-        self.forget_aac();
+        self.forget_frames(Codec::Aac);
     }
 
     /// The configuration of AAC.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use headgate_media::transcode::AacBitrate;
+use headgate_media::transcode::{AacBitrate, first_configuration};
 use headgate_media::{Codec, Frame, FrameKind, Track};
 
 use super::join_point::JoinPoint;
@@ -262,10 +262,19 @@ impl Switchboard {
             self.leave_opus(stream);
         }
         let is_opus = frame.codec == Codec::Opus;
-        if is_opus && frame.kind == FrameKind::Audio && !self.hub.has_opus_audio(stream) {
+        let is_first_opus =
+            is_opus && frame.kind == FrameKind::Audio && !self.hub.has_opus_audio(stream);
+        if is_first_opus {
             self.expect_audio(stream, true);
         }
         self.hub.publish(stream, frame, &mut self.woken);
+        if is_first_opus {
+            // Before there is any AAC: some upstreams assume that the tracks of the first two seconds are all.
+            let opus = self.hub.opus_frames(stream);
+            if let Some(header) = opus.first().and_then(|head| first_configuration(head, frame)) {
+                self.hub.publish(stream, &header, &mut self.woken);
+            }
+        }
         if is_opus {
             self.transcode(stream, frame);
         }

@@ -71,7 +71,9 @@ impl SubscriberQueue {
             FrameKind::Keyframe | FrameKind::Inter | FrameKind::Disposable | FrameKind::Audio => {}
         }
         self.admit(frame.clone());
-        if self.video > 0 && self.has_too_much(Track::Video) {
+        // A keyframe larger than the limit is still delivered, to a subscriber for which no other video waits.
+        let is_alone = self.video == 1 && frame.kind == FrameKind::Keyframe;
+        if self.video > 0 && !is_alone && self.has_too_much(Track::Video) {
             self.drop_to_keyframe();
         }
         while self.has_too_much(Track::Audio)
@@ -128,7 +130,7 @@ impl SubscriberQueue {
         self.ended && self.frames.is_empty()
     }
 
-    /// Nothing waits.
+    /// Whether no frames wait.
     #[must_use]
     pub(super) fn is_empty(&self) -> bool {
         self.frames.is_empty()

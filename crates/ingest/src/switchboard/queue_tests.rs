@@ -74,6 +74,21 @@ fn at_most_four_megabytes_wait() {
 }
 
 #[test]
+fn a_keyframe_larger_than_the_queue_is_delivered_if_no_other_video_waits() {
+    let large = |millis| Frame {
+        data: Bytes::from(vec![0; 5 << 20]),
+        ..frame(FrameKind::Keyframe, millis)
+    };
+    let mut queue = SubscriberQueue::new([]);
+    push(&mut queue, frame(FrameKind::Audio, 0));
+    push(&mut queue, large(0));
+    assert_eq!(drain(&mut queue).last(), Some(&(FrameKind::Keyframe, 0)));
+    push(&mut queue, large(1_000));
+    push(&mut queue, large(2_000));
+    assert_eq!(drain(&mut queue), [(FrameKind::Keyframe, 2_000)]);
+}
+
+#[test]
 fn a_gop_longer_than_the_queue_is_dropped_until_the_next_keyframe() {
     let mut queue = SubscriberQueue::new([]);
     push(&mut queue, frame(FrameKind::Keyframe, 0));

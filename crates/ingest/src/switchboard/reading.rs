@@ -40,7 +40,8 @@ impl Switchboard {
         self.turn(player, |session, now, effects| {
             if let Session::Server(server) = session {
                 match joined {
-                    Some(()) => server.accept_play(now),
+                    Some(()) if is_counted => server.accept_play(now),
+                    Some(()) => server.accept_pull(now),
                     None => server.refuse_stream(now, effects),
                 }
             }

@@ -14,6 +14,7 @@ mod peer;
 mod plays;
 mod previews;
 mod pulls;
+mod pulls_quiet;
 mod strangers;
 mod upstreams;
 mod whip;

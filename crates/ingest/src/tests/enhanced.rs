@@ -185,7 +185,7 @@ fn a_player_that_lists_no_codec_of_a_stream_without_audio_is_notified_and_closed
         let ended =
             player.wait_event(|event| matches!(event, headgate_rtmp::ClientEvent::Ended { .. }));
         let code = "NetStream.Play.NoSupportedTrackFound".to_owned();
-        let description = "The stream is hevc alone, which the player does not list".to_owned();
+        let description = "The stream has only hevc, which the player does not list".to_owned();
         assert_eq!(ended, headgate_rtmp::ClientEvent::Ended { code, description });
     }
     let mut listing = Peer::play_listing(core.port(), "cam", &["hvc1"]);

@@ -1,4 +1,4 @@
-//! Removes image and sound from tag bodies: zeros of the same length, with the parts that a parser needs left as they
+//! Removes video and audio from tag bodies: zeros of the same length, with the parts that a parser needs left as they
 //! were.
 
 use bytes::Bytes;

@@ -53,7 +53,7 @@ impl Pipeline {
         self.encoder = Some(encoder);
     }
 
-    /// Continues in stereo without a gap: the two-channel encoder is first given again what the old one still holds.
+    /// Continues in stereo without a gap: the two-channel encoder first encodes again what the old one still holds.
     pub(super) fn widen(&mut self, encoder: Encoder) -> Result<(), Error> {
         self.decoder = OpusDecoder::new(Channels::Stereo)?;
         self.pcm.widen();

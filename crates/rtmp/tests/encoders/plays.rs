@@ -1,5 +1,7 @@
 //! Real players, and the exact messages with which a play starts, is refused and ends.
 
+use std::time::Duration;
+
 use headgate_rtmp::ServerEvent;
 
 use crate::support::{Encoder, Reply, USER_CONTROL, null, number, reply, status, string};
@@ -60,4 +62,20 @@ fn a_second_play_is_refused_because_one_is_running() {
     let refused = status("error", "NetStream.Play.Failed", "One play per connection");
     assert_eq!(encoder.replies(), [reply(1, "onStatus", 0.0, &[null(), refused])]);
     assert_eq!(encoder.events(), []);
+}
+
+#[test]
+fn a_player_is_pinged_with_our_time_while_it_plays() {
+    let mut encoder = Encoder::connected();
+    encoder.command(1, "play", 4.0, &[null(), string("cam")]);
+    encoder.asked();
+    assert_eq!(encoder.ping(), []);
+    encoder.accept_play();
+    encoder.pass(Duration::from_millis(0x1_0203));
+    let payload = vec![0, 6, 0, 1, 2, 3];
+    assert_eq!(encoder.ping(), [Reply { kind: USER_CONTROL, stream: 0, payload }]);
+    encoder.message(2, USER_CONTROL, 0, &[0, 7, 0, 1, 2, 3]);
+    assert_eq!((encoder.replies(), encoder.events()), (vec![], vec![]));
+    encoder.end_play();
+    assert_eq!(encoder.ping(), []);
 }

@@ -219,6 +219,11 @@ impl Encoder {
         self.replies()
     }
 
+    pub(crate) fn ping(&mut self) -> Vec<Reply> {
+        self.session.ping(self.now);
+        self.replies()
+    }
+
     pub(crate) fn end_play(&mut self) -> Vec<Reply> {
         self.session.end_play();
         self.replies()

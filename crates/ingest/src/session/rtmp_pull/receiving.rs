@@ -13,20 +13,20 @@ use crate::session::effect::Effect;
 impl RtmpPull {
     /// Begins a new turn of the worker, with a full turn's allowance of work.
     pub(crate) fn begin_turn(&mut self) {
-        if let State::Talking { session } = &mut self.state {
+        if let State::Talking { session, .. } = &mut self.state {
             session.begin_turn();
         }
     }
 
     /// Whether bytes that were read are still to be handled, by `handle_input` with no bytes.
     pub(crate) fn has_unread_input(&self) -> bool {
-        matches!(&self.state, State::Talking { session } if session.has_unread_input())
+        matches!(&self.state, State::Talking { session, .. } if session.has_unread_input())
     }
 
     /// Handles bytes from the source.
     pub(crate) fn handle_input(&mut self, input: &[u8], now: Instant, effects: &mut Vec<Effect>) {
         // While closing, further input is dropped.
-        let State::Talking { session } = &mut self.state else { return };
+        let State::Talking { session, .. } = &mut self.state else { return };
         if !input.is_empty() {
             self.publish.handle_input(input.len(), now);
         }
@@ -42,12 +42,12 @@ impl RtmpPull {
     /// Breaks when the connection was given up.
     fn handle_events(&mut self, now: Instant, effects: &mut Vec<Effect>) -> ControlFlow<()> {
         loop {
-            let State::Talking { session } = &mut self.state else {
+            let State::Talking { session, is_ready } = &mut self.state else {
                 return ControlFlow::Break(());
             };
             let Some(event) = session.poll_event() else { return ControlFlow::Continue(()) };
             match event {
-                ClientEvent::Ready => {}
+                ClientEvent::Ready => *is_ready = true,
                 ClientEvent::Media(message) => self.handle_media(message, now, effects),
                 ClientEvent::Refused { code, description, .. } => {
                     self.end(PullEnd::Refused, &format!("{code}: {description}"), now, effects);
@@ -57,7 +57,7 @@ impl RtmpPull {
                 }
                 // A node neither asks for credentials nor redirects.
                 ClientEvent::Reconnect { .. } | ClientEvent::Redirected { .. } => {
-                    self.end(PullEnd::Refused, "it is no node of this service", now, effects);
+                    self.end(PullEnd::Refused, "it is not a node of this service", now, effects);
                 }
                 ClientEvent::Close => self.lose("closed by the source", now, effects),
             }

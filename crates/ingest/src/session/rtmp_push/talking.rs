@@ -168,7 +168,7 @@ impl RtmpPush {
                         let next = Next::Follow(Box::new(url));
                         Failure { next, ..Failure::lost("redirected") }
                     }
-                    None => Failure::lost("redirected to what is no RTMP address"),
+                    None => Failure::lost("redirected to an invalid RTMP address"),
                 })
             }
             ClientEvent::Ended { code, description } if description.is_empty() => {
@@ -188,7 +188,8 @@ impl RtmpPush {
         let form = audio_form(session.four_cc_list());
         self.was_accepted = true;
         self.redirects = 0;
-        self.silence = self.adds_silence.then(Silence::default);
+        let renewed = || self.silence.as_ref().map_or_else(Silence::default, Silence::renewed);
+        self.silence = self.adds_silence.then(renewed);
         self.keep_alive = KeepAlive::default();
         self.expect_audio(self.expects_audio);
         self.record.set_sending(now);

@@ -13,6 +13,9 @@ use crate::session::rtmp_frames::{audio_form, unlisted_video};
 use crate::session::rtmp_pull::START_LIMIT;
 use crate::session::shared_frame::SharedFrame;
 
+/// Another node that pulls the stream is pinged when nothing was written for this long: it cannot tell a stream without
+/// media from a dead connection, and treats 15 s without input as one (`SILENCE_LIMIT`).
+const PING_PAUSE: Duration = Duration::from_secs(5);
 /// By this time all headers of a live stream have arrived.
 const TRACKS_LIMIT: Duration = Duration::from_secs(2);
 /// Description sent to a player whose stream is not live on any node.
@@ -38,7 +41,13 @@ impl RtmpServer {
     /// The player's stream is available: its frames follow.
     pub(crate) fn accept_play(&mut self, now: Instant) {
         self.session.accept_play();
-        self.role = Role::Playing { tracks_due: Some(now + TRACKS_LIMIT) };
+        self.role = Role::Playing { tracks_due: Some(now + TRACKS_LIMIT), pinged_at: None };
+    }
+
+    /// The same for another node, which pulls the stream for its own players.
+    pub(crate) fn accept_pull(&mut self, now: Instant) {
+        self.session.accept_play();
+        self.role = Role::Playing { tracks_due: Some(now + TRACKS_LIMIT), pinged_at: Some(now) };
     }
 
     /// How the player takes Opus audio, and the video codecs it does not support.
@@ -50,14 +59,14 @@ impl RtmpServer {
     /// Whether to check that the player supports some track of its stream; true once. If the stream consists of
     /// unsupported video alone, the owner then calls [`RtmpServer::fail_play`].
     pub(crate) fn poll_track_check(&mut self, now: Instant) -> bool {
-        let Role::Playing { tracks_due } = &mut self.role else { return false };
+        let Role::Playing { tracks_due, .. } = &mut self.role else { return false };
         tracks_due.take_if(|at| now >= *at).is_some()
     }
 
     /// The stream consists only of video in a codec that the player does not list; without this it would wait forever.
     pub(crate) fn fail_play(&mut self, codec: Codec, now: Instant, effects: &mut Vec<Effect>) {
         let codec = codec.name();
-        let description = format!("The stream is {codec} alone, which the player does not list");
+        let description = format!("The stream has only {codec}, which the player does not list");
         self.session.fail_play(&description);
         self.role = Role::Over;
         effects.push(Effect::StopReading);
@@ -75,5 +84,12 @@ impl RtmpServer {
         self.role = Role::Over;
         effects.push(Effect::StopReading);
         self.handle_events(now, effects);
+    }
+
+    /// When another node is pinged. Output that waits is a sign of life already.
+    pub(super) fn ping_deadline(&self) -> Option<Instant> {
+        let Role::Playing { pinged_at: Some(pinged_at), .. } = &self.role else { return None };
+        let is_quiet = self.session.output().is_empty();
+        is_quiet.then(|| self.last_progress.max(*pinged_at) + PING_PAUSE)
     }
 }

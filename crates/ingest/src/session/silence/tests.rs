@@ -138,6 +138,35 @@ fn a_configuration_without_audio_is_waited_for_ten_seconds() {
 }
 
 #[test]
+fn a_header_whose_audio_cannot_be_transcoded_is_not_waited_for() {
+    let mut push = Push::new();
+    push.silence.set_audio_expected(true);
+    push.configuration(0);
+    push.silence.set_audio_expected(false);
+    push.video(0, 1_000);
+    assert_eq!(push.audio_ms(true), [1_000]);
+}
+
+#[test]
+fn the_next_connection_gets_its_silence_before_its_first_frame() {
+    let mut push = Push::new();
+    push.video(0, 2_000);
+    for _ in 0..2 {
+        push.silence = push.silence.renewed();
+        push.wrote.clear();
+    }
+    push.pass(Codec::H264, FrameKind::Keyframe, 5_000, 5_000);
+    let wrote: Vec<_> =
+        push.wrote.iter().map(|frame| (frame.codec, frame.timestamp.as_millis())).collect();
+    assert_eq!(wrote, [(Codec::Aac, 0), (Codec::Aac, 5_000), (Codec::H264, 5_000)]);
+    push.silence = push.silence.renewed();
+    push.wrote.clear();
+    push.configuration(6_000);
+    push.video(6_000, 8_000);
+    assert_eq!(push.audio_ms(true), [0_i64; 0], "the stream has audio now");
+}
+
+#[test]
 fn audio_that_cannot_be_transcoded_is_not_waited_for() {
     let mut push = Push::new();
     push.silence.set_audio_expected(true);

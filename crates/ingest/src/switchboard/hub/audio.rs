@@ -1,6 +1,6 @@
 //! The forms of a stream's audio: as its publisher sends it, and AAC transcoded from Opus.
 
-use headgate_media::{Codec, Frame};
+use headgate_media::{Codec, Frame, FrameKind};
 
 use super::{Hub, StreamKey, SubscriberKey};
 use crate::session::effect::AudioForm;
@@ -29,14 +29,16 @@ impl Hub {
     }
 
     /// Drops the cached AAC, which is no longer transcoded because no subscriber takes it, and what is queued for subscribers
-    /// whose form is undecided: it would be transcoded once more for them.
+    /// whose form is undecided: it would be transcoded once more for them. Its header is kept.
     pub(in crate::switchboard) fn forget_aac(&mut self, stream: StreamKey) {
         let Some(live) = self.streams.get_mut(stream) else { return };
         live.join.forget_aac();
         for key in &live.subscribers {
             let subscriber = self.subscribers.get_mut(*key);
             if let Some(of) = subscriber.filter(|of| of.form == AudioForm::Undecided) {
-                of.queue.forget(|frame| frame.codec == Codec::Aac);
+                let is_aac =
+                    |frame: &Frame| (frame.codec, frame.kind) == (Codec::Aac, FrameKind::Audio);
+                of.queue.forget(is_aac);
             }
         }
     }

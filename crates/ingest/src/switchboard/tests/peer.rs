@@ -12,6 +12,9 @@ pub(super) enum Remote {
     Client(Box<ClientSession>),
     /// An upstream, or the source of a pull.
     Upstream(Box<ServerSession>),
+    /// A session of another world: the test carries what was `received` from the worker there, and what was `written`
+    /// there here.
+    World { received: Vec<u8>, written: Vec<u8> },
 }
 
 /// A peer, and how much it reads.
@@ -30,6 +33,15 @@ pub(super) struct Peer {
 impl Peer {
     pub(super) const fn new(remote: Remote, reads: usize, accepts: bool) -> Self {
         Self { remote, reads, media: Vec::new(), events: Vec::new(), accepts }
+    }
+
+    /// Takes what it wrote for the worker.
+    pub(super) fn take_written(&mut self) -> Vec<u8> {
+        match &mut self.remote {
+            Remote::Client(client) => take(client.output_mut(), usize::MAX),
+            Remote::Upstream(server) => take(server.output_mut(), usize::MAX),
+            Remote::World { written, .. } => std::mem::take(written),
+        }
     }
 
     /// Handles what the worker wrote for it.
@@ -65,6 +77,7 @@ impl Peer {
                     }
                 }
             }
+            Remote::World { received, .. } => received.extend_from_slice(bytes),
         }
     }
 }

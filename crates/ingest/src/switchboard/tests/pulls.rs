@@ -17,17 +17,17 @@ use crate::switchboard::message::Message;
 use crate::{Denial, EndReason, PullStatus, UpstreamUrl};
 
 /// The source of "a" under this client id.
-fn source(client_id: u64) -> PullSource {
+pub(super) fn source(client_id: u64) -> PullSource {
     let url = UpstreamUrl::parse("rtmp://192.0.2.9/live/a?headgate-node=1").expect("valid");
     PullSource { client_id, url, address: IpAddr::from([192, 0, 2, 9]) }
 }
 
-fn world() -> World {
+pub(super) fn world() -> World {
     World { holds_plays: true, ..World::new() }
 }
 
 /// A player of "a", which is live on another node under this client id.
-fn pulling(world: &mut World, client_id: u64) -> SessionKey {
+pub(super) fn pulling(world: &mut World, client_id: u64) -> SessionKey {
     let player = world.player("a");
     let asked = world.plays.pop_front().expect("the gateway is asked");
     assert_eq!((&asked.name[..], asked.client_id), (&b"a"[..], None));
@@ -48,7 +48,7 @@ fn send(world: &mut World, timestamp: u32, body: &[u8]) {
 }
 
 /// Sends these frames from the source, one every 40 ms with a keyframe each second, after the header.
-fn send_frames(world: &mut World, numbers: std::ops::Range<u32>) {
+pub(super) fn send_frames(world: &mut World, numbers: std::ops::Range<u32>) {
     send(world, 0, AVC_HEADER);
     for n in numbers {
         let mut frame = vec![if n.is_multiple_of(25) { 0x17 } else { 0x27 }, 1, 0, 0, 0];
@@ -64,15 +64,15 @@ fn break_connection(world: &mut World) {
     world.hang_up(key);
 }
 
-fn was_told(world: &World, key: SessionKey, words: &str) -> bool {
+pub(super) fn was_told(world: &World, key: SessionKey, words: &str) -> bool {
     world.peers[&key].events.iter().any(|event| event.contains(words))
 }
 
-fn pulls(world: &World) -> Vec<PullStatus> {
+pub(super) fn pulls(world: &World) -> Vec<PullStatus> {
     world.publishes.pulls(world.now, std::time::SystemTime::now())
 }
 
-fn ends(world: &World) -> Vec<PullEnd> {
+pub(super) fn ends(world: &World) -> Vec<PullEnd> {
     world.pulls_ended.iter().map(|ended| ended.end).collect()
 }
 
@@ -171,7 +171,7 @@ fn the_end_of_the_stream_at_its_source_ends_its_players() {
 }
 
 /// A player that got frames 0 to 29, whose source connection was then lost.
-fn lost() -> (World, SessionKey) {
+pub(super) fn lost() -> (World, SessionKey) {
     let mut world = world();
     let player = pulling(&mut world, 7);
     send_frames(&mut world, 0..30);

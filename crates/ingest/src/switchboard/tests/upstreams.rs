@@ -2,8 +2,12 @@
 
 use std::time::Duration;
 
+use headgate_media::{Channels, opus};
+use headgate_rtmp::MediaKind;
+
 use super::world::World;
 use crate::EndReason;
+use crate::switchboard::SessionKey;
 
 const URL: &str = "rtmp://upstream.example/live/out";
 
@@ -11,6 +15,60 @@ const URL: &str = "rtmp://upstream.example/live/out";
 fn pauses(world: &World) -> Vec<u64> {
     let pairs = world.resolved.windows(2);
     pairs.map(|pair| (pair[1] - pair[0]).as_secs_f64().round() as u64).collect()
+}
+
+/// What an upstream got up to its first picture, as the first two bytes of tag bodies, with timestamps.
+fn before_first_picture(world: &World, upstream: SessionKey) -> Vec<([u8; 2], u32)> {
+    let media = world.peers[&upstream].media.iter();
+    let media = media.filter(|message| message.kind != MediaKind::Script);
+    let heads = media.map(|of| ([of.payload[0], of.payload[1]], of.timestamp));
+    heads.take_while(|(head, _)| *head != [0x17, 1]).collect()
+}
+
+const AVC: ([u8; 2], u32) = ([0x17, 0], 0);
+const AAC: ([u8; 2], u32) = ([0xaf, 0], 0);
+
+#[test]
+fn each_reader_of_opus_as_aac_gets_its_header_before_the_first_picture() {
+    let mut world = World::new();
+    let publisher = world.publisher("a", 1, &[]);
+    let opus = |kind: u8, rest: &[u8]| [&[0x90 | kind][..], b"Opus", rest].concat();
+    let head = opus(0, &opus::head(Channels::Stereo));
+    let first = world.player("a");
+    world.send(publisher, MediaKind::Audio, 0, &head);
+    let mut second = None;
+    for n in 0..60 {
+        world.send(publisher, MediaKind::Audio, n * 40, &opus(1, &opus::SILENCE));
+        world.send_frame(publisher, n, 100);
+        // The only reader leaves: nothing is transcoded until another one comes.
+        match n {
+            30 => world.hang_up(first),
+            40 => second = Some(world.player("a")),
+            _ => {}
+        }
+        if n == 20 {
+            assert_eq!(before_first_picture(&world, first), [AVC, AAC]);
+        }
+        world.pass(Duration::from_millis(40));
+    }
+    assert_eq!(before_first_picture(&world, second.expect("it came")), [AVC, AAC]);
+}
+
+#[test]
+fn the_next_connection_of_a_stream_without_audio_begins_with_silence() {
+    let mut world = World::new();
+    let publisher = world.publisher("a", 1, &[URL]);
+    for n in 0..200 {
+        world.send_frame(publisher, n, 100);
+        if n == 100 {
+            let upstream = world.upstream_peer().expect("connected");
+            assert_eq!(before_first_picture(&world, upstream), [AVC], "audio may still come");
+            world.hang_up(upstream);
+        }
+        world.pass(Duration::from_millis(40));
+    }
+    let upstream = world.upstream_peer().expect("connected again");
+    assert_eq!(before_first_picture(&world, upstream)[..2], [AVC, AAC]);
 }
 
 #[test]

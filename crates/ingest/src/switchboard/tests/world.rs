@@ -46,6 +46,8 @@ pub(super) struct World {
     /// Whether upstreams and sources can be connected to, whether they accept, and how many bytes they read at each
     /// tick.
     pub(super) upstream: (bool, bool, usize),
+    /// Whether they are sessions of another world.
+    pub(super) dials_world: bool,
     /// Whether the gateway leaves plays unanswered instead of allowing them.
     pub(super) holds_plays: bool,
     /// Play requests that were left unanswered.
@@ -91,6 +93,7 @@ impl World {
             told: Vec::new(),
             sent: Vec::new(),
             upstream: (true, true, usize::MAX),
+            dials_world: false,
             holds_plays: false,
             plays: VecDeque::new(),
             plays_ended: Vec::new(),
@@ -231,7 +234,7 @@ impl World {
         self.peers.iter().find(|(_, peer)| is_upstream(peer)).map(|(key, _)| *key)
     }
 
-    fn add_peer(&mut self, key: SessionKey, remote: Remote, reads: usize) {
+    pub(super) fn add_peer(&mut self, key: SessionKey, remote: Remote, reads: usize) {
         self.peers.insert(key, Peer::new(remote, reads, self.upstream.1));
     }
 
@@ -241,9 +244,13 @@ impl World {
         for action in actions {
             match action {
                 Action::Connect { session, .. } if self.upstream.0 => {
-                    let session_of = ServerSession::new(ServerConfig::default(), self.now);
-                    let reads = self.upstream.2;
-                    self.add_peer(session, Remote::Upstream(Box::new(session_of)), reads);
+                    let remote = if self.dials_world {
+                        Remote::World { received: Vec::new(), written: Vec::new() }
+                    } else {
+                        let server = ServerSession::new(ServerConfig::default(), self.now);
+                        Remote::Upstream(Box::new(server))
+                    };
+                    self.add_peer(session, remote, self.upstream.2);
                     self.switchboard.handle_connected(session);
                 }
                 Action::Connect { session, .. } => {
@@ -253,7 +260,7 @@ impl World {
                     // Keep players and broadcasters, for what they recorded.
                     if matches!(
                         self.peers.get(&key),
-                        Some(Peer { remote: Remote::Upstream(_), .. })
+                        Some(Peer { remote: Remote::Upstream(_) | Remote::World { .. }, .. })
                     ) {
                         self.peers.remove(&key);
                     }
@@ -271,15 +278,11 @@ impl World {
         let mut moved = false;
         for key in self.peers.keys().copied().collect::<Vec<_>>() {
             let Some(peer) = self.peers.get_mut(&key) else { continue };
-            let output = match &mut peer.remote {
-                Remote::Client(client) => client.output_mut(),
-                Remote::Upstream(server) => server.output_mut(),
-            };
             if !self.switchboard.begin_turn(key) {
                 moved |= self.switchboard.end_read(key, false);
                 continue;
             }
-            let bytes = take(output, usize::MAX);
+            let bytes = peer.take_written();
             if !bytes.is_empty() {
                 self.switchboard.handle_input(key, &bytes);
                 moved = true;
