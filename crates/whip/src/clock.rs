@@ -20,9 +20,13 @@ const SLEW_TIME_US: i64 = 800_000;
 const SLEW_LIMIT_PER_MILLE: i64 = 500;
 /// And by at least this share, so that the last milliseconds do not take forever.
 const SLEW_LEAST_PER_MILLE: i64 = 20;
-/// A reported offset beyond this means a broken sender clock. A microphone that delivers nothing for a while stops its
-/// RTP clock: what is not a new mapping has to be corrected.
+/// A reported offset beyond this means a broken sender clock, unless arrival times show the same offset. A microphone
+/// that delivers nothing for a while stops its RTP clock: what is not a new mapping has to be corrected.
 const OFFSET_LIMIT_US: i64 = JUMP_LIMIT_US;
+/// How far a larger reported offset may differ from that of the arrival times, which is our own doing: when everything
+/// that was sent during an outage arrives at its end, a track that goes on there gets a new mapping, and one that waits
+/// for a keyframe does not.
+const ARRIVAL_TOLERANCE_US: i64 = 2_000_000;
 /// Senders whose reports are kept until their first packet is in order: simulcast layers and new sources.
 const EARLY_REPORTS_LIMIT: usize = 8;
 
@@ -81,6 +85,11 @@ impl TrackClock {
 
     const fn to_us(&self, rtp: i64) -> i64 {
         self.base_us + (rtp - self.base_rtp) * 1_000_000 / self.rate
+    }
+
+    /// How far the timeline is ahead of the arrival times, in µs, by the newest sample.
+    const fn lead_us(&self) -> i64 {
+        self.last_mapped - self.last_arrival
     }
 
     /// The timeline position of a sender's wall-clock time, by this track's newest report.
@@ -224,8 +233,11 @@ impl Clock {
             return;
         };
         let correction = by_audio - by_video;
+        let by_arrival = self.audio.lead_us() - self.video.lead_us();
+        let is_plausible = correction.abs() <= OFFSET_LIMIT_US
+            || (correction - by_arrival).abs() <= ARRIVAL_TOLERANCE_US;
         self.is_compared = true;
-        self.correction_us = if correction.abs() > OFFSET_LIMIT_US { 0 } else { correction };
+        self.correction_us = if is_plausible { correction } else { 0 };
         let share = self.correction_us.abs() * 1000 / SLEW_TIME_US;
         self.slew_per_mille = share.clamp(SLEW_LEAST_PER_MILLE, SLEW_LIMIT_PER_MILLE);
     }

@@ -168,6 +168,52 @@ fn after_a_stalled_microphone_audio_and_video_are_together_again() {
 }
 
 #[test]
+fn after_an_outage_that_moved_only_the_audio_both_tracks_are_together_again() {
+    let (start, mut clock) = (Instant::now(), Clock::default());
+    let (mut apart, mut longest, mut last) = (i64::MAX, 0, None);
+    for sampled in (0..36_700_u64).step_by(20) {
+        // Nothing arrives from 10 s to 16.5 s; then everything that was sent meanwhile, within 160 ms.
+        let arrived = match sampled.checked_sub(10_000) {
+            Some(waited) => sampled.max(16_500 + waited / 40),
+            None => sampled,
+        };
+        let (now, sampled_ms) = (at(start, arrived), sampled as u32);
+        let sound = clock.stamp_audio(now, SOUND, sampled_ms * 48);
+        // A packet is lost at 9.95 s: what follows is withheld until the keyframe of 16.6 s.
+        if sampled.is_multiple_of(40) && !(9_950..16_600).contains(&sampled) {
+            let picture = clock.stamp_video(now, PICTURE, sampled_ms * 90).as_micros();
+            apart = (picture - sound.as_micros()).abs();
+            let step = last.replace(picture).map_or(0, |last| picture - last);
+            if sampled > 16_600 {
+                longest = step.max(longest);
+            }
+        }
+        if sampled % 1_000 == 980 {
+            clock.handle_audio_report(SOUND, ntp(sampled), sampled_ms * 48);
+            clock.handle_video_report(PICTURE, ntp(sampled), sampled_ms * 90);
+        }
+    }
+    assert!(apart <= 20_000, "{apart} us apart 20 s after the outage");
+    assert!(longest <= 60_000, "a step of {longest} us");
+}
+
+#[test]
+fn a_larger_offset_is_corrected_if_arrival_times_confirm_it_to_two_seconds() {
+    for (late_ms, left) in [(0, 7_000_000), (2_000, 9_000_000), (2_001, 0)] {
+        let (start, mut clock) = (Instant::now(), Clock::default());
+        clock.stamp_audio(start, SOUND, 0);
+        // Seven seconds of audio arrive at once, and are mapped to begin at their arrival.
+        for second in 0..=7 {
+            clock.stamp_audio(at(start, 7_000), SOUND, second * 48_000);
+        }
+        clock.stamp_video(at(start, 7_000), PICTURE, 0);
+        clock.handle_audio_report(SOUND, ntp(7_000), 7 * 48_000);
+        clock.handle_video_report(PICTURE, ntp(7_000 + late_ms), 0);
+        assert_eq!(clock.skew_us(), Some(left), "{late_ms} ms");
+    }
+}
+
+#[test]
 fn a_step_of_five_seconds_is_kept_and_a_longer_one_counts_as_a_new_clock() {
     for (step, millis) in [(450_000, 5_000), (450_001, 0)] {
         let (start, mut clock) = (Instant::now(), Clock::default());

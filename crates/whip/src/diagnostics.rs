@@ -190,7 +190,7 @@ pub(crate) fn problems(
         of_keyframes(video, track, &mut problems);
         of_loss("video", &video.track, &mut problems);
         if video.track.packets == 0 {
-            problems.push("no video comes: is the camera on?".to_owned());
+            problems.push("no video arrives: is the camera on?".to_owned());
         }
         if track.reorder().is_undeclared() {
             problems.push(
@@ -202,7 +202,7 @@ pub(crate) fn problems(
     if let Some(audio) = &of.audio {
         of_loss("audio", &audio.track, &mut problems);
         if audio.track.packets == 0 {
-            problems.push("no audio comes: is the microphone on?".to_owned());
+            problems.push("no audio arrives: is the microphone on?".to_owned());
         }
     }
     if let Some(skew) = of.skew_ms.filter(|skew| skew.abs() > SKEW_LIMIT_MS) {

@@ -60,7 +60,7 @@ fn a_missing_first_keyframe_is_reported_if_packets_arrive_and_requests_are_impos
     let without_pli = OFFER.replace("a=rtcp-fb:96 nack pli\r\n", "");
     assert!(matches!(&of(1, &without_pli)[..], [one] if one.starts_with("no keyframe yet")));
     assert_eq!(of(1, OFFER), [""; 0], "it may still arrive");
-    assert_eq!(of(0, &without_pli), ["no video comes: is the camera on?"]);
+    assert_eq!(of(0, &without_pli), ["no video arrives: is the camera on?"]);
 }
 
 #[test]

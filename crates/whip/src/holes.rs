@@ -43,7 +43,7 @@ struct Run {
 /// The missing packets of one track.
 #[derive(Debug)]
 pub(crate) struct Holes {
-    /// By first sequence number.
+    /// The runs by their first sequence number.
     runs: BTreeMap<u64, Run>,
     missing: u64,
     /// Not later than the earliest `ask_at` of all runs.

@@ -26,6 +26,9 @@ pub(crate) struct Layer {
     depacketizer: Depacketizer,
     pub(crate) first_packet: Option<Instant>,
     last_packet: Option<Instant>,
+    /// RTP time of the newest frame, and when the last packet before that frame arrived.
+    newest_frame: u32,
+    previous_frame: Option<Instant>,
     /// The newest decoder configuration.
     pub(crate) configuration: Option<Bytes>,
 }
@@ -43,6 +46,8 @@ impl Layer {
             depacketizer: Depacketizer::new(&section.parameter_sets),
             first_packet: None,
             last_packet: None,
+            newest_frame: 0,
+            previous_frame: None,
             configuration: None,
         }
     }
@@ -62,6 +67,9 @@ impl Layer {
             self.receiver.handle_repeated(now, header, payload, &mut emit);
         } else {
             self.first_packet.get_or_insert(now);
+            if self.newest_frame != header.timestamp {
+                (self.newest_frame, self.previous_frame) = (header.timestamp, self.last_packet);
+            }
             self.last_packet = Some(now);
             self.receiver.handle_packet(now, header, payload, &mut emit);
         }
@@ -108,6 +116,19 @@ impl Layer {
         self.last_packet.is_some_and(|last| now < last + LIVE_LIMIT)
     }
 
+    /// Whether to show this layer instead of `shown` from a keyframe on: it is larger, or the other has stopped.
+    #[must_use]
+    pub(crate) fn is_better_than(&self, shown: &Self) -> bool {
+        self.pixels() > shown.pixels() || self.has_outlived(shown)
+    }
+
+    /// Whether two frames of this layer have arrived since `other` fell silent, the first of them after
+    /// [`LIVE_LIMIT`]. At a frame per second or less every layer is silent for that long before each of its frames.
+    fn has_outlived(&self, other: &Self) -> bool {
+        let Some(last) = other.last_packet else { return true };
+        self.previous_frame.is_some_and(|previous| previous >= last + LIVE_LIMIT)
+    }
+
     /// Whether a packet that arrives now is the first one after a pause.
     #[must_use]
     pub(crate) fn has_returned(&self, now: Instant) -> bool {
@@ -133,5 +154,46 @@ fn order_into(
             });
         }
         Ordered::Gap(_) => depacketizer.handle_gap(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_layer_outlives_another_with_its_second_frame_after_a_second_of_silence() {
+        for (second, has_outlived) in [(1_002, false), (1_003, true)] {
+            let offer = crate::sdp::read_offer(crate::fuzz::OFFER).expect("acceptable");
+            let (section, start) = (offer.video.expect("video"), Instant::now());
+            let [mut layer, mut other] = ["h", "l"].map(|rid| Layer::new(rid, &section, start));
+            assert!(layer.has_outlived(&other), "it has never begun");
+            let mut sequence = 0;
+            let mut feed = |layer: &mut Layer, millis: u64| {
+                sequence += 1;
+                let (marker, payload_type, ssrc, payload_at) = (true, 96, 7, 12);
+                let (timestamp, payload_end) = (90 * millis as u32, 14);
+                let header = RtpHeader {
+                    marker,
+                    payload_type,
+                    sequence,
+                    timestamp,
+                    ssrc,
+                    payload_at,
+                    payload_end,
+                };
+                let now = start + Duration::from_millis(millis);
+                layer.handle_packet(now, &header, &[0x41, 0x9a], false, &mut Vec::new());
+            };
+            feed(&mut layer, 0);
+            feed(&mut other, 3);
+            for _ in 0..2 {
+                feed(&mut layer, second);
+                assert!(!layer.has_outlived(&other), "a frame may have several packets");
+            }
+            feed(&mut layer, 2_200);
+            assert_eq!(layer.has_outlived(&other), has_outlived, "{second} ms");
+            assert!(!other.has_outlived(&layer));
+        }
     }
 }

@@ -111,6 +111,16 @@ pub fn extension(packet: &[u8], id: u8) -> Option<&[u8]> {
     None
 }
 
+/// How far `sequence` lies ahead of the extended number `highest`, or behind it if that is less than `reach`. A packet
+/// further back is of no use to the receiver, so its number is read as one ahead: otherwise a receiver that has missed
+/// more than half of all numbers would reject everything that follows.
+#[must_use]
+pub(crate) fn step_to(highest: u64, sequence: u16, reach: u64) -> i64 {
+    let behind = (highest as u16).wrapping_sub(sequence);
+    let cycle = if u64::from(behind) < reach { 0 } else { 1 << 16 };
+    cycle - i64::from(behind)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,6 +176,17 @@ mod tests {
         // Id 15 ends the elements of the one-byte form.
         let ended = extended([0xbe, 0xde], &[0xf0, 9, 0x31, 0xab, 0xcd, 0, 0, 0]);
         assert_eq!(extension(&ended, 3), None);
+    }
+
+    #[test]
+    fn a_number_is_behind_only_within_the_reach() {
+        let highest = 0x5_0010;
+        for (sequence, step) in [(0x0010, 0), (0x0011, 1), (0x000f, -1), (0xfc11, -1_023)] {
+            assert_eq!(step_to(highest, sequence, 1_024), step, "{sequence:x}");
+        }
+        for (sequence, step) in [(0x8010, 0x8000), (0x9010, 0x9000), (0xfc10, 0xfc00)] {
+            assert_eq!(step_to(highest, sequence, 1_024), step, "{sequence:x}");
+        }
     }
 
     #[test]

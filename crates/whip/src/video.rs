@@ -25,9 +25,10 @@ const FIRST_KEYFRAME_WAIT: Duration = Duration::from_millis(400);
 const UNRESPONSIVE_AFTER: u32 = 8;
 /// Pause between requests to an unresponsive sender, which are sent only when a keyframe is needed.
 const UNRESPONSIVE_PAUSE: Duration = Duration::from_secs(10);
-/// Groups in a row that a request did not end early, after which the sender keeps its own interval.
+/// After this many groups in a row that no request ended early, the sender is assumed to keep its own interval.
 const OWN_RHYTHM_AFTER: u8 = 3;
-/// Age of the last keyframe at which it is asked nevertheless, and pause between these: a late browser looks the same.
+/// Age of the last keyframe at which such a sender is asked anyway, and pause between these requests: a browser that is
+/// late looks the same.
 const OWN_RHYTHM_AGE: Duration = Duration::from_secs(5);
 /// Requests that are sent before the keyframe arrives even from a distant sender.
 const REACTION_PLIS: u32 = 2;
@@ -124,7 +125,7 @@ impl VideoTrack {
             self.handle_retransmission(now, index, header, payload, &mut units);
         } else if let Some(layer) = self.layers.get_mut(index) {
             if layer.has_returned(now) {
-                self.unanswered_plis = 0; // what it was asked during an outage never reached it
+                self.unanswered_plis = 0; // requests during an outage never reached the sender
             }
             layer.handle_packet(now, header, payload, false, &mut units);
         }
@@ -290,7 +291,7 @@ impl VideoTrack {
         clock: &mut Clock,
         frames: &mut VecDeque<Frame>,
     ) {
-        let is_chosen = unit.is_keyframe && self.is_better(now, index);
+        let is_chosen = unit.is_keyframe && self.is_better(index);
         let Some(layer) = self.layers.get_mut(index) else { return };
         layer.receiver.meter.note_unit(now, unit.is_keyframe);
         if let Some(configuration) = &unit.configuration {
@@ -351,12 +352,12 @@ impl VideoTrack {
 
     /// Whether to switch to layer `index` at its keyframe: it is the first keyframe of all, or the layer is larger than
     /// the one being forwarded, or that one has stopped.
-    fn is_better(&self, now: Instant, index: usize) -> bool {
+    fn is_better(&self, index: usize) -> bool {
         let Some(shown) = self.active else { return true };
         let (Some(layer), Some(shown)) = (self.layers.get(index), self.layers.get(shown)) else {
             return false;
         };
-        layer.pixels() > shown.pixels() || !shown.is_live(now)
+        layer.is_better_than(shown)
     }
 
     /// The layer to request a keyframe from: the largest one being sent.
@@ -368,8 +369,7 @@ impl VideoTrack {
         let live = self.layers.iter().filter(|layer| layer.is_live(now));
         // Among equals the first in the offer's order.
         let best = live.rev().max_by_key(|layer| layer.pixels());
-        let is_reason = |best: &&Layer| best.pixels() > shown.pixels() || !shown.is_live(now);
-        Some(best.filter(is_reason).unwrap_or(shown))
+        Some(best.filter(|best| best.is_better_than(shown)).unwrap_or(shown))
     }
 
     /// When the next request for a keyframe is due.

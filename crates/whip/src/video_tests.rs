@@ -157,6 +157,21 @@ fn the_largest_live_simulcast_layer_is_shown_and_changes_only_at_a_keyframe() {
 }
 
 #[test]
+fn a_simulcast_layer_with_a_frame_every_1100_ms_remains_shown() {
+    let (mut track, mut configurations) = (Track::new(SIMULCAST), 0);
+    for n in 0..20_u16 {
+        let millis = u64::from(n) * 1_100;
+        let frame = |sps| if n.is_multiple_of(2) { key(sps, 1) } else { vec![0x41, 0x9a, 1] };
+        track.packet(millis, (96, 1), n, &frame(SPS_QUARTER), "q");
+        track.packet(millis + 3, (96, 2), 900 + n, &frame(SPS_LARGE), "f");
+        track.wait(millis + 30);
+        let frames = track.out().into_iter();
+        configurations += frames.filter(|(kind, _)| *kind == FrameKind::Configuration).count();
+    }
+    assert_eq!(configurations, 2, "one of each layer, at the beginning");
+}
+
+#[test]
 fn decode_times_never_go_back_across_layers() {
     let mut track = Track::new(SIMULCAST);
     let mut last = None;

@@ -8,8 +8,8 @@ use crate::transport::ice_lite::PathChange;
 use crate::transport::path::Path;
 
 impl WhipSession {
-    /// Takes media from a path on which no check has arrived. A packet with a valid tag that is no replay proves the
-    /// path as a check would. A TCP connection begins with a check always.
+    /// Takes media from a path on which no check has arrived. A packet with a valid tag that is not a replay proves
+    /// the path as a check would. A TCP connection always begins with a check.
     pub(super) fn handle_moved_media(
         &mut self,
         now: Instant,

@@ -371,7 +371,7 @@ impl Dtls {
             if sha256(provider.as_ref(), certificate) == Some(expected) {
                 Ok(())
             } else {
-                Err(Error::Other("the certificate is not the one of the offer".to_owned()))
+                Err(Error::Other("the certificate does not match the offer".to_owned()))
             }
         };
         ConfigBuilder::default()

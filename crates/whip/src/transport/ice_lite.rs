@@ -14,8 +14,10 @@ use super::binding::Generation;
 use super::path::Path;
 use super::revoked::RevokedConsent;
 
-/// Most bytes of a binding request, which has a handful of attributes.
-const REQUEST_LIMIT: usize = 548;
+/// Most bytes of a binding request, the least MTU of IPv6. A request has a handful of attributes; libwebrtc may add a
+/// DTLS flight, which makes it up to 1,220 bytes long (attributes 0xC070 and 0xC071, draft-hancke-webrtc-sped-00). We
+/// ignore the flight: the client sees neither attribute in our answer, and sends DTLS on its own.
+const REQUEST_LIMIT: usize = 1_280;
 /// Validated paths kept per session: a client tries each of its addresses with each of ours, then stays with one pair.
 const PROVEN_LIMIT: usize = 16;
 /// The session switches to another validated path when the selected one has been silent for this long.

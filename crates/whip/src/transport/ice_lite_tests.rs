@@ -1,5 +1,5 @@
 use super::*;
-use rtc_stun::attributes::ATTR_USERNAME;
+use rtc_stun::attributes::{ATTR_USERNAME, AttrType};
 use rtc_stun::error_code::{CODE_FORBIDDEN, ErrorCodeAttribute};
 use rtc_stun::fingerprint::FINGERPRINT;
 use rtc_stun::integrity::MessageIntegrity;
@@ -17,6 +17,11 @@ fn address(port: u16) -> Path {
 }
 
 fn request(user: &str, password: &str, nominates: bool) -> Vec<u8> {
+    signed(user, password, nominates.then_some(Zeros(ATTR_USE_CANDIDATE, 0)))
+}
+
+/// A request with one more attribute before its integrity.
+fn signed(user: &str, password: &str, attribute: Option<Zeros>) -> Vec<u8> {
     let provider = provider();
     let mut message = Message::new();
     let integrity = MessageIntegrity::new_short_term_integrity_with_provider(
@@ -28,8 +33,8 @@ fn request(user: &str, password: &str, nominates: bool) -> Vec<u8> {
         Box::new(BINDING_REQUEST),
         Box::new(TextAttribute::new(ATTR_USERNAME, user.into())),
     ];
-    if nominates {
-        setters.push(Box::new(Nominate));
+    if let Some(attribute) = attribute {
+        setters.push(Box::new(attribute));
     }
     setters.push(Box::new(integrity));
     setters.push(Box::new(FINGERPRINT));
@@ -37,11 +42,12 @@ fn request(user: &str, password: &str, nominates: bool) -> Vec<u8> {
     message.raw
 }
 
-struct Nominate;
+/// An attribute with this many zero bytes.
+struct Zeros(AttrType, usize);
 
-impl Setter for Nominate {
+impl Setter for Zeros {
     fn add_to(&self, message: &mut Message) -> rtc_shared::error::Result<()> {
-        message.add(ATTR_USE_CANDIDATE, &[]);
+        message.add(self.0, &vec![0; self.1]);
         Ok(())
     }
 }
@@ -62,6 +68,27 @@ fn a_valid_request_is_answered_and_authenticates_its_source() {
     MessageIntegrity::check(&mut response, PASSWORD.as_bytes(), provider.crypto()).expect("signed");
     assert!(ice.is_proven(address(9)) && !ice.is_proven(address(10)));
     assert_eq!(ice.selected(), Some(address(9)));
+}
+
+#[test]
+fn a_request_that_carries_a_dtls_flight_is_answered_like_any_other() {
+    const FLIGHT: AttrType = AttrType(0xc070);
+    let (mut ice, now) = (ice(), Instant::now());
+    let datagram = signed("server:client", PASSWORD, Some(Zeros(FLIGHT, 900)));
+    let with_junk = [&datagram[..], &[0; 4]].concat();
+    assert_eq!(ice.handle_request(now, address(9), &with_junk), None);
+    assert!(!ice.is_proven(address(9)));
+    let answer = ice.handle_request(now, address(9), &datagram).expect("answered");
+    assert!(answer.len() <= datagram.len(), "{} for {}", answer.len(), datagram.len());
+    assert!(ice.is_proven(address(9)));
+    let mut revoked = ice.revoke().expect("a client was connected");
+    assert!(revoked.handle_request(&datagram).is_some());
+    // Everything but the flight takes 76 bytes.
+    for (bytes, is_answered) in [(1_204, true), (1_208, false)] {
+        let datagram = signed("server:client", PASSWORD, Some(Zeros(FLIGHT, bytes)));
+        let answer = ice.handle_request(now, address(9), &datagram);
+        assert_eq!(answer.is_some(), is_answered, "{} bytes", datagram.len());
+    }
 }
 
 #[test]

@@ -16,7 +16,7 @@ use rtc_srtp::context::Context;
 use rtc_srtp::protection_profile::ProtectionProfile;
 
 use super::dtls::{MasterKey, SrtpKeys, SrtpProfile};
-use crate::rtp::RtpHeader;
+use crate::rtp::{RtpHeader, step_to};
 
 /// Packets that may arrive late and can still be checked for replay.
 const REPLAY_WINDOW: u64 = 1024;
@@ -111,7 +111,8 @@ impl Srtp {
     pub fn open(&mut self, packet: &mut [u8]) -> Result<usize, Rejected> {
         let (header, header_len) = RtpHeader::read_clear(packet).ok_or(Rejected::Malformed)?;
         let index = self.media_senders.index_of(header.ssrc, |sender| {
-            let step = i64::from(header.sequence.wrapping_sub(sender.highest as u16) as i16);
+            // RFC 3711 3.3.1 divides the numbers in halves; a number that would be a replay is never one behind.
+            let step = step_to(sender.highest, header.sequence, REPLAY_WINDOW);
             sender.highest.checked_add_signed(step)
         });
         let index = index?.unwrap_or_else(|| u64::from(header.sequence));

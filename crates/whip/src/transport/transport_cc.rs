@@ -5,6 +5,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::rtp::step_to;
+
 /// Sequence numbers that one feedback may span, and that are remembered for a late packet's range. A usual feedback
 /// covers 30; a sender at 100 Mbps uses 1,000 in 100 ms.
 const SPAN_LIMIT: u64 = 1024;
@@ -62,12 +64,8 @@ impl ReceiveTimes {
             (self.highest, self.next_base) = (first, first);
             first
         } else {
-            let step = i64::from(sequence.wrapping_sub(self.highest as u16) as i16);
-            self.highest.saturating_add_signed(step)
+            self.highest.saturating_add_signed(step_to(self.highest, sequence, SPAN_LIMIT))
         };
-        if extended + SPAN_LIMIT <= self.highest {
-            return;
-        }
         let Some(slot) = self.slots.get_mut((extended % SPAN_LIMIT) as usize) else { return };
         // If a packet arrives twice, its first arrival counts.
         if slot.sequence == extended {

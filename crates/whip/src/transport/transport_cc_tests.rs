@@ -76,6 +76,18 @@ fn a_packet_that_arrives_after_its_range_was_reported_repeats_the_range() {
 }
 
 #[test]
+fn packets_are_reported_after_a_loss_of_more_than_half_of_all_numbers() {
+    for lost in [40_000_u16, 60_000] {
+        let mut times = ReceiveTimes::new(Instant::now());
+        feedback(&mut times, &[(5_000, 1000)]);
+        let next = 5_001_u16.wrapping_add(lost);
+        let (base, seen) = feedback(&mut times, &[(next, 2000), (next + 1, 2001)]);
+        assert_eq!((base, seen.len()), (next.wrapping_sub(1_022), 1_024));
+        assert_eq!(seen[1_021..], [None, Some(8000), Some(8004)]);
+    }
+}
+
+#[test]
 fn nothing_is_written_without_arrivals_and_the_memory_is_bounded() {
     let mut times = ReceiveTimes::new(Instant::now());
     let mut compound = Compound::new(1, &[]);
