@@ -38,7 +38,7 @@ const FOLDERS = {
     ["parts"],
   ],
 };
-/** What runs in browsers, and what else each may import: nothing of the gateway, which imports nothing of these. */
+/** Folders of browser code, and which others each may import. The gateway and these never import each other. */
 const IN_BROWSERS = { webcaster: [], broadcast: ["webcaster"], dashboard: ["client"] };
 /** The packages that browser code may import; webcaster and broadcast rely on the browser alone. */
 const PACKAGES_IN_BROWSERS = {
@@ -82,6 +82,7 @@ const STOPWATCHES = new Set([
   "ts/publish/webhook/exchange.ts",
   "ts/publish/webhook/connection-steps.ts",
   "ts/store/portions.ts",
+  "ts/webcaster/broadcast.ts",
 ]);
 /** What every command reads before it knows what was requested, so that help and typing mistakes are answered
  *  immediately. */
@@ -111,7 +112,7 @@ function* gateway(files) {
       // be checked.
       if (target === "undici") yield `${name}: undici is imported as undici/index.js`;
       if (isNative(target) && room !== "media") yield `${name}: only media imports #native`;
-      if (/^(@hono\/|hono(\/|$))/.test(target) && NO_HONO.has(room)) yield `${name}: ${room} knows no Hono`;
+      if (/^(@hono\/|hono(\/|$))/.test(target) && NO_HONO.has(room)) yield `${name}: ${room} may not import Hono`;
       if (room in IN_BROWSERS && !target.startsWith(".") && !PACKAGES_IN_BROWSERS[room]?.test(target))
         yield `${name}: ${room} imports no package${PACKAGES_IN_BROWSERS[room] ? ` ${target}` : ""}`;
       if (!target.startsWith(".") || isNative(target) || target.endsWith(".txt")) continue; // a text is not code
@@ -154,7 +155,7 @@ function* ambient(name, text) {
   if (/\bDate\.now\b|\bnew Date\(\s*\)|\bnew Date\b(?!\s*\()/.test(text) && !hasClock) {
     yield `${name}: the clock comes from clock.ts`;
   }
-  if (/\bperformance\.now\b|\bhrtime\b/.test(text) && !STOPWATCHES.has(name)) yield `${name}: has no stopwatch`;
+  if (/\bperformance\.now\b|\bhrtime\b/.test(text) && !STOPWATCHES.has(name)) yield `${name}: must not measure time`;
 }
 
 const isAwaited = (text, target) => text.includes(`await import("${target}")`);

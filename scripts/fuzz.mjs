@@ -1,5 +1,5 @@
 // `npm run fuzz [-- TARGET...] [SECONDS]`: runs the fuzz targets of crates/fuzz one after another, each for a limited
-// time. A crash is written to crates/fuzz/artifacts and ends the run with 1; once fixed, the input belongs into
+// time. A crash is written to crates/fuzz/artifacts and ends the run with 1; once fixed, the input belongs in
 // crates/fuzz/corpus. Needs the pinned stable Rust and a C++ compiler (libFuzzer is C++), but not cargo-fuzz, whose
 // flags are given below.
 import { spawnSync } from "node:child_process";

@@ -43,7 +43,7 @@ const ROWS = [
         ],
       ],
       [
-        "Troubles of running publishes",
+        "Problems of running publishes",
         "short",
         [["sum by (trouble) (headgate_publish_troubles{$of})", "{{trouble}}"]],
       ],
@@ -134,7 +134,7 @@ const ROWS = [
         [
           ["max by (state) (headgate_nodes)", "{{state}}"],
           ["sum(increase(headgate_node_takeovers_total[1h]))", "takeovers in an hour"],
-          ["sum(increase(headgate_upgrade_failed_total[1h]))", "upgrades that did not happen in an hour"],
+          ["sum(increase(headgate_upgrade_failed_total[1h]))", "failed upgrades in an hour"],
         ],
       ],
       ["Which node is which", "short", [["headgate_node_info{$of}", "{{name}} {{version}} (epoch {{epoch}})"]]],
@@ -167,7 +167,7 @@ const ROWS = [
         [
           ["rate(headgate_media_kernel_drops_total{$of}[$range])", "{{instance}}: datagrams dropped"],
           ["rate(headgate_rtmp_connection_refused_total{$of}[$range])", "{{instance}}: connections refused"],
-          ["rate(headgate_full_refusals_total{$of}[$range])", "{{instance}}: refused for want of {{cause}}"],
+          ["rate(headgate_full_refusals_total{$of}[$range])", "{{instance}}: refused because of {{cause}}"],
           ["headgate_full{$of} > 0", "{{instance}}: 1 while full, {{cause}}"],
         ],
       ],

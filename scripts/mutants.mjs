@@ -43,7 +43,7 @@ const sample = first.includes(",")
   : [...faults.entries()].slice(Number(skipped), Number(skipped) + Number(first));
 const testsFor = testsOf(root);
 const { covering, red: unsteady } = await coveringTests([...new Set(files.flatMap(testsFor))].sort());
-/** Parts of test files that ran without any fault, and whether they were green; complete files were. */
+/** Parts of test files that have been run without a fault, and whether they passed; complete files are known to. */
 const steady = new Map();
 const survivors = [];
 let found = 0;
@@ -78,7 +78,7 @@ async function findingOf(runner, fault) {
   for (const batch of [specs.slice(0, NEAREST), specs.slice(NEAREST, NEAREST + FURTHER)]) {
     if (batch.length === 0) break;
     const said = await runner.run(batch, limitOf(batch), fault);
-    if (said === null) return "its tests do not come to an end";
+    if (said === null) return "its tests do not finish";
     for (const { file, tests } of said.red) {
       const spec = batch.find((each) => each.file === file);
       if (await isSteady(runner, spec)) return `${file}: ${tests[0] ?? "does not load"}`;

@@ -75,7 +75,7 @@ export const toTest = [
   {
     name: "Chromium without a window",
     package: "chromium-headless-shell",
-    use: "looks at pages",
+    use: "opens pages",
     isThere: onPath("chromium-headless-shell"),
   },
   { name: "PostgreSQL", package: "postgresql", use: "the other store", isThere: hasPostgres },
@@ -130,7 +130,7 @@ export const toTest = [
   { name: "OBS's codecs and outputs", package: "obs-plugins", use: "publishes", isThere: hasObsPlugins },
   { name: "Xvfb", package: "xvfb", use: "a screen for OBS", isThere: onPath("Xvfb") },
   { name: "software OpenGL", package: "libgl1-mesa-dri", use: "draws for OBS", isThere: hasSoftwareGl },
-  { name: "systemd-analyze", package: "systemd", use: "judges the unit", isThere: onPath("systemd-analyze") },
+  { name: "systemd-analyze", package: "systemd", use: "checks the unit", isThere: onPath("systemd-analyze") },
   { name: "buildah", package: "buildah", use: "builds the container image", isThere: onPath("buildah") },
   { name: "Python", package: "python3-venv", use: "peers written in Python", isThere: hasPython },
 ];

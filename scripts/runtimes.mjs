@@ -8,7 +8,7 @@ import { withLock } from "./lock.mjs";
 
 const FOLDER = join(root, ".build", "runtimes");
 
-/** Packages that contain the program and run nothing at their installation, with the registry's hash of each.
+/** Packages that contain the program and run nothing when they are installed, with the registry's hash of each.
  *  `before`: arguments that precede the name of a script. */
 const RUNTIMES = {
   "node-20": {

@@ -41,7 +41,7 @@ const isRed = rust.code !== 0 || vitest.code !== 0;
 if (isRed && counts.failed === 0) counts.failed = 1;
 const why = isWholeRun ? "" : ", most of them for the whole run: npm test -- --whole";
 console.log(counts.skipped > 0 ? `\n${counts.skipped} skipped${why}` : "");
-console.log(`${retried} tried again${isUnsteady ? ", and none may be in CI" : ""}`);
+console.log(`${retried} retried${isUnsteady ? ", which CI does not accept" : ""}`);
 console.log(`${counts.passed} passed, ${counts.failed} failed`);
 process.exit(isRed || isUnsteady ? 1 : 0);
 

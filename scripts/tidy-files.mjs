@@ -30,7 +30,7 @@ export function untidyFiles(files, stillLonger = STILL_LONGER) {
     if (lines > LINES_LIMIT && !stillLonger.includes(name)) {
       complaints.push(`${name} has ${lines} lines: none has more than ${LINES_LIMIT}`);
     }
-    if (DRAWERS.test(name)) complaints.push(`${name}: a drawer's name; what is the thing called?`);
+    if (DRAWERS.test(name)) complaints.push(`${name}: a catch-all name; what does the file contain?`);
     if (WITHOUT_PRIVATE_WORDS.test(name)) complaints.push(...privateWords(name, text));
   }
   complaints.push(...fullFolders(files));

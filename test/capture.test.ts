@@ -353,7 +353,7 @@ describe("refusals", () => {
   });
 
   test("a file that is not a capture is refused", async () => {
-    await expect(replay("package.json")).rejects.toThrow("this is no capture of headgate");
+    await expect(replay("package.json")).rejects.toThrow("this is not a Headgate capture");
     expect(readdirSync(join(folder, "service")).every((file) => file.endsWith(".capture"))).toBe(true);
   });
 });

@@ -86,7 +86,7 @@ test.each<[what: string, files: Partial<CertificateFiles>, faults: readonly stri
   [
     "with a passphrase",
     { keyFile: file("sealed.key", sealed) },
-    ["http.tls_key: the key in …/sealed.key has a passphrase; it must be there without one"],
+    ["http.tls_key: the key in …/sealed.key has a passphrase; store the key without one"],
   ],
 ])("files %s are explained", (_, files, faults) => {
   expect(faultsOf(files)).toEqual(faults);

@@ -138,7 +138,7 @@ test("docs/webhook.md: a complete customer", async () => {
     return (await receiver.fetch(new Request("https://customer.example/", { method: "POST", headers, body }))).status;
   };
   expect([await ask("s3cret", SECRET), await ask("wrong", SECRET)]).toEqual([200, 403]);
-  await expect(ask("s3cret", SECRET.replace("AAEC", "BBEC"))).rejects.toThrow("no signature of this secret");
+  await expect(ask("s3cret", SECRET.replace("AAEC", "BBEC"))).rejects.toThrow("no signature matches the secret");
 });
 
 test("docs/first-broadcast.md: each step, from creating the stream to its timeline", async () => {

@@ -107,13 +107,13 @@ describe("a release", () => {
       `a.js: names ${process.cwd()}`,
       "b.ts: is a source that was not compiled",
       "d.txt: holds a secret",
-      "test/c.js: does not belong into a package",
+      "test/c.js: does not belong in a package",
     ]);
     const strange = TARGETS.find(({ cpu }) => cpu !== ownTarget().cpu);
     if (strange === undefined) throw new Error("every target is for this processor");
     const core = join(installed(packageOf(ownTarget())), "headgate.node");
     expect(faultsOfAddon(core, strange, true).join()).toMatch(/^is for the processor/);
-    expect(faultsOfAddon(join(odd, "a.js"), strange)).toEqual(["is no ELF file"]);
+    expect(faultsOfAddon(join(odd, "a.js"), strange)).toEqual(["is not an ELF file"]);
   });
 });
 

@@ -28,7 +28,7 @@ test("a file on the list may be longer, and must leave the list when it no longe
 
 test("a file must not have a catch-all name", () => {
   const name = "ts/utils.ts";
-  expect(complaintsAbout(name, "")).toEqual([`${name}: a drawer's name; what is the thing called?`]);
+  expect(complaintsAbout(name, "")).toEqual([`${name}: a catch-all name; what does the file contain?`]);
 });
 
 test("a folder of the gateway has at most 20 files, not counting those in folders inside it", () => {

@@ -143,7 +143,7 @@ function privateKeyOf(path: string, name: string, faults: string[]) {
       const holdsCertificate = text.includes("-----BEGIN CERTIFICATE-----");
       faults.push(`${name}: ${path} holds no PEM private key${holdsCertificate ? ", but a certificate" : ""}`);
     } else if (/ENCRYPTED/.test(text)) {
-      faults.push(`${name}: the key in ${path} has a passphrase; it must be there without one`);
+      faults.push(`${name}: the key in ${path} has a passphrase; store the key without one`);
     } else {
       return { text, privateKey: createPrivateKey(text) };
     }

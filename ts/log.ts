@@ -29,7 +29,7 @@ export async function createLog(config: Config["log"], isTerminal: boolean, to?:
   const options = { level, base: null, timestamp: stdTimeFunctions.isoTime, serializers: { err: errorForLog } };
   if (to !== undefined) return pino(options, to);
   const lines = patientLines(STANDARD_ERROR, (lost) =>
-    log.warn({ lost }, "lines of the log were lost: nobody took them"),
+    log.warn({ lost }, "lines of the log were lost: nothing read them"),
   );
   const log = pino(options, pretty ? await readable(lines, isTerminal) : lines);
   return log;

@@ -192,7 +192,7 @@ export async function serve(
     // Last: a start that fails earlier has created no key, so that the one that succeeds creates and shows it.
     const first = await ensureFirstOrganisation(db, config.bootstrap.apiKey, clock.now());
     if (first.outcome === "bootstrap_key_unused") {
-      log.warn("bootstrap.api_key is none of this store's keys and opens nothing");
+      log.warn("bootstrap.api_key is not a key of this store and grants no access");
     }
     if (first.outcome === "created" && first.key !== null) terminal.announceKey(first.key);
     const password = await ensureFirstPerson(db, config.bootstrap.adminPassword, clock.now());
@@ -356,7 +356,7 @@ function logDrain(running: () => number, limitS: number, log: Logger): () => voi
   const timer = setInterval(tell, DRAIN_TOLD_MS);
   return () => {
     clearInterval(timer);
-    log.info({ running: running() }, "drained: what still runs ends now");
+    log.info({ running: running() }, "drained: publishes that are still running end now");
   };
 }
 

@@ -138,7 +138,7 @@ export function createMetrics(): Metrics {
   });
   const losses = new Counter({
     name: "headgate_upstream_lost_total",
-    help: "Times an upstream stopped taking a publish, or did not begin to",
+    help: "Times an upstream stopped accepting a publish, or never began to",
     registers,
   });
   const takeovers = new Counter({
@@ -205,7 +205,7 @@ export function createMetrics(): Metrics {
         "RTMP connections closed at once, and upstreams not dialled, because a limit was reached",
         () => media.refusedConnections(),
       );
-      counter("headgate_transcoder_failed_total", "Transcoders of Opus to AAC that could not do their work", () =>
+      counter("headgate_transcoder_failed_total", "Transcoders from Opus to AAC that failed", () =>
         media.failedTranscoders(),
       );
     },
@@ -235,7 +235,7 @@ export function createMetrics(): Metrics {
       const depth = oncePerTurn(outbox);
       gauge("headgate_outbox_events", "publish_done events not delivered yet", async () => (await depth()).events);
       gauge("headgate_outbox_oldest_seconds", "Age of the oldest of them", async () => (await depth()).oldestMs / 1000);
-      gauge("headgate_players", "Players that read", () => live().players);
+      gauge("headgate_players", "Current players", () => live().players);
       const byLabel = (name: string, help: string, label: string, read: () => Readonly<Record<string, number>>) =>
         new Gauge({
           name,
@@ -264,7 +264,7 @@ export function createMetrics(): Metrics {
       });
       new Gauge({
         name: "headgate_webhook_breaker_open",
-        help: "1 for each organisation whose webhook, as it is now, only times out and is asked rarely",
+        help: "1 for each organisation whose current webhook only times out and is called rarely",
         labelNames: ["organisation"],
         registers,
         collect() {

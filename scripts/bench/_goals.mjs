@@ -160,7 +160,7 @@ const values = (blocks, name) => blocks.map((block) => block[name]).sort((a, b) 
 const middle = (blocks, name) => (blocks.length === 0 ? "?" : Number(median(values(blocks, name)).toFixed(3)));
 const sum = (blocks, name) => values(blocks, name).reduce((total, value) => total + value, 0);
 
-/** CPU ms per stream-second, and what speaks against the blocks. */
+/** CPU ms per stream-second, and how many of the blocks are unreliable. */
 function cost(blocks) {
   if (blocks.length === 0) return "not measured";
   const costs = values(blocks, "cpu_ms_per_stream_second");

@@ -7,8 +7,8 @@ import { percentile, startCustomer, wait } from "./_webhook.mjs";
 
 const A_STREAMS = 2_000;
 const B_STREAMS = 400;
-/** `ofA` and `ofB`: publishes per second; `secondsOfA`: how long A's last; `aheadMs`: how much later than A's and how much
- *  earlier than the block's end B's begin and end. */
+/** `ofA` and `ofB`: publishes per second; `secondsOfA`: how long A's go on; `aheadMs`: B's begin this much later than
+ *  A's, and end this much before the end of the block. */
 export async function isolation(
   seconds = 8,
   rounds = 6,

@@ -21,7 +21,7 @@ const OLDEST_GLIBC_MINOR = 28;
  *  @throws {BuildError} if the folder is not built */
 export function copyContents(folder, to) {
   const missing = NEEDED.filter((path) => !existsSync(join(folder, path)));
-  if (missing.length > 0) throw new BuildError(`${folder} is no built headgate: ${missing.join(", ")} missing`);
+  if (missing.length > 0) throw new BuildError(`${folder} is not a built Headgate: ${missing.join(", ")} missing`);
   const filter = (path) => !isForOthers(path);
   for (const path of [...SHIPPED, ...packagesOf(folder)]) {
     const from = resolve(folder, path);

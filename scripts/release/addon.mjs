@@ -13,7 +13,7 @@ const [, GLIBC_MINOR] = GLIBC.split(".").map(Number);
  *  @returns {string[]} */
 export function faultsOfAddon(path, target, isOfThisMachine = false) {
   const bytes = readFileSync(path);
-  if (bytes.length < 64 || bytes.readUInt32BE(0) !== 0x7f454c46) return ["is no ELF file"];
+  if (bytes.length < 64 || bytes.readUInt32BE(0) !== 0x7f454c46) return ["is not an ELF file"];
   const faults = [];
   const machine = bytes.readUInt16LE(18);
   if (machine !== target.machine) faults.push(`is for the processor ${machine}, not ${target.machine}`);

@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { root } from "../build.mjs";
 
 const STRANGERS = [
-  [/(^|\/)(test|tests|crates|target|node_modules|\.git|\.build|\.env|data)(\/|$)/, "does not belong into a package"],
-  [/\.(rs|map|pem|key|db|sqlite|log|tgz)$/, "does not belong into a package"],
+  [/(^|\/)(test|tests|crates|target|node_modules|\.git|\.build|\.env|data)(\/|$)/, "does not belong in a package"],
+  [/\.(rs|map|pem|key|db|sqlite|log|tgz)$/, "does not belong in a package"],
   [/(?<!\.d)\.m?tsx?$/, "is a source that was not compiled"],
 ];
 const SECRETS = [/-----BEGIN [A-Z ]*PRIVATE KEY-----\s+[A-Za-z0-9+/]{32}/, /\bhg_[A-Za-z0-9]{30,}/];

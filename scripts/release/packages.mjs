@@ -10,7 +10,7 @@ const LEGAL = ["LICENSE", "licences.txt"];
 /** Parts of the service's folder in a clone: what runs, documentation, and what an operator installs. */
 const SERVICE = ["dist", "docs", "deploy/headgate.mjs", "deploy/systemd", "deploy/kubernetes", "ts/native/index.js"];
 const TEXTS = ["README.md", "CHANGELOG.md", "SECURITY.md", "LICENSE"];
-/** For the page /docs. The complete package is four times larger, and runs a script at its installation. */
+/** For the page /docs. The complete package is four times larger, and runs a script when it is installed. */
 const SWAGGER = "swagger-ui-dist";
 const SWAGGER_FILES = [
   "swagger-ui.css",

@@ -27,7 +27,7 @@ export const endpointRows = [
       const { exchange, answer } = await client.open();
       const type = field(exchange, "content-type") ?? "";
       must(/^application\/sdp\s*(;|$)/i.test(type), `Content-Type: ${type}`);
-      must(answer.startsWith("v=0\r\n") && answer.endsWith("\r\n"), "the answer is no SDP with CRLF line ends");
+      must(answer.startsWith("v=0\r\n") && answer.endsWith("\r\n"), "the answer is not SDP with CRLF line ends");
     },
   },
   {
@@ -39,7 +39,7 @@ export const endpointRows = [
       const typed = await client.post(offer().sdp, { "content-type": "application/json" });
       must(isClientError(typed.status), `application/json was answered ${typed.status}`);
       const malformed = await client.post("hello\r\n");
-      must(isClientError(malformed.status), `no SDP was answered ${malformed.status}`);
+      must(isClientError(malformed.status), `malformed SDP was answered ${malformed.status}`);
     },
   },
   {
@@ -60,7 +60,7 @@ export const endpointRows = [
     id: "E5",
     level: "must",
     section: "4.2",
-    says: "sendrecv is taken; inactive and recvonly offers are refused",
+    says: "sendrecv is accepted; inactive and recvonly offers are refused",
     async check(client) {
       const both = await client.post(offer({ direction: "sendrecv" }).sdp);
       must(both.status === 201, `sendrecv was answered ${both.status}`);
@@ -143,7 +143,7 @@ export const endpointRows = [
     id: "E11",
     level: "must",
     section: "4.4.2",
-    says: "too many tracks are refused by 422 or 400; audio or video alone is taken",
+    says: "too many tracks are refused by 422 or 400; audio or video alone is accepted",
     async check(client) {
       const { audio, video } = sections;
       const two = await client.post(offer({ sections: [audio, video, video] }).sdp);
@@ -295,7 +295,7 @@ export const endpointRows = [
     id: "E24",
     level: "must",
     section: "4.7",
-    says: "Bearer is supported: taken, or answered 401 with WWW-Authenticate",
+    says: "Bearer is supported: accepted, or answered 401 with WWW-Authenticate",
     async check(client) {
       const headers = client.token === undefined ? { authorization: "Bearer undefined" } : {};
       const exchange = await client.post(offer().sdp, headers);
@@ -322,7 +322,7 @@ export const wholeRunRows = [
     id: "E18",
     level: "may",
     section: "4.5",
-    says: "what goes wrong is never a plain 500; overload is 503",
+    says: "no failure is a plain 500; overload is 503",
     async check(client) {
       const errors = client.seen.filter(({ status }) => status >= 500 && ![502, 503, 504].includes(status));
       must(errors.length === 0, errors.map(({ method, status }) => `${method} ${status}`).join(", "));

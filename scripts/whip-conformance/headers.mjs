@@ -73,11 +73,11 @@ export const headerRows = [
     id: "L4",
     level: "should",
     section: "4.6",
-    says: "nothing of drafts (credential-type); no comma or semicolon in secrets",
+    says: "nothing from drafts (credential-type); no comma or semicolon in secrets",
     async check(client) {
       for (const { line, username, credential } of await iceServers(client)) {
         must(!/credential-type/.test(line), "credential-type");
-        must(!/[,;]/.test(`${username}${credential}`), "a client that splits naively takes it apart");
+        must(!/[,;]/.test(`${username}${credential}`), "a client that splits at these characters breaks it");
       }
     },
   },

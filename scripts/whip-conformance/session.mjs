@@ -68,13 +68,13 @@ export const sessionRows = [
     id: "S1",
     level: "must",
     section: "4.2",
-    says: "DELETE ends the session (200) and frees ICE; a second one knows it no more",
+    says: "DELETE ends the session (200) and frees ICE; a second DELETE finds no session",
     async check(client) {
       const session = await client.open();
       must(await client.isReachable(session), "no answer to ICE checks before");
       const { status } = await client.end(session);
       must(status === 200, `answered ${status}`);
-      must(isClientError((await client.end(session)).status), "a second DELETE is no 4xx");
+      must(isClientError((await client.end(session)).status), "a second DELETE is not a 4xx");
       must(!(await client.isReachable(session)), "still answers ICE checks");
     },
   },
@@ -131,20 +131,20 @@ export const sessionRows = [
       });
       must(isClientError(typed.status), `application/sdp was answered ${typed.status}`);
       const malformed = await client.patch(session, "hello\r\n", matching(session));
-      must(isClientError(malformed.status), `no fragment was answered ${malformed.status}`);
+      must(isClientError(malformed.status), `a malformed fragment was answered ${malformed.status}`);
     },
   },
   {
     id: "S5",
     level: "must",
     section: "4.3.1",
-    says: "where only one of trickle and restart is there, the other is 422",
+    says: "where only one of trickle and restart is supported, the other is 422",
     async check(client) {
       const found = await supports(client);
-      if (found.trickle && found.restart) throw new NotApplicable("both are there");
+      if (found.trickle && found.restart) throw new NotApplicable("both are supported");
       if (!found.trickle && !found.restart) {
-        must(isClientError(found.trickled), `neither is there, and PATCH is answered ${found.trickled}`);
-        must(false, "neither is there: RFC 9725 4.3.1 wants one of them");
+        must(isClientError(found.trickled), `neither is supported, and PATCH is answered ${found.trickled}`);
+        must(false, "neither is supported: RFC 9725 4.3.1 requires one of them");
       }
       const other = found.trickle ? found.restarted : found.trickled;
       must(other === 422, `answered ${other}`);
@@ -199,7 +199,7 @@ export const sessionRows = [
     id: "S9",
     level: "must",
     section: "4.3.2",
-    says: "candidates of no use (.local, unknown transport) are dropped silently",
+    says: "unusable candidates (.local, unknown transport) are dropped silently",
     async check(client) {
       const session = await sessionWith(client, "trickle");
       const candidates = [
@@ -258,7 +258,7 @@ export const sessionRows = [
       const half = { ufrag: credentials().ufrag, pwd: session.offer.pwd };
       const { status } = await client.patch(session, restart(session, half), matching(session));
       must(isClientError(status), `new ufrag with the old pwd was answered ${status}`);
-      must(await client.isReachable(session), "the old credentials are dead");
+      must(await client.isReachable(session), "the old credentials no longer work");
     },
   },
   {

@@ -183,7 +183,7 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
   }
 
   /** Fills the lists, and opens a camera or microphone that was lost and is connected again: its list shows it as
-   *  chosen, so that nobody could choose it. */
+   *  chosen already, so that the person could not choose it again. */
   async function reopenLost(): Promise<void> {
     await listDevices();
     if (!isCapturing(state)) return;

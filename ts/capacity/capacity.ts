@@ -120,7 +120,7 @@ export function createCapacity(deps: CapacityDeps): Capacity {
     const isCrowded = now() - crowdedAt < CROWD_OVER_MS;
     const short = room.shortage ?? (isCrowded && logged?.cause === "setups" ? logged : null);
     if (short?.cause !== logged?.cause && short !== null) {
-      log.warn({ cause: short.cause, problem: short.words }, "full: no new publish is taken");
+      log.warn({ cause: short.cause, problem: short.words }, "full: no new publish is accepted");
     }
     if (short === null && logged !== null) {
       log.info({ refused }, "there is room for new publishes again");
@@ -138,7 +138,7 @@ export function createCapacity(deps: CapacityDeps): Capacity {
         logged = shortage;
         log.warn(
           { cause: shortage.cause, problem: shortage.words },
-          "a crowd comes at once: not all of it is let in yet",
+          "many publishes start at once: not all of them are admitted yet",
         );
       }
     }

@@ -67,7 +67,7 @@ function readError(body: unknown): Refusal {
       return { kind: kindIn(TOKEN_ERRORS, code), code, message: String(body.message), userinfo: {} };
     }
   }
-  return { kind: "other", code: 0, message: "the answer is no error of this API", userinfo: {} };
+  return { kind: "other", code: 0, message: "the response is not an error of this API", userinfo: {} };
 }
 
 function kindIn(codes: Readonly<Record<number, Known>>, code: number): ErrorKind {

@@ -65,7 +65,7 @@ export async function verify(
   const timestamp = header(headers, "webhook-timestamp");
   const given = header(headers, "webhook-signature").split(" ");
   if (!/^\d{1,12}$/.test(timestamp) || Math.abs(now / 1_000 - Number(timestamp)) > toleranceS) {
-    throw new WebhookRefused("bad_timestamp", "webhook-timestamp is not of now");
+    throw new WebhookRefused("bad_timestamp", "webhook-timestamp is not recent");
   }
   const bytes = bytesOf(body);
   const signed = concatenated(new TextEncoder().encode(`${id}.${timestamp}.`), bytes);
@@ -76,7 +76,7 @@ export async function verify(
       if (code !== null && (await crypto.subtle.verify("HMAC", key, code, signed))) return readEvent(id, bytes);
     }
   }
-  throw new WebhookRefused("bad_signature", "no signature of this secret");
+  throw new WebhookRefused("bad_signature", "no signature matches the secret");
 }
 
 /** Our fields come last, so that fields sent by the broadcaster cannot replace them. */
@@ -92,7 +92,7 @@ function readEvent(id: string, body: Uint8Array): WebhookEvent {
   };
   const number = (name: string): number => {
     const value = Number(text(name));
-    if (!Number.isSafeInteger(value) || value < 0) throw new WebhookRefused("bad_body", `${name} is no number`);
+    if (!Number.isSafeInteger(value) || value < 0) throw new WebhookRefused("bad_body", `${name} is not a number`);
     return value;
   };
   const common = {
@@ -127,7 +127,7 @@ function header(headers: Headers, name: string): string {
 
 function keyOf(secret: string): Uint8Array<ArrayBuffer> {
   const key = fromBase64(secret.replace(/^whsec_/, ""));
-  if (key === null || key.length === 0) throw new TypeError("the secret is whsec_ and base64");
+  if (key === null || key.length === 0) throw new TypeError("the secret must be whsec_ followed by base64");
   return key;
 }
 

@@ -102,9 +102,9 @@ export async function askToUpgrade(dataDir: string, say: (line: string) => void)
     if (error !== (await broken)) throw error;
   }
   const error = (await broken) as NodeJS.ErrnoException | null;
-  if (error === null) throw new UpgradeFailed("the service ended before it said what came of it");
+  if (error === null) throw new UpgradeFailed("the service ended before it reported the result");
   if (error.code === "ENOENT" || error.code === "ECONNREFUSED") {
-    const wanted = "name the data directory of your service by --data-dir or HEADGATE_DATA_DIR";
+    const wanted = "set the data directory of your service with --data-dir or HEADGATE_DATA_DIR";
     throw new ConfigInvalid(`no service runs in ${dataDir}: ${wanted}, or start it with headgate serve`);
   }
   throw new UpgradeFailed(`${path}: ${reasonOf(error)}`);

@@ -79,7 +79,7 @@ export function createHandover(deps: HandoverDeps): Handover {
       state.become("leaving");
       return done;
     } catch (error) {
-      log.error({ reason: reasonOf(error) }, "the upgrade did not happen: this process goes on");
+      log.error({ reason: reasonOf(error) }, "the upgrade did not happen: this process continues");
       deps.failed();
       await deps
         .stepBack()

@@ -30,7 +30,7 @@ const STATED: Readonly<Record<StateWord, string>> = {
   ready: "ready",
   handing_over: "handing over: a new process starts",
   draining: "draining: this service stops when its publishes have ended",
-  leaving: "handed over: this process leaves when its publishes have ended",
+  leaving: "handed over: this process exits when its publishes have ended",
   stopped: "stopped",
 };
 
@@ -47,7 +47,7 @@ export function watchState(registry: Registry, state: Pick<ServiceState, "word">
   });
   const failures = new Counter({
     name: "headgate_upgrade_failed_total",
-    help: "Times a new process was to take this one's place and did not",
+    help: "Times a new process failed to take this one's place",
     registers: [registry],
   });
   return { failed: () => failures.inc() };

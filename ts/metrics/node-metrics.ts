@@ -37,7 +37,7 @@ export function watchNode(registry: Registry, node: WatchedNode): void {
   gauge("headgate_time_seconds", "The clock of the service, Unix time", () => node.clock.now() / 1_000);
   new Gauge({
     name: "headgate_certificate_expiry_timestamp_seconds",
-    help: "When the certificate of a port ends, Unix time",
+    help: "When the certificate of a port expires, Unix time",
     labelNames: ["section"],
     registers,
     collect() {
@@ -62,7 +62,7 @@ export function watchNode(registry: Registry, node: WatchedNode): void {
 export function watchTroubles(registry: Registry, troubles: () => Readonly<Record<string, number>>): void {
   new Gauge({
     name: "headgate_publish_troubles",
-    help: "Live publishes that have a trouble now, by trouble",
+    help: "Live publishes that currently have a problem, by kind",
     labelNames: ["trouble"],
     registers: [registry],
     collect() {

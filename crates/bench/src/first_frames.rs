@@ -197,7 +197,7 @@ impl Starting {
         }
     }
 
-    /// Adds it to the account and deletes its session.
+    /// Adds the publish to the account and deletes its session.
     fn end(&mut self, run: &Run, is_counted: bool, account: &mut Account) {
         if is_counted {
             match self.first_frame {

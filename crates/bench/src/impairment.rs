@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// Extra delay of a reordered datagram.
 const OVERTAKEN_BY: Duration = Duration::from_millis(15);
-/// Queue of a slow link, as time at its rate; more is dropped, as by a router.
+/// Longest queue of a slow link, in time at its rate; further datagrams are dropped, as by a router.
 const BACKLOG_LIMIT: Duration = Duration::from_millis(500);
 
 /// What is wrong with a network. Chances are in percent.
@@ -85,7 +85,7 @@ impl Link {
 
     /// Takes a datagram that is sent.
     pub(crate) fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) {
-        // Every chance is drawn for every datagram, so that one more condition leaves the others' effect alone.
+        // Every chance is drawn for every datagram, so that adding one condition does not change the others.
         let [loss, jitter, reorder, duplicate] = [(); 4].map(|()| self.throw());
         let age = now.saturating_duration_since(self.start);
         let is_dark = self.conditions.blackout.is_some_and(|(from, to)| (from..to).contains(&age));

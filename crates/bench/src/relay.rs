@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use ring::Sends;
 
-/// How often at most a connection is read that is read once for each picture, with its audio.
+/// Shortest interval between two reads of a connection that is read once for each picture, with its audio.
 const PICTURE: Duration = Duration::from_millis(40);
 /// More bytes than an audio message and fewer than almost any picture.
 const AUDIO_LIMIT: i32 = 1_500;
@@ -30,7 +30,7 @@ enum Pace {
     EachPicture,
     /// Once for each picture, in turns that start 2 ms after the previous one ends.
     EachPictureInTurns,
-    /// As soon as a picture arrives, with the audio that waits, in such turns.
+    /// As soon as a picture arrives, together with the audio waiting before it, in the same kind of turns.
     PromptlyInTurns,
 }
 

@@ -33,10 +33,10 @@ pub struct Head {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
     /// Not a capture file.
-    #[error("this is no capture of headgate")]
+    #[error("this is not a Headgate capture")]
     NotACapture,
     /// An unknown version of the format.
-    #[error("the capture has version {0} of the format, and version 1 is known here")]
+    #[error("the capture has format version {0}, but only version 1 is supported")]
     Version(u8),
     /// The head is too long, or its JSON is not valid text.
     #[error("the head of the capture is damaged")]

@@ -90,7 +90,7 @@ impl Dtls {
             let found = chain.first().and_then(|der| sha256(verifier.as_ref(), der));
             (found == Some(server_fingerprint))
                 .then_some(())
-                .ok_or_else(|| LibraryError::Other("not the certificate of the answer".to_owned()))
+                .ok_or_else(|| LibraryError::Other("not the answer's certificate".to_owned()))
         };
         let config = ConfigBuilder::default()
             .with_crypto_provider(provider.clone())

@@ -91,7 +91,7 @@ pub enum Error {
     #[error("cryptography: {0}")]
     Crypto(String),
     /// The answer lacks something, or is the second one.
-    #[error("the answer has no usable {0}")]
+    #[error("unusable answer: {0}")]
     Answer(&'static str),
     /// DTLS could not be started.
     #[error("DTLS: {0}")]

@@ -76,7 +76,7 @@ impl Publisher {
     /// When the answer lacks something or is the second one.
     pub fn handle_answer(&mut self, now: Instant, sdp: &str) -> Result<()> {
         if self.session.is_some() {
-            return Err(Error::Answer("place: there was one"));
+            return Err(Error::Answer("there was one already"));
         }
         let answer = Answer::parse(sdp)?;
         if self.settings.dtls_server && !answer.is_active {

@@ -14,7 +14,7 @@ use super::flood::{Flood, Source};
 use super::{Attempt, Run};
 use crate::rtmp_alone::open;
 
-/// How late the attack may end while the server does not read.
+/// Longest wait in one write: the attack overruns its time by at most this while the server does not read.
 const WRITE_WAIT: Duration = Duration::from_millis(100);
 /// Most bytes in one system call: the kernel may not preempt it, and the honest load shares the core.
 const WRITE_BYTES: usize = 64 << 10;

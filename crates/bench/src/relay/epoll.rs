@@ -44,7 +44,7 @@ pub(super) fn run(listen: SocketAddr, target: SocketAddr, pace: Pace) -> io::Res
             Pace::AtOnce => None,
             Pace::EachPicture => Some(TURN),
             Pace::EachPictureInTurns => Some(Duration::ZERO),
-            // The last audio is followed by nothing.
+            // No picture follows the last audio, so nothing else would wake the poll for it.
             Pace::PromptlyInTurns => Some(PICTURE),
         };
         poll.poll(&mut events, timeout)?;
@@ -130,8 +130,8 @@ fn pass(at: usize, ends: &mut Vec<Option<End>>, buffer: &mut [u8]) {
     }
 }
 
-/// From the end of its beginning on, the publisher's side is reported for pictures only; without one, what waits is read
-/// after a while.
+/// After a connection's first bytes, the publisher's side is reported only for pictures. Without one,
+/// whatever waits is read after a while.
 fn await_picture(at: usize, ends: &mut [Option<End>], now: Instant) {
     let Some(Some(end)) = ends.get_mut(at) else { return };
     end.next_read = now + PICTURE * 2;
