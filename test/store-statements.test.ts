@@ -44,7 +44,10 @@ describe("statements", () => {
     const { db } = await opened();
     const insert = (id: string) => db.insertInto("organisation").values(organisation(id)).execute();
     const outcomes = await Promise.allSettled(["a", "b", "a", "c"].map(insert));
-    expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "rejected", "fulfilled"]);
+    const [a, b, again, c] = outcomes.map(({ status }) => status);
+    expect([b, c]).toEqual(["fulfilled", "fulfilled"]);
+    // Several connections to PostgreSQL take them in any order.
+    expect([a, again].sort()).toEqual(["fulfilled", "rejected"]);
     expect(await db.selectFrom("organisation").select("id").orderBy("id").execute()).toEqual([
       { id: "a" },
       { id: "b" },
