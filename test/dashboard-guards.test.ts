@@ -2,32 +2,18 @@
 // odd addresses, headers, and how much is loaded first. Real Chromium, real service.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { ROUTES } from "../ts/organisation/roles.ts";
 import { until } from "./support/child.ts";
-import { type Dashboard, type DashboardPage, PASSWORD, PEOPLE, startDashboard } from "./support/dashboard.ts";
+import { PASSWORD, PEOPLE, useDashboard } from "./support/dashboard.ts";
 import { broadcast } from "./support/ffmpeg.ts";
 
 /** Script and style without mpegts.js that are loaded before a page can be used, gzip, bytes. */
 const FIRST_LOAD_LIMIT = 90_000;
 const MARKUP = `"><img src=x onerror=alert(1)><b class="planted">`;
 
-let dashboard: Dashboard;
-const opened: DashboardPage[] = [];
-
-beforeAll(async () => {
-  dashboard = await startDashboard();
-}, 90_000);
-afterEach(async () => {
-  for (const { page } of opened.splice(0)) await page.context().close();
-});
-afterAll(() => dashboard?.close());
-
-async function open(...given: Parameters<Dashboard["open"]>): Promise<DashboardPage> {
-  const page = await dashboard.open(...given);
-  opened.push(page);
-  return page;
-}
+const dashboard = useDashboard();
+const { open } = dashboard;
 
 /** Pages of the organisation, each with something that only an administrator sees there. */
 const PAGES: readonly (readonly [path: string, title: string, forbidden: readonly string[]])[] = [

@@ -1,28 +1,14 @@
 // What the dashboard shows while other figures or another page of a list are loading, and when they cannot be loaded.
 // Real Chromium, real service, ffmpeg.
 import type { Page, Route } from "playwright-core";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { until } from "./support/child.ts";
-import { type Dashboard, type DashboardPage, startDashboard } from "./support/dashboard.ts";
+import { useDashboard } from "./support/dashboard.ts";
 import { broadcast } from "./support/ffmpeg.ts";
 import { held } from "./support/held.ts";
 
-let dashboard: Dashboard;
-const opened: DashboardPage[] = [];
-
-beforeAll(async () => {
-  dashboard = await startDashboard();
-}, 90_000);
-afterEach(async () => {
-  for (const { page } of opened.splice(0)) await page.context().close();
-});
-afterAll(() => dashboard?.close());
-
-async function open(path: string): Promise<DashboardPage> {
-  const page = await dashboard.open(path, "administrator");
-  opened.push(page);
-  return page;
-}
+const dashboard = useDashboard();
+const open = (path: string) => dashboard.open(path, "administrator");
 
 /** The id of a new stream, after this number of broadcasts to it. */
 async function broadcastTo(times: number): Promise<string> {

@@ -1,10 +1,10 @@
 // A live stream on its page: broadcast by the page's own instructions, watch it within two seconds, see its
 // graphs fill, and end it. Real Chromium, real service, real ffmpeg, and a second browser that broadcasts by
 // WHIP.
-import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { type Pages, startPages } from "./support/broadcast-page.ts";
 import { type Child, start, until } from "./support/child.ts";
-import { type Dashboard, type DashboardPage, startDashboard } from "./support/dashboard.ts";
+import { type DashboardPage, useDashboard } from "./support/dashboard.ts";
 import { inWholeRun } from "./support/whole-run.ts";
 
 /** A browser, an encoder and the service share the machine with other load. */
@@ -14,27 +14,17 @@ const BEHIND_LIMIT_MS = 4_000;
 const RATE = 25;
 const BITS = 16;
 
-let dashboard: Dashboard;
-const opened: DashboardPage[] = [];
+const dashboard = useDashboard();
+const { open } = dashboard;
 const encoders: Child[] = [];
 
-beforeAll(async () => {
-  dashboard = await startDashboard();
-}, 90_000);
 afterEach(async () => {
-  for (const { page } of opened.splice(0)) await page.context().close();
   for (const encoder of encoders.splice(0)) {
     encoder.kill("SIGKILL");
     await encoder.exit;
   }
 });
-afterAll(() => dashboard?.close());
 
-async function open(...given: Parameters<Dashboard["open"]>): Promise<DashboardPage> {
-  const page = await dashboard.open(...given);
-  opened.push(page);
-  return page;
-}
 async function newStream(): Promise<{ readonly id: string; readonly name: string }> {
   const { id, ingest } = (await dashboard.headgate.call("POST", "/stream")) as {
     id: string;

@@ -1,25 +1,11 @@
 // Signing in to the dashboard and out again, in real Chromium against the real service: by keyboard alone,
 // with a wrong password, too often, where it cannot work, and when the session ends elsewhere.
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { type Dashboard, type DashboardPage, PASSWORD, PEOPLE, startDashboard } from "./support/dashboard.ts";
+import { expect, test } from "vitest";
+import { PASSWORD, PEOPLE, useDashboard } from "./support/dashboard.ts";
 import { inWholeRun } from "./support/whole-run.ts";
 
-let dashboard: Dashboard;
-const opened: DashboardPage[] = [];
-
-beforeAll(async () => {
-  dashboard = await startDashboard();
-}, 90_000);
-afterEach(async () => {
-  for (const { page } of opened.splice(0)) await page.context().close();
-});
-afterAll(() => dashboard?.close());
-
-async function open(...given: Parameters<Dashboard["open"]>): Promise<DashboardPage> {
-  const page = await dashboard.open(...given);
-  opened.push(page);
-  return page;
-}
+const dashboard = useDashboard();
+const { open } = dashboard;
 
 test("with the keyboard alone one signs in, gets to the requested page, opens another, and signs out", async () => {
   const { page, ...dash } = await open("/dashboard/keys", null);

@@ -1,28 +1,14 @@
 // Keys, people, settings, usage and the audit log in the dashboard, as an administrator: real Chromium, real service.
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { SETTING_WORDS, type SettingName } from "../ts/dashboard/organisation/setting-words.ts";
 import { organisationSettings } from "../ts/organisation/settings.ts";
 import { until } from "./support/child.ts";
-import { type Dashboard, type DashboardPage, PEOPLE, startDashboard } from "./support/dashboard.ts";
+import { type DashboardPage, PEOPLE, useDashboard } from "./support/dashboard.ts";
 import { broadcast } from "./support/ffmpeg.ts";
 import { held } from "./support/held.ts";
 
-let dashboard: Dashboard;
-const opened: DashboardPage[] = [];
-
-beforeAll(async () => {
-  dashboard = await startDashboard();
-}, 90_000);
-afterEach(async () => {
-  for (const { page } of opened.splice(0)) await page.context().close();
-});
-afterAll(() => dashboard?.close());
-
-async function open(path: string): Promise<DashboardPage> {
-  const page = await dashboard.open(path, "administrator");
-  opened.push(page);
-  return page;
-}
+const dashboard = useDashboard();
+const open = (path: string) => dashboard.open(path, "administrator");
 
 /** The API's answer to a request with this key. */
 async function statusWith(key: string, path: string): Promise<number> {

@@ -1,9 +1,9 @@
 // The streams and one stream as people of each role use them, and their protections. Real Chromium, real
 // service, ffmpeg.
 import axe from "axe-core";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
+import { beforeEach, expect, test, vi } from "vitest";
 import { until } from "./support/child.ts";
-import { type Dashboard, type DashboardPage, startDashboard } from "./support/dashboard.ts";
+import { type DashboardPage, useDashboard } from "./support/dashboard.ts";
 import { broadcast } from "./support/ffmpeg.ts";
 import { inWholeRun } from "./support/whole-run.ts";
 
@@ -14,23 +14,10 @@ const REASON = "Your subscription is over";
 const PHONE = { width: 360, height: 740 };
 const DESKTOP = { width: 1_280, height: 860 };
 
-let dashboard: Dashboard;
-const opened: DashboardPage[] = [];
+const dashboard = useDashboard();
+const { open } = dashboard;
 
-beforeAll(async () => {
-  dashboard = await startDashboard();
-}, 90_000);
 beforeEach(() => dashboard.customer.answer({ status: 200 }));
-afterEach(async () => {
-  for (const { page } of opened.splice(0)) await page.context().close();
-});
-afterAll(() => dashboard?.close());
-
-async function open(...given: Parameters<Dashboard["open"]>): Promise<DashboardPage> {
-  const page = await dashboard.open(...given);
-  opened.push(page);
-  return page;
-}
 
 interface Stream {
   readonly id: string;

@@ -1,33 +1,20 @@
 // The webhook in the dashboard, with a customer's real HTTPS endpoint: set, tested, changed, removed; its secret; its
 // deliveries, why a publish was denied, and the replay of one. Real Chromium, real service, ffmpeg.
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { verify } from "../ts/client/webhook.ts";
 import { until } from "./support/child.ts";
-import { type Dashboard, type DashboardPage, startDashboard } from "./support/dashboard.ts";
+import { useDashboard } from "./support/dashboard.ts";
 import { broadcast } from "./support/ffmpeg.ts";
 
 const REASON = "Your subscription ended on 31 May";
 
-let dashboard: Dashboard;
-const opened: DashboardPage[] = [];
+const dashboard = useDashboard();
+const { open } = dashboard;
 
-beforeAll(async () => {
-  dashboard = await startDashboard();
-}, 90_000);
 beforeEach(async () => {
   dashboard.customer.answer({ status: 200 });
   await dashboard.headgate.call("PUT", "/organisation/webhook", { webhook: dashboard.customer.url });
 });
-afterEach(async () => {
-  for (const { page } of opened.splice(0)) await page.context().close();
-});
-afterAll(() => dashboard?.close());
-
-async function open(...given: Parameters<Dashboard["open"]>): Promise<DashboardPage> {
-  const page = await dashboard.open(...given);
-  opened.push(page);
-  return page;
-}
 
 const refuse = () =>
   dashboard.customer.answer({ status: 403, body: `${REASON}\n`, headers: { "content-type": "text/plain" } });

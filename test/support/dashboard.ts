@@ -1,6 +1,7 @@
 // The dashboard in headless Chromium, for any signed-in user: each page in a browser profile of its own, with policy
 // violations and script exceptions recorded.
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll } from "vitest";
 import { HEADLESS_SHELL } from "./browser-programs.ts";
 import { type Customer, startCustomer } from "./customer.ts";
 import { type Headgate, startHeadgate } from "./headgate.ts";
@@ -89,6 +90,35 @@ export async function startDashboard(): Promise<Dashboard> {
       await browser.close();
       await headgate.stop();
       await customer.close();
+    },
+  };
+}
+
+/** The dashboard of a test file: started before its tests, and closed after them; each test's pages are closed after it. */
+export function useDashboard(): Omit<Dashboard, "close"> {
+  let dashboard: Dashboard;
+  const opened: DashboardPage[] = [];
+  beforeAll(async () => {
+    dashboard = await startDashboard();
+  }, 90_000);
+  afterEach(async () => {
+    for (const { page } of opened.splice(0)) await page.context().close();
+  });
+  afterAll(() => dashboard?.close());
+  return {
+    get headgate() {
+      return dashboard.headgate;
+    },
+    get customer() {
+      return dashboard.customer;
+    },
+    get browser() {
+      return dashboard.browser;
+    },
+    async open(...given) {
+      const page = await dashboard.open(...given);
+      opened.push(page);
+      return page;
     },
   };
 }
