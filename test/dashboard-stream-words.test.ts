@@ -48,6 +48,7 @@ function diagnosed(
     },
     upstreams: [],
     transcoder_error: null,
+    irregularities: [],
     dropped_frames: 0,
     max_bitrate_kbps: 0,
     ...session,

@@ -180,5 +180,6 @@ function session(clientId: number, streamId = "s"): LiveSession {
     tracks: { video: null, audio: null },
     upstreams: [],
     transcoderError: null,
+    irregularities: [],
   };
 }

@@ -133,6 +133,7 @@ function sessionOf(stream: Stream, clientId: number, organisationId = gateway.or
       },
     ],
     transcoderError: "The audio cannot be transcoded",
+    irregularities: [{ code: "time_step", count: 2 }],
     diagnostics: { isConnected: true, dtlsRole: "server", srtp: "AES-GCM", rttMs: 12, rejected: 0, problems: [] },
   };
 }
@@ -181,6 +182,13 @@ test("live sessions are listed, shown with diagnostics, kicked and pushed elsewh
     ...record,
     numbers: { bitrate_kbps: null, fps: null, gop_ms: null, loss_percent: null, rtt_ms: null, skew_ms: null },
     players: [{ address: "192.0.2.7", since: "1970-01-01T00:00:00.000Z", bytes_out: 20, dropped_frames: 1 }],
+    irregularities: [
+      {
+        code: "time_step",
+        count: 2,
+        text: "The encoder's clock restarted or jumped: the stream continued without the step.",
+      },
+    ],
     diagnostics: { is_connected: true, dtls_role: "server", srtp: "AES-GCM", rtt_ms: 12, rejected: 0, problems: [] },
   });
   const add = (body: unknown) => gateway.call("POST", "/session/41/upstream", { body });

@@ -49,27 +49,29 @@ describe("the start", () => {
 });
 
 describe("the metrics of the media core", () => {
-  const counts = { drops: 0 as number | null, refused: 0, failed: 0 };
+  const counts = { drops: 0 as number | null, refused: 0, failed: 0, odd: 0 };
   const watched = () => {
     const metrics = createMetrics();
     metrics.watchMedia({
       kernelDrops: () => counts.drops,
       refusedConnections: () => counts.refused,
       failedTranscoders: () => counts.failed,
+      irregularities: () => (counts.odd === 0 ? [] : [{ code: "time_step", count: counts.odd }]),
     });
     return async () =>
-      (await metrics.registry.metrics()).split("\n").filter((line) => /kernel|refused|failed/.test(line));
+      (await metrics.registry.metrics()).split("\n").filter((line) => /kernel|refused|failed|irregular/.test(line));
   };
 
   test("are counters, read again at each scrape", async () => {
     const scrape = watched();
     await scrape();
-    Object.assign(counts, { drops: 5, refused: 6, failed: 7 });
+    Object.assign(counts, { drops: 5, refused: 6, failed: 7, odd: 8 });
     const values = (await scrape()).filter((line) => !line.startsWith("#"));
     expect(values).toEqual([
       "headgate_media_kernel_drops_total 5",
       "headgate_rtmp_connection_refused_total 6",
       "headgate_transcoder_failed_total 7",
+      'headgate_irregularities_total{kind="time_step"} 8',
     ]);
     expect(await scrape()).toContain("# TYPE headgate_media_kernel_drops_total counter");
     counts.drops = null;

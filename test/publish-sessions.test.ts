@@ -64,6 +64,7 @@ describe("a running publish", () => {
       tracks: { video: null, audio: null },
       upstreams: [],
       transcoderError: null,
+      irregularities: [],
     });
     stage.end(first);
     await expect.poll(() => sessions.list("org1", ALL)).toHaveLength(1);

@@ -22,6 +22,7 @@ const NOTHING: PublishSnapshot = {
   tracks: { video: null, audio: null },
   upstreams: [],
   transcoderError: null,
+  irregularities: [],
 };
 
 interface Seen {
@@ -56,6 +57,18 @@ function watched(protocol: "rtmp" | "whip", looks: readonly (readonly [seconds: 
 }
 
 const running = (seconds: number): Partial<PublishSnapshot> => ({ videoFrames: seconds * 30 });
+
+test("something irregular is one entry with its newest count, at its first occurrence", () => {
+  const irregular = (count: number): Seen => ({ snapshot: { irregularities: [{ code: "time_step", count }] } });
+  const { told } = watched("rtmp", [
+    [1, {}],
+    [2, irregular(1)],
+    [3, irregular(1)],
+    [4, irregular(3)],
+  ]);
+  const text = "The encoder's clock restarted or jumped: the stream continued without the step. (3 times)";
+  expect(told).toEqual([`2 irregular: ${text}`]);
+});
 
 describe("a start", () => {
   test("by WHIP has ICE and DTLS, audio and video once each", () => {

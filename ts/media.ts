@@ -1,6 +1,7 @@
 // The typed interface of the media core. Only this file imports #native; all other modules use `Media`. Shapes and
 // names mirror crates/bridge; `null` means none.
 import {
+  type IrregularityCount as CoreIrregularity,
   ownOffer,
   type PublishCounters,
   parseOffer,
@@ -13,7 +14,7 @@ import {
 } from "#native";
 import { type AcceptingMedia, type AcceptingOptions, acceptingOf, acceptingOptions } from "./media/accepting.ts";
 import { type CaptureMedia, captureMedia } from "./media/captures.ts";
-import type { EndRequest, UpstreamSource, UpstreamState } from "./media/codes.ts";
+import type { EndRequest, Irregularity, UpstreamSource, UpstreamState } from "./media/codes.ts";
 import { type MediaEvent, readEvent } from "./media/events.ts";
 import { type Hold, type HoldMedia, holdMedia, holdOptions, NO_HOLD } from "./media/hold.ts";
 import { type PlayerStatus, type PlayMedia, readPull } from "./media/plays.ts";
@@ -135,6 +136,8 @@ export interface PublishSnapshot {
   readonly upstreams: readonly UpstreamStatus[];
   /** Why its audio is not transcoded to AAC although a reader needs that; null when there is no problem. */
   readonly transcoderError: string | null;
+  /** What was irregular about the publisher; only kinds that have occurred. */
+  readonly irregularities: readonly { readonly code: Irregularity; readonly count: number }[];
 }
 
 /** An allowed WHIP publish. */
@@ -220,6 +223,8 @@ export interface Media extends WhipMedia, PlayMedia, PreviewMedia, HoldMedia, Wo
   transcoders(): number;
   /** Transcoders that failed, since the start. */
   failedTranscoders(): number;
+  /** What was irregular about publishers since the process started; only kinds that have occurred. */
+  irregularities(): PublishSnapshot["irregularities"];
   /** RTMP connections closed immediately because a limit was reached, and upstreams not dialled for the same
    *  reason, since the start. */
   refusedConnections(): number;
@@ -317,6 +322,7 @@ export function startMedia(
       }),
     transcoders: () => core.transcoders(),
     failedTranscoders: () => core.failedTranscoders(),
+    irregularities: () => core.irregularities().map(readIrregularity),
     refusedConnections: () => core.refusedConnections(),
     kernelDrops: () => core.kernelDrops(),
     smallReceiveBuffer: core.smallReceiveBuffer,
@@ -374,7 +380,19 @@ function open(options: MediaOptions, wake: () => void): ReturnType<typeof startC
   }
 }
 
-function readSnapshot({ video, audio, upstreams, transcoderError, ...counters }: PublishCounters): PublishSnapshot {
+function readIrregularity({ code, count }: CoreIrregularity): PublishSnapshot["irregularities"][number] {
+  // The core's table has exactly these.
+  return { code: code as Irregularity, count };
+}
+
+function readSnapshot({
+  video,
+  audio,
+  upstreams,
+  transcoderError,
+  irregularities,
+  ...counters
+}: PublishCounters): PublishSnapshot {
   return {
     ...counters,
     gopMs: counters.gopMs ?? null,
@@ -395,5 +413,6 @@ function readSnapshot({ video, audio, upstreams, transcoderError, ...counters }:
       lastError: lastError ?? null,
     })),
     transcoderError: transcoderError ?? null,
+    irregularities: irregularities.map(readIrregularity),
   };
 }

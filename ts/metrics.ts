@@ -31,6 +31,7 @@ interface MediaCounts {
   kernelDrops(): number | null;
   refusedConnections(): number;
   failedTranscoders(): number;
+  irregularities(): readonly { readonly code: string; readonly count: number }[];
 }
 
 export interface Metrics {
@@ -208,6 +209,16 @@ export function createMetrics(): Metrics {
       counter("headgate_transcoder_failed_total", "Transcoders from Opus to AAC that failed", () =>
         media.failedTranscoders(),
       );
+      new Counter({
+        name: "headgate_irregularities_total",
+        help: "What was irregular about broadcasters and was tolerated, repaired or left out, by kind",
+        labelNames: ["kind"],
+        registers,
+        collect() {
+          this.reset();
+          for (const { code, count } of media.irregularities()) this.inc({ kind: code }, count);
+        },
+      });
     },
     watchPreviews(running) {
       new Gauge({

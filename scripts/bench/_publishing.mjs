@@ -26,6 +26,7 @@ export const SNAPSHOT = {
   tracks: { video: null, audio: null },
   upstreams: [],
   transcoderError: null,
+  irregularities: [],
 };
 
 /** `snapshotOf`: the media core's counters of a publish; `updateS`: interval between two updates; `nodeName`: for a

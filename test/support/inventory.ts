@@ -87,6 +87,7 @@ function sessionOf(organisationId: string, { stream, clientId }: Inventory): Liv
       subscribers: 0,
       maxBitrateKbps: 0,
       transcoderError: null,
+      irregularities: [],
     },
     tracks: { video: null, audio: null },
     upstreams: [

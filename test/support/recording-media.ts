@@ -176,6 +176,9 @@ export class RecordingMedia implements Media {
   failedTranscoders(): number {
     return 0;
   }
+  irregularities(): [] {
+    return [];
+  }
   refusedConnections(): number {
     return 0;
   }
@@ -244,6 +247,7 @@ export class RecordingMedia implements Media {
       tracks: { video: null, audio: null },
       upstreams: [],
       transcoderError: null,
+      irregularities: [],
     };
     this.snapshots.set(clientId, { clientId, ...zero, ...this.snapshots.get(clientId), ...counters });
   }

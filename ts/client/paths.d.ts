@@ -259,6 +259,8 @@ export interface components {
       numbers: components["schemas"]["SessionNumbers"];
       /** Its players, oldest first; at most a thousand */
       players: components["schemas"]["SessionPlayer"][];
+      /** What was irregular about the broadcaster's media and was tolerated, repaired or left out */
+      irregularities: components["schemas"]["SessionIrregularity"][];
       /** Transport diagnostics of the protocol; null when there are none */
       diagnostics?: unknown;
     };
@@ -281,6 +283,12 @@ export interface components {
       since: string;
       bytes_out: number;
       dropped_frames: number;
+    };
+    SessionIrregularity: {
+      code: "truncated_tag" | "unsupported_audio" | "unsupported_video" | "unreadable_message" | "excess_data" | "time_outlier" | "time_step" | "time_missing" | "time_backward" | "time_stopped" | "filler_limited" | "audio_gap" | "video_configuration_missing" | "audio_configuration_missing" | "configuration_invalid" | "configuration_rebuilt" | "framing_converted" | "framing_invalid" | "keyframe_mismarked" | "recovery_point" | "malformed_payload" | "marker_misplaced" | "retransmissions_missing" | "disposable_lost";
+      count: number;
+      /** What was found, and what was done about it */
+      text: string;
     };
     SessionHistory: {
       step_ms: 5000;

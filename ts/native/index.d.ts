@@ -72,6 +72,8 @@ export declare class MediaCore {
   transcoders(): number
   /** Number of transcoders that failed since the start. */
   failedTranscoders(): number
+  /** What was irregular about publishers since the start of the process, by kind. */
+  irregularities(): Array<IrregularityCount>
   /**
    * RTMP connections closed at once because a limit was reached, and upstreams not dialled for the same reason,
    * since the start.
@@ -212,6 +214,12 @@ export interface HoldOptions {
   name?: Buffer
 }
 
+/** How often something was irregular about a publisher. */
+export interface IrregularityCount {
+  code: string
+  count: number
+}
+
 /** One mailbox item as a flat object: `kind` determines which members are set. */
 export interface MailboxItem {
   /**
@@ -335,6 +343,8 @@ export interface PublishCounters {
   upstreams: Array<UpstreamCounters>
   /** Why its audio is not transcoded although a subscriber needs it. */
   transcoderError?: string
+  /** Only kinds that have occurred. */
+  irregularities: Array<IrregularityCount>
 }
 
 /** Counters of one pull. */

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { InvalidValue } from "../errors.ts";
 import type { Protocol } from "../media/protocols.ts";
-import type { Media, PlayerStatus, PublishTracks, UpstreamStatus, WhipDiagnostics } from "../media.ts";
+import type { Media, PlayerStatus, PublishSnapshot, PublishTracks, UpstreamStatus, WhipDiagnostics } from "../media.ts";
 import { resolveBySystem } from "./addresses/address-guard.ts";
 import type { Resolve } from "./addresses/resolver.ts";
 import { lowestLimit } from "./bitrate-limit.ts";
@@ -46,6 +46,8 @@ export interface LiveSession {
   /** Why its audio is not transcoded to AAC although a reader needs that, and the consequence, in words; null when
    *  there is no problem. */
   readonly transcoderError: string | null;
+  /** What was irregular about the broadcaster's media and was tolerated, repaired or left out. */
+  readonly irregularities: PublishSnapshot["irregularities"];
   /** The bitrate its sender was asked to stay below, kbit/s; 0: no limit, or RTMP, which cannot ask. */
   readonly maxBitrateKbps: number;
   /** The lost publish whose upstreams and players it took over; null for none. */
@@ -214,8 +216,9 @@ export function createLiveSessions(deps: {
     const identity = { ...who, acceptedAt, maxBitrateKbps };
     const snapshot = media().snapshot(clientId);
     if (snapshot === null) return { ...identity, ...NOTHING_YET };
-    const { timestampMs, bytesIn, bytesOut, droppedFrames, subscribers, tracks, transcoderError: reason } = snapshot;
-    const counters = { timestampMs, bytesIn, bytesOut, droppedFrames, subscribers, tracks };
+    const { timestampMs, bytesIn, bytesOut, droppedFrames, subscribers, tracks, irregularities } = snapshot;
+    const { transcoderError: reason } = snapshot;
+    const counters = { timestampMs, bytesIn, bytesOut, droppedFrames, subscribers, tracks, irregularities };
     const transcoderError = reason === null ? null : withoutAac(reason);
     const audioError = reason === null ? null : upstreamWithoutAac(reason);
     const upstreams = snapshot.upstreams.map((of) => ({
@@ -241,6 +244,7 @@ const NOTHING_YET = {
   tracks: { video: null, audio: null },
   upstreams: [],
   transcoderError: null,
+  irregularities: [],
 };
 
 function isOf(organisationId: string): (publish: RunningPublish) => boolean {

@@ -169,6 +169,12 @@ impl MediaCore {
         number(self.ingest.as_ref().map_or(0, |ingest| ingest.failed_transcoders()))
     }
 
+    /// What was irregular about publishers since the start of the process, by kind.
+    #[napi(catch_unwind)]
+    pub fn irregularities(&self) -> Vec<transfer::IrregularityCount> {
+        transfer::irregularity_counts(headgate_ingest::irregularity_totals())
+    }
+
     /// RTMP connections closed at once because a limit was reached, and upstreams not dialled for the same reason,
     /// since the start.
     #[napi(catch_unwind)]

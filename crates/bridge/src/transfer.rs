@@ -2,7 +2,9 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use headgate_ingest::{Event, PlayerStatus, PublishSnapshot, UpstreamStatus};
+use headgate_ingest::{
+    Event, Irregularity, IrregularityCounts, PlayerStatus, PublishSnapshot, UpstreamStatus,
+};
 use napi::bindgen_prelude::{Buffer, Result};
 use napi::{Error, Status};
 use napi_derive::napi;
@@ -266,6 +268,23 @@ pub struct PublishCounters {
     pub upstreams: Vec<UpstreamCounters>,
     /// Why its audio is not transcoded although a subscriber needs it.
     pub transcoder_error: Option<String>,
+    /// Only kinds that have occurred.
+    pub irregularities: Vec<IrregularityCount>,
+}
+
+/// How often something was irregular about a publisher.
+#[napi(object)]
+pub struct IrregularityCount {
+    pub code: String,
+    pub count: f64,
+}
+
+pub(crate) fn irregularity_counts(counts: IrregularityCounts) -> Vec<IrregularityCount> {
+    let of = |(kind, count): (Irregularity, u64)| IrregularityCount {
+        code: kind.code().into(),
+        count: number(count),
+    };
+    counts.iter().map(of).collect()
 }
 
 /// The video of a publish.
@@ -376,6 +395,7 @@ impl PublishCounters {
             }),
             upstreams: snapshot.upstreams.into_iter().map(UpstreamCounters::from).collect(),
             transcoder_error: snapshot.transcoder_error,
+            irregularities: irregularity_counts(snapshot.irregularities),
         }
     }
 }

@@ -17,6 +17,7 @@ mod session;
 mod switchboard;
 mod transcoding;
 
+pub use headgate_media::{Irregularity, IrregularityCounts};
 pub use headgate_whip::sdp::OfferError;
 pub use headgate_whip::{AudioDiagnostics, Diagnostics, TrackDiagnostics, VideoDiagnostics};
 pub use ingest::{
@@ -26,6 +27,7 @@ pub use ingest::{
 pub use publish::capture::{CaptureSettings, CaptureStatus};
 pub use publish::end_reason::EndReason;
 pub use publish::hold::{Beside, Hold};
+pub use publish::irregularities::irregularity_totals;
 pub use publish::mailbox::{
     AddressWanted, ConnectionRefused, Denial, Event, HoldEnded, OnAirCause, OnAirChanged,
     PlayEnded, PlayRequested, PublishEnded, PublishRequested, PullEnded, SourceWanted,

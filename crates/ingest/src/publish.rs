@@ -4,6 +4,7 @@
 pub(crate) mod capture;
 pub(crate) mod end_reason;
 pub(crate) mod hold;
+pub(crate) mod irregularities;
 mod lock;
 mod loss_window;
 pub(crate) mod mailbox;

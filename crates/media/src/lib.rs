@@ -6,8 +6,10 @@ pub mod aac;
 pub mod flv;
 mod frame;
 pub mod h264;
+mod irregularity;
 pub mod opus;
 pub mod transcode;
 
 pub use crate::opus::Channels;
 pub use frame::{Codec, Frame, FrameKind, Timestamp, Track};
+pub use irregularity::{Irregularity, IrregularityCounts};

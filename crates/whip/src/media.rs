@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use headgate_media::Frame;
+use headgate_media::{Frame, IrregularityCounts};
 
 use crate::audio::AudioTrack;
 use crate::clock::Clock;
@@ -39,6 +39,8 @@ pub(crate) struct Media {
     polled_sources: usize,
     packets: u64,
     pub(crate) rejected: u64,
+    /// What was irregular about the sender since it was last taken.
+    pub(crate) irregularities: IrregularityCounts,
 }
 
 impl Media {
@@ -69,6 +71,7 @@ impl Media {
             polled_sources: 0,
             packets: 0,
             rejected: 0,
+            irregularities: IrregularityCounts::default(),
         }
     }
 

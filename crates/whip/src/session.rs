@@ -8,7 +8,7 @@ mod replaying;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use headgate_media::Frame;
+use headgate_media::{Frame, IrregularityCounts};
 
 use crate::credentials::Credentials;
 use crate::diagnostics::{self, Diagnostics};
@@ -294,6 +294,11 @@ impl WhipSession {
     pub fn counters(&self) -> WhipCounters {
         let media = self.media.counters();
         WhipCounters { rejected: media.rejected + self.rejected + self.gate.dropped(), ..media }
+    }
+
+    /// What was irregular about the sender since the last call.
+    pub fn take_irregularities(&mut self) -> IrregularityCounts {
+        std::mem::take(&mut self.media.irregularities)
     }
 
     /// The session's state and rates, with problems described in words. Rates cover the time since the last call.

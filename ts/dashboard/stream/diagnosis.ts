@@ -12,7 +12,7 @@ export interface Finding {
 export interface Observed {
   readonly session: Pick<
     Session,
-    "protocol" | "tracks" | "upstreams" | "transcoder_error" | "dropped_frames" | "max_bitrate_kbps"
+    "protocol" | "tracks" | "upstreams" | "transcoder_error" | "dropped_frames" | "max_bitrate_kbps" | "irregularities"
   >;
   /** null before the first measurement. */
   readonly numbers: Numbers | null;
@@ -182,13 +182,17 @@ function* upstreams({ session: { upstreams } }: Observed): Generator<Finding> {
   }
 }
 
-function* others({ session: { transcoder_error: error, dropped_frames: dropped } }: Observed): Generator<Finding> {
+function* others({ session }: Observed): Generator<Finding> {
+  const { transcoder_error: error, dropped_frames: dropped, irregularities } = session;
   if (error !== null) {
     yield {
       tone: "bad",
       title: "The audio is not transcoded to AAC",
       text: `Players and upstreams that need AAC hear nothing. The cause: ${error}`,
     };
+  }
+  for (const { count, text } of irregularities) {
+    yield { tone: "attention", title: `Irregular input (${count.toLocaleString("en")}×)`, text };
   }
   if (dropped > 0) {
     yield {

@@ -1,8 +1,9 @@
 // A running publish as callers see it: the record of GET /session, and the longer one of GET /session/{client_id}.
-import { UPSTREAM_SOURCES, UPSTREAM_STATES } from "../../media/codes.ts";
+import { IRREGULARITIES, UPSTREAM_SOURCES, UPSTREAM_STATES } from "../../media/codes.ts";
 import { PROTOCOLS } from "../../media/protocols.ts";
 import type { PlayerStatus } from "../../media.ts";
 import type { LiveSession, LiveUpstream } from "../../publish/live-sessions.ts";
+import { irregularityWords } from "../../publish/monitoring/irregularities.ts";
 import type { Numbers as Measured } from "../../publish/monitoring/numbers.ts";
 import { Time, z } from "../openapi.ts";
 import { AudioTrack, audioRecord, VideoTrack, videoRecord } from "./tracks.ts";
@@ -78,11 +79,21 @@ export const Numbers = z
       .openapi({ description: "Offset between video and audio; positive: the video is early" }),
   })
   .openapi("SessionNumbers", { description: "Each value is null while it is not known" });
+const IrregularityRecord = z
+  .object({
+    code: z.enum(IRREGULARITIES),
+    count: z.int(),
+    text: z.string().openapi({ description: "What was found, and what was done about it" }),
+  })
+  .openapi("SessionIrregularity");
 export const SessionWithDiagnostics = z
   .object({
     ...sessionShape,
     numbers: Numbers,
     players: z.array(Player).openapi({ description: "Its players, oldest first; at most a thousand" }),
+    irregularities: z.array(IrregularityRecord).openapi({
+      description: "What was irregular about the broadcaster's media and was tolerated, repaired or left out",
+    }),
     diagnostics: z
       .unknown()
       .openapi({ description: "Transport diagnostics of the protocol; null when there are none" }),
@@ -152,6 +163,7 @@ export function sessionWithDiagnostics(
     ...sessionRecord(session),
     numbers: numbersRecord(numbers),
     players: players.map(playerRecord),
+    irregularities: session.irregularities.map((of) => ({ ...of, text: irregularityWords(of.code) })),
     diagnostics: inSnakeCase(session.diagnostics ?? null),
   };
 }

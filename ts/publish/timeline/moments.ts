@@ -39,6 +39,8 @@ export interface MomentFigures {
   readonly video_stopped: Lasting;
   readonly silent: Lasting;
   readonly packet_loss: Lasting & { readonly worst_percent: number };
+  /** Something irregular about the broadcaster that was tolerated, repaired or left out; at its first occurrence. */
+  readonly irregular: { readonly code: string; readonly count: number };
   readonly transcoder_failed: { readonly reason: string };
   readonly upstream_sending: After & {
     readonly upstream: string;

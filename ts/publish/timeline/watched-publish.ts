@@ -45,6 +45,8 @@ export class WatchedPublish {
   readonly #moments = new MomentList();
   readonly #seen = new Set<What>();
   readonly #open = new Map<Trouble, Moment<Trouble>>();
+  /** By code, at the first occurrence. */
+  readonly #irregular = new Map<string, Moment<"irregular">>();
   /** Upstreams that have accepted it at least once, and since when each is lost, epoch ms. */
   readonly #upstreams = new Map<string, number | null>();
   #losses = 0;
@@ -85,6 +87,7 @@ export class WatchedPublish {
     if (look.snapshot === null) return;
     this.#media(at, look.snapshot);
     this.#troubles(at, look.snapshot, look.diagnostics);
+    this.#irregularities(at, look.snapshot);
   }
 
   upstream(at: number, id: string, sending: boolean, upstream: string, detail: string): void {
@@ -109,7 +112,7 @@ export class WatchedPublish {
   moments(at: number): readonly Moment[] {
     const open = [...this.#open.values()].map((of) => lastingUntil(of, at, false));
     const connected = this.#connected === null ? [] : [this.#connected];
-    return [...connected, ...this.#moments.read(), ...open].sort((a, b) => a.at - b.at);
+    return [...connected, ...this.#moments.read(), ...this.#irregular.values(), ...open].sort((a, b) => a.at - b.at);
   }
 
   figures(): EndFigures {
@@ -158,6 +161,15 @@ export class WatchedPublish {
     }
     if (transcoderError !== null)
       this.#once(at, "transcoder_failed", { reason: transcoderError.slice(0, WORDS_LIMIT) });
+  }
+
+  #irregularities(at: number, { irregularities }: PublishSnapshot): void {
+    for (const { code, count } of irregularities) {
+      const known = this.#irregular.get(code);
+      if (known?.figures.count === count) continue;
+      this.#irregular.set(code, moment(known?.at ?? at, "irregular", { code, count }));
+      this.isChanged = true;
+    }
   }
 
   #troubles(at: number, snapshot: PublishSnapshot, diagnostics: WhipDiagnostics | null): void {

@@ -1,5 +1,6 @@
 // The text of each moment of a publish, written for the people of the organisation.
 import { endWords } from "../monitoring/end-words.ts";
+import { irregularityWords } from "../monitoring/irregularities.ts";
 import { withoutAac } from "../transcoder-error.ts";
 import type { Moment, MomentFigures, What } from "./moments.ts";
 
@@ -54,6 +55,7 @@ const WORDS: Words = {
     `Nothing arrived from the broadcaster for ${lasting(lasted_ms)}${soFar(is_over)}.`,
   packet_loss: ({ lasted_ms, is_over, worst_percent }) =>
     `Up to ${worst_percent} % of the packets were lost and not recovered, for ${lasting(lasted_ms)}${soFar(is_over)}.`,
+  irregular: ({ code, count }) => `${irregularityWords(code)}${count === 1 ? "" : ` (${count} times)`}`,
   transcoder_failed: ({ reason }) => `${withoutAac(reason)}.`,
   upstream_sending: ({ upstream, away_ms, after_ms }) =>
     away_ms === null

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
-use headgate_media::Frame;
+use headgate_media::{Frame, Irregularity, IrregularityCounts};
 
 use super::capture::Tap;
+use super::irregularities::Irregularities;
 use super::lock::lock;
 use super::players::Players;
 use super::pull_record::{PullRecord, PullStatus};
@@ -53,6 +54,7 @@ pub(crate) struct PublishRecord {
     /// Read from the decoder configurations, which arrive rarely enough for a lock.
     tracks: Mutex<Tracks>,
     transcoder_error: Mutex<Option<String>>,
+    irregularities: Irregularities,
     /// Capture from the beginning, until the publish begins and takes it.
     capture: Mutex<Tap>,
 }
@@ -93,6 +95,8 @@ pub struct PublishSnapshot {
     pub upstreams: Vec<UpstreamStatus>,
     /// Why its audio is not transcoded to AAC although a subscriber needs that; `None` if there is no error.
     pub transcoder_error: Option<String>,
+    /// What was irregular about the publisher, by kind.
+    pub irregularities: IrregularityCounts,
 }
 
 impl PublishRecord {
@@ -127,6 +131,7 @@ impl PublishRecord {
             round_trip_us: AtomicU32::new(0),
             tracks: Mutex::default(),
             transcoder_error: Mutex::default(),
+            irregularities: Irregularities::new(),
             capture: Mutex::default(),
         }
     }
@@ -222,6 +227,11 @@ impl PublishRecord {
         lock(&self.transcoder_error).clone()
     }
 
+    /// Counts something irregular about the publisher.
+    pub(crate) fn note_irregularity(&self, kind: Irregularity, times: u64) {
+        self.irregularities.note(kind, times);
+    }
+
     /// Payload bytes in and out so far.
     #[must_use]
     pub(crate) fn bytes(&self) -> (u64, u64) {
@@ -252,6 +262,7 @@ impl PublishRecord {
             tracks: *lock(&self.tracks),
             upstreams: if is_on_air { self.upstreams.status(now, wall) } else { Vec::new() },
             transcoder_error: self.transcoder_error(),
+            irregularities: self.irregularities.read(),
         }
     }
 

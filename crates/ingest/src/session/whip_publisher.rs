@@ -186,6 +186,7 @@ impl WhipPublisher {
             if let Some(whip) = &self.publish.record().whip {
                 whip.put_diagnostics(diagnostics);
             }
+            self.note_irregularities();
         }
         self.finish(effects);
     }
@@ -196,9 +197,16 @@ impl WhipPublisher {
             self.ended = Some(reason);
             self.tap.end(reason.code(), true, now);
             self.session.close(now);
+            self.note_irregularities();
             effects.extend(self.session.revoke().map(Effect::Revoke));
             self.send_datagrams(effects);
             self.finish(effects);
+        }
+    }
+
+    fn note_irregularities(&mut self) {
+        for (kind, count) in self.session.take_irregularities().iter() {
+            self.publish.record().note_irregularity(kind, count);
         }
     }
 

@@ -1,0 +1,151 @@
+//! What may be irregular about the media and messages of a publisher without ending its publish: each is tolerated,
+//! repaired or left out, and counted by name. Pure.
+
+/// One kind of irregularity, named for what was done about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Irregularity {
+    /// An audio or video tag ended inside its own header and was ignored.
+    TruncatedTag,
+    /// Audio of a codec or form that cannot be carried was dropped.
+    UnsupportedAudio,
+    /// Video of a codec that cannot be carried was dropped.
+    UnsupportedVideo,
+    /// A command or data message could not be read and was ignored.
+    UnreadableMessage,
+    /// Data messages (captions, cue points) beyond the rate limit were dropped.
+    ExcessData,
+    /// A timestamp far from its neighbours was replaced.
+    TimeOutlier,
+    /// The publisher's clock restarted or jumped; its time was continued without the step.
+    TimeStep,
+    /// The publisher sent no usable timestamps; arrival times were used.
+    TimeMissing,
+    /// A timestamp went back within its track and was raised.
+    TimeBackward,
+    /// The publisher's RTP clock stood still while time passed; the time was inserted.
+    TimeStopped,
+    /// Silence or other filler was not generated because its budget was used up.
+    FillerLimited,
+    /// Audio stopped while video continued and was replaced by silence.
+    AudioGap,
+    /// Video frames were withheld because no usable decoder configuration had arrived.
+    VideoConfigurationMissing,
+    /// Audio frames were withheld because no usable decoder configuration had arrived.
+    AudioConfigurationMissing,
+    /// A decoder configuration that cannot be used was ignored.
+    ConfigurationInvalid,
+    /// A decoder configuration was built from parameter sets or headers inside the media.
+    ConfigurationRebuilt,
+    /// Frames in another framing (Annex B, ADTS) were converted.
+    FramingConverted,
+    /// Frames whose framing could not be read were dropped.
+    FramingInvalid,
+    /// A keyframe was not marked as one, or a frame was marked as one that is none.
+    KeyframeMismarked,
+    /// The video has no IDR pictures; readers start at recovery points.
+    RecoveryPoint,
+    /// An RTP payload was malformed and was dropped.
+    MalformedPayload,
+    /// The sender sets the RTP marker where no picture ends; pictures were completed by their timestamps.
+    MarkerMisplaced,
+    /// Retransmissions that were requested never arrived.
+    RetransmissionsMissing,
+    /// A picture that later pictures do not need was lost and left out.
+    DisposableLost,
+}
+
+impl Irregularity {
+    /// All of them, in the order of their counters.
+    pub const ALL: [Self; 24] = [
+        Self::TruncatedTag,
+        Self::UnsupportedAudio,
+        Self::UnsupportedVideo,
+        Self::UnreadableMessage,
+        Self::ExcessData,
+        Self::TimeOutlier,
+        Self::TimeStep,
+        Self::TimeMissing,
+        Self::TimeBackward,
+        Self::TimeStopped,
+        Self::FillerLimited,
+        Self::AudioGap,
+        Self::VideoConfigurationMissing,
+        Self::AudioConfigurationMissing,
+        Self::ConfigurationInvalid,
+        Self::ConfigurationRebuilt,
+        Self::FramingConverted,
+        Self::FramingInvalid,
+        Self::KeyframeMismarked,
+        Self::RecoveryPoint,
+        Self::MalformedPayload,
+        Self::MarkerMisplaced,
+        Self::RetransmissionsMissing,
+        Self::DisposableLost,
+    ];
+
+    /// Stable name, used by the gateway in its API, timeline and metrics.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::TruncatedTag => "truncated_tag",
+            Self::UnsupportedAudio => "unsupported_audio",
+            Self::UnsupportedVideo => "unsupported_video",
+            Self::UnreadableMessage => "unreadable_message",
+            Self::ExcessData => "excess_data",
+            Self::TimeOutlier => "time_outlier",
+            Self::TimeStep => "time_step",
+            Self::TimeMissing => "time_missing",
+            Self::TimeBackward => "time_backward",
+            Self::TimeStopped => "time_stopped",
+            Self::FillerLimited => "filler_limited",
+            Self::AudioGap => "audio_gap",
+            Self::VideoConfigurationMissing => "video_configuration_missing",
+            Self::AudioConfigurationMissing => "audio_configuration_missing",
+            Self::ConfigurationInvalid => "configuration_invalid",
+            Self::ConfigurationRebuilt => "configuration_rebuilt",
+            Self::FramingConverted => "framing_converted",
+            Self::FramingInvalid => "framing_invalid",
+            Self::KeyframeMismarked => "keyframe_mismarked",
+            Self::RecoveryPoint => "recovery_point",
+            Self::MalformedPayload => "malformed_payload",
+            Self::MarkerMisplaced => "marker_misplaced",
+            Self::RetransmissionsMissing => "retransmissions_missing",
+            Self::DisposableLost => "disposable_lost",
+        }
+    }
+}
+
+/// How often each irregularity has occurred.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IrregularityCounts([u64; Irregularity::ALL.len()]);
+
+impl IrregularityCounts {
+    /// Counts `times` more of one kind.
+    pub const fn add(&mut self, kind: Irregularity, times: u64) {
+        let count = &mut self.0[kind as usize];
+        *count = count.saturating_add(times);
+    }
+
+    /// Those that have occurred.
+    pub fn iter(&self) -> impl Iterator<Item = (Irregularity, u64)> + '_ {
+        Irregularity::ALL.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_has_its_own_counter_and_its_own_code() {
+        let mut counts = IrregularityCounts::default();
+        for (place, kind) in Irregularity::ALL.into_iter().enumerate() {
+            assert_eq!(kind as usize, place, "{}", kind.code());
+            counts.add(kind, place as u64);
+        }
+        let codes: std::collections::HashSet<_> =
+            Irregularity::ALL.iter().map(|kind| kind.code()).collect();
+        assert_eq!(codes.len(), Irregularity::ALL.len());
+        assert!(counts.iter().all(|(kind, count)| count == kind as u64));
+    }
+}
