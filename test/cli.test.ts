@@ -222,6 +222,24 @@ describe.concurrent.each(storesOfRun)("beside a running service on %s", (kind) =
     expect(await opens(key)).toBe(403);
   }, 90_000);
 
+  test.sequential("another organisation becomes the operator by command, and the former one is it no longer", async () => {
+    const name = `Operator ${randomBytes(3).toString("hex")}`;
+    await json(["organisation", "create", name], own);
+    const admin = ["keys", "create", "--role", "administrator", "--organisation"];
+    const { key: other } = await json<{ key: string }>([...admin, name], own);
+    const { key: first } = await json<{ key: string }>([...admin, "Headgate"], own);
+    const seen = async (key: string) =>
+      (await fetch(`${service.http}/deployment`, { headers: { "x-service-apikey": key } })).status;
+    for (const [operates, statuses] of [
+      [null, [200, 403]],
+      [name, [403, 200]],
+      ["Headgate", [200, 403]],
+    ] as const) {
+      if (operates !== null) await json(["organisation", "operator", operates], own);
+      expect([await seen(first), await seen(other)]).toEqual(statuses);
+    }
+  }, 90_000);
+
   test.sequential("tokens are made, revoked and signed by a new key, and the service follows", async () => {
     const { token } = await json<{ token: string }>(
       ["token", "create", "a", "--ingest-url", "rtmp://in.example/live"],

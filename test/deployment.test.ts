@@ -52,6 +52,20 @@ test("is for administrators of the first organisation, by key or signed in, and 
   expect(refused.body).toMatchObject({ error: { userinfo: { required_scope: "deployment" } } });
 });
 
+test("is not for an organisation that was created on a machine whose clock is behind", async () => {
+  const { clock } = gateway;
+  clock.ms -= 120_000;
+  const second = await gateway.newOrganisation("Second");
+  clock.ms += 120_000;
+  for (const route of ROUTES) {
+    const answers = [
+      await gateway.call("GET", route),
+      await gateway.call("GET", route, { key: second.keys.administrator }),
+    ];
+    expect(answers.map(({ status }) => status)).toEqual([200, 403]);
+  }
+});
+
 test("contains the nodes, their load, the outbox, the store and the limits in force", async () => {
   gateway = await gateway.restart({ HEADGATE_LIMITS_WHIP_HALF_OPEN: "7" });
   const { db, organisation, clock } = gateway;

@@ -96,6 +96,18 @@ test("a rotated key and its successor are both valid for a day", async () => {
   expect(again).toMatchObject({ status: 404, body: failure(9006, "Unknown API key") });
 });
 
+test.each([2, 30])("the successor of a key that expires in %i hours expires when it does", async (hours) => {
+  const expires_at = new Date(gateway.clock.ms + hours * 3_600_000).toISOString();
+  let key = await newKey({ role: "administrator", label: "contractor", expires_at });
+  for (let turn = 0; turn < 3; turn += 1) {
+    const answer = await gateway.call("POST", `/organisation/key/${key.id}/rotate`);
+    expect(answer.body).toMatchObject({ expires_at });
+    key = keyOf(answer);
+  }
+  gateway.clock.ms += hours * 3_600_000;
+  expect(await opens(key.key)).toBe(403);
+});
+
 test("a revoked key is invalid immediately; other organisations' keys are unknown", async () => {
   const mine = await newKey({ role: "user" });
   const key = (await gateway.newOrganisation("Second")).keys.administrator;

@@ -65,7 +65,7 @@ describe("opening", () => {
     await first.db.insertInto("organisation").values(organisation("a")).execute();
     await first.close();
     const second = await opened();
-    const noLimits = { max_streams: null, max_ingest_kbps: null, max_setups_per_second: null };
+    const noLimits = { max_streams: null, max_ingest_kbps: null, max_setups_per_second: null, operates: null };
     const rows = await second.db.selectFrom("organisation").selectAll().execute();
     expect(rows).toEqual([{ ...organisation("a"), ...noLimits }]);
   });

@@ -62,7 +62,7 @@ describe("the secret", () => {
     const former = await newSecret();
     const current = await newSecret();
     await sendTest();
-    expect(String(customer.requests[0]?.headers["webhook-signature"]).split(" ")).toHaveLength(2);
+    expect(String(customer.requests[0]?.headers["webhook-signature"]).split(" ")).toHaveLength(3);
     for (const secret of [former, current]) {
       expect(() => verify(secret, customer.requests[0])).toThrow(SyntaxError);
     }
@@ -70,6 +70,31 @@ describe("the secret", () => {
     await sendTest();
     expect(String(customer.requests[1]?.headers["webhook-signature"]).split(" ")).toHaveLength(1);
     expect(customer.requests[1]?.headers["webhook-timestamp"]).toBe(String(Math.floor(gateway.clock.ms / 1_000)));
+  });
+
+  test("is used for a day after its rotation, however often others follow", async () => {
+    await setWebhook();
+    const secrets = [await newSecret()];
+    for (let turn = 0; turn < 5; turn += 1) {
+      gateway.clock.ms += 30_000;
+      secrets.push(await newSecret());
+    }
+    await sendTest();
+    for (const secret of secrets) expect(() => verify(secret, customer.requests[0])).toThrow(SyntaxError);
+    const [first] = String(customer.requests[0]?.headers["webhook-signature"]).split(" ");
+    const onlyFirst = { headers: { ...customer.requests[0]?.headers, "webhook-signature": first } };
+    expect(() => verify(secrets.at(-1) ?? "", { ...customer.requests[0], ...onlyFirst } as never)).toThrow(SyntaxError);
+    gateway.clock.ms += 24 * 3_600_000 - 120_000;
+    await sendTest();
+    expect(String(customer.requests[1]?.headers["webhook-signature"]).split(" ")).toHaveLength(5);
+  });
+
+  test("can be rotated eight times within a day, and then again when the first has expired", async () => {
+    for (let turn = 0; turn < 9; turn += 1) await newSecret();
+    const refused = await gateway.call("POST", "/organisation/webhook/secret");
+    expect([refused.status, JSON.stringify(refused.body)]).toEqual([400, expect.stringContaining("8 times")]);
+    gateway.clock.ms += 24 * 3_600_000 + 1;
+    await newSecret();
   });
 
   test("stays unique after concurrent rotations", async () => {

@@ -2,7 +2,12 @@
 import { ConfigInvalid, NotUnique } from "../errors.ts";
 import { changed, recordChange } from "../organisation/audit.ts";
 import { randomText } from "../organisation/key-text.ts";
-import { addOrganisation, ensureFirstOrganisation, ensureFirstPerson } from "../organisation/organisations.ts";
+import {
+  addOrganisation,
+  ensureFirstOrganisation,
+  ensureFirstPerson,
+  setOperator,
+} from "../organisation/organisations.ts";
 import { hashPassword } from "../organisation/passwords.ts";
 import { addPerson, changePerson, listPeople, readEmail, removePerson } from "../organisation/people.ts";
 import type { OrganisationTable, PersonTable } from "../store/schema.ts";
@@ -45,14 +50,15 @@ export async function runOrganisation(words: readonly string[], flags: GivenFlag
     switch (verb) {
       case "ls": {
         const all = await at.db.selectFrom("organisation").selectAll().orderBy("created_at").execute();
-        const rows = all.map(({ id, hash, name, plan, enabled }) => [
+        const rows = all.map(({ id, hash, name, plan, enabled, operates }) => [
           id,
           hash,
           plan,
           enabled ? "enabled" : "disabled",
+          operates === 1 ? "operator" : null,
           name,
         ]);
-        return print(flags, all, table([["id", "hash", "plan", "state", "name"], ...rows]));
+        return print(flags, all, table([["id", "hash", "plan", "state", "operates", "name"], ...rows]));
       }
       case "create": {
         const called = wanted(name, "the organisation's name");
@@ -77,6 +83,11 @@ export async function runOrganisation(words: readonly string[], flags: GivenFlag
         const changed = await setEnabled(at, found, verb === "enable");
         return print(flags, changed, [`${changed.name} is ${verb}d.`]);
       }
+      case "operator": {
+        const found = await chosenOrganisation(at, { organisation: wanted(name, "the organisation's name") });
+        await makeOperator(at, found);
+        return print(flags, { operator: found.id }, [`${found.name} operates this deployment.`]);
+      }
       case "limit": {
         const found = await chosenOrganisation(at, { organisation: wanted(name, "the organisation's name") });
         const limits = readLimits(flags);
@@ -86,7 +97,14 @@ export async function runOrganisation(words: readonly string[], flags: GivenFlag
         ]);
       }
       default:
-        throw unknownVerb("organisation", verb, ["ls", "create NAME", "enable NAME", "disable NAME", "limit NAME"]);
+        throw unknownVerb("organisation", verb, [
+          "ls",
+          "create NAME",
+          "enable NAME",
+          "disable NAME",
+          "limit NAME",
+          "operator NAME",
+        ]);
     }
   });
 }
@@ -133,6 +151,16 @@ async function limit(
       .where("id", "=", organisation.id)
       .returningAll()
       .executeTakeFirstOrThrow();
+  });
+}
+
+/** Recorded for the organisation that becomes the operator and for the one that no longer is. */
+async function makeOperator({ db, now }: AtStore, organisation: OrganisationTable): Promise<void> {
+  if (organisation.operates === 1) return;
+  await db.transaction().execute(async (trx) => {
+    const former = await setOperator(trx, organisation.id, now);
+    const change = { action: "organisation.operator", subject: organisation.id, detail: { former: former.id } };
+    for (const of of [organisation, former]) await recordChange(trx, operator(of), now, change);
   });
 }
 

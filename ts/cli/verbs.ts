@@ -59,7 +59,7 @@ export function verbs(): Readonly<Record<string, Verb>> {
       run: async (words, flags) => (await import("./config.ts")).runConfig(words, flags),
     },
     organisation: {
-      words: "ls | create NAME | enable NAME | disable NAME | limit NAME",
+      words: "ls | create NAME | enable NAME | disable NAME | limit NAME | operator NAME",
       flags: {
         ...organisationFlags,
         streams: limitFlag("streams that may be live at a time"),

@@ -139,7 +139,7 @@ export function loginRoutes(
       role: caller.role,
       scope_tag: caller.scopeTag,
       organisation: { id, hash, name },
-      operator: await isOperator(db, caller),
+      operator: isOperator(caller),
       csrf_token: sessionId === null ? null : pageTokenOf(sessionId),
     };
   }

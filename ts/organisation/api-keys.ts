@@ -145,7 +145,7 @@ export async function checkRoomForKey(db: Kysely<Schema>, organisationId: string
   if (living.length >= KEYS_LIMIT) throw new InvalidValue("key", `exceeds the limit of ${KEYS_LIMIT} live keys`);
 }
 
-/** Creates a successor with the same role, scope and label; the old key stays valid for `ROTATION_MS`, unless it
+/** Creates a successor with the same role, scope, label and expiry; the old key stays valid for `ROTATION_MS`, unless it
  *  expires earlier. Rejects with `UnknownRecord`. */
 export async function rotateApiKey(
   db: Kysely<Schema>,
@@ -161,6 +161,7 @@ export async function rotateApiKey(
     role: old.role,
     label: old.label,
     scopeTag: old.scope_tag,
+    expiresAt: old.expires_at === null ? null : Number(old.expires_at),
   });
   const until = Math.min(
     now + ROTATION_MS,

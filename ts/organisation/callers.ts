@@ -59,7 +59,7 @@ export function createAuthorise(deps: {
     if (!isEnabled(caller.organisation, clock.now())) throw new OrganisationNotEnabled();
     requireRole(caller.role, action);
     if (caller.scopeTag !== null) requireWholeOrganisation(action);
-    if (isForOperators(action) && !(await isOperator(db, caller))) throw new ScopeRequired("deployment");
+    if (isForOperators(action) && !isOperator(caller)) throw new ScopeRequired("deployment");
     if (caller.who.kind === "key") apiKeys.used(caller.who.id);
     return caller;
   };

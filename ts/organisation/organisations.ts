@@ -32,7 +32,7 @@ export async function ensureFirstOrganisation(
   return await db.transaction().execute(async (trx) => {
     const any = await trx.selectFrom("organisation").select("id").limit(1).executeTakeFirst();
     if (any === undefined) {
-      const organisation = await addOrganisation(trx, FIRST_NAME, now);
+      const organisation = await addOrganisation(trx, FIRST_NAME, now, { operates: true });
       const { key } = await addApiKey(trx, {
         organisationId: organisation.id,
         role: "administrator",
@@ -47,7 +47,7 @@ export async function ensureFirstOrganisation(
   });
 }
 
-/** Ensures that someone can sign in: if there is no person, the oldest organisation gets the administrator `admin`.
+/** Ensures that someone can sign in: if there is no person, the operator's organisation gets the administrator `admin`.
  *  `password`: bootstrap.admin_password, or null for a generated one, which is then returned; null in all other
  *  cases. */
 export async function ensureFirstPerson(
@@ -62,34 +62,46 @@ export async function ensureFirstPerson(
   const isAdded = await db.transaction().execute(async (trx) => {
     // Another node may have started at the same moment.
     if ((await anybody(trx)) !== undefined) return false;
-    const organisation_id = await firstOrganisation(trx);
+    const organisation_id = (await operatorOf(trx)).id;
     await addPerson(trx, { organisation_id, email: FIRST_PERSON, role: "administrator", password_hash }, now);
     return true;
   });
   return isAdded && password === null ? given : null;
 }
 
-/** Id of the oldest organisation: the deployment's own. */
-async function firstOrganisation(db: Kysely<Schema>): Promise<string> {
-  const oldest = db.selectFrom("organisation").select("id").orderBy("created_at").orderBy("id").limit(1);
-  return (await oldest.executeTakeFirstOrThrow()).id;
+/** The organisation that operates the deployment. */
+async function operatorOf(db: Kysely<Schema>): Promise<OrganisationTable> {
+  return await db.selectFrom("organisation").selectAll().where("operates", "=", 1).executeTakeFirstOrThrow();
 }
 
-/** Whether the caller operates the deployment: an administrator of its own organisation, without a scope. */
-export async function isOperator(
+/** Makes another organisation the operator, and returns the former one. */
+export async function setOperator(db: Kysely<Schema>, organisationId: string, now: number): Promise<OrganisationTable> {
+  const former = await operatorOf(db);
+  for (const [id, operates] of [
+    [former.id, null],
+    [organisationId, 1],
+  ] as const) {
+    await db.updateTable("organisation").set({ operates, updated_at: now }).where("id", "=", id).execute();
+  }
+  return former;
+}
+
+/** Whether the caller operates the deployment: an administrator of the operator's organisation, without a scope. */
+export function isOperator(caller: {
+  readonly organisation: Pick<OrganisationTable, "operates">;
+  readonly role: Role;
+  readonly scopeTag: string | null;
+}): boolean {
+  return caller.role === "administrator" && caller.scopeTag === null && caller.organisation.operates === 1;
+}
+
+/** Adds an enabled, paid organisation without a webhook. `operates`: only for the first one of a store. */
+export async function addOrganisation(
   db: Kysely<Schema>,
-  caller: {
-    readonly organisation: Pick<OrganisationTable, "id">;
-    readonly role: Role;
-    readonly scopeTag: string | null;
-  },
-): Promise<boolean> {
-  if (caller.role !== "administrator" || caller.scopeTag !== null) return false;
-  return (await firstOrganisation(db)) === caller.organisation.id;
-}
-
-/** Adds an enabled, paid organisation without a webhook. */
-export async function addOrganisation(db: Kysely<Schema>, name: string, now: number): Promise<OrganisationTable> {
+  name: string,
+  now: number,
+  { operates = false }: { readonly operates?: boolean } = {},
+): Promise<OrganisationTable> {
   const organisation: OrganisationTable = {
     id: randomUUID(),
     hash: randomText(HASH_LENGTH),
@@ -100,6 +112,7 @@ export async function addOrganisation(db: Kysely<Schema>, name: string, now: num
     max_streams: null,
     max_ingest_kbps: null,
     max_setups_per_second: null,
+    operates: operates ? 1 : null,
     webhook: null,
     created_at: now,
     updated_at: now,

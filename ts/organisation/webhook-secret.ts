@@ -1,7 +1,8 @@
 // The secrets with which webhook calls are signed (W9): created when first needed, shown once, and for a day after a
-// rotation the former one signs as well. Stored encrypted.
+// rotation the former one signs as well, also when another rotation follows. Stored encrypted.
 import { randomBytes, randomUUID } from "node:crypto";
 import type { Kysely } from "kysely";
+import { InvalidValue } from "../errors.ts";
 import type { Schema } from "../store/schema.ts";
 import type { SecretBox } from "../store/secret-box.ts";
 
@@ -10,13 +11,15 @@ const SECRET_BYTES = 32;
 const PREFIX = "whsec_";
 /** How long the former secret is also used for signing, ms (M7). */
 export const ROTATION_MS = 24 * 3_600_000;
+/** Most former secrets that sign along: each adds 47 bytes to the signature of every call. */
+const FORMER_LIMIT = 8;
 
 export interface WebhookSecrets {
   /** Creates a secret unless there is one. */
   ensure(organisationId: string): Promise<void>;
   isSet(organisationId: string): Promise<boolean>;
   /** Creates a new current secret in the caller's transaction and returns its text `whsec_…`, which is never shown
-   *  again. */
+   *  again. Rejects with `InvalidValue` while too many former ones still sign. */
   rotate(trx: Kysely<Schema>, organisationId: string): Promise<string>;
   /** The keys to sign with, the current one first; creates one if there is none. */
   keys(organisationId: string): Promise<readonly Uint8Array[]>;
@@ -49,10 +52,9 @@ export function createWebhookSecrets(deps: {
   async function read(organisationId: string) {
     return await db
       .selectFrom("webhook_secret")
-      .select(["id", "sealed"])
+      .select(["id", "sealed", "expires_at"])
       .where("organisation_id", "=", organisationId)
       .where((eb) => eb.or([eb("expires_at", "is", null), eb("expires_at", ">", clock.now())]))
-      .orderBy("created_at", "desc")
       .execute();
   }
 
@@ -84,8 +86,20 @@ export function createWebhookSecrets(deps: {
       await trx
         .deleteFrom("webhook_secret")
         .where("organisation_id", "=", organisationId)
-        .where("expires_at", "is not", null)
+        .where("expires_at", "<=", now)
         .execute();
+      const former = await trx
+        .selectFrom("webhook_secret")
+        .select((eb) => eb.fn.countAll<number>().as("count"))
+        .where("organisation_id", "=", organisationId)
+        .where("expires_at", "is not", null)
+        .executeTakeFirstOrThrow();
+      if (Number(former.count) >= FORMER_LIMIT) {
+        throw new InvalidValue(
+          "secret",
+          `was rotated ${FORMER_LIMIT} times within a day; wait until the first expires`,
+        );
+      }
       await trx
         .updateTable("webhook_secret")
         .set({ expires_at: now + ROTATION_MS })
@@ -100,7 +114,10 @@ export function createWebhookSecrets(deps: {
         await ensure(organisationId);
         rows = await read(organisationId);
       }
-      return rows.map(({ id, sealed }) => keyOf(box.open(sealed, purposeOf(id))));
+      const validUntil = (row: (typeof rows)[number]) => Number(row.expires_at ?? Number.POSITIVE_INFINITY);
+      return rows
+        .toSorted((one, other) => validUntil(other) - validUntil(one))
+        .map(({ id, sealed }) => keyOf(box.open(sealed, purposeOf(id))));
     },
   };
 }

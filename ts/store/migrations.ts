@@ -8,6 +8,7 @@ import type { Schema } from "./schema.ts";
 import { keptAnswerTable } from "./tables/kept-answer-table.ts";
 import { managementTables } from "./tables/management-tables.ts";
 import { nodesByStart, nodeTables } from "./tables/node-tables.ts";
+import { operatorOrganisation } from "./tables/operator-organisation.ts";
 import { organisationLimits } from "./tables/organisation-limits.ts";
 import {
   backupPublishes,
@@ -47,6 +48,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0020-outbox-refusals", up: outboxRefusals },
   { name: "0021-publish-asked", up: publishAsked },
   { name: "0022-delivery-shares", up: deliveryShares },
+  { name: "0023-operator", up: operatorOrganisation },
 ];
 
 /** Recorded in the bookkeeping table, after all migrations, while a copy into the store is incomplete (copy/copy.ts).

@@ -20,6 +20,8 @@ export interface OrganisationTable {
   max_streams: number | null;
   max_ingest_kbps: number | null;
   max_setups_per_second: number | null;
+  /** 1 for the one organisation that operates the deployment, null for the others (0023). */
+  operates: number | null;
   webhook: string | null;
   created_at: number;
   updated_at: number;
