@@ -149,10 +149,41 @@ describe("an answer", () => {
     say = () => "failing";
     expect(await resolve("a.example")).toEqual(["192.0.2.7"]);
     say = () => "missing";
+    expect(await resolve("a.example")).toEqual(["192.0.2.7"]); // no query for five seconds after one that failed
+    now += 5_000;
     expect(await codeOf(resolve("a.example"))).toBe("ENOTFOUND");
     say = () => "failing";
     now += 3_600_000;
     expect(await codeOf(resolve("a.example"))).toBe("ESERVFAIL");
+  }, 20_000);
+
+  test("is used beyond its time to live after half a second while the servers hang, and the query goes on", async () => {
+    await resolve("a.example");
+    now += 600_000;
+    say = async () => {
+      await new Promise((done) => setTimeout(done, 1_500));
+      return ["192.0.2.8"];
+    };
+    const started = performance.now();
+    expect(await resolve("a.example")).toEqual(["192.0.2.7"]);
+    expect(performance.now() - started).toBeLessThan(1_400);
+    await until("the answer is there", async () => (await resolve("a.example"))[0] === "192.0.2.8");
+  }, 20_000);
+
+  test("is used beyond its time to live when its owner, or everybody, has reached a limit", async () => {
+    await resolve("a.example", "customer");
+    now += 600_000;
+    const silent = Array.from({ length: 36 }, (_, n) => codeOf(resolve(`silent${n}.example`, "customer")));
+    expect(await resolve("a.example", "customer")).toEqual(["192.0.2.7"]);
+    const crowd = Array.from({ length: 1_100 }, (_, n) => codeOf(resolve(`silent-${n}.example`)));
+    expect(await resolve("a.example", "other")).toEqual(["192.0.2.7"]);
+    for (const looking of [...silent, ...crowd]) looking.catch(() => {});
+  }, 20_000);
+
+  test("is there for others although a thousand names hang", async () => {
+    const crowd = Array.from({ length: 1_100 }, (_, n) => codeOf(resolve(`silent${n}.example`)));
+    await until("they are slow", async () => (await codeOf(resolve("honest.example", "other"))) === "resolved", 3_000);
+    for (const looking of crowd) looking.catch(() => {});
   }, 20_000);
 
   test("that a name does not exist is cached for two seconds", async () => {

@@ -4,8 +4,12 @@
 const OWNER_LIMIT = 4;
 /** Look-ups of one owner that may wait beyond those. */
 const OWNER_WAITING_LIMIT = 32;
-/** Concurrent look-ups of all owners; each uses a socket. */
+/** Concurrent look-ups of all owners that may have an answer at any moment. Those that take longer than
+ *  `SLOW_AFTER_MS` are counted separately: names whose servers hang do not take places from names that resolve. */
 const TOTAL_LIMIT = 1_024;
+const SLOW_AFTER_MS = 500;
+/** Concurrent look-ups of all owners in any case; each uses a socket until its time limit. */
+const SOCKETS_LIMIT = 8_192;
 
 /** The owner already has the most look-ups that may wait. */
 export class TooManyLookUps extends Error {
@@ -23,7 +27,22 @@ export interface Turns {
 
 export function createTurns(): Turns {
   const owners = new Map<string, { running: number; readonly waiting: (() => void)[] }>();
+  /** All that run, and those of them that are not slow yet. */
   let total = 0;
+  let prompt = 0;
+
+  /** Returns what ends it early. */
+  function enterPrompt(): () => void {
+    prompt += 1;
+    let isOver = false;
+    const leave = () => {
+      if (!isOver) prompt -= 1;
+      isOver = true;
+      clearTimeout(timer);
+    };
+    const timer = setTimeout(leave, SLOW_AFTER_MS);
+    return leave;
+  }
 
   return {
     async take(owner, work) {
@@ -33,15 +52,17 @@ export function createTurns(): Turns {
         if (state.waiting.length >= OWNER_WAITING_LIMIT) throw new TooManyLookUps();
         // A look-up that finishes hands its slot to the next waiter, so `running` stays the same.
         await new Promise<void>((resolve) => state.waiting.push(resolve));
-      } else if (total >= TOTAL_LIMIT) {
+      } else if (prompt >= TOTAL_LIMIT || total >= SOCKETS_LIMIT) {
         throw new TooManyLookUps();
       } else {
         state.running += 1;
         total += 1;
       }
+      const leavePrompt = enterPrompt();
       try {
         return await work();
       } finally {
+        leavePrompt();
         const next = state.waiting.shift();
         if (next !== undefined) next();
         else {

@@ -4,8 +4,9 @@
 // addresses may be called is decided where they are used.
 import { CANCELLED, NODATA, NOTFOUND, TIMEOUT } from "node:dns";
 import { isIP } from "node:net";
+import { inTime } from "../../in-time.ts";
 import { createHostFiles, type HostFiles } from "./host-files.ts";
-import { createTurns } from "./look-up-turns.ts";
+import { createTurns, TooManyLookUps } from "./look-up-turns.ts";
 import { type Late, queryServers } from "./name-query.ts";
 
 /** All addresses of a name, IPv4 first; rejects when it has none. `owner`: whose limit the look-up counts against: an
@@ -19,8 +20,13 @@ const TTL_LEAST_S = 5;
 const TTL_MOST_S = 300;
 /** How long a name that does not exist is not queried again, ms. */
 const MISSING_MS = 2_000;
-/** When servers fail, an expired answer is still used for this long (RFC 8767), ms. */
+/** While servers fail or are slow, an expired answer is still used for this long (RFC 8767), ms. */
 const STALE_MS = 60 * 60 * 1_000;
+/** How long a query may take before an expired answer is used in its place, ms: the look-up of a webhook's name counts
+ *  against the call's deadline. */
+const STALE_AFTER_MS = 500;
+/** After a failed query, an expired answer is used for this long without another one (RFC 8767 5), ms. */
+const STALE_PAUSE_MS = 5_000;
 const CACHE_LIMIT = 4_096;
 
 /** A name without addresses; `code` is c-ares' (ENOTFOUND, ETIMEOUT, ESERVFAIL, …). */
@@ -39,6 +45,8 @@ interface Entry {
   readonly addresses: readonly string[];
   /** Expiry on the clock of `now`, ms. */
   readonly until: number;
+  /** Until when the addresses may be used if no query succeeds. */
+  readonly usableUntil: number;
 }
 
 /** Uses the system's servers, hosts file and search domains unless `options` names others. `now`: a monotonic clock,
@@ -53,7 +61,8 @@ export function createResolver(
   let lateFamilies = 0;
 
   function remember(name: string, addresses: readonly string[], ttlMs: number): Entry {
-    const entry = { addresses, until: now() + ttlMs };
+    const until = now() + ttlMs;
+    const entry = { addresses, until, usableUntil: until + STALE_MS };
     cache.delete(name);
     cache.set(name, entry);
     // Evicts the least recently requested entry.
@@ -67,7 +76,8 @@ export function createResolver(
     lateFamilies += 1;
     const { addresses, ttl } = await late.both;
     lateFamilies -= 1;
-    if (cache.get(name) === entry) cache.set(name, { addresses, until: Math.min(entry.until, now() + cachedMs(ttl)) });
+    if (cache.get(name) !== entry) return;
+    cache.set(name, { ...entry, addresses, until: Math.min(entry.until, now() + cachedMs(ttl)) });
   }
 
   async function lookUp(name: string): Promise<readonly string[]> {
@@ -85,13 +95,20 @@ export function createResolver(
       const { code: reported = TIMEOUT } = error as NodeJS.ErrnoException;
       const code = reported === CANCELLED ? TIMEOUT : reported;
       const isMissing = code === NOTFOUND || code === NODATA;
-      const stale = cache.get(name);
-      if (!isMissing && stale !== undefined && stale.addresses.length > 0 && now() < stale.until + STALE_MS) {
+      const stale = isMissing ? null : staleEntry(name);
+      if (stale !== null) {
+        cache.set(name, { ...stale, until: now() + STALE_PAUSE_MS });
         return stale.addresses;
       }
       if (isMissing) remember(name, [], MISSING_MS);
       throw new NotResolved(name, code);
     }
+  }
+
+  /** An answer that has expired, but may be used while no query succeeds. */
+  function staleEntry(name: string): Entry | null {
+    const entry = cache.get(name);
+    return entry !== undefined && entry.addresses.length > 0 && now() < entry.usableUntil ? entry : null;
   }
 
   function begin(name: string): Promise<readonly string[]> {
@@ -110,8 +127,16 @@ export function createResolver(
       if (known.addresses.length === 0) throw new NotResolved(name, NOTFOUND);
       return known.addresses;
     }
+    const stale = staleEntry(name);
     // Joining a look-up that is already running takes no turn.
-    return await (running.get(name) ?? turns.take(owner, () => running.get(name) ?? begin(name)));
+    const looking = running.get(name) ?? turns.take(owner, () => running.get(name) ?? begin(name));
+    if (stale === null) return await looking;
+    // A stale answer beats a late one, and a refusal because too many names are being resolved. The query goes on.
+    const late = (error: unknown) => {
+      if (error instanceof TooManyLookUps) return stale.addresses;
+      throw error;
+    };
+    return await inTime(STALE_AFTER_MS, looking.catch(late), stale.addresses);
   };
 }
 
