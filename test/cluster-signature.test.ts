@@ -49,3 +49,20 @@ test("a signature is forgotten only once it is too old to be accepted", () => {
   for (let at = NOW; at <= NOW + 120_000; at += 1_000) verifier.holds(signCall(KEY, CALL, at), CALL, at);
   expect(verifier.holds(signed, CALL, NOW + 120_000)).toBe(false);
 });
+
+test("after the clock is set back, calls are accepted once each, for however long", () => {
+  const verifier = new CallVerifier(KEY);
+  const before = signCall(KEY, CALL, NOW);
+  expect(verifier.holds(before, CALL, NOW)).toBe(true);
+  for (const stepMs of [45_000, 86_400_000]) {
+    const start = NOW - stepMs;
+    let refused = 0;
+    // 1,000 a second: far more than are remembered.
+    for (let n = 0; n < 300_000; n += 1) {
+      const at = start + Math.floor(n / 1_000);
+      if (n % 50 === 0 && !verifier.holds(signCall(KEY, CALL, at), CALL, at)) refused += 1;
+    }
+    expect(refused).toBe(0);
+    expect(verifier.holds(before, CALL, NOW)).toBe(false);
+  }
+});

@@ -74,3 +74,13 @@ test("refused attempts with made-up names displace no window", () => {
   logins.attempt("admin", "192.0.2.2");
   expect(() => logins.attempt("admin", "192.0.2.2")).toThrow(TooManyRequests);
 });
+
+test("a lock-out ends after a quarter of an hour, also when the clock is set back meanwhile", () => {
+  const clock = { ms: 86_400_000, now: () => clock.ms };
+  const logins = createLoginThrottle(clock);
+  attempts(10, () => logins.attempt("admin", "192.0.2.1"));
+  clock.ms -= 80_000_000;
+  expect(() => logins.attempt("admin", "192.0.2.1")).toThrow(TooManyRequests);
+  clock.ms += 900_000;
+  logins.attempt("admin", "192.0.2.1");
+});

@@ -3,6 +3,7 @@
 import { writeSync } from "node:fs";
 import { type DestinationStream, type Logger, pino, stdSerializers, stdTimeFunctions } from "pino";
 import type { Config } from "./config.ts";
+import { printableJson } from "./terminal-text.ts";
 
 const STANDARD_ERROR = 2;
 /** Lines that cannot be written yet, bytes; further ones are dropped, and counted. */
@@ -38,7 +39,7 @@ export async function createLog(config: Config["log"], isTerminal: boolean, to?:
 async function readable(lines: DestinationStream, isTerminal: boolean): Promise<DestinationStream> {
   const { prettyFactory } = await import("pino-pretty"); // seldom wanted
   const look = prettyFactory({ colorize: isTerminal, translateTime: "SYS:HH:MM:ss.l" });
-  return { write: (line) => lines.write(look(line)) };
+  return { write: (line) => lines.write(look(printableJson(line))) };
 }
 
 /** Never blocks on the reader, and survives failed writes: a full disk or a stalled reader costs log lines, but no

@@ -7,7 +7,7 @@ import type { ReplayOutcome } from "../media/replays.ts";
 import { reasonOf } from "../reason.ts";
 import { ask, fetchTo, ServiceAnswered } from "./asking.ts";
 import type { GivenFlags } from "./flags.ts";
-import { print } from "./output.ts";
+import { print, printLine } from "./output.ts";
 import { wanted } from "./words.ts";
 
 /** How often the service is polled for the end of the capture, ms. */
@@ -71,7 +71,7 @@ async function saved(flags: GivenFlags, begun: ShownCapture, file: FileHandle): 
       await pause(LOOK_MS);
       const before = one.denied?.times ?? 0;
       one = await stateOf(flags, path);
-      if (!flags.json && one.denied !== null && one.denied.times > before) console.log(deniedLine(one.denied));
+      if (!flags.json && one.denied !== null && one.denied.times > before) printLine(deniedLine(one.denied));
     }
     if (one.bytes > 0) await fetchTo(flags, `${path}/file`, file);
   } catch (error) {

@@ -4,6 +4,7 @@ import { cli, command } from "cleye";
 import { readVersion } from "../config.ts";
 import { ConfigInvalid, ServiceError } from "../errors.ts";
 import { nearest, similar } from "../nearest.ts";
+import { printable } from "../terminal-text.ts";
 import { versionWithCommit } from "./commit.ts";
 import { exitCodeOf } from "./exit-code.ts";
 import { type GivenFlags, isSwitch } from "./flags.ts";
@@ -106,6 +107,6 @@ function wordsOf(argv: readonly string[]): readonly string[] {
 }
 
 function fail(message: string, code: number): void {
-  for (const line of message.split("\n")) console.error(`headgate: ${line}`);
+  for (const line of message.split("\n")) console.error(`headgate: ${printable(line)}`);
   process.exit(code);
 }

@@ -1,15 +1,21 @@
 // Output of commands: lines for people, one JSON value with `--json`. Standard output contains nothing else.
+import { jsonText, printable } from "../terminal-text.ts";
 import type { GivenFlags } from "./flags.ts";
 
 /** Prints `value` as JSON with `--json`, else `lines`. */
 export function print(flags: GivenFlags, value: unknown, lines: readonly string[]): void {
-  if (flags.json === true) console.log(JSON.stringify(value, null, 2));
-  else for (const line of lines) console.log(line);
+  if (flags.json === true) console.log(jsonText(value));
+  else for (const line of lines) printLine(line);
+}
+
+/** Prints one line for people. Texts of tenants in it cannot control the terminal. */
+export function printLine(line: string): void {
+  console.log(printable(line));
 }
 
 /** Rows with aligned columns. */
 export function table(rows: readonly (readonly (string | number | null)[])[]): string[] {
-  const cell = (value: string | number | null | undefined) => String(value ?? "–");
+  const cell = (value: string | number | null | undefined) => printable(String(value ?? "–"));
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => cell(row[column]).length)));
   return rows.map((row) =>
     row

@@ -1,6 +1,7 @@
 // Authenticates a call as coming from a node of this service: an HMAC over the entire call, valid only for a short time
 // and only once. An eavesdropper between the nodes can read a call, but neither repeat nor change one.
 import { createHash, createHmac, randomUUID, timingSafeEqual } from "node:crypto";
+import { steadyClock } from "../clock.ts";
 
 /** Header of a call: `<epoch ms>.<nonce>.<hex>`. */
 export const CALL_HEADER = "headgate-call";
@@ -24,11 +25,22 @@ export function signCall(key: Uint8Array, call: SignedCall, now: number): string
   return `${head}.${macOf(key, call, head).toString("hex")}`;
 }
 
+/** A call that was accepted. */
+interface Seen {
+  /** Until when it is remembered in any case, on a clock that never goes back, ms. */
+  readonly until: number;
+  /** After this it is rejected for its age, epoch ms. */
+  readonly tooOldAfter: number;
+}
+
 /** Verifies calls; remembers those of the last seconds. */
 export class CallVerifier {
   readonly #key: Uint8Array;
-  /** Nonce → when it may be forgotten, epoch ms; in order of arrival. */
-  readonly #seen = new Map<string, number>();
+  /** By nonce, in order of arrival. */
+  readonly #seen = new Map<string, Seen>();
+
+  #now = 0;
+  readonly #steady = steadyClock({ now: () => this.#now });
 
   constructor(key: Uint8Array) {
     this.#key = key;
@@ -39,12 +51,15 @@ export class CallVerifier {
     const [, time = "", nonce = "", mac = ""] = /^(\d{1,16})\.([\w-]{36})\.([0-9a-f]{64})$/.exec(header ?? "") ?? [];
     if (mac === "" || Math.abs(now - Number(time)) > AGE_LIMIT_MS) return false;
     if (!timingSafeEqual(macOf(this.#key, call, `${time}.${nonce}`), Buffer.from(mac, "hex"))) return false;
-    for (const [old, until] of this.#seen) {
-      if (until > now) break;
+    this.#now = now;
+    const steady = this.#steady.now();
+    for (const [old, { until, tooOldAfter }] of this.#seen) {
+      // While the clock was set back, calls from before the step are too recent, and remembered if there is room.
+      if (until > steady || (tooOldAfter >= now && this.#seen.size < REMEMBERED_LIMIT)) break;
       this.#seen.delete(old);
     }
     if (this.#seen.has(nonce) || this.#seen.size >= REMEMBERED_LIMIT) return false;
-    this.#seen.set(nonce, now + 2 * AGE_LIMIT_MS);
+    this.#seen.set(nonce, { until: steady + 2 * AGE_LIMIT_MS, tooOldAfter: Number(time) + AGE_LIMIT_MS });
     return true;
   }
 }

@@ -2,6 +2,7 @@
 // everywhere. The last limit is generous: otherwise anyone who knows a name could lock its owner out. In memory: lost
 // at a restart.
 import { createHash } from "node:crypto";
+import { steadyClock } from "../clock.ts";
 import { TooManyRequests } from "../errors.ts";
 import { networkOf } from "../network.ts";
 
@@ -29,7 +30,8 @@ export interface LoginThrottle {
   succeeded(email: string, address: string): void;
 }
 
-export function createLoginThrottle(clock: { now(): number }): LoginThrottle {
+export function createLoginThrottle(wall: { now(): number }): LoginThrottle {
+  const clock = steadyClock(wall);
   const windows: Readonly<Record<Kind, Map<string, Window>>> = { pair: new Map(), network: new Map(), name: new Map() };
   return {
     // Counted before the password is checked, so that concurrent attempts count, too.

@@ -3,9 +3,11 @@
 
 import { clock } from "../../clock.ts";
 import { ConfigInvalid, PortTaken } from "../../errors.ts";
+import { jsonText } from "../../terminal-text.ts";
 import { ask } from "../asking.ts";
 import type { WebhookFlags } from "../command-flags.ts";
 import type { GivenFlags } from "../flags.ts";
+import { printLine } from "../output.ts";
 import { unknownVerb, wanted } from "../words.ts";
 import { simulate } from "./simulate.ts";
 
@@ -26,7 +28,7 @@ export async function runWebhook(words: readonly string[], flags: WebhookFlags &
       if (flags.name !== undefined) query.set("name", flags.name);
       const list = await ask(flags, "GET", `/organisation/webhook/deliveries?${query}`);
       if (flags.json) return print(list);
-      for (const delivery of list as Delivery[]) console.log(lineOf(delivery));
+      for (const delivery of list as Delivery[]) printLine(lineOf(delivery));
       return;
     }
     case "replay": {
@@ -61,7 +63,7 @@ function lineOf(delivery: Delivery): string {
 }
 
 function print(answer: unknown): void {
-  console.log(JSON.stringify(answer, null, 2));
+  console.log(jsonText(answer));
 }
 
 async function runSimulation(flags: WebhookFlags): Promise<void> {
@@ -76,7 +78,7 @@ async function runSimulation(flags: WebhookFlags): Promise<void> {
     secret: flags.secret ?? null,
     certFile: flags.certificate,
     clock,
-    print: (line) => console.log(line),
+    print: printLine,
   }).catch((cause: NodeJS.ErrnoException) => {
     if (cause.syscall === "open") {
       throw new ConfigInvalid(`--certificate: cannot write ${flags.certificate}: ${cause.message}`, { cause });
