@@ -2,9 +2,9 @@
 // everywhere. The last limit is generous: otherwise anyone who knows a name could lock its owner out. In memory: lost
 // at a restart.
 import { createHash } from "node:crypto";
-import { steadyClock } from "../clock.ts";
 import { TooManyRequests } from "../errors.ts";
 import { networkOf } from "../network.ts";
+import { steadyClock } from "../steady-clock.ts";
 
 const WINDOW_MS = 900_000;
 /** After this many failures further attempts are refused until the window ends. */
