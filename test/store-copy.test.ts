@@ -1,7 +1,17 @@
 // `headgate store copy`: a whole store is copied from the embedded file to PostgreSQL and back, is the same
 // row by row, and a service works on each; a copy that cannot be made says why and leaves nothing behind.
 import { randomBytes } from "node:crypto";
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sql } from "kysely";
@@ -10,6 +20,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type OpenPlace, openAlone, type StorePlace } from "../ts/store/copy/place.ts";
 import { pagesOf } from "../ts/store/copy/rows.ts";
 import { readShape } from "../ts/store/copy/shape.ts";
+import { startLibsqlThread } from "../ts/store/libsql.ts";
 import { MIGRATIONS } from "../ts/store/migrations.ts";
 import { start, until } from "./support/child.ts";
 import { broadcast } from "./support/ffmpeg.ts";
@@ -331,6 +342,26 @@ describe("a backup with its key", () => {
       await requireWorking(dataDir);
       const again = await headgate("restore", file, "--key", key, "--data-dir", dataDir);
       expect([again.code, again.err]).toEqual([2, expect.stringContaining("already holds a store")]);
+    },
+    LONG_MS,
+  );
+
+  test(
+    "is not restored where a service runs whose store was moved away",
+    async () => {
+      const files = mkdtempSync(join(folder, "running-"));
+      const [file, dataDir] = [join(files, "store.db"), join(files, "data")];
+      await headgate("backup", file, "--data-dir", original);
+      await headgate("init", "--data-dir", dataDir);
+      const service = await startLibsqlThread(dataDir, "service");
+      for (const name of readdirSync(dataDir).filter((each) => each.startsWith("headgate.db"))) {
+        renameSync(join(dataDir, name), join(files, name));
+      }
+      const key = join(original, "headgate.key");
+      const refused = await headgate("restore", file, "--key", key, "--data-dir", dataDir);
+      expect([refused.code, refused.err]).toEqual([4, expect.stringContaining("stop it first")]);
+      expect(readdirSync(dataDir)).not.toContain("headgate.db");
+      await service.close();
     },
     LONG_MS,
   );

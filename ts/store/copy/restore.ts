@@ -8,10 +8,11 @@ import { reasonOf } from "../../reason.ts";
 import { migrate } from "../migrations.ts";
 import { makeFolder } from "../open.ts";
 import type { Schema } from "../schema.ts";
+import { lockDirectory } from "./directory-lock.ts";
 import { syncFolder } from "./key-file.ts";
 import { openAlone } from "./place.ts";
 
-/** Restores the backup `file` into `dataDir`, which must not contain a store, and migrates its tables. `check` is
+/** Restores the backup `file` into `dataDir`, which must not contain a store nor be in use by a service, and migrates its tables. `check` is
  *  called with the store before it is put in place and throws to reject it; `keep` then installs its key and returns a
  *  function that removes the key again. Rejects with `ConfigInvalid` for a place or file that cannot be used and with
  *  `StoreUnavailable` for a backup that is broken or of a newer version of headgate. */
@@ -29,9 +30,11 @@ export async function restore(
   }
   if (!existsSync(file)) throw new ConfigInvalid(`${file} does not exist`);
   makeFolder(dataDir);
-  // On the same file system, so that the file can be linked into place in one step.
-  const folder = mkdtempSync(join(dataDir, "restoring-"));
+  const unlock = lockDirectory(dataDir);
+  let folder: string | null = null;
   try {
+    // On the same file system, so that the file can be linked into place in one step.
+    folder = mkdtempSync(join(dataDir, "restoring-"));
     const copy = join(folder, "headgate.db");
     closeSync(openSync(copy, "wx", 0o600));
     copyFileSync(file, copy);
@@ -50,7 +53,8 @@ export async function restore(
     if (cause instanceof StoreUnavailable || cause instanceof ConfigInvalid) throw cause;
     throw new StoreFailed(`the backup was not restored: ${reasonOf(cause)}`, { cause });
   } finally {
-    rmSync(folder, { recursive: true, force: true });
+    if (folder !== null) rmSync(folder, { recursive: true, force: true });
+    unlock();
   }
 }
 
