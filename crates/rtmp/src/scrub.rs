@@ -121,14 +121,21 @@ impl Scrubber {
 
     fn handle_message(&mut self, index: usize, message: &Message) {
         let pieces = self.pieces.get_mut(index).map(std::mem::take).unwrap_or_default();
+        if message.is_too_long {
+            pieces.into_iter().for_each(|(from, length)| self.wipe(from, length));
+            return;
+        }
         let mut payload = message.payload.to_vec();
         match (message.kind, message.payload.first_chunk()) {
             (SET_CHUNK_SIZE, Some(size)) => {
-                self.is_broken |= self.reader.set_chunk_size(u32::from_be_bytes(*size)).is_err();
+                self.reader.set_chunk_size(u32::from_be_bytes(*size));
             }
             (ABORT, Some(id)) => self.abort(u32::from_be_bytes(*id)),
-            (COMMAND_AMF0, _) => command::wipe(&mut payload),
-            (COMMAND_AMF3, _) => command::wipe(payload.get_mut(1..).unwrap_or_default()),
+            (COMMAND_AMF0 | COMMAND_AMF3, first) => {
+                // The format byte may be missing, or present where it does not belong.
+                let prefix = usize::from(first.is_some_and(|bytes| bytes[0] == 0));
+                command::wipe(payload.get_mut(prefix..).unwrap_or_default());
+            }
             (AUDIO, _) => self.blank(MediaKind::Audio, &mut payload),
             (VIDEO, _) => self.blank(MediaKind::Video, &mut payload),
             (AGGREGATE, _) => self.blank_parts(&mut payload),
