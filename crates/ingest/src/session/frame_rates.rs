@@ -157,7 +157,7 @@ mod tests {
     {
         let now = Instant::now();
         let mut rates = FrameRates::new(now);
-        let video = |rates: &mut FrameRates, kind, at| judge(rates, Codec::H264, kind, 0, at);
+        let video = |rates: &mut FrameRates, kind, at| check(rates, Codec::H264, kind, 0, at);
         for at in [now, now + WINDOW] {
             for n in 0..50_000 {
                 assert_eq!(video(&mut rates, FrameKind::Inter, at), Verdict::Pass, "{n}");
