@@ -116,6 +116,7 @@ fn tags_that_end_inside_their_header_cost_themselves() {
     let aggregate =
         [part(8, b"\xaf"), part(8, b"\xaf\x01good"), part(9, b"\x17"), cut[..15].to_vec()].concat();
     live.world.send_message(live.publisher, 22, &aggregate);
+    live.world.pass(Duration::from_millis(40));
     assert_eq!(live.received(Audio).last(), Some(&b"\xaf\x01good".to_vec()));
     assert_eq!(live.counts(), [(TruncatedTag, tags.len() as u64 + 3)]);
     live.continues(&"an aggregate");
@@ -217,6 +218,8 @@ fn the_flags_of_mp3_leave_as_they_came() {
         let mut live = Live::new();
         let tag = [&[flags][..], b"an mp3 frame"].concat();
         live.world.send(live.publisher, Audio, 40, &tag);
+        live.continues(&tag);
+        live.world.pass(Duration::from_millis(40));
         for reader in live.readers {
             let media = live.world.peers[&reader].media.iter();
             let last = media.filter(|of| of.kind == Audio).next_back().expect("audio");
