@@ -196,8 +196,7 @@ impl ChunkReader {
         (stream.is_open, stream.received) = (false, 0);
         self.partial -= stream.payload.len();
         let payload = std::mem::take(&mut stream.payload).freeze();
-        let (kind, timestamp) = (stream.kind, stream.timestamp);
-        let is_too_long = stream.is_too_long;
+        let ChunkStream { kind, timestamp, is_too_long, .. } = *stream;
         Some(Message { kind, stream: stream.stream, timestamp, payload, is_too_long })
     }
 
