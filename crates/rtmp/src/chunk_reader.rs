@@ -3,6 +3,7 @@
 use bytes::{Bytes, BytesMut};
 
 use crate::allowance::Allowance;
+use crate::basic_header::basic_header;
 use crate::message::{AUDIO, COMMAND_AMF0, COMMAND_AMF3, DATA_AMF0, DATA_AMF3, VIDEO};
 use crate::slab::Slab;
 use crate::{Error, Limits};
@@ -142,8 +143,9 @@ impl ChunkReader {
                 Some((index, left)) => {
                     let (before, carry) = (input.len(), self.carry_length);
                     let left = self.read_payload(index, left, input);
-                    let carried = carry - self.carry_length;
-                    trace(Piece { index, carry, carried, before, taken: before - input.len() });
+                    let (carried, taken) = (carry - self.carry_length, before - input.len());
+                    let is_too_long = self.streams.get(index).is_some_and(|of| of.is_too_long);
+                    trace(Piece { index, carry, carried, before, taken, is_too_long });
                     allowance.spend_payload(before - input.len());
                     if left > 0 {
                         self.chunk = Some((index, left));
@@ -361,20 +363,6 @@ impl ChunkStream {
     }
 }
 
-/// Format, chunk stream id and length of the basic header (RTMP 5.3.1.1); `None` when it is incomplete.
-fn basic_header(header: &[u8]) -> Option<(u8, u32, usize)> {
-    let first = *header.first()?;
-    let format = first >> 6;
-    match first & 0x3f {
-        0 => Some((format, 64 + u32::from(*header.get(1)?), 2)),
-        1 => {
-            let (low, high) = (*header.get(1)?, *header.get(2)?);
-            Some((format, 64 + u32::from(low) + 256 * u32::from(high), 3))
-        }
-        id => Some((format, u32::from(id), 1)),
-    }
-}
-
 /// Position of a piece of a message's payload.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
@@ -386,6 +374,8 @@ pub(crate) struct Piece {
     /// Bytes of the input that were left, and how many of them belong to the piece.
     pub(crate) before: usize,
     pub(crate) taken: usize,
+    /// Whether the message is too long to be kept.
+    pub(crate) is_too_long: bool,
 }
 
 #[path = "chunk_reader_state.rs"]

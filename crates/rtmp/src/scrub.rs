@@ -65,12 +65,19 @@ impl Scrubber {
         let mut allowance = Allowance::new(u32::MAX);
         while !self.is_broken {
             allowance.begin_turn();
-            let (end, pieces) = (self.read + rest.len(), &mut self.pieces);
+            let (end, given) = (self.read + rest.len(), self.given);
+            let (pieces, kept) = (&mut self.pieces, &mut self.kept);
             let read = self.reader.read_traced(&mut rest, &mut allowance, |piece| {
                 if pieces.len() <= piece.index {
                     pieces.resize(piece.index + 1, Vec::new());
                 }
                 let from = end - piece.before - piece.carry;
+                if piece.is_too_long {
+                    // It is never read, and would be held back for long.
+                    wipe(kept, from.saturating_sub(given), piece.carried);
+                    wipe(kept, (end - piece.before).saturating_sub(given), piece.taken);
+                    return;
+                }
                 let of_stream = &mut pieces[piece.index];
                 of_stream.push((from, piece.carried));
                 of_stream.push((end - piece.before, piece.taken));
@@ -122,7 +129,6 @@ impl Scrubber {
     fn handle_message(&mut self, index: usize, message: &Message) {
         let pieces = self.pieces.get_mut(index).map(std::mem::take).unwrap_or_default();
         if message.is_too_long {
-            pieces.into_iter().for_each(|(from, length)| self.wipe(from, length));
             return;
         }
         let mut payload = message.payload.to_vec();
@@ -191,9 +197,12 @@ impl Scrubber {
     }
 
     fn wipe(&mut self, from: usize, length: usize) {
-        let kept = self.kept.iter_mut().skip(from.saturating_sub(self.given));
-        kept.take(length).for_each(|byte| *byte = 0);
+        wipe(&mut self.kept, from.saturating_sub(self.given), length);
     }
+}
+
+fn wipe(kept: &mut VecDeque<u8>, from: usize, length: usize) {
+    kept.iter_mut().skip(from).take(length).for_each(|byte| *byte = 0);
 }
 
 #[cfg(test)]
