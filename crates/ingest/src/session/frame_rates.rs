@@ -6,8 +6,6 @@ use bytes::Bytes;
 use headgate_media::flv::CONFIGURATION_LIMIT_BYTES;
 use headgate_media::{Codec, Frame, FrameKind, Track};
 
-use super::publish_session::Verdict;
-
 /// Limit of new configurations per second, colour information included, on average over [`WINDOW`]: each
 /// makes every decoder downstream restart. An encoder that adapts its resolution sends one every few seconds.
 const CONFIGURATIONS_PER_SECOND_LIMIT: u32 = 4;
@@ -18,6 +16,17 @@ const FRAMES_PER_SECOND_LIMIT: u32 = 5_000;
 /// Window of both averages; it also determines the size of an allowed burst.
 const WINDOW: Duration = Duration::from_secs(10);
 const WINDOW_S: u32 = 10;
+
+/// What becomes of a frame of the broadcaster.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Verdict {
+    /// It is passed on.
+    Pass,
+    /// It is passed on after the newest configuration of its track, which had to wait.
+    PassAfter(Frame),
+    /// It is dropped: it exceeds a limit, or needs what was dropped.
+    Drop,
+}
 
 /// The configurations and frames of one publish.
 #[derive(Debug)]

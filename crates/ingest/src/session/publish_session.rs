@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use headgate_media::{Frame, FrameKind, Irregularity, Timestamp, flv};
 use headgate_rtmp::{Dropped, MediaKind};
 
-use super::frame_rates::FrameRates;
+use super::frame_rates::{FrameRates, Verdict};
 use crate::publish::record::PublishRecord;
 
 /// How long a broadcaster may take to send its first media (W19).
@@ -22,17 +22,6 @@ pub(crate) struct PublishSession {
     has_media: bool,
     rates: FrameRates,
     last_keyframe: Option<Timestamp>,
-}
-
-/// What becomes of a frame of the broadcaster.
-#[derive(Debug, PartialEq)]
-pub(crate) enum Verdict {
-    /// It is passed on.
-    Pass,
-    /// It is passed on after the newest configuration of its track, which had to wait.
-    PassAfter(Frame),
-    /// It is dropped: it exceeds a limit, or needs what was dropped.
-    Drop,
 }
 
 impl PublishSession {

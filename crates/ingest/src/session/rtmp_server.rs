@@ -15,7 +15,8 @@ use headgate_rtmp::{Error, MediaMessage, Output, ServerConfig, ServerEvent, Serv
 
 use super::captured::Captured;
 use super::effect::{Effect, Refused};
-use super::publish_session::{PublishSession, Verdict};
+use super::frame_rates::Verdict;
+use super::publish_session::PublishSession;
 use super::receive_mark::ReceiveMark;
 use super::rtmp_frames::TrackClocks;
 use crate::publish::end_reason::EndReason;

@@ -11,7 +11,8 @@ use headgate_rtmp::{encode_metadata_with, read_metadata};
 use headgate_whip::{Path, WhipCounters, WhipEnd, WhipEvent, WhipSession, scrub_sdp};
 
 use super::effect::Effect;
-use super::publish_session::{PublishSession, Verdict};
+use super::frame_rates::Verdict;
+use super::publish_session::PublishSession;
 use crate::publish::capture::Tap;
 use crate::publish::end_reason::EndReason;
 

@@ -9,7 +9,7 @@ use headgate_rtmp::{ClientEvent, MediaMessage};
 use super::{NewestFrames, RtmpPull, State};
 use crate::publish::pull_record::{PullEnd, PullState};
 use crate::session::effect::Effect;
-use crate::session::publish_session::Verdict;
+use crate::session::frame_rates::Verdict;
 
 impl RtmpPull {
     /// Begins a new turn of the worker, with a full turn's allowance of work.
