@@ -285,7 +285,7 @@ export interface components {
       dropped_frames: number;
     };
     SessionIrregularity: {
-      code: "truncated_tag" | "unsupported_audio" | "unsupported_video" | "unreadable_message" | "excess_data" | "time_outlier" | "time_step" | "time_missing" | "time_backward" | "time_stopped" | "filler_limited" | "audio_gap" | "video_configuration_missing" | "audio_configuration_missing" | "configuration_invalid" | "configuration_rebuilt" | "framing_converted" | "framing_invalid" | "keyframe_mismarked" | "recovery_point" | "malformed_payload" | "marker_misplaced" | "retransmissions_missing" | "disposable_lost";
+      code: "truncated_tag" | "unsupported_audio" | "unsupported_video" | "unreadable_message" | "excess_data" | "oversized_message" | "time_outlier" | "time_step" | "time_missing" | "time_backward" | "time_stopped" | "filler_limited" | "audio_gap" | "video_configuration_missing" | "audio_configuration_missing" | "configuration_invalid" | "configuration_rebuilt" | "framing_converted" | "framing_invalid" | "keyframe_mismarked" | "recovery_point" | "malformed_payload" | "marker_misplaced" | "retransmissions_missing" | "disposable_lost";
       count: number;
       /** What was found, and what was done about it */
       text: string;

@@ -42,6 +42,7 @@ export const IRREGULARITIES = [
   "unsupported_video",
   "unreadable_message",
   "excess_data",
+  "oversized_message",
   "time_outlier",
   "time_step",
   "time_missing",

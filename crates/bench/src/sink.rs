@@ -64,6 +64,7 @@ impl Sink {
                     ServerEvent::Media(message) => hear(at, &message),
                     ServerEvent::PlayRequested(_)
                     | ServerEvent::Boundary { .. }
+                    | ServerEvent::Dropped(_)
                     | ServerEvent::PublishEnded
                     | ServerEvent::PlayEnded
                     | ServerEvent::AppRefused

@@ -1,6 +1,6 @@
 //! What a capture records of each forwarded frame: enough to tell whether a replay produces the same frame.
 
-use headgate_media::{Codec, Frame, FrameKind};
+use headgate_media::{Codec, Frame, FrameKind, SoundFlags};
 
 use crate::varint;
 
@@ -53,7 +53,7 @@ const CODECS: [Codec; 8] = [
     Codec::Vp9,
     Codec::Aac,
     Codec::Opus,
-    Codec::Mp3,
+    Codec::Mp3(SoundFlags::STEREO),
     Codec::Amf0,
 ];
 const KINDS: [FrameKind; 7] = [
@@ -73,7 +73,11 @@ impl FrameDigest {
         let mut hash = Hash::default();
         hash.add(&frame.data);
         Self {
-            codec: frame.codec,
+            codec: match frame.codec {
+                // Its flags are not stored.
+                Codec::Mp3(_) => Codec::Mp3(SoundFlags::STEREO),
+                codec => codec,
+            },
             kind: frame.kind,
             timestamp_us: frame.timestamp.as_micros(),
             composition_ms: frame.composition_ms,

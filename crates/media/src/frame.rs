@@ -60,11 +60,33 @@ pub enum Codec {
     /// AAC raw data blocks; configuration is an AudioSpecificConfig (ISO 14496-3 1.6.2.1).
     Aac,
     /// MP3 frames; no configuration.
-    Mp3,
+    Mp3(SoundFlags),
     /// Opus packets (RFC 6716); configuration is an OpusHead (RFC 7845 5.1).
     Opus,
     /// AMF0 values as in an RTMP data message, beginning with its name (without `@setDataFrame`).
     Amf0,
+}
+
+/// What the sender of audio without a configuration says about its rate, sample size and channels: the lower four bits
+/// of its FLV tag header (FLV 10.1 E.4.2.1). Passed on as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SoundFlags(u8);
+
+impl SoundFlags {
+    /// 44 kHz, 16 bit, stereo.
+    pub const STEREO: Self = Self(0x0f);
+
+    /// The flags in the first byte of a tag body.
+    #[must_use]
+    pub const fn of(first: u8) -> Self {
+        Self(first & 0x0f)
+    }
+
+    /// The four bits.
+    #[must_use]
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
 }
 
 impl Codec {
@@ -77,7 +99,7 @@ impl Codec {
             Self::Av1 => "av1",
             Self::Vp9 => "vp9",
             Self::Aac => "aac",
-            Self::Mp3 => "mp3",
+            Self::Mp3(_) => "mp3",
             Self::Opus => "opus",
             Self::Amf0 => "amf0",
         }
@@ -88,7 +110,7 @@ impl Codec {
     pub const fn track(self) -> Track {
         match self {
             Self::H264 | Self::Hevc | Self::Av1 | Self::Vp9 => Track::Video,
-            Self::Aac | Self::Mp3 | Self::Opus => Track::Audio,
+            Self::Aac | Self::Mp3(_) | Self::Opus => Track::Audio,
             Self::Amf0 => Track::Script,
         }
     }

@@ -12,8 +12,10 @@ pub enum Irregularity {
     UnsupportedVideo,
     /// A command or data message could not be read and was ignored.
     UnreadableMessage,
-    /// Data messages (captions, cue points) beyond the rate limit were dropped.
+    /// Messages (captions, cue points, commands, frames, configurations) beyond the rate limits were dropped.
     ExcessData,
+    /// A message longer than the limits was dropped.
+    OversizedMessage,
     /// A timestamp far from its neighbours was replaced.
     TimeOutlier,
     /// The publisher's clock restarted or jumped; its time was continued without the step.
@@ -56,12 +58,13 @@ pub enum Irregularity {
 
 impl Irregularity {
     /// All of them, in the order of their counters.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::TruncatedTag,
         Self::UnsupportedAudio,
         Self::UnsupportedVideo,
         Self::UnreadableMessage,
         Self::ExcessData,
+        Self::OversizedMessage,
         Self::TimeOutlier,
         Self::TimeStep,
         Self::TimeMissing,
@@ -92,6 +95,7 @@ impl Irregularity {
             Self::UnsupportedVideo => "unsupported_video",
             Self::UnreadableMessage => "unreadable_message",
             Self::ExcessData => "excess_data",
+            Self::OversizedMessage => "oversized_message",
             Self::TimeOutlier => "time_outlier",
             Self::TimeStep => "time_step",
             Self::TimeMissing => "time_missing",

@@ -11,5 +11,5 @@ pub mod opus;
 pub mod transcode;
 
 pub use crate::opus::Channels;
-pub use frame::{Codec, Frame, FrameKind, Timestamp, Track};
+pub use frame::{Codec, Frame, FrameKind, SoundFlags, Timestamp, Track};
 pub use irregularity::{Irregularity, IrregularityCounts};

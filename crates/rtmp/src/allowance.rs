@@ -6,8 +6,6 @@
 
 /// A complete message: its buffer is passed on, an event is queued, and the driver parses and forwards it.
 pub(crate) const MESSAGE: usize = 32;
-/// A message within an aggregate, when the aggregate is split; each part then costs a message as well.
-pub(crate) const PART: usize = 2;
 /// Bytes of AMF0 parsed for one unit: the shortest property takes six bytes and two allocations.
 const AMF_BYTES: usize = 2;
 /// Bytes of payload copied into new memory for one unit.

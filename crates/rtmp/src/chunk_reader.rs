@@ -3,7 +3,8 @@
 use bytes::{Bytes, BytesMut};
 
 use crate::allowance::Allowance;
-use crate::message::{AUDIO, VIDEO};
+use crate::basic_header::basic_header;
+use crate::message::{AUDIO, COMMAND_AMF0, COMMAND_AMF3, DATA_AMF0, DATA_AMF3, VIDEO};
 use crate::slab::Slab;
 use crate::{Error, Limits};
 
@@ -11,12 +12,12 @@ use crate::{Error, Limits};
 pub(crate) const DEFAULT_CHUNK_SIZE: u32 = 128;
 /// A 24-bit time field with this value is followed by an extended timestamp (RTMP 5.3.1.3).
 pub(crate) const EXTENDED: u32 = 0x00ff_ffff;
-/// Smaller chunks cost more than they carry; see [`Limits::small_chunk_message_bytes`].
-const SMALL_CHUNK: u32 = 128;
 /// Longest header: 3 basic, 11 message, 4 extended time.
 const HEADER_LIMIT: usize = 18;
 /// Least capacity reserved for a growing message.
 const RESERVE_BYTES: usize = 512;
+/// A chunk stream beyond every so many costs one more unit of work: it is searched for from the first one on.
+const SEARCHED: usize = 32;
 
 /// One complete message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,9 +26,11 @@ pub(crate) struct Message {
     pub(crate) stream: u32,
     pub(crate) timestamp: u32,
     pub(crate) payload: Bytes,
+    /// It was longer than allowed: its payload was read and not kept.
+    pub(crate) is_too_long: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct ChunkStream {
     id: u32,
     kind: u8,
@@ -39,8 +42,12 @@ struct ChunkStream {
     extended: Option<u32>,
     length: usize,
     payload: BytesMut,
+    /// Bytes of the message read so far.
+    received: usize,
     /// A message is being received.
     is_open: bool,
+    /// The message is longer than allowed: its payload is not kept.
+    is_too_long: bool,
 }
 
 /// Reassembles all chunk streams of one connection.
@@ -50,6 +57,8 @@ pub(crate) struct ChunkReader {
     message_limit: usize,
     chunk_size: u32,
     streams: Vec<ChunkStream>,
+    /// Where the search for a chunk stream to forget begins.
+    forget_from: usize,
     slab: Slab,
     partial: usize,
     header: [u8; HEADER_LIMIT],
@@ -68,6 +77,7 @@ impl ChunkReader {
             limits,
             chunk_size: DEFAULT_CHUNK_SIZE,
             streams: Vec::new(),
+            forget_from: 0,
             slab: Slab::default(),
             partial: 0,
             header: [0; HEADER_LIMIT],
@@ -83,25 +93,21 @@ impl ChunkReader {
         self.message_limit = self.limits.message_after_bytes;
     }
 
-    /// Applies the peer's SetChunkSize to the chunks that follow.
-    pub(crate) fn set_chunk_size(&mut self, size: u32) -> Result<(), Error> {
-        if size == 0 || size > self.limits.chunk_size {
-            return Err(Error::ChunkSizeLimit);
+    /// Applies the peer's SetChunkSize to the chunks that follow. The highest bit is reserved (RTMP 5.4.1), and more than
+    /// the longest message is as good as that. False for 0, which means nothing and changes nothing.
+    pub(crate) fn set_chunk_size(&mut self, announced: u32) -> bool {
+        let size = (announced & 0x7fff_ffff).min(self.limits.chunk_size);
+        if size > 0 {
+            self.chunk_size = size;
         }
-        self.chunk_size = size;
-        for stream in &self.streams {
-            if stream.is_open {
-                self.check_small_chunks(stream.length)?;
-            }
-        }
-        Ok(())
+        size > 0
     }
 
     /// Applies the peer's Abort: the unfinished message on that chunk stream is dropped.
     pub(crate) fn abort(&mut self, id: u32) {
         if let Some(stream) = self.streams.iter_mut().find(|stream| stream.id == id) {
             self.partial -= stream.payload.len();
-            stream.payload = BytesMut::new();
+            (stream.payload, stream.received) = (BytesMut::new(), 0);
             stream.is_open = false;
         }
     }
@@ -131,13 +137,15 @@ impl ChunkReader {
                     if allowance.is_spent() || !self.read_header(input)? {
                         return Ok(None);
                     }
-                    allowance.spend(1);
+                    let index = self.chunk.map_or(0, |(index, _)| index);
+                    allowance.spend(1 + index / SEARCHED);
                 }
                 Some((index, left)) => {
                     let (before, carry) = (input.len(), self.carry_length);
                     let left = self.read_payload(index, left, input);
-                    let carried = carry - self.carry_length;
-                    trace(Piece { index, carry, carried, before, taken: before - input.len() });
+                    let (carried, taken) = (carry - self.carry_length, before - input.len());
+                    let is_too_long = self.streams.get(index).is_some_and(|of| of.is_too_long);
+                    trace(Piece { index, carry, carried, before, taken, is_too_long });
                     allowance.spend_payload(before - input.len());
                     if left > 0 {
                         self.chunk = Some((index, left));
@@ -164,42 +172,34 @@ impl ChunkReader {
             return 1;
         }
         let open = self.streams.iter().filter(|stream| stream.is_open);
-        open.map(|stream| stream.length - stream.payload.len()).min().unwrap_or(0)
+        open.map(|stream| stream.length - stream.received).min().unwrap_or(0)
     }
 
     fn read_payload(&mut self, index: usize, mut left: usize, input: &mut &[u8]) -> usize {
         let Some(stream) = self.streams.get_mut(index) else { return 0 };
         if self.carry_length > 0 {
             let take = left.min(self.carry_length);
-            stream.payload.extend_from_slice(&self.carry[..take]);
+            self.partial += stream.keep(&self.carry[..take], take);
             self.carry.copy_within(take..self.carry_length, 0);
             self.carry_length -= take;
-            self.partial += take;
             left -= take;
         }
         let (now, rest) = input.split_at(left.min(input.len()));
-        // Capacity grows with what has arrived, not with the declared length.
-        let missing = stream.length - stream.payload.len();
-        let arrived = input.len().max(stream.payload.len()).max(RESERVE_BYTES);
-        if stream.payload.capacity() - stream.payload.len() < now.len() {
-            stream.payload.reserve(missing.min(arrived).max(now.len()));
-        }
-        stream.payload.extend_from_slice(now);
-        self.partial += now.len();
+        self.partial += stream.keep(now, input.len());
         *input = rest;
         left - now.len()
     }
 
     fn finish(&mut self, index: usize) -> Option<Message> {
         let stream = self.streams.get_mut(index)?;
-        if stream.payload.len() < stream.length {
+        if stream.received < stream.length {
             return None;
         }
-        stream.is_open = false;
+        (stream.is_open, stream.received) = (false, 0);
         self.partial -= stream.payload.len();
         let payload = std::mem::take(&mut stream.payload).freeze();
-        let (kind, timestamp) = (stream.kind, stream.timestamp);
-        Some(Message { kind, stream: stream.stream, timestamp, payload })
+        let ChunkStream { kind, timestamp, is_too_long, .. } = *stream;
+        Some(Message { kind, stream: stream.stream, timestamp, payload, is_too_long })
     }
 
     /// Collects header bytes until a header is complete; false when the input ends first.
@@ -280,7 +280,7 @@ impl ChunkReader {
             None => return Err(Error::Chunk),
         };
         let partial = self.partial;
-        let (message_limit, script_limit) = (self.message_limit, self.limits.script_bytes);
+        let (message_limit, amf_limit) = (self.message_limit, self.limits.amf_bytes);
         let Some(stream) = self.streams.get_mut(index) else { return Err(Error::Chunk) };
         if stream.is_open {
             // Within a message only type 3 is valid: the length is fixed by the first chunk.
@@ -307,65 +307,59 @@ impl ChunkReader {
                 }
                 _ => stream.timestamp = stream.timestamp.wrapping_add(stream.delta),
             }
-            let is_script = matches!(stream.kind, 15 | 18);
-            let limit = if is_script { message_limit.min(script_limit) } else { message_limit };
-            if stream.length > limit {
-                return Err(Error::MessageLimit);
-            }
+            let limit = match stream.kind {
+                DATA_AMF0 | DATA_AMF3 | COMMAND_AMF0 | COMMAND_AMF3 => message_limit.min(amf_limit),
+                _ => message_limit,
+            };
+            stream.is_too_long = stream.length > limit;
             stream.is_open = true;
-            let length = stream.length;
             // Memory by declared length, but only of accepted publishes and within one allocation.
             let is_accepted = message_limit > self.limits.message_before_bytes;
-            if is_accepted && matches!(stream.kind, AUDIO | VIDEO) {
-                stream.payload = self.slab.take(length);
+            if is_accepted && matches!(stream.kind, AUDIO | VIDEO) && !stream.is_too_long {
+                stream.payload = self.slab.take(stream.length);
             }
-            self.check_small_chunks(length)?;
         }
         let Some(stream) = self.streams.get(index) else { return Err(Error::Chunk) };
-        let left = (stream.length - stream.payload.len()).min(self.chunk_size as usize);
-        if partial + left > self.message_limit + self.message_limit / 2 {
+        let left = (stream.length - stream.received).min(self.chunk_size as usize);
+        if !stream.is_too_long && partial + left > self.message_limit + self.message_limit / 2 {
             return Err(Error::PartialLimit);
         }
         Ok((index, left))
     }
 
+    /// The index of a new chunk stream. Beyond the limit it takes the place of one that is between two messages.
     fn new_stream(&mut self, id: u32) -> Result<usize, Error> {
-        if self.streams.len() >= self.limits.chunk_streams {
-            return Err(Error::ChunkStreamLimit);
+        let stream = ChunkStream { id, ..ChunkStream::default() };
+        if self.streams.len() < self.limits.chunk_streams {
+            self.streams.push(stream);
+            return Ok(self.streams.len() - 1);
         }
-        self.streams.push(ChunkStream {
-            id,
-            kind: 0,
-            stream: 0,
-            timestamp: 0,
-            delta: 0,
-            extended: None,
-            length: 0,
-            payload: BytesMut::new(),
-            is_open: false,
-        });
-        Ok(self.streams.len() - 1)
-    }
-
-    const fn check_small_chunks(&self, length: usize) -> Result<(), Error> {
-        if self.chunk_size < SMALL_CHUNK && length > self.limits.small_chunk_message_bytes {
-            return Err(Error::ChunkSizeLimit);
-        }
-        Ok(())
+        let count = self.streams.len();
+        let mut places = (0..count).map(|n| (self.forget_from + n) % count);
+        let place = places.find(|place| self.streams.get(*place).is_some_and(|of| !of.is_open));
+        let slot = place.and_then(|place| self.streams.get_mut(place));
+        let (Some(place), Some(slot)) = (place, slot) else { return Err(Error::ChunkStreamLimit) };
+        *slot = stream;
+        self.forget_from = place + 1;
+        Ok(place)
     }
 }
 
-/// Format, chunk stream id and length of the basic header (RTMP 5.3.1.1); `None` when it is incomplete.
-fn basic_header(header: &[u8]) -> Option<(u8, u32, usize)> {
-    let first = *header.first()?;
-    let format = first >> 6;
-    match first & 0x3f {
-        0 => Some((format, 64 + u32::from(*header.get(1)?), 2)),
-        1 => {
-            let (low, high) = (*header.get(1)?, *header.get(2)?);
-            Some((format, 64 + u32::from(low) + 256 * u32::from(high), 3))
+impl ChunkStream {
+    /// Takes the next bytes of the message, of `available` that have arrived; returns how many of them it keeps.
+    fn keep(&mut self, bytes: &[u8], available: usize) -> usize {
+        self.received += bytes.len();
+        if self.is_too_long {
+            return 0;
         }
-        id => Some((format, u32::from(id), 1)),
+        // Capacity grows with what has arrived, not with the declared length.
+        let (kept, spare) = (self.payload.len(), self.payload.capacity() - self.payload.len());
+        if spare < bytes.len() {
+            let arrived = available.max(kept).max(RESERVE_BYTES);
+            self.payload.reserve((self.length - kept).min(arrived).max(bytes.len()));
+        }
+        self.payload.extend_from_slice(bytes);
+        bytes.len()
     }
 }
 
@@ -380,6 +374,8 @@ pub(crate) struct Piece {
     /// Bytes of the input that were left, and how many of them belong to the piece.
     pub(crate) before: usize,
     pub(crate) taken: usize,
+    /// Whether the message is too long to be kept.
+    pub(crate) is_too_long: bool,
 }
 
 #[path = "chunk_reader_state.rs"]

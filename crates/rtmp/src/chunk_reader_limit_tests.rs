@@ -4,6 +4,9 @@ use super::*;
 
 const VIDEO: u8 = 9;
 const SCRIPT: u8 = 18;
+const COMMAND: u8 = 20;
+/// Instead of the length of a message that was too long.
+const DROPPED: usize = usize::MAX;
 
 /// A full header on a chunk stream below 64 that declares `length` bytes, none of which follow.
 fn header(id: u8, kind: u8, length: usize) -> Vec<u8> {
@@ -13,13 +16,14 @@ fn header(id: u8, kind: u8, length: usize) -> Vec<u8> {
 
 fn reader(chunk_size: u32) -> ChunkReader {
     let mut reader = ChunkReader::new(Limits::default());
-    reader.set_chunk_size(chunk_size).expect("within the limit");
+    assert!(reader.set_chunk_size(chunk_size));
     reader
 }
 
 fn feed(reader: &mut ChunkReader, bytes: &[u8]) -> Result<Option<usize>, Error> {
     let mut allowance = Allowance::new(u32::MAX);
-    Ok(reader.read(&mut &bytes[..], &mut allowance)?.map(|message| message.payload.len()))
+    let message = reader.read(&mut &bytes[..], &mut allowance)?;
+    Ok(message.map(|message| if message.is_too_long { DROPPED } else { message.payload.len() }))
 }
 
 /// A complete message of `length` bytes in one chunk.
@@ -31,29 +35,53 @@ fn whole(reader: &mut ChunkReader, kind: u8, length: usize) -> Result<Option<usi
 }
 
 #[test]
-fn a_chunk_size_is_from_1_to_65536() {
+fn every_chunk_size_but_0_is_taken_and_means_at_most_the_longest_message() {
     let mut reader = ChunkReader::new(Limits::default());
-    assert_eq!(reader.set_chunk_size(1), Ok(()));
-    assert_eq!(reader.set_chunk_size(65_536), Ok(()));
-    assert_eq!(reader.set_chunk_size(0), Err(Error::ChunkSizeLimit));
-    assert_eq!(reader.set_chunk_size(65_537), Err(Error::ChunkSizeLimit));
-    assert_eq!(reader.set_chunk_size(u32::MAX), Err(Error::ChunkSizeLimit));
+    for (announced, size) in [
+        (1, 1),
+        (65_537, 65_537),
+        (134_217_728, 0x00ff_ffff),
+        (0x7fff_ffff, 0x00ff_ffff),
+        (0x8000_0080, 128),
+        (u32::MAX, 0x00ff_ffff),
+    ] {
+        assert!(reader.set_chunk_size(announced));
+        assert_eq!(reader.chunk_size, size, "{announced}");
+    }
+    for nothing in [0, 0x8000_0000] {
+        assert!(!reader.set_chunk_size(nothing));
+        assert_eq!(reader.chunk_size, 0x00ff_ffff);
+    }
 }
 
 #[test]
-fn at_most_32_chunk_streams_are_accepted() {
+fn beyond_256_chunk_streams_an_idle_one_is_forgotten() {
+    let on = |id: u32, length: usize| {
+        let [low, high] = u16::try_from(id - 64).expect("an id").to_le_bytes();
+        [&[1, low, high][..], &header(0, VIDEO, length)[1..]].concat()
+    };
     let mut reader = reader(128);
-    for id in 2..34 {
-        assert_eq!(feed(&mut reader, &header(id, VIDEO, 0)), Ok(Some(0)));
+    // Each of 1,000 with its message, while one is within a message all the time.
+    let begun = [on(5_000, 200), vec![7; 128]].concat();
+    assert_eq!(feed(&mut reader, &begun), Ok(None));
+    for id in 64..1_064 {
+        assert_eq!(feed(&mut reader, &on(id, 0)), Ok(Some(0)), "{id}");
     }
-    assert_eq!(feed(&mut reader, &header(33, VIDEO, 0)), Ok(Some(0)), "a known one stays welcome");
-    assert_eq!(feed(&mut reader, &header(34, VIDEO, 0)), Err(Error::ChunkStreamLimit));
+    assert_eq!(reader.streams.len(), 256);
+    let [low, high] = 4_936_u16.to_le_bytes();
+    let rest = [&[0xc1, low, high][..], &[7; 72]].concat();
+    assert_eq!(feed(&mut reader, &rest), Ok(Some(200)));
+    for id in 64..320 {
+        let begun = [on(id, 200), vec![7; 128]].concat();
+        assert_eq!(feed(&mut reader, &begun), Ok(None), "{id}");
+    }
+    assert_eq!(feed(&mut reader, &on(320, 0)), Err(Error::ChunkStreamLimit), "all within messages");
 }
 
 #[test]
 fn a_message_before_acceptance_is_at_most_64_kib() {
     assert_eq!(whole(&mut reader(128), VIDEO, 65_536), Ok(Some(65_536)));
-    assert_eq!(whole(&mut reader(128), VIDEO, 65_537), Err(Error::MessageLimit));
+    assert_eq!(whole(&mut reader(128), VIDEO, 65_537), Ok(Some(DROPPED)));
 }
 
 #[test]
@@ -64,15 +92,17 @@ fn a_message_after_acceptance_is_at_most_8_mib() {
         reader
     };
     assert_eq!(whole(&mut accepted(), VIDEO, 8 << 20), Ok(Some(8 << 20)));
-    assert_eq!(feed(&mut accepted(), &header(3, VIDEO, (8 << 20) + 1)), Err(Error::MessageLimit));
+    assert_eq!(whole(&mut accepted(), VIDEO, (8 << 20) + 1), Ok(Some(DROPPED)));
 }
 
 #[test]
-fn metadata_after_acceptance_is_still_at_most_64_kib() {
+fn commands_and_metadata_after_acceptance_are_still_at_most_64_kib() {
     let mut reader = reader(65_536);
     reader.set_accepted();
     assert_eq!(whole(&mut reader, SCRIPT, 65_536), Ok(Some(65_536)));
-    assert_eq!(whole(&mut reader, 15, 65_537), Err(Error::MessageLimit));
+    for kind in [15, 17, SCRIPT, COMMAND] {
+        assert_eq!(whole(&mut reader, kind, 65_537), Ok(Some(DROPPED)), "{kind}");
+    }
 }
 
 #[test]
@@ -81,8 +111,8 @@ fn metadata_is_bounded_when_a_shorter_header_turns_media_into_it() {
     reader.set_accepted();
     assert_eq!(whole(&mut reader, VIDEO, 70_000), Ok(Some(70_000)));
     let [.., l0, l1, l2] = 70_000_u32.to_be_bytes();
-    let short = [0x43, 0, 0, 0, l0, l1, l2, SCRIPT];
-    assert_eq!(feed(&mut reader, &short), Err(Error::MessageLimit));
+    let short = [&[0x43, 0, 0, 0, l0, l1, l2, SCRIPT][..], &[7; 70_000]].concat();
+    assert_eq!(feed(&mut reader, &short), Ok(Some(DROPPED)));
 }
 
 #[test]
@@ -119,25 +149,31 @@ fn an_aborted_message_makes_room_for_another_on_its_chunk_stream() {
 }
 
 #[test]
-fn tiny_chunks_carry_messages_of_at_most_64_kib() {
-    let tiny = |chunk_size, length| {
-        let mut reader = reader(chunk_size);
-        reader.set_accepted();
-        feed(&mut reader, &header(3, VIDEO, length))
-    };
-    assert_eq!(tiny(127, 65_536), Ok(None));
-    assert_eq!(tiny(127, 65_537), Err(Error::ChunkSizeLimit));
-    assert_eq!(tiny(128, 65_537), Ok(None));
+fn a_message_that_is_too_long_is_read_without_being_kept_and_the_next_one_arrives() {
+    let mut reader = reader(65_536);
+    reader.set_accepted();
+    let piece = |first: &[u8]| [first, &[7; 65_536]].concat();
+    assert_eq!(feed(&mut reader, &piece(&header(3, VIDEO, 0x00ff_ffff))), Ok(None));
+    for _ in 1..255 {
+        assert_eq!(feed(&mut reader, &piece(&[0xc3])), Ok(None));
+        assert_eq!((reader.partial, reader.streams[0].payload.capacity()), (0, 0));
+    }
+    let end = [vec![0xc3], vec![7; 65_535]].concat();
+    assert_eq!(feed(&mut reader, &end), Ok(Some(DROPPED)));
+    assert_eq!(feed(&mut reader, &[header(3, VIDEO, 2), vec![8; 2]].concat()), Ok(Some(2)));
 }
 
 #[test]
-fn chunks_cannot_become_tiny_within_a_large_message() {
-    let mut reader = reader(128);
+fn chunks_of_one_byte_carry_messages_of_any_length_and_their_size_may_change_within() {
+    let mut reader = reader(1);
     reader.set_accepted();
-    let begun = [header(3, VIDEO, 65_537), vec![7; 128]].concat();
+    let begun = [header(3, VIDEO, 70_000), vec![7]].concat();
     assert_eq!(feed(&mut reader, &begun), Ok(None));
-    assert_eq!(reader.set_chunk_size(128), Ok(()));
-    assert_eq!(reader.set_chunk_size(127), Err(Error::ChunkSizeLimit));
+    for _ in 1..69_000 {
+        assert_eq!(feed(&mut reader, &[0xc3, 7]), Ok(None));
+    }
+    assert!(reader.set_chunk_size(0x7fff_ffff));
+    assert_eq!(feed(&mut reader, &[vec![0xc3], vec![7; 1000]].concat()), Ok(Some(70_000)));
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! The state of a chunk reader between two messages: enough for another reader to continue from there.
 
-use bytes::BytesMut;
-
 use super::{ChunkReader, ChunkStream};
 use crate::Limits;
 
@@ -119,8 +117,7 @@ impl ChunkReader {
                 delta: of.delta,
                 extended: of.extended,
                 length: of.length as usize,
-                payload: BytesMut::new(),
-                is_open: false,
+                ..ChunkStream::default()
             })
             .collect();
         reader

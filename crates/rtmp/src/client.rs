@@ -141,6 +141,7 @@ impl ClientSession {
                 }
                 Some(Incoming::Command { command, .. }) => self.handle_command(&command, now),
                 Some(Incoming::StreamEof { stream }) => self.handle_stream_eof(stream),
+                Some(Incoming::Dropped(_)) => {}
             }
         }
         Ok(())

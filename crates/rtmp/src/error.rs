@@ -10,12 +10,6 @@ pub enum Error {
     /// A chunk header is not valid after the chunks before it.
     #[error("a chunk does not fit the chunks before it")]
     Chunk,
-    /// A control message or command is malformed.
-    #[error("a message is malformed")]
-    Message,
-    /// AMF0 is malformed.
-    #[error("AMF0 is malformed")]
-    Amf,
     /// The peer answered a command with a failure that makes no sense there.
     #[error("the peer answered out of order")]
     Answer,
@@ -29,30 +23,12 @@ pub enum Error {
     /// The other side's answer took too long.
     #[error("no answer in time")]
     AnswerLimit,
-    /// A chunk size outside 1…65536, or a tiny one for a large message.
-    #[error("the chunk size is out of bounds")]
-    ChunkSizeLimit,
-    /// A message longer than allowed.
-    #[error("a message is too long")]
-    MessageLimit,
     /// More chunk streams than allowed.
     #[error("too many chunk streams")]
     ChunkStreamLimit,
     /// More unfinished bytes over all chunk streams than allowed.
     #[error("too many unfinished bytes")]
     PartialLimit,
-    /// AMF0 nested too deeply, with too many properties, or with a key that is too long.
-    #[error("AMF0 exceeds its limits")]
-    AmfLimit,
-    /// More commands per second than allowed.
-    #[error("too many commands")]
-    CommandRateLimit,
-    /// More script data messages per second than allowed.
-    #[error("too many script data messages")]
-    ScriptRateLimit,
-    /// More control messages per second than allowed.
-    #[error("too many control messages")]
-    ControlRateLimit,
     /// More unread answers than allowed are queued for the peer.
     #[error("the peer does not read our answers")]
     AnswerBytesLimit,
@@ -65,20 +41,12 @@ impl Error {
         match self {
             Self::Version => "version",
             Self::Chunk => "chunk",
-            Self::Message => "message",
-            Self::Amf => "amf",
             Self::Answer => "answer",
             Self::HandshakeLimit => "handshake_limit",
             Self::CommandLimit => "command_limit",
             Self::AnswerLimit => "answer_limit",
-            Self::ChunkSizeLimit => "chunk_size_limit",
-            Self::MessageLimit => "message_limit",
             Self::ChunkStreamLimit => "chunk_stream_limit",
             Self::PartialLimit => "partial_limit",
-            Self::AmfLimit => "amf_limit",
-            Self::CommandRateLimit => "command_rate_limit",
-            Self::ScriptRateLimit => "script_rate_limit",
-            Self::ControlRateLimit => "control_rate_limit",
             Self::AnswerBytesLimit => "answer_bytes_limit",
         }
     }
@@ -87,18 +55,12 @@ impl Error {
     #[must_use]
     pub const fn is_limit(&self) -> bool {
         match self {
-            Self::Version | Self::Chunk | Self::Message | Self::Amf | Self::Answer => false,
+            Self::Version | Self::Chunk | Self::Answer => false,
             Self::HandshakeLimit
             | Self::CommandLimit
             | Self::AnswerLimit
-            | Self::ChunkSizeLimit
-            | Self::MessageLimit
             | Self::ChunkStreamLimit
             | Self::PartialLimit
-            | Self::AmfLimit
-            | Self::CommandRateLimit
-            | Self::ScriptRateLimit
-            | Self::ControlRateLimit
             | Self::AnswerBytesLimit => true,
         }
     }

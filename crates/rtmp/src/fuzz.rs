@@ -4,10 +4,12 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
+use crate::aggregate::{Aggregate, Part};
 use crate::allowance::Allowance;
 use crate::amf0::{Reader, write};
 use crate::chunk_reader::{ChunkReader, Message};
-use crate::message::{Command, SET_CHUNK_SIZE, normalise_data, split_aggregate};
+use crate::message::{Command, SET_CHUNK_SIZE, normalise_data};
+use crate::script_data::{ScriptData, read_script_data};
 use crate::{
     ClientConfig, ClientEvent, ClientRole, ClientSession, Error, Limits, Output, ServerConfig,
     ServerEvent, ServerSession,
@@ -41,9 +43,8 @@ fn read_chunks<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Message>,
             };
             if message.kind == SET_CHUNK_SIZE
                 && let Some(size) = message.payload.first_chunk()
-                && let Err(error) = reader.set_chunk_size(u32::from_be_bytes(*size))
             {
-                return (messages, Some(error));
+                reader.set_chunk_size(u32::from_be_bytes(*size));
             }
             messages.push(message);
         }
@@ -73,13 +74,17 @@ pub fn amf0(bytes: &[u8]) {
 /// When an aggregate yields more than it has bytes for.
 pub fn message(bytes: &[u8]) {
     let payload = Bytes::copy_from_slice(bytes);
-    // Most inputs are not a command and return an error.
+    // Most inputs are not a command.
     let _ = Command::parse(bytes);
-    for kind in [15, 18] {
-        assert!(normalise_data(kind, payload.clone()).len() <= bytes.len());
+    let data = normalise_data(payload.clone());
+    assert!(data.len() <= bytes.len());
+    if let ScriptData::Repaired(repaired) = read_script_data(&data) {
+        assert_eq!(read_script_data(&repaired), ScriptData::Sound, "what leaves is sound");
     }
-    let parts = split_aggregate(0, payload).unwrap_or_default();
-    assert!(parts.iter().map(|part| part.payload.len()).sum::<usize>() <= bytes.len());
+    let mut aggregate = Aggregate::new(0, payload);
+    let length = |part| if let Part::Media(media) = part { media.payload.len() } else { 0 };
+    let parts = std::iter::from_fn(|| aggregate.next());
+    assert!(parts.map(length).sum::<usize>() <= bytes.len());
 }
 
 /// A server past its handshake reads the bytes after the first one, which selects how: at once, in pieces, or a little
@@ -126,6 +131,7 @@ fn serve(
                     ServerEvent::PublishRequested(_) => session.allow(),
                     ServerEvent::PlayRequested(_) => session.accept_play(),
                     ServerEvent::Media(_)
+                    | ServerEvent::Dropped(_)
                     | ServerEvent::Boundary { .. }
                     | ServerEvent::PublishEnded
                     | ServerEvent::PlayEnded

@@ -5,12 +5,16 @@
 //! Sources: Adobe RTMP 1.0 (cited as RTMP), AMF0, Enhanced RTMP v2 (cited as E-RTMP).
 #![forbid(unsafe_code)]
 
+mod aggregate;
 mod allowance;
 mod amf0;
+mod amf3;
 mod authentication;
+mod basic_header;
 mod chunk_reader;
 mod chunk_writer;
 mod client;
+mod dropped;
 mod error;
 mod four_cc;
 mod framed;
@@ -22,6 +26,7 @@ mod message;
 mod metadata;
 mod output;
 mod rate;
+mod script_data;
 mod scrub;
 mod server;
 mod slab;
@@ -32,6 +37,7 @@ mod wire;
 pub use authentication::{ConnectArguments, Credentials};
 pub use chunk_reader::ReadingState;
 pub use client::{ClientConfig, ClientEvent, ClientRole, ClientSession, RefusalKind};
+pub use dropped::Dropped;
 pub use error::Error;
 pub use four_cc::OUR_FOUR_CCS;
 pub use framed::Framed;

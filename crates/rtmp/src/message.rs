@@ -2,7 +2,6 @@
 
 use bytes::{Buf, Bytes};
 
-use crate::Error;
 use crate::amf0::{Reader, Value, write};
 
 // Message types (RTMP 5.4, 6.2, 7.1).
@@ -28,8 +27,6 @@ pub(crate) const PING_RESPONSE: u16 = 7;
 
 /// Arguments read from one command; further ones are ignored.
 const ARGUMENTS_LIMIT: usize = 16;
-/// Messages in one aggregate, of whatever type: 8 MiB could hold half a million empty ones, each causing an event.
-const AGGREGATE_LIMIT: usize = 4096;
 /// `@setDataFrame` as an AMF0 string: an encoder puts it before metadata that the server should keep.
 pub(crate) const SET_DATA_FRAME: &[u8] = b"\x02\x00\x0d@setDataFrame";
 
@@ -72,23 +69,24 @@ pub(crate) struct Command {
     pub(crate) transaction: f64,
     pub(crate) object: Value,
     pub(crate) arguments: Vec<Value>,
+    /// Something in it could not be read as it is.
+    pub(crate) is_odd: bool,
 }
 
 impl Command {
-    /// Parses the AMF0 of a command message.
-    pub(crate) fn parse(payload: &[u8]) -> Result<Self, Error> {
-        let mut reader = Reader::new(payload);
-        let name = reader.value()?.as_text().ok_or(Error::Message)?;
-        let optional = |reader: &mut Reader<'_>| {
-            if reader.is_empty() { Ok(Value::Undefined) } else { reader.value() }
-        };
-        let transaction = optional(&mut reader)?.as_number().unwrap_or(0.0);
-        let object = optional(&mut reader)?;
-        let mut arguments = Vec::new();
-        while !reader.is_empty() && arguments.len() < ARGUMENTS_LIMIT {
-            arguments.push(reader.value()?);
-        }
-        Ok(Self { name, transaction, object, arguments })
+    /// Parses the AMF0 of a command message as far as it can be read; `None` without a name.
+    pub(crate) fn parse(payload: &[u8]) -> Option<Self> {
+        // An AMF3 command is a format byte followed, from every known peer, by AMF0 (RTMP 7.1.1). Some omit the byte,
+        // others send it with AMF0 commands. No name begins with a zero.
+        let amf0 = payload.strip_prefix(&[0]).unwrap_or(payload);
+        let mut reader = Reader::new(amf0);
+        let name = reader.value().ok()?.as_text()?;
+        let mut values =
+            std::iter::from_fn(|| (!reader.is_empty()).then(|| reader.value().ok()).flatten());
+        let transaction = values.next().and_then(|value| value.as_number()).unwrap_or(0.0);
+        let object = values.next().unwrap_or(Value::Undefined);
+        let arguments = values.take(ARGUMENTS_LIMIT).collect();
+        Some(Self { name, transaction, object, arguments, is_odd: reader.is_odd() })
     }
 
     /// The AMF0 of a command message.
@@ -129,51 +127,14 @@ pub fn encode_metadata(entries: &[(&str, f64)]) -> Bytes {
     encode_data(&[Value::string("onMetaData"), entries])
 }
 
-/// Script data without the prefixes used on the wire: the AMF3 marker of type 15, and `@setDataFrame`.
-pub(crate) fn normalise_data(kind: u8, mut payload: Bytes) -> Bytes {
-    if kind == DATA_AMF3 && payload.first() == Some(&0) {
+/// Script data without the prefixes used on the wire: the format byte of type 15, and `@setDataFrame`.
+pub(crate) fn normalise_data(mut payload: Bytes) -> Bytes {
+    // No name begins with a zero.
+    if payload.first() == Some(&0) {
         payload.advance(1);
     }
     if payload.starts_with(SET_DATA_FRAME) {
         payload.advance(SET_DATA_FRAME.len());
     }
     payload
-}
-
-/// Splits an aggregate message (RTMP 7.1.6): the times of its messages become relative to the aggregate's own.
-pub(crate) fn split_aggregate(
-    timestamp: u32,
-    mut payload: Bytes,
-) -> Result<Vec<MediaMessage>, Error> {
-    /// Type, size, time, time extension, message stream id.
-    const HEADER: usize = 11;
-    const BACK_POINTER: usize = 4;
-    let mut messages = Vec::new();
-    let mut offset = None;
-    let mut parts = 0;
-    while payload.len() > HEADER {
-        if parts == AGGREGATE_LIMIT {
-            return Err(Error::MessageLimit);
-        }
-        parts += 1;
-        let &[kind, l0, l1, l2, t0, t1, t2, t3, ..] = &payload[..] else { break };
-        let length = u32::from_be_bytes([0, l0, l1, l2]) as usize;
-        let time = u32::from_be_bytes([t3, t0, t1, t2]);
-        payload.advance(HEADER);
-        if length > payload.len() {
-            return Err(Error::Message);
-        }
-        let body = payload.split_to(length);
-        payload.advance(BACK_POINTER.min(payload.len()));
-        let offset = *offset.get_or_insert_with(|| timestamp.wrapping_sub(time));
-        let timestamp = time.wrapping_add(offset);
-        let (kind, payload) = match kind {
-            AUDIO => (MediaKind::Audio, body),
-            VIDEO => (MediaKind::Video, body),
-            DATA_AMF0 | DATA_AMF3 => (MediaKind::Script, normalise_data(kind, body)),
-            _ => continue,
-        };
-        messages.push(MediaMessage { kind, timestamp, payload });
-    }
-    Ok(messages)
 }

@@ -65,12 +65,19 @@ impl Scrubber {
         let mut allowance = Allowance::new(u32::MAX);
         while !self.is_broken {
             allowance.begin_turn();
-            let (end, pieces) = (self.read + rest.len(), &mut self.pieces);
+            let (end, given) = (self.read + rest.len(), self.given);
+            let (pieces, kept) = (&mut self.pieces, &mut self.kept);
             let read = self.reader.read_traced(&mut rest, &mut allowance, |piece| {
                 if pieces.len() <= piece.index {
                     pieces.resize(piece.index + 1, Vec::new());
                 }
                 let from = end - piece.before - piece.carry;
+                if piece.is_too_long {
+                    // It is never read, and would be held back for long.
+                    wipe(kept, from.saturating_sub(given), piece.carried);
+                    wipe(kept, (end - piece.before).saturating_sub(given), piece.taken);
+                    return;
+                }
                 let of_stream = &mut pieces[piece.index];
                 of_stream.push((from, piece.carried));
                 of_stream.push((end - piece.before, piece.taken));
@@ -121,14 +128,20 @@ impl Scrubber {
 
     fn handle_message(&mut self, index: usize, message: &Message) {
         let pieces = self.pieces.get_mut(index).map(std::mem::take).unwrap_or_default();
+        if message.is_too_long {
+            return;
+        }
         let mut payload = message.payload.to_vec();
         match (message.kind, message.payload.first_chunk()) {
             (SET_CHUNK_SIZE, Some(size)) => {
-                self.is_broken |= self.reader.set_chunk_size(u32::from_be_bytes(*size)).is_err();
+                self.reader.set_chunk_size(u32::from_be_bytes(*size));
             }
             (ABORT, Some(id)) => self.abort(u32::from_be_bytes(*id)),
-            (COMMAND_AMF0, _) => command::wipe(&mut payload),
-            (COMMAND_AMF3, _) => command::wipe(payload.get_mut(1..).unwrap_or_default()),
+            (COMMAND_AMF0 | COMMAND_AMF3, first) => {
+                // The format byte may be missing, or present where it does not belong.
+                let prefix = usize::from(first.is_some_and(|bytes| bytes[0] == 0));
+                command::wipe(payload.get_mut(prefix..).unwrap_or_default());
+            }
             (AUDIO, _) => self.blank(MediaKind::Audio, &mut payload),
             (VIDEO, _) => self.blank(MediaKind::Video, &mut payload),
             (AGGREGATE, _) => self.blank_parts(&mut payload),
@@ -184,9 +197,12 @@ impl Scrubber {
     }
 
     fn wipe(&mut self, from: usize, length: usize) {
-        let kept = self.kept.iter_mut().skip(from.saturating_sub(self.given));
-        kept.take(length).for_each(|byte| *byte = 0);
+        wipe(&mut self.kept, from.saturating_sub(self.given), length);
     }
+}
+
+fn wipe(kept: &mut VecDeque<u8>, from: usize, length: usize) {
+    kept.iter_mut().skip(from).take(length).for_each(|byte| *byte = 0);
 }
 
 #[cfg(test)]

@@ -2,7 +2,9 @@
 
 mod boundary;
 mod commands;
+mod ends;
 mod event;
+mod receiving;
 mod redirect;
 
 use std::collections::VecDeque;
@@ -15,8 +17,9 @@ pub use event::{Refusal, ServerEvent};
 use redirect::Redirection;
 
 use crate::message::{MediaKind, PING_REQUEST, STREAM_BEGIN, STREAM_EOF, status};
+use crate::rate::Rate;
 use crate::unread::Unread;
-use crate::wire::{Incoming, MEDIA_STREAM, Wire};
+use crate::wire::{MEDIA_STREAM, Wire};
 use crate::{Error, Framed, Limits, Output};
 
 /// Settings for serving one connection.
@@ -80,7 +83,12 @@ pub struct ServerSession {
     state: State,
     accepted_at: Instant,
     connect_app: Vec<u8>,
+    /// Message stream of the publish or play.
     stream: u32,
+    /// Message streams created: they are numbered from 1 on.
+    streams: u32,
+    commands: Rate,
+    scripts: Rate,
     sent_fc_publish: bool,
     four_cc_list: Vec<String>,
     redirection: Redirection,
@@ -99,12 +107,15 @@ impl ServerSession {
         let ServerConfig { limits, seed, app } = config;
         Self {
             wire: Wire::server(limits.clone(), seed, now),
+            commands: Rate::new(limits.commands_per_second, now),
+            scripts: Rate::new(limits.scripts_per_second, now),
             limits,
             app,
             state: State::Opening,
             accepted_at: now,
             connect_app: Vec::new(),
             stream: MEDIA_STREAM,
+            streams: 0,
             sent_fc_publish: false,
             four_cc_list: Vec::new(),
             redirection: Redirection::default(),
@@ -167,28 +178,6 @@ impl ServerSession {
     #[must_use]
     pub fn missing_bytes(&self) -> usize {
         self.wire.missing_bytes()
-    }
-
-    fn read(&mut self, input: &mut &[u8], now: Instant) -> Result<(), Error> {
-        while !matches!(self.state, State::PublishAsked | State::Over) {
-            if self.seeks_boundary {
-                self.note_boundary(input);
-            }
-            match self.wire.next(input, now)? {
-                None => break,
-                Some(Incoming::Media(message)) => {
-                    if self.state == State::Publishing {
-                        self.events.push_back(ServerEvent::Media(message));
-                    }
-                }
-                Some(Incoming::Command { stream, command }) => {
-                    self.handle_command(stream, &command);
-                }
-                // StreamEOF is meaningful only to a player.
-                Some(Incoming::StreamEof { .. }) => {}
-            }
-        }
-        Ok(())
     }
 
     /// Checks the time limits.

@@ -1,26 +1,26 @@
 //! The part that both sides share below commands: handshake, chunks, control messages, acknowledgements, output.
 
-use std::collections::VecDeque;
 use std::time::Instant;
 
 use bytes::Bytes;
 
-use crate::allowance::{Allowance, MESSAGE, PART};
+use crate::aggregate::{Aggregate, Part};
+use crate::allowance::{Allowance, MESSAGE};
 use crate::chunk_reader::{ChunkReader, Message, ReadingState};
 use crate::chunk_writer::{ChunkStreamId, ChunkWriter, Head, OUR_CHUNK_SIZE};
+use crate::dropped::Dropped;
 use crate::handshake::Handshake;
 use crate::message::{
     ABORT, ACKNOWLEDGEMENT, AGGREGATE, AUDIO, COMMAND_AMF0, COMMAND_AMF3, Command, DATA_AMF0,
     DATA_AMF3, MediaKind, MediaMessage, PING_REQUEST, PING_RESPONSE, SET_CHUNK_SIZE,
     SET_PEER_BANDWIDTH, STREAM_EOF, USER_CONTROL, VIDEO, WINDOW_ACK_SIZE, normalise_data,
-    split_aggregate,
 };
 use crate::rate::Rate;
 use crate::{Error, Framed, Limits, Output};
 
 /// The window we ask peers to acknowledge by.
 pub(crate) const OUR_WINDOW: u32 = 2_500_000;
-/// The message stream returned for every createStream, and the only one (RTMP 7.2.1.3).
+/// The message stream returned for the first createStream (RTMP 7.2.1.3).
 pub(crate) const MEDIA_STREAM: u32 = 1;
 
 /// What a session receives; control messages are handled here.
@@ -35,6 +35,8 @@ pub(crate) enum Incoming {
     StreamEof {
         stream: u32,
     },
+    /// A message was left out.
+    Dropped(Dropped),
 }
 
 #[derive(Debug)]
@@ -43,14 +45,12 @@ pub(crate) struct Wire {
     handshake: Handshake,
     reader: ChunkReader,
     writer: ChunkWriter,
-    /// Messages from an aggregate that was split.
-    waiting: VecDeque<MediaMessage>,
+    /// The aggregate that is being split.
+    aggregate: Aggregate,
     allowance: Allowance,
-    commands: Rate,
-    scripts: Rate,
-    controls: Rate,
+    pings: Rate,
     /// Limit of script data within an aggregate, the same as outside.
-    script_limit: usize,
+    amf_limit: usize,
     answer_limit: usize,
     received: u64,
     acknowledged: u64,
@@ -73,14 +73,12 @@ impl Wire {
             output,
             handshake,
             allowance: Allowance::new(limits.turn_work),
-            commands: Rate::new(limits.commands_per_second, now),
-            scripts: Rate::new(limits.scripts_per_second, now),
-            controls: Rate::new(limits.controls_per_second, now),
-            script_limit: limits.script_bytes,
+            pings: Rate::new(limits.pings_per_second, now),
+            amf_limit: limits.amf_bytes,
             answer_limit: limits.answer_bytes,
             reader: ChunkReader::new(limits),
             writer: ChunkWriter::new(),
-            waiting: VecDeque::new(),
+            aggregate: Aggregate::default(),
             received: 0,
             acknowledged: 0,
             window: u64::from(OUR_WINDOW),
@@ -95,7 +93,7 @@ impl Wire {
 
     /// The reading state, if the reader is between two messages.
     pub(crate) fn reading_state(&self) -> Option<ReadingState> {
-        self.reader.state().filter(|_| self.is_open() && self.waiting.is_empty())
+        self.reader.state().filter(|_| self.is_open() && self.aggregate.is_empty())
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -120,7 +118,7 @@ impl Wire {
     /// Whether something besides input is to be read in the next turn: messages from an aggregate, or bytes of a chunk
     /// header that turned out to be payload.
     pub(crate) fn has_waiting(&self) -> bool {
-        !self.waiting.is_empty() || self.reader.has_carry()
+        !self.aggregate.is_empty() || self.reader.has_carry()
     }
 
     /// Total bytes received, including those not read yet.
@@ -131,7 +129,9 @@ impl Wire {
     /// Counts received bytes. Called once per input, before [`Wire::next`].
     pub(crate) fn count(&mut self, bytes: usize) {
         self.received += bytes as u64;
-        if self.is_open() && self.received - self.acknowledged >= self.window {
+        let is_due = self.is_open() && self.received - self.acknowledged >= self.window;
+        // For a peer that does not read, a later acknowledgement replaces those that would only wait.
+        if is_due && self.has_room_for_answers() {
             self.acknowledged = self.received;
             // The counter wraps at 32 bits (RTMP 5.4.3).
             #[allow(clippy::cast_possible_truncation, reason = "the wire's counter wraps")]
@@ -160,87 +160,99 @@ impl Wire {
             if self.allowance.is_spent() {
                 return Ok(None);
             }
-            if let Some(message) = self.waiting.pop_front() {
+            if let Some(part) = self.aggregate.next() {
                 self.allowance.spend(MESSAGE);
-                self.count_message(message.kind.message_type(), message.payload.len(), now)?;
-                return Ok(Some(Incoming::Media(message)));
+                match self.read_part(part) {
+                    Some(incoming) => return Ok(Some(incoming)),
+                    None => continue,
+                }
             }
             let read = self.reader.read(input, &mut self.allowance)?;
             let Some(message) = read else { return Ok(None) };
             self.allowance.spend(MESSAGE);
-            self.count_message(message.kind, message.payload.len(), now)?;
-            if let Some(incoming) = self.handle_message(message)? {
+            if let Some(incoming) = self.handle_message(message, now) {
                 return Ok(Some(incoming));
             }
         }
     }
 
-    /// Messages other than media cost more than their length, and no peer needs many of them.
-    fn count_message(&mut self, kind: u8, bytes: usize, now: Instant) -> Result<(), Error> {
-        let (rate, error) = match kind {
-            COMMAND_AMF0 | COMMAND_AMF3 => (&mut self.commands, Error::CommandRateLimit),
-            DATA_AMF0 | DATA_AMF3 => (&mut self.scripts, Error::ScriptRateLimit),
-            SET_CHUNK_SIZE..=SET_PEER_BANDWIDTH => (&mut self.controls, Error::ControlRateLimit),
-            _ => return Ok(()),
-        };
-        self.allowance.spend_amf(bytes);
-        if rate.take(now) { Ok(()) } else { Err(error) }
+    fn read_part(&mut self, part: Part) -> Option<Incoming> {
+        match part {
+            Part::Media(message) if message.kind == MediaKind::Script => {
+                self.allowance.spend_amf(message.payload.len());
+                let is_too_long = message.payload.len() > self.amf_limit;
+                let too_long = Incoming::Dropped(Dropped::TooLong);
+                Some(if is_too_long { too_long } else { Incoming::Media(message) })
+            }
+            Part::Media(message) => Some(Incoming::Media(message)),
+            Part::Other => None,
+            Part::Cut => Some(Incoming::Dropped(Dropped::Truncated)),
+        }
     }
 
-    fn handle_message(&mut self, message: Message) -> Result<Option<Incoming>, Error> {
-        let Message { kind, stream, timestamp, payload } = message;
+    fn handle_message(&mut self, message: Message, now: Instant) -> Option<Incoming> {
+        let Message { kind, stream, timestamp, payload, is_too_long } = message;
+        if is_too_long {
+            return Some(Incoming::Dropped(Dropped::TooLong));
+        }
         let media =
             |kind, payload| Some(Incoming::Media(MediaMessage { kind, timestamp, payload }));
-        Ok(match kind {
+        match kind {
             AUDIO => media(MediaKind::Audio, payload),
             VIDEO => media(MediaKind::Video, payload),
-            DATA_AMF0 | DATA_AMF3 => media(MediaKind::Script, normalise_data(kind, payload)),
-            COMMAND_AMF0 => Some(Incoming::Command { stream, command: Command::parse(&payload)? }),
-            COMMAND_AMF3 => {
-                // An AMF3 command is a format byte followed, from every known peer, by AMF0 (RTMP 7.1.1).
-                let amf0 = payload.get(1..).ok_or(Error::Message)?;
-                Some(Incoming::Command { stream, command: Command::parse(amf0)? })
+            DATA_AMF0 | DATA_AMF3 => {
+                self.allowance.spend_amf(payload.len());
+                media(MediaKind::Script, normalise_data(payload))
+            }
+            COMMAND_AMF0 | COMMAND_AMF3 => {
+                self.allowance.spend_amf(payload.len());
+                let command = Command::parse(&payload);
+                let unreadable = Incoming::Dropped(Dropped::Unreadable);
+                Some(command.map_or(unreadable, |command| Incoming::Command { stream, command }))
             }
             AGGREGATE => {
-                let messages = split_aggregate(timestamp, payload)?;
-                let is_script = |message: &&MediaMessage| message.kind == MediaKind::Script;
-                let longest = messages.iter().filter(is_script).map(|m| m.payload.len()).max();
-                if longest.is_some_and(|length| length > self.script_limit) {
-                    return Err(Error::MessageLimit);
-                }
-                self.allowance.spend(PART * messages.len());
-                self.waiting.extend(messages);
+                self.aggregate = Aggregate::new(timestamp, payload);
                 None
             }
-            SET_CHUNK_SIZE => {
-                self.reader.set_chunk_size(number(&payload)?)?;
-                None
+            SET_CHUNK_SIZE | ABORT | WINDOW_ACK_SIZE => {
+                let is_read = number(&payload).is_some_and(|number| self.apply(kind, number));
+                (!is_read).then_some(Incoming::Dropped(Dropped::Unreadable))
             }
-            ABORT => {
-                self.reader.abort(number(&payload)?);
-                None
-            }
-            WINDOW_ACK_SIZE => {
-                self.window = u64::from(number(&payload)?.max(1));
-                None
-            }
-            USER_CONTROL => self.handle_user_control(&payload),
+            USER_CONTROL => self.handle_user_control(&payload, now),
             // Acknowledgements and bandwidth require nothing from us; unknown types are ignored.
             _ => None,
-        })
+        }
     }
 
-    fn handle_user_control(&mut self, payload: &Bytes) -> Option<Incoming> {
+    /// Applies a control message that consists of a number; false if the number means nothing.
+    fn apply(&mut self, kind: u8, number: u32) -> bool {
+        match kind {
+            SET_CHUNK_SIZE => return self.reader.set_chunk_size(number),
+            ABORT => self.reader.abort(number),
+            // Without a window the previous one stays.
+            _ if number == 0 => return false,
+            _ => self.window = u64::from(number),
+        }
+        true
+    }
+
+    fn handle_user_control(&mut self, payload: &Bytes, now: Instant) -> Option<Incoming> {
         let (event, argument) = payload.split_first_chunk()?;
         let argument = argument.first_chunk::<4>()?;
         match u16::from_be_bytes(*event) {
-            PING_REQUEST => {
+            PING_REQUEST if self.has_room_for_answers() && self.pings.take(now) => {
                 self.send_user_control(PING_RESPONSE, argument);
                 None
             }
+            PING_REQUEST => Some(Incoming::Dropped(Dropped::Excess)),
             STREAM_EOF => Some(Incoming::StreamEof { stream: u32::from_be_bytes(*argument) }),
             _ => None,
         }
+    }
+
+    /// Whether fewer answers wait for the peer than half of what ends the connection.
+    const fn has_room_for_answers(&self) -> bool {
+        self.output.answer_bytes() < self.answer_limit / 2
     }
 
     /// Announces our chunk size immediately: it must arrive before the first long answer.
@@ -310,7 +322,6 @@ pub(crate) const fn media_head(stream: u32, kind: MediaKind, timestamp: u32) -> 
     Head { chunk_stream, kind: kind.message_type(), stream, timestamp }
 }
 
-fn number(payload: &[u8]) -> Result<u32, Error> {
-    let (number, _) = payload.split_first_chunk().ok_or(Error::Message)?;
-    Ok(u32::from_be_bytes(*number))
+fn number(payload: &[u8]) -> Option<u32> {
+    payload.first_chunk().map(|number| u32::from_be_bytes(*number))
 }

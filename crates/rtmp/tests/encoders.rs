@@ -4,6 +4,8 @@
 mod capabilities;
 #[path = "encoders/commands.rs"]
 mod commands;
+#[path = "encoders/ends.rs"]
+mod ends;
 #[path = "encoders/framing.rs"]
 mod framing;
 #[path = "encoders/messages.rs"]
@@ -22,6 +24,8 @@ mod timestamps;
 mod turns;
 #[path = "encoders/unread.rs"]
 mod unread;
+#[path = "encoders/unreadable.rs"]
+mod unreadable;
 #[path = "support/wire_times.rs"]
 mod wire_times;
 

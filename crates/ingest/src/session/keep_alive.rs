@@ -85,6 +85,7 @@ mod tests {
     use super::*;
     use bytes::Bytes;
     use headgate_media::Codec;
+    use headgate_media::SoundFlags;
 
     fn frame(codec: Codec, kind: FrameKind, millis: i64) -> Frame {
         let data = Bytes::from_static(b"data");
@@ -115,7 +116,7 @@ mod tests {
     fn the_audio_configuration_is_repeated_or_else_that_of_the_video() {
         let aac = (Codec::Aac, FrameKind::Audio, 80);
         let opus = (Codec::Opus, FrameKind::Audio, 80);
-        let mp3 = (Codec::Mp3, FrameKind::Audio, 80);
+        let mp3 = (Codec::Mp3(SoundFlags::STEREO), FrameKind::Audio, 80);
         assert_eq!(repeated(&[AVC, AAC, picture(100), aac]), Some((Codec::Aac, 80)));
         assert_eq!(repeated(&[AVC, OPUS, opus, picture(100)]), Some((Codec::Opus, 80)));
         assert_eq!(repeated(&[AAC, aac]), Some((Codec::Aac, 80)));

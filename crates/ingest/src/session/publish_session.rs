@@ -3,63 +3,38 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use headgate_media::flv::CONFIGURATION_LIMIT_BYTES;
-use headgate_media::{Codec, Frame, FrameKind, Timestamp, Track};
+use headgate_media::{Frame, FrameKind, Irregularity, Timestamp, flv};
+use headgate_rtmp::{Dropped, MediaKind};
 
+use super::frame_rates::{FrameRates, Verdict};
 use crate::publish::record::PublishRecord;
 
 /// How long a broadcaster may take to send its first media (W19).
 pub(crate) const FIRST_MEDIA_LIMIT: Duration = Duration::from_secs(20);
 /// How long a live broadcaster may send nothing (W19).
 pub(crate) const SILENCE_LIMIT: Duration = Duration::from_secs(15);
-/// Limit of new configurations per second, colour information included, on average over [`WINDOW`]: each
-/// makes every decoder downstream restart. An encoder that adapts its resolution sends one every few seconds.
-const CONFIGURATIONS_PER_SECOND_LIMIT: u32 = 4;
-/// Limit of audio and video frames per second, on average over the same time: each costs every subscriber a place in its
-/// queue and a copy. 120 pictures and 400 audio packets a second are 520; the rest is for what an encoder had to keep
-/// during an outage.
-const FRAMES_PER_SECOND_LIMIT: u32 = 5_000;
-/// Window of both averages; it also determines the size of an allowed burst.
-const WINDOW: Duration = Duration::from_secs(10);
-const WINDOW_S: u32 = 10;
-
 /// A publish that was allowed and has not ended.
 #[derive(Debug)]
 pub(crate) struct PublishSession {
     record: Arc<PublishRecord>,
+    opened: Instant,
     last_input: Instant,
     has_media: bool,
-    /// The newest video and audio configuration and colour information; repetitions of these are not counted.
-    newest: [Bytes; 3],
-    configurations: u32,
-    frames: u32,
-    window_from: Instant,
-    audio_codec: Option<Codec>,
+    rates: FrameRates,
     last_keyframe: Option<Timestamp>,
 }
-
-/// The broadcaster exceeded a limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LimitExceeded;
 
 impl PublishSession {
     /// A publish that was allowed at `now`.
     #[must_use]
-    pub(crate) const fn new(record: Arc<PublishRecord>, now: Instant) -> Self {
-        let newest = [Bytes::new(), Bytes::new(), Bytes::new()];
-        let (has_media, configurations, frames) = (false, 0, 0);
-        let (window_from, audio_codec, last_keyframe) = (now, None, None);
+    pub(crate) fn new(record: Arc<PublishRecord>, now: Instant) -> Self {
         Self {
             record,
+            opened: now,
             last_input: now,
-            has_media,
-            newest,
-            configurations,
-            frames,
-            window_from,
-            audio_codec,
-            last_keyframe,
+            has_media: false,
+            rates: FrameRates::new(now),
+            last_keyframe: None,
         }
     }
 
@@ -79,39 +54,63 @@ impl PublishSession {
         self.record.note_input(bytes, now);
     }
 
-    /// Handles a frame from the broadcaster.
-    pub(crate) fn handle_frame(
-        &mut self,
-        frame: &Frame,
-        now: Instant,
-    ) -> Result<(), LimitExceeded> {
-        if now >= self.window_from + WINDOW {
-            (self.configurations, self.frames, self.window_from) = (0, 0, now);
+    /// Handles a frame from the broadcaster. Only those that are passed on count as media.
+    pub(crate) fn handle_frame(&mut self, frame: &Frame, now: Instant) -> Verdict {
+        let verdict = self.rates.check(frame, now);
+        match &verdict {
+            Verdict::Pass => {}
+            Verdict::PassAfter(configuration) => self.record.note_configuration(configuration),
+            Verdict::Drop => {
+                self.record.note_irregularity(Irregularity::ExcessData, 1);
+                return verdict;
+            }
         }
         match frame.kind {
-            FrameKind::Configuration => {
-                let slot = usize::from(frame.track() == Track::Audio);
-                if self.is_new(slot, frame) {
-                    self.count_configuration(frame)?;
-                    self.record.note_configuration(frame);
-                }
-            }
-            FrameKind::ColorInfo => {
-                if self.is_new(2, frame) {
-                    self.count_configuration(frame)?;
-                }
-            }
-            FrameKind::Script => {}
+            FrameKind::Configuration => self.record.note_configuration(frame),
+            FrameKind::ColorInfo | FrameKind::Script => {}
             FrameKind::Keyframe | FrameKind::Inter | FrameKind::Disposable | FrameKind::Audio => {
                 self.has_media = true;
-                self.count_frame(frame)?;
                 self.record.add_in(frame.payload_bytes(), frame.timestamp.as_millis());
                 if frame.kind != FrameKind::Audio {
                     self.count_video(frame);
                 }
             }
         }
-        Ok(())
+        verdict
+    }
+
+    /// Handles a tag body that is not read, which costs only itself. True when nothing that can be carried has come
+    /// within the time for the first media: the publish ends, and the broadcaster gets the reason.
+    pub(crate) fn handle_unread(&self, kind: MediaKind, error: flv::Error, now: Instant) -> bool {
+        let (irregularity, is_unsupported) = match (error, kind) {
+            (flv::Error::Truncated | flv::Error::Extensions, _) => {
+                (Irregularity::TruncatedTag, false)
+            }
+            (flv::Error::ConfigurationLimit, _) => (Irregularity::ConfigurationInvalid, false),
+            (
+                flv::Error::VideoCodec(_)
+                | flv::Error::AudioCodec(_)
+                | flv::Error::FourCc(_)
+                | flv::Error::OpusChannels { .. },
+                kind,
+            ) => match kind {
+                MediaKind::Audio => (Irregularity::UnsupportedAudio, true),
+                MediaKind::Video | MediaKind::Script => (Irregularity::UnsupportedVideo, true),
+            },
+        };
+        self.record.note_irregularity(irregularity, 1);
+        is_unsupported && !self.has_media && now >= self.opened + FIRST_MEDIA_LIMIT
+    }
+
+    /// Notes what the protocol left out.
+    pub(crate) fn note_dropped(&self, dropped: Dropped) {
+        let irregularity = match dropped {
+            Dropped::Unreadable => Irregularity::UnreadableMessage,
+            Dropped::Truncated => Irregularity::TruncatedTag,
+            Dropped::TooLong => Irregularity::OversizedMessage,
+            Dropped::Excess => Irregularity::ExcessData,
+        };
+        self.record.note_irregularity(irregularity, 1);
     }
 
     /// When the session ends as [`crate::EndReason::Silent`] if nothing arrives.
@@ -133,42 +132,14 @@ impl PublishSession {
             }
         }
     }
-
-    fn is_new(&mut self, slot: usize, frame: &Frame) -> bool {
-        let is_new = self.newest[slot] != frame.data;
-        if is_new {
-            self.newest[slot] = frame.data.clone();
-        }
-        is_new
-    }
-
-    fn count_frame(&mut self, frame: &Frame) -> Result<(), LimitExceeded> {
-        self.frames += 1;
-        if self.frames > FRAMES_PER_SECOND_LIMIT * WINDOW_S {
-            return Err(LimitExceeded);
-        }
-        if frame.kind == FrameKind::Audio && self.audio_codec != Some(frame.codec) {
-            // Another codec costs what another configuration does, even without one.
-            if self.audio_codec.replace(frame.codec).is_some() {
-                return self.count_configuration(frame);
-            }
-        }
-        Ok(())
-    }
-
-    fn count_configuration(&mut self, frame: &Frame) -> Result<(), LimitExceeded> {
-        self.configurations += 1;
-        let is_within = self.configurations <= CONFIGURATIONS_PER_SECOND_LIMIT * WINDOW_S;
-        (is_within && frame.data.len() <= CONFIGURATION_LIMIT_BYTES)
-            .then_some(())
-            .ok_or(LimitExceeded)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::publish::record::StreamId;
+    use bytes::Bytes;
+    use headgate_media::Codec;
     use std::time::SystemTime;
 
     fn frame(kind: FrameKind, millis: i64) -> Frame {
@@ -187,7 +158,7 @@ mod tests {
         for (kind, millis) in
             [(FrameKind::Configuration, 0), (FrameKind::Keyframe, 40), (FrameKind::Inter, 20)]
         {
-            session.handle_frame(&frame(kind, millis), now).expect("within the limits");
+            assert_eq!(session.handle_frame(&frame(kind, millis), now), Verdict::Pass);
         }
         let snapshot = session.record.snapshot(now, SystemTime::now());
         assert_eq!((snapshot.bytes_in, snapshot.timestamp_ms), (10, 40));
@@ -199,7 +170,7 @@ mod tests {
         let now = Instant::now();
         let mut session = session(now);
         let mut numbers = |kind, millis| {
-            session.handle_frame(&frame(kind, millis), now).expect("within the limits");
+            assert_eq!(session.handle_frame(&frame(kind, millis), now), Verdict::Pass);
             let snapshot = session.record.snapshot(now, SystemTime::now());
             (snapshot.video_frames, snapshot.gop_ms)
         };
@@ -214,63 +185,15 @@ mod tests {
     }
 
     #[test]
-    fn frames_beyond_fifty_thousand_in_ten_seconds_or_forty_changes_of_the_audio_codec_are_rejected()
-     {
-        let now = Instant::now();
-        let mut session = session(now);
-        for at in [now, now + WINDOW] {
-            for n in 0..50_000 {
-                let inter = frame(FrameKind::Inter, n);
-                assert_eq!(session.handle_frame(&inter, at), Ok(()), "{n}");
-            }
-        }
-        let last = frame(FrameKind::Inter, 50_000);
-        assert_eq!(session.handle_frame(&last, now + WINDOW), Err(LimitExceeded));
-        let mut session = super::tests::session(now);
-        let mut audio = |n: usize| {
-            let codec = [Codec::Opus, Codec::Aac][n % 2];
-            session.handle_frame(&Frame { codec, ..frame(FrameKind::Audio, 0) }, now)
-        };
-        assert!((0..=40).all(|n| audio(n).is_ok()));
-        assert_eq!(audio(41), Err(LimitExceeded));
-    }
-
-    #[test]
     fn silence_is_longer_before_the_first_media() {
         let now = Instant::now();
         let mut session = session(now);
         assert_eq!(session.silence_deadline(), now + FIRST_MEDIA_LIMIT);
-        session.handle_frame(&frame(FrameKind::Keyframe, 0), now).expect("within the limits");
+        assert_eq!(session.handle_frame(&frame(FrameKind::Keyframe, 0), now), Verdict::Pass);
         session.handle_input(7, now + Duration::from_secs(3));
         assert_eq!(session.silence_deadline(), now + Duration::from_secs(3) + SILENCE_LIMIT);
         let later = now + Duration::from_secs(5);
         let snapshot = session.record.snapshot(later, SystemTime::now());
         assert_eq!((snapshot.silent, snapshot.received_bytes), (Duration::from_secs(2), 7));
-    }
-
-    #[test]
-    fn configurations_beyond_forty_in_ten_seconds_or_64_kib_are_rejected() {
-        let now = Instant::now();
-        let mut session = session(now);
-        let configuration = |n: u64| Frame {
-            data: Bytes::copy_from_slice(&n.to_be_bytes()),
-            ..frame(FrameKind::Configuration, 0)
-        };
-        for n in 0..80 {
-            let at = now + Duration::from_secs(n / 40 * 10);
-            for _ in 0..100 {
-                assert_eq!(session.handle_frame(&configuration(n), at), Ok(()), "{n}");
-            }
-        }
-        let last = now + Duration::from_secs(19);
-        assert_eq!(session.handle_frame(&configuration(80), last), Err(LimitExceeded));
-        for (length, want) in [
-            (CONFIGURATION_LIMIT_BYTES, Ok(())),
-            (CONFIGURATION_LIMIT_BYTES + 1, Err(LimitExceeded)),
-        ] {
-            let data = Bytes::from(vec![0; length]);
-            let large = Frame { data, ..configuration(0) };
-            assert_eq!(super::tests::session(now).handle_frame(&large, now), want);
-        }
     }
 }

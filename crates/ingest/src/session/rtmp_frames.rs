@@ -120,7 +120,7 @@ pub(crate) fn unlisted_video(four_cc_list: &[String]) -> Vec<Codec> {
 /// Whether a player with this `fourCcList` supports the codec: legacy FLV codecs always, others only if listed (R3).
 pub(crate) fn takes_codec(four_cc_list: &[String], codec: Codec) -> bool {
     let four_cc = match codec {
-        Codec::H264 | Codec::Aac | Codec::Mp3 | Codec::Amf0 => return true,
+        Codec::H264 | Codec::Aac | Codec::Mp3(_) | Codec::Amf0 => return true,
         Codec::Hevc => "hvc1",
         Codec::Av1 => "av01",
         Codec::Vp9 => "vp09",

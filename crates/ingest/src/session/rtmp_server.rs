@@ -15,6 +15,7 @@ use headgate_rtmp::{Error, MediaMessage, Output, ServerConfig, ServerEvent, Serv
 
 use super::captured::Captured;
 use super::effect::{Effect, Refused};
+use super::frame_rates::Verdict;
 use super::publish_session::PublishSession;
 use super::receive_mark::ReceiveMark;
 use super::rtmp_frames::TrackClocks;
@@ -320,6 +321,11 @@ impl RtmpServer {
                     effects.push(Effect::AskToPlay(target));
                 }
                 ServerEvent::Media(message) => self.handle_media(message, now, effects),
+                ServerEvent::Dropped(dropped) => {
+                    if let Role::Publishing(publishing) = &self.role {
+                        publishing.publish.note_dropped(dropped);
+                    }
+                }
                 ServerEvent::Boundary { state, rest } => self.begin_capture(&state, &rest, now),
                 ServerEvent::PublishEnded => {
                     self.role = Role::Over;
@@ -342,13 +348,16 @@ impl RtmpServer {
     fn handle_media(&mut self, message: MediaMessage, now: Instant, effects: &mut Vec<Effect>) {
         let Role::Publishing(publishing) = &mut self.role else { return };
         let Publishing { publish, clocks, mark, .. } = &mut **publishing;
+        let kind = message.kind;
         match clocks.read(message) {
             Ok(Some(frame)) => {
-                if publish.handle_frame(&frame, now).is_err() {
-                    effects.push(Effect::EndPublish(EndReason::LimitExceeded));
-                    self.captured.end(EndReason::LimitExceeded, false, now);
-                    self.end_publish(EndReason::LimitExceeded, None, now, effects);
-                    return;
+                match publish.handle_frame(&frame, now) {
+                    Verdict::Pass => {}
+                    Verdict::PassAfter(configuration) => {
+                        self.captured.frame(&configuration, now);
+                        effects.push(Effect::Publish(configuration));
+                    }
+                    Verdict::Drop => return,
                 }
                 let is_media =
                     !matches!(frame.kind, FrameKind::Configuration | FrameKind::ColorInfo);
@@ -363,6 +372,7 @@ impl RtmpServer {
                 effects.push(Effect::Publish(frame));
             }
             Ok(None) => {}
+            Err(error) if !publish.handle_unread(kind, error, now) => {}
             Err(error) => {
                 self.session.end_publish("NetStream.Failed", &error.to_string());
                 self.role = Role::Over;

@@ -11,6 +11,7 @@ use headgate_rtmp::{encode_metadata_with, read_metadata};
 use headgate_whip::{Path, WhipCounters, WhipEnd, WhipEvent, WhipSession, scrub_sdp};
 
 use super::effect::Effect;
+use super::frame_rates::Verdict;
 use super::publish_session::PublishSession;
 use crate::publish::capture::Tap;
 use crate::publish::end_reason::EndReason;
@@ -266,20 +267,26 @@ impl WhipPublisher {
             if self.ended.is_some() {
                 continue;
             }
-            if frame.kind == FrameKind::Configuration && frame.track() == Track::Video {
-                let metadata = self.metadata(frame.timestamp);
-                self.tap.frame(&metadata, now);
-                effects.push(Effect::Publish(metadata));
-            }
-            if self.publish.handle_frame(&frame, now).is_err() {
-                effects.push(Effect::EndPublish(EndReason::LimitExceeded));
-                self.end(EndReason::LimitExceeded, now, effects);
-                continue;
+            match self.publish.handle_frame(&frame, now) {
+                Verdict::Pass => {}
+                Verdict::PassAfter(configuration) => {
+                    self.pass_frame(configuration, now, effects);
+                }
+                Verdict::Drop => continue,
             }
             self.newest = self.newest.max(frame.timestamp);
-            self.tap.frame(&frame, now);
-            effects.push(Effect::Publish(frame));
+            self.pass_frame(frame, now, effects);
         }
+    }
+
+    fn pass_frame(&mut self, frame: Frame, now: Instant, effects: &mut Vec<Effect>) {
+        if frame.kind == FrameKind::Configuration && frame.track() == Track::Video {
+            let metadata = self.metadata(frame.timestamp);
+            self.tap.frame(&metadata, now);
+            effects.push(Effect::Publish(metadata));
+        }
+        self.tap.frame(&frame, now);
+        effects.push(Effect::Publish(frame));
     }
 
     fn send_datagrams(&mut self, effects: &mut Vec<Effect>) {

@@ -154,24 +154,6 @@ fn opus_without_a_header_gets_one_for_early_and_late_players() {
 }
 
 #[test]
-fn an_unsupported_codec_ends_the_publish_and_is_named() {
-    let mut core = Core::start(1);
-    for (client_id, kind, body) in
-        [(1, Video, &b"\x90vp08data"[..]), (2, Audio, b"\x91ac-3data"), (3, Audio, b"\x90fLaCdata")]
-    {
-        let mut publisher = core.publisher("cam", client_id, &[]);
-        publisher.send(kind, 0, body);
-        let ended =
-            publisher.wait_event(|event| matches!(event, headgate_rtmp::ClientEvent::Ended { .. }));
-        let headgate_rtmp::ClientEvent::Ended { code, description } = ended else { panic!() };
-        let four_cc = ["vp08", "ac-3", "fLaC"][client_id as usize - 1];
-        assert_eq!(code, "NetStream.Failed");
-        assert_eq!(description, format!("codec {four_cc} is not supported"));
-        assert_eq!(core.ended(client_id).reason, crate::EndReason::ProtocolError);
-    }
-}
-
-#[test]
 fn a_player_that_lists_no_codec_of_a_stream_without_audio_is_notified_and_closed() {
     let mut core = Core::start(2);
     let mut publisher = core.publisher("cam", 1, &[]);

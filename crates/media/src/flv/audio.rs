@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::extended::{Packet, PacketTypes, read_packet, skip_extensions};
 use super::{CODED_FRAMES, Error, SEQUENCE_START, SOUND_AAC, SOUND_EX, SOUND_MP3, frame};
-use crate::{Codec, Frame, FrameKind, Timestamp, opus};
+use crate::{Codec, Frame, FrameKind, SoundFlags, Timestamp, opus};
 
 /// The most channels of mapping family 0 (RFC 7845 5.1.1.1).
 const STEREO: u8 = 2;
@@ -32,7 +32,7 @@ pub fn read_audio(tag: &Bytes, timestamp: Timestamp) -> Result<Option<Frame>, Er
             }
             (Codec::Aac, packet_type == SEQUENCE_START, tag.slice(2..))
         }
-        SOUND_MP3 => (Codec::Mp3, false, tag.slice(1..)),
+        SOUND_MP3 => (Codec::Mp3(SoundFlags::of(first)), false, tag.slice(1..)),
         SOUND_EX => match read_extended(tag.slice(1..), first & 0x0f)? {
             Some(read) => read,
             None => return Ok(None),
@@ -63,7 +63,7 @@ fn read_extended(mut tag: Bytes, packet_type: u8) -> Result<Option<(Codec, bool,
         b"mp4a" => Codec::Aac,
         // MP3 has no configuration.
         b".mp3" if is_configuration => return Ok(None),
-        b".mp3" => Codec::Mp3,
+        b".mp3" => Codec::Mp3(SoundFlags::STEREO),
         _ => return Err(Error::FourCc(four_cc)),
     };
     Ok(Some((codec, is_configuration, body)))

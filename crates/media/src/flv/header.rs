@@ -4,10 +4,10 @@ use super::{
     CODED_FRAMES, EX_VIDEO, FRAME_TYPE_COMMAND, FRAME_TYPE_DISPOSABLE, FRAME_TYPE_KEY, METADATA,
     SEQUENCE_START, SOUND_AAC, SOUND_EX, SOUND_MP3, VIDEO_AVC,
 };
-use crate::{Codec, Frame, FrameKind};
+use crate::{Codec, Frame, FrameKind, SoundFlags};
 
-/// 44 kHz, 16 bit, stereo: the values FLV requires for AAC whatever its real rate.
-const SOUND_FLAGS: u8 = 0x0f;
+/// The values FLV requires for AAC whatever its real rate.
+const AAC_FLAGS: u8 = SoundFlags::STEREO.bits();
 
 /// The bytes of a tag body before the frame's data: at most eight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,8 +64,8 @@ pub fn tag_header(frame: &Frame) -> TagHeader {
         Codec::Hevc => TagHeader::new(&[&[ex_video], b"hvc1", &[c0, c1, c2]]),
         Codec::Av1 => TagHeader::new(&[&[ex_video], b"av01"]),
         Codec::Vp9 => TagHeader::new(&[&[ex_video], b"vp09"]),
-        Codec::Aac => TagHeader::new(&[&[SOUND_AAC << 4 | SOUND_FLAGS, u8::from(!configuration)]]),
-        Codec::Mp3 => TagHeader::new(&[&[SOUND_MP3 << 4 | SOUND_FLAGS]]),
+        Codec::Aac => TagHeader::new(&[&[SOUND_AAC << 4 | AAC_FLAGS, u8::from(!configuration)]]),
+        Codec::Mp3(flags) => TagHeader::new(&[&[SOUND_MP3 << 4 | flags.bits()]]),
         Codec::Opus => TagHeader::new(&[&[SOUND_EX << 4 | ex_type], b"Opus"]),
         Codec::Amf0 => TagHeader::new(&[]),
     }

@@ -4,6 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::SoundFlags;
 use crate::{Channels, opus};
 
 const AT: Timestamp = Timestamp::from_millis(40);
@@ -26,7 +27,7 @@ fn any_frame() -> impl Strategy<Value = Frame> {
         -(1_i32 << 23)..1 << 23,
     );
     let audio = (
-        proptest::sample::select(&[Codec::Aac, Codec::Opus, Codec::Mp3][..]),
+        proptest::sample::select(&[Codec::Aac, Codec::Opus, Codec::Mp3(SoundFlags::of(0x22))][..]),
         proptest::sample::select(&[Configuration, Audio][..]),
         Just(0),
     );
@@ -35,7 +36,7 @@ fn any_frame() -> impl Strategy<Value = Frame> {
             let has_offset = matches!(codec, Codec::H264 | Codec::Hevc) && kind != Configuration;
             let (kind, data) = match (codec, kind) {
                 (Codec::H264, Disposable) => (Inter, data),
-                (Codec::Mp3, _) => (Audio, data),
+                (Codec::Mp3(_), _) => (Audio, data),
                 (Codec::Opus, Configuration) => (kind, opus::head(Channels::Stereo).to_vec()),
                 _ => (kind, data),
             };

@@ -175,3 +175,30 @@ fn values_are_parsed_15_levels_deep_and_deeper_ones_are_zeroed() {
     assert!(!has(&wiped(&nested(16, b"secret")), "secret"));
     assert_ne!(wiped(&nested(16, b"secret")), nested(16, b"xxxxxx"));
 }
+
+#[test]
+fn secrets_in_odd_and_overlong_messages_are_removed_too() {
+    let sent = broadcast();
+    let message = |kind: u8, length: usize, payload: &[u8]| {
+        let [.., l0, l1, l2] = length.to_be_bytes();
+        [&[20, 0, 0, 0, l0, l1, l2, kind, 1, 0, 0, 0][..], payload].concat()
+    };
+    let own = b"\x02\0\x07publish\0\0\0\0\0\0\0\0\0\x05\x02\0\x09a-secret!";
+    let odd = [&b"\x02\0\x07publish\x11\x01"[..], b"\x06\x13a-secret!"].concat();
+    let plain: Vec<u8> = own.iter().chain(&[0; 40]).copied().collect();
+    for (kind, payload) in
+        [(20, &own[..]), (17, own), (17, &[&[0][..], own].concat()), (20, &odd), (20, &plain)]
+    {
+        let bytes = [&sent[..], &message(kind, payload.len(), payload)].concat();
+        for size in [1, 7, bytes.len()] {
+            let scrubbed = scrubbed(&bytes, size, None);
+            assert!(!has(&scrubbed, "a-secret!") && scrubbed.len() == bytes.len(), "{kind}");
+        }
+    }
+    // Chunks of 65,536 bytes, as our client announces; three of a command that is never kept.
+    let mut scrubber = Scrubber::new(None, None);
+    scrubber.handle_input(&[&sent[..], &message(20, 10 << 20, own)].concat());
+    assert_eq!(scrubber.clean(), sent.len() + 12 + own.len(), "nothing is held back");
+    let count = scrubber.clean();
+    assert!(!has(&scrubber.take(count), "a-secret!"));
+}

@@ -17,7 +17,8 @@ impl ServerSession {
             ("connect", State::Opening) => self.connect(command),
             (_, State::Opening | State::Over) => {}
             ("createStream", _) => {
-                let stream = Value::Number(MEDIA_STREAM.into());
+                self.streams = self.streams.saturating_add(1);
+                let stream = Value::Number(self.streams.into());
                 self.answer(transaction, &[Value::Null, stream]);
             }
             ("FCPublish", _) => {
@@ -52,7 +53,6 @@ impl ServerSession {
             }
             ("FCUnpublish" | "deleteStream" | "closeStream", _) => {
                 self.answer(transaction, &[Value::Null, Value::Undefined]);
-                self.finish();
             }
             ("getStreamLength", _) => self.answer(transaction, &[Value::Null, Value::Number(0.0)]),
             // Replies to us need no answer; any other unknown command is answered with success.
@@ -99,20 +99,6 @@ impl ServerSession {
         self.stream = if stream == 0 { MEDIA_STREAM } else { stream };
         let name = command.arguments.first().and_then(Value::as_bytes).unwrap_or_default();
         Target::parse(&self.connect_app, name)
-    }
-
-    fn finish(&mut self) {
-        match self.state {
-            State::PublishAsked | State::Publishing => {
-                self.events.push_back(ServerEvent::PublishEnded);
-                self.close();
-            }
-            State::PlayAsked | State::Playing => {
-                self.events.push_back(ServerEvent::PlayEnded);
-                self.close();
-            }
-            State::Opening | State::Connected | State::Over => {}
-        }
     }
 
     pub(super) fn close_with(&mut self, code: &str, description: &str) {

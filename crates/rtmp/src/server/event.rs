@@ -1,6 +1,6 @@
 //! What a server session reports, and how its driver refuses a request.
 
-use crate::{MediaMessage, ReadingState, Target};
+use crate::{Dropped, MediaMessage, ReadingState, Target};
 
 /// Why a publish or a play is refused, as reported to encoders and players.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,8 @@ pub enum ServerEvent {
     PlayRequested(Target),
     /// Media of an allowed publish.
     Media(MediaMessage),
+    /// Something of an allowed publish was left out.
+    Dropped(Dropped),
     /// The boundary requested by [`super::ServerSession::find_boundary`]: everything before it has been reported
     /// already.
     Boundary {

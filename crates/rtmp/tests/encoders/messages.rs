@@ -1,6 +1,6 @@
 //! Messages through a whole server session: chunks of every form, control messages, aggregates, AMF3 forms.
 
-use headgate_rtmp::{Error, MediaKind};
+use headgate_rtmp::{Dropped, MediaKind, ServerEvent};
 
 use crate::support::{
     ABORT, ACKNOWLEDGEMENT, AGGREGATE, DATA, DATA_AMF3, Encoder, Reply, SET_CHUNK_SIZE,
@@ -82,11 +82,15 @@ fn an_aggregate_is_split_with_its_own_clock() {
 }
 
 #[test]
-fn a_part_longer_than_its_aggregate_is_an_error() {
+fn a_part_longer_than_its_aggregate_ends_it_and_those_before_arrive() {
     let mut encoder = Encoder::publishing();
-    let cut = part(VIDEO, 0, b"video");
-    let taken = encoder.try_message(4, AGGREGATE, 1, &cut[..cut.len() - 5]);
-    assert_eq!(taken, Err(Error::Message));
+    let (whole, cut) = (part(AUDIO, 0, b"audio"), part(VIDEO, 0, b"video"));
+    encoder.message(4, AGGREGATE, 1, &[&whole, &cut[..cut.len() - 5]].concat());
+    let events = encoder.events();
+    let [ServerEvent::Media(media), ServerEvent::Dropped(dropped)] = &events[..] else {
+        panic!("{events:?}")
+    };
+    assert_eq!((&media.payload[..], *dropped), (&b"audio"[..], Dropped::Truncated));
 }
 
 #[test]
@@ -157,19 +161,30 @@ fn messages_that_need_no_answer_get_none_and_do_no_harm() {
 }
 
 #[test]
-fn truncated_control_messages_are_errors() {
+fn control_messages_that_mean_nothing_are_ignored() {
     for kind in [SET_CHUNK_SIZE, ABORT, WINDOW_ACK_SIZE] {
-        let mut encoder = Encoder::publishing();
-        assert_eq!(encoder.try_message(2, kind, 0, &[0, 0, 1]), Err(Error::Message), "{kind}");
+        for payload in [&[][..], &[0, 0, 1], &[0, 0, 0, 0]] {
+            let mut encoder = Encoder::publishing();
+            encoder.message(2, kind, 0, payload);
+            let is_abort_of_nothing = kind == ABORT && payload.len() == 4;
+            let want = [ServerEvent::Dropped(Dropped::Unreadable)];
+            assert_eq!(encoder.events(), want[usize::from(is_abort_of_nothing)..]);
+            encoder.message(6, VIDEO, 1, &[7; 300]);
+            assert_eq!(media(&mut encoder), [(MediaKind::Video, 0, vec![7; 300])]);
+        }
     }
 }
 
 #[test]
-fn long_messages_are_accepted_only_after_a_publish_is_allowed() {
-    /// Declares a video message of `length` bytes, none of which follow.
-    fn announce(encoder: &mut Encoder, length: u32) -> Result<(), Error> {
-        let [_, l0, l1, l2] = length.to_be_bytes();
-        encoder.try_chunks(&[6, 0, 0, 0, l0, l1, l2, VIDEO, 1, 0, 0, 0])
+fn messages_beyond_8_mib_are_dropped() {
+    /// Sends a video message of `length` bytes; returns whether it was kept.
+    fn announce(encoder: &mut Encoder, length: usize) -> bool {
+        encoder.set_chunk_size(0x7fff_ffff);
+        let [.., l0, l1, l2] = length.to_be_bytes();
+        encoder
+            .chunks(&[&[6, 0, 0, 0, l0, l1, l2, VIDEO, 1, 0, 0, 0][..], &vec![7; length]].concat());
+        let events = encoder.events();
+        events.iter().all(|event| !matches!(event, ServerEvent::Dropped(Dropped::TooLong)))
     }
     let asked = |name| {
         let mut encoder = Encoder::connected();
@@ -181,70 +196,67 @@ fn long_messages_are_accepted_only_after_a_publish_is_allowed() {
         encoder.accept_play();
         encoder
     };
+    // Others than publishers may send them; they come to nothing, as shorter ones do.
     for mut encoder in [Encoder::connected(), asked("play"), played()] {
-        assert_eq!(announce(&mut encoder, 65_537), Err(Error::MessageLimit));
+        assert!(announce(&mut encoder, 65_537));
+        encoder.command(0, "_checkbw", 9.0, &[null()]);
+        assert_eq!(encoder.replies().len(), 1);
     }
-    for mut encoder in [Encoder::connected(), asked("play"), played()] {
-        assert_eq!(announce(&mut encoder, 65_536), Ok(()));
-    }
-    assert_eq!(announce(&mut Encoder::publishing(), 8 << 20), Ok(()));
-    assert_eq!(announce(&mut Encoder::publishing(), (8 << 20) + 1), Err(Error::MessageLimit));
+    assert!(announce(&mut Encoder::publishing(), 8 << 20));
+    assert!(!announce(&mut Encoder::publishing(), (8 << 20) + 1));
 }
 
 #[test]
-fn a_chunk_size_out_of_bounds_is_rejected() {
-    for size in [0, 65_537, u32::MAX] {
-        let mut encoder = Encoder::publishing();
-        let outcome = encoder.try_message(2, SET_CHUNK_SIZE, 0, &size.to_be_bytes());
-        assert_eq!(outcome, Err(Error::ChunkSizeLimit), "{size}");
+fn every_chunk_size_is_accepted_before_and_within_a_publish() {
+    for size in [1, 127, 65_537, 134_217_728, 0x7fff_ffff, 0xffff_ffff, 0x8000_1000] {
+        let mut early = Encoder::new();
+        early.message(2, SET_CHUNK_SIZE, 0, &u32::to_be_bytes(size));
+        let mut late = Encoder::publishing();
+        late.message(2, SET_CHUNK_SIZE, 0, &u32::to_be_bytes(size));
+        for (mut encoder, is_publishing) in [(early, false), (late, true)] {
+            encoder.expect_chunk_size(size & 0x7fff_ffff);
+            if !is_publishing {
+                encoder = encoder.and_connected().and_publishing();
+            }
+            encoder.message(6, VIDEO, 1, &[7; 100_000]);
+            assert_eq!(media(&mut encoder), [(MediaKind::Video, 0, vec![7; 100_000])], "{size}");
+        }
     }
 }
 
 #[test]
-fn amf0_beyond_its_limits_is_rejected_in_a_command() {
-    let deep = [[10, 0, 0, 0, 1].repeat(17), vec![5]].concat();
-    let long_key = [&[3, 1, 1][..], &[b'k'; 257], &[5, 0, 0, 9]].concat();
-    let wide = [&[10, 0, 0, 4, 1][..], &[5; 1025]].concat();
-    for value in [deep, long_key, wide] {
-        let mut encoder = Encoder::publishing();
-        let outcome = encoder.try_command(0, "theirOwnThing", 2.0, &[null(), value]);
-        assert_eq!(outcome, Err(Error::AmfLimit));
-    }
+fn one_announcement_within_a_message_applies_to_its_next_chunk() {
     let mut encoder = Encoder::publishing();
-    let outcome =
-        encoder.try_command(0, "theirOwnThing", 2.0, &[null(), vec![2, 0xff, 0xff, b'x']]);
-    assert_eq!(outcome, Err(Error::Amf));
+    encoder.chunks(&[header(&[6], VIDEO, 40, 200), vec![7; 128]].concat());
+    encoder.message(2, SET_CHUNK_SIZE, 0, &[0x7f, 0xff, 0xff, 0xff]);
+    encoder.chunks(&[vec![0xc6], vec![7; 72]].concat());
+    assert_eq!(media(&mut encoder), [(MediaKind::Video, 40, vec![7; 200])]);
 }
 
 #[test]
-fn an_aggregate_of_4096_messages_is_split_and_a_larger_one_is_rejected() {
-    let aggregate = |kind: u8, count: usize| {
-        let mut encoder = Encoder::connected();
-        encoder.command(1, "publish", 5.0, &[null(), string("cam"), string("live")]);
-        encoder.allow();
-        encoder.events();
+fn an_aggregate_has_any_number_of_messages() {
+    for (kind, count) in [(VIDEO, 20_000), (99, 0)] {
+        let mut encoder = Encoder::publishing();
         // An empty message and its back pointer (RTMP 7.1.6).
         let empty = [kind, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 11];
-        let taken = encoder.try_message(4, AGGREGATE, 1, &empty.repeat(count));
-        taken.map(|()| encoder.events().len())
-    };
-    assert_eq!(aggregate(VIDEO, 4096), Ok(4096));
-    assert_eq!(aggregate(VIDEO, 4097), Err(Error::MessageLimit));
-    // Those that are passed over are read all the same.
-    assert_eq!(aggregate(99, 4096), Ok(0));
-    assert_eq!(aggregate(99, 4097), Err(Error::MessageLimit));
+        encoder.message(4, AGGREGATE, 1, &empty.repeat(20_000));
+        assert_eq!(encoder.media().len(), count);
+    }
 }
 
 #[test]
-fn metadata_within_an_aggregate_is_at_most_64_kib_too() {
-    let aggregate = |length: usize| {
-        let mut encoder = Encoder::connected();
-        encoder.command(1, "publish", 5.0, &[null(), string("cam"), string("live")]);
-        encoder.allow();
+fn metadata_beyond_64_kib_is_dropped_alone_and_within_an_aggregate() {
+    for (length, is_kept) in [(65_536, true), (65_537, false)] {
+        let metadata = [string("onMetaData"), vec![5; length - 13]].concat();
         let [.., l0, l1, l2] = length.to_be_bytes();
-        let metadata = [&[18, l0, l1, l2, 0, 0, 0, 0, 0, 0, 0][..], &vec![5; length]].concat();
-        encoder.try_message(4, AGGREGATE, 1, &metadata)
-    };
-    assert_eq!(aggregate(65_536), Ok(()));
-    assert_eq!(aggregate(65_537), Err(Error::MessageLimit));
+        let within = [&[18, l0, l1, l2, 0, 0, 0, 0, 0, 0, 0][..], &metadata].concat();
+        for (kind, payload) in [(DATA, &metadata), (DATA_AMF3, &metadata), (AGGREGATE, &within)] {
+            let mut encoder = Encoder::publishing();
+            encoder.message(4, kind, 1, payload);
+            let events = encoder.events();
+            let is_media = matches!(&events[..], [ServerEvent::Media(_)]);
+            let is_dropped = events == [ServerEvent::Dropped(Dropped::TooLong)];
+            assert_eq!((is_media, is_dropped), (is_kept, !is_kept), "{kind}");
+        }
+    }
 }

@@ -1,77 +1,79 @@
-//! How many commands, script data messages and control messages a second one encoder may send.
+//! How many script data messages and pings a second of one encoder count, and that the excess ends nothing.
 
 use std::time::Duration;
 
-use headgate_rtmp::Error;
+use headgate_rtmp::{Dropped, ServerEvent};
 
 use crate::support::{
-    ABORT, ACKNOWLEDGEMENT, AGGREGATE, COMMAND_AMF3, DATA, DATA_AMF3, Encoder, SET_PEER_BANDWIDTH,
-    USER_CONTROL, WINDOW_ACK_SIZE, command, null, string,
+    ABORT, ACKNOWLEDGEMENT, AGGREGATE, DATA, DATA_AMF3, Encoder, SET_CHUNK_SIZE,
+    SET_PEER_BANDWIDTH, USER_CONTROL, WINDOW_ACK_SIZE, string,
 };
 
-/// Sends messages of these kinds in turn until one is rejected; returns how many were accepted, and the error.
-fn taken(encoder: &mut Encoder, messages: &[(u8, &[u8])]) -> (usize, Error) {
-    for (taken, (kind, payload)) in messages.iter().cycle().take(100_000).enumerate() {
-        if let Err(error) = encoder.try_message(3, *kind, 1, payload) {
-            return (taken, error);
+/// Sends `count` messages of these kinds in turn; returns how many were passed on, and how many were dropped.
+fn sent(encoder: &mut Encoder, messages: &[(u8, &[u8])], count: usize) -> (usize, usize) {
+    let (mut media, mut dropped) = (0, 0);
+    for (kind, payload) in messages.iter().cycle().take(count) {
+        encoder.message(3, *kind, 1, payload);
+        for event in encoder.events() {
+            match event {
+                ServerEvent::Media(_) => media += 1,
+                ServerEvent::Dropped(Dropped::Excess) => dropped += 1,
+                event => panic!("{event:?}"),
+            }
         }
-        encoder.replies();
-        encoder.events();
     }
-    panic!("no limit at all");
+    (media, dropped)
 }
 
 #[test]
-fn script_data_is_limited_to_60_messages_a_second_over_ten_seconds() {
+fn script_data_beyond_250_messages_a_second_over_ten_seconds_is_dropped() {
     let cue = string("onCuePoint");
     let cue: [(u8, &[u8]); 2] = [(DATA, &cue), (DATA_AMF3, &cue)];
     let mut encoder = Encoder::publishing();
-    assert_eq!(taken(&mut encoder, &cue), (600, Error::ScriptRateLimit));
+    assert_eq!(sent(&mut encoder, &cue, 4_000), (2_500, 1_500));
     encoder.pass(Duration::from_millis(999));
-    assert_eq!(taken(&mut encoder, &cue), (0, Error::ScriptRateLimit));
+    assert_eq!(sent(&mut encoder, &cue, 100), (0, 100));
     encoder.pass(Duration::from_millis(1));
-    assert_eq!(taken(&mut encoder, &cue), (60, Error::ScriptRateLimit));
+    assert_eq!(sent(&mut encoder, &cue, 300), (250, 50));
+    encoder.message(6, 9, 1, &[0x27, 1]);
+    assert_eq!(encoder.media().len(), 1, "video is not affected");
+}
+
+#[test]
+fn a_caption_and_a_timecode_with_every_frame_at_120_fps_pass_for_an_hour() {
+    let (caption, timecode) = (string("onTextData"), string("onFI"));
+    let mut encoder = Encoder::publishing();
+    for _ in 0..3_600 {
+        encoder.pass(Duration::from_secs(1));
+        assert_eq!(sent(&mut encoder, &[(DATA, &caption), (DATA, &timecode)], 240), (240, 0));
+    }
 }
 
 #[test]
 fn script_data_within_an_aggregate_counts_as_well() {
-    // Two messages of one byte: type, size, time, stream, body, back pointer.
-    let part = [DATA, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 12];
-    let (taken, error) = taken(&mut Encoder::publishing(), &[(AGGREGATE, &part.repeat(2))]);
-    assert_eq!((taken, error), (300, Error::ScriptRateLimit));
+    // Two messages of four bytes: type, size, time, stream, body, back pointer.
+    let part = [DATA, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1, b'x', 0, 0, 0, 15];
+    let two = part.repeat(2);
+    assert_eq!(sent(&mut Encoder::publishing(), &[(AGGREGATE, &two)], 2_000), (2_500, 1_500));
 }
 
 #[test]
-fn control_messages_are_limited_to_50_a_second_over_ten_seconds() {
-    let controls: [(u8, &[u8]); 5] = [
+fn only_pings_are_limited_among_control_messages() {
+    let controls: [(u8, &[u8]); 6] = [
         (ABORT, &[0, 0, 0, 9]),
         (ACKNOWLEDGEMENT, &[0, 0, 0, 9]),
-        (USER_CONTROL, &[0, 6, 0, 0, 0, 9]),
+        (USER_CONTROL, &[0, 3, 0, 0, 0, 9]),
         (WINDOW_ACK_SIZE, &[0, 1, 0, 0]),
         (SET_PEER_BANDWIDTH, &[0, 1, 0, 0, 2]),
+        (SET_CHUNK_SIZE, &[0, 0, 0, 128]),
     ];
     let mut encoder = Encoder::publishing();
-    assert_eq!(taken(&mut encoder, &controls), (500, Error::ControlRateLimit));
-    encoder.pass(Duration::from_secs(1));
-    assert_eq!(taken(&mut encoder, &controls), (50, Error::ControlRateLimit));
-}
-
-#[test]
-fn chunk_sizes_are_control_messages() {
-    // A size below 128 would be rejected for another reason.
-    let size: (u8, &[u8]) = (1, &[0, 0, 0, 128]);
-    assert_eq!(taken(&mut Encoder::publishing(), &[size]), (500, Error::ControlRateLimit));
-}
-
-#[test]
-fn commands_are_limited_to_20_a_second_over_ten_seconds() {
-    let amf0 = command("getStreamLength", 0.0, &[null()]);
-    let amf3 = [&[0][..], &amf0].concat();
-    let commands: [(u8, &[u8]); 2] = [(20, &amf0), (COMMAND_AMF3, &amf3)];
-    let mut encoder = Encoder::new();
-    assert_eq!(taken(&mut encoder, &commands), (200, Error::CommandRateLimit));
-    encoder.pass(Duration::from_secs(1));
-    assert_eq!(taken(&mut encoder, &commands), (20, Error::CommandRateLimit));
+    assert_eq!(sent(&mut encoder, &controls, 6_000), (0, 0));
+    encoder.replies();
+    let ping: (u8, &[u8]) = (USER_CONTROL, &[0, 6, 0, 0, 0, 9]);
+    assert_eq!(sent(&mut encoder, &[ping], 600), (0, 100));
+    let pongs = encoder.replies().into_iter().filter(|reply| reply.kind == USER_CONTROL);
+    assert_eq!(pongs.count(), 500);
 }
 
 #[test]

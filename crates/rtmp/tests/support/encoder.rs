@@ -161,6 +161,11 @@ impl Encoder {
         self.chunk_size = size as usize;
     }
 
+    /// Sends chunks of this size from now on, which was announced.
+    pub(crate) const fn expect_chunk_size(&mut self, size: u32) {
+        self.chunk_size = size as usize;
+    }
+
     pub(crate) fn pass(&mut self, time: Duration) {
         self.now += time;
     }

@@ -51,13 +51,15 @@ impl Amf<'_> {
 pub(crate) struct Upstream {
     pub(crate) client: ClientSession,
     now: Instant,
+    /// Size of the chunks that it sends.
+    pub(crate) chunk_size: usize,
 }
 
 impl Upstream {
     /// The handshake is complete, and the client's connect is in its output.
     pub(crate) fn shaken(config: ClientConfig) -> Self {
         let now = Instant::now();
-        let mut upstream = Self { client: ClientSession::new(config, now), now };
+        let mut upstream = Self { client: ClientSession::new(config, now), now, chunk_size: 128 };
         let mut hello = vec![0; 1 + 2 * 1536];
         hello[0] = 3;
         upstream.says(&hello);
@@ -97,12 +99,12 @@ impl Upstream {
         self.client.handle_input(bytes, self.now)
     }
 
-    /// One message in chunks of 128 bytes on this message stream.
+    /// One message in chunks on this message stream.
     pub(crate) fn sends(&mut self, kind: u8, stream: u32, payload: &[u8]) {
         let [_, a, b, c] = u32::try_from(payload.len()).expect("short").to_be_bytes();
         let mut bytes = vec![3, 0, 0, 0, a, b, c, kind];
         bytes.extend(stream.to_le_bytes());
-        for (n, chunk) in payload.chunks(128).enumerate() {
+        for (n, chunk) in payload.chunks(self.chunk_size).enumerate() {
             if n > 0 {
                 bytes.push(0xc3);
             }

@@ -1,7 +1,7 @@
 //! A server that sends: media with the timestamps of a long stream, and pings whose answers it does not read.
 
 use bytes::Bytes;
-use headgate_rtmp::{ClientConfig, ClientEvent, Error, Framed, Limits, MediaKind};
+use headgate_rtmp::{ClientConfig, ClientEvent, Framed, Limits, MediaKind};
 
 use crate::fake::{Amf, Upstream, player, publisher, status};
 use crate::wire_times::{ACKNOWLEDGEMENT_BYTES, EDGES, video};
@@ -29,13 +29,44 @@ fn a_client_reads_32_bit_timestamps_repeated_on_type_3_or_not() {
 }
 
 #[test]
-fn a_server_that_pings_and_does_not_read_is_disconnected() {
-    let limits = Limits { controls_per_second: u32::MAX, ..Limits::default() };
+fn a_server_that_pings_and_does_not_read_gets_few_answers() {
+    let limits = Limits { pings_per_second: u32::MAX, ..Limits::default() };
     let mut upstream = Upstream::starting_with(ClientConfig { limits, ..publisher() });
     let ping = [2, 0, 0, 0, 0, 0, 6, 4, 0, 0, 0, 0, 0, 6, 1, 2, 3, 4];
-    let end = (0..100_000).find_map(|_| upstream.try_says(&ping).err());
-    assert_eq!(end, Some(Error::AnswerBytesLimit));
-    assert!(upstream.client.output().pending_bytes() <= (64 << 10) + ping.len());
+    for _ in 0..10_000 {
+        upstream.says(&ping);
+    }
+    assert!(upstream.client.output().pending_bytes() <= (32 << 10) + ping.len());
+}
+
+#[test]
+fn a_server_may_announce_any_chunk_size_at_any_time() {
+    for size in [1, 65_537, 134_217_728, 0x7fff_ffff, 0xffff_ffff_u32] {
+        for is_early in [true, false] {
+            let mut upstream = Upstream::shaken(publisher());
+            let announce =
+                [&[2, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0][..], &size.to_be_bytes()].concat();
+            let size = (size & 0x7fff_ffff) as usize;
+            if is_early {
+                upstream.says(&announce);
+                upstream.chunk_size = size;
+            }
+            let accepted = status("status", "x", "");
+            upstream.answers("_result", 1.0, &[Amf::Null, accepted]);
+            upstream.answers("_result", 4.0, &[Amf::Null, Amf::Number(1.0)]);
+            let started = status("status", "NetStream.Publish.Start", "");
+            upstream.command(1, "onStatus", &[Amf::Number(0.0), Amf::Null, started]);
+            if !is_early {
+                upstream.says(&announce);
+                upstream.chunk_size = size;
+            }
+            assert_eq!(upstream.events(), [ClientEvent::Ready], "{size}");
+            upstream.command(1, "onBWDone", &[Amf::Number(0.0), Amf::Null]);
+            let ended = status("status", "NetStream.Unpublish.Success", "");
+            upstream.command(1, "onStatus", &[Amf::Number(0.0), Amf::Null, ended]);
+            assert_eq!(upstream.events().len(), 2, "{size}");
+        }
+    }
 }
 
 #[test]
@@ -51,15 +82,15 @@ fn media_sent_to_a_client_that_publishes_is_dropped() {
 }
 
 #[test]
-fn a_publishing_client_accepts_no_message_above_64_kib() {
-    let header = |length: u32| {
-        let [_, a, b, c] = length.to_be_bytes();
-        [4, 0, 0, 0, a, b, c, 9, 1, 0, 0, 0]
-    };
-    let sent = |config, length| Upstream::starting_with(config).try_says(&header(length));
-    assert_eq!(sent(publisher(), 65_536), Ok(()));
-    assert_eq!(sent(publisher(), 65_537), Err(Error::MessageLimit));
-    assert_eq!(sent(player(), 65_537), Ok(()));
+fn a_message_above_64_kib_is_dropped_by_a_publishing_client() {
+    for (config, is_kept) in [(publisher(), false), (player(), true)] {
+        let mut upstream = Upstream::starting_with(config);
+        upstream.sends(9, 1, &[0x27; 65_537]);
+        assert_eq!(upstream.events().len(), usize::from(is_kept));
+        let started = status("status", "NetStream.Publish.Start", "");
+        upstream.command(1, "onStatus", &[Amf::Number(0.0), Amf::Null, started]);
+        assert_eq!(upstream.events(), [ClientEvent::Ready]);
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ use headgate_rtmp::{ClientEvent, MediaMessage};
 use super::{NewestFrames, RtmpPull, State};
 use crate::publish::pull_record::{PullEnd, PullState};
 use crate::session::effect::Effect;
+use crate::session::frame_rates::Verdict;
 
 impl RtmpPull {
     /// Begins a new turn of the worker, with a full turn's allowance of work.
@@ -65,16 +66,24 @@ impl RtmpPull {
     }
 
     fn handle_media(&mut self, message: MediaMessage, now: Instant, effects: &mut Vec<Effect>) {
+        let kind = message.kind;
         let frame = match self.clocks.read(message) {
             Ok(Some(frame)) => frame,
             Ok(None) => return,
-            Err(error) => return self.end(PullEnd::Invalid, &error.to_string(), now, effects),
+            Err(error) => {
+                if self.publish.handle_unread(kind, error, now) {
+                    self.end(PullEnd::Invalid, &error.to_string(), now, effects);
+                }
+                return;
+            }
         };
         if self.repeats.has(&frame) {
             return;
         }
-        if self.publish.handle_frame(&frame, now).is_err() {
-            return self.end(PullEnd::Invalid, "too many configurations", now, effects);
+        match self.publish.handle_frame(&frame, now) {
+            Verdict::Pass => {}
+            Verdict::PassAfter(configuration) => effects.push(Effect::Publish(configuration)),
+            Verdict::Drop => return,
         }
         if is_media(&frame) {
             self.newest.note(&frame);

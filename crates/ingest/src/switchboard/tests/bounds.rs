@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use headgate_rtmp::MediaKind;
+use headgate_media::Irregularity;
+use headgate_rtmp::{MediaKind, MediaMessage};
 
 use super::super::message::PublishOpening;
 use super::world::World;
@@ -28,29 +29,50 @@ fn a_player_that_reads_one_byte_a_tick_is_closed_after_half_a_minute() {
 }
 
 #[test]
-fn a_flood_of_configurations_ends_the_publish_with_its_reason() {
+fn a_flood_of_configurations_reaches_nobody_and_the_newest_one_does() {
     let mut world = World::new();
     let publisher = world.publisher("a", 1, &[]);
-    for n in 0..200_u8 {
-        let body = [&[0x17, 0, 0, 0, 0, 1, 0x42, 0, 0x1f, 0xff, 0xe1, 0, 1], &[n][..]].concat();
-        world.send(publisher, MediaKind::Video, 0, &body);
+    world.send_frame(publisher, 0, 100);
+    let player = world.player("a");
+    let header =
+        |n: u8| [&[0x17, 0, 0, 0, 0, 1, 0x42, 0, 0x1f, 0xff, 0xe1, 0, 1], &[n][..]].concat();
+    for n in 1..=200 {
+        world.send(publisher, MediaKind::Video, 0, &header(n));
     }
-    world.pass(Duration::from_secs(1));
-    assert_eq!(world.reasons(), [(1, EndReason::LimitExceeded)]);
+    let is_header = |message: &&MediaMessage| message.payload.starts_with(&[0x17, 0]);
+    let headers = |world: &World| world.peers[&player].media.iter().filter(is_header).count();
+    assert_eq!(headers(&world), 40);
+    world.pass(Duration::from_secs(10));
+    world.send_frame(publisher, 25, 100);
+    world.send_frame(publisher, 26, 100);
+    assert_eq!(headers(&world), 41);
+    let newest = world.peers[&player].media.iter().rfind(is_header).expect("a header");
+    assert_eq!(newest.payload, header(200));
+    assert_eq!(world.frames(player), [0, 25, 26]);
+    assert_eq!(count(&world, Irregularity::ExcessData), 161);
+    assert!(world.reasons().is_empty());
 }
 
 #[test]
-fn a_flood_of_metadata_ends_the_publish_with_its_reason() {
+fn a_flood_of_metadata_is_passed_on_up_to_its_rate() {
     let mut world = World::new();
     let publisher = world.publisher("a", 1, &[]);
     let mut metadata = b"\x02\0\x0aonMetaData\x08\0\0\0\0\0\x01x\x0c\0\0\xe0\0".to_vec();
     metadata.resize(metadata.len() + 0xe000, b'x');
     metadata.extend_from_slice(&[0, 0, 9]);
-    for _ in 0..2_000 {
+    for _ in 0..3_000 {
         world.send(publisher, MediaKind::Script, 0, &metadata);
     }
+    assert_eq!(count(&world, Irregularity::ExcessData), 500);
     world.pass(Duration::from_secs(1));
-    assert_eq!(world.reasons(), [(1, EndReason::LimitExceeded)]);
+    assert!(world.reasons().is_empty());
+}
+
+/// How often the publish with client id 1 was irregular in this way.
+fn count(world: &World, kind: Irregularity) -> u64 {
+    let record = world.publishes.find(1).expect("it runs");
+    let counts = record.snapshot(world.now, std::time::SystemTime::now()).irregularities;
+    counts.iter().find(|(found, _)| *found == kind).map_or(0, |(_, count)| count)
 }
 
 #[test]

@@ -132,7 +132,7 @@ impl Client {
     }
 
     /// 40 ms of media: one video frame and two audio packets.
-    fn send_media(&mut self, world: &mut World) {
+    pub(super) fn send_media(&mut self, world: &mut World) {
         let n = self.frames;
         self.frames += 1;
         let mut slice = vec![if n.is_multiple_of(50) { 0x65 } else { 0x41 }, 0x88];

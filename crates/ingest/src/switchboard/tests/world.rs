@@ -170,6 +170,22 @@ impl World {
         self.settle();
     }
 
+    /// Sends a message of any type from a publisher, below its session.
+    pub(super) fn send_message(&mut self, key: SessionKey, kind: u8, payload: &[u8]) {
+        let [.., l0, l1, l2] = payload.len().to_be_bytes();
+        self.send_bytes(key, &[&[20, 0, 0, 0, l0, l1, l2, kind, 1, 0, 0, 0], payload].concat());
+    }
+
+    /// Sends bytes from a publisher, below its session.
+    pub(super) fn send_bytes(&mut self, key: SessionKey, bytes: &[u8]) {
+        self.switchboard.begin(self.now);
+        if self.switchboard.begin_turn(key) {
+            self.switchboard.handle_input(key, bytes);
+        }
+        self.switchboard.end_read(key, false);
+        self.settle();
+    }
+
     /// Closes the peer's connection.
     pub(super) fn hang_up(&mut self, key: SessionKey) {
         self.peers.remove(&key);
