@@ -191,6 +191,11 @@ impl PublishRecord {
         self.gop_ms.store(millis, Ordering::Relaxed);
     }
 
+    /// Whether the two newest keyframes are known to be at most this far apart.
+    pub(crate) fn has_gop_within(&self, millis: u64) -> bool {
+        (1..=millis).contains(&self.gop_ms.load(Ordering::Relaxed))
+    }
+
     /// Notes the round trip of the broadcaster's TCP connection.
     pub(crate) fn note_round_trip(&self, time: Duration) {
         let micros = u32::try_from(time.as_micros()).unwrap_or(u32::MAX);

@@ -61,7 +61,7 @@ impl Switchboard {
         let stream = self.stream(record.stream).or_else(|| self.open_remote(record))?;
         self.begin_reading(player, stream, |hub| {
             if is_counted {
-                hub.subscribe(stream, player, form, None)
+                hub.subscribe(stream, player, form)
             } else {
                 hub.subscribe_uncounted(stream, player, form)
             }
@@ -96,7 +96,7 @@ impl Switchboard {
     ) {
         let Some(stream) = self.sessions.get(push).and_then(|entry| entry.pushes) else { return };
         let reads =
-            self.begin_reading(push, stream, |hub| hub.subscribe(stream, push, form, after));
+            self.begin_reading(push, stream, |hub| hub.subscribe_push(stream, push, form, after));
         if reads.is_none() {
             return;
         }
@@ -129,15 +129,18 @@ impl Switchboard {
         Some(())
     }
 
-    /// Sets how a subscriber takes Opus audio, once that is known.
-    pub(super) fn decide_form(&mut self, reader: SessionKey, form: AudioForm) {
-        let subscriber = self.sessions.get(reader).and_then(|entry| entry.reads);
+    /// The upstream of a push that reads its stream has accepted.
+    pub(super) fn accept_push(&mut self, push: SessionKey, form: AudioForm) {
+        let subscriber = self.sessions.get(push).and_then(|entry| entry.reads);
         if let Some(subscriber) = subscriber
             && let Some(stream) = self.hub.stream_of(subscriber)
         {
-            self.hub.decide(subscriber, form);
+            let awaits_keyframe = self.hub.accept(subscriber, form);
             self.note_form(stream);
-            self.woken.readers.push(reader);
+            self.woken.readers.push(push);
+            if awaits_keyframe {
+                self.want_keyframe(stream);
+            }
         }
     }
 

@@ -201,7 +201,7 @@ impl RtmpPush {
             detail: String::new(),
         }));
         if self.reads {
-            effects.push(Effect::DecideForm(form));
+            effects.push(Effect::Accepted(form));
         } else if self.is_live {
             self.read(form, effects);
         } else {
