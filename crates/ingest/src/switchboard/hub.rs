@@ -183,19 +183,6 @@ impl Hub {
         Some(key)
     }
 
-    /// Adds a push: the same, but see [`Stream::queue_for`]. While its form is undecided its upstream has not accepted.
-    pub(super) fn subscribe_push(
-        &mut self,
-        stream: StreamKey,
-        reader: SessionKey,
-        form: AudioForm,
-        after: Option<Timestamp>,
-    ) -> Option<SubscriberKey> {
-        let key = self.join(stream, reader, form, Role::Push { after })?;
-        self.streams.get(stream)?.record.add_subscribers(1);
-        Some(key)
-    }
-
     /// Adds a preview or another node, which is not counted as a subscriber: previews are not charged, and the other
     /// node counts its own players.
     pub(super) fn subscribe_uncounted(

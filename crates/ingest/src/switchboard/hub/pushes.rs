@@ -3,7 +3,7 @@
 use headgate_media::{Frame, FrameKind, Timestamp};
 
 use super::super::join_point::is_header;
-use super::{AudioForm, Hub, Role, Stream, SubscriberKey};
+use super::{AudioForm, Hub, Role, SessionKey, Stream, StreamKey, SubscriberKey};
 use crate::switchboard::queue::SubscriberQueue;
 
 /// A push that reconnects waits for the next keyframe if they follow each other within this time, ms. Otherwise its
@@ -11,6 +11,20 @@ use crate::switchboard::queue::SubscriberQueue;
 const KEYFRAME_WAIT_LIMIT_MS: u64 = 4_000;
 
 impl Hub {
+    /// Adds a push, which starts as [`Stream::queue_for`] says. While its form is undecided its upstream has not
+    /// accepted the stream. `None` if the stream is gone.
+    pub(in crate::switchboard) fn subscribe_push(
+        &mut self,
+        stream: StreamKey,
+        reader: SessionKey,
+        form: AudioForm,
+        after: Option<Timestamp>,
+    ) -> Option<SubscriberKey> {
+        let key = self.join(stream, reader, form, Role::Push { after })?;
+        self.streams.get(stream)?.record.add_subscribers(1);
+        Some(key)
+    }
+
     /// Sets how a push takes Opus audio: its upstream has accepted the stream. If frames were dropped meanwhile, it
     /// joins afresh. Returns whether it waits for a keyframe.
     pub(in crate::switchboard) fn accept(&mut self, key: SubscriberKey, form: AudioForm) -> bool {
