@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use headgate_media::flv::CONFIGURATION_LIMIT_BYTES;
-use headgate_media::{Codec, Frame, FrameKind, Timestamp, Track};
+use headgate_media::{Codec, Frame, FrameKind, Irregularity, Timestamp, Track};
 
 use crate::publish::record::PublishRecord;
 
@@ -23,6 +23,8 @@ const FRAMES_PER_SECOND_LIMIT: u32 = 5_000;
 /// Window of both averages; it also determines the size of an allowed burst.
 const WINDOW: Duration = Duration::from_secs(10);
 const WINDOW_S: u32 = 10;
+/// A pause of the audio that is longer than this while video flows is reported; upstreams then get silence (R5).
+const AUDIO_PAUSE_LIMIT: Duration = Duration::from_secs(1);
 
 /// A publish that was allowed and has not ended.
 #[derive(Debug)]
@@ -36,7 +38,20 @@ pub(crate) struct PublishSession {
     frames: u32,
     window_from: Instant,
     audio_codec: Option<Codec>,
+    audio: AudioState,
     last_keyframe: Option<Timestamp>,
+}
+
+/// Whether the broadcaster's audio flows.
+#[derive(Clone, Copy, Debug)]
+enum AudioState {
+    /// There has been none.
+    Absent,
+    Flowing,
+    /// Only video has come since then; also the timestamp of its first frame.
+    OnlyVideo(Instant, Timestamp),
+    /// That has been reported.
+    Stopped,
 }
 
 /// The broadcaster exceeded a limit.
@@ -59,6 +74,7 @@ impl PublishSession {
             frames,
             window_from,
             audio_codec,
+            audio: AudioState::Absent,
             last_keyframe,
         }
     }
@@ -106,8 +122,11 @@ impl PublishSession {
                 self.has_media = true;
                 self.count_frame(frame)?;
                 self.record.add_in(frame.payload_bytes(), frame.timestamp.as_millis());
-                if frame.kind != FrameKind::Audio {
+                if frame.kind == FrameKind::Audio {
+                    self.audio = AudioState::Flowing;
+                } else {
                     self.count_video(frame);
+                    self.note_video_alone(frame.timestamp, now);
                 }
             }
         }
@@ -130,6 +149,23 @@ impl PublishSession {
             // Ignore the interval if the broadcaster's clock was set back.
             if let Ok(millis) = u64::try_from(millis) {
                 self.record.note_gop(millis);
+            }
+        }
+    }
+
+    /// Counts each pause of the audio once, by both clocks: what arrives at once after an outage is none.
+    fn note_video_alone(&mut self, video: Timestamp, now: Instant) {
+        match self.audio {
+            AudioState::Absent | AudioState::Stopped => {}
+            AudioState::Flowing => self.audio = AudioState::OnlyVideo(now, video),
+            AudioState::OnlyVideo(since, first) => {
+                let elapsed_ms = video.as_millis().saturating_sub(first.as_millis());
+                if now >= since + AUDIO_PAUSE_LIMIT
+                    && i128::from(elapsed_ms) >= AUDIO_PAUSE_LIMIT.as_millis() as i128
+                {
+                    self.audio = AudioState::Stopped;
+                    self.record.note_irregularity(Irregularity::AudioGap, 1);
+                }
             }
         }
     }

@@ -103,13 +103,22 @@ impl Switchboard {
         let transcodes =
             self.hub.stream(stream).is_some_and(|live| live.record.transcoder_error().is_none());
         let has_opus_audio = self.hub.has_opus_audio(stream) && transcodes;
+        let has_paused_audio = self.has_paused_audio(stream);
         let Some(entry) = self.sessions.get_mut(push) else { return };
         let (Some(Session::Push(session)), Some(subscriber)) = (&mut entry.session, entry.reads)
         else {
             return;
         };
         session.expect_audio(has_opus_audio);
+        if has_paused_audio {
+            session.set_audio_stopped();
+        }
         self.hub.count(subscriber, session.record().delivery.clone());
+    }
+
+    fn has_paused_audio(&self, stream: StreamKey) -> bool {
+        let local = self.hub.stream(stream).and_then(|live| live.source.local());
+        local.is_some_and(|local| local.timeline.has_paused_audio())
     }
 
     /// Lets `reader` read this stream and no other; `subscribe` creates its queue.
@@ -136,6 +145,9 @@ impl Switchboard {
             && let Some(stream) = self.hub.stream_of(subscriber)
         {
             let awaits_keyframe = self.hub.accept(subscriber, form);
+            if self.has_paused_audio(stream) {
+                self.turn_push(push, |push, _, _| push.set_audio_stopped());
+            }
             self.note_form(stream);
             self.woken.readers.push(push);
             if awaits_keyframe {

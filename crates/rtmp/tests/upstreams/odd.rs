@@ -95,12 +95,16 @@ fn a_result_that_reports_a_failure_is_a_refusal() {
 
 #[test]
 fn connect_may_be_answered_by_a_status() {
-    let mut upstream = Upstream::shaken(publisher());
-    let success = status("status", "NetConnection.Connect.Success", "");
-    upstream.command(0, "onStatus", &[Amf::Number(0.0), Amf::Null, success]);
-    upstream.answers("_result", CONNECT, &[Amf::Null]);
-    upstream.answers("_result", CREATE_STREAM, &[Amf::Null, Amf::Number(2.0)]);
-    assert!(publishes_on(&mut upstream, 2));
+    for result_follows in [false, true] {
+        let mut upstream = Upstream::shaken(publisher());
+        let success = status("status", "NetConnection.Connect.Success", "");
+        upstream.command(0, "onStatus", &[Amf::Number(0.0), Amf::Null, success]);
+        if result_follows {
+            upstream.answers("_result", CONNECT, &[Amf::Null]);
+        }
+        upstream.answers("_result", CREATE_STREAM, &[Amf::Null, Amf::Number(2.0)]);
+        assert!(publishes_on(&mut upstream, 2));
+    }
 }
 
 #[test]
