@@ -7,6 +7,7 @@ use bytes::Bytes;
 use headgate_media::flv::CONFIGURATION_LIMIT_BYTES;
 use headgate_media::{Codec, Frame, FrameKind, Irregularity, Timestamp, Track};
 
+use super::audio_pause::AudioPause;
 use crate::publish::record::PublishRecord;
 
 /// How long a broadcaster may take to send its first media (W19).
@@ -23,8 +24,6 @@ const FRAMES_PER_SECOND_LIMIT: u32 = 5_000;
 /// Window of both averages; it also determines the size of an allowed burst.
 const WINDOW: Duration = Duration::from_secs(10);
 const WINDOW_S: u32 = 10;
-/// A pause of the audio that is longer than this while video flows is reported; upstreams then get silence (R5).
-const AUDIO_PAUSE_LIMIT: Duration = Duration::from_secs(1);
 
 /// A publish that was allowed and has not ended.
 #[derive(Debug)]
@@ -38,20 +37,10 @@ pub(crate) struct PublishSession {
     frames: u32,
     window_from: Instant,
     audio_codec: Option<Codec>,
-    audio: AudioState,
+    pause: AudioPause,
+    /// Whether the audio flows: only then its pause is to be reported.
+    has_audio: bool,
     last_keyframe: Option<Timestamp>,
-}
-
-/// Whether the broadcaster's audio flows.
-#[derive(Clone, Copy, Debug)]
-enum AudioState {
-    /// There has been none.
-    Absent,
-    Flowing,
-    /// Only video has come since then; also the timestamp of its first frame.
-    OnlyVideo(Instant, Timestamp),
-    /// That has been reported.
-    Stopped,
 }
 
 /// The broadcaster exceeded a limit.
@@ -61,7 +50,7 @@ pub(crate) struct LimitExceeded;
 impl PublishSession {
     /// A publish that was allowed at `now`.
     #[must_use]
-    pub(crate) const fn new(record: Arc<PublishRecord>, now: Instant) -> Self {
+    pub(crate) fn new(record: Arc<PublishRecord>, now: Instant) -> Self {
         let newest = [Bytes::new(), Bytes::new(), Bytes::new()];
         let (has_media, configurations, frames) = (false, 0, 0);
         let (window_from, audio_codec, last_keyframe) = (now, None, None);
@@ -74,7 +63,8 @@ impl PublishSession {
             frames,
             window_from,
             audio_codec,
-            audio: AudioState::Absent,
+            pause: AudioPause::default(),
+            has_audio: false,
             last_keyframe,
         }
     }
@@ -123,7 +113,8 @@ impl PublishSession {
                 self.count_frame(frame)?;
                 self.record.add_in(frame.payload_bytes(), frame.timestamp.as_millis());
                 if frame.kind == FrameKind::Audio {
-                    self.audio = AudioState::Flowing;
+                    self.has_audio = true;
+                    self.pause.note_audio();
                 } else {
                     self.count_video(frame);
                     self.note_video_alone(frame.timestamp, now);
@@ -153,20 +144,11 @@ impl PublishSession {
         }
     }
 
-    /// Counts each pause of the audio once, by both clocks: what arrives at once after an outage is none.
+    /// Counts each pause of the audio once; upstreams get silence meanwhile (R5).
     fn note_video_alone(&mut self, video: Timestamp, now: Instant) {
-        match self.audio {
-            AudioState::Absent | AudioState::Stopped => {}
-            AudioState::Flowing => self.audio = AudioState::OnlyVideo(now, video),
-            AudioState::OnlyVideo(since, first) => {
-                let elapsed_ms = video.as_millis().saturating_sub(first.as_millis());
-                if now >= since + AUDIO_PAUSE_LIMIT
-                    && i128::from(elapsed_ms) >= AUDIO_PAUSE_LIMIT.as_millis() as i128
-                {
-                    self.audio = AudioState::Stopped;
-                    self.record.note_irregularity(Irregularity::AudioGap, 1);
-                }
-            }
+        if self.has_audio && self.pause.note_video(video, now) {
+            self.has_audio = false;
+            self.record.note_irregularity(Irregularity::AudioGap, 1);
         }
     }
 
@@ -282,6 +264,33 @@ mod tests {
         let later = now + Duration::from_secs(5);
         let snapshot = session.record.snapshot(later, SystemTime::now());
         assert_eq!((snapshot.silent, snapshot.received_bytes), (Duration::from_secs(2), 7));
+    }
+
+    #[test]
+    fn each_pause_of_the_audio_is_counted_once_and_an_outage_is_none() {
+        let start = Instant::now();
+        let mut session = session(start);
+        let count = |session: &PublishSession| {
+            let snapshot = session.record.snapshot(start, SystemTime::now());
+            snapshot.irregularities.iter().map(|(_, times)| times).sum::<u64>()
+        };
+        let mut run = |from_ms: i64, to_ms: i64, has_audio: bool| {
+            for millis in (from_ms..to_ms).step_by(40) {
+                let now = start + Duration::from_millis(millis.unsigned_abs());
+                let kinds = [FrameKind::Inter, FrameKind::Audio];
+                for kind in kinds.into_iter().take(if has_audio { 2 } else { 1 }) {
+                    session.handle_frame(&frame(kind, millis), now).expect("within the limits");
+                }
+            }
+            count(&session)
+        };
+        assert_eq!(run(0, 20_000, false), 0, "it never had audio");
+        assert_eq!(run(20_000, 25_000, true), 0);
+        assert_eq!(run(25_000, 26_000, false), 0);
+        assert_eq!(run(26_000, 60_000, false), 1);
+        assert_eq!(run(60_000, 62_000, true), 1);
+        assert_eq!(run(72_000, 80_000, true), 1, "nothing came for ten seconds");
+        assert_eq!(run(80_000, 90_000, false), 2);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Silent audio for an upstream whose stream has no audio, or none any more (R5). Pure: time is an argument.
 //!
-//! Contract: one [`Silence`] per connection to an upstream. A frame goes through [`Silence::handle_frame`] unless
-//! [`Silence::passes`] says that it needs nothing. Video frames drive it, so there is no timer and silence never runs
+//! Contract: one [`Silence`] per connection to an upstream. Each frame is shown to [`Silence::passes`]; it goes through
+//! [`Silence::handle_frame`] unless that says that it needs nothing. Video frames drive it, so there is no timer and silence never runs
 //! ahead of video. The audio it writes never goes back in time, unless the video clock does.
 
 mod filler;
@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use headgate_media::{Codec, Frame, FrameKind, Timestamp, Track};
 
+use super::audio_pause::AudioPause;
 use filler::{Filler, Run};
 
-/// How long after its first video frame a stream may take to send audio, and how long its audio may pause: platforms
-/// that require audio refuse a stream after a few seconds without.
+/// How long after its first video frame a stream may take to send audio: platforms that require audio refuse a stream
+/// after a few seconds without.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The same before its first audio when that is known to be coming, from a publisher that is muted or an encoder that
 /// is late.
@@ -39,8 +40,11 @@ pub(crate) struct Silence {
     /// Audio was expected and cannot be made.
     is_audio_refused: bool,
     before: Before,
-    /// When the first video frame after the newest audio passed, and its timestamp.
+    /// When the first video frame passed, and its timestamp.
     first_video: Option<(Instant, Timestamp)>,
+    pause: AudioPause,
+    /// Whether the audio has paused.
+    has_paused: bool,
     newest_video: Option<Timestamp>,
     newest_audio: Option<Written>,
     phase: Phase,
@@ -67,6 +71,7 @@ enum Before {
 #[derive(Clone, Copy, Debug)]
 struct Written {
     timestamp: Timestamp,
+    at: Instant,
     /// The newest video frame at that time.
     video: Option<Timestamp>,
 }
@@ -101,8 +106,9 @@ struct CatchUp {
     floor_us: i64,
     /// Video timestamp at which the stream's audio started.
     since: Timestamp,
-    /// How far the audio was behind the video before it paused.
-    lag_us: Option<i64>,
+    /// For audio that has paused: how far it was behind the video before, and by how much less than the time that has
+    /// passed its timestamps went on.
+    pause: Option<(i64, i64)>,
     /// Offset added to the audio's timestamps, once it was too far behind.
     shift_us: Option<i64>,
 }
@@ -115,19 +121,21 @@ impl CatchUp {
             return Some(0);
         }
         let waited = newest_video.as_micros().saturating_sub(self.since.as_micros());
-        // What it lacks to be where it was before its pause, relative to the video.
         let lag = newest_video.as_micros().saturating_sub(frame.as_micros());
-        let lacks = self.lag_us.map_or(0, |before| lag.saturating_sub(before));
-        let stood_still = waited >= STOOD_STILL_US && lacks >= STOOD_STILL_US;
-        match self.shift_us {
-            None if stood_still => self.shift_us = Some(behind.max(lacks)),
-            None if behind > BEHIND_LIMIT_US || waited > BEHIND_LIMIT_US => {
+        let lacks = self.pause.filter(|(before, lacks)| {
+            waited >= STOOD_STILL_US
+                && *lacks >= STOOD_STILL_US
+                && lag.saturating_sub(*before) >= STOOD_STILL_US
+        });
+        match (self.shift_us, lacks) {
+            (None, Some((_, lacks))) => self.shift_us = Some(lacks),
+            (None, None) if behind > BEHIND_LIMIT_US || waited > BEHIND_LIMIT_US => {
                 self.shift_us = Some(behind);
             }
-            Some(shift) if behind.saturating_sub(shift) > BEHIND_LIMIT_US => {
+            (Some(shift), _) if behind.saturating_sub(shift) > BEHIND_LIMIT_US => {
                 self.shift_us = Some(behind);
             }
-            None | Some(_) => {}
+            (None | Some(_), _) => {}
         }
         self.shift_us.filter(|shift| *shift >= behind)
     }
@@ -156,7 +164,7 @@ impl Silence {
     pub(crate) fn handle_successor(&mut self) {
         if let Phase::CatchingUp(catch_up) = &mut self.phase {
             catch_up.since = self.newest_video.unwrap_or_default();
-            (catch_up.lag_us, catch_up.shift_us) = (None, None);
+            (catch_up.pause, catch_up.shift_us) = (None, None);
         }
     }
 
@@ -175,22 +183,22 @@ impl Silence {
         self.is_audio_expected = is_expected;
     }
 
-    /// Whether a frame can be written as it is; otherwise it goes through [`Silence::handle_frame`].
+    /// Notes a frame. Whether it can be written as it is; otherwise it goes through [`Silence::handle_frame`].
     pub(crate) fn passes(&mut self, frame: &Frame, now: Instant) -> bool {
-        if !matches!(self.phase, Phase::Passing) {
-            return false;
-        }
+        let is_passing = matches!(self.phase, Phase::Passing);
         match frame.kind {
-            FrameKind::Audio => {
-                self.note_audio(frame.timestamp);
+            FrameKind::Audio if is_passing => {
+                self.note_audio(frame.timestamp, now);
                 frame.codec != Codec::Mp3
             }
             FrameKind::Keyframe | FrameKind::Inter | FrameKind::Disposable => {
                 self.newest_video = Some(frame.timestamp);
-                !self.has_paused(frame.timestamp, now)
+                self.has_paused = self.pause.note_video(frame.timestamp, now);
+                is_passing && !self.has_paused
             }
-            FrameKind::Configuration => frame.track() == Track::Video,
+            FrameKind::Configuration => is_passing && frame.track() == Track::Video,
             FrameKind::ColorInfo | FrameKind::Script => true,
+            FrameKind::Audio => false,
         }
     }
 
@@ -211,9 +219,8 @@ impl Silence {
                     self.write_configuration(frame.clone(), &mut write);
                 }
             }
-            (Track::Audio, _) => self.handle_audio(frame, &mut write),
+            (Track::Audio, _) => self.handle_audio(frame, now, &mut write),
             (Track::Video, FrameKind::Keyframe | FrameKind::Inter | FrameKind::Disposable) => {
-                self.newest_video = Some(frame.timestamp);
                 self.fill(frame.timestamp, now, &mut write);
                 write(frame);
             }
@@ -221,24 +228,29 @@ impl Silence {
         }
     }
 
-    fn handle_audio(&mut self, frame: &Frame, write: &mut impl FnMut(&Frame)) {
+    fn handle_audio(&mut self, frame: &Frame, now: Instant, write: &mut impl FnMut(&Frame)) {
         if frame.codec == Codec::Mp3 {
             self.mp3 = Some(frame.data.clone());
         }
         if matches!(self.phase, Phase::Waiting | Phase::Passing) {
             self.phase = Phase::Passing;
-            self.note_audio(frame.timestamp);
+            self.note_audio(frame.timestamp, now);
             write(frame);
             return;
         }
-        self.first_video = None;
+        self.pause.note_audio();
         let newest_video = self.newest_video.unwrap_or_default();
         self.phase = match std::mem::take(&mut self.phase) {
             Phase::Silent(run) => {
-                let lag_us = self.newest_audio.map(Written::lag_us);
+                let pause = self.newest_audio.map(|last| {
+                    let passed = micros(now.saturating_duration_since(last.at));
+                    let went_on =
+                        frame.timestamp.as_micros().saturating_sub(last.timestamp.as_micros());
+                    (last.lag_us(), passed.saturating_sub(went_on))
+                });
                 let (floor_us, silence) = (run.next_us(), Some(run));
                 let since = newest_video;
-                Phase::CatchingUp(CatchUp { silence, floor_us, since, lag_us, shift_us: None })
+                Phase::CatchingUp(CatchUp { silence, floor_us, since, pause, shift_us: None })
             }
             phase => phase,
         };
@@ -259,7 +271,7 @@ impl Silence {
         {
             self.write_configuration(Frame { timestamp, ..configuration }, write);
         }
-        self.note_audio(timestamp);
+        self.note_audio(timestamp, now);
         write(&Frame { timestamp, ..frame.clone() });
         if shift == 0 {
             self.phase = Phase::Passing;
@@ -267,16 +279,9 @@ impl Silence {
     }
 
     /// Notes audio of the stream as it is written.
-    fn note_audio(&mut self, timestamp: Timestamp) {
-        self.first_video = None;
-        self.newest_audio = Some(Written { timestamp, video: self.newest_video });
-    }
-
-    /// Whether the stream's audio has paused, by both clocks: what arrives at once after an outage is no pause.
-    fn has_paused(&mut self, video: Timestamp, now: Instant) -> bool {
-        let (since, first) = *self.first_video.get_or_insert((now, video));
-        let elapsed = video.as_micros().saturating_sub(first.as_micros());
-        now >= since + PATIENCE && elapsed >= micros(PATIENCE)
+    const fn note_audio(&mut self, timestamp: Timestamp, at: Instant) {
+        self.pause.note_audio();
+        self.newest_audio = Some(Written { timestamp, at, video: self.newest_video });
     }
 
     /// Silence up to a video frame's timestamp.
@@ -284,7 +289,7 @@ impl Silence {
         let to = clamped(to.as_micros());
         let mut limit = STEP_LIMIT_US;
         if matches!(self.phase, Phase::Passing | Phase::CatchingUp(_)) {
-            if !self.has_paused(to, now) {
+            if !self.has_paused {
                 return;
             }
             limit = PAUSE_STEP_LIMIT_US;
@@ -296,7 +301,7 @@ impl Silence {
                 Run::from(self.begin(starts_at, write), to)
             }
             Phase::Passing | Phase::CatchingUp(_) => {
-                let first = self.first_video.map(|(_, first)| first);
+                let first = self.pause.began();
                 let after = self.newest_audio.as_mut().map_or(to, |audio| {
                     audio.video = audio.video.or(first);
                     audio.timestamp
@@ -374,3 +379,6 @@ const fn clamped(micros: i64) -> Timestamp {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod pause_tests;
