@@ -12,7 +12,7 @@ use crate::publish::record::PublishRecord;
 
 /// How long a broadcaster may take to send its first media (W19).
 pub(crate) const FIRST_MEDIA_LIMIT: Duration = Duration::from_secs(20);
-/// How long a live broadcaster may send nothing (W19).
+/// How long a live broadcaster may send nothing (W19), unless its organisation has set another limit.
 pub(crate) const SILENCE_LIMIT: Duration = Duration::from_secs(15);
 /// Limit of new configurations per second, colour information included, on average over [`WINDOW`]: each
 /// makes every decoder downstream restart. An encoder that adapts its resolution sends one every few seconds.
@@ -127,7 +127,8 @@ impl PublishSession {
     /// When the session ends as [`crate::EndReason::Silent`] if nothing arrives.
     #[must_use]
     pub(crate) fn silence_deadline(&self) -> Instant {
-        self.last_input + if self.has_media { SILENCE_LIMIT } else { FIRST_MEDIA_LIMIT }
+        let limit = self.record.silence_limit().unwrap_or(SILENCE_LIMIT);
+        self.last_input + if self.has_media { limit } else { limit.max(FIRST_MEDIA_LIMIT) }
     }
 
     fn count_video(&mut self, frame: &Frame) {
@@ -264,6 +265,18 @@ mod tests {
         let later = now + Duration::from_secs(5);
         let snapshot = session.record.snapshot(later, SystemTime::now());
         assert_eq!((snapshot.silent, snapshot.received_bytes), (Duration::from_secs(2), 7));
+    }
+
+    #[test]
+    fn an_organisation_may_set_how_long_nothing_may_come() {
+        let now = Instant::now();
+        for (seconds, first) in [(5, 20), (60, 60), (3_600, 3_600)] {
+            let (mut session, limit) = (session(now), Duration::from_secs(seconds));
+            session.record.set_silence_limit(Some(limit));
+            assert_eq!(session.silence_deadline(), now + Duration::from_secs(first));
+            session.handle_frame(&frame(FrameKind::Keyframe, 0), now).expect("within the limits");
+            assert_eq!(session.silence_deadline(), now + limit);
+        }
     }
 
     #[test]

@@ -130,7 +130,10 @@ impl CatchUp {
         match (self.shift_us, lacks) {
             (None, Some((_, lacks))) => self.shift_us = Some(lacks),
             (None, None) if behind > BEHIND_LIMIT_US || waited > BEHIND_LIMIT_US => {
-                self.shift_us = Some(behind);
+                // Beside the video, where it was, rather than where the silence ends.
+                let is_same = |lacks: &i64| lacks.abs_diff(behind) < STOOD_STILL_US.unsigned_abs();
+                let lacks = self.pause.map(|(_, lacks)| lacks).filter(is_same);
+                self.shift_us = Some(lacks.unwrap_or(behind));
             }
             (Some(shift), _) if behind.saturating_sub(shift) > BEHIND_LIMIT_US => {
                 self.shift_us = Some(behind);
