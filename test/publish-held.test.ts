@@ -92,6 +92,16 @@ test("the hold's length is set by the organisation, or by the stream itself", as
   expect(holdOf(await stage.allowed(STREAM))?.windowMs).toBe(0);
 });
 
+test("how long a broadcaster may send nothing is set by the organisation", async () => {
+  const first = await stage.allowed(STREAM);
+  expect(holdOf(first)).not.toHaveProperty("silenceMs");
+  stage.end(first, "unpublished", BYTES);
+  await stage.change({ silence_s: 60 });
+  stage.service.customers.forget("org1");
+  await until("it is over", () => stage.publishing.running().length === 0);
+  expect(holdOf(await stage.allowed(STREAM))?.silenceMs).toBe(60_000);
+});
+
 test("stopping the stream ends its hold, and so does a drain", async () => {
   const first = await lost();
   expect(stage.publishing.kick(({ intent }) => intent.name === STREAM, "Stopped")).toBe(true);

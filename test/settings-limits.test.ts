@@ -11,6 +11,7 @@ afterEach(() => gateway.close());
 test.each([
   ["update_reject_after", 1, 1_000],
   ["update_max_unreachable", 0, 1_000],
+  ["silence_s", 5, 3_600],
 ])("%s is from %d to %d", async (name, least, most) => {
   const set = async (value: number) =>
     (await gateway.call("PUT", "/organisation/settings", { body: { [name]: value } })).status;

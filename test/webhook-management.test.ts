@@ -127,6 +127,7 @@ describe("the settings", () => {
     play_addresses: [],
     max_bitrate_kbps: 0,
     hold_s: null,
+    silence_s: 15,
     update_fields: [],
   };
 

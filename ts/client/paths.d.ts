@@ -82,6 +82,8 @@ export interface components {
       max_bitrate_kbps: number;
       /** How long upstreams and players of a lost publish are held for its successor, in seconds, from the next publish on; 0: not at all; null: the service's setting */
       hold_s: (number | null);
+      /** How long an RTMP broadcaster may send nothing at all before its publish counts as lost, in seconds, from the next publish on (W19): more than the time between two pictures of a slide show without audio */
+      silence_s: number;
       /** Additional fields of update_publish, after the documented ones */
       update_fields: ("bitrate" | "bytes_in" | "bytes_out" | "dropped_frames" | "fps" | "loss" | "rtt")[];
     };
@@ -788,6 +790,8 @@ export interface paths {
           max_bitrate_kbps?: number;
           /** How long upstreams and players of a lost publish are held for its successor, in seconds, from the next publish on; 0: not at all; null: the service's setting */
           hold_s?: (number | null);
+          /** How long an RTMP broadcaster may send nothing at all before its publish counts as lost, in seconds, from the next publish on (W19): more than the time between two pictures of a slide show without audio */
+          silence_s?: number;
           /** Additional fields of update_publish, after the documented ones */
           update_fields?: ("bitrate" | "bytes_in" | "bytes_out" | "dropped_frames" | "fps" | "loss" | "rtt")[];
         } } };

@@ -5,6 +5,8 @@ import type { HoldOptions } from "#native";
 export interface Hold {
   /** How long its upstreams and players are held when the publisher is lost, ms; 0: not at all. */
   readonly windowMs: number;
+  /** How long an RTMP publisher may send nothing before it counts as lost, ms; missing: 15 s (W19). */
+  readonly silenceMs?: number;
   /** Client id of a lost publish: its upstreams and players are taken over if they are still held; null for none. */
   readonly continues: number | null;
   /** The other publish of its name, if there is one: while that is on air this one is on standby, and nobody
@@ -31,9 +33,10 @@ export function holdMedia(core: HoldMedia): HoldMedia {
 /** Nothing is held or taken over. */
 export const NO_HOLD: Hold = { windowMs: 0, continues: null };
 
-export function holdOptions({ windowMs, continues, beside }: Hold): HoldOptions {
+export function holdOptions({ windowMs, silenceMs, continues, beside }: Hold): HoldOptions {
   return {
     windowMs,
+    ...(silenceMs !== undefined && { silenceMs }),
     ...(continues === null ? {} : { continues }),
     ...(beside && { beside: beside.clientId, name: Buffer.from(beside.name) }),
   };

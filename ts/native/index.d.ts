@@ -206,6 +206,8 @@ export interface FragmentAnswer {
 export interface HoldOptions {
   /** How long they are kept; 0: not at all. */
   windowMs: number
+  /** How long an RTMP publisher may send nothing before it counts as lost; the default if missing. */
+  silenceMs?: number
   /** The lost publish whose upstreams and players this one takes over, if they are still held. */
   continues?: number
   /** The other publish with the same name: while that one is on air, this one stands by. */

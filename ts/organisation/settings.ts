@@ -16,6 +16,9 @@ const NETWORKS_LIMIT = 100;
 export const BITRATE_LIMIT_KBPS = 100_000;
 /** Longest time for which upstreams and players of a lost publish may be held, s. */
 export const HOLD_LIMIT_S = 60;
+/** Bounds of the time for which an RTMP broadcaster may send nothing, s. */
+export const SILENCE_LEAST_S = 5;
+export const SILENCE_LIMIT_S = 3_600;
 
 const SWITCHES = {
   publish_on_hook_unreachable: z
@@ -60,6 +63,14 @@ const SWITCHES = {
       "How long upstreams and players of a lost publish are held for its successor, in seconds, from the next " +
         "publish on; 0: not at all; null: the service's setting",
     ),
+  silence_s: z
+    .int()
+    .min(SILENCE_LEAST_S)
+    .max(SILENCE_LIMIT_S)
+    .describe(
+      "How long an RTMP broadcaster may send nothing at all before its publish counts as lost, in seconds, from the " +
+        "next publish on (W19): more than the time between two pictures of a slide show without audio",
+    ),
   update_fields: z
     .array(z.enum(UPDATE_FIELDS))
     .max(UPDATE_FIELDS.length)
@@ -81,6 +92,7 @@ export const DEFAULT_SETTINGS: OrganisationSettings = {
   play_addresses: [],
   max_bitrate_kbps: 0,
   hold_s: null,
+  silence_s: 15,
   update_fields: [],
 };
 

@@ -9,6 +9,7 @@ import { StoreFailed } from "../errors.ts";
 import type { Media, Upstream } from "../media.ts";
 import { withoutMapping } from "../network.ts";
 import type { Customer, Customers } from "../organisation/customers.ts";
+import { DEFAULT_SETTINGS } from "../organisation/settings.ts";
 import { isEnabled } from "../store/enabled.ts";
 import type { OrganisationTable, Schema, StreamTable } from "../store/schema.ts";
 import { LIMIT_COLUMNS } from "../store/tables/organisation-limits.ts";
@@ -193,6 +194,8 @@ export function createAdmission(deps: AdmissionDeps): {
     const limit = customer.settings.max_bitrate_kbps;
     const maxBitrateKbps = bitrateLimitOf(settings.maxBitrateKbps, found.plan, limit);
     const holdMs = (found.hold_s ?? customer.settings.hold_s ?? settings.holdSeconds) * 1_000;
+    const { silence_s: silenceSeconds } = customer.settings;
+    const silenceMs = silenceSeconds === DEFAULT_SETTINGS.silence_s ? null : silenceSeconds * 1_000;
     // A customer that is asked relies on receiving the end event, and without a store that event could not be kept.
     if ((deps.storeProblem?.() ?? null) !== null) return denied("store_unavailable");
 
@@ -241,7 +244,7 @@ export function createAdmission(deps: AdmissionDeps): {
       isAllowed = true;
       const { clientId } = intent;
       const upstreamLabels = new Map(accepted.upstreams.map(({ id, label }) => [id, label]));
-      const terms = { upstreams, upstreamLabels, maxBitrateKbps, holdMs, place };
+      const terms = { upstreams, upstreamLabels, maxBitrateKbps, holdMs, silenceMs, place };
       return { outcome: "allowed", clientId, intent, claims, ...terms, acceptedAt: clock.now() };
     } finally {
       if (isAllowed) reservation.settle();

@@ -341,7 +341,8 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     try {
       deps.publishStarts?.(clientId, intent.streamId);
       const beside = other && { beside: { clientId: other.clientId, name: intent.name } };
-      start({ windowMs: publish.holdMs, continues: lost?.clientId ?? null, ...beside });
+      const silence = publish.silenceMs === null ? {} : { silenceMs: publish.silenceMs };
+      start({ windowMs: publish.holdMs, continues: lost?.clientId ?? null, ...silence, ...beside });
       return null;
     } catch (err) {
       log.error({ err, clientId }, "media core refused an allowed publish");

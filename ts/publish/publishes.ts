@@ -26,6 +26,8 @@ export interface AllowedPublish extends AskedPublish {
   readonly maxBitrateKbps: number;
   /** How long its upstreams and players are held when its publisher is lost, ms. */
   readonly holdMs: number;
+  /** How long its RTMP publisher may send nothing before it counts as lost, ms; null: 15 s (W19). */
+  readonly silenceMs: number | null;
   /** Epoch ms. */
   readonly acceptedAt: number;
   /** The capacity of this node it reserves until its load is measured. */

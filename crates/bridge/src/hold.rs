@@ -13,6 +13,8 @@ use crate::transfer::whole;
 pub struct HoldOptions {
     /// How long they are kept; 0: not at all.
     pub window_ms: u32,
+    /// How long an RTMP publisher may send nothing before it counts as lost; the default if missing.
+    pub silence_ms: Option<u32>,
     /// The lost publish whose upstreams and players this one takes over, if they are still held.
     pub continues: Option<f64>,
     /// The other publish with the same name: while that one is on air, this one stands by.
@@ -26,5 +28,6 @@ pub(crate) fn hold_of(options: &HoldOptions) -> Result<Hold> {
     let name = options.name.as_ref().map(|name| name.to_vec());
     let beside = options.beside.map(whole).transpose()?.zip(name);
     let beside = beside.map(|(client_id, name)| Beside { client_id, name });
-    Ok(Hold { window, continues: options.continues.map(whole).transpose()?, beside })
+    let silence = options.silence_ms.map(|millis| Duration::from_millis(millis.into()));
+    Ok(Hold { window, silence, continues: options.continues.map(whole).transpose()?, beside })
 }

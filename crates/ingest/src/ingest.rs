@@ -168,12 +168,14 @@ impl Ingest {
         );
         let Some(Held { record: near, name }) = held.or(other) else {
             let guard = publishes.open(client_id, worker, None, now);
+            guard.record().set_silence_limit(hold.silence);
             self.begin_armed(guard.record());
             let opening = PublishOpening { guard, upstreams, window, continues, beside };
             return self.shared.tell(worker, Message::Allow { request, opening });
         };
         let guard = publishes.open_successor(&near, client_id, None, now);
         let record = guard.record().clone();
+        record.set_silence_limit(hold.silence);
         self.begin_armed(&record);
         let opening = PublishOpening { guard, upstreams, window, continues, beside };
         let home = near.worker;

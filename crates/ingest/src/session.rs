@@ -1,6 +1,7 @@
 //! The sessions of a media worker: RTMP broadcasters and players, pushes, pulls, WHIP broadcasters, previews. Pure:
 //! bytes and time in, [`effect::Effect`]s and output bytes out.
 
+mod audio_pause;
 mod captured;
 pub(crate) mod effect;
 pub(crate) mod flv_preview;

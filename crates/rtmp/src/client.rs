@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-use commands::{DELETE_STREAM, FC_UNPUBLISH};
+use commands::{DELETE_STREAM, FC_UNPUBLISH, FcPublish};
 pub use config::{ClientConfig, ClientRole};
 pub use event::ClientEvent;
 pub use replies::RefusalKind;
@@ -63,6 +63,7 @@ pub struct ClientSession {
     since: Instant,
     stream: u32,
     four_cc_list: Vec<String>,
+    fc_publish: Option<FcPublish>,
     /// Input left over when a turn's allowance was spent.
     unread: Unread,
     events: VecDeque<ClientEvent>,
@@ -81,6 +82,7 @@ impl ClientSession {
             unread: Unread::default(),
             events: VecDeque::new(),
             four_cc_list: Vec::new(),
+            fc_publish: None,
         }
     }
 
@@ -155,6 +157,10 @@ impl ClientSession {
         if self.poll_timeout().is_none_or(|at| now < at) {
             return Ok(());
         }
+        if self.state == State::Starting && self.fc_publish.is_some() {
+            self.accept_fc_publish();
+            return Ok(());
+        }
         let is_open = self.wire.is_open();
         Err(if is_open { Error::AnswerLimit } else { Error::HandshakeLimit })
     }
@@ -166,7 +172,9 @@ impl ClientSession {
         match self.state {
             State::Handshaking => Some(self.since + limits.handshake),
             State::Connecting | State::Creating => Some(self.since + limits.answer),
-            State::Starting => Some(self.since + limits.publish_start),
+            State::Starting => {
+                self.fc_publish_due().or_else(|| Some(self.since + limits.publish_start))
+            }
             State::Ready | State::Over => None,
         }
     }

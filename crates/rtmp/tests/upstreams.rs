@@ -6,6 +6,8 @@ mod authentication;
 mod fake;
 #[path = "upstreams/media.rs"]
 mod media;
+#[path = "upstreams/odd.rs"]
+mod odd;
 #[path = "upstreams/refusals.rs"]
 mod refusals;
 #[path = "upstreams/turns.rs"]

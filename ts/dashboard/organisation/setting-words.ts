@@ -51,6 +51,10 @@ export const SETTING_WORDS: Readonly<Record<SettingName, SettingWords>> = {
     label: "How long a lost broadcast is held, in seconds",
     help: "Upstreams and players wait this long for the broadcaster to come back, from the next publish on. 0: not at all. Empty: the service default.",
   },
+  silence_s: {
+    label: "How long an RTMP broadcaster may send nothing, in seconds",
+    help: "After that its publish counts as lost, from the next publish on. Raise it for slide shows with a picture now and then.",
+  },
   max_bitrate_kbps: {
     label: "Highest video bitrate from browsers, kbps",
     help: "Limit for the video of WHIP publishes, from the next publish on. 0: no limit of the organisation.",

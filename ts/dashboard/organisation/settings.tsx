@@ -120,6 +120,7 @@ function Group({ name, settings, change, isLocked }: GroupProps) {
           {settings.play === "addresses" && <LinesSetting {...common} name="play_addresses" />}
           <NumberSetting {...common} name="max_bitrate_kbps" least={0} most={100_000} />
           <NumberSetting {...common} name="hold_s" least={0} most={60} empty="service default" />
+          <NumberSetting {...common} name="silence_s" least={5} most={3_600} />
         </>
       );
   }

@@ -14,6 +14,8 @@ use super::registry::{Held, PublishGuard, Publishes};
 pub struct Hold {
     /// How long they are held after the publisher is lost; zero disables it.
     pub window: Duration,
+    /// How long an RTMP publisher may send nothing before it counts as lost; `None`: the default (W19).
+    pub silence: Option<Duration>,
     /// The lost publish whose upstreams and players it takes over, if they are still held.
     pub continues: Option<u64>,
     /// The other publish of its name: while that one is on air, this one stands by.

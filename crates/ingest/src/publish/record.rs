@@ -49,6 +49,7 @@ pub(crate) struct PublishRecord {
     video_frames: AtomicU64,
     /// Time between the two newest keyframes; 0 means unknown.
     gop_ms: AtomicU64,
+    silence_limit_ms: AtomicU64,
     /// Round trip of an RTMP connection; 0 means unknown.
     round_trip_us: AtomicU32,
     /// Read from the decoder configurations, which arrive rarely enough for a lock.
@@ -128,6 +129,7 @@ impl PublishRecord {
             dropped_frames: AtomicU64::new(0),
             video_frames: AtomicU64::new(0),
             gop_ms: AtomicU64::new(0),
+            silence_limit_ms: AtomicU64::new(0),
             round_trip_us: AtomicU32::new(0),
             tracks: Mutex::default(),
             transcoder_error: Mutex::default(),
@@ -189,6 +191,23 @@ impl PublishRecord {
     /// Notes the media time between the two newest keyframes.
     pub(crate) fn note_gop(&self, millis: u64) {
         self.gop_ms.store(millis, Ordering::Relaxed);
+    }
+
+    /// Sets how long its RTMP publisher may send nothing; `None`: the default.
+    pub(crate) fn set_silence_limit(&self, limit: Option<Duration>) {
+        let millis = limit.map_or(0, |limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
+        self.silence_limit_ms.store(millis, Ordering::Relaxed);
+    }
+
+    /// See [`PublishRecord::set_silence_limit`].
+    pub(crate) fn silence_limit(&self) -> Option<Duration> {
+        let millis = self.silence_limit_ms.load(Ordering::Relaxed);
+        (millis > 0).then(|| Duration::from_millis(millis))
+    }
+
+    /// Whether the two newest keyframes are known to be at most this far apart.
+    pub(crate) fn has_gop_within(&self, millis: u64) -> bool {
+        (1..=millis).contains(&self.gop_ms.load(Ordering::Relaxed))
     }
 
     /// Notes the round trip of the broadcaster's TCP connection.

@@ -34,8 +34,8 @@ pub(crate) enum Effect {
         /// Decode timestamp of the newest frame that the upstream has.
         after: Option<Timestamp>,
     },
-    /// Sets how the subscriber takes Opus audio: its peer has announced it.
-    DecideForm(AudioForm),
+    /// The upstream of a push that already reads has accepted the stream, and takes Opus audio in this form.
+    Accepted(AudioForm),
     /// Stop delivering frames; queued ones are dropped.
     StopReading,
     /// Resolve a push's host. The gateway answers by `handle_addresses`.

@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 use headgate_media::{Frame, FrameKind, Irregularity, Timestamp, flv};
 use headgate_rtmp::{Dropped, MediaKind};
 
+use super::audio_pause::AudioPause;
 use super::frame_rates::{FrameRates, Verdict};
 use crate::publish::record::PublishRecord;
 
 /// How long a broadcaster may take to send its first media (W19).
 pub(crate) const FIRST_MEDIA_LIMIT: Duration = Duration::from_secs(20);
-/// How long a live broadcaster may send nothing (W19).
+/// How long a live broadcaster may send nothing (W19), unless its organisation has set another limit.
 pub(crate) const SILENCE_LIMIT: Duration = Duration::from_secs(15);
 /// A publish that was allowed and has not ended.
 #[derive(Debug)]
@@ -21,6 +22,9 @@ pub(crate) struct PublishSession {
     last_input: Instant,
     has_media: bool,
     rates: FrameRates,
+    pause: AudioPause,
+    /// Whether the audio flows: only then its pause is to be reported.
+    has_audio: bool,
     last_keyframe: Option<Timestamp>,
 }
 
@@ -34,6 +38,8 @@ impl PublishSession {
             last_input: now,
             has_media: false,
             rates: FrameRates::new(now),
+            pause: AudioPause::default(),
+            has_audio: false,
             last_keyframe: None,
         }
     }
@@ -71,8 +77,12 @@ impl PublishSession {
             FrameKind::Keyframe | FrameKind::Inter | FrameKind::Disposable | FrameKind::Audio => {
                 self.has_media = true;
                 self.record.add_in(frame.payload_bytes(), frame.timestamp.as_millis());
-                if frame.kind != FrameKind::Audio {
+                if frame.kind == FrameKind::Audio {
+                    self.has_audio = true;
+                    self.pause.note_audio();
+                } else {
                     self.count_video(frame);
+                    self.note_video_alone(frame.timestamp, now);
                 }
             }
         }
@@ -116,7 +126,8 @@ impl PublishSession {
     /// When the session ends as [`crate::EndReason::Silent`] if nothing arrives.
     #[must_use]
     pub(crate) fn silence_deadline(&self) -> Instant {
-        self.last_input + if self.has_media { SILENCE_LIMIT } else { FIRST_MEDIA_LIMIT }
+        let limit = self.record.silence_limit().unwrap_or(SILENCE_LIMIT);
+        self.last_input + if self.has_media { limit } else { limit.max(FIRST_MEDIA_LIMIT) }
     }
 
     fn count_video(&mut self, frame: &Frame) {
@@ -130,6 +141,14 @@ impl PublishSession {
             if let Ok(millis) = u64::try_from(millis) {
                 self.record.note_gop(millis);
             }
+        }
+    }
+
+    /// Counts each pause of the audio once; upstreams get silence meanwhile (R5).
+    fn note_video_alone(&mut self, video: Timestamp, now: Instant) {
+        if self.has_audio && self.pause.note_video(video, now) {
+            self.has_audio = false;
+            self.record.note_irregularity(Irregularity::AudioGap, 1);
         }
     }
 }
@@ -195,5 +214,44 @@ mod tests {
         let later = now + Duration::from_secs(5);
         let snapshot = session.record.snapshot(later, SystemTime::now());
         assert_eq!((snapshot.silent, snapshot.received_bytes), (Duration::from_secs(2), 7));
+    }
+
+    #[test]
+    fn an_organisation_may_set_how_long_nothing_may_come() {
+        let now = Instant::now();
+        for (seconds, first) in [(5, 20), (60, 60), (3_600, 3_600)] {
+            let (mut session, limit) = (session(now), Duration::from_secs(seconds));
+            session.record.set_silence_limit(Some(limit));
+            assert_eq!(session.silence_deadline(), now + Duration::from_secs(first));
+            session.handle_frame(&frame(FrameKind::Keyframe, 0), now);
+            assert_eq!(session.silence_deadline(), now + limit);
+        }
+    }
+
+    #[test]
+    fn each_pause_of_the_audio_is_counted_once_and_an_outage_is_none() {
+        let start = Instant::now();
+        let mut session = session(start);
+        let count = |session: &PublishSession| {
+            let snapshot = session.record.snapshot(start, SystemTime::now());
+            snapshot.irregularities.iter().map(|(_, times)| times).sum::<u64>()
+        };
+        let mut run = |from_ms: i64, to_ms: i64, has_audio: bool| {
+            for millis in (from_ms..to_ms).step_by(40) {
+                let now = start + Duration::from_millis(millis.unsigned_abs());
+                let kinds = [FrameKind::Inter, FrameKind::Audio];
+                for kind in kinds.into_iter().take(if has_audio { 2 } else { 1 }) {
+                    session.handle_frame(&frame(kind, millis), now);
+                }
+            }
+            count(&session)
+        };
+        assert_eq!(run(0, 20_000, false), 0, "it never had audio");
+        assert_eq!(run(20_000, 25_000, true), 0);
+        assert_eq!(run(25_000, 26_000, false), 0);
+        assert_eq!(run(26_000, 60_000, false), 1);
+        assert_eq!(run(60_000, 62_000, true), 1);
+        assert_eq!(run(72_000, 80_000, true), 1, "nothing came for ten seconds");
+        assert_eq!(run(80_000, 90_000, false), 2);
     }
 }

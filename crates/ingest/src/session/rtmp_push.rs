@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use headgate_media::{Frame, Timestamp};
+use headgate_media::Timestamp;
 use headgate_rtmp::{ClientSession, ConnectArguments, Output};
 
 use super::effect::{AudioForm, Effect};
@@ -79,12 +79,10 @@ pub(crate) struct RtmpPush {
     has_backlog: bool,
     /// Decode time of the newest frame sent to the upstream, over all connections.
     sent: Option<Timestamp>,
-    /// Set while the stream has no audio of its own; new for each connection.
+    /// Fills the pauses of the stream's audio; new for each connection, `None` if no silence is added.
     silence: Option<Silence>,
     /// What the upstream gets while the publisher sends nothing; new for each connection.
     keep_alive: KeepAlive,
-    /// The stream's newest audio decoder configuration.
-    audio_configuration: Option<Frame>,
     addresses: VecDeque<IpAddr>,
     /// Address of the current connection.
     address: Option<IpAddr>,
@@ -146,7 +144,6 @@ impl RtmpPush {
             sent: None,
             silence: None,
             keep_alive: KeepAlive::default(),
-            audio_configuration: None,
             addresses: VecDeque::new(),
             address: None,
             arguments: ConnectArguments::default(),
@@ -199,6 +196,13 @@ impl RtmpPush {
         self.expects_audio = expects_audio;
         if let Some(silence) = &mut self.silence {
             silence.set_audio_expected(expects_audio);
+        }
+    }
+
+    /// The stream has had audio, which has stopped before its upstream accepted.
+    pub(crate) const fn set_audio_stopped(&mut self) {
+        if let Some(silence) = &mut self.silence {
+            silence.set_audio_stopped();
         }
     }
 

@@ -1,46 +1,88 @@
-//! Silent AAC for an upstream whose stream has no audio (R5). Pure: time is an argument.
+//! Silent audio for an upstream whose stream has no audio, or none any more (R5). Pure: time is an argument.
 //!
-//! Contract: one [`Silence`] per connection to an upstream. Every frame for it goes through [`Silence::handle_frame`]
-//! until that returns false; later frames need nothing from it. Video frames drive it, so there is no timer and silence
-//! never runs ahead of video. The audio it writes never goes back in time, unless the video clock does.
+//! Contract: one [`Silence`] per connection to an upstream. Each frame is shown to [`Silence::passes`]; it goes through
+//! [`Silence::handle_frame`] unless that says that it needs nothing. Video frames drive it, so there is no timer and silence never runs
+//! ahead of video. The audio it writes never goes back in time, unless the video clock does.
+
+mod filler;
 
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use headgate_media::aac::{SAMPLES_PER_FRAME, SILENCE_STEREO, lc_48k};
-use headgate_media::{Channels, Codec, Frame, FrameKind, Timestamp, Track};
+use headgate_media::{Codec, Frame, FrameKind, Timestamp, Track};
+
+use super::audio_pause::AudioPause;
+use filler::{Filler, Run};
 
 /// How long after its first video frame a stream may take to send audio: platforms that require audio refuse a stream
 /// after a few seconds without.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The same when audio is known to be coming, from a publisher that is muted or an encoder that is late.
+/// The same before its first audio when that is known to be coming, from a publisher that is muted or an encoder that
+/// is late.
 const EXPECTED_PATIENCE: Duration = Duration::from_secs(10);
-/// Samples per second of the silence.
-const SAMPLE_RATE: i64 = 48_000;
 /// When the video clock is further away than this, silence starts again there instead of filling the gap.
 const STEP_LIMIT_US: i64 = 2_000_000;
+/// The same at the start and at the end of a pause, which is only noticed at the next video frame.
+const PAUSE_STEP_LIMIT_US: i64 = 5_000_000;
 /// Video timestamps further than this from zero (4,500 years) count as this, so that sums cannot overflow.
 const CLOCK_LIMIT_US: i64 = 1 << 57;
 /// Audio that is further than this behind the silence already sent, or has not caught up with it after so much video,
 /// is no longer left out: its timestamps are shifted to continue there.
 const BEHIND_LIMIT_US: i64 = 10_000_000;
+/// The same for audio that returned: it is that much further behind the video than before its pause, and still is after
+/// so much video. Its clock stood still meanwhile.
+const STOOD_STILL_US: i64 = 1_000_000;
 
-/// What one push adds to a stream until that has audio of its own.
+/// What one push adds to a stream while that has no audio of its own.
 #[derive(Debug, Default)]
 pub(crate) struct Silence {
     is_audio_expected: bool,
     /// Audio was expected and cannot be made.
     is_audio_refused: bool,
-    /// An earlier connection to the upstream got silence already.
-    is_overdue: bool,
+    before: Before,
     /// When the first video frame passed, and its timestamp.
     first_video: Option<(Instant, Timestamp)>,
-    newest_video: Timestamp,
+    pause: AudioPause,
+    /// Whether the audio has paused.
+    has_paused: bool,
+    newest_video: Option<Timestamp>,
+    newest_audio: Option<Written>,
     phase: Phase,
     /// The stream's own decoder configuration of its audio.
     configuration: Option<Frame>,
+    /// The stream's newest frame of MP3, which has no configuration.
+    mp3: Option<Bytes>,
     /// Codec and data of the configuration written last.
     written: Option<(Codec, Bytes)>,
+}
+
+/// What is known about the stream's audio before the connection's first frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Before {
+    #[default]
+    Nothing,
+    /// An earlier connection to the upstream got silence: the stream has never had audio.
+    NoAudio,
+    /// Its audio has stopped.
+    Stopped,
+}
+
+/// An audio frame as it was written.
+#[derive(Clone, Copy, Debug)]
+struct Written {
+    timestamp: Timestamp,
+    at: Instant,
+    /// The newest video frame at that time.
+    video: Option<Timestamp>,
+}
+
+impl Written {
+    /// How far the audio is behind the video; negative if it is ahead.
+    fn lag_us(self) -> i64 {
+        let behind =
+            |video: Timestamp| video.as_micros().saturating_sub(self.timestamp.as_micros());
+        self.video.map_or(0, behind)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -50,33 +92,25 @@ enum Phase {
     Waiting,
     /// Silence is written beside the video.
     Silent(Run),
-    /// The stream has audio, but silence has been written for its time. No more silence is made.
+    /// The stream has audio, but silence has been written for its time.
     CatchingUp(CatchUp),
-}
-
-/// Silence without a gap.
-#[derive(Debug)]
-struct Run {
-    since: Timestamp,
-    frames: i64,
+    /// The stream's audio is written unchanged.
+    Passing,
 }
 
 #[derive(Debug)]
 struct CatchUp {
+    /// The silence before it, until the first frame is written.
+    silence: Option<Run>,
     /// Where the audio already written ends.
     floor_us: i64,
     /// Video timestamp at which the stream's audio started.
     since: Timestamp,
+    /// For audio that has paused: how far it was behind the video before, and by how much less than the time that has
+    /// passed its timestamps went on.
+    pause: Option<(i64, i64)>,
     /// Offset added to the audio's timestamps, once it was too far behind.
     shift_us: Option<i64>,
-}
-
-impl Run {
-    /// Timestamp of the next frame: from the sample counter, so that it never drifts.
-    fn next_us(&self) -> i64 {
-        let samples = self.frames * i64::from(SAMPLES_PER_FRAME);
-        self.since.as_micros() + samples * 1_000_000 / SAMPLE_RATE
-    }
 }
 
 impl CatchUp {
@@ -87,35 +121,60 @@ impl CatchUp {
             return Some(0);
         }
         let waited = newest_video.as_micros().saturating_sub(self.since.as_micros());
-        let is_too_far = match self.shift_us {
-            None => behind > BEHIND_LIMIT_US || waited > BEHIND_LIMIT_US,
-            Some(shift) => behind.saturating_sub(shift) > BEHIND_LIMIT_US,
-        };
-        if is_too_far {
-            self.shift_us = Some(behind);
+        let lag = newest_video.as_micros().saturating_sub(frame.as_micros());
+        let lacks = self.pause.filter(|(before, lacks)| {
+            waited >= STOOD_STILL_US
+                && *lacks >= STOOD_STILL_US
+                && lag.saturating_sub(*before) >= STOOD_STILL_US
+        });
+        match (self.shift_us, lacks) {
+            (None, Some((_, lacks))) => self.shift_us = Some(lacks),
+            (None, None) if behind > BEHIND_LIMIT_US || waited > BEHIND_LIMIT_US => {
+                // Beside the video, where it was, rather than where the silence ends.
+                let is_same = |lacks: &i64| lacks.abs_diff(behind) < STOOD_STILL_US.unsigned_abs();
+                let lacks = self.pause.map(|(_, lacks)| lacks).filter(is_same);
+                self.shift_us = Some(lacks.unwrap_or(behind));
+            }
+            (Some(shift), _) if behind.saturating_sub(shift) > BEHIND_LIMIT_US => {
+                self.shift_us = Some(behind);
+            }
+            (None | Some(_), _) => {}
         }
         self.shift_us.filter(|shift| *shift >= behind)
     }
 }
 
 impl Silence {
-    /// For a stream that had audio, of this configuration, until its publisher was lost: its successor may have none.
-    pub(crate) fn behind(configuration: Option<Frame>) -> Self {
-        let written = configuration.as_ref().map(|frame| (frame.codec, frame.data.clone()));
-        Self { configuration, written, ..Self::default() }
-    }
-
     /// For the next connection to the same upstream. If this one got silence, the next one gets it with its first frame:
     /// some upstreams assume that the first tracks they see are the only ones.
     pub(crate) fn renewed(&self) -> Self {
-        let is_overdue = self.is_overdue || matches!(self.phase, Phase::Silent(_));
-        Self { is_overdue, ..Self::default() }
+        let has_had_audio = self.newest_audio.is_some() || self.before == Before::Stopped;
+        let before = match self.phase {
+            Phase::Waiting => self.before,
+            Phase::Silent(_) if has_had_audio => Before::Stopped,
+            Phase::Silent(_) => Before::NoAudio,
+            Phase::CatchingUp(_) | Phase::Passing => Before::Nothing,
+        };
+        Self { before, ..Self::default() }
+    }
+
+    /// The stream has had audio, which has stopped before this connection.
+    pub(crate) const fn set_audio_stopped(&mut self) {
+        self.before = Before::Stopped;
+    }
+
+    /// The first frame of another publisher follows, on the stream's own clock.
+    pub(crate) fn handle_successor(&mut self) {
+        if let Phase::CatchingUp(catch_up) = &mut self.phase {
+            catch_up.since = self.newest_video.unwrap_or_default();
+            (catch_up.pause, catch_up.shift_us) = (None, None);
+        }
     }
 
     /// The stream has reached a time without a video frame: if silence was written before, it continues up to there.
     pub(crate) fn go_on(&mut self, to: Timestamp, now: Instant, mut write: impl FnMut(&Frame)) {
         if matches!(self.phase, Phase::Silent(_)) {
-            self.newest_video = to;
+            self.newest_video = Some(to);
             self.fill(to, now, &mut write);
         }
     }
@@ -127,93 +186,178 @@ impl Silence {
         self.is_audio_expected = is_expected;
     }
 
-    /// Writes a frame with what silence it needs. False: the stream has audio, and nothing is left to do here.
+    /// Notes a frame. Whether it can be written as it is; otherwise it goes through [`Silence::handle_frame`].
+    pub(crate) fn passes(&mut self, frame: &Frame, now: Instant) -> bool {
+        let is_passing = matches!(self.phase, Phase::Passing);
+        match frame.kind {
+            FrameKind::Audio if is_passing => {
+                self.note_audio(frame.timestamp, now);
+                frame.codec != Codec::Mp3
+            }
+            FrameKind::Keyframe | FrameKind::Inter | FrameKind::Disposable => {
+                self.newest_video = Some(frame.timestamp);
+                self.has_paused = self.pause.note_video(frame.timestamp, now);
+                is_passing && !self.has_paused
+            }
+            FrameKind::Configuration => is_passing && frame.track() == Track::Video,
+            FrameKind::ColorInfo | FrameKind::Script => true,
+            FrameKind::Audio => false,
+        }
+    }
+
+    /// Writes a frame with what silence it needs.
     pub(crate) fn handle_frame(
         &mut self,
         frame: &Frame,
         now: Instant,
         mut write: impl FnMut(&Frame),
-    ) -> bool {
+    ) {
         match (frame.track(), frame.kind) {
             (Track::Audio, FrameKind::Configuration) => {
                 self.configuration = Some(frame.clone());
+                self.mp3 = None;
                 self.is_audio_refused = false;
                 // Silence has a configuration of its own; the stream's follows with its audio.
-                if matches!(self.phase, Phase::Waiting) {
+                if matches!(self.phase, Phase::Waiting | Phase::Passing) {
                     self.write_configuration(frame.clone(), &mut write);
                 }
-                true
             }
-            (Track::Audio, _) => self.handle_audio(frame, &mut write),
+            (Track::Audio, _) => self.handle_audio(frame, now, &mut write),
             (Track::Video, FrameKind::Keyframe | FrameKind::Inter | FrameKind::Disposable) => {
-                self.newest_video = frame.timestamp;
                 self.fill(frame.timestamp, now, &mut write);
                 write(frame);
-                true
             }
-            (Track::Video | Track::Script, _) => {
-                write(frame);
-                true
-            }
+            (Track::Video | Track::Script, _) => write(frame),
         }
     }
 
-    fn handle_audio(&mut self, frame: &Frame, write: &mut impl FnMut(&Frame)) -> bool {
-        if let Phase::Silent(run) = &self.phase {
-            let (floor_us, since) = (run.next_us(), self.newest_video);
-            self.phase = Phase::CatchingUp(CatchUp { floor_us, since, shift_us: None });
+    fn handle_audio(&mut self, frame: &Frame, now: Instant, write: &mut impl FnMut(&Frame)) {
+        if frame.codec == Codec::Mp3 {
+            self.mp3 = Some(frame.data.clone());
         }
-        let Phase::CatchingUp(catch_up) = &mut self.phase else {
+        if matches!(self.phase, Phase::Waiting | Phase::Passing) {
+            self.phase = Phase::Passing;
+            self.note_audio(frame.timestamp, now);
             write(frame);
-            return false;
+            return;
+        }
+        self.pause.note_audio();
+        let newest_video = self.newest_video.unwrap_or_default();
+        self.phase = match std::mem::take(&mut self.phase) {
+            Phase::Silent(run) => {
+                let pause = self.newest_audio.map(|last| {
+                    let passed = micros(now.saturating_duration_since(last.at));
+                    let went_on =
+                        frame.timestamp.as_micros().saturating_sub(last.timestamp.as_micros());
+                    (last.lag_us(), passed.saturating_sub(went_on))
+                });
+                let (floor_us, silence) = (run.next_us(), Some(run));
+                let since = newest_video;
+                Phase::CatchingUp(CatchUp { silence, floor_us, since, pause, shift_us: None })
+            }
+            phase => phase,
         };
-        let Some(shift) = catch_up.shift(frame.timestamp, self.newest_video) else { return true };
+        let Phase::CatchingUp(catch_up) = &mut self.phase else { return };
+        let Some(shift) = catch_up.shift(frame.timestamp, newest_video) else { return };
         let shifted_us = frame.timestamp.as_micros().saturating_add(shift);
-        catch_up.floor_us = shifted_us;
+        let floor_us = std::mem::replace(&mut catch_up.floor_us, shifted_us);
+        if let Some(mut silence) = catch_up.silence.take()
+            && shifted_us.saturating_sub(floor_us) <= PAUSE_STEP_LIMIT_US
+        {
+            // Silence ended at a video frame, the audio continues later.
+            while silence.end_us() <= shifted_us {
+                write(&silence.frame());
+            }
+        }
         let timestamp = Timestamp::from_micros(shifted_us);
-        if let Some(configuration) = self.configuration.clone() {
+        if let Some(configuration) = self.configuration.clone().filter(|of| of.codec == frame.codec)
+        {
             self.write_configuration(Frame { timestamp, ..configuration }, write);
         }
+        self.note_audio(timestamp, now);
         write(&Frame { timestamp, ..frame.clone() });
-        shift != 0
+        if shift == 0 {
+            self.phase = Phase::Passing;
+        }
+    }
+
+    /// Notes audio of the stream as it is written.
+    const fn note_audio(&mut self, timestamp: Timestamp, at: Instant) {
+        self.pause.note_audio();
+        self.newest_audio = Some(Written { timestamp, at, video: self.newest_video });
     }
 
     /// Silence up to a video frame's timestamp.
     fn fill(&mut self, to: Timestamp, now: Instant, write: &mut impl FnMut(&Frame)) {
-        let to = Timestamp::from_micros(to.as_micros().clamp(-CLOCK_LIMIT_US, CLOCK_LIMIT_US));
-        let (since, first) = *self.first_video.get_or_insert((now, to));
-        let mut run = match std::mem::take(&mut self.phase) {
-            Phase::Waiting => {
-                // Both clocks: the frames of a late join are old already, and its audio may be on its way.
-                let elapsed = Timestamp::from_micros(to.as_micros() - first.as_micros());
-                let has_header = self.configuration.is_some() && !self.is_audio_refused;
-                let (patience, starts_at) = match self.is_audio_expected || has_header {
-                    true => (EXPECTED_PATIENCE, to),
-                    false if self.is_overdue => (Duration::ZERO, Timestamp::ZERO),
-                    false => (PATIENCE, to),
-                };
-                if now < since + patience || elapsed < timestamp(patience) {
-                    return;
-                }
-                let data = Bytes::copy_from_slice(&lc_48k(Channels::Stereo));
-                self.write_configuration(aac(FrameKind::Configuration, starts_at, data), write);
-                Run { since: to, frames: 0 }
-            }
-            Phase::Silent(run) => run,
-            phase @ Phase::CatchingUp(_) => {
-                self.phase = phase;
+        let to = clamped(to.as_micros());
+        let mut limit = STEP_LIMIT_US;
+        if matches!(self.phase, Phase::Passing | Phase::CatchingUp(_)) {
+            if !self.has_paused {
                 return;
             }
+            limit = PAUSE_STEP_LIMIT_US;
+        }
+        let mut run = match std::mem::take(&mut self.phase) {
+            Phase::Silent(run) => run,
+            Phase::Waiting => {
+                let Some(starts_at) = self.initial(to, now) else { return };
+                Run::from(self.begin(starts_at, write), to)
+            }
+            Phase::Passing | Phase::CatchingUp(_) => {
+                let first = self.pause.began();
+                let after = self.newest_audio.as_mut().map_or(to, |audio| {
+                    audio.video = audio.video.or(first);
+                    audio.timestamp
+                });
+                Run::after(self.begin(after, write), after)
+            }
         };
-        if to.as_micros().abs_diff(run.next_us()) > STEP_LIMIT_US.unsigned_abs() {
-            run = Run { since: to, frames: 0 };
+        // Relative to the video where the audio was.
+        let lag_us = self.newest_audio.map_or(0, Written::lag_us);
+        let to = clamped(to.as_micros().saturating_sub(lag_us));
+        if to.as_micros().abs_diff(run.next_us()) > limit.unsigned_abs() {
+            run.restart(to);
         }
         while run.next_us() <= to.as_micros() {
-            let timestamp = Timestamp::from_micros(run.next_us());
-            write(&aac(FrameKind::Audio, timestamp, Bytes::from_static(&SILENCE_STEREO)));
-            run.frames += 1;
+            write(&run.frame());
         }
         self.phase = Phase::Silent(run);
+    }
+
+    /// Timestamp of the silence's configuration if it begins before any audio.
+    fn initial(&mut self, to: Timestamp, now: Instant) -> Option<Timestamp> {
+        let (since, first) = *self.first_video.get_or_insert((now, to));
+        // Both clocks: the frames of a late join are old already, and its audio may be on its way.
+        let elapsed = to.as_micros() - first.as_micros();
+        let has_header = self.configuration.is_some() && !self.is_audio_refused;
+        let (patience, starts_at) = match self.before {
+            Before::Stopped => (Duration::ZERO, Timestamp::ZERO),
+            Before::Nothing | Before::NoAudio if self.is_audio_expected || has_header => {
+                (EXPECTED_PATIENCE, to)
+            }
+            Before::NoAudio => (Duration::ZERO, Timestamp::ZERO),
+            Before::Nothing => (PATIENCE, to),
+        };
+        (now >= since + patience && elapsed >= micros(patience)).then_some(starts_at)
+    }
+
+    /// Begins silence: in the form of the stream's audio if there is such silence, so that its configuration stays.
+    fn begin(&mut self, at: Timestamp, write: &mut impl FnMut(&Frame)) -> Filler {
+        if let Some(filler) = self.mp3.as_ref().and_then(|frame| Filler::of_mp3(frame)) {
+            return filler;
+        }
+        let own = self.configuration.clone().filter(|_| !self.is_audio_refused);
+        if let Some(own) = own
+            && let Some(filler) = Filler::of(&own)
+        {
+            self.write_configuration(Frame { timestamp: at, ..own }, write);
+            return filler;
+        }
+        let (filler, data) = Filler::stereo();
+        let (codec, kind) = (Codec::Aac, FrameKind::Configuration);
+        let configuration = Frame { codec, kind, timestamp: at, composition_ms: 0, data };
+        self.write_configuration(configuration, write);
+        filler
     }
 
     /// Writes a decoder configuration unless the upstream has it already.
@@ -227,13 +371,17 @@ impl Silence {
     }
 }
 
-fn timestamp(duration: Duration) -> Timestamp {
-    Timestamp::from_micros(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX))
+fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }
 
-const fn aac(kind: FrameKind, timestamp: Timestamp, data: Bytes) -> Frame {
-    Frame { codec: Codec::Aac, kind, timestamp, composition_ms: 0, data }
+const fn clamped(micros: i64) -> Timestamp {
+    let micros = if micros > CLOCK_LIMIT_US { CLOCK_LIMIT_US } else { micros };
+    Timestamp::from_micros(if micros < -CLOCK_LIMIT_US { -CLOCK_LIMIT_US } else { micros })
 }
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod pause_tests;

@@ -4,6 +4,7 @@
 //! worker but have players here; a copy is fed by its [`Relay`] and is otherwise like any stream.
 
 mod audio;
+mod pushes;
 mod succession;
 
 use std::sync::Arc;
@@ -58,8 +59,25 @@ struct Subscriber {
     delivery: Option<Arc<Delivery>>,
     /// Reports its end, if it is a player.
     player: Option<PlayGuard>,
-    /// Whether it counts as a subscriber, with its bytes and dropped frames: previews and other nodes do not.
-    is_counted: bool,
+    role: Role,
+}
+
+/// What a subscriber is.
+#[derive(Clone, Copy)]
+enum Role {
+    Player,
+    /// It does not count as a subscriber, nor do its bytes and dropped frames: a preview or another node.
+    Uncounted,
+    /// `after`: decode timestamp of the newest frame that its upstream has from earlier connections.
+    Push {
+        after: Option<Timestamp>,
+    },
+}
+
+impl Subscriber {
+    const fn is_counted(&self) -> bool {
+        !matches!(self.role, Role::Uncounted)
+    }
 }
 
 /// The streams of one worker.
@@ -143,7 +161,7 @@ impl Hub {
             }
             subscriber.offered += frame.data.len() as u64;
             let dropped = subscriber.queue.poll_dropped();
-            if dropped > 0 && subscriber.is_counted {
+            if dropped > 0 && subscriber.is_counted() {
                 stream.record.add_dropped(dropped);
                 if let Some(delivery) = &subscriber.delivery {
                     delivery.add_dropped(dropped);
@@ -153,16 +171,14 @@ impl Hub {
         }
     }
 
-    /// Adds a subscriber that starts at configuration + keyframe; or at the next keyframe, if the cached one is not
-    /// newer than `after`. `None` if the stream is gone.
+    /// Adds a player, which starts at configuration + keyframe. `None` if the stream is gone.
     pub(super) fn subscribe(
         &mut self,
         stream: StreamKey,
         reader: SessionKey,
         form: AudioForm,
-        after: Option<Timestamp>,
     ) -> Option<SubscriberKey> {
-        let key = self.join(stream, reader, form, after, true)?;
+        let key = self.join(stream, reader, form, Role::Player)?;
         self.streams.get(stream)?.record.add_subscribers(1);
         Some(key)
     }
@@ -175,7 +191,7 @@ impl Hub {
         reader: SessionKey,
         form: AudioForm,
     ) -> Option<SubscriberKey> {
-        self.join(stream, reader, form, None, false)
+        self.join(stream, reader, form, Role::Uncounted)
     }
 
     fn join(
@@ -183,22 +199,12 @@ impl Hub {
         stream: StreamKey,
         reader: SessionKey,
         form: AudioForm,
-        after: Option<Timestamp>,
-        is_counted: bool,
+        role: Role,
     ) -> Option<SubscriberKey> {
         let live = self.streams.get_mut(stream)?;
-        let is_new = |frame: &Frame| {
-            let is_header = matches!(
-                frame.kind,
-                FrameKind::Configuration | FrameKind::ColorInfo | FrameKind::Script
-            );
-            is_header || after.is_none_or(|after| frame.timestamp > after)
-        };
-        let burst = live.join.burst();
-        let burst = burst.filter(|frame| form.takes(frame.codec, live.has_opus) && is_new(frame));
-        let mut queue = SubscriberQueue::new(burst);
-        if live.ended {
-            queue.end();
+        let mut queue = live.queue_for(form, role);
+        if matches!(role, Role::Push { .. }) && form == AudioForm::Undecided {
+            queue.set_pending();
         }
         let key = self.subscribers.insert(Subscriber {
             stream,
@@ -208,7 +214,7 @@ impl Hub {
             offered: 0,
             delivery: None,
             player: None,
-            is_counted,
+            role,
         });
         live.subscribers.push(key);
         Some(key)
@@ -237,14 +243,6 @@ impl Hub {
         if let Some(subscriber) = self.subscribers.get_mut(key) {
             subscriber.player = Some(player);
         }
-    }
-
-    /// Sets how a subscriber takes Opus audio, once that is known.
-    pub(super) fn decide(&mut self, key: SubscriberKey, form: AudioForm) {
-        let Some(subscriber) = self.subscribers.get_mut(key) else { return };
-        let has_opus = self.streams.get(subscriber.stream).is_some_and(|live| live.has_opus);
-        subscriber.form = form;
-        subscriber.queue.forget(|frame| !form.takes(frame.codec, has_opus));
     }
 
     /// Leaves out frames of these codecs for a subscriber: they are neither queued nor counted.
@@ -283,7 +281,7 @@ impl Hub {
         let Some(gone) = self.subscribers.remove(key) else { return };
         if let Some(stream) = self.streams.get_mut(gone.stream) {
             stream.subscribers.retain(|other| *other != key);
-            stream.record.add_subscribers(-i64::from(gone.is_counted));
+            stream.record.add_subscribers(-i64::from(gone.is_counted()));
         }
     }
 
@@ -294,7 +292,7 @@ impl Hub {
         if let Some(delivery) = &subscriber.delivery {
             delivery.add_out(frame.payload_bytes());
         }
-        if subscriber.is_counted
+        if subscriber.is_counted()
             && let Some(stream) = self.streams.get(subscriber.stream)
         {
             stream.record.add_out(frame.payload_bytes());
@@ -330,7 +328,7 @@ impl Hub {
     /// nodes, which are uncounted: their own players wait there.
     #[must_use]
     pub(super) fn may_wait_for_video(&self, key: SubscriberKey) -> bool {
-        self.subscribers.get(key).is_some_and(|of| of.is_counted && of.queue.holds_only_audio())
+        self.subscribers.get(key).is_some_and(|of| of.is_counted() && of.queue.holds_only_audio())
     }
 
     /// Adds a worker that reads this stream: `relay` continues where the returned frames end. `None` if the stream is
@@ -384,7 +382,7 @@ impl Hub {
         let closed = self.streams.remove(stream)?;
         for key in &closed.subscribers {
             if let Some(subscriber) = self.subscribers.remove(*key) {
-                closed.record.add_subscribers(-i64::from(subscriber.is_counted));
+                closed.record.add_subscribers(-i64::from(subscriber.is_counted()));
                 woken.readers.push(subscriber.reader);
             }
         }

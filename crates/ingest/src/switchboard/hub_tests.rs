@@ -30,9 +30,14 @@ impl Live {
         Self { hub, stream, record, woken: Woken::default(), readers: SlotMap::with_key() }
     }
 
-    fn subscribe(&mut self, form: AudioForm, after: Option<Timestamp>) -> SubscriberKey {
+    fn subscribe(&mut self, form: AudioForm) -> SubscriberKey {
         let reader = self.readers.insert(());
-        self.hub.subscribe(self.stream, reader, form, after).expect("live")
+        self.hub.subscribe(self.stream, reader, form).expect("live")
+    }
+
+    fn push(&mut self, form: AudioForm, after: Option<i64>) -> SubscriberKey {
+        let (reader, after) = (self.readers.insert(()), after.map(Timestamp::from_millis));
+        self.hub.subscribe_push(self.stream, reader, form, after).expect("live")
     }
 
     fn publish(&mut self, frames: &[(FrameKind, i64)]) {
@@ -61,7 +66,7 @@ fn a_late_player_starts_with_configuration_and_keyframe() {
         (Audio, 90),
         (Inter, 120),
     ]);
-    let key = live.subscribe(AudioForm::Undecided, None);
+    let key = live.subscribe(AudioForm::Undecided);
     live.publish(&[(Inter, 160)]);
     let want = [(Configuration, 0), (Keyframe, 80), (Audio, 90), (Inter, 120), (Inter, 160)];
     assert_eq!(live.drain(key), want);
@@ -72,7 +77,7 @@ fn a_late_player_starts_with_configuration_and_keyframe() {
 fn audio_from_before_the_first_video_frame_is_kept_for_joiners() {
     let mut live = Live::new(true);
     live.publish(&[(Configuration, 0), (Audio, 0), (Audio, 1500), (Inter, 1510), (Keyframe, 1520)]);
-    let key = live.subscribe(AudioForm::Undecided, None);
+    let key = live.subscribe(AudioForm::Undecided);
     assert_eq!(live.drain(key), [(Configuration, 0), (Audio, 1500), (Keyframe, 1520)]);
 }
 
@@ -80,7 +85,7 @@ fn audio_from_before_the_first_video_frame_is_kept_for_joiners() {
 fn without_the_cache_a_player_waits_for_the_next_keyframe() {
     let mut live = Live::new(false);
     live.publish(&[(Configuration, 0), (Keyframe, 0), (Inter, 40)]);
-    let key = live.subscribe(AudioForm::Undecided, None);
+    let key = live.subscribe(AudioForm::Undecided);
     live.publish(&[(Inter, 80), (Keyframe, 120)]);
     assert_eq!(live.drain(key), [(Configuration, 0), (Keyframe, 120)]);
 }
@@ -88,7 +93,7 @@ fn without_the_cache_a_player_waits_for_the_next_keyframe() {
 #[test]
 fn an_unchanged_header_is_not_repeated() {
     let mut live = Live::new(true);
-    let key = live.subscribe(AudioForm::Undecided, None);
+    let key = live.subscribe(AudioForm::Undecided);
     live.publish(&[(Configuration, 0), (Keyframe, 0), (Configuration, 40), (Keyframe, 40)]);
     assert_eq!(live.drain(key), [(Configuration, 0), (Keyframe, 0), (Keyframe, 40)]);
 }
@@ -96,7 +101,7 @@ fn an_unchanged_header_is_not_repeated() {
 #[test]
 fn bytes_out_is_the_sum_over_all_readers() {
     let mut live = Live::new(true);
-    let keys = [1, 2, 3].map(|_| live.subscribe(AudioForm::Undecided, None));
+    let keys = [1, 2, 3].map(|_| live.subscribe(AudioForm::Undecided));
     let address = IpAddr::from([192, 0, 2, 1]);
     for key in keys {
         let delivery = Arc::default();
@@ -115,7 +120,7 @@ fn bytes_out_is_the_sum_over_all_readers() {
 #[test]
 fn the_end_follows_the_waiting_frames() {
     let mut live = Live::new(true);
-    let key = live.subscribe(AudioForm::Undecided, None);
+    let key = live.subscribe(AudioForm::Undecided);
     live.publish(&[(Keyframe, 0)]);
     live.hub.end(live.stream, &mut live.woken);
     assert!(!live.hub.is_finished(key));
@@ -144,12 +149,12 @@ fn a_relay_continues_where_the_burst_ends() {
 #[test]
 fn a_key_that_outlives_its_stream_leads_to_no_other_stream() {
     let mut live = Live::new(true);
-    let stale = live.subscribe(AudioForm::Undecided, None);
+    let stale = live.subscribe(AudioForm::Undecided);
     live.hub.close(live.stream, &mut live.woken);
     let (others, record) = (live.stream, live.record.clone());
     let source = Source::Remote { relay: Arc::default(), home: 0, is_seeded: true };
     live.stream = live.hub.open(record, source, true);
-    let theirs = live.subscribe(AudioForm::Undecided, None);
+    let theirs = live.subscribe(AudioForm::Undecided);
     live.publish(&[(Configuration, 0), (Keyframe, 0)]);
     assert_ne!(others, live.stream);
     assert!(live.hub.next_frame(stale).is_none(), "frames of a stream it never joined");
@@ -160,7 +165,7 @@ fn a_key_that_outlives_its_stream_leads_to_no_other_stream() {
 #[test]
 fn a_reader_is_not_offered_the_tracks_that_it_excludes() {
     let mut live = Live::new(true);
-    let reader = live.subscribe(AudioForm::Aac, None);
+    let reader = live.subscribe(AudioForm::Aac);
     live.hub.leave_out(reader, vec![Codec::H264]);
     live.publish(&[(Configuration, 0), (Keyframe, 0), (Audio, 0), (Inter, 40)]);
     assert_eq!(live.hub.offered(reader), 10);
@@ -182,13 +187,13 @@ fn transcoded() -> Live {
 #[test]
 fn restarted_aac_is_not_repeated_to_readers_that_already_have_it() {
     let mut live = transcoded();
-    let [first, second] = [0; 2].map(|_| live.subscribe(AudioForm::Aac, None));
+    let [first, second] = [0; 2].map(|_| live.subscribe(AudioForm::Aac));
     assert_eq!(live.drain(first).len(), 5);
     // All subscribers that took AAC left and returned: it starts at the cached keyframe again.
     live.publish(&[(Audio, 0), (Audio, 21), (Audio, 43), (Audio, 64)]);
     assert_eq!(live.drain(first), [(Audio, 64)]);
     let want = [Configuration, Keyframe, Audio, Audio, Audio, Audio];
-    for key in [second, live.subscribe(AudioForm::Aac, None)] {
+    for key in [second, live.subscribe(AudioForm::Aac)] {
         let got = live.drain(key);
         assert_eq!(got.iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), want, "{got:?}");
     }
@@ -197,10 +202,10 @@ fn restarted_aac_is_not_repeated_to_readers_that_already_have_it() {
 #[test]
 fn an_upstream_that_has_not_accepted_yet_drops_the_aac_of_an_ended_transcoder() {
     let mut live = transcoded();
-    let push = live.subscribe(AudioForm::Undecided, None);
+    let push = live.push(AudioForm::Undecided, None);
     live.publish(&[(Audio, 64)]);
     live.hub.forget_aac(live.stream);
-    live.hub.decide(push, AudioForm::Aac);
+    live.hub.accept(push, AudioForm::Aac);
     live.publish(&[(Audio, 0), (Audio, 21)]);
     assert_eq!(live.drain(push), [(Configuration, 0), (Keyframe, 0), (Audio, 0), (Audio, 21)]);
 }

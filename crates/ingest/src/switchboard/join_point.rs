@@ -114,6 +114,11 @@ impl JoinPoint {
         (self.has_video || self.video.is_some(), self.has_audio)
     }
 
+    /// Whether a keyframe has passed.
+    pub(super) const fn has_begun_video(&self) -> bool {
+        self.has_video
+    }
+
     /// The video codec of a stream that has had no audio.
     pub(super) fn only_video(&self) -> Option<Codec> {
         self.video.as_ref().filter(|_| !self.has_audio).map(|header| header.codec)

@@ -16,6 +16,24 @@ const QUEUE_FRAMES_LIMIT: usize = 2_048;
 /// Script frames that may wait: cue points of a few seconds. Only the newest `onMetaData` is kept.
 const SCRIPTS_LIMIT: usize = 32;
 
+/// Audio that an upstream gets without video after it joined between two keyframes begins after this much of it was
+/// withheld: many upstreams take the tracks of the first seconds for all that there are.
+const AUDIO_ALONE_US: i64 = 10_000_000;
+
+/// How far a subscriber's stream has begun.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Begun {
+    /// It takes what is queued.
+    #[default]
+    Yes,
+    /// Its peer has not accepted the stream yet, and nothing was dropped.
+    NotAccepted,
+    /// The same, but more than the limit would have waited: nothing is queued, and it joins afresh on acceptance.
+    Overrun,
+    /// It joined between two keyframes: audio is withheld since this timestamp.
+    AwaitsVideo(Option<Timestamp>),
+}
+
 /// Frames waiting for one subscriber, oldest first.
 ///
 /// When full, video is dropped up to the newest keyframe in the queue, or all of it until the next keyframe; after that
@@ -37,6 +55,7 @@ pub(super) struct SubscriberQueue {
     /// Number of waiting frames that are not audio.
     not_audio: usize,
     awaits_keyframe: bool,
+    begun: Begun,
     has_video: bool,
     /// Decode timestamp of the first keyframe that it got.
     first_video: Option<Timestamp>,
@@ -59,9 +78,39 @@ impl SubscriberQueue {
         queue
     }
 
+    /// Marks the queue of an upstream that has not accepted the stream yet.
+    pub(super) const fn set_pending(&mut self) {
+        self.begun = Begun::NotAccepted;
+    }
+
+    /// The upstream has accepted. False: frames were dropped meanwhile, and it has to join afresh.
+    pub(super) fn accept(&mut self) -> bool {
+        let is_complete = self.begun != Begun::Overrun;
+        self.begun = Begun::Yes;
+        is_complete
+    }
+
+    /// Withholds audio until a keyframe comes, if none waits.
+    pub(super) fn await_video(&mut self) {
+        if self.first_video.is_none() {
+            self.begun = Begun::AwaitsVideo(None);
+            self.retain(|_, frame| frame.kind != FrameKind::Audio);
+            self.note_joined();
+        }
+    }
+
+    /// Whether audio is withheld until a keyframe comes.
+    #[must_use]
+    pub(super) const fn awaits_video(&self) -> bool {
+        matches!(self.begun, Begun::AwaitsVideo(_))
+    }
+
     /// Adds a frame, or drops it or older ones. False: it is not for the subscriber.
     pub(super) fn push(&mut self, frame: &SharedFrame) -> bool {
         if self.left_out.contains(&frame.codec) {
+            return false;
+        }
+        if self.begun != Begun::Yes && self.holds_back(frame) {
             return false;
         }
         match frame.kind {
@@ -73,6 +122,13 @@ impl SubscriberQueue {
         self.admit(frame.clone());
         // A keyframe larger than the limit is still delivered, to a subscriber for which no other video waits.
         let is_alone = self.video == 1 && frame.kind == FrameKind::Keyframe;
+        if self.begun == Begun::NotAccepted
+            && (self.has_too_much(Track::Audio) || !is_alone && self.has_too_much(Track::Video))
+        {
+            self.retain(|_, _| false);
+            self.begun = Begun::Overrun;
+            return false;
+        }
         if self.video > 0 && !is_alone && self.has_too_much(Track::Video) {
             self.drop_to_keyframe();
         }
@@ -127,13 +183,13 @@ impl SubscriberQueue {
     /// Whether the queue has ended and is drained.
     #[must_use]
     pub(super) fn is_finished(&self) -> bool {
-        self.ended && self.frames.is_empty()
+        self.ended && self.is_empty()
     }
 
-    /// Whether no frames wait.
+    /// Whether no frames wait, and none will be found at the join point on acceptance.
     #[must_use]
     pub(super) fn is_empty(&self) -> bool {
-        self.frames.is_empty()
+        self.frames.is_empty() && self.begun != Begun::Overrun
     }
 
     /// Whether only audio waits that could be written with the next video frame.
@@ -151,6 +207,27 @@ impl SubscriberQueue {
     /// Frames dropped since the previous call.
     pub(super) fn poll_dropped(&mut self) -> u64 {
         std::mem::take(&mut self.dropped)
+    }
+
+    /// Whether a frame is not for a subscriber whose stream has not begun.
+    fn holds_back(&mut self, frame: &Frame) -> bool {
+        match (&mut self.begun, frame.kind) {
+            (Begun::Overrun, _) => true,
+            (Begun::AwaitsVideo(since), FrameKind::Audio) => {
+                let since = since.get_or_insert(frame.timestamp).as_micros();
+                let waited = frame.timestamp.as_micros().saturating_sub(since);
+                let is_held = (0..AUDIO_ALONE_US).contains(&waited);
+                if !is_held {
+                    self.begun = Begun::Yes;
+                }
+                is_held
+            }
+            (Begun::AwaitsVideo(_), FrameKind::Keyframe) => {
+                self.begun = Begun::Yes;
+                false
+            }
+            (Begun::Yes | Begun::NotAccepted | Begun::AwaitsVideo(_), _) => false,
+        }
     }
 
     fn admit(&mut self, frame: SharedFrame) {

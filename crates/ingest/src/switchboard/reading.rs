@@ -61,7 +61,7 @@ impl Switchboard {
         let stream = self.stream(record.stream).or_else(|| self.open_remote(record))?;
         self.begin_reading(player, stream, |hub| {
             if is_counted {
-                hub.subscribe(stream, player, form, None)
+                hub.subscribe(stream, player, form)
             } else {
                 hub.subscribe_uncounted(stream, player, form)
             }
@@ -96,20 +96,29 @@ impl Switchboard {
     ) {
         let Some(stream) = self.sessions.get(push).and_then(|entry| entry.pushes) else { return };
         let reads =
-            self.begin_reading(push, stream, |hub| hub.subscribe(stream, push, form, after));
+            self.begin_reading(push, stream, |hub| hub.subscribe_push(stream, push, form, after));
         if reads.is_none() {
             return;
         }
         let transcodes =
             self.hub.stream(stream).is_some_and(|live| live.record.transcoder_error().is_none());
         let has_opus_audio = self.hub.has_opus_audio(stream) && transcodes;
+        let has_paused_audio = self.has_paused_audio(stream);
         let Some(entry) = self.sessions.get_mut(push) else { return };
         let (Some(Session::Push(session)), Some(subscriber)) = (&mut entry.session, entry.reads)
         else {
             return;
         };
         session.expect_audio(has_opus_audio);
+        if has_paused_audio {
+            session.set_audio_stopped();
+        }
         self.hub.count(subscriber, session.record().delivery.clone());
+    }
+
+    fn has_paused_audio(&self, stream: StreamKey) -> bool {
+        let local = self.hub.stream(stream).and_then(|live| live.source.local());
+        local.is_some_and(|local| local.timeline.has_paused_audio())
     }
 
     /// Lets `reader` read this stream and no other; `subscribe` creates its queue.
@@ -129,15 +138,21 @@ impl Switchboard {
         Some(())
     }
 
-    /// Sets how a subscriber takes Opus audio, once that is known.
-    pub(super) fn decide_form(&mut self, reader: SessionKey, form: AudioForm) {
-        let subscriber = self.sessions.get(reader).and_then(|entry| entry.reads);
+    /// The upstream of a push that reads its stream has accepted.
+    pub(super) fn accept_push(&mut self, push: SessionKey, form: AudioForm) {
+        let subscriber = self.sessions.get(push).and_then(|entry| entry.reads);
         if let Some(subscriber) = subscriber
             && let Some(stream) = self.hub.stream_of(subscriber)
         {
-            self.hub.decide(subscriber, form);
+            let awaits_keyframe = self.hub.accept(subscriber, form);
+            if self.has_paused_audio(stream) {
+                self.turn_push(push, |push, _, _| push.set_audio_stopped());
+            }
             self.note_form(stream);
-            self.woken.readers.push(reader);
+            self.woken.readers.push(push);
+            if awaits_keyframe {
+                self.want_keyframe(stream);
+            }
         }
     }
 

@@ -8,6 +8,7 @@ mod bounds;
 mod holding;
 mod holding_away;
 mod instructions;
+mod joining_upstreams;
 mod keep_alive;
 mod odd_messages;
 mod panics;

@@ -18,6 +18,8 @@ const FRAME_US: i64 = 24_000;
 
 /// Limit of the time by which frame reordering can delay the display of an earlier frame.
 const REORDER_US: i64 = 1_000_000;
+/// Audio that is further than this behind the video has paused.
+const PAUSE_US: i64 = 1_000_000;
 /// Distance between the frames of a cached GOP when they are passed on at once.
 const CATCH_UP_US: i64 = 2_000;
 
@@ -128,6 +130,13 @@ impl Timeline {
         self.shift_us = Some(shift);
         self.lead = (from_us > to_us).then_some(Lead { newest, from_us, to_us });
         self.awaited = [true; 3];
+    }
+
+    /// Whether the stream has had audio, but none for some time while its video continued.
+    pub(super) fn has_paused_audio(&self) -> bool {
+        let [video, audio, opus] = self.lines;
+        let behind = |audio: Timestamp| video.map(|video| video.as_micros() - audio.as_micros());
+        audio.max(opus).and_then(behind).is_some_and(|behind| behind > PAUSE_US)
     }
 
     /// When the newest frame arrived.

@@ -121,7 +121,7 @@ impl Switchboard {
             Effect::AskToPlay(target) => self.ask_to_play(key, target),
             Effect::ReportRefusal(refused) => self.report_refusal(key, refused),
             Effect::Read { form, after } => self.read_own_stream(key, form, after),
-            Effect::DecideForm(form) => self.decide_form(key, form),
+            Effect::Accepted(form) => self.accept_push(key, form),
             Effect::StopReading => self.stop_reading(key),
             Effect::Resolve { host, port } => self.resolve(key, host, port),
             Effect::Locate => self.locate(key),

@@ -1,6 +1,6 @@
 //! The exchange up to a running publish or play, and the server's messages after that.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::connect::connect_object;
 use super::replies::{Status, stream_id};
@@ -23,6 +23,17 @@ const START: f64 = 5.0;
 pub(super) const FC_UNPUBLISH: f64 = 6.0;
 pub(super) const DELETE_STREAM: f64 = 7.0;
 
+/// How long an onFCPublish that comes after publish may be followed by the actual answer; some servers send no other.
+const FC_PUBLISH_GRACE: Duration = Duration::from_secs(5);
+
+/// An onFCPublish.
+#[derive(Debug)]
+pub(super) struct FcPublish {
+    status: Status,
+    /// When it counts as the answer to publish; `None` if it came before that: only once the time limit has passed.
+    due: Option<Instant>,
+}
+
 impl ClientSession {
     pub(super) fn connect(&mut self, now: Instant) {
         self.wire.announce_chunk_size();
@@ -32,33 +43,75 @@ impl ClientSession {
     }
 
     pub(super) fn handle_command(&mut self, command: &Command, now: Instant) {
-        match (command.name.as_str(), self.state) {
+        let status = Status::read(command);
+        match (command.name.to_ascii_lowercase().as_str(), self.state) {
             // There is no other request outstanding, whatever the transaction id.
-            ("_result", State::Connecting) => {
-                // Some servers put it into the properties, some into the information object.
-                self.four_cc_list = read_four_cc_list(&command.object);
-                if let Some(information) = command.arguments.first() {
-                    self.four_cc_list.extend(read_four_cc_list(information));
-                }
-                self.create(now);
+            ("_result", State::Connecting) if !status.fails() => {
+                self.handle_connected(command, now)
             }
-            ("_result", State::Creating) if is_stream_created(command) => {
+            ("_result", State::Creating) if is_stream_created(command) && !status.fails() => {
                 self.stream = stream_id(command).unwrap_or(MEDIA_STREAM);
                 self.begin(now);
             }
-            ("_error", State::Connecting) => self.refuse(Status::read(command)),
-            ("_error", State::Creating | State::Starting) if concerns_us(command) => {
-                self.refuse(Status::read(command));
+            // Some servers answer publish as a call.
+            ("_result", State::Starting)
+                if is_for(command, START) && !status.fails()
+                    || status.is_start(self.config.role) =>
+            {
+                self.start();
             }
-            ("onStatus", _) => self.handle_status(Status::read(command)),
+            ("_result" | "_error", State::Connecting) => self.refuse(status),
+            ("_result", State::Creating) if is_for(command, CREATE_STREAM) => self.refuse(status),
+            ("_result", State::Starting) if is_for(command, START) => self.refuse(status),
+            ("_error", State::Creating) if concerns_us(command) => self.refuse(status),
+            // createStream has been answered before.
+            ("_error", State::Starting)
+                if concerns_us(command) && !is_for(command, CREATE_STREAM) =>
+            {
+                self.refuse(status);
+            }
+            ("onstatus", State::Connecting) if status.connects() => {
+                self.handle_connected(command, now);
+            }
+            ("onstatus", _) => self.handle_status(status),
+            ("onfcpublish", State::Creating | State::Starting) => {
+                let is_answer = self.state == State::Starting;
+                self.fc_publish =
+                    Some(FcPublish { status, due: is_answer.then(|| now + FC_PUBLISH_GRACE) });
+            }
             ("close", State::Connecting | State::Creating | State::Starting | State::Ready) => {
                 let (code, description) = ("close".into(), String::new());
                 self.events.push_back(ClientEvent::Ended { code, description });
                 self.close();
             }
-            // onBWDone, onFCPublish, answers to releaseStream and FCPublish: nothing depends on them.
+            // onBWDone, answers to releaseStream and FCPublish: nothing depends on them.
             _ => {}
         }
+    }
+
+    /// When an onFCPublish counts as the answer to publish, if no other comes.
+    pub(super) fn fc_publish_due(&self) -> Option<Instant> {
+        let limit = self.since + self.config.limits.publish_start;
+        self.fc_publish.as_ref().map(|answer| answer.due.map_or(limit, |due| due.min(limit)))
+    }
+
+    /// No other answer to publish has come.
+    pub(super) fn accept_fc_publish(&mut self) {
+        match self.fc_publish.take() {
+            Some(FcPublish { status, .. }) if status.fails() => self.refuse(status),
+            Some(_) => self.start(),
+            None => {}
+        }
+    }
+
+    /// The server has accepted the connect.
+    fn handle_connected(&mut self, command: &Command, now: Instant) {
+        // Some servers put it into the properties, some into the information object.
+        self.four_cc_list = read_four_cc_list(&command.object);
+        if let Some(information) = command.arguments.first() {
+            self.four_cc_list.extend(read_four_cc_list(information));
+        }
+        self.create(now);
     }
 
     /// Handles a StreamEOF for the stream we play: some servers send nothing else at its end.
@@ -108,10 +161,9 @@ impl ClientSession {
 
     fn handle_status(&mut self, status: Status) {
         match self.state {
-            State::Starting if status.starts() => {
-                self.state = State::Ready;
-                self.events.push_back(ClientEvent::Ready);
-            }
+            State::Starting if status.starts(self.config.role) => self.start(),
+            // It does not concern what we requested, whatever it reports.
+            _ if status.is_aside() => {}
             State::Connecting | State::Creating | State::Starting if status.fails() => {
                 self.refuse(status);
             }
@@ -127,6 +179,11 @@ impl ClientSession {
             | State::Ready
             | State::Over => {}
         }
+    }
+
+    fn start(&mut self) {
+        self.state = State::Ready;
+        self.events.push_back(ClientEvent::Ready);
     }
 
     fn refuse(&mut self, status: Status) {

@@ -1,6 +1,7 @@
 //! Parses a server's replies leniently: numbers as strings or missing, statuses without a level or in another place.
 //! Classifies refusals by code and description. Pure.
 
+use super::ClientRole;
 use crate::amf0::Value;
 use crate::message::Command;
 
@@ -37,8 +38,8 @@ impl RefusalKind {
     }
 
     fn of(code: &str, description: &str) -> Self {
-        let subject = code.rsplit('.').next().unwrap_or_default();
-        if subject == "InvalidApp" {
+        let subject = code.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
+        if subject == "invalidapp" {
             return Self::InvalidApp;
         }
         // Servers use one code both for invalid names and for names in use; only the description differs.
@@ -53,17 +54,17 @@ impl RefusalKind {
         } else if says(&["is not defined"]) {
             Self::InvalidApp
         } else {
-            match subject {
-                "BadName" => Self::BadName,
-                "Denied" | "Rejected" | "Unauthorized" => Self::Denied,
+            match subject.as_str() {
+                "badname" => Self::BadName,
+                "denied" | "rejected" | "unauthorized" => Self::Denied,
                 _ => Self::Unknown,
             }
         }
     }
 }
 
-/// An information object (RTMP 7.2.2); missing fields are empty.
-#[derive(Debug)]
+/// An information object (RTMP 7.2.2); missing fields are empty. Servers spell codes and levels in upper and lower case.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Status {
     level: String,
     pub(super) code: String,
@@ -73,35 +74,59 @@ pub(super) struct Status {
 }
 
 impl Status {
-    /// Reads an onStatus or `_error`; some servers put the information in place of the command object.
+    /// Reads an onStatus, `_error` or `_result`; some servers put the information in place of the command object, and
+    /// some send the code or a description instead of an object.
     pub(super) fn read(command: &Command) -> Self {
         let values = || command.arguments.iter().chain([&command.object]);
         let information = values()
             .find(|value| value.property("code").is_some())
             .or_else(|| values().find(|value| value.property("description").is_some()))
-            .unwrap_or(&Value::Undefined);
+            .or_else(|| values().find(|value| value.property("level").is_some()));
+        let Some(information) = information else {
+            let text = values().find_map(Value::as_text).unwrap_or_default();
+            let is_code = text.contains('.') && !text.contains(' ');
+            let (code, description) =
+                if is_code { (text, String::new()) } else { (String::new(), text) };
+            return Self { code, description, ..Self::default() };
+        };
         let text = |key| information.property(key).and_then(Value::as_text).unwrap_or_default();
-        let (level, code, description) = (text("level"), text("code"), text("description"));
-        let ex = information.property("ex").filter(|_| code == "NetConnection.Connect.Rejected");
+        let [level, code] = ["level", "code"].map(|key| text(key).trim().to_owned());
+        let description = text("description");
+        let is_rejected = code.eq_ignore_ascii_case("NetConnection.Connect.Rejected");
+        let ex = information.property("ex").filter(|_| is_rejected);
         let redirect = ex.and_then(read_redirect);
         Self { level, code, description, redirect }
     }
 
-    pub(super) fn starts(&self) -> bool {
-        ["NetStream.Publish.Start", "NetStream.Play.Start"].contains(&self.code.as_str())
+    /// Whether its code is that of the start of what we requested.
+    pub(super) fn is_start(&self, role: ClientRole) -> bool {
+        self.is(&match role {
+            ClientRole::Publish => ["NetStream.Publish.Start"],
+            ClientRole::Play => ["NetStream.Play.Start"],
+        })
+    }
+
+    /// Whether an onStatus can only mean that what we requested has started.
+    pub(super) fn starts(&self, role: ClientRole) -> bool {
+        let is_accepted = || !self.fails() && self.is_status() && self.accepts_publish();
+        self.is_start(role) || role == ClientRole::Publish && is_accepted()
+    }
+
+    /// Whether a reply to connect can only mean that it succeeded.
+    pub(super) fn connects(&self) -> bool {
+        self.is(&["NetConnection.Connect.Success"])
     }
 
     pub(super) fn ends(&self) -> bool {
-        [
+        self.is(&[
             "NetStream.Play.UnpublishNotify",
             "NetStream.Play.Stop",
             "NetStream.Play.Complete",
             "NetStream.Unpublish.Success",
-        ]
-        .contains(&self.code.as_str())
+        ])
     }
 
-    /// Whether it reports a failure: by its level or, without one, by its code.
+    /// Whether it reports a failure, by its level or by its code.
     pub(super) fn fails(&self) -> bool {
         /// Last parts of codes that always mean failure.
         const FAILURES: [&str; 12] = [
@@ -118,15 +143,41 @@ impl Status {
             "StreamNotFound",
             "Unauthorized",
         ];
-        match self.level.as_str() {
-            "error" => true,
-            "" => self.code.rsplit('.').next().is_some_and(|last| FAILURES.contains(&last)),
-            _ => false,
-        }
+        let last = self.code.rsplit('.').next().unwrap_or_default();
+        self.level.eq_ignore_ascii_case("error")
+            || FAILURES.iter().any(|failure| last.eq_ignore_ascii_case(failure))
+    }
+
+    /// Whether it is about something other than the publish or play itself: one of our calls that the server does not
+    /// know, its recording, or its buffer.
+    pub(super) fn is_aside(&self) -> bool {
+        const SUBJECTS: [&str; 6] = ["Buffer", "Call", "Data", "Pause", "Record", "Seek"];
+        let subject = self.code.split('.').nth(1).unwrap_or_default();
+        SUBJECTS.iter().any(|aside| subject.eq_ignore_ascii_case(aside))
     }
 
     pub(super) fn kind(&self) -> RefusalKind {
         RefusalKind::of(&self.code, &self.description)
+    }
+
+    fn is(&self, codes: &[&str]) -> bool {
+        codes.iter().any(|code| self.code.eq_ignore_ascii_case(code))
+    }
+
+    fn is_status(&self) -> bool {
+        self.level.is_empty() || self.level.eq_ignore_ascii_case("status")
+    }
+
+    /// Whether a reply to publish that is no failure accepts it: by a code about publishing, or without any words but a
+    /// level.
+    fn accepts_publish(&self) -> bool {
+        /// They are also about publishing, and accept nothing.
+        const OTHERS: [&str; 3] = ["unpublish", "notify", "idle"];
+        if self.code.is_empty() {
+            return !self.level.is_empty() || self.description.is_empty();
+        }
+        let code = self.code.to_ascii_lowercase();
+        code.contains("publish") && !OTHERS.iter().any(|other| code.contains(other))
     }
 }
 
@@ -142,13 +193,12 @@ fn read_redirect(ex: &Value) -> Option<String> {
     is_url.then_some(url)
 }
 
-/// The message stream in an answer to createStream, wherever the number is.
+/// The message stream in an answer to createStream, wherever the number is; 0 is one. `None` for what cannot be one.
 pub(super) fn stream_id(command: &Command) -> Option<u32> {
     let mut values = command.arguments.iter().chain([&command.object]);
     let stream = values.find_map(number)?;
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-    let stream = stream as u32;
-    Some(stream)
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked")]
+    (0.0..=f64::from(u32::MAX)).contains(&stream).then_some(stream as u32)
 }
 
 /// A number, or a string that contains one.

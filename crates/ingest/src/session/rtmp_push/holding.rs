@@ -6,7 +6,6 @@ use headgate_media::{Frame, Timestamp};
 
 use super::{RtmpPush, State};
 use crate::session::frame_writer::write_to_upstream;
-use crate::session::silence::Silence;
 
 impl RtmpPush {
     /// The stream belongs to another publish from now on.
@@ -14,12 +13,10 @@ impl RtmpPush {
         self.client_id = client_id;
     }
 
-    /// The first frame of another publisher follows; that publisher may have no audio.
+    /// The first frame of another publisher follows.
     pub(crate) fn handle_successor(&mut self) {
-        if self.adds_silence && self.silence.is_none() && self.takes_frames() {
-            let mut silence = Silence::behind(self.audio_configuration.clone());
-            silence.set_audio_expected(self.expects_audio);
-            self.silence = Some(silence);
+        if let Some(silence) = &mut self.silence {
+            silence.handle_successor();
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use headgate_media::{Frame, FrameKind, Track};
+use headgate_media::{Frame, FrameKind};
 use headgate_rtmp::ClientEvent;
 
 use super::{Effect, Failure, Next, RtmpPush, State};
@@ -72,9 +72,6 @@ impl RtmpPush {
             FrameKind::Configuration if !takes_codec(session.four_cc_list(), frame.codec) => {
                 self.record.note_unlisted(frame.codec);
             }
-            FrameKind::Configuration if frame.track() == Track::Audio => {
-                self.audio_configuration = Some(Frame::clone(frame));
-            }
             FrameKind::Configuration | FrameKind::ColorInfo => {}
             FrameKind::Keyframe
             | FrameKind::Inter
@@ -83,19 +80,20 @@ impl RtmpPush {
             | FrameKind::Script => self.sent = self.sent.max(Some(frame.timestamp)),
         }
         let keep_alive = &mut self.keep_alive;
-        let Some(silence) = &mut self.silence else {
-            keep_alive.note(frame, now);
-            return match frame.framed() {
-                Some(framed) => session.send_framed(framed),
-                None => write_to_upstream(session, frame),
+        if let Some(silence) = &mut self.silence
+            && !silence.passes(frame, now)
+        {
+            let write = |frame: &Frame| {
+                keep_alive.note(frame, now);
+                write_to_upstream(session, frame);
             };
-        };
-        let write = |frame: &Frame| {
-            keep_alive.note(frame, now);
-            write_to_upstream(session, frame);
-        };
-        if !silence.handle_frame(frame, now, write) {
-            self.silence = None;
+            silence.handle_frame(frame, now, write);
+            return;
+        }
+        keep_alive.note(frame, now);
+        match frame.framed() {
+            Some(framed) => session.send_framed(framed),
+            None => write_to_upstream(session, frame),
         }
     }
 
@@ -201,7 +199,7 @@ impl RtmpPush {
             detail: String::new(),
         }));
         if self.reads {
-            effects.push(Effect::DecideForm(form));
+            effects.push(Effect::Accepted(form));
         } else if self.is_live {
             self.read(form, effects);
         } else {

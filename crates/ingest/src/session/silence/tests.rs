@@ -1,4 +1,6 @@
 use super::*;
+use headgate_media::Channels;
+use headgate_media::aac::{SILENCE_STEREO, lc_48k};
 
 struct Push {
     silence: Silence,
@@ -17,13 +19,18 @@ impl Push {
     fn pass(&mut self, codec: Codec, kind: FrameKind, millis: i64, at_ms: i64) {
         let (timestamp, data) = (Timestamp::from_millis(millis), Bytes::from_static(b"real"));
         let frame = Frame { codec, kind, timestamp, composition_ms: 0, data };
-        if !self.is_needed {
-            self.wrote.push(frame);
-            return;
-        }
+        self.pass_frame(&frame, at_ms);
+    }
+
+    fn pass_frame(&mut self, frame: &Frame, at_ms: i64) {
         let now = self.start + Duration::from_millis(at_ms.unsigned_abs());
         let wrote = &mut self.wrote;
-        self.is_needed = self.silence.handle_frame(&frame, now, |frame| wrote.push(frame.clone()));
+        if self.silence.passes(frame, now) {
+            wrote.push(frame.clone());
+        } else {
+            self.silence.handle_frame(frame, now, |frame| wrote.push(frame.clone()));
+        }
+        self.is_needed = !matches!(self.silence.phase, Phase::Passing);
     }
 
     fn configuration(&mut self, at_ms: i64) {
@@ -181,9 +188,9 @@ fn the_silence_configuration_is_not_repeated_for_equal_audio() {
     let mut push = Push::new();
     push.video(0, 2_000);
     let data = Bytes::copy_from_slice(&lc_48k(Channels::Stereo));
-    let own = aac(FrameKind::Configuration, Timestamp::from_millis(2_000), data);
-    let (now, wrote) = (push.start, &mut push.wrote);
-    assert!(push.silence.handle_frame(&own, now, |frame| wrote.push(frame.clone())));
+    let (codec, kind, timestamp) =
+        (Codec::Aac, FrameKind::Configuration, Timestamp::from_millis(2_000));
+    push.pass_frame(&Frame { codec, kind, timestamp, composition_ms: 0, data }, 2_000);
     push.audio(2_030, 2_030);
     assert_eq!(push.audio_ms(false), [2_030]);
     assert_eq!(push.configurations().len(), 1);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use headgate_media::{Codec, Frame};
 
 use super::super::join_point::is_header;
-use super::{Hub, Relay, Stream, StreamKey, SubscriberKey};
+use super::{Hub, Relay, Stream, StreamKey, Subscriber, SubscriberKey};
 use crate::publish::record::{PublishRecord, StreamId};
 
 /// Result of a takeover.
@@ -27,7 +27,7 @@ impl Hub {
     ) -> Option<Succession> {
         let live = self.streams.get_mut(key)?;
         let is_counted =
-            |key: &SubscriberKey| self.subscribers.get(*key).is_some_and(|of| of.is_counted);
+            |key: &SubscriberKey| self.subscribers.get(*key).is_some_and(Subscriber::is_counted);
         let readers = live.subscribers.iter().filter(|key| is_counted(key)).count();
         let readers = i64::try_from(readers).unwrap_or(0);
         live.record.add_subscribers(-readers);

@@ -61,7 +61,7 @@ impl Peer {
             Remote::Upstream(server) => {
                 server.begin_turn();
                 let _ = server.handle_input(bytes, now);
-                while server.has_unread_input() && server.takes_input() {
+                while server.has_unread_input() {
                     server.begin_turn();
                     let _ = server.handle_input(&[], now);
                 }

@@ -143,7 +143,7 @@ fn accepted_elsewhere(bodies: &[&[u8]]) -> Vec<(Codec, FrameKind)> {
     let stream = away.switchboard.open_remote(&record).expect("it lives elsewhere");
     away.settle();
     let (reader, form) = (SessionKey::default(), AudioForm::Opus);
-    let player = away.switchboard.hub.subscribe(stream, reader, form, None).expect("live");
+    let player = away.switchboard.hub.subscribe(stream, reader, form).expect("live");
     let relay = attached(&away);
     let attach = Message::Attach { stream: record.stream, reader: 1, relay };
     home.switchboard.handle_message(attach);
