@@ -54,7 +54,7 @@ pub fn read_fragment(text: &str) -> Result<Fragment, OfferError> {
     if !is_ufrag(ufrag) || !is_password(pwd) {
         return Err(OfferError::Credentials);
     }
-    let candidates = read_candidates(every.iter().flat_map(|lines| lines.attributes("candidate")))?;
+    let candidates = read_candidates(every.iter().flat_map(|lines| lines.attributes("candidate")));
     Ok(Fragment { ufrag: ufrag.to_owned(), pwd: pwd.to_owned(), candidates })
 }
 

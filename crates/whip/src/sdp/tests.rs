@@ -56,7 +56,7 @@ fn the_offer_of_a_browser_is_parsed_with_the_payload_types_we_choose() {
     assert_eq!((video.has_nack, video.has_pli, video.has_transport_cc), (true, true, false));
     assert_eq!(video.rtx, Some(Rtx { payload_type: 103, ssrc: Some(6) }));
     assert_eq!(video.ssrc, Some(5));
-    assert_eq!(offer.fingerprint[31], 0x1f);
+    assert_eq!(offer.fingerprints[0][31], 0x1f);
 }
 
 #[test]
