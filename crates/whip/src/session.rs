@@ -259,7 +259,8 @@ impl WhipSession {
         // Once media is protected, the client is where it sends from.
         let to = if self.media.is_started() { self.ice.selected() } else { None };
         let to = to.or_else(|| goodbyes.first().map(|(path, _)| *path));
-        let datagrams: Vec<Vec<u8>> = goodbyes.into_iter().map(|(_, datagram)| datagram.into()).collect();
+        let datagrams: Vec<Vec<u8>> =
+            goodbyes.into_iter().map(|(_, datagram)| datagram.into()).collect();
         self.state = match to {
             Some(to) if !datagrams.is_empty() => {
                 self.transmits.extend(datagrams.iter().map(|datagram| (to, datagram.clone())));

@@ -14,7 +14,8 @@ const WORDS: Readonly<Record<RecordedEndReason, string>> = {
   handshake_failed: "The browser or encoder could not connect: its network may block UDP and TCP to the media ports.",
   dtls_incomplete: "The browser or encoder reached the media port, but did not complete the DTLS handshake in time.",
   wrong_certificate: "The browser or encoder did not prove to have the certificate named in its offer.",
-  no_common_cipher: "The browser or encoder supports none of the cipher suites, curves and extensions of DTLS used here.",
+  no_common_cipher:
+    "The browser or encoder supports none of the cipher suites, curves and extensions of DTLS used here.",
   no_srtp_profile: "The browser or encoder supports none of the SRTP profiles used here.",
   dtls_too_old: "The browser or encoder supports only versions of DTLS before 1.2.",
   dtls_refused_by_client: "The browser or encoder refused the DTLS handshake.",

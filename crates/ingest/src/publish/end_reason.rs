@@ -78,11 +78,15 @@ impl EndReason {
             }
             Self::HandshakeFailed(HandshakeFault::Unreachable) => row("handshake_failed", None),
             Self::HandshakeFailed(HandshakeFault::Incomplete) => row("dtls_incomplete", None),
-            Self::HandshakeFailed(HandshakeFault::WrongCertificate) => row("wrong_certificate", None),
+            Self::HandshakeFailed(HandshakeFault::WrongCertificate) => {
+                row("wrong_certificate", None)
+            }
             Self::HandshakeFailed(HandshakeFault::NoCommonCipher) => row("no_common_cipher", None),
             Self::HandshakeFailed(HandshakeFault::NoSrtpProfile) => row("no_srtp_profile", None),
             Self::HandshakeFailed(HandshakeFault::OldVersion) => row("dtls_too_old", None),
-            Self::HandshakeFailed(HandshakeFault::RefusedByClient) => row("dtls_refused_by_client", None),
+            Self::HandshakeFailed(HandshakeFault::RefusedByClient) => {
+                row("dtls_refused_by_client", None)
+            }
             Self::HandshakeFailed(HandshakeFault::Other) => row("dtls_invalid", None),
             Self::NoMedia => row("no_media", None),
             Self::UpstreamRefused => row("upstream_refused", None),

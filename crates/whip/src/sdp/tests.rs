@@ -298,8 +298,7 @@ fn formats_and_names_of_a_section_may_reach_the_limits() {
         let more = " 3".repeat(count - 3);
         read_offer(&offer(&[&audio().replace("111 63 0", &format!("111 63 0{more}"))]))
     };
-    assert!(formats(64).is_ok());
-    assert_eq!(formats(65).err(), Some(OfferError::TooLong));
+    assert!([64, 65, 5_000].into_iter().all(|count| formats(count).is_ok()));
     let named = |mid: &str| {
         let text = offer(&[&audio()]).replace("a=group:BUNDLE 0 1\n", "");
         read_offer(&text.replace("a=mid:0", &format!("a=mid:{mid}")))
@@ -308,4 +307,42 @@ fn formats_and_names_of_a_section_may_reach_the_limits() {
     for mid in ["m".repeat(65), String::new(), "m\u{e9}".into()] {
         assert_eq!(named(&mid).err(), Some(OfferError::Malformed), "{mid}");
     }
+}
+
+#[test]
+fn candidates_beyond_the_limit_are_ignored() {
+    for count in [100, 101, 1_000] {
+        let lines = (1..=count).map(|n| format!("a=candidate:1 1 udp 1 192.0.2.8 {n} typ host\n"));
+        let text = format!("{}{}", offer(&[&audio()]), lines.collect::<String>());
+        assert_eq!(read_offer(&text).expect("accepted").candidates.len(), 100);
+    }
+}
+
+#[test]
+fn layers_beyond_four_are_not_taken() {
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let rids: String = names.iter().map(|name| format!("a=rid:{name} send\n")).collect();
+    let extension = "a=extmap:10 urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id\n";
+    let lines = format!("{extension}{rids}a=simulcast:send {}\n", names.join(";"));
+    let text = offer(&[&audio(), &format!("{}{lines}", video(H264))]);
+    assert_eq!(read_offer(&text).expect("accepted").video.expect("video").rids, names[..4]);
+}
+
+#[test]
+fn every_readable_fingerprint_counts_whatever_its_level_case_and_spaces() {
+    let digits = |byte: &str| vec![byte; 32].join(":");
+    let text = offer(&[&audio()]);
+    let line = text.lines().find(|line| line.starts_with("a=fingerprint")).expect("one");
+    let lines = format!(
+        "a=fingerprint:sha-512 {}\n{line}\na=fingerprint:SHA-256   {}\na=fingerprint: sha-256\t{} \n\
+         a=fingerprint:sha-256 zz\na=fingerprint:md2 00\n{line}",
+        digits("11").repeat(2),
+        digits("ab"),
+        digits("CD"),
+    );
+    let session = format!("a=fingerprint:sha-256 {}\na=group", digits("ef"));
+    let text = text.replace(line, &lines).replacen("a=group", &session, 1);
+    let fingerprints = read_offer(&text).expect("accepted").fingerprints;
+    let firsts: Vec<_> = fingerprints.iter().map(|fingerprint| fingerprint[1]).collect();
+    assert_eq!(firsts, [1, 0xab, 0xcd, 0xef]);
 }

@@ -39,8 +39,7 @@ const GCM: u16 = 0x0007;
 /// SRTP_AES128_CM_HMAC_SHA1_80 (RFC 5764 4.1.2).
 const CM: u16 = 0x0001;
 /// A fatal alert in plaintext: insufficient_security (RFC 5246 7.2).
-const INSUFFICIENT_SECURITY: [u8; 15] =
-    [21, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 71];
+const INSUFFICIENT_SECURITY: [u8; 15] = [21, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 71];
 
 /// SRTP protection profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,9 +196,7 @@ impl Dtls {
         let outcome = self.endpoint.read(now, PEER, None, datagram);
         self.collect(now, None);
         match outcome {
-            Ok(events) => {
-                events.into_iter().filter_map(|event| self.handle_event(event)).collect()
-            }
+            Ok(events) => events.into_iter().filter_map(|event| self.handle_event(event)).collect(),
             // One bad record of a peer that has the keys.
             Err(_) if self.is_connected => Vec::new(),
             // The gate passes only messages that are whole: one of them is not acceptable.
@@ -242,11 +239,6 @@ impl Dtls {
     pub fn close(&mut self, now: Instant) {
         self.endpoint.stop(now, PEER);
         self.collect(now, None);
-    }
-
-    /// Acts as if the handshake were complete: for fuzzing.
-    pub(crate) const fn assume_connected(&mut self) {
-        self.is_connected = true;
     }
 
     /// When our last flight is to be retransmitted.

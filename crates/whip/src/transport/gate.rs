@@ -34,7 +34,7 @@ const HELLO_VERIFY_REQUEST: u8 = 3;
 /// Filters the DTLS datagrams of one association. The caller has checked the source: it is a path that passed an ICE
 /// check.
 #[derive(Debug)]
-pub struct Gate {
+pub(super) struct Gate {
     messages: Reassembler,
     is_complete: bool,
     /// The peer's ChangeCipherSpec has passed.
@@ -55,7 +55,7 @@ pub struct Gate {
 impl Gate {
     /// `is_client`: we are the client, so the peer's first message is that of a server.
     #[must_use]
-    pub fn new(is_client: bool) -> Self {
+    pub(super) fn new(is_client: bool) -> Self {
         let first: &[u8] =
             if is_client { &[SERVER_HELLO, HELLO_VERIFY_REQUEST] } else { &[CLIENT_HELLO] };
         Self {
@@ -75,7 +75,7 @@ impl Gate {
 
     /// The records that `datagram` completes: plaintext handshake messages in one record each, in order and once;
     /// `None` if there are none yet.
-    pub fn admit(&mut self, datagram: &[u8]) -> Option<BytesMut> {
+    pub(super) fn admit(&mut self, datagram: &[u8]) -> Option<BytesMut> {
         let mut admitted = BytesMut::new();
         if !self.filter(datagram, &mut admitted) {
             self.dropped += 1;
@@ -84,20 +84,20 @@ impl Gate {
     }
 
     /// The handshake is complete: from here on only protected records pass.
-    pub fn complete(&mut self) {
+    pub(super) fn complete(&mut self) {
         self.is_complete = true;
         self.early = BytesMut::new();
     }
 
     /// Datagrams of which nothing could be used.
     #[must_use]
-    pub const fn dropped(&self) -> u64 {
+    pub(super) const fn dropped(&self) -> u64 {
         self.dropped
     }
 
     /// The description of the last plaintext alert. Nothing protects it, so it explains a failure but causes none.
     #[must_use]
-    pub const fn alert(&self) -> Option<u8> {
+    pub(super) const fn alert(&self) -> Option<u8> {
         self.alert
     }
 

@@ -39,7 +39,10 @@ fn a_message_in_parts_passes_in_one_record_once_it_is_whole() {
     // In one record, in two records of a datagram, in tiny ones, overlapping, and backwards.
     let datagrams: [Vec<Vec<u8>>; 5] = [
         vec![record(HANDSHAKE, 0, 3, &[part(0, 40), part(40, 100)].concat())],
-        vec![[record(HANDSHAKE, 0, 3, &part(0, 40)), record(HANDSHAKE, 0, 4, &part(40, 100))].concat()],
+        vec![
+            [record(HANDSHAKE, 0, 3, &part(0, 40)), record(HANDSHAKE, 0, 4, &part(40, 100))]
+                .concat(),
+        ],
         (0..100).map(|at| record(HANDSHAKE, 0, at as u8, &part(at, at + 1))).collect(),
         vec![record(HANDSHAKE, 0, 1, &part(0, 70)), record(HANDSHAKE, 0, 2, &part(30, 100))],
         vec![record(HANDSHAKE, 0, 2, &part(60, 100)), record(HANDSHAKE, 0, 1, &part(0, 60))],
@@ -61,7 +64,10 @@ fn messages_pass_in_order_and_once_whatever_the_order_of_their_datagrams() {
     let mut gate = gate();
     assert_eq!(gate.admit(&finished), None, "the library forgets a Finished before its epoch");
     assert_eq!(gate.admit(&exchange), None);
-    assert_eq!(gate.admit(&hello).as_deref(), Some(&[hello.clone(), exchange.clone()].concat()[..]));
+    assert_eq!(
+        gate.admit(&hello).as_deref(),
+        Some(&[hello.clone(), exchange.clone()].concat()[..])
+    );
     let rest = gate.admit(&change);
     assert_eq!(rest.as_deref(), Some(&[change.clone(), finished].concat()[..]));
     for repeated in [hello, exchange, change] {
@@ -98,7 +104,9 @@ fn records_that_break_the_library_do_not_pass() {
 fn a_bad_record_beside_a_good_one_is_removed() {
     let good = record(HANDSHAKE, 0, 0, &fragment(0, 10, 0, &[1; 10]));
     let alert = record(ALERT, 0, 0, &[2, 40]);
-    for both in [[alert.clone(), good.clone()].concat(), [good.clone(), alert[..5].to_vec()].concat()] {
+    for both in
+        [[alert.clone(), good.clone()].concat(), [good.clone(), alert[..5].to_vec()].concat()]
+    {
         assert_eq!(gate().admit(&both).as_deref(), Some(&good[..]));
     }
 }
@@ -135,7 +143,8 @@ fn every_limit_of_a_handshake_may_be_reached() {
         move |sequence| record(HANDSHAKE, 0, 0, &fragment(sequence, length, 0, &vec![1; length]))
     };
     assert_eq!(admitted(&whole(1)), 200);
-    let [longest, longer] = [MESSAGE_LIMIT, MESSAGE_LIMIT + 1].map(|length| admitted(&whole(length)));
+    let [longest, longer] =
+        [MESSAGE_LIMIT, MESSAGE_LIMIT + 1].map(|length| admitted(&whole(length)));
     assert_eq!((longest, longer), (3, 0));
     assert_eq!(admitted(&whole(0)), 200, "as a ServerHelloDone is");
     // 64 datagrams of exactly 1 KiB.

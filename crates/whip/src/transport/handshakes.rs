@@ -255,7 +255,8 @@ impl Handshakes {
                 self.remove(at);
                 self.failed.push(failed);
                 if self.is_client
-                    && let Some(other) = self.other.take().filter(|path| !self.failed.contains(path))
+                    && let Some(other) =
+                        self.other.take().filter(|path| !self.failed.contains(path))
                 {
                     self.begin(now, other);
                 }

@@ -30,7 +30,9 @@ impl FragmentHeader {
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let header: &[u8; MESSAGE_HEADER] = bytes.first_chunk()?;
         let be24 = |high, middle, low| {
-            usize::from(header[high]) << 16 | usize::from(header[middle]) << 8 | usize::from(header[low])
+            usize::from(header[high]) << 16
+                | usize::from(header[middle]) << 8
+                | usize::from(header[low])
         };
         Some(Self {
             kind: header[0],

@@ -86,7 +86,8 @@ fn an_unusable_fragment_costs_only_itself() {
 fn what_was_read_before_a_truncated_fragment_is_kept() {
     let whole = body(100, 1);
     let record =
-        [fragment(HELLO, 0, &whole, 0, 100), fragment(16, 1, &whole, 0, 100)[..60].to_vec()].concat();
+        [fragment(HELLO, 0, &whole, 0, 100), fragment(16, 1, &whole, 0, 100)[..60].to_vec()]
+            .concat();
     let mut reassembler = reassembler();
     assert!(reassembler.handle_record(&record));
     assert_eq!(bodies(&mut reassembler), [whole]);
