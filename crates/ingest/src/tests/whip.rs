@@ -228,7 +228,7 @@ fn a_client_that_never_comes_ends_without_media() {
     let ended = core.ended(1);
     assert_eq!(
         (ended.reason, ended.bytes_in),
-        (EndReason::HandshakeFailed(HandshakeFault::Unreachable), 0)
+        (EndReason::HandshakeFailed(headgate_whip::HandshakeFault::Unreachable), 0)
     );
 }
 

@@ -149,8 +149,6 @@ fn unsupported_offers_are_rejected_with_the_right_status() {
         (400, "offer_malformed", format!("{both}a=rid:\u{e9} send\n")),
         (400, "offer_too_long", format!("{both}{}", "a=x\n".repeat(20_000))),
         (400, "offer_too_long", format!("{both}{}", "a=x\n".repeat(2000))),
-        (400, "offer_too_long", format!("{both}{}", "a=candidate:x\n".repeat(101))),
-        (400, "offer_too_long", both.replace(" 96 102", &" 96".repeat(63))),
         (400, "offer_credentials", both.replace("abcd", "ab")),
         (400, "offer_credentials", both.replace("0123456789abcdefghijklmn", "short")),
         (400, "offer_fingerprint", both.replace("sha-256", "sha-1")),
@@ -180,7 +178,6 @@ fn unsupported_offers_are_rejected_with_the_right_status() {
         (422, "offer_video_codec", both.replace("mode=0", "mode=2").replace("mode=1", "mode=x")),
         (422, "offer_video_codec", both.replace("H264/", "VP9/")),
         (422, "offer_video_codec", offer(&[&audio, &video("a=rtpmap:96 VP8/90000\n")])),
-        (422, "offer_layers", format!("{both}{}", "a=rid:a send\n".repeat(5))),
     ];
     for (status, code, text) in table {
         let error = read_offer(text).expect_err(code);
