@@ -30,6 +30,25 @@ async function reopen(options: WhipGatewayOptions): Promise<void> {
   gateway = await openWhipGateway(options);
 }
 
+describe("a slash at the end of an address", () => {
+  test("means the same, with and without arguments", async () => {
+    const headers = { "content-type": "application/sdp" };
+    const post = await gateway.call("POST", `${ENDPOINT}/?${TO_STREAM}`, { headers, body: OFFER });
+    expect(post.status).toBe(201);
+    const location = new URL(post.headers.get("location") ?? "").pathname;
+    expect(location).toMatch(new RegExp(`^/p/webrtc/${UUID}$`));
+    for (const path of [`${ENDPOINT}/`, `${ENDPOINT}//`, `${location}/`]) {
+      const preflight = await gateway.call("OPTIONS", path);
+      expect([preflight.status, preflight.headers.get("accept-post")]).toStrictEqual([200, "application/sdp"]);
+      expect((await gateway.call("GET", `${path}?a=b`)).status).toBe(204);
+    }
+    expect((await gateway.call("PUT", `${ENDPOINT}/`)).status).toBe(405);
+    expect((await gateway.call("GET", `${ENDPOINT}/status.json/`)).status).toBe(200);
+    expect((await gateway.call("DELETE", `${location}/`)).status).toBe(200);
+    expect((await gateway.call("DELETE", location)).status).toBe(404);
+  });
+});
+
 describe("an offer", () => {
   test("that is allowed is answered 201 with answer, session URL and entity tag", async () => {
     const { status, headers, body } = await gateway.offer(TO_STREAM);

@@ -73,6 +73,25 @@ describe("requests", () => {
   });
 });
 
+describe("30 starts at once from one address", () => {
+  test("succeed, with five fragments each", async () => {
+    // Thirty TLS handshakes with the customer take their time on a busy machine.
+    await open({ HEADGATE_WEBHOOK_DEADLINE_MS: "10000" });
+    const names = Array.from({ length: 30 }, (_, n) => `Ab1Cd-studio${n}`);
+    for (const name of names) await addStream(gateway.db, name, "created");
+    const peer = "203.0.113.7";
+    const starts = await Promise.all(
+      names.map((name) => gateway.offer(`${TO_OURSELVES}&stream_name=${name}`, { peer })),
+    );
+    expect(starts.map(({ status }) => status)).toStrictEqual(names.map(() => 201));
+    const known = starts.map(({ headers }) => new URL(headers.get("location") ?? "").pathname);
+    const patches = await Promise.all(
+      known.flatMap((path) => Array.from({ length: 5 }, () => gateway.call("PATCH", path, { peer }))),
+    );
+    expect(patches.map(({ status }) => status)).not.toContain(429);
+  });
+});
+
 describe("sessions that are not connected", () => {
   async function offerOf(n: number, peer = "203.0.113.7") {
     const name = n === 0 ? STREAM : `Ab1Cd-more${n}`;

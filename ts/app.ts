@@ -1,6 +1,7 @@
 // The HTTP application: routes, limits, the headers of every response, and the one error handler. It opens no port.
 import { type Context, Hono } from "hono";
 import { methodNotAllowed } from "hono/method-not-allowed";
+import { getPath } from "hono/utils/url";
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import type { DeploymentNode } from "./cluster/node-list.ts";
@@ -116,7 +117,7 @@ export interface AppDeps {
 /** `descriptions` receives the parts of the OpenAPI document. */
 export function createApp(deps: AppDeps, descriptions: Describe[] = []): Hono<Env> {
   const { log, metrics } = deps;
-  const app = new Hono<Env>();
+  const app = new Hono<Env>({ getPath: pathOf });
 
   const clientAddress = clientAddresses(deps.config.http.trustedProxies);
   app.use(envelope({ config: deps.config, log, metrics, clientAddress }));
@@ -207,6 +208,13 @@ function answer(c: Context, error: HttpError | WhipProblem): Response {
   if (status === 503) c.header("retry-after", String(RETRY_AFTER_S));
   if (error instanceof MethodNotAllowed) c.header("allow", error.allow.join(", "));
   return c.json(body, status);
+}
+
+/** The path of a request; people and programs add a slash to the WHIP endpoint and to its sessions, which means the
+ *  same. */
+function pathOf(request: Request): string {
+  const path = getPath(request);
+  return isWhip(path) ? path.replace(/\/+$/, "") : path;
 }
 
 function isWhip(path: string): boolean {

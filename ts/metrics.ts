@@ -52,6 +52,8 @@ export interface Metrics {
   /** Bytes sent to the players of a pull that has ended. */
   countPullEnd(bytesOut: number): void;
   countUpstreamLost(): void;
+  /** A connection was refused before it requested a publish or a play; `code` as the media core reports it. */
+  countRefusedConnection(code: string): void;
   /** A publish took over from the other one of its stream; `cause`: as the media core reports it. */
   countTakeover(cause: string): void;
   /** An event was given up: its customer will never receive it. */
@@ -77,6 +79,7 @@ export type PublishingMetrics = Pick<
   | "countStart"
   | "countEnd"
   | "countPullEnd"
+  | "countRefusedConnection"
   | "countUpstreamLost"
   | "countTakeover"
   | "countGivenUp"
@@ -142,6 +145,12 @@ export function createMetrics(): Metrics {
     help: "Times an upstream stopped accepting a publish, or never began to",
     registers,
   });
+  const refusals = new Counter({
+    name: "headgate_rtmp_connection_failed_total",
+    help: "RTMP connections that failed before they requested a publish or a play, by cause: tls_* in the handshake of TLS",
+    labelNames: ["code"],
+    registers,
+  });
   const takeovers = new Counter({
     name: "headgate_takeovers_total",
     help: "Publishes that took over on air from the other one of their stream, by cause: lost, silent, switched",
@@ -179,6 +188,7 @@ export function createMetrics(): Metrics {
       ended.bytesOut += bytesOut;
     },
     countUpstreamLost: () => losses.inc(),
+    countRefusedConnection: (code) => refusals.inc({ code }),
     countTakeover: (cause) => takeovers.inc({ cause }),
     countGivenUp: () => givenUp.inc(),
     watchMedia(media) {

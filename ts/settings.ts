@@ -105,8 +105,8 @@ export const SETTINGS = {
   "limits.whip_requests_per_second": {
     ...perSecond,
     env: "HEADGATE_LIMITS_WHIP_REQUESTS_PER_SECOND",
-    fallback: 20,
-    meaning: "WHIP requests from one address; bursts of three seconds' worth",
+    fallback: 50,
+    meaning: "WHIP offers from one address, and as many requests to sessions; bursts of three seconds' worth",
   },
   "limits.whip_offers_per_second": {
     ...perSecond,
@@ -117,7 +117,7 @@ export const SETTINGS = {
   "limits.whip_half_open_per_address": {
     ...perSecond,
     env: "HEADGATE_LIMITS_WHIP_HALF_OPEN_PER_ADDRESS",
-    fallback: 20,
+    fallback: 60,
     meaning: "WHIP sessions from one address that are not connected yet",
   },
   "limits.whip_half_open": {

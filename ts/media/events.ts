@@ -132,7 +132,8 @@ export interface ConnectionRefused {
   readonly kind: "connection_refused";
   /** IP address of the peer. */
   readonly address: string;
-  /** Stable code of the reason: the codes of `Error` in crates/rtmp/src/error.rs, or `app`. */
+  /** Stable code of the reason: the codes of `Error` in crates/rtmp/src/error.rs, `app`, or `tls_…` of a failed
+   *  handshake (crates/ingest/src/reactor/tls.rs). */
   readonly code: string;
   /** The reason in words. */
   readonly detail: string;

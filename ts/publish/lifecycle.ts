@@ -205,6 +205,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
         case "pull_ended":
           return track(players.handle(event));
         case "connection_refused":
+          metrics.countRefusedConnection(event.code);
           return refusedConnections.note(event);
         case "address_wanted":
           return track(upstreams.answer(event));

@@ -1,6 +1,6 @@
 //! What a session is identified and authenticated by: its ICE credentials and our SSRC.
 
-use crate::transport::dtls::{Identity, IdentityError};
+use crate::transport::identity::{Identity, IdentityError};
 
 /// The 64 characters of RFC 8839 5.4: six random bits each.
 const ICE_CHARS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -32,7 +32,8 @@ pub use diagnostics::{AudioDiagnostics, Diagnostics, TrackDiagnostics, VideoDiag
 pub use media::ssrc_of;
 pub use scrub::{MediaBlanker, scrub_sdp};
 pub use session::{WhipCounters, WhipEnd, WhipEvent, WhipSession};
-pub use transport::dtls::{Identity, IdentityError};
+pub use transport::handshake_fault::HandshakeFault;
 pub use transport::ice_lite::ufrag_of;
+pub use transport::identity::{Identity, IdentityError};
 pub use transport::path::Path;
 pub use transport::revoked::RevokedConsent;

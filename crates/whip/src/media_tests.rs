@@ -1,5 +1,6 @@
 use super::*;
-use crate::transport::dtls::{Identity, MasterKey, SrtpKeys, SrtpProfile};
+use crate::transport::dtls::{MasterKey, SrtpKeys, SrtpProfile};
+use crate::transport::identity::Identity;
 
 /// The media of a session, and the client's SRTP context.
 fn connected() -> (Media, Srtp, Instant) {

@@ -17,9 +17,11 @@ use crate::opening::Opening;
 use crate::rate::RateLimit;
 use crate::receiver::Receiver;
 use crate::sdp::{Offer, is_dtls_client};
-use crate::transport::dtls::{Dtls, DtlsEvent, Identity};
-use crate::transport::gate::Gate;
+use crate::transport::dtls::DtlsEvent;
+use crate::transport::handshake_fault::HandshakeFault;
+use crate::transport::handshakes::Handshakes;
 use crate::transport::ice_lite::IceLite;
+use crate::transport::identity::Identity;
 use crate::transport::path::Path;
 use crate::transport::srtp::Srtp;
 use crate::video::VideoTrack;
@@ -78,8 +80,7 @@ enum State {
 pub struct WhipSession {
     identity: Identity,
     ice: IceLite,
-    gate: Gate,
-    dtls: Dtls,
+    dtls: Handshakes,
     media: Media,
     opening: Opening,
     state: State,
@@ -117,9 +118,8 @@ impl WhipSession {
         let opening = Opening::new(media.audio.is_some() && media.video.is_some());
         Self {
             identity: identity.clone(),
-            ice: IceLite::new(ufrag, password, identity.provider()),
-            gate: Gate::default(),
-            dtls: Dtls::new(identity, offer.fingerprint, is_dtls_client(offer), now),
+            ice: IceLite::new(ufrag, password, offer.ufrags.clone(), identity.provider()),
+            dtls: Handshakes::new(identity, &offer.fingerprints, is_dtls_client(offer), now),
             media,
             opening,
             state: State::Running,
@@ -154,10 +154,10 @@ impl WhipSession {
         // RFC 7983: the first byte tells the protocols apart.
         match datagram.first() {
             Some(0..=3) => self.handle_stun(now, source, datagram),
-            Some(20..=63) if self.ice.is_proven(source) => self.handle_dtls(now, datagram),
+            Some(20..=63) if self.ice.is_proven(source) => self.handle_dtls(now, source, datagram),
             Some(128..=191) if self.ice.is_proven(source) => {
                 let opened = self.handle_media(now, datagram)?;
-                self.ice.note_heard(now, source);
+                self.ice.note_media(now, source);
                 return Some(opened);
             }
             Some(128..=191) => return self.handle_moved_media(now, source, datagram),
@@ -244,32 +244,9 @@ impl WhipSession {
     }
 
     /// The client restarts ICE: from now on checks with these credentials are answered, as well as checks with the old
-    /// ones.
-    pub fn restart_ice(&mut self, ufrag: String, password: String) {
-        self.ice.restart(ufrag, password);
-    }
-
-    /// Sends close_notify and starts repeating it; [`WhipSession`] describes what the driver does next.
-    pub fn close(&mut self, now: Instant) {
-        if matches!(self.state, State::Closing(_) | State::Closed) {
-            return;
-        }
-        self.dtls.close(now);
-        let datagrams: Vec<Vec<u8>> =
-            std::iter::from_fn(|| self.dtls.poll_transmit()).map(Vec::from).collect();
-        self.state = match self.ice.selected() {
-            Some(to) if !datagrams.is_empty() => {
-                self.transmits.extend(datagrams.iter().map(|datagram| (to, datagram.clone())));
-                // TCP does not lose it.
-                if to.is_tcp {
-                    State::Closed
-                } else {
-                    State::Closing(Closing::new(now, to, datagrams))
-                }
-            }
-            // No client is connected, or close_notify was already sent in reply to the client's own.
-            Some(_) | None => State::Closed,
-        };
+    /// ones. `theirs`: the client's new user name fragment.
+    pub fn restart_ice(&mut self, ufrag: String, password: String, theirs: String) {
+        self.ice.restart(ufrag, password, vec![theirs]);
     }
 
     /// The last repetition of close_notify was queued: what [`WhipSession::poll_transmit`] still returns is the last.
@@ -293,7 +270,7 @@ impl WhipSession {
     #[must_use]
     pub fn counters(&self) -> WhipCounters {
         let media = self.media.counters();
-        WhipCounters { rejected: media.rejected + self.rejected + self.gate.dropped(), ..media }
+        WhipCounters { rejected: media.rejected + self.rejected + self.dtls.dropped(), ..media }
     }
 
     /// What was irregular about the sender since the last call.
@@ -314,7 +291,7 @@ impl WhipSession {
             audio: self.media.audio.as_mut().map(|audio| diagnostics::of_audio(audio, now)),
             rtt_ms: rtt.map(|rtt| rtt.as_secs_f64() * 1000.0),
             skew_ms: self.media.clock.skew_us().map(|skew| skew as f64 / 1000.0),
-            rejected: self.media.rejected + self.rejected + self.gate.dropped(),
+            rejected: self.media.rejected + self.rejected + self.dtls.dropped(),
             problems: Vec::new(),
         };
         let since_start = now.saturating_duration_since(self.opened_at);
@@ -337,20 +314,20 @@ impl WhipSession {
         };
         self.send(source, answer);
         self.announce_paths();
-        if let Some(event) = self.dtls.start(now) {
-            self.handle_dtls_event(event);
-        }
+        self.dtls.handle_check(now, source, self.ice.selected() == Some(source));
         self.drain_dtls();
     }
 
-    fn handle_dtls(&mut self, now: Instant, datagram: &[u8]) {
+    fn handle_dtls(&mut self, now: Instant, source: Path, datagram: &[u8]) {
         // Before the handshake is complete the gate does the counting.
         if self.media.is_started() && !self.records.admit(now) {
             self.rejected += 1;
             return;
         }
-        let Some(admitted) = self.gate.admit(datagram) else { return };
-        for event in self.dtls.handle_datagram(now, admitted) {
+        if let Some(event) = self.dtls.handle_datagram(now, source, datagram) {
+            if matches!(event, DtlsEvent::Connected(_)) {
+                self.ice.note_media(now, source);
+            }
             self.handle_dtls_event(event);
         }
         self.drain_dtls();
@@ -359,26 +336,23 @@ impl WhipSession {
     fn handle_dtls_event(&mut self, event: DtlsEvent) {
         match event {
             DtlsEvent::Connected(keys) => {
-                self.gate.complete();
                 self.srtp_profile = keys.profile.name();
                 match Srtp::new(&keys, &self.identity.provider()) {
                     Some(srtp) => {
                         self.media.start(srtp);
                         self.events.push_back(WhipEvent::Connected);
                     }
-                    None => self.end(WhipEnd::HandshakeFailed),
+                    None => self.end(WhipEnd::HandshakeFailed(HandshakeFault::NoSrtpProfile)),
                 }
             }
             DtlsEvent::Closed => self.end(WhipEnd::Closed),
-            DtlsEvent::Failed => self.end(WhipEnd::HandshakeFailed),
+            DtlsEvent::Failed(fault) => self.end(WhipEnd::HandshakeFailed(fault)),
         }
     }
 
     fn drain_dtls(&mut self) {
-        while let Some(datagram) = self.dtls.poll_transmit() {
-            if let Some(to) = self.ice.selected() {
-                self.send(to, datagram.into());
-            }
+        while let Some((to, datagram)) = self.dtls.poll_transmit() {
+            self.send(to, datagram.into());
         }
     }
 

@@ -14,7 +14,6 @@ const OFFERS: Readonly<Record<string, readonly [status: number, title: string]>>
   offer_audio_codec: [422, "An audio section without Opus"],
   offer_audio_channels: [422, "Opus with more than two channels"],
   offer_video_codec: [422, "A video section without H.264 (Baseline, Main or High)"],
-  offer_layers: [422, "Too many simulcast layers"],
 };
 /** Remedies, by status. */
 const REMEDIES: Readonly<Record<number, string>> = {

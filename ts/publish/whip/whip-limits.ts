@@ -3,7 +3,7 @@
 import { networkOf } from "../../network.ts";
 import { Bucket } from "../limits/bucket.ts";
 
-/** Addresses kept; the least recently active ones are evicted first. */
+/** Buckets kept, two for each address; the least recently active ones are evicted first. */
 const ADDRESSES_LIMIT = 10_000;
 /** The Retry-After of a refused client, seconds. */
 const HALF_OPEN_WAIT_S = 10;
@@ -11,7 +11,8 @@ const HALF_OPEN_WAIT_S = 10;
 const LOOK_PAUSE_MS = 250;
 
 export interface WhipLimitSettings {
-  /** Requests of one address per second; 0 means no limit. */
+  /** Offers of one address per second, and as many requests to sessions: a studio behind one router starts all at once,
+   *  and each start trickles its candidates; 0 means no limit. */
   readonly requestsPerSecond: number;
   /** Offers of all addresses per second; 0 means no limit. */
   readonly offersPerSecond: number;
@@ -78,11 +79,12 @@ export function createWhipLimits(deps: {
       const key = networkOf(address);
       const now = clock.now();
       if (settings.requestsPerSecond > 0) {
-        const bucket = ofAddress.get(key) ?? new Bucket(settings.requestsPerSecond, now);
+        const place = `${kind} ${key}`;
+        const bucket = ofAddress.get(place) ?? new Bucket(settings.requestsPerSecond, now);
         // Moved to the end, so that the first entry is the least recently active one.
-        ofAddress.delete(key);
-        ofAddress.set(key, bucket);
-        if (ofAddress.size > ADDRESSES_LIMIT) ofAddress.delete(ofAddress.keys().next().value ?? key);
+        ofAddress.delete(place);
+        ofAddress.set(place, bucket);
+        if (ofAddress.size > ADDRESSES_LIMIT) ofAddress.delete(ofAddress.keys().next().value ?? place);
         const wait = bucket.take(now);
         if (wait !== null) return { of: "address", retryAfterS: wait };
       }

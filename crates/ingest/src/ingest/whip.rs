@@ -229,8 +229,8 @@ impl Ingest {
         let Some(restart) = whip.patch(fragment, &self.identity, Instant::now())? else {
             return Ok(WhipPatched::Added);
         };
-        let IceRestart { ufrag, password, answer } = restart;
-        self.order(&record, WhipOrder::RestartIce { ufrag, password });
+        let IceRestart { ufrag, password, theirs, answer } = restart;
+        self.order(&record, WhipOrder::RestartIce { ufrag, password, theirs });
         Ok(WhipPatched::Restarted(answer))
     }
 

@@ -1,5 +1,7 @@
 //! Why a publish ended, and the one table of what each ending sends to the broadcaster.
 
+use headgate_whip::HandshakeFault;
+
 /// Why a publish session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EndReason {
@@ -22,7 +24,7 @@ pub enum EndReason {
     /// The service is stopping.
     Shutdown,
     /// ICE or DTLS did not complete.
-    HandshakeFailed,
+    HandshakeFailed(HandshakeFault),
     /// ICE and DTLS completed, but no usable media arrived in time.
     NoMedia,
     /// The publish's own stream_url refused it before ever accepting it (R4).
@@ -74,7 +76,18 @@ impl EndReason {
             Self::Shutdown => {
                 row("shutdown", Some(("NetStream.Failed", "The service is restarting")))
             }
-            Self::HandshakeFailed => row("handshake_failed", None),
+            Self::HandshakeFailed(HandshakeFault::Unreachable) => row("handshake_failed", None),
+            Self::HandshakeFailed(HandshakeFault::Incomplete) => row("dtls_incomplete", None),
+            Self::HandshakeFailed(HandshakeFault::WrongCertificate) => {
+                row("wrong_certificate", None)
+            }
+            Self::HandshakeFailed(HandshakeFault::NoCommonCipher) => row("no_common_cipher", None),
+            Self::HandshakeFailed(HandshakeFault::NoSrtpProfile) => row("no_srtp_profile", None),
+            Self::HandshakeFailed(HandshakeFault::OldVersion) => row("dtls_too_old", None),
+            Self::HandshakeFailed(HandshakeFault::RefusedByClient) => {
+                row("dtls_refused_by_client", None)
+            }
+            Self::HandshakeFailed(HandshakeFault::Other) => row("dtls_invalid", None),
             Self::NoMedia => row("no_media", None),
             Self::UpstreamRefused => row("upstream_refused", None),
             Self::InternalError => row("internal_error", None),
@@ -89,7 +102,7 @@ impl EndReason {
         match self {
             Self::BroadcasterLeft
             | Self::Silent
-            | Self::HandshakeFailed
+            | Self::HandshakeFailed(_)
             | Self::NoMedia
             | Self::ProtocolError
             | Self::LimitExceeded
@@ -111,7 +124,7 @@ impl EndReason {
             Self::BroadcasterLeft
             | Self::Silent
             | Self::Replaced
-            | Self::HandshakeFailed
+            | Self::HandshakeFailed(_)
             | Self::NoMedia => true,
             Self::Unpublished
             | Self::ProtocolError

@@ -93,7 +93,7 @@ impl PullEnd {
             | EndReason::LimitExceeded
             | EndReason::RejectedByCustomer
             | EndReason::Kicked
-            | EndReason::HandshakeFailed
+            | EndReason::HandshakeFailed(_)
             | EndReason::NoMedia
             | EndReason::UpstreamRefused
             | EndReason::InternalError => Self::InternalError,

@@ -49,6 +49,8 @@ pub enum WhipPatchError {
 pub(crate) struct IceRestart {
     pub(crate) ufrag: String,
     pub(crate) password: String,
+    /// The client's new user name fragment.
+    pub(crate) theirs: String,
     /// The answer for the client.
     pub(crate) answer: String,
 }
@@ -206,9 +208,10 @@ impl WhipRecord {
         }
         let Credentials { ufrag, password, .. } = Credentials::generate(identity)?;
         let answer = write_fragment(&self.offer, &ufrag, &password, &self.candidates);
+        let theirs = fragment.ufrag.clone();
         *client =
             ClientIce { ufrag: fragment.ufrag, password: fragment.pwd, restarted_at: Some(now) };
-        Ok(Some(IceRestart { ufrag, password, answer }))
+        Ok(Some(IceRestart { ufrag, password, theirs, answer }))
     }
 
     /// Marks ICE and DTLS as complete.

@@ -10,6 +10,7 @@ use rustls::Connection;
 
 use super::connection_limits::ConnectionPermit;
 use super::socket_options::{round_trip, set_low_water};
+use super::tls::fault_code;
 
 /// Slices in one vectored write: a large keyframe in 64 KiB chunks with its headers, and the audio sent along with it.
 const SLICES_LIMIT: usize = 128;
@@ -32,6 +33,10 @@ pub(super) struct Link {
     tls: Option<Box<Connection>>,
     /// Why TLS failed, as text for the operator.
     fault: Option<String>,
+    /// Stable name of the reason why its handshake failed.
+    handshake_fault: Option<&'static str>,
+    /// The peer has begun the handshake of TLS; a balancer's check of the port does not.
+    has_begun: bool,
     is_connecting: bool,
     can_write: bool,
     was_shut: bool,
@@ -57,6 +62,8 @@ impl Link {
             socket,
             tls,
             fault: None,
+            handshake_fault: None,
+            has_begun: false,
             is_connecting: false,
             can_write: true,
             was_shut: false,
@@ -117,6 +124,12 @@ impl Link {
             self.mark = mark;
             set_low_water(&self.socket, mark);
         }
+    }
+
+    /// Stable name and description of the reason why the handshake of TLS failed.
+    pub(super) fn handshake_fault(&self) -> Option<(&'static str, &str)> {
+        let detail = self.fault.as_deref().unwrap_or("the peer closed the connection");
+        self.handshake_fault.map(|code| (code, detail))
     }
 
     /// Why TLS failed; `None` if it did not.
@@ -210,10 +223,19 @@ impl Link {
                 Err(_) => return Received::Closed,
             }
             match tls.read_tls(&mut self.socket) {
-                Ok(0) => return Received::Closed,
+                Ok(0) => {
+                    if self.has_begun && tls.is_handshaking() {
+                        self.handshake_fault = Some("tls_abandoned");
+                    }
+                    return Received::Closed;
+                }
                 Ok(_) => {
+                    self.has_begun = true;
                     if let Err(error) = tls.process_new_packets() {
                         self.fault = Some(error.to_string());
+                        if tls.is_handshaking() {
+                            self.handshake_fault = Some(fault_code(&error));
+                        }
                         // Send the alert that names the error, if the peer reads it.
                         let _ = tls.write_tls(&mut self.socket);
                         return Received::Closed;

@@ -91,6 +91,9 @@ impl Reactor {
                 Received::Blocked => has_more = false,
                 Received::Closed => {
                     has_more = false;
+                    if let Some((code, detail)) = link.handshake_fault() {
+                        self.switchboard.report_tls_fault(key, code, detail);
+                    }
                     self.switchboard.handle_closed(key, link.fault());
                 }
             }

@@ -75,6 +75,17 @@ fn connect(config: Arc<ClientConfig>, host: &str) -> Result<Box<Connection>, Tls
     Ok(Box::new(Connection::Client(connection)))
 }
 
+/// Stable name of the reason why a handshake failed.
+pub(super) const fn fault_code(error: &rustls::Error) -> &'static str {
+    match error {
+        rustls::Error::PeerIncompatible(_) => "tls_incompatible",
+        rustls::Error::AlertReceived(_) => "tls_refused_by_peer",
+        // RTMP without TLS, among others.
+        rustls::Error::InvalidMessage(_) => "tls_not_tls",
+        _ => "tls_invalid",
+    }
+}
+
 /// TLS state shared by all connections: our certificate, which can be replaced while running, and the trusted
 /// authorities.
 pub(crate) struct TlsContext {

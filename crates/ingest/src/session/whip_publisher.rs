@@ -22,7 +22,7 @@ const DIAGNOSTICS_PAUSE: Duration = Duration::from_secs(1);
 /// An order of the gateway to a running WHIP session.
 pub(crate) enum WhipOrder {
     /// Accept these credentials as well.
-    RestartIce { ufrag: String, password: String },
+    RestartIce { ufrag: String, password: String, theirs: String },
     /// Send the AMF0 values to all subscribers of the stream.
     SendData(Bytes),
     /// Ask the sender to stay below this bitrate in kbit/s; 0 means no limit.
@@ -172,7 +172,7 @@ impl WhipPublisher {
                     effects.push(match end {
                         // A closed page also sends close_notify; an intended end is a DELETE.
                         WhipEnd::Closed => Effect::LosePublish(reason),
-                        WhipEnd::HandshakeFailed | WhipEnd::Lost | WhipEnd::NoMedia => {
+                        WhipEnd::HandshakeFailed(_) | WhipEnd::Lost | WhipEnd::NoMedia => {
                             Effect::EndPublish(reason)
                         }
                     });
@@ -219,7 +219,9 @@ impl WhipPublisher {
         effects: &mut Vec<Effect>,
     ) {
         match order {
-            WhipOrder::RestartIce { ufrag, password } => self.session.restart_ice(ufrag, password),
+            WhipOrder::RestartIce { ufrag, password, theirs } => {
+                self.session.restart_ice(ufrag, password, theirs);
+            }
             WhipOrder::SendData(data) => effects.push(Effect::Publish(self.data_frame(data))),
             WhipOrder::LimitBitrate(kbps) => {
                 self.limit_kbps = Some(kbps);
@@ -334,7 +336,7 @@ fn script(data: Bytes, timestamp: Timestamp) -> Frame {
 
 const fn reason_of(end: WhipEnd) -> EndReason {
     match end {
-        WhipEnd::HandshakeFailed => EndReason::HandshakeFailed,
+        WhipEnd::HandshakeFailed(fault) => EndReason::HandshakeFailed(fault),
         WhipEnd::Closed => EndReason::Unpublished,
         WhipEnd::Lost => EndReason::Silent,
         WhipEnd::NoMedia => EndReason::NoMedia,

@@ -87,6 +87,13 @@ impl Switchboard {
         self.context.publishes.mailbox().put_refusal(ConnectionRefused { address, code, detail });
     }
 
+    /// Reports that the handshake of TLS failed on a connection to us.
+    pub(crate) fn report_tls_fault(&self, key: SessionKey, code: &'static str, detail: &str) {
+        let Some(Session::Server(server)) = self.session(key) else { return };
+        let (address, detail) = (server.peer(), detail.to_owned());
+        self.context.publishes.mailbox().put_refusal(ConnectionRefused { address, code, detail });
+    }
+
     /// Lets a push read its stream.
     pub(super) fn read_own_stream(
         &mut self,

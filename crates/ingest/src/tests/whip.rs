@@ -226,7 +226,10 @@ fn a_client_that_never_comes_ends_without_media() {
     };
     core.ingest.open_whip(publish).expect("an acceptable offer");
     let ended = core.ended(1);
-    assert_eq!((ended.reason, ended.bytes_in), (EndReason::HandshakeFailed, 0));
+    assert_eq!(
+        (ended.reason, ended.bytes_in),
+        (EndReason::HandshakeFailed(headgate_whip::HandshakeFault::Unreachable), 0)
+    );
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use headgate_media::{FrameKind, Timestamp, Track};
 
-use crate::transport::dtls::{Identity, MasterKey, SrtpKeys, SrtpProfile};
+use crate::transport::dtls::{MasterKey, SrtpKeys, SrtpProfile};
+use crate::transport::identity::Identity;
 use crate::transport::srtp::Srtp;
 use crate::{WhipEvent, WhipSession};
 

@@ -6,8 +6,8 @@ use super::error::OfferError;
 use super::lines::Lines;
 use super::offer::Setup;
 
-/// Candidates in one offer, ignored ones included.
-const CANDIDATE_LIMIT: usize = 100;
+/// Fingerprints read from one offer; further ones are ignored.
+const FINGERPRINT_LIMIT: usize = 16;
 /// RFC 8839 5.4.
 const UFRAG_LEAST: usize = 4;
 const PASSWORD_LEAST: usize = 22;
@@ -17,7 +17,7 @@ const CREDENTIAL_LIMIT: usize = 256;
 pub(super) struct Connection {
     pub(super) ufrag: String,
     pub(super) pwd: String,
-    pub(super) fingerprint: [u8; 32],
+    pub(super) fingerprints: Vec<[u8; 32]>,
     pub(super) setup: Setup,
 }
 
@@ -30,15 +30,12 @@ impl Connection {
         if !is_ufrag(ufrag) || !is_password(pwd) {
             return Err(OfferError::Credentials);
         }
-        let (media, session_level) =
-            (tagged.attributes("fingerprint"), session.attributes("fingerprint"));
-        let fingerprint = media.chain(session_level).find_map(read_fingerprint);
-        let fingerprint = fingerprint.ok_or(OfferError::Fingerprint)?;
+        let fingerprints = read_fingerprints(session, tagged)?;
         let setup = read_setup(either("setup"))?;
         if !tagged.has("rtcp-mux") && !session.has("rtcp-mux") {
             return Err(OfferError::Transport);
         }
-        Ok(Self { ufrag: ufrag.to_owned(), pwd: pwd.to_owned(), fingerprint, setup })
+        Ok(Self { ufrag: ufrag.to_owned(), pwd: pwd.to_owned(), fingerprints, setup })
     }
 }
 
@@ -65,18 +62,14 @@ pub(super) fn read_bundle(session: &Lines<'_>, mids: &[&str]) -> Result<Vec<Stri
 }
 
 /// Literal UDP addresses for RTP; host names (mostly mDNS), TCP and unusable addresses are ignored.
-pub(super) fn read_candidates<'a>(
-    lines: impl Iterator<Item = &'a str>,
-) -> Result<Vec<SocketAddr>, OfferError> {
+pub(super) fn read_candidates<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<SocketAddr> {
     let mut candidates = Vec::new();
-    for (number, line) in lines.enumerate() {
-        if number >= CANDIDATE_LIMIT {
-            return Err(OfferError::TooLong);
+    for candidate in lines.filter_map(read_candidate) {
+        if !candidates.contains(&candidate) {
+            candidates.push(candidate);
         }
-        let found = read_candidate(line).filter(|found| !candidates.contains(found));
-        candidates.extend(found);
     }
-    Ok(candidates)
+    candidates
 }
 
 /// Foundation, component, transport, priority, address, port (RFC 8839 5.1). Eyevinn's client counts components from 0.
@@ -101,14 +94,28 @@ fn read_setup(value: Option<&str>) -> Result<Setup, OfferError> {
     }
 }
 
-/// RFC 8122 5; fingerprints with other hashes may be present too.
+/// The SHA-256 fingerprints of the session and of the section, of which the certificate has one (RFC 8122 5). Lines with
+/// other hashes, and those that cannot be read, are ignored.
+fn read_fingerprints(session: &Lines<'_>, tagged: &Lines<'_>) -> Result<Vec<[u8; 32]>, OfferError> {
+    let lines = tagged.attributes("fingerprint").chain(session.attributes("fingerprint"));
+    let mut fingerprints = Vec::new();
+    for fingerprint in lines.filter_map(read_fingerprint).take(FINGERPRINT_LIMIT) {
+        if !fingerprints.contains(&fingerprint) {
+            fingerprints.push(fingerprint);
+        }
+    }
+    if fingerprints.is_empty() { Err(OfferError::Fingerprint) } else { Ok(fingerprints) }
+}
+
+/// `sha-256` and 32 pairs of digits with colons between them, in any case and with any spaces around them.
 fn read_fingerprint(value: &str) -> Option<[u8; 32]> {
-    let (algorithm, digits) = value.split_once([' ', '\t'])?;
-    if !algorithm.eq_ignore_ascii_case("sha-256") {
+    let mut words = value.split_whitespace();
+    if !words.next()?.eq_ignore_ascii_case("sha-256") {
         return None;
     }
+    let digits = words.collect::<String>();
     let mut fingerprint = [0; 32];
-    let mut pairs = digits.trim().split(':');
+    let mut pairs = digits.split(':');
     for byte in &mut fingerprint {
         let pair = pairs.next()?;
         if pair.len() != 2 || !pair.bytes().all(|digit| digit.is_ascii_hexdigit()) {

@@ -38,9 +38,6 @@ pub enum OfferError {
     /// No H.264.
     #[error("The video section must offer H.264 (Baseline, Main or High, 8 bit 4:2:0)")]
     VideoCodec,
-    /// Too many simulcast layers.
-    #[error("The offer has too many simulcast layers")]
-    Layers,
 }
 
 impl OfferError {
@@ -59,7 +56,6 @@ impl OfferError {
             Self::AudioCodec => "offer_audio_codec",
             Self::AudioChannels => "offer_audio_channels",
             Self::VideoCodec => "offer_video_codec",
-            Self::Layers => "offer_layers",
         }
     }
 
@@ -69,7 +65,7 @@ impl OfferError {
         match self {
             Self::TooLong | Self::Malformed | Self::Credentials | Self::Fingerprint => 400,
             Self::Setup | Self::Sections | Self::Direction | Self::Transport => 422,
-            Self::AudioCodec | Self::AudioChannels | Self::VideoCodec | Self::Layers => 422,
+            Self::AudioCodec | Self::AudioChannels | Self::VideoCodec => 422,
         }
     }
 }

@@ -2,8 +2,10 @@
 
 use super::error::OfferError;
 
-/// Non-blank lines in one offer; the longest seen has about 200.
+/// Non-blank lines in one offer, candidates not counted; the longest seen has about 200.
 const LINE_LIMIT: usize = 2000;
+/// Candidates kept of one offer or fragment; further ones are ignored.
+pub(super) const CANDIDATE_LIMIT: usize = 100;
 
 /// A media section, or the part before the first one.
 #[derive(Debug, Default)]
@@ -78,8 +80,17 @@ pub(super) fn split_fragment(text: &str) -> Result<(Lines<'_>, Vec<Lines<'_>>), 
     let mut session = Lines::default();
     let mut sections: Vec<Lines<'_>> = Vec::new();
     let lines = text.split(['\n', '\r']).map(str::trim).filter(|line| !line.is_empty());
-    for (number, line) in lines.take(LINE_LIMIT + 1).enumerate() {
-        if number >= LINE_LIMIT {
+    let (mut number, mut candidates) = (0, 0);
+    for line in lines {
+        if line.starts_with("a=candidate:") {
+            candidates += 1;
+            if candidates > CANDIDATE_LIMIT {
+                continue;
+            }
+        } else {
+            number += 1;
+        }
+        if number > LINE_LIMIT {
             return Err(OfferError::TooLong);
         }
         let (kind, value) = line.split_once('=').ok_or(OfferError::Malformed)?;

@@ -25,10 +25,12 @@ pub enum Setup {
 pub struct Offer {
     /// ICE user name fragment of the BUNDLE's tagged section, whose transport all sections share.
     pub ufrag: String,
+    /// All ICE user name fragments in the offer: checks may carry that of another section.
+    pub ufrags: Vec<String>,
     /// ICE password that belongs to `ufrag`.
     pub pwd: String,
-    /// SHA-256 of the client's certificate.
-    pub fingerprint: [u8; 32],
+    /// SHA-256 fingerprints of which the client's certificate has one; at least one.
+    pub fingerprints: Vec<[u8; 32]>,
     /// DTLS role.
     pub setup: Setup,
     /// The audio, if any.
@@ -165,9 +167,11 @@ pub fn read_offer(text: &str) -> Result<Offer, OfferError> {
     let bundle = read_bundle(&session, &mids)?;
     let tagged = bundle.first().and_then(|tag| mids.iter().position(|mid| mid == tag));
     let tagged = lines.get(tagged.unwrap_or(0)).ok_or(OfferError::Sections)?;
-    let Connection { ufrag, pwd, fingerprint, setup } = Connection::read(&session, tagged)?;
+    let Connection { ufrag, pwd, fingerprints, setup } = Connection::read(&session, tagged)?;
     let every = std::iter::once(&session).chain(&lines);
-    let candidates = read_candidates(every.flat_map(|lines| lines.attributes("candidate")))?;
+    let candidates = read_candidates(every.flat_map(|lines| lines.attributes("candidate")));
+    let ufrags = std::iter::once(&session).chain(&lines).flat_map(|of| of.attributes("ice-ufrag"));
+    let ufrags = ufrags.map(str::to_owned).collect();
     let section_of = |kind| sending.iter().find(|section| section.kind == kind);
     let audio = section_of(Kind::Audio).map(Sending::to_audio).transpose()?;
     let video = section_of(Kind::Video).map(Sending::to_video).transpose()?;
@@ -178,5 +182,5 @@ pub fn read_offer(text: &str) -> Result<Offer, OfferError> {
         return Err(OfferError::Malformed);
     }
     let order = sending.iter().map(|section| section.kind).collect();
-    Ok(Offer { ufrag, pwd, fingerprint, setup, audio, video, candidates, order, bundle })
+    Ok(Offer { ufrag, ufrags, pwd, fingerprints, setup, audio, video, candidates, order, bundle })
 }

@@ -45,8 +45,9 @@ impl OwnOffer {
         let bundle = order.iter().map(mid).collect();
         let expected = Offer {
             ufrag: String::new(),
+            ufrags: Vec::new(),
             pwd: String::new(),
-            fingerprint: [0; 32],
+            fingerprints: Vec::new(),
             setup: Setup::Active,
             audio,
             video,
@@ -63,8 +64,8 @@ impl OwnOffer {
         write_description(Role::Offer, &self.expected, settings)
     }
 
-    /// What the client will send, as far as it is known before its answer: the fingerprint in it matches no
-    /// certificate.
+    /// What the client will send, as far as it is known before its answer: it has no fingerprint, so that no
+    /// certificate is accepted.
     #[must_use]
     pub const fn expected(&self) -> &Offer {
         &self.expected

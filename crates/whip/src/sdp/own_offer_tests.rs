@@ -91,7 +91,7 @@ fn the_answer_of_a_browser_contains_formats_and_credentials() {
     assert_eq!((video.payload_type, video.ssrc), (102, Some(5)));
     assert_eq!(video.rtx, Some(Rtx { payload_type: 103, ssrc: Some(6) }));
     assert_eq!((video.has_nack, video.has_fir, video.has_remb), (true, false, false));
-    assert_eq!((answer.fingerprint[31], is_dtls_client(&answer)), (0x1f, false));
+    assert_eq!((answer.fingerprints[0][31], is_dtls_client(&answer)), (0x1f, false));
 }
 
 #[test]

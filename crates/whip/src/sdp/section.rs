@@ -5,9 +5,7 @@ use super::h264;
 use super::lines::Lines;
 use super::offer::{AudioSection, Kind, Rtx, VideoSection};
 
-/// Payload types in one section.
-const FORMAT_LIMIT: usize = 64;
-/// Layers in a simulcast offer.
+/// Layers used of a simulcast offer; the answer takes these and no others.
 const RID_LIMIT: usize = 4;
 /// Bytes of a section's or a layer's id; real ones have 1 to 8.
 const NAME_LIMIT: usize = 64;
@@ -58,10 +56,6 @@ impl<'a> Sending<'a> {
         }
         let protocol = PROTOCOLS.into_iter().find(|of| *of == protocol);
         let protocol = protocol.ok_or(OfferError::Transport)?;
-        let words: Vec<&str> = words.take(FORMAT_LIMIT + 1).collect();
-        if words.len() > FORMAT_LIMIT {
-            return Err(OfferError::TooLong);
-        }
         let sends = |lines: &Lines<'_>| lines.has("sendonly") || lines.has("sendrecv");
         let is_silent = |lines: &Lines<'_>| lines.has("recvonly") || lines.has("inactive");
         if is_silent(section) || (is_silent(session) && !sends(section)) {
@@ -71,7 +65,13 @@ impl<'a> Sending<'a> {
         if section.has("mid") && !is_name(mid) {
             return Err(OfferError::Malformed);
         }
-        let formats = words.iter().filter_map(|word| word.parse().ok()).filter(is_usable).collect();
+        // There are 96 of them, however often a line names them.
+        let mut formats: Vec<u8> = Vec::new();
+        for format in words.filter_map(|word| word.parse().ok()).filter(is_usable) {
+            if !formats.contains(&format) {
+                formats.push(format);
+            }
+        }
         Ok(Self { kind, mid, protocol, formats, lines: section })
     }
 
@@ -178,9 +178,6 @@ impl<'a> Sending<'a> {
             if !is_name(name) {
                 return Err(OfferError::Malformed);
             }
-            if rids.len() >= RID_LIMIT {
-                return Err(OfferError::Layers);
-            }
             rids.push(name.to_owned());
         }
         Ok(rids)
@@ -196,7 +193,8 @@ impl<'a> Sending<'a> {
             |layer: &str| layer.split(',').next().unwrap_or("").trim_start_matches('~').to_owned();
         let mut layers: Vec<String> = Vec::new();
         for layer in sent.split(';').map(first) {
-            if rids.contains(&layer) && !layers.contains(&layer) {
+            let is_new = rids.contains(&layer) && !layers.contains(&layer);
+            if is_new && layers.len() < RID_LIMIT {
                 layers.push(layer);
             }
         }

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::WhipSession;
+use super::{State, WhipSession};
 use crate::transport::path::Path;
 use crate::transport::revoked::RevokedConsent;
 
@@ -45,6 +45,33 @@ impl Closing {
 }
 
 impl WhipSession {
+    /// Sends close_notify and starts repeating it; [`WhipSession`] describes what the driver does next.
+    pub fn close(&mut self, now: Instant) {
+        if matches!(self.state, State::Closing(_) | State::Closed) {
+            return;
+        }
+        self.dtls.close(now);
+        let goodbyes: Vec<_> = std::iter::from_fn(|| self.dtls.poll_transmit()).collect();
+        // Once media is protected, the client is where it sends from.
+        let to = if self.media.is_started() { self.ice.selected() } else { None };
+        let to = to.or_else(|| goodbyes.first().map(|(path, _)| *path));
+        let datagrams: Vec<Vec<u8>> =
+            goodbyes.into_iter().map(|(_, datagram)| datagram.into()).collect();
+        self.state = match to {
+            Some(to) if !datagrams.is_empty() => {
+                self.transmits.extend(datagrams.iter().map(|datagram| (to, datagram.clone())));
+                // TCP does not lose it.
+                if to.is_tcp {
+                    State::Closed
+                } else {
+                    State::Closing(Closing::new(now, to, datagrams))
+                }
+            }
+            // No client is connected, or close_notify was already sent in reply to the client's own.
+            Some(_) | None => State::Closed,
+        };
+    }
+
     /// The object that answers the client's STUN requests after the end; `None` if no client ever connected.
     #[must_use]
     pub fn revoke(&self) -> Option<RevokedConsent> {

@@ -1,12 +1,13 @@
 //! What a session reports to its driver besides datagrams and frames: events, the reason it ended, counters.
 
+use crate::transport::handshake_fault::HandshakeFault;
 use crate::transport::path::Path;
 
 /// Why the session ended, as seen on its own connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhipEnd {
-    /// ICE or DTLS did not complete in time, or the certificate does not match the offer.
-    HandshakeFailed,
+    /// ICE or DTLS did not complete in time.
+    HandshakeFailed(HandshakeFault),
     /// The client closed DTLS.
     Closed,
     /// The client stopped sending.

@@ -21,7 +21,7 @@ impl WhipSession {
             return None;
         }
         let opened = self.handle_media(now, datagram)?;
-        self.ice.prove(now, source);
+        self.ice.prove_by_media(now, source);
         self.announce_paths();
         Some(opened)
     }

@@ -5,9 +5,8 @@ use std::time::Instant;
 
 use super::WhipSession;
 use crate::sdp::Offer;
-use crate::transport::dtls::{
-    DtlsEvent, Identity, IdentityError, MasterKey, SrtpKeys, SrtpProfile,
-};
+use crate::transport::dtls::{DtlsEvent, MasterKey, SrtpKeys, SrtpProfile};
+use crate::transport::identity::{Identity, IdentityError};
 use crate::{Credentials, Path};
 
 impl WhipSession {

@@ -8,14 +8,22 @@ use rtc_stun::fingerprint::{FINGERPRINT, FingerprintAttr};
 use rtc_stun::integrity::MessageIntegrity;
 use rtc_stun::message::{BINDING_REQUEST, Message, MessageType, Setter};
 
-/// Our half of the credentials of one ICE generation.
+/// What checks of one ICE generation are made with.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Generation {
     pub(super) ufrag: String,
     pub(super) password: String,
+    /// The client's half of the user name is one of these; none if it is not known.
+    pub(super) theirs: Vec<String>,
 }
 
 impl Generation {
+    /// Whether both halves of a user name are those of this generation (RFC 8445 7.3).
+    pub(super) fn is_named(&self, ours: &[u8], theirs: &[u8]) -> bool {
+        let is_known = self.theirs.iter().any(|ufrag| ufrag.as_bytes() == theirs);
+        self.ufrag.as_bytes() == ours && (is_known || self.theirs.is_empty())
+    }
+
     /// The request in `datagram` if it is signed with our password; the caller checks the user name in it.
     pub(super) fn authenticate(
         &self,

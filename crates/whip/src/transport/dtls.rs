@@ -7,24 +7,22 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
-use rtc_crypto::{HashAlgorithm, RTCCryptoProvider};
 use rtc_dtls::cipher_suite::CipherSuiteId;
 use rtc_dtls::config::{ClientAuthType, ConfigBuilder, ExtendedMasterSecretType, HandshakeConfig};
-use rtc_dtls::crypto::Certificate;
 use rtc_dtls::endpoint::{Endpoint, EndpointEvent};
 use rtc_dtls::extension::extension_use_srtp::SrtpProtectionProfile;
 use rtc_shared::TransportProtocol;
 use rtc_shared::error::Error;
 use rtc_srtp::config::LABEL_EXTRACTOR_DTLS_SRTP;
 
-use super::client_hello::{ClientHello, RECORD_HEADER};
-use super::p224::WithP224;
-use super::record_nonce::WithRecordNonces;
+use super::client_hello::ClientHello;
+use super::gate::RECORD_HEADER;
+use super::handshake_fault::{HandshakeFault, WRONG_CERTIFICATE};
+use super::identity::{Identity, sha256};
+use super::record_nonce::{COOKIE_BYTES, WithRecordNonces};
 
-/// Time allowed from the start of the session to its keys.
-const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
 /// Interval after which the library retransmits a flight itself, in new records. The eighth time it fails for good,
-/// which is later than the limit above.
+/// which is later than the limit for all handshakes of a session.
 const LIBRARY_INTERVAL: Duration = Duration::from_millis(1_300);
 /// Least pause before a flight is first retransmitted; it doubles each time.
 const FLIGHT_INTERVAL: Duration = Duration::from_millis(120);
@@ -38,57 +36,10 @@ const HELLO_VERIFY_REQUEST: u8 = 3;
 const PEER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
 /// AEAD_AES_128_GCM (RFC 7714 14.2).
 const GCM: u16 = 0x0007;
-
-/// Our certificate, made once per process, and the cryptography provider behind it.
-#[derive(Clone)]
-pub struct Identity {
-    provider: Arc<dyn RTCCryptoProvider>,
-    certificate: Certificate,
-    fingerprint: [u8; 32],
-}
-
-/// The certificate could not be made.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot make the media certificate: {0}")]
-pub struct IdentityError(String);
-
-impl Identity {
-    /// Makes a key (ECDSA P-256) and its certificate.
-    ///
-    /// # Errors
-    /// When the cryptography provider fails.
-    pub fn generate() -> Result<Self, IdentityError> {
-        let provider = rtc_crypto::default_provider().map_err(|e| IdentityError(e.to_string()))?;
-        let provider = WithP224::around(provider);
-        let certificate =
-            Certificate::generate_self_signed(vec!["headgate".to_owned()], provider.crypto())
-                .map_err(|e| IdentityError(e.to_string()))?;
-        let der = certificate.certificate.first().map_or(&[][..], |der| &der[..]);
-        let fingerprint =
-            sha256(provider.as_ref(), der).ok_or_else(|| IdentityError("no SHA-256".to_owned()))?;
-        Ok(Self { provider, certificate, fingerprint })
-    }
-
-    /// SHA-256 of the certificate: `a=fingerprint` of the answer.
-    #[must_use]
-    pub const fn fingerprint(&self) -> &[u8; 32] {
-        &self.fingerprint
-    }
-
-    /// The cryptography provider.
-    #[must_use]
-    pub fn provider(&self) -> Arc<dyn RTCCryptoProvider> {
-        self.provider.clone()
-    }
-
-    /// Fills `bytes` with unpredictable bytes.
-    ///
-    /// # Errors
-    /// When the system has no randomness.
-    pub fn fill_random(&self, bytes: &mut [u8]) -> Result<(), IdentityError> {
-        self.provider.random().fill(bytes).map_err(|error| IdentityError(error.to_string()))
-    }
-}
+/// SRTP_AES128_CM_HMAC_SHA1_80 (RFC 5764 4.1.2).
+const CM: u16 = 0x0001;
+/// A fatal alert in plaintext: insufficient_security (RFC 5246 7.2).
+const INSUFFICIENT_SECURITY: [u8; 15] = [21, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 71];
 
 /// SRTP protection profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,20 +100,20 @@ pub enum DtlsEvent {
     Connected(Box<SrtpKeys>),
     /// The client sent close_notify.
     Closed,
-    /// The handshake failed: wrong certificate, no common cipher, or too late.
-    Failed,
+    /// The handshake failed.
+    Failed(HandshakeFault),
 }
 
-/// The DTLS association of one session.
+/// One DTLS association.
 pub struct Dtls {
     endpoint: Endpoint,
     identity: Identity,
-    peer_fingerprint: [u8; 32],
+    /// Any of them may be that of the peer's certificate.
+    fingerprints: Arc<[[u8; 32]]>,
+    cookie: [u8; COOKIE_BYTES],
     is_client: bool,
-    hello: ClientHello,
     has_started: bool,
     is_connected: bool,
-    deadline: Instant,
     outgoing: VecDeque<BytesMut>,
     flight: Flight,
     /// As server, when the HelloVerifyRequest was first sent.
@@ -179,34 +130,31 @@ struct Flight {
 }
 
 impl Dtls {
-    /// `is_client`: the offer was passive, so we send the ClientHello.
+    /// `is_client`: the offer was passive, so we send the ClientHello. `cookie`: for our HelloVerifyRequest.
     #[must_use]
     pub fn new(
         identity: &Identity,
-        peer_fingerprint: [u8; 32],
+        fingerprints: Arc<[[u8; 32]]>,
+        cookie: [u8; COOKIE_BYTES],
         is_client: bool,
         now: Instant,
     ) -> Self {
         Self {
             endpoint: Endpoint::new(PEER, TransportProtocol::UDP, None),
             identity: identity.clone(),
-            peer_fingerprint,
+            fingerprints,
+            cookie,
             is_client,
-            hello: ClientHello::default(),
             has_started: false,
             is_connected: false,
-            deadline: now + HANDSHAKE_LIMIT,
             outgoing: VecDeque::new(),
             flight: Flight { datagrams: Vec::new(), sent_at: now, pause: FLIGHT_INTERVAL },
             cookie_sent_at: None,
         }
     }
 
-    /// A pair was validated: if we are the client, sends the ClientHello.
+    /// As client, sends the ClientHello.
     pub fn start(&mut self, now: Instant) -> Option<DtlsEvent> {
-        if self.has_started || !self.is_client {
-            return None;
-        }
         self.has_started = true;
         let profiles = vec![
             SrtpProtectionProfile::Srtp_Aead_Aes_128_Gcm,
@@ -216,7 +164,7 @@ impl Dtls {
             .configure(profiles)
             .and_then(|config| self.endpoint.connect(now, PEER, config, None));
         self.collect(now, None);
-        outcome.is_err().then_some(DtlsEvent::Failed)
+        outcome.is_err().then_some(DtlsEvent::Failed(HandshakeFault::Other))
     }
 
     /// Takes a datagram that passed the gate.
@@ -224,38 +172,42 @@ impl Dtls {
         if self.has_started {
             return self.read(now, datagram);
         }
-        if self.is_client {
-            return Vec::new();
-        }
-        let Some(hello) = self.hello.handle_datagram(datagram) else { return Vec::new() };
+        let Some(hello) = ClientHello::read(&datagram) else { return Vec::new() };
         // The library follows the client's order, and browsers list the slower profile first.
         let profile = if hello.profiles.contains(&GCM) {
             SrtpProtectionProfile::Srtp_Aead_Aes_128_Gcm
         } else {
             SrtpProtectionProfile::Srtp_Aes128_Cm_Hmac_Sha1_80
         };
+        // The library connects without SRTP when the client does not ask for it.
+        if hello.is_current && !hello.profiles.iter().any(|profile| [GCM, CM].contains(profile)) {
+            self.outgoing.push_back(INSUFFICIENT_SECURITY[..].into());
+            return vec![DtlsEvent::Failed(HandshakeFault::NoSrtpProfile)];
+        }
         match self.configure(vec![profile]) {
             Ok(config) => self.endpoint.set_server_config(Some(config)),
-            Err(_) => return vec![DtlsEvent::Failed],
+            Err(_) => return vec![DtlsEvent::Failed(HandshakeFault::Other)],
         }
         self.has_started = true;
-        hello.datagrams.into_iter().flat_map(|datagram| self.read(now, datagram)).collect()
+        self.read(now, datagram)
     }
 
     fn read(&mut self, now: Instant, datagram: BytesMut) -> Vec<DtlsEvent> {
-        // An error means an alert of ours or a malformed datagram: the deadline ends the handshake, not one bad packet.
-        let events = self.endpoint.read(now, PEER, None, datagram).unwrap_or_default();
+        let outcome = self.endpoint.read(now, PEER, None, datagram);
         self.collect(now, None);
-        events.into_iter().filter_map(|event| self.handle_event(event)).collect()
+        match outcome {
+            Ok(events) => events.into_iter().filter_map(|event| self.handle_event(event)).collect(),
+            // One bad record of a peer that has the keys.
+            Err(_) if self.is_connected => Vec::new(),
+            // The gate passes only messages that are whole: one of them is not acceptable.
+            Err(error) => vec![DtlsEvent::Failed(HandshakeFault::of(&error))],
+        }
     }
 
-    /// Retransmits what is due; fails when the handshake has taken too long.
-    pub fn handle_timeout(&mut self, now: Instant) -> Option<DtlsEvent> {
+    /// Retransmits what is due.
+    pub fn handle_timeout(&mut self, now: Instant) {
         if self.is_connected {
-            return None;
-        }
-        if now >= self.deadline {
-            return Some(DtlsEvent::Failed);
+            return;
         }
         // It fails when it has no tries left, and the deadline comes before that.
         let _ = self.endpoint.handle_timeout(PEER, now);
@@ -265,7 +217,6 @@ impl Dtls {
             self.flight.sent_at = now;
             self.flight.pause = (self.flight.pause * 2).min(FLIGHT_INTERVAL_LIMIT);
         }
-        None
     }
 
     /// When [`Dtls::handle_timeout`] has something to do.
@@ -275,7 +226,7 @@ impl Dtls {
             return None;
         }
         let retransmissions = [self.endpoint.poll_timeout(&PEER), self.resend_at()];
-        retransmissions.into_iter().flatten().chain([self.deadline]).min()
+        retransmissions.into_iter().flatten().min()
     }
 
     /// The next datagram to send.
@@ -288,11 +239,6 @@ impl Dtls {
     pub fn close(&mut self, now: Instant) {
         self.endpoint.stop(now, PEER);
         self.collect(now, None);
-    }
-
-    /// Acts as if the handshake were complete: for fuzzing.
-    pub(crate) const fn assume_connected(&mut self) {
-        self.is_connected = true;
     }
 
     /// When our last flight is to be retransmitted.
@@ -333,7 +279,8 @@ impl Dtls {
         match event {
             EndpointEvent::HandshakeComplete => {
                 self.is_connected = true;
-                Some(self.export_keys().map_or(DtlsEvent::Failed, DtlsEvent::Connected))
+                let failed = DtlsEvent::Failed(HandshakeFault::NoSrtpProfile);
+                Some(self.export_keys().map_or(failed, DtlsEvent::Connected))
             }
             EndpointEvent::PeerClosed => Some(DtlsEvent::Closed),
             // No data channel was negotiated.
@@ -365,17 +312,16 @@ impl Dtls {
         &self,
         profiles: Vec<SrtpProtectionProfile>,
     ) -> Result<Arc<HandshakeConfig>, Error> {
-        let (expected, provider) = (self.peer_fingerprint, self.identity.provider());
+        let (fingerprints, provider) = (self.fingerprints.clone(), self.identity.provider());
         let verify = move |chain: &[Vec<u8>], _: &[_]| {
             let certificate = chain.first().map_or(&[][..], |der| &der[..]);
-            if sha256(provider.as_ref(), certificate) == Some(expected) {
-                Ok(())
-            } else {
-                Err(Error::Other("the certificate does not match the offer".to_owned()))
+            match sha256(provider.as_ref(), certificate) {
+                Some(found) if fingerprints.contains(&found) => Ok(()),
+                Some(_) | None => Err(Error::Other(WRONG_CERTIFICATE.to_owned())),
             }
         };
         ConfigBuilder::default()
-            .with_crypto_provider(WithRecordNonces::around(self.identity.provider()))
+            .with_crypto_provider(WithRecordNonces::around(self.identity.provider(), self.cookie))
             .with_certificates(vec![self.identity.certificate.clone()])
             .with_cipher_suites(vec![CipherSuiteId::Tls_Ecdhe_Ecdsa_With_Aes_128_Gcm_Sha256])
             .with_srtp_protection_profiles(profiles)
@@ -387,8 +333,4 @@ impl Dtls {
             .build(self.is_client, None)
             .map(Arc::new)
     }
-}
-
-fn sha256(provider: &dyn RTCCryptoProvider, bytes: &[u8]) -> Option<[u8; 32]> {
-    provider.crypto().hash(HashAlgorithm::Sha256, bytes).ok()?.try_into().ok()
 }

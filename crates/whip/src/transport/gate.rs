@@ -1,235 +1,205 @@
-//! Decides which DTLS records pass, before and after the handshake. Pure.
+//! Decides which DTLS records pass, before and after the handshake, and hands on handshake messages whole. Pure.
 //!
-//! The DTLS library queues early records without bound, recurses per fragment and fails on a plaintext alert; the gate
-//! lets none of these through. Sources: RFC 6347 4.1, 4.2.2; `reliability.md` §1.
+//! The DTLS library queues early records without bound, recurses per fragment, cannot put together fragments that
+//! overlap, and fails on a plaintext alert; the gate lets none of these through. Sources: RFC 6347 4.1, 4.2.2, 4.2.3;
+//! `reliability.md` §1.
 
 use bytes::BytesMut;
 
-use super::client_hello::{HANDSHAKE, MESSAGE_HEADER, RECORD_HEADER};
+use super::reassembly::{FragmentHeader, Reassembler};
 
-/// Datagrams accepted from one session before its handshake is complete.
-const HANDSHAKE_DATAGRAM_LIMIT: u32 = 64;
+/// Datagrams accepted from one session before its handshake is complete: enough for fragments of 16 bytes, a few times
+/// over. What they make the DTLS library do is bounded by the messages they complete.
+const HANDSHAKE_DATAGRAM_LIMIT: u32 = 1_024;
 /// Bytes accepted from one session before its handshake is complete.
 const HANDSHAKE_BYTES_LIMIT: usize = 64 * 1024;
 /// Handshake datagrams accepted afterwards: a lost final flight is answered, an endless repetition is not.
 const LATE_DATAGRAM_LIMIT: u32 = 8;
-/// Most bytes of one handshake message.
-const MESSAGE_LIMIT: usize = 16 * 1024;
-/// A shorter fragment must be the last of its message: the reassembler works per fragment.
-const FRAGMENT_LEAST: usize = 64;
 /// Records of the next epoch accepted before the handshake is complete: the peer's Finished, a few times over.
 const EARLY_RECORD_LIMIT: u32 = 16;
 
+/// Bytes before the content of a DTLS record (RFC 6347 4.1).
+pub(super) const RECORD_HEADER: usize = 13;
+/// Content type of a record of handshake messages.
+pub(super) const HANDSHAKE: u8 = 22;
 const CHANGE_CIPHER_SPEC: u8 = 20;
 const ALERT: u8 = 21;
 const APPLICATION_DATA: u8 = 23;
+/// DTLS 1.2 in the header of a record.
+const VERSION: [u8; 2] = [0xfe, 0xfd];
+const CLIENT_HELLO: u8 = 1;
+const SERVER_HELLO: u8 = 2;
+const HELLO_VERIFY_REQUEST: u8 = 3;
 
-/// Filters the DTLS datagrams of one session. The caller has checked the source: it is a path that passed an ICE check.
-#[derive(Debug, Default)]
-pub struct Gate {
+/// Filters the DTLS datagrams of one association. The caller has checked the source: it is a path that passed an ICE
+/// check.
+#[derive(Debug)]
+pub(super) struct Gate {
+    messages: Reassembler,
     is_complete: bool,
+    /// The peer's ChangeCipherSpec has passed.
+    has_changed_cipher: bool,
+    /// Records of the next epoch that came before it: the library forgets them.
+    early: BytesMut,
+    /// Sequence number of the next plaintext record handed on. Several records make up a message, so theirs are not
+    /// kept.
+    next_record: u64,
     datagrams: u32,
     bytes: usize,
     late: u32,
-    early: u32,
+    early_records: u32,
     dropped: u64,
+    alert: Option<u8>,
 }
 
 impl Gate {
-    /// The records in `datagram` that may pass; `None` if there are none.
-    pub fn admit(&mut self, datagram: &[u8]) -> Option<BytesMut> {
-        let admitted = self.filter(datagram);
-        if admitted.is_none() {
-            self.dropped += 1;
-        }
-        admitted
-    }
-
-    /// The handshake is complete: from here on only protected records pass.
-    pub const fn complete(&mut self) {
-        self.is_complete = true;
-    }
-
-    /// Datagrams that were dropped entirely.
+    /// `is_client`: we are the client, so the peer's first message is that of a server.
     #[must_use]
-    pub const fn dropped(&self) -> u64 {
-        self.dropped
+    pub(super) fn new(is_client: bool) -> Self {
+        let first: &[u8] =
+            if is_client { &[SERVER_HELLO, HELLO_VERIFY_REQUEST] } else { &[CLIENT_HELLO] };
+        Self {
+            messages: Reassembler::new(first),
+            is_complete: false,
+            has_changed_cipher: false,
+            early: BytesMut::new(),
+            next_record: 0,
+            datagrams: 0,
+            bytes: 0,
+            late: 0,
+            early_records: 0,
+            dropped: 0,
+            alert: None,
+        }
     }
 
-    fn filter(&mut self, datagram: &[u8]) -> Option<BytesMut> {
-        if !self.is_complete {
-            self.datagrams += 1;
-            self.bytes += datagram.len();
-            if self.datagrams > HANDSHAKE_DATAGRAM_LIMIT || self.bytes > HANDSHAKE_BYTES_LIMIT {
-                return None;
-            }
-        }
+    /// The records that `datagram` completes: plaintext handshake messages in one record each, in order and once;
+    /// `None` if there are none yet.
+    pub(super) fn admit(&mut self, datagram: &[u8]) -> Option<BytesMut> {
         let mut admitted = BytesMut::new();
-        let mut has_handshake = false;
-        let mut rest = datagram;
-        while !rest.is_empty() {
-            let header = rest.get(..RECORD_HEADER)?;
-            let length = usize::from(u16::from_be_bytes([header[11], header[12]]));
-            let record = rest.get(..RECORD_HEADER + length)?;
-            let epoch = u16::from_be_bytes([header[3], header[4]]);
-            if self.passes(header[0], epoch, record.get(RECORD_HEADER..).unwrap_or_default()) {
-                has_handshake |= header[0] == HANDSHAKE;
-                admitted.extend_from_slice(record);
-            }
-            rest = rest.get(RECORD_HEADER + length..).unwrap_or_default();
-        }
-        if self.is_complete && has_handshake {
-            self.late += 1;
-            if self.late > LATE_DATAGRAM_LIMIT {
-                return None;
-            }
+        if !self.filter(datagram, &mut admitted) {
+            self.dropped += 1;
         }
         (!admitted.is_empty()).then_some(admitted)
     }
 
-    fn passes(&mut self, kind: u8, epoch: u16, body: &[u8]) -> bool {
-        match (epoch, kind) {
-            (0, HANDSHAKE) => !self.is_complete && has_sound_fragments(body),
-            (0, CHANGE_CIPHER_SPEC) => !self.is_complete && body.len() == 1,
-            (1, HANDSHAKE | ALERT | APPLICATION_DATA) if self.is_complete => true,
+    /// The handshake is complete: from here on only protected records pass.
+    pub(super) fn complete(&mut self) {
+        self.is_complete = true;
+        self.early = BytesMut::new();
+    }
+
+    /// Datagrams of which nothing could be used.
+    #[must_use]
+    pub(super) const fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// The description of the last plaintext alert. Nothing protects it, so it explains a failure but causes none.
+    #[must_use]
+    pub(super) const fn alert(&self) -> Option<u8> {
+        self.alert
+    }
+
+    /// False when nothing in the datagram could be used.
+    fn filter(&mut self, datagram: &[u8], admitted: &mut BytesMut) -> bool {
+        if !self.is_complete {
+            self.datagrams += 1;
+            self.bytes += datagram.len();
+            if self.datagrams > HANDSHAKE_DATAGRAM_LIMIT || self.bytes > HANDSHAKE_BYTES_LIMIT {
+                return false;
+            }
+        } else if records(datagram).any(|record| record[0] == HANDSHAKE && epoch(record) == 1) {
+            self.late += 1;
+            if self.late > LATE_DATAGRAM_LIMIT {
+                return false;
+            }
+        }
+        let mut is_used = false;
+        for record in records(datagram) {
+            is_used |= self.handle_record(record, admitted);
+        }
+        is_used
+    }
+
+    fn handle_record(&mut self, record: &[u8], admitted: &mut BytesMut) -> bool {
+        let content = record.get(RECORD_HEADER..).unwrap_or_default();
+        match (epoch(record), record[0]) {
+            (0, HANDSHAKE) if !self.is_complete => {
+                let is_used = self.messages.handle_record(content);
+                while let Some(message) = self.messages.poll() {
+                    self.hand_on(HANDSHAKE, &message.to_fragment(), admitted);
+                }
+                is_used
+            }
+            (0, CHANGE_CIPHER_SPEC) if !self.is_complete && content.len() == 1 => {
+                if !self.has_changed_cipher {
+                    self.has_changed_cipher = true;
+                    self.hand_on(CHANGE_CIPHER_SPEC, content, admitted);
+                    admitted.extend_from_slice(&std::mem::take(&mut self.early));
+                }
+                true
+            }
+            (0, ALERT) if !self.is_complete => {
+                if let &[_, description] = content {
+                    self.alert = Some(description);
+                }
+                false
+            }
+            (1, HANDSHAKE | ALERT | APPLICATION_DATA) if self.is_complete => {
+                admitted.extend_from_slice(record);
+                true
+            }
             (1, HANDSHAKE) => {
-                self.early += 1;
-                self.early <= EARLY_RECORD_LIMIT
+                self.early_records += 1;
+                if self.early_records > EARLY_RECORD_LIMIT {
+                    return false;
+                }
+                let to = if self.has_changed_cipher { admitted } else { &mut self.early };
+                to.extend_from_slice(record);
+                true
             }
             _ => false,
         }
     }
+
+    /// Adds a plaintext record with the next sequence number.
+    fn hand_on(&mut self, kind: u8, content: &[u8], admitted: &mut BytesMut) {
+        let sequence = self.next_record.to_be_bytes();
+        self.next_record += 1;
+        admitted.extend_from_slice(&[kind, VERSION[0], VERSION[1], 0, 0]);
+        admitted.extend_from_slice(&sequence[2..]);
+        admitted.extend_from_slice(&(content.len() as u16).to_be_bytes());
+        admitted.extend_from_slice(content);
+    }
 }
 
-/// Whether every handshake fragment in a plaintext record is complete, bounded and not one of many tiny ones.
-fn has_sound_fragments(mut body: &[u8]) -> bool {
-    if body.is_empty() {
-        return false;
-    }
-    while !body.is_empty() {
-        let Some(header) = body.get(..MESSAGE_HEADER) else { return false };
-        let length = be24(header, 1);
-        let (offset, fragment) = (be24(header, 6), be24(header, 9));
-        let is_last = offset + fragment == length;
-        let is_sound = length <= MESSAGE_LIMIT
-            && offset + fragment <= length
-            && (is_last || fragment >= FRAGMENT_LEAST)
-            && (fragment > 0 || length == 0);
-        if !is_sound {
-            return false;
-        }
-        let Some(after) = body.get(MESSAGE_HEADER + fragment..) else { return false };
-        body = after;
-    }
-    true
-}
-
-fn be24(bytes: &[u8], at: usize) -> usize {
-    bytes.get(at..at + 3).map_or(usize::MAX >> 1, |three| {
-        usize::from(three[0]) << 16 | usize::from(three[1]) << 8 | usize::from(three[2])
+/// Whether a datagram holds a part of the first message of a client: it asks for a new association.
+pub(super) fn is_first_flight(datagram: &[u8]) -> bool {
+    records(datagram).any(|record| {
+        let fragment = record.get(RECORD_HEADER..).and_then(FragmentHeader::read);
+        let is_first = fragment.is_some_and(|part| part.kind == CLIENT_HELLO && part.sequence == 0);
+        record[0] == HANDSHAKE && epoch(record) == 0 && is_first
     })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn record(kind: u8, epoch: u16, body: &[u8]) -> Vec<u8> {
-        let mut bytes = vec![kind, 0xfe, 0xfd];
-        bytes.extend_from_slice(&epoch.to_be_bytes());
-        bytes.extend_from_slice(&[0; 6]);
-        bytes.extend_from_slice(&(body.len() as u16).to_be_bytes());
-        bytes.extend_from_slice(body);
-        bytes
-    }
-
-    fn fragment(length: usize, offset: usize, body: &[u8]) -> Vec<u8> {
-        let three = |value: usize| [(value >> 16) as u8, (value >> 8) as u8, value as u8];
-        [&[1][..], &three(length), &[0, 0], &three(offset), &three(body.len()), body].concat()
-    }
-
-    #[test]
-    fn a_handshake_flight_passes_unchanged() {
-        let mut gate = Gate::default();
-        let flight = [
-            record(HANDSHAKE, 0, &fragment(100, 0, &[7; 100])),
-            record(CHANGE_CIPHER_SPEC, 0, &[1]),
-            record(HANDSHAKE, 1, &[9; 40]),
-        ]
-        .concat();
-        assert_eq!(gate.admit(&flight).as_deref(), Some(&flight[..]));
-    }
-
-    #[test]
-    fn records_that_break_the_library_do_not_pass() {
-        let table = [
-            record(ALERT, 0, &[2, 40]),
-            record(APPLICATION_DATA, 0, &[1]),
-            record(24, 0, &[1]),
-            record(HANDSHAKE, 0, &[]),
-            record(HANDSHAKE, 0, &fragment(100, 0, &[])),
-            record(HANDSHAKE, 0, &fragment(100, 5, &[1])),
-            record(HANDSHAKE, 0, &fragment(100, 100, &[])),
-            record(HANDSHAKE, 0, &fragment(20_000, 0, &[1; 200])),
-            record(HANDSHAKE, 0, &fragment(0x1_0064, 0, &[1; 100])),
-            record(HANDSHAKE, 0, &fragment(100, 0x1_0000, &[1; 100])),
-            record(HANDSHAKE, 0, &fragment(100, 90, &[1; 20])),
-            record(HANDSHAKE, 0, &fragment(100, 0, &[1; 100])[..50]),
-            record(APPLICATION_DATA, 1, &[1; 30]),
-            record(HANDSHAKE, 2, &[1; 30]),
-            vec![22, 0xfe],
-        ];
-        for datagram in table {
-            assert_eq!(Gate::default().admit(&datagram), None, "{datagram:02x?}");
-        }
-    }
-
-    #[test]
-    fn a_bad_record_beside_a_good_one_is_removed() {
-        let good = record(HANDSHAKE, 0, &fragment(10, 0, &[1; 10]));
-        let both = [record(ALERT, 0, &[2, 40]), good.clone()].concat();
-        assert_eq!(Gate::default().admit(&both).as_deref(), Some(&good[..]));
-    }
-
-    #[test]
-    fn records_before_completion_are_bounded_in_number_and_bytes() {
-        let mut gate = Gate::default();
-        let early = record(HANDSHAKE, 1, &[1; 30]);
-        let passed = (0..20_000).filter(|_| gate.admit(&early).is_some()).count();
-        assert_eq!(passed, EARLY_RECORD_LIMIT as usize);
-        let mut gate = Gate::default();
-        let big = record(HANDSHAKE, 0, &fragment(8000, 0, &[1; 8000]));
-        assert_eq!((0..100).filter(|_| gate.admit(&big).is_some()).count(), 8);
-    }
-
-    #[test]
-    fn every_limit_of_a_handshake_may_be_reached() {
-        let whole = record(HANDSHAKE, 0, &fragment(1, 0, &[1]));
-        let admitted = |datagram: &[u8]| {
-            let mut gate = Gate::default();
-            (0..100).filter(|_| gate.admit(datagram).is_some()).count()
-        };
-        assert_eq!(admitted(&whole), 64);
-        let [longest, longer] = [MESSAGE_LIMIT, MESSAGE_LIMIT + 1]
-            .map(|length| record(HANDSHAKE, 0, &fragment(length, 0, &[1; 64])));
-        assert_eq!((admitted(&longest), admitted(&longer)), (64, 0));
-        let short = record(HANDSHAKE, 0, &fragment(MESSAGE_LIMIT, 0, &[1; 63]));
-        assert_eq!(admitted(&short), 0, "many of them would make up a message");
-        let empty = record(HANDSHAKE, 0, &fragment(0, 0, &[]));
-        assert_eq!(admitted(&empty), 64, "as a ServerHelloDone is");
-        // 64 datagrams of exactly 1 KiB.
-        let body = 1_024 - RECORD_HEADER - MESSAGE_HEADER;
-        assert_eq!(admitted(&record(HANDSHAKE, 0, &fragment(body, 0, &vec![1; body]))), 64);
-    }
-
-    #[test]
-    fn after_completion_only_protected_records_pass_and_few_handshakes() {
-        let mut gate = Gate::default();
-        gate.complete();
-        assert_eq!(gate.admit(&record(HANDSHAKE, 0, &fragment(9, 0, &[1; 9]))), None);
-        assert_eq!(gate.admit(&record(CHANGE_CIPHER_SPEC, 0, &[1])), None);
-        let finished = record(HANDSHAKE, 1, &[1; 40]);
-        assert_eq!((0..100).filter(|_| gate.admit(&finished).is_some()).count(), 8);
-        assert!(gate.admit(&record(ALERT, 1, &[1; 30])).is_some());
-    }
+/// The records of a datagram, headers included, up to one that is truncated (RFC 6347 4.1.2.7).
+fn records(datagram: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = datagram;
+    std::iter::from_fn(move || {
+        let header = rest.get(..RECORD_HEADER)?;
+        let length = usize::from(u16::from_be_bytes([header[11], header[12]]));
+        let (record, after) = rest.split_at_checked(RECORD_HEADER + length)?;
+        rest = after;
+        Some(record)
+    })
 }
+
+/// The epoch of a record that [`records`] returned.
+fn epoch(record: &[u8]) -> u16 {
+    record.get(3..5).map_or(u16::MAX, |two| u16::from_be_bytes([two[0], two[1]]))
+}
+
+#[cfg(test)]
+#[path = "gate_tests.rs"]
+mod tests;

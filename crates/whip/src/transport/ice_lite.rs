@@ -49,22 +49,34 @@ pub struct IceLite {
     selected: Option<Path>,
     /// When the client last sent something on the selected path.
     selected_active_at: Option<Instant>,
+    /// When something protected with the keys of DTLS last arrived on the selected path. A check can be relayed or
+    /// repeated by anyone on its way, or made by anyone who knows the password.
+    selected_media_at: Option<Instant>,
+    /// A path that the client has nominated since, on which nothing protected has arrived yet.
+    nominated: Option<Path>,
     last_request: Option<Instant>,
     changes: VecDeque<PathChange>,
 }
 
 impl IceLite {
-    /// A session for which no path has been validated yet.
+    /// A session for which no path has been validated yet. `theirs`: the client's half of the user name, one of these.
     #[must_use]
-    pub fn new(ufrag: String, password: String, provider: Arc<dyn RTCCryptoProvider>) -> Self {
+    pub fn new(
+        ufrag: String,
+        password: String,
+        theirs: Vec<String>,
+        provider: Arc<dyn RTCCryptoProvider>,
+    ) -> Self {
         Self {
             provider,
-            current: Generation { ufrag, password },
+            current: Generation { ufrag, password, theirs },
             previous: None,
             next: None,
             proven: Vec::new(),
             selected: None,
             selected_active_at: None,
+            selected_media_at: None,
+            nominated: None,
             last_request: None,
             changes: VecDeque::new(),
         }
@@ -72,8 +84,8 @@ impl IceLite {
 
     /// The client restarts ICE (RFC 9725 4.3.3): the new credentials are valid beside the old ones, which expire once
     /// the new ones are in use. A failed restart leaves everything as it was.
-    pub fn restart(&mut self, ufrag: String, password: String) {
-        self.next = Some(Generation { ufrag, password });
+    pub fn restart(&mut self, ufrag: String, password: String, theirs: Vec<String>) {
+        self.next = Some(Generation { ufrag, password, theirs });
     }
 
     /// Our halves of the accepted STUN user names.
@@ -98,9 +110,9 @@ impl IceLite {
         source: Path,
         datagram: &[u8],
     ) -> Option<Vec<u8>> {
-        let name = ufrag_of(datagram)?;
+        let (ours, theirs) = user_name_of(datagram)?;
         let generations = [Some(&self.current), self.next.as_ref(), self.previous.as_ref()];
-        let named = generations.into_iter().flatten().find(|own| own.ufrag.as_bytes() == name)?;
+        let named = generations.into_iter().flatten().find(|own| own.is_named(ours, theirs))?;
         let (named, is_next) = (named.clone(), self.next.as_ref() == Some(named));
         let request = named.authenticate(datagram, &self.provider)?;
         if is_next && let Some(next) = self.next.take() {
@@ -112,29 +124,38 @@ impl IceLite {
             self.previous = None;
         }
         if is_nominated && self.previous.as_ref() != Some(&named) {
-            self.selected = Some(source);
+            self.nominate(source);
         }
         self.last_request = Some(now);
-        self.note_heard(now, source);
+        self.note_check(now, source);
         self.answer(&request, &named, source.address)
     }
 
-    /// Notes a valid request, or media with a valid tag, on a validated path. A client that has moved without
-    /// nominating the new path, for example behind a NAT that dropped its mapping, is followed.
-    pub fn note_heard(&mut self, now: Instant, source: Path) {
-        let is_silent = self.selected_active_at.is_none_or(|at| now >= at + MOVED_AFTER);
-        if self.selected.is_none() || (self.selected != Some(source) && is_silent) {
+    /// Notes media with a valid tag, or the end of a DTLS handshake, on a validated path. The session follows a client
+    /// to a path that it nominated, back from one on which nothing but checks arrived, and away from one that has
+    /// become silent, for example because a NAT dropped its mapping.
+    pub fn note_media(&mut self, now: Instant, source: Path) {
+        if self.selected != Some(source) {
+            let is_flowing = self.selected_media_at.is_some_and(|at| now < at + MOVED_AFTER);
+            if is_flowing && self.nominated != Some(source) {
+                return;
+            }
             self.selected = Some(source);
+            self.nominated = None;
         }
-        if self.selected == Some(source) {
-            self.selected_active_at = Some(now);
-        }
+        (self.selected_media_at, self.selected_active_at) = (Some(now), Some(now));
+    }
+
+    /// Notes media with a valid tag on a path without a check.
+    pub(crate) fn prove_by_media(&mut self, now: Instant, source: Path) {
+        self.note_proven(source);
+        self.note_media(now, source);
     }
 
     /// Acts as if `source` had sent a valid request.
     pub(crate) fn prove(&mut self, now: Instant, source: Path) {
         self.note_proven(source);
-        self.note_heard(now, source);
+        self.note_check(now, source);
     }
 
     /// Whether an authenticated request arrived from `source`.
@@ -158,6 +179,26 @@ impl IceLite {
     /// The next change of the validated paths.
     pub fn poll_change(&mut self) -> Option<PathChange> {
         self.changes.pop_front()
+    }
+
+    /// A path that carries media is not left for a nomination alone.
+    fn nominate(&mut self, source: Path) {
+        if self.selected_media_at.is_some() {
+            self.nominated = (self.selected != Some(source)).then_some(source);
+        } else {
+            self.selected = Some(source);
+        }
+    }
+
+    /// A silent path is left for one on which checks arrive, until media shows where the client is.
+    fn note_check(&mut self, now: Instant, source: Path) {
+        let is_silent = self.selected_active_at.is_none_or(|at| now >= at + MOVED_AFTER);
+        if self.selected.is_none() || (self.selected != Some(source) && is_silent) {
+            (self.selected, self.selected_media_at) = (Some(source), None);
+        }
+        if self.selected == Some(source) {
+            self.selected_active_at = Some(now);
+        }
     }
 
     fn note_proven(&mut self, source: Path) {
@@ -184,6 +225,11 @@ impl IceLite {
 /// nothing is allocated.
 #[must_use]
 pub fn ufrag_of(datagram: &[u8]) -> Option<&[u8]> {
+    user_name_of(datagram).map(|(ours, _)| ours)
+}
+
+/// Our half of the USERNAME in a STUN binding request, and the client's.
+pub(super) fn user_name_of(datagram: &[u8]) -> Option<(&[u8], &[u8])> {
     if datagram.len() > REQUEST_LIMIT || datagram.get(..2)? != [0, 1] {
         return None;
     }
@@ -198,7 +244,7 @@ pub fn ufrag_of(datagram: &[u8]) -> Option<&[u8]> {
         let value = rest.get(4..4 + length)?;
         if u16::from_be_bytes([head[0], head[1]]) == USERNAME {
             let colon = value.iter().position(|byte| *byte == b':')?;
-            return value.get(..colon);
+            return Some((value.get(..colon)?, value.get(colon + 1..)?));
         }
         rest = rest.get(4 + length.next_multiple_of(4)..)?;
     }

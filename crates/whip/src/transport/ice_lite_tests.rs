@@ -53,7 +53,7 @@ impl Setter for Zeros {
 }
 
 fn ice() -> IceLite {
-    IceLite::new("server".into(), PASSWORD.into(), provider())
+    IceLite::new("server".into(), PASSWORD.into(), vec!["client".into()], provider())
 }
 
 #[test]
@@ -120,10 +120,62 @@ fn a_client_that_moved_is_followed_once_its_old_path_is_silent() {
     let (mut ice, start) = (ice(), Instant::now());
     let at = |millis| start + Duration::from_millis(millis);
     ice.handle_request(start, address(9), &request("server:client", PASSWORD, true));
-    ice.note_heard(at(900), address(9));
+    ice.note_media(at(900), address(9));
     ice.handle_request(at(1000), address(10), &request("server:client", PASSWORD, false));
     assert_eq!(ice.selected(), Some(address(9)));
-    ice.note_heard(at(1401), address(10));
+    ice.note_media(at(1401), address(10));
+    assert_eq!(ice.selected(), Some(address(10)));
+}
+
+#[test]
+fn a_client_whose_half_of_the_name_is_not_known_is_accepted_with_any() {
+    let mut ice = IceLite::new("server".into(), PASSWORD.into(), Vec::new(), provider());
+    let datagram = request("server:anything", PASSWORD, false);
+    assert!(ice.handle_request(Instant::now(), address(9), &datagram).is_some());
+}
+
+#[test]
+fn a_check_from_elsewhere_takes_no_path_that_carries_media() {
+    let (mut ice, start) = (ice(), Instant::now());
+    let at = |millis| start + Duration::from_millis(millis);
+    let nomination = request("server:client", PASSWORD, true);
+    ice.handle_request(start, address(9), &nomination);
+    ice.note_media(at(10), address(9));
+    // The same datagram again, from another address.
+    ice.handle_request(at(20), address(10), &nomination);
+    assert_eq!(ice.selected(), Some(address(9)));
+    // The client's own nomination counts as soon as its media comes from there.
+    ice.note_media(at(30), address(10));
+    assert_eq!(ice.selected(), Some(address(10)));
+}
+
+#[test]
+fn a_path_taken_in_silence_is_given_back_at_the_first_packet_of_media() {
+    let (mut ice, start) = (ice(), Instant::now());
+    let at = |millis| start + Duration::from_millis(millis);
+    let nomination = request("server:client", PASSWORD, true);
+    ice.handle_request(start, address(9), &nomination);
+    ice.note_media(at(10), address(9));
+    for millis in (600..5_000).step_by(100) {
+        ice.handle_request(at(millis), address(10), &nomination);
+    }
+    assert_eq!(ice.selected(), Some(address(10)), "nothing else is known of the client");
+    ice.note_media(at(5_000), address(9));
+    assert_eq!(ice.selected(), Some(address(9)));
+    ice.handle_request(at(5_001), address(10), &nomination);
+    assert_eq!(ice.selected(), Some(address(9)));
+}
+
+#[test]
+fn checks_on_the_old_path_do_not_keep_a_client_there_whose_media_comes_from_another() {
+    let (mut ice, start) = (ice(), Instant::now());
+    let at = |millis| start + Duration::from_millis(millis);
+    ice.handle_request(start, address(9), &request("server:client", PASSWORD, true));
+    ice.note_media(at(10), address(9));
+    for millis in (100..1_000).step_by(100) {
+        ice.handle_request(at(millis), address(9), &request("server:client", PASSWORD, true));
+        ice.note_media(at(millis + 1), address(10));
+    }
     assert_eq!(ice.selected(), Some(address(10)));
 }
 
@@ -132,13 +184,14 @@ fn a_restart_changes_the_pair_only_when_the_client_uses_it() {
     const NEW: &str = "abcdefghijklmnopqrstuvwx";
     let (mut ice, now) = (ice(), Instant::now());
     ice.handle_request(now, address(9), &request("server:client", PASSWORD, true));
-    ice.restart("renewed".into(), NEW.into());
+    ice.restart("renewed".into(), NEW.into(), vec!["other".into()]);
     // The old session continues until the new one is validated; until then a later restart replaces an earlier one.
     assert!(
         ice.handle_request(now, address(9), &request("server:client", PASSWORD, true)).is_some()
     );
-    ice.restart("again".into(), NEW.into());
+    ice.restart("again".into(), NEW.into(), vec!["other".into()]);
     assert!(ice.handle_request(now, address(9), &request("renewed:other", NEW, true)).is_none());
+    assert!(ice.handle_request(now, address(9), &request("again:client", NEW, true)).is_none());
     assert!(ice.handle_request(now, address(10), &request("again:other", NEW, false)).is_some());
     assert_eq!(ice.selected(), Some(address(9)));
     assert!(
@@ -171,6 +224,10 @@ fn malformed_requests_and_those_without_the_password_get_no_answer() {
     let valid = request("server:client", PASSWORD, false);
     let mut table = vec![
         request("other:client", PASSWORD, false),
+        request("server:other", PASSWORD, false),
+        request("server:", PASSWORD, false),
+        request("server:client2", PASSWORD, false),
+        request("server", PASSWORD, false),
         request("server:client", "wrong wrong wrong wrong", false),
         [&valid[..], &[0; 600]].concat(),
     ];
@@ -213,7 +270,7 @@ fn after_the_end_requests_of_a_pending_restart_get_403_too() {
     const NEW: &str = "abcdefghijklmnopqrstuvwx";
     let (mut ice, now) = (ice(), Instant::now());
     ice.handle_request(now, address(9), &request("server:client", PASSWORD, true));
-    ice.restart("renewed".into(), NEW.into());
+    ice.restart("renewed".into(), NEW.into(), vec!["other".into()]);
     let mut revoked = ice.revoke().expect("a client was connected");
     assert!(revoked.handle_request(&request("server:client", PASSWORD, false)).is_some());
     assert!(revoked.handle_request(&request("renewed:other", NEW, false)).is_some());
@@ -228,6 +285,7 @@ fn after_the_end_strangers_get_nothing_and_a_client_at_most_32_answers() {
     let mut revoked = ice.revoke().expect("a client was connected");
     for datagram in [
         request("other:client", PASSWORD, false),
+        request("server:other", PASSWORD, false),
         request("server:client", "wrong wrong wrong wrong", false),
         valid[..40].to_vec(),
     ] {

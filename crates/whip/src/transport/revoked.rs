@@ -12,7 +12,7 @@ use rtc_stun::error_code::{CODE_FORBIDDEN, ErrorCodeAttribute};
 use rtc_stun::message::BINDING_ERROR;
 
 use super::binding::Generation;
-use super::ice_lite::ufrag_of;
+use super::ice_lite::user_name_of;
 
 /// Requests examined after the end: a client stops at the first answer it gets on each of its paths.
 const REQUESTS_LIMIT: u32 = 32;
@@ -40,8 +40,8 @@ impl RevokedConsent {
     /// Answers a request with our user name and valid message integrity by one response, shorter than the request.
     /// Anything else gets no reply, nor does a client that keeps asking.
     pub fn handle_request(&mut self, datagram: &[u8]) -> Option<Vec<u8>> {
-        let name = ufrag_of(datagram)?;
-        let named = self.generations.iter().find(|own| own.ufrag.as_bytes() == name)?;
+        let (ours, theirs) = user_name_of(datagram)?;
+        let named = self.generations.iter().find(|own| own.is_named(ours, theirs))?;
         self.requests_left = self.requests_left.checked_sub(1)?;
         let request = named.authenticate(datagram, &self.provider)?;
         let reason = b"Forbidden".to_vec();

@@ -3,7 +3,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use headgate_peer::{Event, Settings};
-use headgate_whip::WhipEnd;
+use headgate_whip::{HandshakeFault, WhipEnd};
 
 use crate::world::{Direction, World};
 
@@ -46,7 +46,7 @@ fn a_client_that_never_comes_is_ended_after_ten_seconds() {
     let mut world = World::new(Settings::default());
     world.loss = Box::new(|_, _| true);
     world.pass(Duration::from_millis(10_500));
-    assert_eq!(world.end(), Some(WhipEnd::HandshakeFailed));
+    assert_eq!(world.end(), Some(WhipEnd::HandshakeFailed(HandshakeFault::Unreachable)));
 }
 
 #[test]
@@ -58,7 +58,77 @@ fn a_client_with_another_certificate_is_rejected() {
         String::from_utf8(bytes).expect("text")
     });
     assert!(!world.connect());
-    assert_eq!(world.end(), Some(WhipEnd::HandshakeFailed));
+    assert_eq!(world.end(), Some(WhipEnd::HandshakeFailed(HandshakeFault::WrongCertificate)));
+}
+
+#[test]
+fn a_client_that_passes_checks_but_no_handshake_is_named_so() {
+    let mut world = World::new(Settings::default());
+    world.loss = Box::new(|_, datagram| is_dtls(datagram));
+    world.pass(Duration::from_millis(10_500));
+    assert_eq!(world.end(), Some(WhipEnd::HandshakeFailed(HandshakeFault::Incomplete)));
+}
+
+/// Changes the publisher's ClientHello; the checks of the library come before anything is signed.
+fn end_with(change: impl Fn(&mut Vec<u8>) + 'static) -> Option<WhipEnd> {
+    let mut world = World::new(Settings::default());
+    world.split = Box::new(move |mut datagram| {
+        if datagram.first() == Some(&22) && datagram.get(13) == Some(&1) {
+            change(&mut datagram);
+        }
+        vec![datagram]
+    });
+    world.pass(Duration::from_millis(10_500));
+    world.end()
+}
+
+fn replace(bytes: &mut [u8], from: &[u8], to: &[u8]) {
+    for at in 0..=bytes.len() - from.len() {
+        if bytes[at..].starts_with(from) {
+            bytes[at..at + to.len()].copy_from_slice(to);
+        }
+    }
+}
+
+#[test]
+fn an_offer_in_dtls_that_cannot_be_met_is_named() {
+    let failed = |fault| Some(WhipEnd::HandshakeFailed(fault));
+    // The version in the message comes after the headers of record and message.
+    assert_eq!(end_with(|hello| hello[26] = 0xff), failed(HandshakeFault::OldVersion));
+    let no_suite = end_with(|hello| {
+        let suites = 26 + 33 + 1;
+        let suites = suites + 1 + usize::from(hello[suites]);
+        let suites = suites + usize::from(hello[suites - 1].min(0));
+        let length = usize::from(hello[suites + 1]);
+        hello[suites + 2..suites + 2 + length].fill(0x13);
+    });
+    assert_eq!(no_suite, failed(HandshakeFault::NoCommonCipher));
+    let no_srtp = end_with(|hello| replace(hello, &[0, 14, 0, 5, 0, 2], &[0xfa, 0xfa, 0, 5, 0, 2]));
+    assert_eq!(no_srtp, failed(HandshakeFault::NoSrtpProfile));
+    let unknown =
+        end_with(|hello| replace(hello, &[0, 14, 0, 5, 0, 2, 0, 7], &[0, 14, 0, 5, 0, 2, 0, 5]));
+    assert_eq!(unknown, failed(HandshakeFault::NoSrtpProfile));
+}
+
+#[test]
+fn an_alert_of_the_client_is_named() {
+    for (description, fault) in [
+        (40, HandshakeFault::NoCommonCipher),
+        (70, HandshakeFault::OldVersion),
+        (42, HandshakeFault::RefusedByClient),
+    ] {
+        let mut world = World::new(Settings::default());
+        world.split = Box::new(move |datagram| {
+            if !is_dtls(&datagram) {
+                return vec![datagram];
+            }
+            let alert = [21, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 9, 0, 2, 2, description];
+            // Its first message is followed by nothing but the alert.
+            if datagram.get(18) == Some(&0) { vec![datagram, alert.into()] } else { Vec::new() }
+        });
+        world.pass(Duration::from_millis(10_500));
+        assert_eq!(world.end(), Some(WhipEnd::HandshakeFailed(fault)), "{description}");
+    }
 }
 
 #[test]

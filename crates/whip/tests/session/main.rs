@@ -3,6 +3,7 @@
 
 mod connecting;
 mod endings;
+mod handshakes;
 mod loss;
 mod moving;
 #[allow(dead_code, reason = "shared with the hostile tests")]

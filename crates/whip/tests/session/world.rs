@@ -32,6 +32,11 @@ pub(crate) struct World {
     pub(crate) is_tcp: bool,
     pub(crate) delay: Duration,
     pub(crate) loss: Loss,
+    /// Replaces a datagram of the publisher by others.
+    pub(crate) split: Box<dyn FnMut(Vec<u8>) -> Vec<Vec<u8>>>,
+    /// Someone else who knows the answer, and its address.
+    pub(crate) rival: Option<(SocketAddr, Publisher)>,
+    pub(crate) answer: String,
     /// Frames the session produced.
     pub(crate) frames: Vec<Frame>,
     pub(crate) events: Vec<WhipEvent>,
@@ -86,6 +91,9 @@ impl World {
             is_tcp: false,
             delay: Duration::from_millis(5),
             loss: Box::new(|_, _| false),
+            split: Box::new(|datagram| vec![datagram]),
+            rival: None,
+            answer,
             frames: Vec::new(),
             events: Vec::new(),
             client_events: Vec::new(),
@@ -237,10 +245,26 @@ impl World {
     fn exchange(&mut self) {
         while let Some((_, datagram)) = self.publisher.poll_transmit() {
             if !(self.loss)(Direction::ToServer, &datagram) {
-                self.wire.push_back((self.now + self.delay, Direction::ToServer, datagram));
+                for part in (self.split)(datagram) {
+                    self.wire.push_back((self.now + self.delay, Direction::ToServer, part));
+                }
+            }
+        }
+        if let Some((address, rival)) = &mut self.rival {
+            while let Some((_, mut datagram)) = rival.poll_transmit() {
+                self.session.handle_datagram(self.now, *address, &mut datagram);
+            }
+            if rival.poll_timeout().is_some_and(|at| self.now >= at) {
+                rival.handle_timeout(self.now);
             }
         }
         while let Some((to, datagram)) = self.session.poll_transmit() {
+            if let Some((address, rival)) = &mut self.rival
+                && to == (*address).into()
+            {
+                rival.handle_datagram(self.now, &datagram);
+                continue;
+            }
             self.to_client += 1;
             let is_lost = (self.loss)(Direction::ToClient, &datagram);
             if to == self.path() && !is_lost {

@@ -312,6 +312,9 @@ fn an_unanswered_offer_of_ours_accepts_no_client_and_ends_after_ten_seconds() {
     world.pass(Duration::from_secs(9));
     assert!(world.reasons().is_empty());
     world.pass(Duration::from_secs(2));
-    assert_eq!(world.reasons(), [(1, EndReason::HandshakeFailed)]);
+    assert_eq!(
+        world.reasons(),
+        [(1, EndReason::HandshakeFailed(headgate_whip::HandshakeFault::Unreachable))]
+    );
     assert!(world.switchboard.is_empty());
 }
