@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use headgate_media::{Codec, FrameKind};
 
 use crate::clock::Clock;
-use crate::depacketizer::Depacketizer;
+use crate::depacketizer::{AccessUnit, Depacketizer};
 use crate::rtp::RtpHeader;
 use crate::sdp::{
     AnswerSettings, Offer, OwnOffer, read_fragment, read_offer, write_answer, write_fragment,
@@ -88,7 +88,8 @@ pub fn sdp_fragment(bytes: &[u8]) {
     }
 }
 
-/// Reads records of length, marker and time step, each followed by that many bytes of payload.
+/// Reads records of length, flags (marker, gap, whether a further packet is available, packets lost) and time step, each
+/// followed by that many bytes of payload. What is emitted has a slice, and no NAL unit that a decoder rejects.
 pub fn depacketizer(bytes: &[u8]) {
     let mut depacketizer = Depacketizer::new(&[]);
     let (mut rest, mut timestamp) = (bytes, 0_u32);
@@ -96,24 +97,33 @@ pub fn depacketizer(bytes: &[u8]) {
         let (payload, after) = after.split_at(usize::from(length).min(after.len()));
         rest = after;
         timestamp = timestamp.wrapping_add(u32::from(step));
-        if flags & 2 != 0 {
-            depacketizer.handle_gap();
-        }
-        depacketizer.handle_payload(timestamp, flags & 1 != 0, payload, &mut |unit| {
+        let mut emit = |unit: AccessUnit| {
             assert!(!unit.data.is_empty());
-            read_units(&unit.data);
-        });
+            let kinds = read_units(&unit.data);
+            assert!(kinds.iter().all(|first| matches!(first, 1..0x80) && first & 0x1f < 24));
+            assert!(kinds.iter().any(|first| matches!(first & 0x1f, 1..=5)));
+        };
+        if flags & 2 != 0 {
+            depacketizer.handle_gap(u64::from(flags >> 4), &mut emit);
+        }
+        depacketizer.handle_payload(timestamp, flags & 1 != 0, payload, &mut emit);
+        if flags & 4 == 0 {
+            depacketizer.finish_marked(&mut emit);
+        }
     }
 }
 
-/// Checks that NAL units with four-byte lengths cover an access unit exactly.
-fn read_units(mut data: &[u8]) {
+/// Checks that NAL units with four-byte lengths cover an access unit exactly; returns the first byte of each.
+fn read_units(mut data: &[u8]) -> Vec<u8> {
+    let mut kinds = Vec::new();
     while let Some((length, rest)) = data.split_first_chunk() {
         let length = u32::from_be_bytes(*length) as usize;
         assert!(length > 0 && length <= rest.len());
+        kinds.push(rest[0]);
         data = &rest[length..];
     }
     assert!(data.is_empty());
+    kinds
 }
 
 /// Sends random packets of both layers through jitter, depacketizer, clock and decode times, with pauses and sender

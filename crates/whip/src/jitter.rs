@@ -44,6 +44,8 @@ pub enum Ordered<'a> {
     Packet(&'a RtpHeader, &'a [u8]),
     /// This many packets are missing here for good.
     Gap(u64),
+    /// The numbers begin anew here: another source, or the same after a jump.
+    Restart,
 }
 
 #[derive(Debug)]
@@ -247,7 +249,7 @@ impl Jitter {
             while !self.holes.is_empty() || !self.waiting.is_empty() {
                 self.give_up_first(emit);
             }
-            emit(Ordered::Gap(1));
+            emit(Ordered::Restart);
         }
         if is_new {
             self.counters_at_start = self.counters;

@@ -67,6 +67,7 @@ fn note(out: &mut Vec<i64>, ordered: Ordered<'_>) {
     out.push(match ordered {
         Ordered::Packet(header, _) => i64::from(header.sequence),
         Ordered::Gap(count) => -(count as i64),
+        Ordered::Restart => -1,
     });
 }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use headgate_media::h264::Sps;
 
 use crate::clock::VIDEO_RATE;
-use crate::depacketizer::{AccessUnit, Depacketizer};
+use crate::depacketizer::{AccessUnit, Depacketizer, PayloadCounters};
 use crate::jitter::Ordered;
 use crate::receiver::Receiver;
 use crate::rtp::RtpHeader;
@@ -24,6 +24,8 @@ pub(crate) struct Layer {
     pub(crate) rtx_ssrc: Option<u32>,
     pub(crate) receiver: Receiver,
     depacketizer: Depacketizer,
+    /// SSRC of the newest packet that is in order.
+    source: u32,
     pub(crate) first_packet: Option<Instant>,
     last_packet: Option<Instant>,
     /// RTP time of the newest frame, and when the last packet before that frame arrived.
@@ -44,6 +46,7 @@ impl Layer {
             rtx_ssrc: None,
             receiver: Receiver::new(format, transport_cc_id, has_nack, VIDEO_RATE, now),
             depacketizer: Depacketizer::new(&section.parameter_sets),
+            source: 0,
             first_packet: None,
             last_packet: None,
             newest_frame: 0,
@@ -61,8 +64,8 @@ impl Layer {
         is_repeated: bool,
         units: &mut Vec<(u32, AccessUnit)>,
     ) {
-        let depacketizer = &mut self.depacketizer;
-        let mut emit = |ordered: Ordered<'_>| order_into(depacketizer, ordered, units);
+        let (depacketizer, source) = (&mut self.depacketizer, &mut self.source);
+        let mut emit = |ordered: Ordered<'_>| order_into(depacketizer, source, ordered, units);
         if is_repeated {
             self.receiver.handle_repeated(now, header, payload, &mut emit);
         } else {
@@ -73,17 +76,39 @@ impl Layer {
             self.last_packet = Some(now);
             self.receiver.handle_packet(now, header, payload, &mut emit);
         }
+        self.finish_marked(units);
     }
 
     /// Gives up packets that have been missing for too long.
     pub(crate) fn handle_timeout(&mut self, now: Instant, units: &mut Vec<(u32, AccessUnit)>) {
-        let depacketizer = &mut self.depacketizer;
-        self.receiver.handle_timeout(now, &mut |ordered| order_into(depacketizer, ordered, units));
+        let (depacketizer, source) = (&mut self.depacketizer, &mut self.source);
+        self.receiver.handle_timeout(now, &mut |ordered| {
+            order_into(depacketizer, source, ordered, units);
+        });
+        self.finish_marked(units);
+    }
+
+    /// No further packet is available: the access unit with the marker ends.
+    fn finish_marked(&mut self, units: &mut Vec<(u32, AccessUnit)>) {
+        let ssrc = self.source;
+        self.depacketizer.finish_marked(&mut |unit| units.push((ssrc, unit)));
     }
 
     /// A frame that others refer to could not be forwarded.
     pub(crate) fn lose_reference(&mut self) {
-        self.depacketizer.handle_gap();
+        self.depacketizer.lose_references();
+    }
+
+    /// What was irregular about the payloads so far.
+    #[must_use]
+    pub(crate) const fn payload_counters(&self) -> PayloadCounters {
+        self.depacketizer.counters()
+    }
+
+    /// Keyframes withheld so far because a part of them was missing.
+    #[must_use]
+    pub(crate) const fn broken_keyframes(&self) -> u64 {
+        self.depacketizer.broken_keyframes()
     }
 
     /// Nothing is emitted before the next IDR.
@@ -144,16 +169,22 @@ impl Layer {
 
 fn order_into(
     depacketizer: &mut Depacketizer,
+    source: &mut u32,
     ordered: Ordered<'_>,
     units: &mut Vec<(u32, AccessUnit)>,
 ) {
+    let ssrc = *source;
+    let mut emit = |unit| units.push((ssrc, unit));
     match ordered {
         Ordered::Packet(header, payload) => {
-            depacketizer.handle_payload(header.timestamp, header.marker, payload, &mut |unit| {
-                units.push((header.ssrc, unit));
-            });
+            depacketizer.handle_payload(header.timestamp, header.marker, payload, &mut emit);
+            *source = header.ssrc;
         }
-        Ordered::Gap(_) => depacketizer.handle_gap(),
+        Ordered::Gap(lost) => depacketizer.handle_gap(lost, &mut emit),
+        Ordered::Restart => {
+            depacketizer.finish_marked(&mut emit);
+            depacketizer.lose_references();
+        }
     }
 }
 

@@ -6,14 +6,17 @@ pub mod clock;
 pub mod credentials;
 pub mod depacketizer;
 mod diagnostics;
+mod frame_numbers;
 #[doc(hidden)]
 pub mod fuzz;
 mod holes;
 pub mod jitter;
 mod layer;
+mod markers;
 mod media;
 mod meter;
 mod opening;
+mod payload;
 mod rate;
 mod receiver;
 mod reception;
