@@ -15,6 +15,9 @@ use crate::sdp::VideoSection;
 /// A layer without packets for this long counts as no longer sent.
 const LIVE_LIMIT: Duration = Duration::from_secs(1);
 
+/// After a loss that no retransmission repaired, another layer is preferred for this long.
+const IMPAIRED_TIME: Duration = Duration::from_secs(30);
+
 /// A simulcast layer.
 pub(crate) struct Layer {
     /// Its name; empty without simulcast.
@@ -24,6 +27,11 @@ pub(crate) struct Layer {
     pub(crate) rtx_ssrc: Option<u32>,
     pub(crate) receiver: Receiver,
     depacketizer: Depacketizer,
+    /// Packets lost so far although they were requested, and when the last one was.
+    unanswered: u64,
+    unanswered_at: Option<Instant>,
+    /// Broken keyframes that were noted.
+    broken_keyframes: u64,
     /// SSRC of the newest packet that is in order.
     source: u32,
     pub(crate) first_packet: Option<Instant>,
@@ -46,6 +54,9 @@ impl Layer {
             rtx_ssrc: None,
             receiver: Receiver::new(format, transport_cc_id, has_nack, VIDEO_RATE, now),
             depacketizer: Depacketizer::new(&section.parameter_sets),
+            unanswered: 0,
+            unanswered_at: None,
+            broken_keyframes: 0,
             source: 0,
             first_packet: None,
             last_packet: None,
@@ -76,7 +87,7 @@ impl Layer {
             self.last_packet = Some(now);
             self.receiver.handle_packet(now, header, payload, &mut emit);
         }
-        self.finish_marked(units);
+        self.finish_batch(now, units);
     }
 
     /// Gives up packets that have been missing for too long.
@@ -85,13 +96,17 @@ impl Layer {
         self.receiver.handle_timeout(now, &mut |ordered| {
             order_into(depacketizer, source, ordered, units);
         });
-        self.finish_marked(units);
+        self.finish_batch(now, units);
     }
 
     /// No further packet is available: the access unit with the marker ends.
-    fn finish_marked(&mut self, units: &mut Vec<(u32, AccessUnit)>) {
+    fn finish_batch(&mut self, now: Instant, units: &mut Vec<(u32, AccessUnit)>) {
         let ssrc = self.source;
         self.depacketizer.finish_marked(&mut |unit| units.push((ssrc, unit)));
+        let unanswered = self.receiver.counters().unanswered;
+        if self.unanswered != unanswered {
+            (self.unanswered, self.unanswered_at) = (unanswered, Some(now));
+        }
     }
 
     /// A frame that others refer to could not be forwarded.
@@ -105,10 +120,17 @@ impl Layer {
         self.depacketizer.counters()
     }
 
-    /// Keyframes withheld so far because a part of them was missing.
+    /// Whether a keyframe was withheld since the last call because a part of it was missing.
+    pub(crate) const fn take_broken_keyframe(&mut self) -> bool {
+        let before =
+            std::mem::replace(&mut self.broken_keyframes, self.depacketizer.broken_keyframes());
+        self.broken_keyframes > before
+    }
+
+    /// Whether this layer loses packets that are not repaired.
     #[must_use]
-    pub(crate) const fn broken_keyframes(&self) -> u64 {
-        self.depacketizer.broken_keyframes()
+    pub(crate) fn is_impaired(&self, now: Instant) -> bool {
+        self.unanswered_at.is_some_and(|at| now < at + IMPAIRED_TIME)
     }
 
     /// Nothing is emitted before the next IDR.
@@ -141,10 +163,16 @@ impl Layer {
         self.last_packet.is_some_and(|last| now < last + LIVE_LIMIT)
     }
 
-    /// Whether to show this layer instead of `shown` from a keyframe on: it is larger, or the other has stopped.
+    /// Whether to show this layer instead of `shown` from a keyframe on: it is larger and no worse repaired, it alone is
+    /// repaired, or the other has stopped.
     #[must_use]
-    pub(crate) fn is_better_than(&self, shown: &Self) -> bool {
-        self.pixels() > shown.pixels() || self.has_outlived(shown)
+    pub(crate) fn is_better_than(&self, shown: &Self, now: Instant) -> bool {
+        let is_preferred = match (self.is_impaired(now), shown.is_impaired(now)) {
+            (false, true) => self.is_live(now),
+            (true, false) => false,
+            (true, true) | (false, false) => self.pixels() > shown.pixels(),
+        };
+        is_preferred || self.has_outlived(shown)
     }
 
     /// Whether two frames of this layer have arrived since `other` fell silent, the first of them after

@@ -1,6 +1,7 @@
 //! Turns a WebRTC publisher into frames: takes datagrams and time, returns datagrams and frames.
 //! It has no socket, no clock of its own and no policy.
 
+mod answers;
 mod audio;
 pub mod clock;
 pub mod credentials;

@@ -1,7 +1,9 @@
+use std::time::Duration;
+
 use super::*;
 use crate::sdp::Rtx;
 
-const SPS_SMALL: &[u8] = &[0x67, 0x42, 0xc0, 0x1f, 0x8c, 0x8d, 0x40, 0x50];
+pub(super) const SPS_SMALL: &[u8] = &[0x67, 0x42, 0xc0, 0x1f, 0x8c, 0x8d, 0x40, 0x50];
 
 fn section(further: &str) -> VideoSection {
     let offer = format!(
@@ -14,26 +16,26 @@ a=rtcp-fb:96 nack\r\na=rtcp-fb:96 nack pli\r\na=rtpmap:97 rtx/90000\r\na=fmtp:97
     crate::sdp::read_offer(&offer).expect("acceptable").video.expect("video")
 }
 
-struct Track {
-    video: VideoTrack,
+pub(super) struct Track {
+    pub(super) video: VideoTrack,
     clock: Clock,
     frames: VecDeque<Frame>,
-    start: Instant,
+    pub(super) start: Instant,
 }
 
 impl Track {
-    fn new(further: &str) -> Self {
+    pub(super) fn new(further: &str) -> Self {
         let start = Instant::now();
         let video = VideoTrack::new(&section(further), start);
         Self { video, clock: Clock::default(), frames: VecDeque::new(), start }
     }
 
-    fn at(&self, millis: u64) -> Instant {
+    pub(super) fn at(&self, millis: u64) -> Instant {
         self.start + Duration::from_millis(millis)
     }
 
     /// A packet with one payload; `rid` is carried in header extension 10.
-    fn packet(
+    pub(super) fn packet(
         &mut self,
         millis: u64,
         (payload_type, ssrc): (u8, u32),
@@ -70,7 +72,31 @@ impl Track {
         self.video.handle_packet(now, &header, &packet, &mut self.clock, &mut self.frames);
     }
 
-    fn wait(&mut self, millis: u64) {
+    /// A packet of the sender 7, with or without the marker.
+    pub(super) fn packet_marked(
+        &mut self,
+        millis: u64,
+        sampled: u64,
+        sequence: u16,
+        payload: &[u8],
+        marker: bool,
+    ) {
+        let head = [0x80, if marker { 0x80 | 96 } else { 96 }];
+        let time = ((sampled * 90) as u32).to_be_bytes();
+        let packet =
+            [&head[..], &sequence.to_be_bytes(), &time, &7_u32.to_be_bytes(), payload].concat();
+        let header = RtpHeader::read(&packet).expect("a packet");
+        let now = self.at(millis);
+        self.video.handle_packet(now, &header, &packet, &mut self.clock, &mut self.frames);
+    }
+
+    /// How many frames have left since the last call.
+    pub(super) fn frames_shown(&mut self) -> u64 {
+        let frames = self.frames.drain(..);
+        frames.filter(|frame| frame.kind != FrameKind::Configuration).count() as u64
+    }
+
+    pub(super) fn wait(&mut self, millis: u64) {
         let now = self.at(millis);
         self.video.handle_timeout(now, &mut self.clock, &mut self.frames);
     }
@@ -82,7 +108,7 @@ impl Track {
     }
 }
 
-fn key(sps: &[u8], mark: u8) -> Vec<u8> {
+pub(super) fn key(sps: &[u8], mark: u8) -> Vec<u8> {
     let pps = [0x68, 0xce];
     let mut stap = vec![0x78];
     for nal in [sps, &pps, &[0x65, 0x88, mark]] {
