@@ -64,6 +64,11 @@ impl VideoTrack {
     pub(crate) fn new(section: &VideoSection, now: Instant) -> Self {
         let mut layers: Vec<_> =
             section.rids.iter().map(|rid| Layer::new(rid, section, now)).collect();
+        for (n, source) in section.sources.iter().enumerate() {
+            let mut layer = Layer::new(&(n + 1).to_string(), section, now);
+            (layer.ssrc, layer.rtx_ssrc) = (Some(source.ssrc), source.rtx_ssrc);
+            layers.push(layer);
+        }
         if layers.is_empty() {
             layers.push(Layer::new("", section, now));
         }

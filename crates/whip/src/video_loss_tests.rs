@@ -138,7 +138,7 @@ fn without_retransmissions_four_fifths_of_the_ideal_are_shown() {
             for group in [25, 50, 250] {
                 for answers_in in [Some(100), Some(1_000), None] {
                     let repairs = false;
-                    let seconds = 40;
+                    let seconds = 20;
                     let case =
                         Case { loss, burst, round_trip, group, answers_in, repairs, seconds };
                     let (shown, ideal) = (case.shown(), case.ideal());
