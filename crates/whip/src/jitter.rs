@@ -272,10 +272,10 @@ impl Jitter {
         Some(self.holes.oldest()? + self.answers.keyframe_wait()?)
     }
 
-    /// Whether requests are answered, as far as is known.
+    /// Whether requests have remained without an answer so often that none is expected.
     #[must_use]
-    pub const fn is_repaired(&self) -> bool {
-        self.answers.are_expected()
+    pub const fn is_unanswered(&self) -> bool {
+        self.can_ask && !self.answers.are_expected()
     }
 
     fn hole_limit(&self) -> Duration {

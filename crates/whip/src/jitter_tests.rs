@@ -277,10 +277,10 @@ fn after_two_unanswered_packets_the_next_is_not_waited_for_until_an_answer_comes
     let waits = [12, 14, 16, 18].map(|sequence| given_up_after(&mut track, sequence));
     assert_eq!(waits, [Some(1_000), Some(500), Some(30), Some(30)]);
     assert_eq!(track.jitter.counters().unanswered, 3);
-    assert!(!track.jitter.is_repaired());
+    assert!(track.jitter.is_unanswered());
     // An answer that is too late is one.
     assert!(!track.packet_or_repeat(8_100, 1, 17, true));
-    assert!(track.jitter.is_repaired());
+    assert!(!track.jitter.is_unanswered());
     track.packet(8_200, 1, 20);
     track.wait(8_200 + 499);
     assert_eq!(track.out.last(), Some(&18));

@@ -85,10 +85,10 @@ impl Receiver {
         self.jitter.keyframe_at()
     }
 
-    /// Whether requests are answered, as far as is known.
+    /// Whether requests have remained without an answer so often that none is expected.
     #[must_use]
-    pub(crate) const fn is_repaired(&self) -> bool {
-        self.jitter.is_repaired()
+    pub(crate) const fn is_unanswered(&self) -> bool {
+        self.jitter.is_unanswered()
     }
 
     /// Notes a sender report.

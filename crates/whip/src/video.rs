@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use bytes::Bytes;
-use headgate_media::{Codec, Frame, FrameKind, Timestamp};
+use headgate_media::{Codec, Frame, FrameKind, Irregularity, IrregularityCounts, Timestamp};
 
 use crate::clock::Clock;
 use crate::depacketizer::AccessUnit;
@@ -233,14 +233,36 @@ impl VideoTrack {
         let sender = |layer: &Layer| if is_repeated { layer.rtx_ssrc } else { layer.ssrc };
         let known = self.layers.iter().position(|layer| sender(layer) == Some(header.ssrc));
         let id = if is_repeated { self.repaired_rid_id } else { self.rid_id };
-        known.or_else(|| {
+        let rid = known.or_else(|| {
             let rid = extension(packet, id?)?;
             let index = self.layers.iter().position(|layer| layer.rid.as_bytes() == rid)?;
             let layer = self.layers.get_mut(index)?;
             let place = if is_repeated { &mut layer.rtx_ssrc } else { &mut layer.ssrc };
             *place = Some(header.ssrc);
             Some(index)
+        });
+        rid.or_else(|| {
+            // A declared layer that begins with another source than declared.
+            let is_unused = |layer: &Layer| layer.ssrc.is_some() && layer.first_packet.is_none();
+            let index = self.layers.iter().position(is_unused).filter(|_| !is_repeated)?;
+            self.layers.get_mut(index)?.ssrc = Some(header.ssrc);
+            Some(index)
         })
+    }
+
+    /// What was irregular so far.
+    #[must_use]
+    pub(crate) fn irregularities(&self) -> IrregularityCounts {
+        let mut counts = IrregularityCounts::default();
+        for layer in &self.layers {
+            let of = layer.payload_counters();
+            counts.add(Irregularity::MalformedPayload, of.malformed);
+            counts.add(Irregularity::MarkerMisplaced, of.misplaced_markers);
+            counts.add(Irregularity::DisposableLost, of.disposable_lost);
+            let unanswered = layer.receiver.counters().unanswered;
+            counts.add(Irregularity::RetransmissionsMissing, unanswered);
+        }
+        counts
     }
 
     fn forward_all(
@@ -348,3 +370,7 @@ mod tests;
 #[cfg(test)]
 #[path = "video_loss_tests.rs"]
 mod loss_tests;
+
+#[cfg(test)]
+#[path = "video_simulcast_tests.rs"]
+mod simulcast_tests;

@@ -47,7 +47,7 @@ impl Track {
     }
 
     /// The same, for a frame sampled at a time other than its packet's arrival.
-    fn packet_of(
+    pub(super) fn packet_of(
         &mut self,
         millis: u64,
         sampled: u64,
@@ -141,8 +141,8 @@ fn a_retransmission_fills_its_gap_and_an_invalid_one_is_ignored() {
 const SIMULCAST: &str = "a=extmap:10 urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id\r\n\
 a=rid:q send\r\na=rid:f send\r\na=simulcast:send q;f\r\n";
 /// 640x360 and 320x180 by x264.
-const SPS_LARGE: &[u8] = include_bytes!("fixtures/sps_640x360");
-const SPS_QUARTER: &[u8] = include_bytes!("fixtures/sps_320x180");
+pub(super) const SPS_LARGE: &[u8] = include_bytes!("fixtures/sps_640x360");
+pub(super) const SPS_QUARTER: &[u8] = include_bytes!("fixtures/sps_320x180");
 
 #[test]
 fn the_largest_live_simulcast_layer_is_shown_and_changes_only_at_a_keyframe() {
