@@ -360,3 +360,7 @@ mod tests;
 #[cfg(test)]
 #[path = "depacketizer_irregular_tests.rs"]
 mod irregular_tests;
+
+#[cfg(test)]
+#[path = "depacketizer_disposable_tests.rs"]
+mod disposable_tests;
