@@ -12,7 +12,8 @@ use crate::clock::Clock;
 use crate::depacketizer::{AccessUnit, Depacketizer};
 use crate::rtp::RtpHeader;
 use crate::sdp::{
-    AnswerSettings, Offer, OwnOffer, read_fragment, read_offer, write_answer, write_fragment,
+    AnswerSettings, LayerSource, Offer, OwnOffer, read_fragment, read_offer, write_answer,
+    write_fragment,
 };
 use crate::video::VideoTrack;
 use crate::{Credentials, Identity, WhipSession};
@@ -88,8 +89,21 @@ pub fn sdp_fragment(bytes: &[u8]) {
     }
 }
 
-/// Reads records of length, flags (marker, gap, whether a further packet is available, packets lost) and time step, each
-/// followed by that many bytes of payload. What is emitted has a slice, and no NAL unit that a decoder rejects.
+/// Beginnings of payloads as they are and as they are not allowed, so that what follows gets past the first byte.
+const BEGINNINGS: [&[u8]; 8] = [
+    media::KEYFRAME,
+    &[0x65, 0x88],
+    &[0x41, 0x9a],
+    &[0x01, 0x9a],
+    &[0x7c, 0x85, 0x88],
+    &[0x7c, 0x45],
+    &[0, 0, 0, 1, 0x67, 0x42, 0xc0, 0x1f, 0x8c, 0x8d, 0x40, 0x50, 0, 0, 1, 0x68, 0xce, 0, 0, 1],
+    &[0x78, 0, 3, 0x41, 0x9a, 1],
+];
+
+/// Reads records of length, flags (marker, gap, whether a further packet is available, packets lost or a beginning) and
+/// time step, each followed by that many bytes of payload. What is emitted has a slice, and no NAL unit that a decoder
+/// rejects; what is withheld is counted.
 pub fn depacketizer(bytes: &[u8]) {
     let mut depacketizer = Depacketizer::new(&[]);
     let (mut rest, mut timestamp) = (bytes, 0_u32);
@@ -106,7 +120,9 @@ pub fn depacketizer(bytes: &[u8]) {
         if flags & 2 != 0 {
             depacketizer.handle_gap(u64::from(flags >> 4), &mut emit);
         }
-        depacketizer.handle_payload(timestamp, flags & 1 != 0, payload, &mut emit);
+        let beginning = BEGINNINGS.get(usize::from(flags >> 4)).filter(|_| flags & 8 != 0);
+        let payload = [beginning.copied().unwrap_or_default(), payload].concat();
+        depacketizer.handle_payload(timestamp, flags & 1 != 0, &payload, &mut emit);
         if flags & 4 == 0 {
             depacketizer.finish_marked(&mut emit);
         }
@@ -127,10 +143,16 @@ fn read_units(mut data: &[u8]) -> Vec<u8> {
 }
 
 /// Sends random packets of both layers through jitter, depacketizer, clock and decode times, with pauses and sender
-/// reports.
+/// reports. The first byte chooses how the layers are told apart.
 pub fn jitter(bytes: &[u8]) {
     let start = Instant::now();
-    let Some(section) = offer().video else { return };
+    let Some(mut section) = offer().video else { return };
+    if bytes.first().is_some_and(|first| first & 0x80 != 0) {
+        section.rids.clear();
+        section.sources = [(0, Some(4)), (2, None)]
+            .map(|(ssrc, rtx_ssrc)| LayerSource { ssrc, rtx_ssrc })
+            .to_vec();
+    }
     let (mut video, mut clock, mut frames) =
         (VideoTrack::new(&section, start), Clock::default(), VecDeque::new());
     let (mut now, mut rest, mut last) = (start, bytes, None);
@@ -178,6 +200,11 @@ pub fn jitter(bytes: &[u8]) {
         }
         video.handle_timeout(now, &mut clock, &mut frames);
         let _ = video.poll_pli(now);
+        let mut asked = Vec::new();
+        for layer in video.layers_mut() {
+            layer.receiver.poll_nack(now, &mut asked);
+        }
+        assert!(asked.len() <= 128 && video.poll_timeout(now).is_none_or(|at| at > now));
         for frame in frames.drain(..) {
             assert_eq!(frame.codec, Codec::H264);
             if frame.kind != FrameKind::Configuration {
