@@ -359,3 +359,7 @@ const FIRST_CYCLE: u64 = 1 << 16;
 #[cfg(test)]
 #[path = "jitter_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "jitter_irregular_tests.rs"]
+mod irregular_tests;

@@ -3,11 +3,40 @@
 
 use std::time::Duration;
 
+use headgate_media::FrameKind;
+
 use super::tests::{SPS_SMALL, Track, key};
+use crate::rtp::RtpHeader;
 
 const FRAME_MS: u64 = 40;
 const KEY_PACKETS: u64 = 8;
 const PACKETS: u64 = 3;
+
+impl Track {
+    /// A packet of the sender 7, with or without the marker.
+    pub(super) fn packet_marked(
+        &mut self,
+        millis: u64,
+        sampled: u64,
+        sequence: u16,
+        payload: &[u8],
+        marker: bool,
+    ) {
+        let head = [0x80, if marker { 0x80 | 96 } else { 96 }];
+        let time = ((sampled * 90) as u32).to_be_bytes();
+        let packet =
+            [&head[..], &sequence.to_be_bytes(), &time, &7_u32.to_be_bytes(), payload].concat();
+        let header = RtpHeader::read(&packet).expect("a packet");
+        let now = self.at(millis);
+        self.video.handle_packet(now, &header, &packet, &mut self.clock, &mut self.frames);
+    }
+
+    /// How many frames have left since the last call.
+    pub(super) fn frames_shown(&mut self) -> u64 {
+        let frames = self.frames.drain(..);
+        frames.filter(|frame| frame.kind != FrameKind::Configuration).count() as u64
+    }
+}
 
 /// A network and a sender. Times in ms.
 #[derive(Clone, Copy, Debug)]

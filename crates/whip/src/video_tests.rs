@@ -18,8 +18,8 @@ a=rtcp-fb:96 nack\r\na=rtcp-fb:96 nack pli\r\na=rtpmap:97 rtx/90000\r\na=fmtp:97
 
 pub(super) struct Track {
     pub(super) video: VideoTrack,
-    clock: Clock,
-    frames: VecDeque<Frame>,
+    pub(super) clock: Clock,
+    pub(super) frames: VecDeque<Frame>,
     pub(super) start: Instant,
 }
 
@@ -70,30 +70,6 @@ impl Track {
         assert!(self.video.is_of(&header));
         let now = self.at(millis);
         self.video.handle_packet(now, &header, &packet, &mut self.clock, &mut self.frames);
-    }
-
-    /// A packet of the sender 7, with or without the marker.
-    pub(super) fn packet_marked(
-        &mut self,
-        millis: u64,
-        sampled: u64,
-        sequence: u16,
-        payload: &[u8],
-        marker: bool,
-    ) {
-        let head = [0x80, if marker { 0x80 | 96 } else { 96 }];
-        let time = ((sampled * 90) as u32).to_be_bytes();
-        let packet =
-            [&head[..], &sequence.to_be_bytes(), &time, &7_u32.to_be_bytes(), payload].concat();
-        let header = RtpHeader::read(&packet).expect("a packet");
-        let now = self.at(millis);
-        self.video.handle_packet(now, &header, &packet, &mut self.clock, &mut self.frames);
-    }
-
-    /// How many frames have left since the last call.
-    pub(super) fn frames_shown(&mut self) -> u64 {
-        let frames = self.frames.drain(..);
-        frames.filter(|frame| frame.kind != FrameKind::Configuration).count() as u64
     }
 
     pub(super) fn wait(&mut self, millis: u64) {
