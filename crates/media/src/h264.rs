@@ -54,6 +54,16 @@ pub fn is_first_slice(nal: &[u8]) -> bool {
     nal.get(1).is_some_and(|byte| byte & 0x80 != 0)
 }
 
+/// frame_num of a slice (7.3.3), which has this many bits ([`Sps::frame_num_bits`]).
+#[must_use]
+pub fn frame_num(slice: &[u8], frame_num_bits: u8) -> Option<u32> {
+    let mut bits = bits::Bits::new(slice.get(1..)?);
+    for _ in 0..3 {
+        bits.exp_golomb()?;
+    }
+    bits.fixed(frame_num_bits)
+}
+
 /// Bytes of a slice after the NAL unit's first that [`blank_unit`] keeps: its position, type and parameter set.
 const SLICE_HEADER: usize = 6;
 

@@ -46,7 +46,7 @@ pub enum Irregularity {
     KeyframeMismarked,
     /// The video has no IDR pictures; readers start at recovery points.
     RecoveryPoint,
-    /// An RTP payload was malformed and was dropped.
+    /// An RTP payload was malformed and was repaired or dropped.
     MalformedPayload,
     /// The sender sets the RTP marker where no picture ends; pictures were completed by their timestamps.
     MarkerMisplaced,
@@ -128,6 +128,12 @@ impl IrregularityCounts {
     pub const fn add(&mut self, kind: Irregularity, times: u64) {
         let count = &mut self.0[kind as usize];
         *count = count.saturating_add(times);
+    }
+
+    /// How often this kind has occurred.
+    #[must_use]
+    pub const fn count(&self, kind: Irregularity) -> u64 {
+        self.0[kind as usize]
     }
 
     /// Those that have occurred.

@@ -1,22 +1,18 @@
 //! H.264 RTP payloads in order → complete access units (RFC 6184). Not the ordering (`jitter`), not the timing
 //! (`clock`).
 //!
-//! No incomplete access unit is emitted: after a loss or a malformed payload everything is withheld until the next IDR.
+//! No incomplete access unit is emitted. What is malformed costs itself: it is repaired or left out, and its picture is
+//! withheld only if it lacks a part. After the loss of a picture that others refer to, everything is withheld until the
+//! next IDR.
 
 use bytes::{Bytes, BytesMut};
-use headgate_media::h264::{
-    NalKind, ParameterSets, SetChange, Sps, is_first_slice, is_reference, nal_kind,
-};
+use headgate_media::h264::{ParameterSets, Sps};
 
-/// Most bytes of one access unit; a 4K keyframe at a very high bitrate has 2 MB.
-const ACCESS_UNIT_LIMIT: usize = 4 << 20;
-/// Most bytes of picture parameter sets that changed since the last emitted access unit: more than any encoder sends
-/// between two keyframes.
-const CHANGED_PPS_LIMIT: usize = 8 << 10;
-const STAP_A: u8 = 24;
-const FU_A: u8 = 28;
-const FU_START: u8 = 0x80;
-const FU_END: u8 = 0x40;
+use crate::frame_numbers::FrameNumbers;
+use crate::markers::Markers;
+use crate::payload::{self, FU_A, FU_START, Place};
+
+mod reading;
 
 /// One complete access unit: NAL units with four-byte lengths. Delimiters, filler and parameter sets are removed,
 /// except for a PPS that changed between two keyframes.
@@ -34,6 +30,27 @@ pub struct AccessUnit {
     pub configuration: Option<Bytes>,
 }
 
+/// What was irregular about the payloads of one track, since its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PayloadCounters {
+    /// Payloads that violate RFC 6184, repaired or left out.
+    pub malformed: u64,
+    /// Markers inside a picture, and pictures without one.
+    pub misplaced_markers: u64,
+    /// Pictures that no other refers to and that were left out because a part was missing.
+    pub disposable_lost: u64,
+}
+
+/// Whether everything that the next picture may refer to has been emitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum References {
+    Whole,
+    /// So many packets are missing, perhaps of disposable pictures alone.
+    Doubtful(u64),
+    /// Nothing is emitted before the next IDR.
+    Missing,
+}
+
 /// Assembles the access units of one track.
 #[derive(Debug)]
 pub struct Depacketizer {
@@ -45,21 +62,33 @@ pub struct Depacketizer {
     /// yet.
     changed_pps: BytesMut,
     timestamp: Option<u32>,
+    /// Timestamp of the access unit that ended last.
+    ended: Option<u32>,
+    markers: Markers,
     /// Offset of the length field of the NAL unit that is being assembled from FU-A fragments.
     fragment_at: Option<usize>,
     is_broken: bool,
     has_idr: bool,
-    has_slice: bool,
+    slices: u32,
+    /// Offset of the first slice.
+    slice_at: usize,
     has_reference: bool,
     has_sps: bool,
-    awaits_keyframe: bool,
+    references: References,
+    /// Packets missing before the next payload.
+    gap: u64,
+    numbers: FrameNumbers,
+    /// The sender joins NAL units by start codes or lengths.
+    joins_units: bool,
+    /// A PPS changed between two keyframes: a lost packet may have held another one.
+    changes_pps: bool,
     /// Whether this publisher's keyframes carry their parameter sets.
     repeats_sets: bool,
     withheld: u64,
+    broken_keyframes: u64,
+    malformed: u64,
+    disposable_lost: u64,
 }
-
-/// The payload is not what RFC 6184 allows.
-struct Malformed;
 
 impl Depacketizer {
     /// Starts with the parameter sets that the offer may contain.
@@ -75,19 +104,30 @@ impl Depacketizer {
             usual_bytes: 0,
             changed_pps: BytesMut::new(),
             timestamp: None,
+            ended: None,
+            markers: Markers::default(),
             fragment_at: None,
             is_broken: false,
             has_idr: false,
-            has_slice: false,
+            slices: 0,
+            slice_at: 0,
             has_reference: false,
             has_sps: false,
-            awaits_keyframe: true,
+            references: References::Missing,
+            gap: 0,
+            numbers: FrameNumbers::default(),
+            joins_units: false,
+            changes_pps: false,
             repeats_sets: false,
             withheld: 0,
+            broken_keyframes: 0,
+            malformed: 0,
+            disposable_lost: 0,
         }
     }
 
-    /// Takes the next payload in order; `emit` is called with each access unit it completes.
+    /// Takes the next payload in order; `emit` is called with an access unit that ended before it. The one that ends
+    /// with it is emitted by [`Depacketizer::finish_marked`].
     pub fn handle_payload(
         &mut self,
         timestamp: u32,
@@ -99,37 +139,81 @@ impl Depacketizer {
             // Padding that probes the bandwidth belongs to no access unit.
             return;
         }
-        if self.timestamp.is_some_and(|open| open != timestamp) {
-            self.finish(emit);
+        if self.gap > 0 {
+            self.place_gap(timestamp, payload);
+        }
+        match self.timestamp {
+            Some(open) if open != timestamp => self.finish(emit),
+            Some(_) if self.markers.is_marked() => self.handle_after_marker(payload, emit),
+            None if self.ended == Some(timestamp)
+                && payload::place(payload) == Place::Continues =>
+            {
+                // An access unit left without this part of it.
+                self.markers.note_misplaced();
+                self.is_broken = true;
+            }
+            Some(_) | None => {}
         }
         self.timestamp = Some(timestamp);
-        if !self.is_broken && self.read(payload).is_err() {
-            self.is_broken = true;
+        self.markers.note_packet(marker);
+        if self.is_broken {
+            self.note_broken(payload);
+        } else if !self.read(payload) {
+            self.malformed += 1;
         }
-        if marker {
+    }
+
+    /// Emits the access unit that ended with the payload before, unless this sender's markers cannot be trusted. Called
+    /// when no further packet is available: one of the same access unit would show that the marker was misplaced.
+    pub fn finish_marked(&mut self, emit: &mut impl FnMut(AccessUnit)) {
+        let has_picture = self.slices > 0 || self.is_broken;
+        if self.markers.is_end() && self.fragment_at.is_none() && has_picture {
             self.finish(emit);
         }
     }
 
-    /// Packets are missing at this point and will not arrive.
-    pub fn handle_gap(&mut self) {
-        self.awaits_keyframe = true;
+    /// So many packets are missing at this point and will not arrive.
+    pub fn handle_gap(&mut self, lost: u64, emit: &mut impl FnMut(AccessUnit)) {
+        self.finish_marked(emit);
         self.changed_pps.clear();
-        if self.timestamp.is_some() {
-            self.is_broken = true;
-        }
+        self.is_broken |= self.timestamp.is_some();
+        self.gap += lost.max(1);
+    }
+
+    /// Pictures that others refer to are missing, whatever comes next: the source begins anew, or they were dropped.
+    pub fn lose_references(&mut self) {
+        self.ended = None;
+        self.references = References::Missing;
+        self.changed_pps.clear();
+        self.is_broken |= self.timestamp.is_some();
     }
 
     /// Nothing is emitted before the next IDR: the sender should be asked for one.
     #[must_use]
     pub const fn awaits_keyframe(&self) -> bool {
-        self.awaits_keyframe
+        matches!(self.references, References::Missing)
     }
 
     /// Access units withheld so far.
     #[must_use]
     pub const fn withheld(&self) -> u64 {
         self.withheld
+    }
+
+    /// Keyframes withheld so far because a part of them was missing.
+    #[must_use]
+    pub const fn broken_keyframes(&self) -> u64 {
+        self.broken_keyframes
+    }
+
+    /// What was irregular so far.
+    #[must_use]
+    pub const fn counters(&self) -> PayloadCounters {
+        PayloadCounters {
+            malformed: self.malformed,
+            misplaced_markers: self.markers.misplaced(),
+            disposable_lost: self.disposable_lost,
+        }
     }
 
     /// The active SPS, once there is one.
@@ -144,176 +228,101 @@ impl Depacketizer {
         self.sets.profile()
     }
 
-    fn read(&mut self, payload: &[u8]) -> Result<(), Malformed> {
-        let &[first, ..] = payload else { return Err(Malformed) };
-        if first & 0x80 != 0 {
-            return Err(Malformed);
+    /// A payload follows one of the same timestamp that had the marker.
+    fn handle_after_marker(&mut self, payload: &[u8], emit: &mut impl FnMut(AccessUnit)) {
+        let has_picture = self.slices > 0 || self.is_broken;
+        match payload::place(payload) {
+            // Another access unit with the same timestamp.
+            Place::Begins if has_picture && self.fragment_at.is_none() => self.finish(emit),
+            Place::Begins | Place::Continues => self.markers.note_misplaced(),
+            Place::Unknown => {}
         }
-        match first & 0x1f {
-            FU_A => self.read_fragment(payload),
-            _ if self.fragment_at.is_some() => Err(Malformed),
-            STAP_A => {
-                let mut rest = &payload[1..];
-                while let &[high, low, ..] = rest {
-                    let length = usize::from(u16::from_be_bytes([high, low]));
-                    let nal = rest.get(2..2 + length).ok_or(Malformed)?;
-                    self.take_nal(nal)?;
-                    rest = &rest[2 + length..];
-                }
-                if rest.is_empty() { Ok(()) } else { Err(Malformed) }
+    }
+
+    /// Decides what the packets before this payload, which are missing, may have belonged to.
+    fn place_gap(&mut self, timestamp: u32, payload: &[u8]) {
+        let lost = std::mem::take(&mut self.gap);
+        let is_middle = matches!(payload, &[first, header, ..] if first & 0x1f == FU_A && header & FU_START == 0);
+        let is_same = self.timestamp == Some(timestamp);
+        if self.timestamp.is_some() && (is_same || (lost == 1 && self.fragment_at.is_some())) {
+            // What arrived of it tells whether it is disposable.
+            if let Some(&first) = self.fragment_at.and_then(|at| self.unit.get(at + 4)) {
+                self.note_slice(first);
             }
-            1..=23 => self.take_nal(payload),
-            _ => Err(Malformed),
-        }
-    }
-
-    fn read_fragment(&mut self, payload: &[u8]) -> Result<(), Malformed> {
-        let &[indicator, header, ref fragment @ ..] = payload else { return Err(Malformed) };
-        let first = indicator & 0xe0 | header & 0x1f;
-        if header & FU_START != 0 {
-            if self.fragment_at.is_some() || header & FU_END != 0 || fragment.is_empty() {
-                return Err(Malformed);
-            }
-            self.fragment_at = Some(self.unit.len());
-            self.append(&[0, 0, 0, 0, first])?;
-        } else if self.fragment_at.is_none() {
-            return Err(Malformed);
-        }
-        self.append(fragment)?;
-        if header & FU_END != 0
-            && let Some(at) = self.fragment_at.take()
-        {
-            self.close_fragment(at)?;
-        }
-        Ok(())
-    }
-
-    /// The NAL unit whose length field is at `at` is complete.
-    fn close_fragment(&mut self, at: usize) -> Result<(), Malformed> {
-        let start = at + 4;
-        let nal = self.unit.get(start..).ok_or(Malformed)?;
-        let length = (nal.len() as u32).to_be_bytes();
-        if self.note_nal_at(start)? {
-            if let Some(place) = self.unit.get_mut(at..start) {
-                place.copy_from_slice(&length);
-            }
-        } else {
-            self.unit.truncate(at);
-        }
-        Ok(())
-    }
-
-    fn note_nal_at(&mut self, start: usize) -> Result<bool, Malformed> {
-        // Taken out while it is read, then put back unchanged.
-        let unit = std::mem::take(&mut self.unit);
-        let kept = self.note_nal(unit.get(start..).unwrap_or_default());
-        self.unit = unit;
-        kept
-    }
-
-    fn take_nal(&mut self, nal: &[u8]) -> Result<(), Malformed> {
-        if nal.is_empty() {
-            return Err(Malformed);
-        }
-        if self.note_nal(nal)? {
-            self.append(&(nal.len() as u32).to_be_bytes())?;
-            self.append(nal)?;
-        }
-        Ok(())
-    }
-
-    /// Examines a complete NAL unit; true when it belongs in the access unit.
-    fn note_nal(&mut self, nal: &[u8]) -> Result<bool, Malformed> {
-        let Some(&first) = nal.first() else { return Err(Malformed) };
-        let kind = nal_kind(first);
-        match kind {
-            NalKind::Sps | NalKind::Pps => {
-                self.has_sps |= kind == NalKind::Sps;
-                let is_changed = self.sets.handle_nal(nal) == SetChange::Changed;
-                // Only an IDR can activate another SPS (7.4.1.2.1), and an IDR gets a decoder configuration.
-                if is_changed && kind == NalKind::Pps {
-                    self.note_changed_pps(nal)?;
-                }
-                return Ok(false);
-            }
-            NalKind::Filler => return Ok(false),
-            NalKind::Slice | NalKind::Idr => {
-                if !self.has_slice && !is_first_slice(nal) {
-                    return Err(Malformed);
-                }
-                if kind == NalKind::Idr && !self.has_idr {
-                    self.sets.activate(nal);
-                    self.has_idr = true;
-                }
-                self.has_slice = true;
-                self.has_reference |= is_reference(first);
-            }
-            NalKind::Sei | NalKind::Other => {}
-        }
-        Ok(true)
-    }
-
-    /// A PPS that changed between two keyframes is sent in the access unit that needs it. A decoder configuration
-    /// instead would be wrong for the earlier frames of the group, which a joining player receives first.
-    fn note_changed_pps(&mut self, nal: &[u8]) -> Result<(), Malformed> {
-        if self.awaits_keyframe {
-            return Ok(());
-        }
-        if self.changed_pps.len() + 4 + nal.len() > CHANGED_PPS_LIMIT {
-            return Err(Malformed);
-        }
-        self.changed_pps.extend_from_slice(&(nal.len() as u32).to_be_bytes());
-        self.changed_pps.extend_from_slice(nal);
-        Ok(())
-    }
-
-    fn append(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
-        if self.unit.len() + bytes.len() > ACCESS_UNIT_LIMIT {
-            return Err(Malformed);
-        }
-        if self.unit.is_empty() {
-            self.unit.reserve(self.usual_bytes);
-        }
-        self.unit.extend_from_slice(bytes);
-        Ok(())
-    }
-
-    /// The access unit is complete: emits it or withholds it.
-    fn finish(&mut self, emit: &mut impl FnMut(AccessUnit)) {
-        let Some(timestamp) = self.timestamp.take() else { return };
-        let mut data = self.unit.split();
-        self.usual_bytes = (self.usual_bytes * 3 + data.len()) / 4;
-        let is_broken = std::mem::take(&mut self.is_broken) | self.fragment_at.take().is_some();
-        let is_keyframe = std::mem::take(&mut self.has_idr);
-        let has_slice = std::mem::take(&mut self.has_slice);
-        let is_disposable = !std::mem::take(&mut self.has_reference);
-        let has_sps = std::mem::take(&mut self.has_sps);
-        if is_broken {
-            self.changed_pps.clear();
-            self.awaits_keyframe = true;
-            self.withheld += 1;
             return;
         }
-        if !has_slice {
+        if self.timestamp.is_none() && lost == 1 && is_middle {
+            self.is_broken = true;
+            return;
+        }
+        self.references = match self.references {
+            References::Missing => References::Missing,
+            References::Doubtful(before) => References::Doubtful(before + lost),
+            References::Whole if self.numbers.is_known() && !self.changes_pps => {
+                References::Doubtful(lost)
+            }
+            References::Whole => References::Missing,
+        };
+    }
+
+    /// The access unit has ended: emits it or withholds it.
+    fn finish(&mut self, emit: &mut impl FnMut(AccessUnit)) {
+        let Some(timestamp) = self.timestamp.take() else { return };
+        self.ended = Some(timestamp);
+        if self.drop_fragment() {
+            self.malformed += 1;
+        }
+        let mut data = self.unit.split();
+        self.usual_bytes = (self.usual_bytes * 3 + data.len()) / 4;
+        let is_broken = std::mem::take(&mut self.is_broken);
+        let is_keyframe = std::mem::take(&mut self.has_idr);
+        let slices = std::mem::take(&mut self.slices);
+        let is_disposable = !std::mem::take(&mut self.has_reference);
+        let has_sps = std::mem::take(&mut self.has_sps);
+        if slices > 0 && !is_broken {
+            self.markers.note_picture(slices);
+        }
+        self.markers.close();
+        if is_broken {
+            self.withheld += 1;
+            self.broken_keyframes += u64::from(is_keyframe);
+            self.lose_picture(is_disposable && slices > 0);
+            return;
+        }
+        if slices == 0 {
             // Parameter sets alone are remembered; anything else without a slice belongs to no frame.
             return;
         }
+        let slice = data.get(self.slice_at..).unwrap_or_default();
+        if let References::Doubtful(lost) = self.references {
+            if !is_keyframe && self.is_next(slice, lost) {
+                self.disposable_lost += 1;
+                self.references = References::Whole;
+            } else {
+                self.references = References::Missing;
+            }
+        }
         // After a loss, the missing packets may have held the parameter sets of a new resolution.
         let may_miss_sets = is_keyframe && self.repeats_sets && !has_sps;
-        if self.awaits_keyframe && (!is_keyframe || may_miss_sets || !self.sets.is_complete()) {
+        if self.awaits_keyframe() && (!is_keyframe || may_miss_sets || !self.sets.is_complete()) {
             // Missing twice, they are not repeated any more: there are senders that send them once.
             self.repeats_sets &= !may_miss_sets;
             self.withheld += 1;
             return;
         }
+        if is_disposable || !self.numbers.is_ignored() {
+            let bits = self.frame_num_bits();
+            self.numbers.note(bits, slice, is_keyframe, is_disposable);
+        }
         let mut configuration = None;
         if is_keyframe {
-            self.awaits_keyframe = false;
+            self.references = References::Whole;
             self.repeats_sets = has_sps;
             configuration = self.sets.poll_configuration();
             // The configuration contains them.
             self.changed_pps.clear();
         } else if !self.changed_pps.is_empty() {
+            self.changes_pps = true;
             let mut with_pps = self.changed_pps.split();
             with_pps.extend_from_slice(&data);
             data = with_pps;
@@ -321,8 +330,37 @@ impl Depacketizer {
         let data = data.freeze();
         emit(AccessUnit { timestamp, data, is_keyframe, is_disposable, configuration });
     }
+
+    /// A broken access unit is withheld.
+    fn lose_picture(&mut self, is_disposable: bool) {
+        self.changed_pps.clear();
+        match self.references {
+            References::Whole if is_disposable => self.disposable_lost += 1,
+            References::Whole => self.references = References::Missing,
+            // The next picture tells whether others refer to this one.
+            References::Doubtful(_) | References::Missing => {}
+        }
+    }
+
+    /// Whether the picture with this first slice follows the last one that others refer to; `lost` packets are missing
+    /// before it.
+    fn is_next(&self, slice: &[u8], lost: u64) -> bool {
+        self.numbers.is_next(self.frame_num_bits(), slice, lost)
+    }
+
+    fn frame_num_bits(&self) -> Option<u8> {
+        self.sets.sps().and_then(|sps| sps.frame_num_bits)
+    }
 }
 
 #[cfg(test)]
 #[path = "depacketizer_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "depacketizer_irregular_tests.rs"]
+mod irregular_tests;
+
+#[cfg(test)]
+#[path = "depacketizer_disposable_tests.rs"]
+mod disposable_tests;

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use headgate_media::Irregularity;
 use headgate_media::opus::Channels;
 
 use crate::audio::AudioTrack;
@@ -189,6 +190,7 @@ pub(crate) fn problems(
     if let (Some(video), Some(track)) = (&of.video, track) {
         of_keyframes(video, track, &mut problems);
         of_loss("video", &video.track, &mut problems);
+        of_payloads(track, &mut problems);
         if video.track.packets == 0 {
             problems.push("no video arrives: is the camera on?".to_owned());
         }
@@ -232,6 +234,28 @@ fn of_keyframes(video: &VideoDiagnostics, track: &VideoTrack, problems: &mut Vec
             problems.push(format!("{:.1} s between keyframes: {ADVICE}", gop as f64 / 1000.0));
         }
         (Some(_) | None, _) => {}
+    }
+}
+
+fn of_payloads(track: &VideoTrack, problems: &mut Vec<String>) {
+    let counts = track.irregularities();
+    let malformed = counts.count(Irregularity::MalformedPayload);
+    if malformed > 0 {
+        problems.push(format!(
+            "{malformed} RTP payloads violate RFC 6184 and were repaired or dropped: update the encoder"
+        ));
+    }
+    if counts.count(Irregularity::MarkerMisplaced) > 0 {
+        problems.push(
+            "the RTP marker does not mark the ends of pictures: they leave one picture later"
+                .to_owned(),
+        );
+    }
+    if track.shown().is_some_and(|layer| layer.receiver.is_unanswered()) {
+        problems.push(
+            "lost packets are requested but never arrive: keyframes are requested instead"
+                .to_owned(),
+        );
     }
 }
 

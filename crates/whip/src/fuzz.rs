@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use headgate_media::{Codec, FrameKind};
 
 use crate::clock::Clock;
-use crate::depacketizer::Depacketizer;
+use crate::depacketizer::{AccessUnit, Depacketizer};
 use crate::rtp::RtpHeader;
 use crate::sdp::{
-    AnswerSettings, Offer, OwnOffer, read_fragment, read_offer, write_answer, write_fragment,
+    AnswerSettings, LayerSource, Offer, OwnOffer, read_fragment, read_offer, write_answer,
+    write_fragment,
 };
 use crate::video::VideoTrack;
 use crate::{Credentials, Identity, WhipSession};
@@ -88,7 +89,21 @@ pub fn sdp_fragment(bytes: &[u8]) {
     }
 }
 
-/// Reads records of length, marker and time step, each followed by that many bytes of payload.
+/// Beginnings of payloads as they are and as they are not allowed, so that what follows gets past the first byte.
+const BEGINNINGS: [&[u8]; 8] = [
+    media::KEYFRAME,
+    &[0x65, 0x88],
+    &[0x41, 0x9a],
+    &[0x01, 0x9a],
+    &[0x7c, 0x85, 0x88],
+    &[0x7c, 0x45],
+    &[0, 0, 0, 1, 0x67, 0x42, 0xc0, 0x1f, 0x8c, 0x8d, 0x40, 0x50, 0, 0, 1, 0x68, 0xce, 0, 0, 1],
+    &[0x78, 0, 3, 0x41, 0x9a, 1],
+];
+
+/// Reads records of length, flags (marker, gap, whether a further packet is available, packets lost or a beginning) and
+/// time step, each followed by that many bytes of payload. What is emitted has a slice, and no NAL unit that a decoder
+/// rejects; what is withheld is counted.
 pub fn depacketizer(bytes: &[u8]) {
     let mut depacketizer = Depacketizer::new(&[]);
     let (mut rest, mut timestamp) = (bytes, 0_u32);
@@ -96,31 +111,48 @@ pub fn depacketizer(bytes: &[u8]) {
         let (payload, after) = after.split_at(usize::from(length).min(after.len()));
         rest = after;
         timestamp = timestamp.wrapping_add(u32::from(step));
-        if flags & 2 != 0 {
-            depacketizer.handle_gap();
-        }
-        depacketizer.handle_payload(timestamp, flags & 1 != 0, payload, &mut |unit| {
+        let mut emit = |unit: AccessUnit| {
             assert!(!unit.data.is_empty());
-            read_units(&unit.data);
-        });
+            let kinds = read_units(&unit.data);
+            assert!(kinds.iter().all(|first| matches!(first, 1..0x80) && first & 0x1f < 24));
+            assert!(kinds.iter().any(|first| matches!(first & 0x1f, 1..=5)));
+        };
+        if flags & 2 != 0 {
+            depacketizer.handle_gap(u64::from(flags >> 4), &mut emit);
+        }
+        let beginning = BEGINNINGS.get(usize::from(flags >> 4)).filter(|_| flags & 8 != 0);
+        let payload = [beginning.copied().unwrap_or_default(), payload].concat();
+        depacketizer.handle_payload(timestamp, flags & 1 != 0, &payload, &mut emit);
+        if flags & 4 == 0 {
+            depacketizer.finish_marked(&mut emit);
+        }
     }
 }
 
-/// Checks that NAL units with four-byte lengths cover an access unit exactly.
-fn read_units(mut data: &[u8]) {
+/// Checks that NAL units with four-byte lengths cover an access unit exactly; returns the first byte of each.
+fn read_units(mut data: &[u8]) -> Vec<u8> {
+    let mut kinds = Vec::new();
     while let Some((length, rest)) = data.split_first_chunk() {
         let length = u32::from_be_bytes(*length) as usize;
         assert!(length > 0 && length <= rest.len());
+        kinds.push(rest[0]);
         data = &rest[length..];
     }
     assert!(data.is_empty());
+    kinds
 }
 
 /// Sends random packets of both layers through jitter, depacketizer, clock and decode times, with pauses and sender
-/// reports.
+/// reports. The first byte chooses how the layers are told apart.
 pub fn jitter(bytes: &[u8]) {
     let start = Instant::now();
-    let Some(section) = offer().video else { return };
+    let Some(mut section) = offer().video else { return };
+    if bytes.first().is_some_and(|first| first & 0x80 != 0) {
+        section.rids.clear();
+        section.sources = [(0, Some(4)), (2, None)]
+            .map(|(ssrc, rtx_ssrc)| LayerSource { ssrc, rtx_ssrc })
+            .to_vec();
+    }
     let (mut video, mut clock, mut frames) =
         (VideoTrack::new(&section, start), Clock::default(), VecDeque::new());
     let (mut now, mut rest, mut last) = (start, bytes, None);
@@ -168,6 +200,11 @@ pub fn jitter(bytes: &[u8]) {
         }
         video.handle_timeout(now, &mut clock, &mut frames);
         let _ = video.poll_pli(now);
+        let mut asked = Vec::new();
+        for layer in video.layers_mut() {
+            layer.receiver.poll_nack(now, &mut asked);
+        }
+        assert!(asked.len() <= 128 && video.poll_timeout(now).is_none_or(|at| at > now));
         for frame in frames.drain(..) {
             assert_eq!(frame.codec, Codec::H264);
             if frame.kind != FrameKind::Configuration {

@@ -203,6 +203,17 @@ impl Holes {
         self.runs.first_key_value().map(|(_, run)| run.since)
     }
 
+    /// How often the first missing packet has been requested.
+    pub(crate) fn oldest_tries(&self) -> u8 {
+        self.runs.first_key_value().map_or(0, |(_, run)| run.tries)
+    }
+
+    /// Since when this packet has been missing, if it is.
+    pub(crate) fn since(&self, sequence: u64) -> Option<Instant> {
+        let (_, run) = self.runs.range(..=sequence).next_back()?;
+        (sequence < run.end).then_some(run.since)
+    }
+
     /// Whether nothing is missing.
     pub(crate) fn is_empty(&self) -> bool {
         self.runs.is_empty()

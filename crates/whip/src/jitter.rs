@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
+mod far;
+
+use crate::answers::Answers;
 use crate::holes::Holes;
 use crate::rtp::RtpHeader;
 use crate::source::Source;
@@ -30,12 +33,17 @@ const ANSWERS_WAITED_FOR: u32 = 4;
 const ANSWER_SPREAD: Duration = Duration::from_millis(120);
 /// How long a hole is waited for when the sender does not answer requests.
 const HOLE_LIMIT: Duration = Duration::from_millis(60);
+/// The same when it says that it does: what is overtaken by more than this is rare, and each keyframe has to wait too.
+const HOLE_LIMIT_UNANSWERED: Duration = Duration::from_millis(30);
 /// Packets that may wait behind a hole: half a second at 20 Mbps, a second at 10.
 const WAITING_LIMIT: usize = 1024;
 /// Payload bytes that may wait behind a hole: half a second at 60 Mbps, a second at 30.
 const WAITING_LIMIT_BYTES: usize = 4 << 20;
 /// A jump in sequence numbers beyond this starts a new sequence and does not count as loss.
 const JUMP_LIMIT: u64 = 2000;
+/// A packet further ahead than this is believed only when a second one confirms it (RFC 3550 A.1): a single stray number
+/// would make everything after it late.
+const STEP_LIMIT: i64 = 64;
 
 /// What `emit` receives, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +52,8 @@ pub enum Ordered<'a> {
     Packet(&'a RtpHeader, &'a [u8]),
     /// This many packets are missing here for good.
     Gap(u64),
+    /// The numbers begin anew here: another source, or the same after a jump.
+    Restart,
 }
 
 #[derive(Debug)]
@@ -63,8 +73,10 @@ pub struct JitterCounters {
     pub requested: u64,
     /// Packets recovered by retransmission.
     pub recovered: u64,
-    /// Packets that arrived twice or too late, or from a source that was replaced.
+    /// Packets that arrived twice or too late, with a number far from all others, or from a source that was replaced.
     pub late: u64,
+    /// Packets given up by a sender that answers no requests, although they were requested.
+    pub unanswered: u64,
 }
 
 /// Orders one track's packets.
@@ -78,6 +90,9 @@ pub struct Jitter {
     waiting: BTreeMap<u64, Waiting>,
     waiting_bytes: usize,
     holes: Holes,
+    answers: Answers,
+    /// The last packet with a number far from all others, not confirmed yet.
+    far: Option<Waiting>,
     /// The packets that were given up last, and since when they had been missing: an answer that comes too late shows
     /// how long to wait for the next hole.
     last_given_up: Option<(Range<u64>, Instant)>,
@@ -100,6 +115,8 @@ impl Jitter {
             waiting: BTreeMap::new(),
             waiting_bytes: 0,
             holes: Holes::default(),
+            answers: Answers::new(can_ask),
+            far: None,
             last_given_up: None,
             starts_at: None,
             counters: JitterCounters::default(),
@@ -121,26 +138,50 @@ impl Jitter {
             self.counters.late += 1;
             return false;
         };
-        let sequence = self.extend(now, header, is_new, emit);
+        let step = i64::from(header.sequence.wrapping_sub(self.highest as u16) as i16);
+        let sequence = self.highest.saturating_add_signed(step);
+        if is_new || self.next == 0 {
+            let start = self.restart(now, header, is_new, emit);
+            return self.take(now, start, header, payload, is_repeated, emit);
+        }
+        if is_repeated {
+            // One with another number than that of its original would do harm.
+            if self.holes.since(sequence).is_none() && !self.is_earlier_start(sequence) {
+                self.note_late(now, sequence, true);
+                return false;
+            }
+        } else if !(-(JUMP_LIMIT as i64)..=STEP_LIMIT).contains(&step) {
+            return self.handle_far(now, step, header, payload, emit);
+        }
+        self.take(now, sequence, header, payload, is_repeated, emit)
+    }
+
+    /// Takes a packet by its extended number.
+    fn take(
+        &mut self,
+        now: Instant,
+        sequence: u64,
+        header: &RtpHeader,
+        payload: &[u8],
+        is_repeated: bool,
+        emit: &mut impl FnMut(Ordered<'_>),
+    ) -> bool {
         self.start(now, emit);
         self.begin_earlier(now, sequence);
         if sequence < self.next || self.waiting.contains_key(&sequence) {
-            self.counters.late += 1;
-            if let Some((given_up, since)) = &self.last_given_up
-                && is_repeated
-                && given_up.contains(&sequence)
-            {
-                self.holes.handle_answer(now, *since);
-                self.last_given_up = None;
-            }
+            self.note_late(now, sequence, is_repeated);
             return false;
         }
         self.counters.received += 1;
         if sequence > self.highest {
             self.holes.open(now, self.highest + 1, sequence);
             self.highest = sequence;
-        } else if self.holes.fill(now, sequence, is_repeated) {
-            self.counters.recovered += 1;
+        } else {
+            let since = self.holes.since(sequence);
+            if self.holes.fill(now, sequence, is_repeated) {
+                self.counters.recovered += 1;
+                self.answers.note_answer(now, since, is_repeated);
+            }
         }
         if sequence == self.next && self.starts_at.is_none() {
             emit(Ordered::Packet(header, payload));
@@ -152,9 +193,23 @@ impl Jitter {
             self.waiting.insert(sequence, waiting);
         }
         while self.is_overfull() {
-            self.give_up_first(emit);
+            self.give_up_first(now, emit);
         }
         true
+    }
+
+    /// Counts a packet that is not needed; an answer that came too late is still an answer.
+    fn note_late(&mut self, now: Instant, sequence: u64, is_repeated: bool) {
+        self.counters.late += 1;
+        if let Some((given_up, since)) = &self.last_given_up
+            && given_up.contains(&sequence)
+        {
+            self.answers.note_answer(now, Some(*since), is_repeated);
+            if is_repeated {
+                self.holes.handle_answer(now, *since);
+                self.last_given_up = None;
+            }
+        }
     }
 
     /// Gives up the holes that have been open for too long.
@@ -162,7 +217,7 @@ impl Jitter {
         self.start(now, emit);
         // Giving one up may shorten the wait for the next.
         while self.holes.oldest().is_some_and(|since| now >= since + self.hole_limit()) {
-            self.give_up_first(emit);
+            self.give_up_first(now, emit);
         }
     }
 
@@ -211,9 +266,21 @@ impl Jitter {
         self.holes.rtt()
     }
 
+    /// When a keyframe is to be requested because a missing packet may never come.
+    #[must_use]
+    pub fn keyframe_at(&self) -> Option<Instant> {
+        Some(self.holes.oldest()? + self.answers.keyframe_wait()?)
+    }
+
+    /// Whether requests have remained without an answer so often that none is expected.
+    #[must_use]
+    pub const fn is_unanswered(&self) -> bool {
+        self.can_ask && !self.answers.are_expected()
+    }
+
     fn hole_limit(&self) -> Duration {
-        if !self.can_ask {
-            return HOLE_LIMIT;
+        if !self.answers.are_expected() {
+            return if self.can_ask { HOLE_LIMIT_UNANSWERED } else { HOLE_LIMIT };
         }
         let Some(answered_in) = self.holes.answered_in() else {
             // The path may be slow: its first hole is often in the first keyframe. A sender that has let one hole time
@@ -229,36 +296,6 @@ impl Jitter {
             || self.holes.is_overfull()
     }
 
-    /// The 64-bit sequence number. A new source or a far jump restarts the numbering after a gap.
-    fn extend(
-        &mut self,
-        now: Instant,
-        header: &RtpHeader,
-        is_new: bool,
-        emit: &mut impl FnMut(Ordered<'_>),
-    ) -> u64 {
-        let step = i64::from(header.sequence.wrapping_sub(self.highest as u16) as i16);
-        let sequence = self.highest.saturating_add_signed(step);
-        let is_first = self.next == 0;
-        if !is_new && !is_first && sequence.abs_diff(self.highest) <= JUMP_LIMIT {
-            return sequence;
-        }
-        if !is_first {
-            while !self.holes.is_empty() || !self.waiting.is_empty() {
-                self.give_up_first(emit);
-            }
-            emit(Ordered::Gap(1));
-        }
-        if is_new {
-            self.counters_at_start = self.counters;
-        }
-        let start = FIRST_CYCLE + u64::from(header.sequence);
-        self.next = start;
-        self.highest = start;
-        self.starts_at = Some(now + START_WAIT);
-        start
-    }
-
     /// Emits what waited for the source's beginning, once that time is over.
     fn start(&mut self, now: Instant, emit: &mut impl FnMut(Ordered<'_>)) {
         if self.starts_at.is_some_and(|at| now >= at) {
@@ -269,11 +306,15 @@ impl Jitter {
 
     /// Lets the source begin with this packet, if it is earlier than all others so far and still in time.
     fn begin_earlier(&mut self, now: Instant, sequence: u64) {
-        if self.starts_at.is_none() || !(sequence..=sequence + START_REACH).contains(&self.next) {
+        if !self.is_earlier_start(sequence) {
             return;
         }
         self.holes.open(now, sequence + 1, self.next);
         self.next = sequence;
+    }
+
+    fn is_earlier_start(&self, sequence: u64) -> bool {
+        self.starts_at.is_some() && (sequence..=sequence + START_REACH).contains(&self.next)
     }
 
     /// Emits the packets that are in order from `next` on.
@@ -290,7 +331,7 @@ impl Jitter {
     }
 
     /// Gives up everything before the first waiting packet, or the first hole when no packet waits.
-    fn give_up_first(&mut self, emit: &mut impl FnMut(Ordered<'_>)) {
+    fn give_up_first(&mut self, now: Instant, emit: &mut impl FnMut(Ordered<'_>)) {
         self.starts_at = None;
         let until = match self.waiting.first_key_value() {
             Some((&sequence, _)) => sequence,
@@ -300,6 +341,10 @@ impl Jitter {
         if lost > 0 {
             self.last_given_up = self.holes.oldest().map(|since| (self.next..until, since));
             self.counters.lost += lost;
+            let tries = self.holes.oldest_tries();
+            if self.can_ask && self.answers.note_given_up(now, tries) {
+                self.counters.unanswered += lost;
+            }
             emit(Ordered::Gap(lost));
         }
         self.next = until;
@@ -314,3 +359,7 @@ const FIRST_CYCLE: u64 = 1 << 16;
 #[cfg(test)]
 #[path = "jitter_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "jitter_irregular_tests.rs"]
+mod irregular_tests;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use headgate_media::h264::Sps;
 
 use crate::clock::VIDEO_RATE;
-use crate::depacketizer::{AccessUnit, Depacketizer};
+use crate::depacketizer::{AccessUnit, Depacketizer, PayloadCounters};
 use crate::jitter::Ordered;
 use crate::receiver::Receiver;
 use crate::rtp::RtpHeader;
@@ -14,6 +14,9 @@ use crate::sdp::VideoSection;
 
 /// A layer without packets for this long counts as no longer sent.
 const LIVE_LIMIT: Duration = Duration::from_secs(1);
+
+/// After a loss that no retransmission repaired, another layer is preferred for this long.
+const IMPAIRED_TIME: Duration = Duration::from_secs(30);
 
 /// A simulcast layer.
 pub(crate) struct Layer {
@@ -24,6 +27,13 @@ pub(crate) struct Layer {
     pub(crate) rtx_ssrc: Option<u32>,
     pub(crate) receiver: Receiver,
     depacketizer: Depacketizer,
+    /// Packets lost so far although they were requested, and when the last one was.
+    unanswered: u64,
+    unanswered_at: Option<Instant>,
+    /// Broken keyframes that were noted.
+    broken_keyframes: u64,
+    /// SSRC of the newest packet that is in order.
+    source: u32,
     pub(crate) first_packet: Option<Instant>,
     last_packet: Option<Instant>,
     /// RTP time of the newest frame, and when the last packet before that frame arrived.
@@ -44,6 +54,10 @@ impl Layer {
             rtx_ssrc: None,
             receiver: Receiver::new(format, transport_cc_id, has_nack, VIDEO_RATE, now),
             depacketizer: Depacketizer::new(&section.parameter_sets),
+            unanswered: 0,
+            unanswered_at: None,
+            broken_keyframes: 0,
+            source: 0,
             first_packet: None,
             last_packet: None,
             newest_frame: 0,
@@ -61,8 +75,8 @@ impl Layer {
         is_repeated: bool,
         units: &mut Vec<(u32, AccessUnit)>,
     ) {
-        let depacketizer = &mut self.depacketizer;
-        let mut emit = |ordered: Ordered<'_>| order_into(depacketizer, ordered, units);
+        let (depacketizer, source) = (&mut self.depacketizer, &mut self.source);
+        let mut emit = |ordered: Ordered<'_>| order_into(depacketizer, source, ordered, units);
         if is_repeated {
             self.receiver.handle_repeated(now, header, payload, &mut emit);
         } else {
@@ -73,17 +87,50 @@ impl Layer {
             self.last_packet = Some(now);
             self.receiver.handle_packet(now, header, payload, &mut emit);
         }
+        self.finish_batch(now, units);
     }
 
     /// Gives up packets that have been missing for too long.
     pub(crate) fn handle_timeout(&mut self, now: Instant, units: &mut Vec<(u32, AccessUnit)>) {
-        let depacketizer = &mut self.depacketizer;
-        self.receiver.handle_timeout(now, &mut |ordered| order_into(depacketizer, ordered, units));
+        let (depacketizer, source) = (&mut self.depacketizer, &mut self.source);
+        self.receiver.handle_timeout(now, &mut |ordered| {
+            order_into(depacketizer, source, ordered, units);
+        });
+        self.finish_batch(now, units);
+    }
+
+    /// No further packet is available: the access unit with the marker ends.
+    fn finish_batch(&mut self, now: Instant, units: &mut Vec<(u32, AccessUnit)>) {
+        let ssrc = self.source;
+        self.depacketizer.finish_marked(&mut |unit| units.push((ssrc, unit)));
+        let unanswered = self.receiver.counters().unanswered;
+        if self.unanswered != unanswered {
+            (self.unanswered, self.unanswered_at) = (unanswered, Some(now));
+        }
     }
 
     /// A frame that others refer to could not be forwarded.
     pub(crate) fn lose_reference(&mut self) {
-        self.depacketizer.handle_gap();
+        self.depacketizer.lose_references();
+    }
+
+    /// What was irregular about the payloads so far.
+    #[must_use]
+    pub(crate) const fn payload_counters(&self) -> PayloadCounters {
+        self.depacketizer.counters()
+    }
+
+    /// Whether a keyframe was withheld since the last call because a part of it was missing.
+    pub(crate) const fn take_broken_keyframe(&mut self) -> bool {
+        let before =
+            std::mem::replace(&mut self.broken_keyframes, self.depacketizer.broken_keyframes());
+        self.broken_keyframes > before
+    }
+
+    /// Whether this layer loses packets that are not repaired.
+    #[must_use]
+    pub(crate) fn is_impaired(&self, now: Instant) -> bool {
+        self.unanswered_at.is_some_and(|at| now < at + IMPAIRED_TIME)
     }
 
     /// Nothing is emitted before the next IDR.
@@ -116,10 +163,16 @@ impl Layer {
         self.last_packet.is_some_and(|last| now < last + LIVE_LIMIT)
     }
 
-    /// Whether to show this layer instead of `shown` from a keyframe on: it is larger, or the other has stopped.
+    /// Whether to show this layer instead of `shown` from a keyframe on: it is larger and no worse repaired, it alone is
+    /// repaired, or the other has stopped.
     #[must_use]
-    pub(crate) fn is_better_than(&self, shown: &Self) -> bool {
-        self.pixels() > shown.pixels() || self.has_outlived(shown)
+    pub(crate) fn is_better_than(&self, shown: &Self, now: Instant) -> bool {
+        let is_preferred = match (self.is_impaired(now), shown.is_impaired(now)) {
+            (false, true) => self.is_live(now),
+            (true, false) => false,
+            (true, true) | (false, false) => self.pixels() > shown.pixels(),
+        };
+        is_preferred || self.has_outlived(shown)
     }
 
     /// Whether two frames of this layer have arrived since `other` fell silent, the first of them after
@@ -144,16 +197,22 @@ impl Layer {
 
 fn order_into(
     depacketizer: &mut Depacketizer,
+    source: &mut u32,
     ordered: Ordered<'_>,
     units: &mut Vec<(u32, AccessUnit)>,
 ) {
+    let ssrc = *source;
+    let mut emit = |unit| units.push((ssrc, unit));
     match ordered {
         Ordered::Packet(header, payload) => {
-            depacketizer.handle_payload(header.timestamp, header.marker, payload, &mut |unit| {
-                units.push((header.ssrc, unit));
-            });
+            depacketizer.handle_payload(header.timestamp, header.marker, payload, &mut emit);
+            *source = header.ssrc;
         }
-        Ordered::Gap(_) => depacketizer.handle_gap(),
+        Ordered::Gap(lost) => depacketizer.handle_gap(lost, &mut emit),
+        Ordered::Restart => {
+            depacketizer.finish_marked(&mut emit);
+            depacketizer.lose_references();
+        }
     }
 }
 

@@ -1,19 +1,23 @@
 //! Turns a WebRTC publisher into frames: takes datagrams and time, returns datagrams and frames.
 //! It has no socket, no clock of its own and no policy.
 
+mod answers;
 mod audio;
 pub mod clock;
 pub mod credentials;
 pub mod depacketizer;
 mod diagnostics;
+mod frame_numbers;
 #[doc(hidden)]
 pub mod fuzz;
 mod holes;
 pub mod jitter;
 mod layer;
+mod markers;
 mod media;
 mod meter;
 mod opening;
+mod payload;
 mod rate;
 mod receiver;
 mod reception;

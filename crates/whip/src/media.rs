@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use headgate_media::{Frame, IrregularityCounts};
+use headgate_media::{Frame, Irregularity, IrregularityCounts};
 
 use crate::audio::AudioTrack;
 use crate::clock::Clock;
@@ -41,6 +41,8 @@ pub(crate) struct Media {
     pub(crate) rejected: u64,
     /// What was irregular about the sender since it was last taken.
     pub(crate) irregularities: IrregularityCounts,
+    /// What the tracks had counted when it was last taken.
+    taken: IrregularityCounts,
 }
 
 impl Media {
@@ -72,6 +74,7 @@ impl Media {
             packets: 0,
             rejected: 0,
             irregularities: IrregularityCounts::default(),
+            taken: IrregularityCounts::default(),
         }
     }
 
@@ -165,6 +168,20 @@ impl Media {
         counters
     }
 
+    /// What was irregular about the sender since the last call.
+    pub(crate) fn take_irregularities(&mut self) -> IrregularityCounts {
+        let mut total = self.video.as_ref().map(VideoTrack::irregularities).unwrap_or_default();
+        if let Some(audio) = &self.audio {
+            let unanswered = audio.receiver.counters().unanswered;
+            total.add(Irregularity::RetransmissionsMissing, unanswered);
+        }
+        for (kind, count) in total.iter() {
+            self.irregularities.add(kind, count - self.taken.count(kind));
+        }
+        self.taken = total;
+        std::mem::take(&mut self.irregularities)
+    }
+
     /// The receivers of all tracks and layers.
     pub(crate) fn receivers(&self) -> impl Iterator<Item = &Receiver> {
         let video = self.video.iter().flat_map(VideoTrack::layers);
@@ -175,6 +192,7 @@ impl Media {
     fn handle_rtp(&mut self, now: Instant, packet: &[u8]) {
         let Some(header) = RtpHeader::read(packet) else {
             self.rejected += 1;
+            self.irregularities.add(Irregularity::MalformedPayload, 1);
             return;
         };
         if !self.sources.contains(&header.ssrc) && self.sources.len() < SOURCES_LIMIT {

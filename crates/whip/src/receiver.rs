@@ -79,6 +79,18 @@ impl Receiver {
         self.jitter.poll_nack(now, sequences);
     }
 
+    /// When a keyframe is to be requested because a missing packet may never come.
+    #[must_use]
+    pub(crate) fn keyframe_at(&self) -> Option<Instant> {
+        self.jitter.keyframe_at()
+    }
+
+    /// Whether requests have remained without an answer so often that none is expected.
+    #[must_use]
+    pub(crate) const fn is_unanswered(&self) -> bool {
+        self.jitter.is_unanswered()
+    }
+
     /// Notes a sender report.
     pub(crate) const fn note_report(&mut self, now: Instant, ntp: u64) {
         self.reception.note_report(now, ntp);

@@ -20,17 +20,15 @@ pub struct RtpHeader {
 }
 
 impl RtpHeader {
-    /// Reads the header of a whole, decrypted packet. `None` when it is malformed.
+    /// Reads the header of a whole, decrypted packet. `None` when it is malformed. Padding longer than the packet leaves
+    /// an empty payload, and padding without a length none.
     #[must_use]
     pub fn read(packet: &[u8]) -> Option<Self> {
         let (header, payload_at) = Self::read_clear(packet)?;
         let mut payload_end = packet.len();
         if packet[0] & 0x20 != 0 {
             let padding = usize::from(*packet.last()?);
-            if padding == 0 || payload_at + padding > payload_end {
-                return None;
-            }
-            payload_end -= padding;
+            payload_end = payload_end.saturating_sub(padding).max(payload_at);
         }
         Some(Self { payload_at, payload_end, ..header })
     }
@@ -198,6 +196,10 @@ mod tests {
         assert_eq!(RtpHeader::read(&[0x40; 12]), None);
         let mut all_padding = PACKET.to_vec();
         *all_padding.last_mut().expect("not empty") = 255;
-        assert_eq!(RtpHeader::read(&all_padding), None);
+        let header = RtpHeader::read(&all_padding).expect("valid");
+        assert_eq!(header.payload_at, header.payload_end);
+        *all_padding.last_mut().expect("not empty") = 0;
+        let header = RtpHeader::read(&all_padding).expect("valid");
+        assert_eq!(header.payload_end, PACKET.len());
     }
 }

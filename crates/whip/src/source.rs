@@ -1,8 +1,8 @@
 //! Which synchronisation source (SSRC) a track accepts packets from: one at a time. Pure.
 //!
 //! A browser that replaces its track may start a new source on the same payload type; the track follows immediately.
-//! Two sources that alternate would restart the ordering with every packet, so a source that was replaced is accepted
-//! again only when the other has fallen silent.
+//! Sources that alternate would restart the ordering with every packet, so one that was seen before is accepted only when
+//! the current one has fallen silent.
 
 use std::time::{Duration, Instant};
 
@@ -11,11 +11,15 @@ const SILENCE: Duration = Duration::from_millis(500);
 /// Pause between two changes while the current source still sends.
 const CHANGE_PAUSE: Duration = Duration::from_secs(1);
 
+/// Sources remembered of one track: undeclared layers of a simulcast, and tracks that were replaced.
+const SEEN_LIMIT: usize = 16;
+
 /// A track's source.
 #[derive(Debug, Default)]
 pub(crate) struct Source {
     current: Option<u32>,
-    replaced: Option<u32>,
+    /// All sources so far; the oldest is forgotten when there are too many.
+    seen: Vec<u32>,
     changed_at: Option<Instant>,
     last_packet: Option<Instant>,
 }
@@ -29,12 +33,19 @@ impl Source {
         }
         let is_silent = self.last_packet.is_none_or(|last| now >= last + SILENCE);
         let may_change = self.changed_at.is_none_or(|at| now >= at + CHANGE_PAUSE);
-        if !is_silent && (self.replaced == Some(ssrc) || !may_change) {
+        let is_known = self.seen.contains(&ssrc);
+        if !is_known {
+            if self.seen.len() == SEEN_LIMIT {
+                self.seen.remove(0);
+            }
+            self.seen.push(ssrc);
+        }
+        if !is_silent && (is_known || !may_change) {
             return None;
         }
-        self.replaced = self.current.replace(ssrc);
+        let replaced = self.current.replace(ssrc);
         // The first source does not count as a change: it may be replaced immediately.
-        self.changed_at = self.replaced.map(|_| now);
+        self.changed_at = replaced.map(|_| now);
         self.last_packet = Some(now);
         Some(true)
     }
@@ -60,9 +71,22 @@ mod tests {
             assert_eq!(source.admit(at(millis), 1), None);
             assert_eq!(source.admit(at(millis), 2), Some(false));
         }
-        // A further new source is accepted, but not right after the last change.
-        assert_eq!(source.admit(at(2000), 3), Some(true));
+        assert_eq!(source.admit(at(2000), 3), Some(true), "a further new source");
+        // One that began too soon after the change is sent beside it: it is not a replacement.
         assert_eq!(source.admit(at(2010), 4), None);
+        assert_eq!(source.admit(at(2020), 3), Some(false));
         assert_eq!(source.admit(at(2600), 2), Some(true), "3 has fallen silent");
+    }
+    #[test]
+    fn of_several_sources_that_send_at_once_one_stays() {
+        let start = Instant::now();
+        let mut source = Source::default();
+        let mut changes = 0;
+        for n in 0..3_000_u64 {
+            let now = start + Duration::from_millis(n * 10);
+            let ssrc = 1 + (n % 3) as u32;
+            changes += u32::from(source.admit(now, ssrc) == Some(true));
+        }
+        assert_eq!(changes, 2, "the first, and the second as if it replaced it");
     }
 }

@@ -2,10 +2,10 @@
 //! keyframe. Pure.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
-use headgate_media::{Codec, Frame, FrameKind, Timestamp};
+use headgate_media::{Codec, Frame, FrameKind, Irregularity, IrregularityCounts, Timestamp};
 
 use crate::clock::Clock;
 use crate::depacketizer::AccessUnit;
@@ -15,21 +15,8 @@ use crate::reorder::Reorder;
 use crate::rtp::{RtpHeader, extension};
 use crate::sdp::VideoSection;
 
-/// Browsers send no periodic keyframes: requested at this age of the last one, the next arrives within two seconds.
-const KEYFRAME_AGE: Duration = Duration::from_millis(1850);
-/// Pause between two requests for a keyframe.
-const KEYFRAME_PAUSE: Duration = Duration::from_millis(500);
-/// How long after the first packet a first keyframe may arrive without a request.
-const FIRST_KEYFRAME_WAIT: Duration = Duration::from_millis(400);
-/// Requests without a keyframe after which the sender is considered unresponsive.
-const UNRESPONSIVE_AFTER: u32 = 8;
-/// Pause between requests to an unresponsive sender, which are sent only when a keyframe is needed.
-const UNRESPONSIVE_PAUSE: Duration = Duration::from_secs(10);
-/// After this many groups in a row that no request ended early, the sender is assumed to keep its own interval.
-const OWN_RHYTHM_AFTER: u8 = 3;
-/// Age of the last keyframe at which such a sender is asked anyway, and pause between these requests: a browser that is
-/// late looks the same.
-const OWN_RHYTHM_AGE: Duration = Duration::from_secs(5);
+mod requests;
+
 /// Requests that are sent before the keyframe arrives even from a distant sender.
 const REACTION_PLIS: u32 = 2;
 /// Access units accepted per second: four times the fastest camera's rate, to allow for a stall of a second. Each costs
@@ -62,6 +49,8 @@ pub(crate) struct VideoTrack {
     /// A frame of this call that others refer to was withheld.
     has_lost_reference: bool,
     last_pli: Option<Instant>,
+    /// A keyframe has come since then, whole or not.
+    is_pli_answered: bool,
     unanswered_plis: u32,
     /// Groups in a row whose keyframe did not come in response to a request.
     unprompted_groups: u8,
@@ -75,6 +64,11 @@ impl VideoTrack {
     pub(crate) fn new(section: &VideoSection, now: Instant) -> Self {
         let mut layers: Vec<_> =
             section.rids.iter().map(|rid| Layer::new(rid, section, now)).collect();
+        for (n, source) in section.sources.iter().enumerate() {
+            let mut layer = Layer::new(&(n + 1).to_string(), section, now);
+            (layer.ssrc, layer.rtx_ssrc) = (Some(source.ssrc), source.rtx_ssrc);
+            layers.push(layer);
+        }
         if layers.is_empty() {
             layers.push(Layer::new("", section, now));
         }
@@ -95,6 +89,7 @@ impl VideoTrack {
             late_units: 0,
             has_lost_reference: false,
             last_pli: None,
+            is_pli_answered: false,
             unanswered_plis: 0,
             unprompted_groups: 0,
             is_keyframe_wanted: false,
@@ -179,25 +174,6 @@ impl VideoTrack {
         layers.chain(self.pli_at(now)).min()
     }
 
-    /// The SSRC to request a keyframe from now, if any.
-    pub(crate) fn poll_pli(&mut self, now: Instant) -> Option<u32> {
-        let at = self.pli_at(now)?;
-        let ssrc = self.target(now)?.receiver.ssrc()?;
-        if now < at {
-            return None;
-        }
-        self.last_pli = Some(now);
-        self.is_keyframe_wanted = false;
-        self.unanswered_plis = self.unanswered_plis.saturating_add(1);
-        self.plis += 1;
-        Some(ssrc)
-    }
-
-    /// A subscriber needs a keyframe. Before the first keyframe, requests follow their own schedule.
-    pub(crate) const fn want_keyframe(&mut self) {
-        self.is_keyframe_wanted = self.active.is_some();
-    }
-
     /// All layers.
     pub(crate) fn layers_mut(&mut self) -> impl Iterator<Item = &mut Layer> {
         self.layers.iter_mut()
@@ -257,14 +233,36 @@ impl VideoTrack {
         let sender = |layer: &Layer| if is_repeated { layer.rtx_ssrc } else { layer.ssrc };
         let known = self.layers.iter().position(|layer| sender(layer) == Some(header.ssrc));
         let id = if is_repeated { self.repaired_rid_id } else { self.rid_id };
-        known.or_else(|| {
+        let rid = known.or_else(|| {
             let rid = extension(packet, id?)?;
             let index = self.layers.iter().position(|layer| layer.rid.as_bytes() == rid)?;
             let layer = self.layers.get_mut(index)?;
             let place = if is_repeated { &mut layer.rtx_ssrc } else { &mut layer.ssrc };
             *place = Some(header.ssrc);
             Some(index)
+        });
+        rid.or_else(|| {
+            // A declared layer that begins with another source than declared.
+            let is_unused = |layer: &Layer| layer.ssrc.is_some() && layer.first_packet.is_none();
+            let index = self.layers.iter().position(is_unused).filter(|_| !is_repeated)?;
+            self.layers.get_mut(index)?.ssrc = Some(header.ssrc);
+            Some(index)
         })
+    }
+
+    /// What was irregular so far.
+    #[must_use]
+    pub(crate) fn irregularities(&self) -> IrregularityCounts {
+        let mut counts = IrregularityCounts::default();
+        for layer in &self.layers {
+            let of = layer.payload_counters();
+            counts.add(Irregularity::MalformedPayload, of.malformed);
+            counts.add(Irregularity::MarkerMisplaced, of.misplaced_markers);
+            counts.add(Irregularity::DisposableLost, of.disposable_lost);
+            let unanswered = layer.receiver.counters().unanswered;
+            counts.add(Irregularity::RetransmissionsMissing, unanswered);
+        }
+        counts
     }
 
     fn forward_all(
@@ -276,6 +274,10 @@ impl VideoTrack {
         frames: &mut VecDeque<Frame>,
     ) {
         self.has_lost_reference = false;
+        let is_watched = self.active.is_none_or(|active| active == index);
+        if self.layers.get_mut(index).is_some_and(Layer::take_broken_keyframe) && is_watched {
+            (self.is_pli_answered, self.unanswered_plis) = (true, 0);
+        }
         for (ssrc, unit) in units.drain(..) {
             self.forward(now, index, ssrc, unit, clock, frames);
         }
@@ -291,7 +293,7 @@ impl VideoTrack {
         clock: &mut Clock,
         frames: &mut VecDeque<Frame>,
     ) {
-        let is_chosen = unit.is_keyframe && self.is_better(index);
+        let is_chosen = unit.is_keyframe && self.is_better(index, now);
         let Some(layer) = self.layers.get_mut(index) else { return };
         layer.receiver.meter.note_unit(now, unit.is_keyframe);
         if let Some(configuration) = &unit.configuration {
@@ -307,7 +309,7 @@ impl VideoTrack {
                 1..=REACTION_PLIS => 0,
                 _ => self.unprompted_groups.saturating_add(1),
             };
-            self.unanswered_plis = 0;
+            (self.is_pli_answered, self.unanswered_plis) = (true, 0);
             self.has_lost_reference = false;
         } else if self.has_lost_reference {
             // Within one call: access units that follow a withheld one.
@@ -352,49 +354,23 @@ impl VideoTrack {
 
     /// Whether to switch to layer `index` at its keyframe: it is the first keyframe of all, or the layer is larger than
     /// the one being forwarded, or that one has stopped.
-    fn is_better(&self, index: usize) -> bool {
+    fn is_better(&self, index: usize, now: Instant) -> bool {
         let Some(shown) = self.active else { return true };
         let (Some(layer), Some(shown)) = (self.layers.get(index), self.layers.get(shown)) else {
             return false;
         };
-        layer.is_better_than(shown)
-    }
-
-    /// The layer to request a keyframe from: the largest one being sent.
-    fn target(&self, now: Instant) -> Option<&Layer> {
-        let shown = self.shown()?;
-        if self.layers.len() == 1 {
-            return Some(shown);
-        }
-        let live = self.layers.iter().filter(|layer| layer.is_live(now));
-        // Among equals the first in the offer's order.
-        let best = live.rev().max_by_key(|layer| layer.pixels());
-        Some(best.filter(|best| best.is_better_than(shown)).unwrap_or(shown))
-    }
-
-    /// When the next request for a keyframe is due.
-    fn pli_at(&self, now: Instant) -> Option<Instant> {
-        let target = self.target(now).filter(|_| self.can_ask_keyframe)?;
-        let first = target.first_packet?;
-        let is_shown = self.shown().is_some_and(|shown| shown.rid == target.rid);
-        let is_unresponsive = self.unanswered_plis >= UNRESPONSIVE_AFTER;
-        let mut pause = if is_unresponsive { UNRESPONSIVE_PAUSE } else { KEYFRAME_PAUSE };
-        let due = match target.receiver.meter.last_keyframe() {
-            _ if self.is_keyframe_wanted => first,
-            None => first + FIRST_KEYFRAME_WAIT,
-            Some(_) if target.awaits_keyframe() || !is_shown => first,
-            Some(_) if is_unresponsive => return None,
-            // Requests change nothing: OBS and FFmpeg keep the interval they are configured with.
-            Some(last) if self.unprompted_groups >= OWN_RHYTHM_AFTER => {
-                pause = OWN_RHYTHM_AGE;
-                last + OWN_RHYTHM_AGE
-            }
-            Some(last) => last + KEYFRAME_AGE,
-        };
-        Some(self.last_pli.map_or(due, |last| due.max(last + pause)))
+        layer.is_better_than(shown, now)
     }
 }
 
 #[cfg(test)]
 #[path = "video_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "video_loss_tests.rs"]
+mod loss_tests;
+
+#[cfg(test)]
+#[path = "video_simulcast_tests.rs"]
+mod simulcast_tests;

@@ -1,7 +1,9 @@
+use std::time::Duration;
+
 use super::*;
 use crate::sdp::Rtx;
 
-const SPS_SMALL: &[u8] = &[0x67, 0x42, 0xc0, 0x1f, 0x8c, 0x8d, 0x40, 0x50];
+pub(super) const SPS_SMALL: &[u8] = &[0x67, 0x42, 0xc0, 0x1f, 0x8c, 0x8d, 0x40, 0x50];
 
 fn section(further: &str) -> VideoSection {
     let offer = format!(
@@ -14,26 +16,26 @@ a=rtcp-fb:96 nack\r\na=rtcp-fb:96 nack pli\r\na=rtpmap:97 rtx/90000\r\na=fmtp:97
     crate::sdp::read_offer(&offer).expect("acceptable").video.expect("video")
 }
 
-struct Track {
-    video: VideoTrack,
-    clock: Clock,
-    frames: VecDeque<Frame>,
-    start: Instant,
+pub(super) struct Track {
+    pub(super) video: VideoTrack,
+    pub(super) clock: Clock,
+    pub(super) frames: VecDeque<Frame>,
+    pub(super) start: Instant,
 }
 
 impl Track {
-    fn new(further: &str) -> Self {
+    pub(super) fn new(further: &str) -> Self {
         let start = Instant::now();
         let video = VideoTrack::new(&section(further), start);
         Self { video, clock: Clock::default(), frames: VecDeque::new(), start }
     }
 
-    fn at(&self, millis: u64) -> Instant {
+    pub(super) fn at(&self, millis: u64) -> Instant {
         self.start + Duration::from_millis(millis)
     }
 
     /// A packet with one payload; `rid` is carried in header extension 10.
-    fn packet(
+    pub(super) fn packet(
         &mut self,
         millis: u64,
         (payload_type, ssrc): (u8, u32),
@@ -45,7 +47,7 @@ impl Track {
     }
 
     /// The same, for a frame sampled at a time other than its packet's arrival.
-    fn packet_of(
+    pub(super) fn packet_of(
         &mut self,
         millis: u64,
         sampled: u64,
@@ -70,7 +72,7 @@ impl Track {
         self.video.handle_packet(now, &header, &packet, &mut self.clock, &mut self.frames);
     }
 
-    fn wait(&mut self, millis: u64) {
+    pub(super) fn wait(&mut self, millis: u64) {
         let now = self.at(millis);
         self.video.handle_timeout(now, &mut self.clock, &mut self.frames);
     }
@@ -82,7 +84,7 @@ impl Track {
     }
 }
 
-fn key(sps: &[u8], mark: u8) -> Vec<u8> {
+pub(super) fn key(sps: &[u8], mark: u8) -> Vec<u8> {
     let pps = [0x68, 0xce];
     let mut stap = vec![0x78];
     for nal in [sps, &pps, &[0x65, 0x88, mark]] {
@@ -115,8 +117,8 @@ fn a_retransmission_fills_its_gap_and_an_invalid_one_is_ignored() {
 const SIMULCAST: &str = "a=extmap:10 urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id\r\n\
 a=rid:q send\r\na=rid:f send\r\na=simulcast:send q;f\r\n";
 /// 640x360 and 320x180 by x264.
-const SPS_LARGE: &[u8] = include_bytes!("fixtures/sps_640x360");
-const SPS_QUARTER: &[u8] = include_bytes!("fixtures/sps_320x180");
+pub(super) const SPS_LARGE: &[u8] = include_bytes!("fixtures/sps_640x360");
+pub(super) const SPS_QUARTER: &[u8] = include_bytes!("fixtures/sps_320x180");
 
 #[test]
 fn the_largest_live_simulcast_layer_is_shown_and_changes_only_at_a_keyframe() {

@@ -33,7 +33,7 @@ const WORDS: Readonly<Record<Irregularity, string>> = {
   framing_invalid: "Frames that could not be read were dropped.",
   keyframe_mismarked: "Keyframes were not marked as such: they were recognised by their content.",
   recovery_point: "The video has no keyframes, only recovery points: players and upstreams start at those.",
-  malformed_payload: "Malformed RTP payloads were dropped.",
+  malformed_payload: "Malformed RTP payloads were repaired or dropped.",
   marker_misplaced: "The RTP marker does not mark the ends of pictures: they were found by their timestamps.",
   retransmissions_missing: "Lost packets were requested again but never arrived: keyframes are requested instead.",
   disposable_lost: "Pictures that no other picture depends on were lost and left out.",

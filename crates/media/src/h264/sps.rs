@@ -14,6 +14,8 @@ pub struct Sps {
     pub height: u32,
     /// How many frames may precede any frame in decoding order and follow it in output order; `None` if not declared.
     pub reorder_depth: Option<u32>,
+    /// Bits of frame_num in a slice header; `None` where a picture may be a field or the header has further fields.
+    pub frame_num_bits: Option<u8>,
 }
 
 /// Reads an SPS NAL unit; `None` if it is malformed before the size is known.
@@ -23,15 +25,17 @@ pub fn read_sps(sps: &[u8]) -> Option<Sps> {
     let mut bits = Bits::new(sps.get(4..)?);
     bits.exp_golomb()?;
     let chroma = read_format(&mut bits, profile)?;
-    bits.exp_golomb()?;
+    let frame_num_bits = bits.exp_golomb()?.checked_add(4)?;
     let order = read_order(&mut bits)?;
     bits.exp_golomb()?;
     bits.bit()?;
-    let (width, height) = read_size(&mut bits, chroma)?;
+    let ((width, height), has_fields) = read_size(&mut bits, chroma)?;
+    let is_plain = !has_fields && chroma != 3 && frame_num_bits <= 16;
+    let frame_num_bits = is_plain.then_some(frame_num_bits as u8);
     // Baseline has no B slices, and with type 2 the output order is the decoding order (8.2.1.3).
     let is_in_order = profile == 66 || order == 2;
     let reorder_depth = if is_in_order { Some(0) } else { read_reorder_depth(&mut bits) };
-    Some(Sps { width, height, reorder_depth })
+    Some(Sps { width, height, reorder_depth, frame_num_bits })
 }
 
 /// chroma_format_idc; 1 for profiles that do not contain it.
@@ -81,7 +85,8 @@ fn read_order(bits: &mut Bits<'_>) -> Option<u32> {
     Some(order)
 }
 
-fn read_size(bits: &mut Bits<'_>, chroma: u32) -> Option<(u32, u32)> {
+/// Width and height, and whether a picture may be a field.
+fn read_size(bits: &mut Bits<'_>, chroma: u32) -> Option<((u32, u32), bool)> {
     let width = bits.exp_golomb()?.checked_add(1)?.checked_mul(16)?;
     let map_units = bits.exp_golomb()?.checked_add(1)?;
     let frame_mbs_only = bits.bit()?;
@@ -92,7 +97,7 @@ fn read_size(bits: &mut Bits<'_>, chroma: u32) -> Option<(u32, u32)> {
     let field = 2 - frame_mbs_only;
     let height = map_units.checked_mul(16)?.checked_mul(field)?;
     if bits.bit()? == 0 {
-        return Some((width, height));
+        return Some(((width, height), frame_mbs_only == 0));
     }
     let (across, down) = match chroma {
         1 => (2, 2 * field),
@@ -101,10 +106,11 @@ fn read_size(bits: &mut Bits<'_>, chroma: u32) -> Option<(u32, u32)> {
     };
     let (left, right) = (bits.exp_golomb()?, bits.exp_golomb()?);
     let (top, bottom) = (bits.exp_golomb()?, bits.exp_golomb()?);
-    Some((
+    let size = (
         width.checked_sub(left.checked_add(right)?.checked_mul(across)?)?,
         height.checked_sub(top.checked_add(bottom)?.checked_mul(down)?)?,
-    ))
+    );
+    Some((size, frame_mbs_only == 0))
 }
 
 /// max_num_reorder_frames from the bitstream restriction (E.1.1, E.2.1); everything before it is skipped.

@@ -10,8 +10,8 @@ use crate::transport::identity::Identity;
 use crate::transport::srtp::Srtp;
 use crate::{WhipEvent, WhipSession};
 
-/// SPS, PPS and an IDR slice in one STAP-A; payload that follows belongs to no NAL unit and makes it malformed.
-const KEYFRAME: &[u8] = &[
+/// SPS, PPS and an IDR slice in one STAP-A; payload that follows pads it.
+pub(super) const KEYFRAME: &[u8] = &[
     0x78, 0, 8, 0x67, 0x42, 0xc0, 0x1f, 0x8c, 0x8d, 0x40, 0x50, 0, 4, 0x68, 0xce, 0x3c, 0x80, 0, 4,
     0x65, 0x88, 0x84, 0x21,
 ];

@@ -16,7 +16,9 @@ mod section;
 pub use answer::{AnswerSettings, write_answer};
 pub use error::OfferError;
 pub use fragment::{Fragment, read_fragment, write_fragment};
-pub use offer::{AudioSection, Offer, Rtx, Setup, VideoSection, is_dtls_client, read_offer};
+pub use offer::{
+    AudioSection, LayerSource, Offer, Rtx, Setup, VideoSection, is_dtls_client, read_offer,
+};
 pub use own_offer::OwnOffer;
 
 /// Most bytes of an offer; browsers write 5 to 8 kB.

@@ -96,6 +96,15 @@ pub struct Rtx {
     pub ssrc: Option<u32>,
 }
 
+/// The sources of one simulcast layer without a RID (`a=ssrc-group:SIM`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LayerSource {
+    /// SSRC of the layer.
+    pub ssrc: u32,
+    /// SSRC of its retransmissions, if the offer gives it.
+    pub rtx_ssrc: Option<u32>,
+}
+
 /// The offered video.
 #[derive(Clone, Debug)]
 pub struct VideoSection {
@@ -127,6 +136,9 @@ pub struct VideoSection {
     pub has_remb: bool,
     /// Simulcast layers in the offer's order; empty without simulcast.
     pub rids: Vec<String>,
+    /// Simulcast layers that are told apart by the sources they are sent with; empty if `rids` is not, or without
+    /// simulcast.
+    pub sources: Vec<LayerSource>,
     /// Id of the header extension with a packet's layer (RID).
     pub rid_id: Option<u8>,
     /// Id of the header extension with the layer that a retransmission belongs to.

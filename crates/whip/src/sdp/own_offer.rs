@@ -161,6 +161,7 @@ fn video_section() -> VideoSection {
         has_transport_cc: true,
         has_remb: true,
         rids: Vec::new(),
+        sources: Vec::new(),
         rid_id: None,
         repaired_rid_id: None,
         protocol: PROTOCOL,

@@ -3,7 +3,7 @@
 use super::error::OfferError;
 use super::h264;
 use super::lines::Lines;
-use super::offer::{AudioSection, Kind, Rtx, VideoSection};
+use super::offer::{AudioSection, Kind, LayerSource, Rtx, VideoSection};
 
 /// Layers used of a simulcast offer; the answer takes these and no others.
 const RID_LIMIT: usize = 4;
@@ -98,6 +98,7 @@ impl<'a> Sending<'a> {
         let payload_type = format.payload_type;
         let (ssrc, rtx_ssrc) = self.ssrcs();
         let rtx = self.rtx_of(payload_type);
+        let rids = self.layers()?;
         let offers = |feedback| self.offers(payload_type, feedback);
         Ok(VideoSection {
             mid: self.mid.to_owned(),
@@ -113,7 +114,8 @@ impl<'a> Sending<'a> {
             has_fir: offers("ccm fir"),
             has_transport_cc: offers("transport-cc"),
             has_remb: offers("goog-remb"),
-            rids: self.layers()?,
+            sources: if rids.is_empty() { self.sources() } else { Vec::new() },
+            rids,
             rid_id: self.extension_id(SDES_RID),
             repaired_rid_id: self.extension_id(SDES_REPAIRED_RID),
             protocol: self.protocol,
@@ -164,6 +166,29 @@ impl<'a> Sending<'a> {
         }
         let first = self.lines.attribute("ssrc").and_then(|value| value.split_whitespace().next());
         (first.and_then(|ssrc| ssrc.parse().ok()), None)
+    }
+
+    /// The SSRCs of `a=ssrc-group:SIM 1 2 3` with those of their retransmissions, in the offer's order; empty without
+    /// such a group. Further layers than the limit are ignored: their packets belong to no source.
+    fn sources(&self) -> Vec<LayerSource> {
+        let of = |semantics: &'static str| {
+            self.lines.attributes("ssrc-group").filter_map(move |group| {
+                let mut words = group.split_whitespace();
+                let is_named = words.next().is_some_and(|word| word == semantics);
+                is_named.then(|| words.filter_map(|word| word.parse().ok()).collect::<Vec<u32>>())
+            })
+        };
+        let mut sources: Vec<LayerSource> = Vec::new();
+        for ssrc in of("SIM").next().unwrap_or_default() {
+            if sources.len() < RID_LIMIT && sources.iter().all(|source| source.ssrc != ssrc) {
+                let rtx_ssrc = of("FID").find_map(|pair| match pair[..] {
+                    [of, rtx, ..] if of == ssrc => Some(rtx),
+                    _ => None,
+                });
+                sources.push(LayerSource { ssrc, rtx_ssrc });
+            }
+        }
+        if sources.len() > 1 { sources } else { Vec::new() }
     }
 
     /// `a=rid:h send …` (RFC 8851), in the offer's order.

@@ -113,3 +113,39 @@ fn an_incomplete_keyframe_is_never_passed_on() {
         assert!(frames.last() == Some(&40), "{nth}: {frames:?}");
     }
 }
+
+#[test]
+fn without_any_retransmission_most_pictures_arrive_and_it_is_named() {
+    for delay_ms in [5, 40] {
+        let mut world = World::new(Settings::default());
+        world.delay = Duration::from_millis(delay_ms);
+        assert!(world.connect());
+        let (mut dice, mut seen) = (Dice::new(8), std::collections::HashSet::new());
+        // One in forty is lost, and so is every packet that is sent again, as if it failed authentication.
+        world.loss = Box::new(move |direction, datagram| {
+            let &[128..=191, kind, high, low, ..] = datagram else { return false };
+            let is_video = kind & 0x7f == headgate_peer::VIDEO_PAYLOAD_TYPE;
+            direction == Direction::ToServer
+                && is_video
+                && (!seen.insert([high, low]) || dice.roll(1000) < 27)
+        });
+        world.publish(500, 3000);
+        world.pass(Duration::from_secs(1));
+        let arrived = world.video_frames().len();
+        println!("{arrived} of 500 at {delay_ms} ms");
+        assert!(arrived >= 330, "{arrived} of 500 at {delay_ms} ms");
+        let counts = world.session.take_irregularities();
+        assert!(counts.count(headgate_media::Irregularity::RetransmissionsMissing) > 0);
+        let problems = world.session.diagnostics(world.now).problems;
+        assert!(problems.iter().any(|of| of.contains("never arrive")), "{problems:?}");
+        assert_eq!(world.session.take_irregularities().iter().count(), 0, "each is taken once");
+    }
+}
+
+#[test]
+fn a_sound_sender_counts_nothing() {
+    let mut world = lossy(50, 25, 9);
+    world.publish(250, 8000);
+    assert_eq!(world.session.take_irregularities().iter().count(), 0);
+    assert!(world.session.diagnostics(world.now).problems.iter().all(|of| !of.contains("RTP")));
+}

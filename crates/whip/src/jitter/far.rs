@@ -1,0 +1,67 @@
+//! Packets whose number is far from all others: a stray one, or the sender's numbers have jumped.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use super::{FIRST_CYCLE, JUMP_LIMIT, Jitter, Ordered, START_WAIT, Waiting};
+use crate::rtp::RtpHeader;
+
+impl Jitter {
+    /// Takes a packet whose number is far from all others. A second one beside it confirms it; else it is ignored.
+    pub(super) fn handle_far(
+        &mut self,
+        now: Instant,
+        step: i64,
+        header: &RtpHeader,
+        payload: &[u8],
+        emit: &mut impl FnMut(Ordered<'_>),
+    ) -> bool {
+        self.counters.late += 1;
+        let beside = |far: &Waiting| {
+            let apart = i64::from(header.sequence.wrapping_sub(far.header.sequence) as i16);
+            apart != 0 && apart.unsigned_abs() <= JUMP_LIMIT && apart.abs() < step.abs()
+        };
+        let Some(far) = self.far.take().filter(beside) else {
+            self.far = Some(Waiting { header: *header, payload: Bytes::copy_from_slice(payload) });
+            return false;
+        };
+        self.counters.late -= 2;
+        let first = self.highest.saturating_add_signed(i64::from(
+            far.header.sequence.wrapping_sub(self.highest as u16) as i16,
+        ));
+        let first = if step.unsigned_abs() > JUMP_LIMIT {
+            self.restart(now, &far.header, false, emit)
+        } else {
+            first
+        };
+        self.take(now, first, &far.header, &far.payload, false, emit);
+        let step = i64::from(header.sequence.wrapping_sub(far.header.sequence) as i16);
+        self.take(now, first.saturating_add_signed(step), header, payload, false, emit)
+    }
+
+    /// Begins the numbering anew with this packet, after a gap; returns its number.
+    pub(super) fn restart(
+        &mut self,
+        now: Instant,
+        header: &RtpHeader,
+        is_new: bool,
+        emit: &mut impl FnMut(Ordered<'_>),
+    ) -> u64 {
+        if self.next > 0 {
+            while !self.holes.is_empty() || !self.waiting.is_empty() {
+                self.give_up_first(now, emit);
+            }
+            emit(Ordered::Restart);
+        }
+        self.far = None;
+        if is_new {
+            self.counters_at_start = self.counters;
+        }
+        let start = FIRST_CYCLE + u64::from(header.sequence);
+        self.next = start;
+        self.highest = start;
+        self.starts_at = Some(now + START_WAIT);
+        start
+    }
+}
