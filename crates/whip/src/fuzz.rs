@@ -157,11 +157,12 @@ pub fn jitter(bytes: &[u8]) {
         packet.extend_from_slice(payload);
         if flags & 16 != 0 {
             clock.handle_video_report(
+                now,
                 u32::from(flags & 6),
                 u64::from(t0) << 40,
                 u32::from(high) << 24,
             );
-            clock.handle_audio_report(99, u64::from(t1) << 40, u32::from(low) << 24);
+            clock.handle_audio_report(now, 99, u64::from(t1) << 40, u32::from(low) << 24);
         }
         if let Some(header) = RtpHeader::read(&packet) {
             video.handle_packet(now, &header, &packet, &mut clock, &mut frames);

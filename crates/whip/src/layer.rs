@@ -15,6 +15,15 @@ use crate::sdp::VideoSection;
 /// A layer without packets for this long counts as no longer sent.
 const LIVE_LIMIT: Duration = Duration::from_secs(1);
 
+/// Where an access unit comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    /// The sender.
+    pub(crate) ssrc: u32,
+    /// When the first of its packets arrived.
+    pub(crate) arrived: Instant,
+}
+
 /// A simulcast layer.
 pub(crate) struct Layer {
     /// Its name; empty without simulcast.
@@ -24,6 +33,8 @@ pub(crate) struct Layer {
     pub(crate) rtx_ssrc: Option<u32>,
     pub(crate) receiver: Receiver,
     depacketizer: Depacketizer,
+    /// RTP time and first arrival of the access unit that is being assembled.
+    assembling: (u32, Instant),
     pub(crate) first_packet: Option<Instant>,
     last_packet: Option<Instant>,
     /// RTP time of the newest frame, and when the last packet before that frame arrived.
@@ -44,6 +55,7 @@ impl Layer {
             rtx_ssrc: None,
             receiver: Receiver::new(format, transport_cc_id, has_nack, VIDEO_RATE, now),
             depacketizer: Depacketizer::new(&section.parameter_sets),
+            assembling: (0, now),
             first_packet: None,
             last_packet: None,
             newest_frame: 0,
@@ -52,17 +64,17 @@ impl Layer {
         }
     }
 
-    /// Takes a packet; the access units it completes go to `units`, each with its sender's SSRC.
+    /// Takes a packet; the access units it completes go to `units`, each with its origin.
     pub(crate) fn handle_packet(
         &mut self,
         now: Instant,
         header: &RtpHeader,
         payload: &[u8],
         is_repeated: bool,
-        units: &mut Vec<(u32, AccessUnit)>,
+        units: &mut Vec<(Origin, AccessUnit)>,
     ) {
-        let depacketizer = &mut self.depacketizer;
-        let mut emit = |ordered: Ordered<'_>| order_into(depacketizer, ordered, units);
+        let (depacketizer, assembling) = (&mut self.depacketizer, &mut self.assembling);
+        let mut emit = |ordered: Ordered<'_>| order_into(depacketizer, assembling, ordered, units);
         if is_repeated {
             self.receiver.handle_repeated(now, header, payload, &mut emit);
         } else {
@@ -76,9 +88,11 @@ impl Layer {
     }
 
     /// Gives up packets that have been missing for too long.
-    pub(crate) fn handle_timeout(&mut self, now: Instant, units: &mut Vec<(u32, AccessUnit)>) {
-        let depacketizer = &mut self.depacketizer;
-        self.receiver.handle_timeout(now, &mut |ordered| order_into(depacketizer, ordered, units));
+    pub(crate) fn handle_timeout(&mut self, now: Instant, units: &mut Vec<(Origin, AccessUnit)>) {
+        let (depacketizer, assembling) = (&mut self.depacketizer, &mut self.assembling);
+        self.receiver.handle_timeout(now, &mut |ordered| {
+            order_into(depacketizer, assembling, ordered, units);
+        });
     }
 
     /// A frame that others refer to could not be forwarded.
@@ -144,13 +158,25 @@ impl Layer {
 
 fn order_into(
     depacketizer: &mut Depacketizer,
+    assembling: &mut (u32, Instant),
     ordered: Ordered<'_>,
-    units: &mut Vec<(u32, AccessUnit)>,
+    units: &mut Vec<(Origin, AccessUnit)>,
 ) {
     match ordered {
-        Ordered::Packet(header, payload) => {
+        Ordered::Packet(header, payload, arrived) => {
+            let previous = *assembling;
+            *assembling = match previous {
+                (timestamp, first) if timestamp == header.timestamp => {
+                    (timestamp, first.min(arrived))
+                }
+                _ => (header.timestamp, arrived),
+            };
+            let (current, ssrc) = (*assembling, header.ssrc);
             depacketizer.handle_payload(header.timestamp, header.marker, payload, &mut |unit| {
-                units.push((header.ssrc, unit));
+                // The packet may begin the next unit and so complete the one before.
+                let is_current = unit.timestamp == current.0;
+                let arrived = if is_current { current.1 } else { previous.1 };
+                units.push((Origin { ssrc, arrived }, unit));
             });
         }
         Ordered::Gap(_) => depacketizer.handle_gap(),

@@ -10,6 +10,7 @@ mod diagnostics;
 pub mod fuzz;
 mod holes;
 pub mod jitter;
+mod lateness;
 mod layer;
 mod media;
 mod meter;
@@ -22,8 +23,10 @@ mod reporter;
 pub mod rtp;
 mod scrub;
 pub mod sdp;
+mod sender_reports;
 mod session;
 mod source;
+mod track_clock;
 pub mod transport;
 mod video;
 

@@ -298,7 +298,7 @@ impl WhipSession {
 
     /// What was irregular about the sender since the last call.
     pub fn take_irregularities(&mut self) -> IrregularityCounts {
-        std::mem::take(&mut self.media.irregularities)
+        self.media.take_irregularities()
     }
 
     /// The session's state and rates, with problems described in words. Rates cover the time since the last call.

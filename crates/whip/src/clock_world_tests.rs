@@ -1,0 +1,529 @@
+//! A sender with its clocks, a network, and the time: what was captured when is known, so every timestamp can be judged.
+
+use headgate_media::Irregularity;
+
+use super::*;
+use crate::reorder::Reorder;
+
+const MS: i64 = 1_000;
+const SECOND: i64 = 1_000 * MS;
+/// The tracks may be this far apart from 5 s after whatever happened.
+const APART_LIMIT: i64 = 45 * MS;
+/// And behind by this: less than the jitter buffer.
+const BEHIND_LIMIT: i64 = 250 * MS;
+/// The sender's wall clock at its start.
+const NTP_START_US: i64 = 3_900_000_000 * SECOND;
+
+/// What the sender's clock says at a time of capture, and its SSRC; `None`: nothing is captured.
+type SenderClock = Box<dyn Fn(i64) -> Option<(u32, i64)>>;
+/// The errors of a report sent at a time, of its NTP and its RTP time.
+type ReportErrors = Box<dyn Fn(i64) -> (i64, i64)>;
+
+struct Sender {
+    interval: i64,
+    rate: i64,
+    latency: i64,
+    clock: SenderClock,
+    /// RTP time at the sender's time 0.
+    base: u32,
+    reports_every: Option<i64>,
+    report_errors: ReportErrors,
+    /// Whether reports name the newest packet's RTP time instead of that of the report.
+    reports_last_packet: bool,
+    /// The order in which groups of pictures are sent.
+    order: &'static [i64],
+}
+
+impl Sender {
+    fn new(interval: i64, rate: u32) -> Self {
+        Self {
+            interval,
+            rate: i64::from(rate),
+            latency: 20 * MS,
+            clock: Box::new(|at| Some((1, at))),
+            base: 3_000_000_000,
+            reports_every: None,
+            report_errors: Box::new(|_| (0, 0)),
+            reports_last_packet: false,
+            order: &[0],
+        }
+    }
+
+    fn rtp(&self, sender_time: i64) -> u32 {
+        self.base.wrapping_add((sender_time * self.rate / SECOND) as u32)
+    }
+}
+
+#[derive(Clone, Copy)]
+enum What {
+    Packet { captured: i64, ssrc: u32, rtp: u32, arrived: i64 },
+    Report { ssrc: u32, ntp: u64, rtp: u32 },
+}
+
+struct World {
+    audio: Sender,
+    video: Sender,
+    /// The delay of a packet, by its number and the time it is sent.
+    delay: Box<dyn Fn(i64, i64) -> i64>,
+    duration: i64,
+}
+
+/// A packet's time of capture and its timestamp plus the time at which the session's timeline began.
+type Placed = (i64, i64);
+
+struct Outcome {
+    audio: Vec<Placed>,
+    video: Vec<Placed>,
+    counts: IrregularityCounts,
+    withheld: usize,
+}
+
+impl World {
+    fn new(seconds: i64) -> Self {
+        Self {
+            audio: Sender::new(20 * MS, AUDIO_RATE),
+            video: Sender::new(40 * MS, VIDEO_RATE),
+            delay: Box::new(|n, _| (n * 7919 % 13) * MS),
+            duration: seconds * SECOND,
+        }
+    }
+
+    fn audio_clock(mut self, clock: impl Fn(i64) -> Option<(u32, i64)> + 'static) -> Self {
+        self.audio.clock = Box::new(clock);
+        self
+    }
+
+    fn video_clock(mut self, clock: impl Fn(i64) -> Option<(u32, i64)> + 'static) -> Self {
+        self.video.clock = Box::new(clock);
+        self
+    }
+
+    fn reports(mut self, reports: Reports) -> Self {
+        (self.audio.reports_every, self.video.reports_every) = match reports {
+            Reports::None => (None, None),
+            Reports::Browser => (Some(5 * SECOND), Some(SECOND)),
+            Reports::Often => (Some(SECOND), Some(SECOND)),
+            Reports::LastPacket => (Some(SECOND), Some(SECOND)),
+            Reports::OnlyVideo => (None, Some(SECOND)),
+        };
+        let is_last = matches!(reports, Reports::LastPacket);
+        (self.audio.reports_last_packet, self.video.reports_last_packet) = (is_last, is_last);
+        self
+    }
+
+    fn jitter(mut self, millis: i64) -> Self {
+        self.delay = Box::new(move |n, _| noise(n) % (millis + 1) * MS);
+        self
+    }
+
+    /// What reaches the clock of one track, in order, with the time it does.
+    fn sent(&self, sender: &Sender, seed: i64) -> Vec<(i64, What)> {
+        let (mut sent, mut released, mut last) = (Vec::new(), 0, None);
+        let mut report_at = sender.reports_every.unwrap_or(i64::MAX);
+        for n in 0..self.duration / sender.interval {
+            let group = sender.order.len() as i64;
+            let place = n / group * group + sender.order[(n % group) as usize];
+            let captured = place * sender.interval;
+            let at = n * sender.interval + sender.latency;
+            while report_at <= at {
+                let (ntp_error, rtp_error) = (sender.report_errors)(report_at);
+                // Extrapolated from the newest packet, as libwebrtc does.
+                if let Some((ssrc, time, since)) = last {
+                    let passed = if sender.reports_last_packet { 0 } else { report_at - since };
+                    let rtp = sender.rtp(time + passed + rtp_error);
+                    let ntp = ntp(NTP_START_US + report_at + ntp_error);
+                    let arrives = report_at + (self.delay)(report_at / MS + seed, report_at);
+                    sent.push((arrives, What::Report { ssrc, ntp, rtp }));
+                }
+                report_at += sender.reports_every.unwrap_or(i64::MAX);
+            }
+            let Some((ssrc, time)) = (sender.clock)(captured) else { continue };
+            let arrived = at + (self.delay)(n * 2 + seed, at);
+            released = arrived.max(released);
+            let rtp = sender.rtp(time);
+            sent.push((released, What::Packet { captured, ssrc, rtp, arrived }));
+            last = Some((ssrc, time, captured));
+        }
+        sent
+    }
+
+    fn run(&self) -> Outcome {
+        let mut all: Vec<_> = self.sent(&self.audio, 1).into_iter().map(|of| (of, true)).collect();
+        all.extend(self.sent(&self.video, 500).into_iter().map(|of| (of, false)));
+        all.sort_by_key(|((at, what), _)| (*at, matches!(what, What::Report { .. })));
+        let (start, mut clock, mut reorder) =
+            (Instant::now(), Clock::default(), Reorder::default());
+        reorder.configure(Some(u32::from(self.video.order.len() > 1)));
+        let first = all.first().map_or(0, |((at, _), _)| *at);
+        let mut out = Outcome {
+            audio: Vec::new(),
+            video: Vec::new(),
+            counts: IrregularityCounts::default(),
+            withheld: 0,
+        };
+        let time = |micros: i64| start + Duration::from_micros(micros as u64);
+        let mut last_decode = -1;
+        for ((at, what), is_audio) in all {
+            match what {
+                What::Report { ssrc, ntp, rtp } if is_audio => {
+                    clock.handle_audio_report(time(at), ssrc, ntp, rtp);
+                }
+                What::Report { ssrc, ntp, rtp } => {
+                    clock.handle_video_report(time(at), ssrc, ntp, rtp);
+                }
+                What::Packet { captured, ssrc, rtp, arrived } if is_audio => {
+                    let stamp = clock.stamp_audio(time(arrived), ssrc, rtp).as_micros();
+                    assert!(out.audio.last().is_none_or(|last| stamp + first >= last.1));
+                    out.audio.push((captured, stamp + first));
+                }
+                What::Packet { captured, ssrc, rtp, arrived } => {
+                    let shown = clock.stamp_video(time(arrived), ssrc, rtp);
+                    let Some(frame) = reorder.stamp(shown, captured == 0) else {
+                        out.withheld += 1;
+                        continue;
+                    };
+                    let placed = clock.place_video(frame);
+                    assert!(placed.decode.as_micros() > last_decode && placed.shown >= placed.decode);
+                    last_decode = placed.decode.as_micros();
+                    out.video.push((captured, placed.shown.as_micros() + first));
+                }
+            }
+        }
+        out.counts = clock.take_irregularities();
+        out
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reports {
+    None,
+    Browser,
+    Often,
+    LastPacket,
+    OnlyVideo,
+}
+
+const ALL_REPORTS: [Reports; 5] =
+    [Reports::None, Reports::Browser, Reports::Often, Reports::LastPacket, Reports::OnlyVideo];
+
+fn noise(n: i64) -> i64 {
+    let mixed = (n as u64 ^ 0x9e37_79b9).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    ((mixed ^ (mixed >> 29)).wrapping_mul(0x94d0_49bb_1331_11eb) >> 33) as i64
+}
+
+fn ntp(micros: i64) -> u64 {
+    let (seconds, rest) = ((micros / SECOND) as u64, (micros % SECOND) as u64);
+    (seconds << 32) | ((rest << 32) / 1_000_000)
+}
+
+/// A clock that stands still while nothing is captured, in each range of milliseconds.
+fn standing(pauses: Vec<(i64, i64)>) -> impl Fn(i64) -> Option<(u32, i64)> {
+    move |at| {
+        let is_paused = pauses.iter().any(|(from, to)| (from * MS..to * MS).contains(&at));
+        let passed: i64 =
+            pauses.iter().filter(|(_, to)| at >= to * MS).map(|(from, to)| (to - from) * MS).sum();
+        (!is_paused).then_some((1, at - passed))
+    }
+}
+
+impl Outcome {
+    /// From `settled` to the end the tracks are together, and neither is behind.
+    fn expect_good(&self, what: &str, settled_ms: impl Fn(i64) -> bool) {
+        let (mut worst_apart, mut worst_behind) = ((0, 0), (0, 0));
+        let mut video = self.video.iter().peekable();
+        for (captured, placed) in &self.audio {
+            let mut near = None;
+            while let Some(of) = video.next_if(|(shown, _)| shown <= captured) {
+                near = Some(of);
+            }
+            if !settled_ms(captured / MS) {
+                continue;
+            }
+            let ahead = placed - captured;
+            worst_behind = worst_behind.max((-ahead, *captured));
+            if let Some((shown, at)) = near {
+                worst_apart = worst_apart.max(((ahead - (at - shown)).abs(), *captured));
+            }
+        }
+        for (shown, placed) in self.video.iter().filter(|of| settled_ms(of.0 / MS)) {
+            worst_behind = worst_behind.max((shown - placed, *shown));
+        }
+        let (apart, behind) = (worst_apart.0, worst_behind.0);
+        assert!(
+            apart <= APART_LIMIT && behind <= BEHIND_LIMIT,
+            "{what}: {} ms apart at {} ms, {} ms behind at {} ms; {:?}",
+            apart / MS,
+            worst_apart.1 / MS,
+            behind / MS,
+            worst_behind.1 / MS,
+            self.counts.iter().collect::<Vec<_>>(),
+        );
+    }
+
+    fn count(&self, kind: Irregularity) -> u64 {
+        self.counts.iter().find(|(of, _)| *of == kind).map_or(0, |(_, count)| count)
+    }
+
+    /// Differences of timestamps are those of the captures, to the tick.
+    fn expect_exact(&self, what: &str) {
+        assert_eq!(self.counts.iter().count(), 0, "{what}");
+        for track in [&self.audio, &self.video] {
+            let first = track[0].1 - track[0].0;
+            for (captured, placed) in track {
+                assert!((placed - captured - first).abs() <= 12, "{what} at {captured}");
+            }
+        }
+    }
+}
+
+/// Four pauses of `length`, 10 s apart, from 10 s on.
+fn four(length: i64) -> Vec<(i64, i64)> {
+    (1..=4).map(|n| (n * 10_000, n * 10_000 + length)).collect()
+}
+
+#[test]
+fn after_pauses_without_a_clock_both_tracks_are_together_and_not_behind() {
+    for reports in ALL_REPORTS {
+        for length in [200, 400, 1_000, 3_000, 4_900, 5_100] {
+            for jitter in [10, 120] {
+                for (of, worlds) in [
+                    ("audio", World::new(60).audio_clock(standing(four(length)))),
+                    ("video", World::new(60).video_clock(standing(four(length)))),
+                    (
+                        "both",
+                        World::new(60)
+                            .audio_clock(standing(four(length)))
+                            .video_clock(standing(four(length))),
+                    ),
+                ] {
+                    let outcome = worlds.reports(reports).jitter(jitter).run();
+                    let what = format!("{of} {length} ms, {reports:?}, jitter {jitter} ms");
+                    outcome.expect_good(&what, |at| {
+                        at % 10_000 >= 5_000.max(length + 2_700) && at >= 5_000
+                    });
+                    if length >= 400 {
+                        let stopped = outcome.count(Irregularity::TimeStopped);
+                        assert!((4..=12).contains(&stopped), "{what}: {stopped}");
+                    }
+                    assert_eq!(outcome.count(Irregularity::TimeStep), 0, "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn capture_stalls_do_not_add_up() {
+    for reports in ALL_REPORTS {
+        for (length, every) in [(500, 4_000), (500, 2_500), (300, 5_000), (100, 6_000), (40, 6_000)] {
+            let stalls =
+                move || (1..60_000 / every).map(|n| (n * every, n * every + length)).collect();
+            let what = format!("{length} ms every {every} ms, {reports:?}");
+            let audio = World::new(60).audio_clock(standing(stalls())).reports(reports).run();
+            // Long ones are inserted at once.
+            let settles = if length >= 400 { length + 150 } else { 4_800 };
+            audio.expect_good(&what, |at| at > 5_000 && at % every > settles.min(every));
+            let both = World::new(60)
+                .audio_clock(standing(stalls()))
+                .video_clock(standing(stalls()))
+                .reports(reports)
+                .run();
+            let behind = |placed: &[Placed]| placed.last().map_or(0, |last| last.0 - last.1);
+            assert!(behind(&both.audio) < 1_500 * MS, "{what}");
+            assert!(behind(&both.video) < 1_500 * MS, "{what}");
+        }
+        let slow = (1..500).map(|n| (n * 2_000, n * 2_000 + 40)).collect();
+        let outcome = World::new(60).audio_clock(standing(slow)).reports(reports).run();
+        let (captured, placed) = outcome.audio.last().expect("audio");
+        assert!(captured - placed < 150 * MS, "a clock that is 2 % slow");
+    }
+}
+
+/// Silence from 10 s to `until`, of which only a packet every `interval` is sent; each counts 20 ms, or what passed.
+fn silence(until: i64, interval: i64, counts: bool) -> impl Fn(i64) -> Option<(u32, i64)> {
+    move |at| {
+        let (from, until) = (10_000 * MS, until * MS);
+        let packets = (at.min(until) - from).max(0) / (interval * MS);
+        let counted = if counts { (at.min(until) - from).max(0) } else { packets * 20 * MS };
+        let time = match at {
+            _ if at < from => at,
+            _ if at < until => from + counted,
+            _ => at - until + from + counted,
+        };
+        let is_sent = at < from || at >= until || (at - from) % (interval * MS) == 0;
+        is_sent.then_some((1, time))
+    }
+}
+
+#[test]
+fn silence_may_stop_the_clock_or_not() {
+    for reports in ALL_REPORTS {
+        for (until, interval) in [(13_000, 400), (30_000, 400), (31_000, 1_000), (22_000, 60)] {
+            for counts in [false, true] {
+                let world = World::new(50).audio_clock(silence(until, interval, counts));
+                let outcome = world.reports(reports).run();
+                let what = format!("until {until} every {interval} ({counts}), {reports:?}");
+                outcome.expect_good(&what, |at| at > 5_000 && at < 10_000 || at > until + 5_000);
+                if counts {
+                    assert_eq!(outcome.counts.iter().count(), 0, "{what}");
+                }
+            }
+        }
+        // Every packet is sent, with the same timestamp.
+        let still = |at: i64| Some((1, at.min(10 * SECOND).max(at - 5 * SECOND)));
+        let outcome = World::new(40).audio_clock(still).reports(reports).run();
+        outcome.expect_good(&format!("{reports:?}"), |at| at > 5_000 && at < 10_000 || at > 20_000);
+    }
+}
+
+#[test]
+fn pauses_that_the_clock_counts_change_nothing() {
+    for reports in [Reports::None, Reports::Browser, Reports::Often] {
+        let paused = |at: i64| (!(10 * SECOND..16 * SECOND).contains(&at)).then_some((1, at));
+        let mut world = World::new(40).audio_clock(paused).reports(reports);
+        world.delay = Box::new(|_, _| 5 * MS);
+        world.run().expect_exact("audio");
+        let mut world = World::new(40).video_clock(paused).reports(reports);
+        world.delay = Box::new(|_, _| 5 * MS);
+        world.run().expect_exact("video");
+    }
+}
+
+#[test]
+fn a_network_that_delays_inserts_nothing() {
+    type Delay = fn(i64, i64) -> i64;
+    let delays: [(&str, Delay); 6] = [
+        ("jitter", |n, at| if at < SECOND { 0 } else { noise(n) % 251 * MS }),
+        ("retransmissions", |n, _| if noise(n) % 10 == 0 { 300 * MS } else { 5 * MS }),
+        ("outages of 3 s, then all at once", |_, at| match at % (15 * SECOND) {
+            within if within > 12 * SECOND => 15 * SECOND - within,
+            _ => 5 * MS,
+        }),
+        ("a queue that drains in 6 s", |_, at| match at % (20 * SECOND) {
+            within if within > 11 * SECOND && within <= 12 * SECOND => 3 * (within - 11 * SECOND),
+            within if within > 12 * SECOND && within < 18 * SECOND => (18 * SECOND - within) / 2,
+            _ => 5 * MS,
+        }),
+        ("a second of 400 ms", |_, at| if at % (9 * SECOND) > 8 * SECOND { 400 * MS } else { 5 * MS }),
+        ("growing", |n, at| (at / 1_000 % 250) * MS + noise(n) % 5 * MS),
+    ];
+    for (what, delay) in delays {
+        for reports in [Reports::None, Reports::Often] {
+            let mut world = World::new(120).reports(reports);
+            world.delay = Box::new(delay);
+            if reports == Reports::Often {
+                world.run().expect_good(what, |at| at > 5_000);
+            } else {
+                world.run().expect_exact(what);
+            }
+        }
+    }
+}
+
+#[test]
+fn reports_are_believed_as_far_as_they_are_possible() {
+    type Errors = fn(i64) -> (i64, i64);
+    let errors: [(&str, Errors); 11] = [
+        ("NTP ahead", |_| (300 * MS, 0)),
+        ("NTP behind", |_| (-300 * MS, 0)),
+        ("NTP a little ahead", |_| (100 * MS, 0)),
+        ("another day", |_| (-86_400 * SECOND, 0)),
+        ("NTP zero", |at| (-NTP_START_US - at, 0)),
+        ("NTP that stands still", |at| (-at, 0)),
+        ("NTP that drifts", |at| (at / 100, 0)),
+        ("NTP that jumps", |at| (noise(at) % 4_000 * MS, 0)),
+        ("RTP behind", |_| (0, -300 * MS)),
+        ("RTP of another clock", |at| (0, noise(at) % 1_000 * SECOND - 500 * SECOND)),
+        ("RTP that never counts", |at| (0, -at)),
+    ];
+    for (what, error) in errors {
+        for jitter in [5, 60] {
+            let world = || World::new(60).reports(Reports::Often).jitter(jitter);
+            let mut of_audio = world();
+            of_audio.audio.report_errors = Box::new(error);
+            of_audio.run().expect_good(&format!("{what} (audio)"), |at| at > 5_000);
+            let mut of_video = world();
+            of_video.video.report_errors = Box::new(error);
+            of_video.run().expect_good(&format!("{what} (video)"), |at| at > 5_000);
+        }
+    }
+}
+
+#[test]
+fn latencies_that_reports_show_are_corrected_exactly() {
+    for (audio, video) in [(20, 300), (300, 100), (40, 900), (5, 120)] {
+        for reports in [Reports::Often, Reports::Browser] {
+            let mut world = World::new(40).reports(reports);
+            (world.audio.latency, world.video.latency) = (audio * MS, video * MS);
+            world.video.order = &[0, 3, 1, 2];
+            let outcome = world.run();
+            outcome.expect_good(&format!("{audio} and {video} ms"), |at| at > 10_000);
+            assert_eq!(outcome.withheld, 0);
+        }
+    }
+}
+
+#[test]
+fn clocks_that_drift_stay_together_for_hours() {
+    for (audio, video) in [(100, -100), (-100, 100), (-100, -100), (0, -100)] {
+        for reports in [Reports::None, Reports::Browser] {
+            let drifting =
+                |ppm: i64| move |at: i64| Some((1, at + at / SECOND * ppm + at % SECOND * ppm / SECOND));
+            let world =
+                World::new(3 * 3_600).audio_clock(drifting(audio)).video_clock(drifting(video));
+            let outcome = world.reports(reports).run();
+            outcome.expect_good(&format!("{audio} and {video} ppm, {reports:?}"), |at| at > 5_000);
+            assert_eq!(outcome.counts.iter().count(), 0);
+        }
+    }
+}
+
+#[test]
+fn jumps_and_new_sources_continue_where_the_old_clock_would_be() {
+    let jumps = [1_000_i64, 4_000, 20_000, 3_600_000, -150, -2_000, -3_600_000, 20_000_000];
+    for reports in ALL_REPORTS {
+        for jump in jumps {
+            for ssrc in [1, 2] {
+                let jumped = move |at: i64| match at >= 10 * SECOND {
+                    true => Some((ssrc, at + jump * MS)),
+                    false => Some((1, at)),
+                };
+                let what = format!("{jump} ms, SSRC {ssrc}, {reports:?}");
+                let is_settled = |at: i64| at > 5_000 && at < 10_000 || at > 15_000;
+                let outcome = World::new(30).audio_clock(jumped).reports(reports).run();
+                outcome.expect_good(&format!("audio {what}"), is_settled);
+                let steps = u64::from(ssrc == 1 && jump.abs() >= 1_000);
+                assert_eq!(outcome.count(Irregularity::TimeStep), steps, "{what}");
+                let outcome = World::new(30).video_clock(jumped).reports(reports).run();
+                outcome.expect_good(&format!("video {what}"), is_settled);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_single_outlier_is_not_followed() {
+    for reports in ALL_REPORTS {
+        for far in [2_000, 3_600_000, -3_600_000, -2_000] {
+            let outlier = move |at: i64| {
+                let is_outlier = at > 0 && at % (5 * SECOND) == 0;
+                Some((1, if is_outlier { at + far * MS } else { at }))
+            };
+            let outcome =
+                World::new(40).audio_clock(outlier).video_clock(outlier).reports(reports).run();
+            outcome.expect_good(&format!("{far} ms, {reports:?}"), |at| at > 5_000);
+            assert_eq!(outcome.count(Irregularity::TimeOutlier), 14, "{far} ms");
+            assert_eq!(outcome.counts.iter().count(), 1);
+        }
+    }
+}
+
+#[test]
+fn clocks_may_wrap_at_any_time() {
+    for base in [u32::MAX - 1_000, u32::MAX / 2, u32::MAX - 2_000_000] {
+        let mut world = World::new(60).reports(Reports::Browser);
+        world.delay = Box::new(|_, _| 5 * MS);
+        (world.audio.base, world.video.base) = (base, base);
+        world.run().expect_exact("wraps");
+    }
+}
