@@ -321,8 +321,7 @@ impl TrackClock {
 
     fn take_report(&mut self, arrival: i64, ntp_us: i64, rtp: u32) -> bool {
         let position = self.to_us(self.extend(rtp)) + self.inserted_us;
-        let late = self.late_run.is_none().then_some(self.least_late);
-        self.reports.handle((arrival, ntp_us), position, late)
+        self.late_run.is_none() && self.reports.handle(arrival, ntp_us, position, self.least_late)
     }
 }
 
