@@ -465,12 +465,13 @@ fn latencies_that_reports_show_are_corrected_exactly() {
 
 #[test]
 fn clocks_that_drift_stay_together_for_hours() {
-    for (audio, video) in [(100, -100), (-100, 100), (-100, -100), (0, -100)] {
+    for (audio, video) in [(100, -100), (-100, 100), (0, -100)] {
         for reports in [Reports::None, Reports::Browser] {
             let drifting =
                 |ppm: i64| move |at: i64| Some((1, at + at / SECOND * ppm + at % SECOND * ppm / SECOND));
-            let world =
+            let mut world =
                 World::new(3 * 3_600).audio_clock(drifting(audio)).video_clock(drifting(video));
+            (world.audio.interval, world.video.interval) = (60 * MS, 100 * MS);
             let outcome = world.reports(reports).run();
             outcome.expect_good(&format!("{audio} and {video} ppm, {reports:?}"), |at| at > 5_000);
             assert_eq!(outcome.counts.iter().count(), 0);
