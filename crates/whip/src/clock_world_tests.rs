@@ -183,7 +183,9 @@ impl World {
                         continue;
                     };
                     let placed = clock.place_video(frame);
-                    assert!(placed.decode.as_micros() > last_decode && placed.shown >= placed.decode);
+                    assert!(
+                        placed.decode.as_micros() > last_decode && placed.shown >= placed.decode
+                    );
                     last_decode = placed.decode.as_micros();
                     out.video.push((captured, placed.shown.as_micros() + first));
                 }
@@ -315,7 +317,8 @@ fn after_pauses_without_a_clock_both_tracks_are_together_and_not_behind() {
 #[test]
 fn capture_stalls_do_not_add_up() {
     for reports in ALL_REPORTS {
-        for (length, every) in [(500, 4_000), (500, 2_500), (300, 5_000), (100, 6_000), (40, 6_000)] {
+        for (length, every) in [(500, 4_000), (500, 2_500), (300, 5_000), (100, 6_000), (40, 6_000)]
+        {
             let stalls =
                 move || (1..60_000 / every).map(|n| (n * every, n * every + length)).collect();
             let what = format!("{length} ms every {every} ms, {reports:?}");
@@ -404,7 +407,10 @@ fn a_network_that_delays_inserts_nothing() {
             within if within > 12 * SECOND && within < 18 * SECOND => (18 * SECOND - within) / 2,
             _ => 5 * MS,
         }),
-        ("a second of 400 ms", |_, at| if at % (9 * SECOND) > 8 * SECOND { 400 * MS } else { 5 * MS }),
+        (
+            "a second of 400 ms",
+            |_, at| if at % (9 * SECOND) > 8 * SECOND { 400 * MS } else { 5 * MS },
+        ),
         ("growing", |n, at| (at / 1_000 % 250) * MS + noise(n) % 5 * MS),
     ];
     for (what, delay) in delays {
@@ -467,8 +473,9 @@ fn latencies_that_reports_show_are_corrected_exactly() {
 fn clocks_that_drift_stay_together_for_hours() {
     for (audio, video) in [(100, -100), (-100, 100), (0, -100)] {
         for reports in [Reports::None, Reports::Browser] {
-            let drifting =
-                |ppm: i64| move |at: i64| Some((1, at + at / SECOND * ppm + at % SECOND * ppm / SECOND));
+            let drifting = |ppm: i64| {
+                move |at: i64| Some((1, at + at / SECOND * ppm + at % SECOND * ppm / SECOND))
+            };
             let mut world =
                 World::new(3 * 3_600).audio_clock(drifting(audio)).video_clock(drifting(video));
             (world.audio.interval, world.video.interval) = (60 * MS, 100 * MS);
@@ -526,5 +533,45 @@ fn clocks_may_wrap_at_any_time() {
         world.delay = Box::new(|_, _| 5 * MS);
         (world.audio.base, world.video.base) = (base, base);
         world.run().expect_exact("wraps");
+    }
+}
+
+#[test]
+fn slow_cameras_and_rough_networks_settle_as_well() {
+    for reports in ALL_REPORTS {
+        for (frame, jitter, rtt) in [(40, 250, 0), (200, 60, 0), (33, 30, 400)] {
+            let world = || {
+                let mut world = World::new(60).reports(reports).jitter(jitter);
+                world.video.interval = frame * MS;
+                let delay = world.delay;
+                // One packet in fifty is lost, and repeated.
+                world.delay = Box::new(move |n, at| {
+                    let is_lost = rtt > 0 && noise(n + 1_000_000) % 50 == 0;
+                    delay(n, at) + if is_lost { rtt * MS } else { 0 }
+                });
+                world
+            };
+            let what = format!("{frame} ms, jitter {jitter} ms, RTT {rtt} ms, {reports:?}");
+            world().run().expect_good(&what, |at| at > 5_000);
+            let settled = |at: i64| at % 10_000 >= 8_000;
+            let paused = || standing(four(3_000));
+            world().audio_clock(paused()).run().expect_good(&format!("audio {what}"), settled);
+            world().video_clock(paused()).run().expect_good(&format!("video {what}"), settled);
+            let both = world().audio_clock(paused()).video_clock(paused());
+            both.run().expect_good(&format!("both {what}"), settled);
+        }
+    }
+}
+
+#[test]
+fn a_single_track_is_not_behind_after_pauses() {
+    for length in [500, 1_000, 3_000, 7_000] {
+        let mut only_audio = World::new(60).audio_clock(standing(four(length)));
+        only_audio.video.clock = Box::new(|_| None);
+        let settled = move |at: i64| at % 10_000 >= length + 2_700 || at < 10_000;
+        only_audio.run().expect_good("only audio", settled);
+        let mut only_video = World::new(60).video_clock(standing(four(length)));
+        only_video.audio.clock = Box::new(|_| None);
+        only_video.run().expect_good("only video", settled);
     }
 }

@@ -300,8 +300,7 @@ impl TrackClock {
         }
         let run = self.late_run.get_or_insert(LateRun { since: arrival, least: behind });
         run.least = run.least.min(behind);
-        let is_stopped =
-            is_other_on_time && !self.may_wait && arrival - run.since >= LATE_RUN_US;
+        let is_stopped = is_other_on_time && !self.may_wait && arrival - run.since >= LATE_RUN_US;
         is_stopped.then_some((run.least, 0))
     }
 
