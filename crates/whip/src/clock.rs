@@ -174,7 +174,8 @@ impl Clock {
     }
 
     fn follow_arrivals(&mut self) {
-        if self.audio.is_settled() && self.video.is_settled() {
+        let is_due = self.audio.begins_step() || self.video.begins_step();
+        if is_due && self.audio.is_settled() && self.video.is_settled() {
             let (offset, _) = self.offset();
             if (offset - self.target_us).abs() > ARRIVAL_TOLERANCE_US {
                 self.move_to(offset);
@@ -204,5 +205,5 @@ fn micros(duration: Duration) -> i64 {
 mod tests;
 
 #[cfg(test)]
-#[path = "clock_world_tests.rs"]
-mod world_tests;
+#[path = "clock_world.rs"]
+mod world;

@@ -73,6 +73,8 @@ pub(crate) struct TrackClock {
     /// Time that passed and was not counted by the sender.
     inserted_us: i64,
     lateness: Lateness,
+    /// The newest packet began a step of `lateness`.
+    begins_step: bool,
     last_late: i64,
     least_late: i64,
     /// What the least lateness is held to be: more is due to a clock that stood still.
@@ -109,6 +111,7 @@ impl TrackClock {
             base_rtp: 0,
             inserted_us: 0,
             lateness: Lateness::default(),
+            begins_step: false,
             last_late: 0,
             least_late: 0,
             usual_late: 0,
@@ -181,6 +184,11 @@ impl TrackClock {
     /// The least lateness of the packets of the last seconds.
     pub(crate) const fn least_late(&self) -> i64 {
         self.least_late
+    }
+
+    /// Whether [`TrackClock::least_late`] may have changed, but for a single packet that was faster.
+    pub(crate) const fn begins_step(&self) -> bool {
+        self.begins_step
     }
 
     /// Whether [`TrackClock::least_late`] covers enough packets to be relied on.
@@ -270,9 +278,9 @@ impl TrackClock {
         self.last_late = late;
         self.least_late = self.least_late.min(late);
         let begins_step = self.lateness.note(arrival, late);
+        self.begins_step = begins_step;
         let inserted = self.after_run(arrival, late, is_other_on_time).or_else(|| {
-            let stopped = self.lateness.stopped(self.usual_late, is_other_on_time);
-            stopped.filter(|_| begins_step)
+            begins_step.then(|| self.lateness.stopped(self.usual_late, is_other_on_time)).flatten()
         });
         if let Some((inserted, complete)) = inserted {
             self.inserted_us += inserted;

@@ -336,8 +336,7 @@ impl VideoTrack {
             return;
         };
         let time = clock.place_video(time);
-        let (timestamp, composition_ms) = (time.decode, time.composition_ms());
-        let codec = Codec::H264;
+        let (timestamp, composition_ms, codec) = (time.decode, time.composition_ms(), Codec::H264);
         if is_changed && let Some(data) = layer.configuration.clone() {
             self.configuration = Some(data.clone());
             let kind = FrameKind::Configuration;
