@@ -113,7 +113,7 @@ fn emit_packet(
     clock: &mut Clock,
     frames: &mut VecDeque<Frame>,
 ) {
-    let Ordered::Packet(header, payload) = ordered else { return };
+    let Ordered::Packet(header, payload, arrived) = ordered else { return };
     // Empty padding packets probe the bandwidth and carry no audio.
     if payload.is_empty() || payload.len() > OPUS_PACKET_LIMIT {
         return;
@@ -123,7 +123,7 @@ fn emit_packet(
     if !pace.admit(now, Duration::from_secs(1) * samples / AUDIO_RATE) {
         return;
     }
-    let timestamp = clock.stamp_audio(now, header.ssrc, header.timestamp);
+    let timestamp = clock.stamp_audio(arrived, header.ssrc, header.timestamp);
     let codec = Codec::Opus;
     let Ok(of_packet) = opus::channels(payload) else { return };
     // Once stereo, always stereo: a new header at every change would disturb every player.

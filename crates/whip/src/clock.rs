@@ -1,148 +1,38 @@
 //! RTP clocks and sender reports → one timeline (RFC 3550 6.4.1). Pure.
 //!
-//! Every track starts without waiting, placed by arrival time. When sender reports reveal the true offset between the
-//! tracks, the video's timeline is slewed to the audio's and never jumps; the audio's is left alone, because a listener
-//! would hear the change.
+//! Every track starts without waiting, placed by arrival time. From there each follows its own RTP clock, into which
+//! time that passed without being counted is inserted. The video's timeline is slewed to the audio's and never jumps: by
+//! sender reports as far as they are credible, else by how late the packets of each track arrive. The audio's is left
+//! alone, because a listener would hear the change.
 
 use std::time::{Duration, Instant};
 
-use headgate_media::Timestamp;
+use headgate_media::{IrregularityCounts, Timestamp};
+
+use crate::reorder::FrameTime;
+use crate::sender_reports::latency_difference;
+use crate::track_clock::TrackClock;
 
 /// Opus (RFC 7587 4.1).
 pub const AUDIO_RATE: u32 = 48_000;
 /// H.264 (RFC 6184 8.2.1).
 pub const VIDEO_RATE: u32 = 90_000;
-/// A timestamp step that differs this much from the time passed starts a new mapping: the sender's clock was reset.
-const JUMP_LIMIT_US: i64 = 5_000_000;
+/// A millisecond in microseconds.
+pub(crate) const MILLI_US: i64 = 1_000;
+/// Least distance between two decode times: RTMP counts milliseconds.
+const STEP_US: i64 = MILLI_US;
 /// A correction is finished after this: before the next report of a sender that reports every second.
-const SLEW_TIME_US: i64 = 800_000;
+const SLEW_TIME_US: i64 = 800 * MILLI_US;
 /// During a correction the video runs slower or faster by at most this share, in thousandths.
 const SLEW_LIMIT_PER_MILLE: i64 = 500;
 /// And by at least this share, so that the last milliseconds do not take forever.
 const SLEW_LEAST_PER_MILLE: i64 = 20;
-/// A reported offset beyond this means a broken sender clock, unless arrival times show the same offset. A microphone
-/// that delivers nothing for a while stops its RTP clock: what is not a new mapping has to be corrected.
-const OFFSET_LIMIT_US: i64 = JUMP_LIMIT_US;
-/// How far a larger reported offset may differ from that of the arrival times, which is our own doing: when everything
-/// that was sent during an outage arrives at its end, a track that goes on there gets a new mapping, and one that waits
-/// for a keyframe does not.
-const ARRIVAL_TOLERANCE_US: i64 = 2_000_000;
-/// Senders whose reports are kept until their first packet is in order: simulcast layers and new sources.
-const EARLY_REPORTS_LIMIT: usize = 8;
-
-/// The sender's wall clock and RTP clock at the moment of a report.
-#[derive(Clone, Copy, Debug)]
-struct Report {
-    ntp_us: i64,
-    rtp: i64,
-}
-
-/// A report of a sender that is not (yet) the track's source.
-#[derive(Clone, Copy, Debug)]
-struct EarlyReport {
-    ssrc: u32,
-    ntp_us: i64,
-    rtp: u32,
-}
-
-/// One track's clock.
-#[derive(Debug)]
-struct TrackClock {
-    rate: i64,
-    ssrc: Option<u32>,
-    last_rtp: i64,
-    /// Timeline position and arrival of the newest sample, in µs.
-    last_mapped: i64,
-    last_arrival: i64,
-    /// Timeline position, in µs, of extended RTP time `base_rtp`.
-    base_us: i64,
-    base_rtp: i64,
-    report: Option<Report>,
-    early: Vec<EarlyReport>,
-    last_us: i64,
-}
-
-impl TrackClock {
-    const fn new(rate: u32) -> Self {
-        Self {
-            rate: rate as i64,
-            ssrc: None,
-            last_rtp: 0,
-            last_mapped: 0,
-            last_arrival: 0,
-            base_us: 0,
-            base_rtp: 0,
-            report: None,
-            early: Vec::new(),
-            last_us: i64::MIN,
-        }
-    }
-
-    /// Extends a 32-bit RTP timestamp to the nearest value.
-    const fn extend(&self, rtp: u32) -> i64 {
-        self.last_rtp + (rtp.wrapping_sub(self.last_rtp as u32) as i32) as i64
-    }
-
-    const fn to_us(&self, rtp: i64) -> i64 {
-        self.base_us + (rtp - self.base_rtp) * 1_000_000 / self.rate
-    }
-
-    /// How far the timeline is ahead of the arrival times, in µs, by the newest sample.
-    const fn lead_us(&self) -> i64 {
-        self.last_mapped - self.last_arrival
-    }
-
-    /// The timeline position of a sender's wall-clock time, by this track's newest report.
-    fn at_ntp(&self, ntp_us: i64) -> Option<i64> {
-        let report = self.report?;
-        Some(self.to_us(report.rtp) + (ntp_us - report.ntp_us))
-    }
-
-    /// The timeline position of an RTP time. A new sender, or one whose clock was reset, continues where the old one
-    /// would be by now.
-    fn map(&mut self, arrival: i64, ssrc: u32, rtp: u32) -> i64 {
-        let expected = match self.ssrc {
-            Some(_) => self.last_mapped + (arrival - self.last_arrival),
-            None => arrival,
-        };
-        let is_known = self.ssrc == Some(ssrc);
-        let mut extended = if is_known { self.extend(rtp) } else { i64::from(rtp) };
-        if !is_known || (self.to_us(extended) - expected).abs() > JUMP_LIMIT_US {
-            // Counting restarts here, so that a clock that jumps with every packet never overflows.
-            extended = i64::from(rtp);
-            self.base_rtp = extended;
-            self.base_us = expected.max(self.last_us);
-            self.report = None;
-        }
-        self.last_rtp = extended;
-        if !is_known {
-            self.ssrc = Some(ssrc);
-            if let Some(at) = self.early.iter().position(|early| early.ssrc == ssrc) {
-                let EarlyReport { ntp_us, rtp, .. } = self.early.swap_remove(at);
-                self.report = Some(Report { ntp_us, rtp: self.extend(rtp) });
-            }
-        }
-        self.last_mapped = self.to_us(extended);
-        self.last_arrival = arrival;
-        self.last_mapped
-    }
-
-    fn note_report(&mut self, ssrc: u32, ntp: u64, rtp: u32) {
-        // NTP: seconds in the upper half, fractions in the lower.
-        let seconds = (ntp >> 32) as i64;
-        let fraction = (((ntp & 0xffff_ffff) * 1_000_000) >> 32) as i64;
-        let ntp_us = seconds * 1_000_000 + fraction;
-        if self.ssrc == Some(ssrc) {
-            self.report = Some(Report { ntp_us, rtp: self.extend(rtp) });
-            return;
-        }
-        self.early.retain(|early| early.ssrc != ssrc);
-        if self.early.len() >= EARLY_REPORTS_LIMIT {
-            self.early.remove(0);
-        }
-        self.early.push(EarlyReport { ssrc, ntp_us, rtp });
-    }
-}
+/// The offset of the tracks by arrival times varies with the network: less than this is left alone.
+const ARRIVAL_TOLERANCE_US: i64 = 25 * MILLI_US;
+/// A difference between the latencies of both tracks beyond this is not believed.
+const LATENCY_LIMIT_US: i64 = 2_000 * MILLI_US;
+/// No offset between the tracks is corrected beyond this.
+const CORRECTION_LIMIT_US: i64 = 10_000 * MILLI_US;
 
 /// One session's timeline.
 #[derive(Debug)]
@@ -150,74 +40,112 @@ pub struct Clock {
     start: Option<Instant>,
     audio: TrackClock,
     video: TrackClock,
-    /// How far the video's mapping still has to move, and how fast it moves.
+    last_audio: i64,
+    /// Decode time of the newest frame before and after it was placed.
+    last_decode: i64,
+    last_placed: i64,
+    /// How far the video's timeline is moved to match the audio's, how far it has to be, and how fast it moves.
     correction_us: i64,
+    target_us: i64,
     slew_per_mille: i64,
-    is_compared: bool,
+    /// The newest video frame is the first of its source: it need not be slewed.
+    is_new_video: bool,
+    irregularities: IrregularityCounts,
 }
 
 impl Default for Clock {
     fn default() -> Self {
         Self {
             start: None,
-            audio: TrackClock::new(AUDIO_RATE),
-            video: TrackClock::new(VIDEO_RATE),
+            audio: TrackClock::of_audio(),
+            video: TrackClock::of_video(),
+            last_audio: 0,
+            last_decode: 0,
+            last_placed: -STEP_US,
             correction_us: 0,
+            target_us: 0,
             slew_per_mille: SLEW_LEAST_PER_MILLE,
-            is_compared: false,
+            is_new_video: false,
+            irregularities: IrregularityCounts::default(),
         }
     }
 }
 
 impl Clock {
-    /// Timestamp of an audio packet of `ssrc` sampled at `rtp`.
-    pub fn stamp_audio(&mut self, now: Instant, ssrc: u32, rtp: u32) -> Timestamp {
-        let arrival = self.arrival(now);
-        // An audio timestamp never goes back.
-        let mapped = self.audio.map(arrival, ssrc, rtp).max(self.audio.last_us);
-        self.audio.last_us = mapped;
-        Timestamp::from_micros(mapped)
+    /// Timestamp of an audio packet of `ssrc` sampled at `rtp` that arrived at `arrived`. It never goes back.
+    pub fn stamp_audio(&mut self, arrived: Instant, ssrc: u32, rtp: u32) -> Timestamp {
+        let arrival = self.arrival(arrived);
+        let is_other_on_time = self.video.is_on_time(arrival);
+        let counts = &mut self.irregularities;
+        let position = self.audio.map(arrival, (ssrc, rtp), is_other_on_time, counts);
+        self.last_audio = self.last_audio.max(position + self.audio.inserted_us());
+        self.follow_arrivals();
+        Timestamp::from_micros(self.last_audio)
     }
 
-    /// When a frame of `ssrc` sampled at `rtp` is to be shown; `reorder` derives its decode time from it.
-    pub fn stamp_video(&mut self, now: Instant, ssrc: u32, rtp: u32) -> Timestamp {
-        let arrival = self.arrival(now);
-        let is_new = self.video.ssrc != Some(ssrc);
-        let before = self.video.last_mapped;
-        let mut mapped = self.video.map(arrival, ssrc, rtp);
-        if is_new {
-            // A new track needs no slewing: if reports give its offset, it starts there.
-            self.compare();
-            if mapped + self.correction_us > self.video.last_us.max(-1) {
-                mapped += self.correction_us;
-                self.video.base_us += self.correction_us;
-                self.video.last_mapped = mapped;
-                self.correction_us = 0;
-            }
-        } else {
-            mapped += self.slew(mapped - before);
+    /// When a frame of `ssrc` sampled at `rtp`, whose first packet arrived at `arrived`, is to be shown, by its own
+    /// clock: `reorder` derives its decode time from it, and [`Clock::place_video`] puts both on the timeline.
+    pub fn stamp_video(&mut self, arrived: Instant, ssrc: u32, rtp: u32) -> Timestamp {
+        let arrival = self.arrival(arrived);
+        let is_other_on_time = self.audio.is_on_time(arrival);
+        self.is_new_video |= self.video.ssrc() != Some(ssrc);
+        let counts = &mut self.irregularities;
+        let position = self.video.map(arrival, (ssrc, rtp), is_other_on_time, counts);
+        if self.is_new_video {
+            self.follow_reports();
         }
-        self.video.last_us = self.video.last_us.max(mapped);
-        Timestamp::from_micros(mapped)
+        self.follow_arrivals();
+        Timestamp::from_micros(position)
     }
 
-    /// Takes a sender report of an audio sender: its wall clock (64-bit NTP) at an RTP time.
-    pub fn handle_audio_report(&mut self, ssrc: u32, ntp: u64, rtp: u32) {
-        self.audio.note_report(ssrc, ntp, rtp);
-        self.compare();
+    /// The place of a frame on the timeline. Frames come in decoding order; decode times never go back.
+    pub fn place_video(&mut self, frame: FrameTime) -> FrameTime {
+        let (decode, shown) = (frame.decode.as_micros(), frame.shown.as_micros());
+        let inserted = self.video.inserted_us();
+        // A new track needs no slewing: if reports give its offset, it starts there.
+        let is_new = std::mem::take(&mut self.is_new_video);
+        if is_new && decode + inserted + self.target_us > self.last_placed.max(-1) {
+            self.correction_us = self.target_us;
+        } else {
+            self.slew((decode - self.last_decode).max(0));
+        }
+        self.last_decode = decode;
+        let shift = inserted + self.correction_us;
+        self.last_placed = (decode + shift).max(self.last_placed + STEP_US);
+        let shown = (shown + shift).max(self.last_placed);
+        FrameTime {
+            decode: Timestamp::from_micros(self.last_placed),
+            shown: Timestamp::from_micros(shown),
+        }
+    }
+
+    /// Takes a sender report of an audio sender that arrived at `now`: its wall clock (64-bit NTP) at an RTP time.
+    pub fn handle_audio_report(&mut self, now: Instant, ssrc: u32, ntp: u64, rtp: u32) {
+        let arrival = self.arrival(now);
+        if self.audio.handle_report(arrival, ssrc, ntp, rtp) {
+            self.follow_reports();
+        }
     }
 
     /// Takes a sender report of a video sender, in the same form.
-    pub fn handle_video_report(&mut self, ssrc: u32, ntp: u64, rtp: u32) {
-        self.video.note_report(ssrc, ntp, rtp);
-        self.compare();
+    pub fn handle_video_report(&mut self, now: Instant, ssrc: u32, ntp: u64, rtp: u32) {
+        let arrival = self.arrival(now);
+        if self.video.handle_report(arrival, ssrc, ntp, rtp) {
+            self.follow_reports();
+        }
     }
 
     /// How far video and audio are still apart by the sender's reports, in microseconds; `None` until both have
     /// reported.
     #[must_use]
     pub fn skew_us(&self) -> Option<i64> {
-        self.is_compared.then_some(self.correction_us)
+        let is_known = self.audio.reports.is_known() && self.video.reports.is_known();
+        is_known.then_some(self.target_us - self.correction_us)
+    }
+
+    /// What was irregular about the clocks since the last call.
+    pub fn take_irregularities(&mut self) -> IrregularityCounts {
+        std::mem::take(&mut self.irregularities)
     }
 
     fn arrival(&mut self, now: Instant) -> i64 {
@@ -225,32 +153,46 @@ impl Clock {
         micros(now.saturating_duration_since(start))
     }
 
-    fn compare(&mut self) {
-        let Some(report) = self.video.report else { return };
-        let (Some(by_audio), Some(by_video)) =
-            (self.audio.at_ntp(report.ntp_us), self.video.at_ntp(report.ntp_us))
-        else {
-            return;
-        };
-        let correction = by_audio - by_video;
-        let by_arrival = self.audio.lead_us() - self.video.lead_us();
-        let is_plausible = correction.abs() <= OFFSET_LIMIT_US
-            || (correction - by_arrival).abs() <= ARRIVAL_TOLERANCE_US;
-        self.is_compared = true;
-        self.correction_us = if is_plausible { correction } else { 0 };
-        let share = self.correction_us.abs() * 1000 / SLEW_TIME_US;
+    /// How far the video has to be moved so that both tracks are equally late, apart from the latencies that reports
+    /// show; and whether that is exact.
+    fn offset(&self) -> (i64, bool) {
+        let (audio, video) = (self.audio.least_late(), self.video.least_late());
+        let by_reports =
+            latency_difference((&self.audio.reports, audio), (&self.video.reports, video));
+        let (difference, is_exact) = by_reports
+            .filter(|(difference, _)| difference.abs() <= LATENCY_LIMIT_US)
+            .unwrap_or((0, false));
+        let offset = video - audio + difference;
+        (offset.clamp(-CORRECTION_LIMIT_US, CORRECTION_LIMIT_US), is_exact)
+    }
+
+    fn follow_reports(&mut self) {
+        let (offset, is_exact) = self.offset();
+        if is_exact {
+            self.move_to(offset);
+        }
+    }
+
+    fn follow_arrivals(&mut self) {
+        let is_due = self.audio.begins_step() || self.video.begins_step();
+        if is_due && self.audio.is_settled() && self.video.is_settled() {
+            let (offset, _) = self.offset();
+            if (offset - self.target_us).abs() > ARRIVAL_TOLERANCE_US {
+                self.move_to(offset);
+            }
+        }
+    }
+
+    fn move_to(&mut self, offset: i64) {
+        self.target_us = offset;
+        let share = (self.target_us - self.correction_us).abs() * 1000 / SLEW_TIME_US;
         self.slew_per_mille = share.clamp(SLEW_LEAST_PER_MILLE, SLEW_LIMIT_PER_MILLE);
     }
 
-    /// How far the video's mapping moves while `passed` of its own time goes by: never far enough for it to go
-    /// backwards.
-    fn slew(&mut self, passed: i64) -> i64 {
-        let step = passed.max(0) * self.slew_per_mille / 1000;
-        let moved = self.correction_us.clamp(-step, step);
-        self.video.base_us += moved;
-        self.video.last_mapped += moved;
-        self.correction_us -= moved;
-        moved
+    /// Moves the video's timeline while `passed` of its own time goes by: never far enough for it to go backwards.
+    fn slew(&mut self, passed: i64) {
+        let step = passed * self.slew_per_mille / 1000;
+        self.correction_us += (self.target_us - self.correction_us).clamp(-step, step);
     }
 }
 
@@ -261,3 +203,7 @@ fn micros(duration: Duration) -> i64 {
 #[cfg(test)]
 #[path = "clock_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "clock_world.rs"]
+mod world;

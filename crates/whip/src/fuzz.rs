@@ -6,10 +6,11 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use headgate_media::{Codec, FrameKind};
+use headgate_media::{Codec, FrameKind, Timestamp};
 
 use crate::clock::Clock;
 use crate::depacketizer::{AccessUnit, Depacketizer};
+use crate::reorder::FrameTime;
 use crate::rtp::RtpHeader;
 use crate::sdp::{
     AnswerSettings, LayerSource, Offer, OwnOffer, read_fragment, read_offer, write_answer,
@@ -189,11 +190,12 @@ pub fn jitter(bytes: &[u8]) {
         packet.extend_from_slice(payload);
         if flags & 16 != 0 {
             clock.handle_video_report(
+                now,
                 u32::from(flags & 6),
                 u64::from(t0) << 40,
                 u32::from(high) << 24,
             );
-            clock.handle_audio_report(99, u64::from(t1) << 40, u32::from(low) << 24);
+            clock.handle_audio_report(now, 99, u64::from(t1) << 40, u32::from(low) << 24);
         }
         if let Some(header) = RtpHeader::read(&packet) {
             video.handle_packet(now, &header, &packet, &mut clock, &mut frames);
@@ -215,6 +217,56 @@ pub fn jitter(bytes: &[u8]) {
             }
         }
     }
+}
+
+/// Gives a clock any timestamps, reports and arrivals: its timeline never goes back, and never gets far ahead of them.
+pub fn clock(bytes: &[u8]) {
+    /// More than what both tracks together may be ahead.
+    const AHEAD_LIMIT_US: i64 = 20_000_000;
+    let start = Instant::now();
+    let (mut clock, mut now, mut rest) = (Clock::default(), start, bytes);
+    let (mut last_audio, mut last_video, mut last_position, mut count) = (0, -1, 0, 0);
+    let mut rtp = [0_u32; 2];
+    while let Some((&[kind, a, b, c, pause], after)) = rest.split_first_chunk() {
+        rest = after;
+        now += Duration::from_millis(match pause {
+            0..0xf0 => u64::from(pause % 48),
+            _ => u64::from(pause & 15) * 700,
+        });
+        let (track, ssrc) = (usize::from(kind & 1), u32::from(kind >> 6));
+        let value = u32::from_be_bytes([a, b, c, a]);
+        let time = rtp.get_mut(track).expect("one of two tracks");
+        *time = match kind >> 1 & 7 {
+            0 => value,
+            1 => time.wrapping_sub(value >> 12),
+            2 => *time,
+            _ => time.wrapping_add(u32::from(a) << 5),
+        };
+        let (rtp, ntp) = (*time, u64::from(value) << 32 | u64::from(value));
+        let passed = i64::try_from((now - start).as_micros()).expect("a few hours");
+        count += 1;
+        let limit = passed + passed / 500 + AHEAD_LIMIT_US + count * 1_000;
+        match (kind >> 4 & 3, track) {
+            (0, 0) => clock.handle_audio_report(now, ssrc, ntp, rtp.wrapping_add(value >> 10)),
+            (0, _) => clock.handle_video_report(now, ssrc, ntp, rtp.wrapping_add(value >> 10)),
+            (_, 0) => {
+                let stamp = clock.stamp_audio(now, ssrc, rtp).as_micros();
+                assert!((last_audio..=limit).contains(&stamp));
+                last_audio = stamp;
+            }
+            (_, _) => {
+                let shown = clock.stamp_video(now, ssrc, rtp).as_micros();
+                // What reordering does.
+                last_position = shown.max(last_position + 1_000);
+                let decode = Timestamp::from_micros(last_position);
+                let placed = clock.place_video(FrameTime { decode, shown: decode });
+                let stamp = placed.decode.as_micros();
+                assert!(stamp > last_video && stamp <= limit && placed.shown >= placed.decode);
+                last_video = stamp;
+            }
+        }
+    }
+    let _ = (clock.skew_us(), clock.take_irregularities());
 }
 
 /// Sends datagrams to a session in its handshake: from a path that passed an ICE check, and from one that did not.

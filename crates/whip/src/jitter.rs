@@ -48,8 +48,8 @@ const STEP_LIMIT: i64 = 64;
 /// What `emit` receives, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ordered<'a> {
-    /// The next packet.
-    Packet(&'a RtpHeader, &'a [u8]),
+    /// The next packet, and when it arrived.
+    Packet(&'a RtpHeader, &'a [u8], Instant),
     /// This many packets are missing here for good.
     Gap(u64),
     /// The numbers begin anew here: another source, or the same after a jump.
@@ -60,6 +60,7 @@ pub enum Ordered<'a> {
 struct Waiting {
     header: RtpHeader,
     payload: Bytes,
+    arrived: Instant,
 }
 
 /// Counters of one track since its start.
@@ -184,12 +185,13 @@ impl Jitter {
             }
         }
         if sequence == self.next && self.starts_at.is_none() {
-            emit(Ordered::Packet(header, payload));
+            emit(Ordered::Packet(header, payload, now));
             self.next += 1;
             self.release(emit);
         } else {
-            let waiting = Waiting { header: *header, payload: Bytes::copy_from_slice(payload) };
-            self.waiting_bytes += payload.len();
+            let payload = Bytes::copy_from_slice(payload);
+            let waiting = Waiting { header: *header, payload, arrived: now };
+            self.waiting_bytes += waiting.payload.len();
             self.waiting.insert(sequence, waiting);
         }
         while self.is_overfull() {
@@ -325,7 +327,7 @@ impl Jitter {
             }
             let waiting = entry.remove();
             self.waiting_bytes -= waiting.payload.len();
-            emit(Ordered::Packet(&waiting.header, &waiting.payload));
+            emit(Ordered::Packet(&waiting.header, &waiting.payload, waiting.arrived));
             self.next += 1;
         }
     }

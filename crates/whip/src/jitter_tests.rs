@@ -65,7 +65,7 @@ impl Track {
 /// Notes packets by their number, and gaps as a negative count.
 fn note(out: &mut Vec<i64>, ordered: Ordered<'_>) {
     out.push(match ordered {
-        Ordered::Packet(header, _) => i64::from(header.sequence),
+        Ordered::Packet(header, ..) => i64::from(header.sequence),
         Ordered::Gap(count) => -(count as i64),
         Ordered::Restart => -1,
     });

@@ -18,6 +18,23 @@ const LIVE_LIMIT: Duration = Duration::from_secs(1);
 /// After a loss that no retransmission repaired, another layer is preferred for this long.
 const IMPAIRED_TIME: Duration = Duration::from_secs(30);
 
+/// Where an access unit comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    /// The sender.
+    pub(crate) ssrc: u32,
+    /// When the first of its packets arrived.
+    pub(crate) arrived: Instant,
+}
+
+/// The access unit that is being assembled.
+#[derive(Clone, Copy, Debug)]
+struct Assembling {
+    /// RTP time.
+    timestamp: u32,
+    origin: Origin,
+}
+
 /// A simulcast layer.
 pub(crate) struct Layer {
     /// Its name; empty without simulcast.
@@ -32,8 +49,7 @@ pub(crate) struct Layer {
     unanswered_at: Option<Instant>,
     /// Broken keyframes that were noted.
     broken_keyframes: u64,
-    /// SSRC of the newest packet that is in order.
-    source: u32,
+    assembling: Assembling,
     pub(crate) first_packet: Option<Instant>,
     last_packet: Option<Instant>,
     /// RTP time of the newest frame, and when the last packet before that frame arrived.
@@ -57,7 +73,7 @@ impl Layer {
             unanswered: 0,
             unanswered_at: None,
             broken_keyframes: 0,
-            source: 0,
+            assembling: Assembling { timestamp: 0, origin: Origin { ssrc: 0, arrived: now } },
             first_packet: None,
             last_packet: None,
             newest_frame: 0,
@@ -66,17 +82,17 @@ impl Layer {
         }
     }
 
-    /// Takes a packet; the access units it completes go to `units`, each with its sender's SSRC.
+    /// Takes a packet; the access units it completes go to `units`, each with its origin.
     pub(crate) fn handle_packet(
         &mut self,
         now: Instant,
         header: &RtpHeader,
         payload: &[u8],
         is_repeated: bool,
-        units: &mut Vec<(u32, AccessUnit)>,
+        units: &mut Vec<(Origin, AccessUnit)>,
     ) {
-        let (depacketizer, source) = (&mut self.depacketizer, &mut self.source);
-        let mut emit = |ordered: Ordered<'_>| order_into(depacketizer, source, ordered, units);
+        let (depacketizer, assembling) = (&mut self.depacketizer, &mut self.assembling);
+        let mut emit = |ordered: Ordered<'_>| order_into(depacketizer, assembling, ordered, units);
         if is_repeated {
             self.receiver.handle_repeated(now, header, payload, &mut emit);
         } else {
@@ -91,18 +107,18 @@ impl Layer {
     }
 
     /// Gives up packets that have been missing for too long.
-    pub(crate) fn handle_timeout(&mut self, now: Instant, units: &mut Vec<(u32, AccessUnit)>) {
-        let (depacketizer, source) = (&mut self.depacketizer, &mut self.source);
+    pub(crate) fn handle_timeout(&mut self, now: Instant, units: &mut Vec<(Origin, AccessUnit)>) {
+        let (depacketizer, assembling) = (&mut self.depacketizer, &mut self.assembling);
         self.receiver.handle_timeout(now, &mut |ordered| {
-            order_into(depacketizer, source, ordered, units);
+            order_into(depacketizer, assembling, ordered, units);
         });
         self.finish_batch(now, units);
     }
 
     /// No further packet is available: the access unit with the marker ends.
-    fn finish_batch(&mut self, now: Instant, units: &mut Vec<(u32, AccessUnit)>) {
-        let ssrc = self.source;
-        self.depacketizer.finish_marked(&mut |unit| units.push((ssrc, unit)));
+    fn finish_batch(&mut self, now: Instant, units: &mut Vec<(Origin, AccessUnit)>) {
+        let Assembling { origin, .. } = self.assembling;
+        self.depacketizer.finish_marked(&mut |unit| units.push((origin, unit)));
         let unanswered = self.receiver.counters().unanswered;
         if self.unanswered != unanswered {
             (self.unanswered, self.unanswered_at) = (unanswered, Some(now));
@@ -197,16 +213,24 @@ impl Layer {
 
 fn order_into(
     depacketizer: &mut Depacketizer,
-    source: &mut u32,
+    assembling: &mut Assembling,
     ordered: Ordered<'_>,
-    units: &mut Vec<(u32, AccessUnit)>,
+    units: &mut Vec<(Origin, AccessUnit)>,
 ) {
-    let ssrc = *source;
-    let mut emit = |unit| units.push((ssrc, unit));
+    // A packet completes the unit before its own.
+    let previous = *assembling;
+    let mut emit = |unit| units.push((previous.origin, unit));
     match ordered {
-        Ordered::Packet(header, payload) => {
+        // Padding that probes the bandwidth belongs to no access unit.
+        Ordered::Packet(_, [], _) => {}
+        Ordered::Packet(header, payload, arrived) => {
+            let first = match previous.timestamp == header.timestamp {
+                true => previous.origin.arrived.min(arrived),
+                false => arrived,
+            };
+            let origin = Origin { ssrc: header.ssrc, arrived: first };
+            *assembling = Assembling { timestamp: header.timestamp, origin };
             depacketizer.handle_payload(header.timestamp, header.marker, payload, &mut emit);
-            *source = header.ssrc;
         }
         Ordered::Gap(lost) => depacketizer.handle_gap(lost, &mut emit),
         Ordered::Restart => {

@@ -12,6 +12,7 @@ mod frame_numbers;
 pub mod fuzz;
 mod holes;
 pub mod jitter;
+mod lateness;
 mod layer;
 mod markers;
 mod media;
@@ -26,8 +27,10 @@ mod reporter;
 pub mod rtp;
 mod scrub;
 pub mod sdp;
+mod sender_reports;
 mod session;
 mod source;
+mod track_clock;
 pub mod transport;
 mod video;
 

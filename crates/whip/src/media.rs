@@ -149,6 +149,15 @@ impl Media {
         Some(source)
     }
 
+    /// What was irregular about the sender since the last call.
+    pub(crate) fn take_irregularities(&mut self) -> IrregularityCounts {
+        let mut counts = std::mem::take(&mut self.irregularities);
+        for (kind, times) in self.clock.take_irregularities().iter() {
+            counts.add(kind, times);
+        }
+        counts
+    }
+
     /// Counters since the start.
     #[must_use]
     pub(crate) fn counters(&self) -> WhipCounters {
@@ -224,12 +233,12 @@ impl Media {
                 layers.into_iter().find(|layer| layer.receiver.ssrc() == Some(ssrc))
             {
                 layer.receiver.note_report(now, ntp);
-                clock.handle_video_report(ssrc, ntp, rtp);
+                clock.handle_video_report(now, ssrc, ntp, rtp);
             } else if let Some(audio) =
                 audio.as_mut().filter(|audio| audio.receiver.ssrc() == Some(ssrc))
             {
                 audio.receiver.note_report(now, ntp);
-                clock.handle_audio_report(ssrc, ntp, rtp);
+                clock.handle_audio_report(now, ssrc, ntp, rtp);
             }
         });
     }

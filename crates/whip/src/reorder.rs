@@ -15,8 +15,17 @@ const STALE_US: i64 = 1_000_000;
 pub struct FrameTime {
     /// Never goes back.
     pub decode: Timestamp,
+    /// Not before the decode time.
+    pub shown: Timestamp,
+}
+
+impl FrameTime {
     /// From decode time to presentation time, in milliseconds of the timestamps as they are written; not negative.
-    pub composition_ms: i32,
+    #[must_use]
+    pub fn composition_ms(self) -> i32 {
+        let milliseconds = |time: Timestamp| time.as_micros().div_euclid(1000);
+        i32::try_from(milliseconds(self.shown) - milliseconds(self.decode)).unwrap_or(0)
+    }
 }
 
 /// One track's decode times.
@@ -73,9 +82,8 @@ impl Reorder {
             return None;
         }
         self.last_decode = decode;
-        let shown_ms = shown.max(decode).div_euclid(1000);
-        let composition_ms = i32::try_from(shown_ms - decode.div_euclid(1000)).unwrap_or(0);
-        Some(FrameTime { decode: Timestamp::from_micros(decode), composition_ms })
+        let shown = Timestamp::from_micros(shown.max(decode));
+        Some(FrameTime { decode: Timestamp::from_micros(decode), shown })
     }
 
     /// How many frames may overtake one.
@@ -101,7 +109,7 @@ mod tests {
         let stamp = |(n, frame): (usize, &i64)| {
             let time = reorder.stamp(Timestamp::from_millis(frame * 40 + 1000), n == 0)?;
             let decode = time.decode.as_millis() - 1000;
-            Some((decode, decode + i64::from(time.composition_ms)))
+            Some((decode, decode + i64::from(time.composition_ms())))
         };
         shown.iter().enumerate().map(stamp).collect()
     }
@@ -139,7 +147,7 @@ mod tests {
         for (n, shown) in [0, 160, 80, 40, 120].into_iter().enumerate() {
             let time = reorder.stamp(Timestamp::from_millis(shown), n == 0).expect("in time");
             let decode = time.decode.as_millis();
-            assert!(decode >= 0 && decode + i64::from(time.composition_ms) == shown);
+            assert!(decode >= 0 && decode + i64::from(time.composition_ms()) == shown);
         }
     }
 

@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use bytes::Bytes;
-use headgate_media::{Codec, Frame, FrameKind, Irregularity, IrregularityCounts, Timestamp};
+use headgate_media::{Codec, Frame, FrameKind, Irregularity, IrregularityCounts};
 
 use crate::clock::Clock;
 use crate::depacketizer::AccessUnit;
-use crate::layer::Layer;
+use crate::layer::{Layer, Origin};
 use crate::rate::RateLimit;
 use crate::reorder::Reorder;
 use crate::rtp::{RtpHeader, extension};
@@ -44,7 +44,7 @@ pub(crate) struct VideoTrack {
     configurations: RateLimit,
     rate: RateLimit,
     /// Access units of one call, before they are forwarded or withheld.
-    units: Vec<(u32, AccessUnit)>,
+    units: Vec<(Origin, AccessUnit)>,
     late_units: u64,
     /// A frame of this call that others refer to was withheld.
     has_lost_reference: bool,
@@ -135,7 +135,7 @@ impl VideoTrack {
         index: usize,
         header: &RtpHeader,
         payload: &[u8],
-        units: &mut Vec<(u32, AccessUnit)>,
+        units: &mut Vec<(Origin, AccessUnit)>,
     ) {
         // A packet with nothing after the number, or empty altogether, probes the bandwidth.
         let Some((&[high, low], original)) = payload.split_first_chunk() else { return };
@@ -269,7 +269,7 @@ impl VideoTrack {
         &mut self,
         now: Instant,
         index: usize,
-        units: &mut Vec<(u32, AccessUnit)>,
+        units: &mut Vec<(Origin, AccessUnit)>,
         clock: &mut Clock,
         frames: &mut VecDeque<Frame>,
     ) {
@@ -278,8 +278,8 @@ impl VideoTrack {
         if self.layers.get_mut(index).is_some_and(Layer::take_broken_keyframe) && is_watched {
             (self.is_pli_answered, self.unanswered_plis) = (true, 0);
         }
-        for (ssrc, unit) in units.drain(..) {
-            self.forward(now, index, ssrc, unit, clock, frames);
+        for (origin, unit) in units.drain(..) {
+            self.forward(now, index, origin, unit, clock, frames);
         }
     }
 
@@ -288,7 +288,7 @@ impl VideoTrack {
         &mut self,
         now: Instant,
         index: usize,
-        ssrc: u32,
+        origin: Origin,
         unit: AccessUnit,
         clock: &mut Clock,
         frames: &mut VecDeque<Frame>,
@@ -328,7 +328,7 @@ impl VideoTrack {
         if is_changed {
             self.reorder.configure(layer.sps().and_then(|sps| sps.reorder_depth));
         }
-        let shown = clock.stamp_video(now, ssrc, unit.timestamp);
+        let shown = clock.stamp_video(origin.arrived, origin.ssrc, unit.timestamp);
         let Some(time) = self.reorder.stamp(shown, unit.is_keyframe) else {
             self.late_units += 1;
             if !unit.is_disposable {
@@ -337,8 +337,8 @@ impl VideoTrack {
             }
             return;
         };
-        let (timestamp, composition_ms): (Timestamp, i32) = (time.decode, time.composition_ms);
-        let codec = Codec::H264;
+        let time = clock.place_video(time);
+        let (timestamp, composition_ms, codec) = (time.decode, time.composition_ms(), Codec::H264);
         if is_changed && let Some(data) = layer.configuration.clone() {
             self.configuration = Some(data.clone());
             let kind = FrameKind::Configuration;

@@ -81,6 +81,11 @@ fn random_packets_leave_the_timeline_in_order() {
 }
 
 #[test]
+fn random_clocks_leave_the_timeline_in_order_and_near_the_arrivals() {
+    replay("clock", fuzz::clock);
+}
+
+#[test]
 fn random_datagrams_do_a_session_no_harm() {
     replay("whip_session", fuzz::whip_session);
 }
