@@ -5,6 +5,7 @@
 //! Sources: Adobe RTMP 1.0 (cited as RTMP), AMF0, Enhanced RTMP v2 (cited as E-RTMP).
 #![forbid(unsafe_code)]
 
+mod address;
 mod allowance;
 mod amf0;
 mod authentication;
