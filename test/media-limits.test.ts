@@ -21,6 +21,7 @@ function start(limits: Pick<MediaOptions, "rtmpConnections" | "rtmpConnectionsPe
     {
       rtmpHost: LOOPBACK,
       rtmpPort: 0,
+      rtmpTrustedProxies: [],
       rtmpTls: null,
       upstreamCa: null,
       mediaHost: LOOPBACK,
