@@ -14,6 +14,8 @@ import { startPostgres } from "./cluster/postgres.mjs";
 import { providePrograms, toTest } from "./programs.mjs";
 
 const NODES_LIMIT = 9;
+/** From here the balancer passes RTMP on; everything else on this machine connects from 127.0.0.1, without a header. */
+const BALANCER_SOURCE = "127.0.0.2";
 
 const asked = askedFor();
 try {
@@ -55,7 +57,8 @@ async function start() {
   chmodSync(folder, 0o711);
   postgres = await startPostgres(join(folder, "postgres"), { connections: 20 * asked.count + 20 });
   const secrets = keptSecrets(join(folder, "secrets.json"));
-  const shared = { folder, databaseUrl: postgres.url, ...secrets };
+  const settings = { HEADGATE_RTMP_TRUSTED_PROXIES: BALANCER_SOURCE };
+  const shared = { folder, databaseUrl: postgres.url, settings, ...secrets };
   for (let place = 1; place <= asked.count && stopping === null; place += 1) {
     // One after the other: the first node creates the key file, which is copied to the others.
     const node = await startNode(place, shared);
@@ -64,7 +67,7 @@ async function start() {
   }
   if (stopping !== null) return;
   const rules = join(folder, "haproxy.cfg");
-  writeFileSync(rules, balancerRules({ http: asked.http, rtmp: asked.rtmp, nodes }));
+  writeFileSync(rules, balancerRules({ http: asked.http, rtmp: asked.rtmp, nodes, source: BALANCER_SOURCE }));
   tell({ rules, ...secrets });
 }
 

@@ -79,7 +79,12 @@ export const toTest = [
     isThere: onPath("chromium-headless-shell"),
   },
   { name: "PostgreSQL", package: "postgresql", use: "the other store", isThere: hasPostgres },
-  { name: "HAProxy", package: "haproxy", use: "balances nodes", isThere: file("/usr/sbin/haproxy") },
+  {
+    name: "HAProxy",
+    package: "haproxy",
+    use: "balances nodes, sends PROXY headers",
+    isThere: file("/usr/sbin/haproxy"),
+  },
   { name: "promtool", package: "prometheus", use: "tests the alert rules", isThere: onPath("promtool") },
   { name: "openssl", package: "openssl", use: "test certificates", isThere: onPath("openssl") },
   { name: "php", package: "php-cli", use: "reads webhook bodies", isThere: onPath("php") },

@@ -118,6 +118,15 @@ describe("a setting", () => {
     expect(load({ flags: { "http.port": "65535" } }).config.http.port).toBe(65_535);
   });
 
+  test("rtmp.port may be off where there is a certificate for RTMPS", () => {
+    const env = { HEADGATE_RTMP_PORT: "off", HEADGATE_RTMP_TLS_CERT: "cert.pem", HEADGATE_RTMP_TLS_KEY: "key.pem" };
+    expect(load({ env }).config.rtmp).toMatchObject({ port: null, tls: { port: 1936 } });
+    expect(
+      load({ toml: 'rtmp.port = "off"', env: { ...env, HEADGATE_RTMP_PORT: undefined } }).config.rtmp.port,
+    ).toBeNull();
+    expect(() => load({ env: { HEADGATE_RTMP_PORT: "off" } })).toThrow("rtmp.port is off: RTMPS needs a certificate");
+  });
+
   test("that is a public URL loses its trailing slash", () => {
     const { config } = load({ env: { HEADGATE_PUBLIC_URL: "https://in.example:8443/" } });
     expect(config.http.publicUrl).toBe("https://in.example:8443");

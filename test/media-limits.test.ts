@@ -21,6 +21,7 @@ function start(limits: Pick<MediaOptions, "rtmpConnections" | "rtmpConnectionsPe
     {
       rtmpHost: LOOPBACK,
       rtmpPort: 0,
+      rtmpTrustedProxies: [],
       rtmpTls: null,
       upstreamCa: null,
       mediaHost: LOOPBACK,
@@ -51,8 +52,8 @@ const HELLO = Buffer.concat([Buffer.from([3]), Buffer.alloc(1_536)]);
 
 /** Whether the service answers on a new connection; false when it closes it, possibly with a reset because of
  *  the data sent. */
-async function isServed(port: number): Promise<boolean> {
-  const socket = await open(port);
+async function isServed(port: number | null): Promise<boolean> {
+  const socket = await open(port ?? 0);
   const answer = Promise.race(
     ["data", "close"].map((event) =>
       once(socket, event).then(

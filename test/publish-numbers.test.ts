@@ -11,6 +11,7 @@ function startCore(): Media {
     {
       rtmpHost: "127.0.0.1",
       rtmpPort: 0,
+      rtmpTrustedProxies: [],
       rtmpTls: null,
       upstreamCa: null,
       mediaHost: "127.0.0.1",

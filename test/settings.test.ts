@@ -38,6 +38,7 @@ test("settings have the names and the defaults that operators rely on", () => {
     ["capture.max_s", "HEADGATE_CAPTURE_MAX_S", 600],
     ["rtmp.host", "HEADGATE_RTMP_HOST", "0.0.0.0"],
     ["rtmp.port", "HEADGATE_RTMP_PORT", 1935],
+    ["rtmp.trusted_proxies", "HEADGATE_RTMP_TRUSTED_PROXIES", []],
     ["rtmp.tls_cert", "HEADGATE_RTMP_TLS_CERT", null],
     ["rtmp.tls_key", "HEADGATE_RTMP_TLS_KEY", null],
     ["rtmp.tls_port", "HEADGATE_RTMP_TLS_PORT", 1936],

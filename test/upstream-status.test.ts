@@ -31,6 +31,7 @@ beforeAll(async () => {
     {
       rtmpHost: LOOPBACK,
       rtmpPort: 0,
+      rtmpTrustedProxies: [],
       rtmpTls: null,
       upstreamCa: null,
       mediaHost: LOOPBACK,

@@ -16,6 +16,7 @@ beforeAll(() => {
     {
       rtmpHost: "127.0.0.1",
       rtmpPort: 0,
+      rtmpTrustedProxies: [],
       rtmpTls: null,
       upstreamCa: null,
       mediaHost: "127.0.0.1",

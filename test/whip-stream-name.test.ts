@@ -89,10 +89,14 @@ describe("a stream name", () => {
   });
 
   test.each<[what: string, name: string, detail: string]>([
-    ["only of arguments", "%3Fk%3Dv", "Stream name is missing"],
+    [
+      "only of arguments",
+      "%3Fk%3Dv",
+      "Stream name is missing: enter it as the stream key, or after /live/ in the address",
+    ],
     ["of 256 bytes", "x".repeat(256), "Stream name is longer than 255 bytes"],
-    ["with a line end", `${STREAM}%0D%0A`, "Stream name contains control characters"],
-    ["with NUL", `${STREAM}%00`, "Stream name contains control characters"],
+    ["with a line end", `${STREAM}%0D%0A`, "Stream name contains control characters: copy the stream key again"],
+    ["with NUL", `${STREAM}%00`, "Stream name contains control characters: copy the stream key again"],
     ["that is not UTF-8", `${STREAM}%FF`, "Stream name is not UTF-8"],
     ["with 2049 bytes of arguments", `${STREAM}%3F${"x".repeat(2_049)}`, "Custom arguments are longer than 2048 bytes"],
     ["with a line end in its arguments", `${STREAM}%3Fk%0A`, "Custom arguments contain control characters"],

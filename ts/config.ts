@@ -43,7 +43,8 @@ export interface Config {
   };
   readonly rtmp: {
     readonly host: string;
-    readonly port: number;
+    readonly port: number | null; // null: only RTMPS is served
+    readonly trustedProxies: readonly string[]; // they must send a PROXY protocol header
     /** Files of RTMPS and its port; null without a certificate. */
     readonly tls: (CertificateFiles & { readonly port: number }) | null;
     /** 0: in total as many as the process's file descriptors allow; per address, no limit. */
@@ -189,6 +190,7 @@ function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults:
   const httpTls = certificateOf("http", value, faults);
   // One certificate for both unless RTMPS has its own.
   const rtmpTls = certificateOf("rtmp", value, faults) ?? httpTls;
+  if (value("rtmp.port") === null && rtmpTls === null) faults.push("rtmp.port is off: RTMPS needs a certificate");
   const apiKeyHeaders = value("http.api_key_headers");
   faults.push(...refusalsOfHeaders(apiKeyHeaders));
   if (apiKey !== null && !keyChecksumHolds(apiKey)) {
@@ -214,6 +216,7 @@ function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults:
     rtmp: {
       host: value("rtmp.host"),
       port: value("rtmp.port"),
+      trustedProxies: value("rtmp.trusted_proxies"),
       tls: rtmpTls && { ...rtmpTls, port: value("rtmp.tls_port") },
       limits: {
         connections: value("limits.rtmp_connections"),

@@ -165,7 +165,9 @@ export async function serve(
     if (!isFile || isSuccessor) await nodePorts.open();
     // With a file store, other processes of the service are on the same machine and reach this one there, whatever
     // address its RTMP port is bound to.
-    if (isFile && isSuccessor) await nodePorts.openPulls();
+    // Other nodes send no PROXY header and use no TLS.
+    const hasPlainPort = config.rtmp.port !== null && config.rtmp.trustedProxies.length === 0;
+    if (isFile ? isSuccessor : !hasPlainPort) await nodePorts.openPulls();
     const { tls } = config.http;
     const certificate = tls && readCertificate(tls);
     const metricsOf = createMetricsOf({ nodes: cluster.nodes, channel: there.elsewhere.channel });
@@ -261,7 +263,7 @@ export async function serve(
     control = await controlOf(config, handOver, log);
     started.push(async () => control?.close());
     state.become("ready");
-    await manager.tell(`READY=1\nSTATUS=Ready: ${addresses.http}, ${addresses.rtmp}`);
+    await manager.tell(`READY=1\nSTATUS=Ready: ${addresses.http}, ${addresses.rtmp ?? addresses.rtmps}`);
     let stopNow = (): void => {};
     const stoppedNow = new Promise<void>((resolve) => {
       stopNow = resolve;
@@ -323,7 +325,7 @@ function rtmpOf(sockets: ReadonlyMap<SocketName, number>): { readonly plain?: nu
 function socketsOf(sockets: {
   readonly http: number | null;
   readonly metrics: number | null;
-  readonly plain: number;
+  readonly plain: number | null;
   readonly tls: number | null;
 }): readonly (readonly [SocketName, number])[] {
   const { http, metrics, plain: rtmp, tls: rtmps } = sockets;
@@ -331,12 +333,9 @@ function socketsOf(sockets: {
   if (http === null || metrics === null) {
     throw new UpgradeFailed("only under Node can a service hand over its HTTP ports: restart it instead");
   }
-  const plain = [
-    ["http", http],
-    ["metrics", metrics],
-    ["rtmp", rtmp],
-  ] as const;
-  return rtmps === null ? plain : [...plain, ["rtmps", rtmps]];
+  const named = { http, metrics, rtmp, rtmps };
+  const open = (["http", "metrics", "rtmp", "rtmps"] as const).map((name) => [name, named[name]] as const);
+  return open.flatMap(([name, socket]) => (socket === null ? [] : [[name, socket] as const]));
 }
 
 /** The service also runs without it, for instance when its path is too long for the system. */

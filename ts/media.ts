@@ -28,8 +28,10 @@ import { reasonOf } from "./reason.ts";
 export interface MediaOptions extends AcceptingOptions {
   /** An IP address. */
   readonly rtmpHost: string;
-  /** 0 takes any free port. */
-  readonly rtmpPort: number;
+  /** 0 takes any free port; null serves RTMP over TLS alone. */
+  readonly rtmpPort: number | null;
+  /** Addresses and networks of the proxies that send a PROXY protocol header. */
+  readonly rtmpTrustedProxies: readonly string[];
   /** RTMP over TLS on the same host; null without a certificate. */
   readonly rtmpTls: { readonly port: number; readonly cert: string; readonly key: string } | null;
   /** Authorities for upstreams' certificates in addition to the system's, PEM; null for none. */
@@ -210,8 +212,8 @@ export type ParsedOffer = { readonly outcome: "parsed"; readonly offer: WhipOffe
 
 /** The running media core. */
 export interface Media extends WhipMedia, PlayMedia, PreviewMedia, HoldMedia, WorkerMedia, CaptureMedia {
-  /** The port of RTMP (the configured one, or the free one chosen for 0). */
-  readonly rtmpPort: number;
+  /** The port of RTMP (the configured one, or the free one chosen for 0); null if it is off. */
+  readonly rtmpPort: number | null;
   /** The port of RTMP over TLS; null without one. */
   readonly rtmpTlsPort: number | null;
   readonly accepting: AcceptingMedia;
@@ -283,7 +285,7 @@ export function startMedia(
   };
   const core = open(options, deliver);
   return {
-    rtmpPort: core.rtmpPort,
+    rtmpPort: core.rtmpPort ?? null,
     rtmpTlsPort: core.rtmpTlsPort,
     setCertificate: ({ cert, key }) => core.setCertificate(cert, key),
     mediaPorts: core.mediaPorts,
@@ -363,11 +365,13 @@ function refused({ code, status, detail }: SdpRefusal): SdpRefused {
 
 function open(options: MediaOptions, wake: () => void): ReturnType<typeof startCore> {
   try {
-    const { rtmpTls, upstreamCa, rtmpSockets: _, ...plain } = options;
+    const { rtmpPort, rtmpTls, upstreamCa, rtmpSockets: _, ...plain } = options;
     return startCore(
       {
         ...plain,
         ...acceptingOptions(options),
+        ...(rtmpPort !== null && { rtmpPort }),
+        rtmpTrustedProxies: [...options.rtmpTrustedProxies],
         publicAddresses: [...options.publicAddresses],
         ...(rtmpTls && { rtmpTlsPort: rtmpTls.port, rtmpTlsCert: rtmpTls.cert, rtmpTlsKey: rtmpTls.key }),
         ...(upstreamCa !== null && { upstreamCa }),

@@ -9,7 +9,8 @@ import { withBrackets, withoutBrackets } from "./network.ts";
 /** The addresses of the running service, as in the ready line of operations.md §2. */
 export interface Addresses {
   readonly http: string;
-  readonly rtmp: string;
+  /** null if only RTMPS is served. */
+  readonly rtmp: string | null;
   readonly rtmps: string | null;
   /** UDP addresses of the media workers. */
   readonly media: readonly string[];
@@ -23,14 +24,13 @@ export function addressesOf(
   metrics: Pick<Listening, "port">,
 ): Addresses {
   const reach = (host: string, port: number) => `${nameOf(host)}:${port}`;
+  const rtmpAt = (scheme: string, port: number | null) =>
+    port === null ? null : `${scheme}://${reach(config.ingest.hosts[0] ?? config.rtmp.host, port)}/live`;
   return {
     http:
       config.http.publicUrl ?? `${config.http.tls === null ? "http" : "https"}://${reach(config.http.host, http.port)}`,
-    rtmp: `rtmp://${reach(config.ingest.hosts[0] ?? config.rtmp.host, media.rtmpPort)}/live`,
-    rtmps:
-      media.rtmpTlsPort === null
-        ? null
-        : `rtmps://${reach(config.ingest.hosts[0] ?? config.rtmp.host, media.rtmpTlsPort)}/live`,
+    rtmp: rtmpAt("rtmp", media.rtmpPort),
+    rtmps: rtmpAt("rtmps", media.rtmpTlsPort),
     media: media.mediaPorts.map((port) => `${config.media.host}:${port}`),
     metrics: `http://${reach(config.metrics.host, metrics.port)}`,
   };

@@ -13,6 +13,12 @@ export interface Kind<T> {
 export const text: Kind<string> = textWhere("text", (value) => value !== "");
 export const optionalText: Kind<string | null> = text;
 export const port = integer(0, 65_535, "a port from 0 to 65535 (0: any free one)");
+/** null: the port is not served. */
+export const portOrOff: Kind<number | null> = {
+  wanted: "a port from 0 to 65535 (0: any free one), or off",
+  fromText: (value) => (value === "off" ? null : port.fromText(value)),
+  fromToml: (value) => (value === "off" ? null : port.fromToml(value)),
+};
 export const onOff: Kind<boolean> = {
   wanted: "true or false",
   fromText: (value) =>

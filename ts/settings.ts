@@ -19,6 +19,7 @@ import {
   password,
   perSecond,
   port,
+  portOrOff,
   rtmpUrls,
   text,
   webUrl,
@@ -154,7 +155,13 @@ export const SETTINGS = {
   ...CAPACITY_SETTINGS,
   ...CAPTURE_SETTINGS,
   "rtmp.host": { ...text, env: "HEADGATE_RTMP_HOST", fallback: "0.0.0.0", meaning: "ingest and play" },
-  "rtmp.port": { ...port, env: "HEADGATE_RTMP_PORT", fallback: 1935, meaning: "" },
+  "rtmp.port": { ...portOrOff, env: "HEADGATE_RTMP_PORT", fallback: 1935, meaning: "off: RTMPS only" },
+  "rtmp.trusted_proxies": {
+    ...networks,
+    env: "HEADGATE_RTMP_TRUSTED_PROXIES",
+    fallback: [],
+    meaning: "addresses and networks of load balancers that send a PROXY protocol header (v1, v2) on the RTMP ports",
+  },
   "rtmp.tls_cert": {
     ...optionalText,
     env: "HEADGATE_RTMP_TLS_CERT",

@@ -103,6 +103,7 @@ function options() {
   return {
     rtmpHost: host,
     rtmpPort: 0,
+    rtmpTrustedProxies: [],
     rtmpTls: null,
     upstreamCa: null,
     mediaHost: host,

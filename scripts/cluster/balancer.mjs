@@ -10,13 +10,17 @@ const CHECKS = [
 /** Whether a node runs, for when no node takes publishes: the nodes then report the reason themselves. */
 const CHECKS_RUNNING = CHECKS.map((line) => line.replace("/readyz", "/healthz"));
 
-/** `http` and `rtmp`: ports to listen on; `nodes`: each with its name and the URLs of its ports. */
-export function balancerRules({ http, rtmp, nodes, host = "127.0.0.1" }) {
-  const backend = (name, port, lines, checks) => [
+/** `http` and `rtmp`: ports to listen on; `nodes`: each with its name and the URLs of its ports; `source`: the address from
+ *  which RTMP is passed on, if it is one that the nodes trust for nothing else. */
+export function balancerRules({ http, rtmp, nodes, host = "127.0.0.1", source = null }) {
+  const introducing = [...(source === null ? [] : [`source ${source}`]), "send-proxy-v2"].join(" ");
+  const backend = (name, port, lines, checks, words = "") => [
     `backend ${name}`,
     ...lines,
     ...checks,
-    ...nodes.map((node) => `    server ${node.name} ${new URL(node[port]).host} port ${new URL(node.metrics).port}`),
+    ...nodes.map(
+      (node) => `    server ${node.name} ${new URL(node[port]).host} port ${new URL(node.metrics).port}${words}`,
+    ),
     "",
   ];
   // Event streams, previews and WebSockets are one long request each, and may be silent for a while.
@@ -39,7 +43,7 @@ export function balancerRules({ http, rtmp, nodes, host = "127.0.0.1" }) {
     "",
     ...backend("http_ready", "http", forHttp, CHECKS),
     ...backend("http_not_ready", "http", forHttp, CHECKS_RUNNING),
-    "# RTMP in and out. The nodes see this machine's address: limits.rtmp_connections_per_address is 0 there.",
+    "# RTMP in and out, with a PROXY header: rtmp.trusted_proxies of the nodes names this machine.",
     "frontend rtmp",
     "    mode tcp",
     `    bind ${host}:${rtmp}`,
@@ -47,7 +51,7 @@ export function balancerRules({ http, rtmp, nodes, host = "127.0.0.1" }) {
     "    use_backend rtmp_not_ready if { nbsrv(rtmp_ready) eq 0 }",
     "    default_backend rtmp_ready",
     "",
-    ...backend("rtmp_ready", "rtmp", forRtmp, CHECKS),
-    ...backend("rtmp_not_ready", "rtmp", forRtmp, CHECKS_RUNNING),
+    ...backend("rtmp_ready", "rtmp", forRtmp, CHECKS, ` ${introducing}`),
+    ...backend("rtmp_not_ready", "rtmp", forRtmp, CHECKS_RUNNING, ` ${introducing}`),
   ].join("\n");
 }

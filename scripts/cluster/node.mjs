@@ -31,7 +31,7 @@ export async function startNode(
     HEADGATE_NODE_NAME: name,
     HEADGATE_BOOTSTRAP_API_KEY: apiKey,
     HEADGATE_BOOTSTRAP_ADMIN_PASSWORD: password,
-    // Behind the balancer all RTMP connections come from its address.
+    // All connections come from this machine.
     HEADGATE_TRUSTED_PROXIES: "127.0.0.1",
     HEADGATE_LIMITS_RTMP_CONNECTIONS_PER_ADDRESS: "0",
     HEADGATE_MEDIA_WORKERS: "1",

@@ -1708,6 +1708,7 @@ export interface paths {
         };
       };
       requestBody: { content: { "application/json": {
+          /** Server address, a slash, and the stream key; arguments of the server (`live2?backup=1/key`) belong to the app */
           url: string;
           /** Label for the upstream: printable characters */
           label?: (string | null);

@@ -37,11 +37,12 @@ export function createPlays(deps: {
     async elsewhere(name) {
       const owned = await owners.ofName(name);
       const { channel = null, rtmp = null, pullPort = null } = owned?.node ?? {};
-      if (owned === null || channel === null || rtmp === null) return null;
+      const port = pullPort ?? (rtmp === null ? null : new URL(rtmp).port || "1935");
+      if (owned === null || channel === null || port === null) return null;
       // The address by which nodes reach each other; the one for clients may be a load balancer's.
       const host = withoutBrackets(new URL(channel).hostname);
       const address = isIP(host) === 0 ? (await lookup(host)).address : host;
-      const at = `${isIP(address) === 6 ? `[${address}]` : address}:${pullPort ?? (new URL(rtmp).port || "1935")}`;
+      const at = `${isIP(address) === 6 ? `[${address}]` : address}:${port}`;
       const url = `rtmp://${at}/live/${name}?${argument}=${signCall(key, callOf(name), now())}`;
       const { clientId, organisationId, streamId } = owned;
       return { clientId, organisationId, streamId, url, address };

@@ -78,7 +78,12 @@ export function upstreamRoutes(deps: UpstreamDeps): Routes["hono"] {
       summary: "Push a stream to an additional upstream",
       description: "From now on, every publish of the stream is pushed there, including a running one.",
       body: z.object({
-        url: requiredText().openapi({ maxLength: 2_048, example: "rtmps://live.example/app/stream-key?token=1" }),
+        url: requiredText().openapi({
+          description:
+            "Server address, a slash, and the stream key; arguments of the server (`live2?backup=1/key`) belong to the app",
+          maxLength: 2_048,
+          example: "rtmps://live.example/app/stream-key?token=1",
+        }),
         label: text().nullable().optional().openapi({
           description: "Label for the upstream: printable characters",
           maxLength: UPSTREAM_LABEL_LIMIT,

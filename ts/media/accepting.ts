@@ -1,9 +1,9 @@
 // The sockets on which the media core accepts RTMP connections, and their handover to the successor process.
 import type { MediaOptions as CoreOptions, MediaCore } from "#native";
 
-/** Listening sockets, as file descriptors of this process; null without RTMPS. */
+/** Listening sockets, as file descriptors of this process; null for a port that is not served. */
 export interface RtmpSockets {
-  readonly plain: number;
+  readonly plain: number | null;
   readonly tls: number | null;
 }
 
@@ -32,7 +32,7 @@ export function acceptingOf(core: MediaCore): AcceptingMedia {
     rtmpSockets() {
       const sockets = core.rtmpSockets();
       if (sockets === null) throw new Error("the media core has stopped");
-      return { plain: sockets.plain, tls: sockets.tls ?? null };
+      return { plain: sockets.plain ?? null, tls: sockets.tls ?? null };
     },
     startAccepting: () => core.startAccepting(),
     stopAccepting: () => core.stopAccepting(),
@@ -45,10 +45,10 @@ export function acceptingOptions({
   rtmpSockets = {},
   accepts = true,
 }: AcceptingOptions): Pick<CoreOptions, "rtmpSocket" | "rtmpTlsSocket" | "accepts"> {
-  const { plain, tls = null } = rtmpSockets;
+  const { plain = null, tls = null } = rtmpSockets;
   return {
     accepts,
-    ...(plain === undefined ? {} : { rtmpSocket: plain }),
+    ...(plain === null ? {} : { rtmpSocket: plain }),
     ...(tls === null ? {} : { rtmpTlsSocket: tls }),
   };
 }

@@ -56,6 +56,7 @@ async function openAt(
     {
       rtmpHost,
       rtmpPort: config.rtmp.port,
+      rtmpTrustedProxies: config.rtmp.trustedProxies,
       rtmpTls: tls && { port: tls.port, ...readCertificate(tls) },
       ...accepting,
       upstreamCa: config.webhook.ca,

@@ -60,8 +60,8 @@ export declare class MediaCore {
   workerStatus(): Array<WorkerStatus>
   /** The current connections to the RTMP ports. */
   connections(): ConnectionCount
-  /** The RTMP port. */
-  get rtmpPort(): number
+  /** The RTMP port; null if only RTMP over TLS is served. */
+  get rtmpPort(): number | null
   /** The RTMP over TLS port; null without one. */
   get rtmpTlsPort(): number | null
   /** Uses this certificate for connections from now on. Throws when it cannot be used. */
@@ -261,8 +261,10 @@ export interface MailboxItem {
 export interface MediaOptions {
   /** IP address to listen on for RTMP. */
   rtmpHost: string
-  /** RTMP port; 0 takes any free port. */
-  rtmpPort: number
+  /** RTMP port; 0 takes any free port, and none serves RTMP over TLS alone. */
+  rtmpPort?: number
+  /** Addresses and networks of the proxies that send a PROXY protocol header. */
+  rtmpTrustedProxies: Array<string>
   /** Sockets that already listen there, as file descriptors of this process; the core duplicates them. */
   rtmpSocket?: number
   rtmpTlsSocket?: number
@@ -449,8 +451,8 @@ export interface ReplayTrack {
 
 /** Listening RTMP sockets, as file descriptors of this process. */
 export interface RtmpSockets {
-  /** The RTMP socket. */
-  plain: number
+  /** The RTMP socket, unless only RTMP over TLS is served. */
+  plain?: number
   /** The RTMP over TLS socket. */
   tls?: number
 }

@@ -7,6 +7,8 @@ import { fieldNames, PAIRS_LIMIT, pairCount } from "./form-fields.ts";
 export const NAME_LIMIT_BYTES = 255;
 export const ARGUMENTS_LIMIT_BYTES = 2048;
 
+const MISSING_NAME = "Stream name is missing: enter it as the stream key, or after /live/ in the address";
+
 /** Fixed fields of the webhook body, which a broadcaster must not be able to set ahead of ours (W3). */
 const RESERVED_FIELDS: readonly string[] = ["call", "name", "app", "addr", "clientid", "bytes_in", "bytes_out"];
 /** Fixed fields that signed URLs use as well: forwarded unless the arguments are checked strictly (W3). */
@@ -19,9 +21,9 @@ export type StreamNameCheck =
 /** Validates a stream name and its custom arguments as received. The descriptions are for the broadcaster and never
  *  repeat what was sent. */
 export function checkStreamName(name: Uint8Array, customArguments: Uint8Array | null): StreamNameCheck {
-  if (name.length === 0) return refused("Stream name is missing");
+  if (name.length === 0) return refused(MISSING_NAME);
   if (name.length > NAME_LIMIT_BYTES) return refused(`Stream name is longer than ${NAME_LIMIT_BYTES} bytes`);
-  if (hasControlCharacter(name)) return refused("Stream name contains control characters");
+  if (hasControlCharacter(name)) return refused("Stream name contains control characters: copy the stream key again");
   const text = utf8(name);
   if (text === null) return refused("Stream name is not UTF-8");
   return (customArguments && checkCustomArguments(customArguments)) ?? { outcome: "accepted", name: text };

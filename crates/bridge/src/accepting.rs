@@ -16,8 +16,8 @@ use crate::{MediaCore, address};
 /// Listening RTMP sockets, as file descriptors of this process.
 #[napi(object)]
 pub struct RtmpSockets {
-    /// The RTMP socket.
-    pub plain: i32,
+    /// The RTMP socket, unless only RTMP over TLS is served.
+    pub plain: Option<i32>,
     /// The RTMP over TLS socket.
     pub tls: Option<i32>,
 }

@@ -42,7 +42,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 pub struct MediaCore {
     pub(crate) ingest: Option<Arc<Ingest>>,
     drain: Arc<dyn Fn() -> Vec<Event> + Send + Sync>,
-    rtmp_port: u16,
+    rtmp_port: Option<u16>,
     media_ports: Vec<u16>,
 }
 
@@ -69,9 +69,10 @@ pub fn start_media(
 fn config_of(options: MediaOptions) -> Result<IngestConfig> {
     let public_addresses =
         options.public_addresses.iter().map(|text| address(text)).collect::<Result<_>>()?;
+    let rtmp_host = address(&options.rtmp_host)?;
     let rtmp_tls = match (options.rtmp_tls_port, options.rtmp_tls_cert, options.rtmp_tls_key) {
         (Some(port), Some(cert_pem), Some(key_pem)) => {
-            let address = SocketAddr::new(address(&options.rtmp_host)?, port);
+            let address = SocketAddr::new(rtmp_host, port);
             let socket = options.rtmp_tls_socket.map(accepting::inherited).transpose()?;
             Some(RtmpTls { address, socket, cert_pem, key_pem })
         }
@@ -80,7 +81,8 @@ fn config_of(options: MediaOptions) -> Result<IngestConfig> {
     Ok(IngestConfig {
         rtmp_tls,
         upstream_ca_pem: options.upstream_ca,
-        rtmp: SocketAddr::new(address(&options.rtmp_host)?, options.rtmp_port),
+        rtmp: options.rtmp_port.map(|port| SocketAddr::new(rtmp_host, port)),
+        trusted_proxies: options.rtmp_trusted_proxies,
         rtmp_socket: options.rtmp_socket.map(accepting::inherited).transpose()?,
         accepts: options.accepts,
         media: SocketAddr::new(address(&options.media_host)?, options.media_port),
@@ -130,9 +132,9 @@ pub fn refuse_fragment(fragment: String) -> Option<SdpRefusal> {
 
 #[napi]
 impl MediaCore {
-    /// The RTMP port.
+    /// The RTMP port; null if only RTMP over TLS is served.
     #[napi(getter, catch_unwind)]
-    pub fn rtmp_port(&self) -> u16 {
+    pub fn rtmp_port(&self) -> Option<u16> {
         self.rtmp_port
     }
 

@@ -16,8 +16,10 @@ use crate::hold::HoldOptions;
 pub struct MediaOptions {
     /// IP address to listen on for RTMP.
     pub rtmp_host: String,
-    /// RTMP port; 0 takes any free port.
-    pub rtmp_port: u16,
+    /// RTMP port; 0 takes any free port, and none serves RTMP over TLS alone.
+    pub rtmp_port: Option<u16>,
+    /// Addresses and networks of the proxies that send a PROXY protocol header.
+    pub rtmp_trusted_proxies: Vec<String>,
     /// Sockets that already listen there, as file descriptors of this process; the core duplicates them.
     pub rtmp_socket: Option<i32>,
     pub rtmp_tls_socket: Option<i32>,

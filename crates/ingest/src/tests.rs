@@ -9,6 +9,7 @@ mod numbers;
 mod own_offer;
 mod peer;
 mod players;
+mod proxied;
 mod pulls;
 mod pushes;
 mod str0m_peer;
@@ -84,10 +85,18 @@ impl Core {
         rtmp_socket: Option<Arc<TcpListener>>,
         (media, public): (SocketAddr, IpAddr),
     ) -> Self {
+        Self::open_as(&Self::config(workers, rtmp_socket, (media, public)), source)
+    }
+
+    fn config(
+        workers: usize,
+        rtmp_socket: Option<Arc<TcpListener>>,
+        (media, public): (SocketAddr, IpAddr),
+    ) -> IngestConfig {
         let accepts = rtmp_socket.is_none();
-        let (wake, woken) = channel();
-        let config = IngestConfig {
-            rtmp: LOOPBACK,
+        IngestConfig {
+            rtmp: Some(LOOPBACK),
+            trusted_proxies: Vec::new(),
             rtmp_socket,
             accepts,
             rtmp_tls: None,
@@ -102,12 +111,16 @@ impl Core {
             captures: false,
             rtmp_connections: 0,
             rtmp_connections_per_address: 0,
-        };
+        }
+    }
+
+    fn open_as(config: &IngestConfig, source: Option<PullSource>) -> Self {
+        let (wake, woken) = channel();
         let wake = Box::new(move || {
             // The receiver is gone once the test is over.
             let _ = wake.send(());
         });
-        let ingest = Arc::new(Ingest::start(&config, wake).expect("a free port"));
+        let ingest = Arc::new(Ingest::start(config, wake).expect("a free port"));
         let (put, events) = channel();
         let core = Arc::downgrade(&ingest);
         thread::spawn(move || {
@@ -133,7 +146,7 @@ impl Core {
     }
 
     fn port(&self) -> u16 {
-        self.ingest.rtmp_port()
+        self.ingest.rtmp_port().expect("plain RTMP is served")
     }
 
     /// Waits until a publish has reached this timestamp in ms: everything before it is in the hub.

@@ -11,8 +11,8 @@ use crate::chunk_reader::{ChunkReader, Message};
 use crate::message::{Command, SET_CHUNK_SIZE, normalise_data};
 use crate::script_data::{ScriptData, read_script_data};
 use crate::{
-    ClientConfig, ClientEvent, ClientRole, ClientSession, Error, Limits, Output, ServerConfig,
-    ServerEvent, ServerSession,
+    ClientConfig, ClientEvent, ClientRole, ClientSession, Error, Limits, Output,
+    PROXY_HEADER_SHOWN_BYTES, ProxyHeader, ServerConfig, ServerEvent, ServerSession, Target,
 };
 
 /// The longest single answer, plus the handshake.
@@ -50,6 +50,37 @@ fn read_chunks<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Message>,
         }
     }
     (messages, None)
+}
+
+/// Reads the bytes as a PROXY protocol header, as they arrive.
+///
+/// # Panics
+/// When what is known of a header changes with the bytes that follow.
+pub fn proxy_header(bytes: &[u8]) {
+    let shown = &bytes[..bytes.len().min(PROXY_HEADER_SHOWN_BYTES)];
+    let whole = ProxyHeader::read(shown);
+    for end in 0..shown.len() {
+        match ProxyHeader::read(&shown[..end]) {
+            Ok(None) => {}
+            known => assert_eq!(known, whole, "at {end} bytes"),
+        }
+    }
+    if shown.len() == PROXY_HEADER_SHOWN_BYTES {
+        assert_ne!(whole, Ok(None), "it never waits for more than it may be shown");
+    }
+}
+
+/// Reads the bytes up to the first zero as an app, and those after it as a name.
+///
+/// # Panics
+/// When the parts are longer than the whole.
+pub fn target(bytes: &[u8]) {
+    let (app, name) =
+        bytes.iter().position(|byte| *byte == 0).map_or((bytes, &[][..]), |at| bytes.split_at(at));
+    let target = Target::parse("live", app, name);
+    let arguments = target.arguments.map_or(0, |arguments| arguments.len());
+    assert!(target.name.len() + arguments <= bytes.len() + 1, "longer than the address");
+    let _ = Target::is_app("live", app);
 }
 
 /// Reads the bytes as AMF0 values, which are written and read again.

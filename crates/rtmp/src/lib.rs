@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod aggregate;
+mod address;
 mod allowance;
 mod amf0;
 mod amf3;
@@ -25,6 +26,7 @@ mod limits;
 mod message;
 mod metadata;
 mod output;
+mod proxy_header;
 mod rate;
 mod script_data;
 mod scrub;
@@ -45,6 +47,7 @@ pub use limits::Limits;
 pub use message::{MediaKind, MediaMessage, encode_metadata};
 pub use metadata::{encode_metadata_with, read_metadata};
 pub use output::Output;
+pub use proxy_header::{PROXY_HEADER_SHOWN_BYTES, ProxyHeader, ProxyHeaderError};
 pub use scrub::Scrubber;
 pub use server::{Refusal, ServerConfig, ServerEvent, ServerSession};
 pub use target::Target;

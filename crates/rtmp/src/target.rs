@@ -1,43 +1,84 @@
-//! The target of a publish or play command (R2 of the decisions).
+//! The target of a publish or play command (R2 of the decisions), from the app and the name as people and programs
+//! write them. docs/rtmp.md explains each form.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 
-/// App, stream name and custom arguments, bytes as sent.
+use crate::address::{Part, decode_percent};
+
+/// App, stream name and custom arguments.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Target {
-    /// First segment of the path.
+    /// The app that is served.
     pub app: String,
-    /// The rest of the path, up to the first `?`.
+    /// The stream name; empty if neither app nor name contained one.
     pub name: Vec<u8>,
-    /// Bytes after the first `?`; `None` if there is none.
+    /// Custom arguments, bytes as sent; `None` if there are none.
     pub arguments: Option<Vec<u8>>,
 }
 
 impl Target {
-    /// Joins app, `/` and name, takes the first segment as app and splits at the first `?`. An encoder that splits the
-    /// URL elsewhere (at a `/` in an argument) thus yields the same result. Without a name the app is everything: OBS
-    /// sends that for a whole URL as server and no stream key. (FFmpeg sends the same for arguments that end in `/`,
-    /// and loses that.)
-    #[must_use]
-    pub(crate) fn parse(app: &[u8], name: &[u8]) -> Self {
-        // Arguments of the connection (`rtmp://host/live?k=v`) do not belong to the stream.
-        let of_connection = app.iter().position(|byte| *byte == b'?');
-        let app = match of_connection {
-            Some(at) if !app[..at].contains(&b'/') => &app[..at],
-            Some(_) | None => app,
-        };
-        let separator: &[u8] = if name.is_empty() { b"" } else { b"/" };
-        let joined = [app, separator, name].concat();
-        let question = joined.iter().position(|byte| *byte == b'?');
-        let (path, arguments) = match question {
-            Some(at) => (&joined[..at], Some(joined[at + 1..].to_vec())),
-            None => (&joined[..], None),
-        };
-        let slash = path.iter().position(|byte| *byte == b'/').unwrap_or(path.len());
-        let app = String::from_utf8_lossy(&path[..slash]).into_owned();
-        let name = path.get(slash + 1..).unwrap_or_default().to_vec();
-        Self { app, name, arguments }
+    /// Whether the first segment of a connect's app means the app `served`.
+    pub(crate) fn is_app(served: &str, app: &[u8]) -> bool {
+        Part::read_app(app).segments.first().is_some_and(|first| is_same(first, served.as_bytes()))
     }
+
+    /// Joins the app of connect and the name of publish or play. [`Target::is_app`] holds for the app.
+    ///
+    /// An encoder may cut the address elsewhere: the app may contain the whole path and its arguments, and the name
+    /// nothing, the arguments again, or the rest of an argument that contains a slash.
+    #[must_use]
+    pub(crate) fn parse(served: &str, app: &[u8], name: &[u8]) -> Self {
+        let (server, key) = (Part::read_app(app), Part::read(name));
+        let in_server = server.segments.get(1..).unwrap_or_default();
+        let in_key = match key.segments.split_first() {
+            Some((first, rest))
+                if is_same(first, served.as_bytes()) && (key.is_url || !rest.is_empty()) =>
+            {
+                rest
+            }
+            Some(_) | None => &key.segments[..],
+        };
+        let (segments, arguments) = if in_server.is_empty() {
+            // Arguments of the app alone (`rtmp://host/live?k=v`) belong to the connection.
+            (in_key.to_vec(), key.arguments)
+        } else if in_key.is_empty() || in_key == in_server {
+            (in_server.to_vec(), merge(server.arguments, key.arguments))
+        } else if let Some(cut) = server.arguments {
+            (in_server.to_vec(), Some([&cut[..], b"/", name].concat().into()))
+        } else {
+            ([in_server, in_key].concat(), key.arguments)
+        };
+        // No argument contains a control character, so one at the end was pasted along.
+        let end = |arguments: &[u8]| arguments.iter().rposition(|byte| !byte.is_ascii_control());
+        let arguments = arguments.map(|arguments| {
+            let length = end(&arguments).map_or(0, |last| last + 1);
+            arguments[..length].to_vec()
+        });
+        Self { app: served.to_owned(), name: segments.join(&b'/'), arguments }
+    }
+}
+
+fn is_same(segment: &[u8], served: &[u8]) -> bool {
+    segment.eq_ignore_ascii_case(served)
+}
+
+/// The arguments of the app and of the name, each once: OBS sends those of the app in both, percent-decoded and with
+/// its own after them.
+fn merge<'a>(app: Option<Cow<'a, [u8]>>, name: Option<Cow<'a, [u8]>>) -> Option<Cow<'a, [u8]>> {
+    let (app, name) = match (app, name) {
+        (Some(app), Some(name)) if !app.is_empty() => (app, name),
+        (app, name) => return name.or(app),
+    };
+    let pairs = |of| <[u8]>::split(of, |byte| *byte == b'&').filter(|pair| !pair.is_empty());
+    let known: HashSet<_> = pairs(&app).map(decode_percent).collect();
+    let mut merged = app.to_vec();
+    for pair in pairs(&name).filter(|pair| !known.contains(&decode_percent(pair))) {
+        merged.push(b'&');
+        merged.extend_from_slice(pair);
+    }
+    Some(merged.into())
 }
 
 /// Arguments are secrets: only their length is printed.
@@ -52,43 +93,5 @@ impl fmt::Debug for Target {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn split(app: &str, name: &str) -> (String, String, Option<String>) {
-        let target = Target::parse(app.as_bytes(), name.as_bytes());
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("ASCII");
-        (target.app, text(target.name), target.arguments.map(text))
-    }
-
-    #[test]
-    fn arguments_are_what_follows_the_first_question_mark_untouched() {
-        let want = ("live".into(), "cam".into(), Some("a=s%2Fx&b=%20y?c=/d".into()));
-        assert_eq!(split("live", "cam?a=s%2Fx&b=%20y?c=/d"), want);
-    }
-
-    #[test]
-    fn a_url_cut_inside_its_arguments_means_the_same() {
-        assert_eq!(split("live/cam?u=a", "b"), ("live".into(), "cam".into(), Some("u=a/b".into())));
-        assert_eq!(split("live", "cam"), ("live".into(), "cam".into(), None));
-        assert_eq!(split("live", "cam?"), ("live".into(), "cam".into(), Some(String::new())));
-    }
-
-    #[test]
-    fn without_a_stream_key_the_whole_url_is_in_the_app() {
-        assert_eq!(split("live/cam", ""), ("live".into(), "cam".into(), None));
-        assert_eq!(split("live/cam?k=v", ""), ("live".into(), "cam".into(), Some("k=v".into())));
-        assert_eq!(split("live", ""), ("live".into(), String::new(), None));
-    }
-
-    #[test]
-    fn arguments_of_the_connection_are_ignored() {
-        assert_eq!(split("live?k=v", "cam?a=b"), ("live".into(), "cam".into(), Some("a=b".into())));
-    }
-
-    #[test]
-    fn debug_output_hides_arguments() {
-        let shown = format!("{:?}", Target::parse(b"live", b"cam?passcode=s3cret"));
-        assert!(!shown.contains("s3cret"), "{shown}");
-    }
-}
+#[path = "target_tests.rs"]
+mod tests;

@@ -12,6 +12,16 @@ fn chunks_of_random_bytes_parse_the_same_however_they_arrive() {
 }
 
 #[test]
+fn a_proxy_header_of_any_bytes_is_read_the_same_however_it_arrives() {
+    run_all(fuzz::proxy_header, "proxy_header");
+}
+
+#[test]
+fn any_app_and_name_yield_no_more_than_their_bytes() {
+    run_all(fuzz::target, "target");
+}
+
+#[test]
 fn amf0_of_any_bytes_does_no_harm_and_survives_writing() {
     run_all(fuzz::amf0, "amf0");
 }

@@ -106,7 +106,7 @@ fn another_app_is_refused_at_connect() {
     pair.exchange();
     let want = refused(
         "NetConnection.Connect.InvalidApp",
-        "There is no such app",
+        "There is no such app: the server address is rtmp://host/live",
         RefusalKind::InvalidApp,
     );
     assert_eq!(pair.client_events(), want);

@@ -10,9 +10,9 @@ import { type Finding, good } from "./finding.ts";
 export async function ports(config: Config): Promise<readonly Finding[]> {
   const tcp: [string, string, number][] = [
     ["http.port", config.http.host, config.http.port],
-    ["rtmp.port", config.rtmp.host, config.rtmp.port],
     ["metrics.port", config.metrics.host, config.metrics.port],
   ];
+  if (config.rtmp.port !== null) tcp.push(["rtmp.port", config.rtmp.host, config.rtmp.port]);
   if (config.rtmp.tls !== null) tcp.push(["rtmp.tls_port", config.rtmp.host, config.rtmp.tls.port]);
   const findings = [];
   for (const [name, host, port] of tcp) findings.push(await portOf(name, host, port, bindTcp));

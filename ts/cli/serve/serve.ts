@@ -88,7 +88,7 @@ function end(service: RunningService): void {
 function announce({ addresses }: RunningService): void {
   if (process.stdout.isTTY) {
     console.log(
-      `Headgate is ready: ${addresses.http}/dashboard/, RTMP ${addresses.rtmp}, metrics ${addresses.metrics}`,
+      `Headgate is ready: ${addresses.http}/dashboard/, RTMP ${addresses.rtmp ?? addresses.rtmps}, metrics ${addresses.metrics}`,
     );
   } else {
     console.log(JSON.stringify({ ready: true, ...addresses, version: readVersion() }));

@@ -35,7 +35,7 @@ export function AddUpstream({ streamId, clientId, onAdded, onClose }: AddUpstrea
       <form onSubmit={onSubmit}>
         <FormField
           label="Address, with the stream key"
-          help="The full address from the other service: server and stream key. The key is stored encrypted and never shown again."
+          help="The full address from the other service: server, a slash and stream key, even if the server contains a “?”. The key is stored encrypted and never shown again."
           error={error}
         >
           {(field) => (

@@ -26,7 +26,8 @@ export interface WebhookCall {
   readonly keys: readonly Uint8Array[];
   /** Limit for everything together: waiting for the gate, DNS, TCP, TLS, request, status (W11), ms. */
   readonly deadlineMs: number;
-  /** Whether to try a second time when the connection failed before any request byte was written (W13). */
+  /** Whether to try a second time when the connection failed before any request byte was written (W13). A kept connection
+   *  that the customer closed is replaced in any case. */
   readonly retryConnection: boolean;
   /** Called when the customer is about to be asked; never called when the gate refuses the call. */
   readonly begun?: () => void;
@@ -85,6 +86,8 @@ export function createWebhook(options: {
 }): Webhook {
   const { log, clock } = options;
   const agent = createConnections(options);
+  /** For calls that lost a kept connection: the next kept one may be closed as well. */
+  const anew = createConnections({ ...options, isKept: false });
   /** By organisation and URL: a new webhook URL starts with a fresh gate. */
   const gates = new Map<string, Gate>();
 
@@ -126,7 +129,7 @@ export function createWebhook(options: {
       }
     },
     async close() {
-      await agent.destroy();
+      await Promise.all([agent.destroy(), anew.destroy()]);
     },
   };
 
@@ -149,13 +152,17 @@ export function createWebhook(options: {
     }
     call.begun?.();
     let exchange = new Exchange(agent, requestOf(call, url, trail.trace, clock.now()), deadline);
-    let { answer, mayRetry } = await exchange.exchanged;
+    let { answer, retry } = await exchange.exchanged;
     trail.attempts.push({ exchange, answer });
-    if (mayRetry && call.retryConnection) {
-      await new Promise((resolve) => setTimeout(resolve, RETRY_PAUSE_MS));
+    if (retry === "anew" || (retry === "later" && call.retryConnection)) {
+      if (retry === "later") await new Promise((resolve) => setTimeout(resolve, RETRY_PAUSE_MS));
       // When no time is left for a second attempt, the outcome of the first is more informative.
       if (!deadline.over) {
-        exchange = new Exchange(agent, requestOf(call, url, trail.trace, clock.now()), deadline);
+        exchange = new Exchange(
+          retry === "anew" ? anew : agent,
+          requestOf(call, url, trail.trace, clock.now()),
+          deadline,
+        );
         ({ answer } = await exchange.exchanged);
         trail.attempts.push({ exchange, answer });
       }

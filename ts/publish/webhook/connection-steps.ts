@@ -1,7 +1,8 @@
 // The outcome of a connection to a webhook and the duration of each step: for the debug log, so that a customer's slow
-// name server, network, TLS or application can be told apart. It changes nothing about the connection.
+// name server, network, TLS or application can be told apart. What arrives on it is read by `ResponseHead`.
 import type { Socket } from "node:net";
 import { type buildConnector, Client, type Dispatcher, Pool } from "undici/index.js";
+import { ResponseHead } from "./response-head.ts";
 
 /** One connection, or the attempt at one; null for steps it did not reach. Durations in ms. */
 export interface ConnectionSteps {
@@ -17,6 +18,8 @@ export interface ConnectionSteps {
 /** The slot of one connection in the pool, with the newest connection made there. */
 export interface ConnectionPlace {
   readonly newest: ConnectionSteps | null;
+  /** Whether a byte of the response to the latest request on it has arrived. */
+  readonly hasResponse: boolean;
 }
 
 /** A request that needs to know which connection it uses. */
@@ -33,10 +36,10 @@ export function watchedPool(origin: string | URL, options: object): Dispatcher {
 }
 
 class WatchedClient extends Client {
-  readonly #place: { newest: ConnectionSteps | null };
+  readonly #place: Place;
 
   constructor(origin: URL, options: Client.Options) {
-    const place = { newest: null };
+    const place = new Place();
     const { connect } = options;
     super(origin, typeof connect === "function" ? { ...options, connect: watched(connect, place) } : options);
     this.#place = place;
@@ -48,13 +51,19 @@ class WatchedClient extends Client {
   }
 }
 
-function watched(
-  connect: buildConnector.connector,
-  place: { newest: ConnectionSteps | null },
-): buildConnector.connector {
+class Place implements ConnectionPlace {
+  newest: ConnectionSteps | null = null;
+  response = new ResponseHead();
+  get hasResponse(): boolean {
+    return this.response.hasBegun;
+  }
+}
+
+function watched(connect: buildConnector.connector, place: Place): buildConnector.connector {
   return (target, callback) => {
     const begun = (socket: Socket): void => {
       place.newest = watch(socket);
+      place.response = readTolerantly(socket);
     };
     connect({ ...target, begun } as WatchedTarget, callback);
   };
@@ -69,6 +78,26 @@ export function handingOutSockets(connect: buildConnector.connector): buildConne
     const socket = connect(target, callback) as unknown as Socket | undefined;
     if (socket !== undefined) (target as WatchedTarget).begun?.(socket);
   };
+}
+
+/** Passes what is read from the socket through a `ResponseHead`. Requests on one connection follow one another, and each is
+ *  written at once. */
+function readTolerantly(socket: Socket): ResponseHead {
+  const response = new ResponseHead();
+  const { read, write } = socket;
+  socket.read = (size?: number) => {
+    for (;;) {
+      const chunk = read.call(socket, size) as Buffer | null;
+      if (chunk === null) return null;
+      const readable = response.take(chunk);
+      if (readable.length > 0) return readable;
+    }
+  };
+  socket.write = ((...written: Parameters<Socket["write"]>) => {
+    response.expect();
+    return write.apply(socket, written);
+  }) as Socket["write"];
+  return response;
 }
 
 function watch(socket: Socket): ConnectionSteps {

@@ -6,9 +6,15 @@ import { Turnstile } from "../../capacity/turnstile.ts";
 import { guardConnector, guardedLookup } from "../addresses/address-guard.ts";
 import type { Resolve } from "../addresses/resolver.ts";
 import { handingOutSockets, watchedPool } from "./connection-steps.ts";
+import { HEAD_LIMIT_BYTES } from "./response-head.ts";
 
-/** How long an idle connection is kept unless the customer's server says otherwise, ms. */
-const KEEP_ALIVE_MS = 30_000;
+/** How long an idle connection is kept unless the customer's server names a time (Keep-Alive), ms. Node's own servers
+ *  close after 5 s. */
+const KEEP_ALIVE_MS = 4_000;
+/** The longest that it is kept whatever the server says, ms. */
+const KEEP_ALIVE_LIMIT_MS = 60_000;
+/** How much earlier than the server says, ms: its own clock runs from the moment it sent the response. */
+const KEEP_ALIVE_MARGIN_MS = 1_000;
 /** Bounds connection attempts whose call has already timed out, ms. */
 const CONNECT_LIMIT_MS = 10_000;
 /** Connections opened in one turn of the event loop: starting a handshake costs about half a millisecond. */
@@ -17,9 +23,6 @@ const BEGUN_IN_A_TURN = 2;
  *  each takes a millisecond or two, and a customer that needs a hundred connections would block everybody else for that
  *  long. */
 const BEGUN_EVERY_MS = 2;
-/** Largest header block of a response, bytes. */
-const HEADERS_LIMIT_BYTES = 16 * 1024;
-
 /** A connection that failed before a request byte could be written on it. */
 export class NotConnected extends Error {
   readonly code = "not_connected";
@@ -47,6 +50,8 @@ export function createConnections(options: {
   readonly webhookCa: string | null;
   readonly dev: boolean;
   readonly resolve?: Resolve;
+  /** Whether connections are kept for further calls; by default they are. */
+  readonly isKept?: boolean;
 }): Agent {
   const secureContext = trusting(options.webhookCa);
   const plain = handingOutSockets(
@@ -68,7 +73,10 @@ export function createConnections(options: {
       });
     },
     keepAliveTimeout: KEEP_ALIVE_MS,
-    maxHeaderSize: HEADERS_LIMIT_BYTES,
+    keepAliveMaxTimeout: KEEP_ALIVE_LIMIT_MS,
+    keepAliveTimeoutThreshold: KEEP_ALIVE_MARGIN_MS,
+    ...(options.isKept === false && { pipelining: 0 }),
+    maxHeaderSize: HEAD_LIMIT_BYTES,
     headersTimeout: 0,
     bodyTimeout: 0,
   });

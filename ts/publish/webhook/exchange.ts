@@ -27,9 +27,12 @@ export interface Request {
 /** The outcome. */
 export interface Exchanged {
   readonly answer: WebhookAnswer;
-  /** Not one byte was written, and another attempt may succeed. */
-  readonly mayRetry: boolean;
+  readonly retry: Retry;
 }
+
+/** Whether another attempt may succeed. `later`: the connection failed before a byte was written. `anew`: a connection
+ *  that had been kept ended without a byte of a response, so another one is needed. */
+export type Retry = "none" | "later" | "anew";
 
 /** For a reused connection only its address. `firstByteMs`: from the request to the status line, ms. */
 type ExchangeSteps = Partial<ConnectionSteps> & { readonly reused?: true; readonly firstByteMs: number | null };
@@ -154,8 +157,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
     }
     const isConnected = !(error instanceof NotConnected);
     const { cause, detail } = failureOf(isConnected ? error : error.cause);
-    const mayRetry = !isConnected && cause !== "address_refused";
-    this.#exchanged({ answer: { outcome: "unreachable", cause, detail }, mayRetry });
+    const isLost = isConnected && this.steps.reused === true && this.#place?.place.hasResponse === false;
+    const later = !isConnected && cause !== "address_refused" ? "later" : "none";
+    this.#exchanged({ answer: { outcome: "unreachable", cause, detail }, retry: isLost ? "anew" : later });
   }
 
   #tooLate(): WebhookAnswer {
@@ -164,7 +168,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   #answer(answer: WebhookAnswer): void {
-    this.#exchanged({ answer, mayRetry: false });
+    this.#exchanged({ answer, retry: "none" });
   }
 
   #finish(): void {

@@ -4,6 +4,7 @@ import { AddressRefused } from "../addresses/address-guard.ts";
 import { TooManyLookUps } from "../addresses/look-up-turns.ts";
 import { NotResolved } from "../addresses/resolver.ts";
 import type { UnreachableCause } from "./answer.ts";
+import { HEAD_LIMIT_BYTES } from "./response-head.ts";
 
 /** Longest message kept, characters. */
 const DETAIL_LIMIT = 200;
@@ -37,9 +38,21 @@ function causeOf(error: Error & { readonly code?: string }): UnreachableCause {
   return "connection";
 }
 
+/** What a response did that cannot be read, for the customer's people. */
+const UNREADABLE: readonly (readonly [test: RegExp, words: string])[] = [
+  [/^UND_ERR_HEADERS_OVERFLOW/, `the response has more than ${HEAD_LIMIT_BYTES / 1024} KiB of headers`],
+  [/^UND_ERR_RES_CONTENT_LENGTH_MISMATCH/, "the response has a Content-Length that contradicts another, or its body"],
+  [/^UND_ERR_SOCKET: bad upgrade/, "the response switches to another protocol (101)"],
+  [/^UND_ERR_SOCKET: bad response/, "the response to no request, or too many interim responses (1xx)"],
+  [/^UND_ERR_SOCKET: other side closed/, "the connection was closed before a complete response (other side closed)"],
+  [/^(HPE_\w+: )?Response does not match the HTTP/, "the response is not HTTP/1.1"],
+];
+
 /** On one line; the code comes first where the message does not contain it. */
 function wordsOf({ code, message }: Error & { readonly code?: string }): string {
   const line = message.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ").trim();
   const words = code === undefined || line.includes(code) ? line : `${code}: ${line}`;
-  return [...words].slice(0, DETAIL_LIMIT).join("");
+  const [, known] = UNREADABLE.find(([test]) => test.test(words)) ?? [];
+  const explained = known === undefined || !words.startsWith("HPE_") ? (known ?? words) : `${known}: ${line}`;
+  return [...explained].slice(0, DETAIL_LIMIT).join("");
 }

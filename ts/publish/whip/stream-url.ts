@@ -14,7 +14,8 @@ export type StreamUrl =
 export interface StreamUrlRules {
   /** Our own ingest hosts, lower case, without brackets. */
   readonly ownHosts: readonly string[];
-  readonly rtmpPort: number;
+  /** null if only RTMPS is served. */
+  readonly rtmpPort: number | null;
   /** Where this service accepts RTMP over TLS; null or absent when it does not. */
   readonly rtmpsPort?: number | null;
   /** `host:port` of RTMP on other nodes: a request passed on or redirected by one of them names that node's own. */

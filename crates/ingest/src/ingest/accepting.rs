@@ -12,9 +12,9 @@ use crate::reactor::shared::Command;
 const ACCEPTING: usize = 0;
 
 impl Ingest {
-    /// The port that serves RTMP.
+    /// The port that serves plain RTMP; `None` if only RTMPS is served.
     #[must_use]
-    pub const fn rtmp_port(&self) -> u16 {
+    pub const fn rtmp_port(&self) -> Option<u16> {
         self.rtmp.port
     }
 
@@ -27,7 +27,7 @@ impl Ingest {
     /// The listening sockets of these two ports, for a process that is to inherit them. [`Ingest::stop_accepting`] and
     /// [`Ingest::stop`] close them.
     #[must_use]
-    pub const fn rtmp_sockets(&self) -> (RawFd, Option<RawFd>) {
+    pub const fn rtmp_sockets(&self) -> (Option<RawFd>, Option<RawFd>) {
         (self.rtmp.socket, self.rtmp.tls_socket)
     }
 

@@ -141,13 +141,13 @@ struct Progress {
 
 impl PullRecord {
     pub(crate) fn new(name: &[u8], source: &PullSource, now: Instant) -> Self {
-        let (url, state) = (source.url.tc_url(), PullState::Connecting);
+        let (url, state) = (source.url.shown(), PullState::Connecting);
         let progress = Mutex::new(Progress { url, state, end: None });
         Self { name: name.to_vec(), since: now, progress }
     }
 
     pub(crate) fn set_source(&self, source: &PullSource) {
-        lock(&self.progress).url = source.url.tc_url();
+        lock(&self.progress).url = source.url.shown();
     }
 
     pub(crate) fn set_state(&self, state: PullState) {

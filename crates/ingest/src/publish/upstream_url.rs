@@ -4,7 +4,8 @@ use std::fmt;
 
 use headgate_rtmp::Credentials;
 
-/// An upstream: `rtmp[s]://[user:password@]host[:port]/app/name[?arguments]`.
+/// An upstream: `rtmp[s]://[user:password@]host[:port]/app[?arguments]/name[?arguments]`. An app of several segments is
+/// separated from its arguments by `%3F`, and they are percent-encoded; an app of one segment may use either form.
 #[derive(Clone, PartialEq, Eq)]
 pub struct UpstreamUrl {
     /// Host name or address literal, without brackets.
@@ -15,7 +16,7 @@ pub struct UpstreamUrl {
     pub is_tls: bool,
     /// For servers that require authentication (`authmod=adobe`, `llnw`).
     pub credentials: Option<Credentials>,
-    /// Everything between the host and the last path segment.
+    /// What the connection is for, with the arguments that belong to it rather than to the stream.
     pub app: String,
     /// The last path segment with its arguments, verbatim.
     pub name: String,
@@ -37,15 +38,12 @@ impl UpstreamUrl {
             None => (None, authority),
         };
         let (host, port) = split_authority(authority, default_port)?;
-        // A slash after the first question mark belongs to the arguments.
-        let (path, arguments) = path.split_once('?').map_or((path, None), |(p, a)| (p, Some(a)));
-        let (app, name) = path.rsplit_once('/')?;
-        if host.is_empty() || app.is_empty() || name.is_empty() {
+        let (app, name) = split_path(path)?;
+        if host.is_empty() || app.is_empty() || app.starts_with('?') || is_without_path(name) {
             return None;
         }
-        let name =
-            arguments.map_or_else(|| name.to_owned(), |arguments| format!("{name}?{arguments}"));
-        Some(Self { host: host.to_owned(), port, is_tls, credentials, app: app.to_owned(), name })
+        let name = name.to_owned();
+        Some(Self { host: host.to_owned(), port, is_tls, credentials, app, name })
     }
 
     /// The stream `name` at a tcUrl, whose arguments belong to the connection and not to the stream.
@@ -64,6 +62,13 @@ impl UpstreamUrl {
         format!("{scheme}://{self}/{}", self.app)
     }
 
+    /// The same for people: without the arguments of the app, which may be secret.
+    #[must_use]
+    pub(crate) fn shown(&self) -> String {
+        let tc_url = self.tc_url();
+        tc_url.split_once('?').map(|(shown, _)| shown.to_owned()).unwrap_or(tc_url)
+    }
+
     /// An upstream's text made fit to be shown: without our stream key, arguments and password, on one line and
     /// shortened.
     #[must_use]
@@ -73,14 +78,41 @@ impl UpstreamUrl {
         const LEAST_BYTES: usize = 3;
         let (name, arguments) = self.name.split_once('?').unwrap_or((&self.name, ""));
         let password = self.credentials.as_ref().map_or("", |credentials| &credentials.password);
+        let (_, of_app) = self.app.split_once('?').unwrap_or_default();
         let mut shown = words.to_owned();
-        for secret in [&self.name, name, arguments, password] {
+        for secret in [&self.name, name, arguments, of_app, password] {
             if secret.len() >= LEAST_BYTES {
                 shown = shown.replace(secret, "…");
             }
         }
         shown.chars().filter(|one| !one.is_control()).take(LIMIT_CHARACTERS).collect()
     }
+}
+
+/// App and name of a path.
+fn split_path(path: &str) -> Option<(String, &str)> {
+    let (base, arguments) = path.split_once('?').map_or((path, None), |(b, a)| (b, Some(a)));
+    let Some((app, name)) = base.rsplit_once('/') else {
+        // A server with arguments and the key after it: `live2?backup=1/key?k=v`. The key is what follows the last slash
+        // before its own arguments.
+        let own = arguments?
+            .split_once('?')
+            .map_or(path.len(), |(of_app, _)| base.len() + 1 + of_app.len());
+        let slash = path[..own].rfind('/')?;
+        return Some((path[..slash].to_owned(), &path[slash + 1..]));
+    };
+    // A slash after the first question mark belongs to the arguments of the name.
+    let name = &path[base.len() - name.len()..];
+    let lower = app.to_ascii_lowercase();
+    let app = match lower.find("%3f") {
+        Some(at) => format!("{}?{}", &app[..at], decode_percent(&app[at + 3..])?),
+        None => app.to_owned(),
+    };
+    Some((app, name))
+}
+
+fn is_without_path(name: &str) -> bool {
+    name.is_empty() || name.starts_with('?')
 }
 
 /// `user:password`, percent-decoded.
@@ -143,6 +175,32 @@ mod tests {
         assert_eq!((url.app.as_str(), url.name.as_str()), ("live/eu", "cam?a=b/c%2F?d"));
         assert_eq!(url.tc_url(), "rtmp://[::1]:1940/live/eu");
         assert_eq!(UpstreamUrl::parse("rtmp://h/live/x").map(|url| url.port), Some(1935));
+    }
+
+    #[test]
+    fn arguments_of_the_app_belong_to_the_app() {
+        let parts = |url: &str| UpstreamUrl::parse(url).map(|url| (url.app, url.name));
+        for (path, app, name) in [
+            ("live2?backup=1/key", "live2?backup=1", "key"),
+            ("live2?backup=1/key?k=a/b", "live2?backup=1", "key?k=a/b"),
+            ("live2?u=a/b/key", "live2?u=a/b", "key"),
+            ("live2%3Fbackup=1/key", "live2?backup=1", "key"),
+            ("live2%3fu=a%2Fb%26c/key?k=v", "live2?u=a/b&c", "key?k=v"),
+            ("app/one%3Fx=1/key?k=v", "app/one?x=1", "key?k=v"),
+            ("app/one/key?k=v/w", "app/one", "key?k=v/w"),
+        ] {
+            let want = Some((app.to_owned(), name.to_owned()));
+            assert_eq!(parts(&format!("rtmp://u:p@h/{path}")), want, "{path}");
+        }
+        for path in
+            ["live2?backup=1", "live2?backup=1/", "live2?backup=1/?k=v", "?a=1/key", "%3Fa/key"]
+        {
+            assert_eq!(parts(&format!("rtmp://h/{path}")), None, "{path}");
+        }
+        let url = UpstreamUrl::parse("rtmp://h/live2?token=secret/key").expect("valid");
+        assert_eq!(url.tc_url(), "rtmp://h:1935/live2?token=secret");
+        assert_eq!(url.shown(), "rtmp://h:1935/live2");
+        assert_eq!(url.conceal("no token=secret"), "no …");
     }
 
     #[test]

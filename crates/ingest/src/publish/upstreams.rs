@@ -183,7 +183,7 @@ impl UpstreamRecord {
         let (bytes_out, dropped_frames) = self.delivery.so_far();
         UpstreamStatus {
             id: self.upstream.id.clone(),
-            url: self.upstream.url.tc_url(),
+            url: self.upstream.url.shown(),
             source: self.upstream.source,
             state: progress.state,
             since: wall_time(progress.since, now, wall),

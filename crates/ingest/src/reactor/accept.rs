@@ -43,12 +43,13 @@ impl Listener {
 }
 
 /// The ports and sockets of RTMP, for use outside this module.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct RtmpPorts {
-    pub(crate) port: u16,
+    /// `None` if only RTMPS is served.
+    pub(crate) port: Option<u16>,
     pub(crate) tls_port: Option<u16>,
     /// Valid until the acceptor closes it.
-    pub(crate) socket: RawFd,
+    pub(crate) socket: Option<RawFd>,
     pub(crate) tls_socket: Option<RawFd>,
 }
 
@@ -64,13 +65,18 @@ pub(super) struct Acceptor {
 impl Acceptor {
     /// Binds the ports, or adopts sockets that are already bound.
     pub(super) fn open(config: &IngestConfig) -> Result<(Self, RtmpPorts), StartError> {
-        let plain = match &config.rtmp_socket {
-            Some(socket) => adopt(socket)?,
-            None => listen(config.rtmp, PortUse::Rtmp)?,
+        let mut ports = RtmpPorts::default();
+        let mut listeners = Vec::new();
+        let plain = match (&config.rtmp_socket, config.rtmp) {
+            (_, None) => None,
+            (Some(socket), _) => Some(adopt(socket)?),
+            (None, Some(address)) => Some(listen(address, PortUse::Rtmp)?),
         };
-        let (port, socket) = (plain.local_addr()?.port(), plain.as_raw_fd());
-        let mut ports = RtmpPorts { port, tls_port: None, socket, tls_socket: None };
-        let mut listeners = vec![Listener::new(plain, LISTENER)];
+        if let Some(socket) = plain {
+            ports.port = Some(socket.local_addr()?.port());
+            ports.socket = Some(socket.as_raw_fd());
+            listeners.push(Listener::new(socket, LISTENER));
+        }
         if let Some(tls) = &config.rtmp_tls {
             let socket = match &tls.socket {
                 Some(socket) => adopt(socket)?,
@@ -157,10 +163,18 @@ impl Acceptor {
                     }
                 };
                 // Beyond a limit the connection is closed without an answer.
-                let Some(permit) = shared.connections.admit(peer) else { continue };
+                let is_proxied =
+                    listener.token != PULL_LISTENER && shared.trusted_proxies.contains(peer);
+                let permit = if is_proxied {
+                    shared.connections.admit_proxied()
+                } else {
+                    shared.connections.admit(peer)
+                };
+                let Some(permit) = permit else { continue };
                 let worker = self.next % shared.workers();
                 self.next = worker + 1;
-                dealt.push((worker, Accepted { socket, peer, is_tls: listener.is_tls, permit }));
+                let is_tls = listener.is_tls;
+                dealt.push((worker, Accepted { socket, peer, is_tls, is_proxied, permit }));
             }
         }
         dealt

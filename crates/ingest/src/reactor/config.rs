@@ -9,8 +9,10 @@ use super::tls::TlsError;
 /// Configuration of the core.
 #[derive(Clone, Debug)]
 pub struct IngestConfig {
-    /// Address that serves RTMP; port 0 picks a free port.
-    pub rtmp: SocketAddr,
+    /// Address that serves plain RTMP; port 0 picks a free port. `None` serves RTMPS alone.
+    pub rtmp: Option<SocketAddr>,
+    /// Addresses and networks (`10.0.0.0/8`) of the proxies that send a PROXY protocol header on both ports, and must.
+    pub trusted_proxies: Vec<String>,
     /// A socket that already listens there, inherited from the process that started this one.
     pub rtmp_socket: Option<Arc<TcpListener>>,
     /// Whether connections are accepted from the start, or only after [`crate::Ingest::start_accepting`].

@@ -48,7 +48,18 @@ struct Held {
 #[derive(Debug)]
 pub(crate) struct ConnectionPermit {
     limits: Arc<ConnectionLimits>,
-    address: Option<IpAddr>,
+    counted: Counted,
+}
+
+/// What a connection counts as, besides one in all.
+#[derive(Debug)]
+enum Counted {
+    /// A connection to an upstream or to the media port.
+    Ours,
+    /// A connection of a trusted proxy, to an RTMP port.
+    Proxied,
+    /// A connection of this network, to an RTMP port.
+    Of(IpAddr),
 }
 
 impl ConnectionLimits {
@@ -70,18 +81,21 @@ impl ConnectionLimits {
 
     /// Admits a connection from `address` to an RTMP port; `None` if a limit is reached.
     pub(crate) fn admit(self: &Arc<Self>, address: IpAddr) -> Option<ConnectionPermit> {
-        let address = network_of(address);
+        // Dropped, and not counted any more, if the address has too many.
+        self.admit_proxied().and_then(|mut permit| permit.assign(address).then_some(permit))
+    }
+
+    /// Admits a connection from a trusted proxy to an RTMP port; `None` if a limit is reached. It counts as its client's
+    /// once that is known ([`ConnectionPermit::assign`]).
+    pub(crate) fn admit_proxied(self: &Arc<Self>) -> Option<ConnectionPermit> {
         let mut held = self.lock();
-        let of_address = held.by_address.get(&address).copied().unwrap_or(0);
-        let is_full = held.inbound >= self.inbound || of_address >= self.per_address;
-        if is_full || held.in_all >= self.in_all {
+        if held.inbound >= self.inbound || held.in_all >= self.in_all {
             held.refused += 1;
             return None;
         }
         held.in_all += 1;
         held.inbound += 1;
-        *held.by_address.entry(address).or_default() += 1;
-        Some(ConnectionPermit { limits: self.clone(), address: Some(address) })
+        Some(ConnectionPermit { limits: self.clone(), counted: Counted::Proxied })
     }
 
     /// Admits a connection to an upstream or to the media port. Only the descriptors limit these, so that clients of
@@ -93,7 +107,7 @@ impl ConnectionLimits {
             return None;
         }
         held.in_all += 1;
-        Some(ConnectionPermit { limits: self.clone(), address: None })
+        Some(ConnectionPermit { limits: self.clone(), counted: Counted::Ours })
     }
 
     /// Counts a connection that was closed for lack of a descriptor.
@@ -118,12 +132,31 @@ impl ConnectionLimits {
     }
 }
 
+impl ConnectionPermit {
+    /// Counts a connection to an RTMP port as one of `address`; false if that has too many.
+    pub(crate) fn assign(&mut self, address: IpAddr) -> bool {
+        let address = network_of(address);
+        let mut held = self.limits.lock();
+        let of_address = held.by_address.get(&address).copied().unwrap_or(0);
+        if of_address >= self.limits.per_address {
+            held.refused += 1;
+            return false;
+        }
+        *held.by_address.entry(address).or_default() += 1;
+        self.counted = Counted::Of(address);
+        true
+    }
+}
+
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let mut held = self.limits.lock();
         held.in_all = held.in_all.saturating_sub(1);
-        let Some(address) = self.address else { return };
+        if matches!(self.counted, Counted::Ours) {
+            return;
+        }
         held.inbound = held.inbound.saturating_sub(1);
+        let Counted::Of(address) = self.counted else { return };
         if let Some(count) = held.by_address.get_mut(&address) {
             *count -= 1;
             if *count == 0 {
@@ -171,6 +204,22 @@ mod tests {
         let left = limits.lock();
         assert!(left.by_address.is_empty());
         assert_eq!((left.in_all, left.inbound), (0, 0));
+    }
+
+    #[test]
+    fn a_connection_of_a_proxy_counts_as_one_of_its_client() {
+        let limits = ConnectionLimits::new(4, 1, None);
+        let client = IpAddr::from([192, 0, 2, 1]);
+        let [mut first, mut second, third] = std::array::from_fn(|_| {
+            limits.admit_proxied().expect("the proxy has no limit of its own")
+        });
+        assert!(first.assign(client) && !second.assign(client));
+        assert!(limits.admit(client).is_none(), "connected directly or not");
+        drop(second);
+        drop(third);
+        assert_eq!(limits.count().held, 1);
+        drop(first);
+        assert!(limits.lock().by_address.is_empty() && limits.admit(client).is_some());
     }
 
     #[test]

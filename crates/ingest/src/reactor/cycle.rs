@@ -13,6 +13,7 @@ use slotmap::SecondaryMap;
 use super::accept::Acceptor;
 use super::link::Link;
 use super::media_tcp::{MediaTcp, is_media_connection};
+use super::proxied::{ProxiedConnections, is_proxied};
 use super::shared::{Command, Shared};
 use super::tokens::{
     LISTENER, MEDIA, MEDIA_LISTENER, PULL_LISTENER, TLS_LISTENER, WAKER, session_of,
@@ -48,6 +49,7 @@ pub(crate) struct Reactor {
     /// The media port may have more datagrams to read.
     has_datagrams: bool,
     media_tcp: MediaTcp,
+    pub(super) proxied: ProxiedConnections,
     acceptor: Option<Acceptor>,
     stopping_until: Option<Instant>,
     pub(super) now: Instant,
@@ -80,6 +82,7 @@ impl Reactor {
             udp,
             has_datagrams: false,
             media_tcp,
+            proxied: ProxiedConnections::default(),
             acceptor,
             stopping_until: None,
             now,
@@ -121,6 +124,7 @@ impl Reactor {
         self.to_read.clear();
         self.to_write.clear();
         self.media_tcp.close_all();
+        self.proxied.close_all();
         self.buffer.resize(READ_BUFFER, 0);
         // A wake-up may have been lost in the panic.
         self.shared.set_awake(self.index);
@@ -156,6 +160,7 @@ impl Reactor {
                 token if is_media_connection(token) => {
                     self.media_tcp.handle_ready(token, &mut self.buffer, &mut self.switchboard);
                 }
+                token if is_proxied(token) => self.handle_proxied(event),
                 token => self.handle_ready(session_of(token), event),
             }
         }
@@ -181,6 +186,7 @@ impl Reactor {
             self.accept();
         }
         self.media_tcp.handle_timeout(woke, &mut self.switchboard);
+        self.close_unintroduced();
         self.serve();
         self.media_tcp.settle_closing(woke);
         let worked = woke.elapsed();
@@ -197,7 +203,8 @@ impl Reactor {
             return Some(Duration::ZERO);
         }
         let accept = self.acceptor.as_ref().and_then(Acceptor::deadline);
-        let deadlines = [deadline, accept, self.media_tcp.deadline(), self.stopping_until];
+        let (media, proxied) = (self.media_tcp.deadline(), self.proxied.deadline());
+        let deadlines = [deadline, accept, media, proxied, self.stopping_until];
         let earliest = deadlines.into_iter().flatten().min()?;
         Some(earliest.saturating_duration_since(Instant::now()))
     }

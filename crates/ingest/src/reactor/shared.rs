@@ -9,6 +9,7 @@ use mio::Waker;
 use mio::net::{TcpListener, TcpStream};
 
 use super::connection_limits::{ConnectionLimits, ConnectionPermit};
+use super::networks::Networks;
 use super::tls::TlsContext;
 use super::worker_load::WorkerLoad;
 use crate::publish::registry::Publishes;
@@ -37,6 +38,8 @@ pub(crate) struct Accepted {
     pub(super) peer: IpAddr,
     /// Whether it was accepted on the TLS port.
     pub(super) is_tls: bool,
+    /// Whether it begins with a PROXY protocol header.
+    pub(super) is_proxied: bool,
     pub(super) permit: ConnectionPermit,
 }
 
@@ -59,6 +62,8 @@ pub(crate) struct Shared {
     pub(crate) transcoders: Arc<Transcoders>,
     pub(crate) tls: TlsContext,
     pub(crate) connections: Arc<ConnectionLimits>,
+    /// Who must send a PROXY protocol header.
+    pub(super) trusted_proxies: Networks,
     pub(super) inboxes: Vec<Inbox>,
     /// One for each worker.
     pub(crate) loads: Vec<WorkerLoad>,

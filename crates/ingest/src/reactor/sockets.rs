@@ -8,8 +8,10 @@ use mio::net::TcpStream;
 
 use super::cycle::Reactor;
 use super::link::{Link, Received};
+use super::proxied::{Introduced, Outcome, Unintroduced};
 use super::shared::Accepted;
 use super::tokens::token_of;
+use crate::publish::mailbox::ConnectionRefused;
 use crate::switchboard::{Filled, SessionKey};
 
 /// Reads of one socket per turn, so that a fast peer does not delay the others.
@@ -18,7 +20,12 @@ const READS_PER_TURN: usize = 4;
 impl Reactor {
     /// Serves a connection that was accepted for this worker.
     pub(super) fn take(&mut self, accepted: Accepted) {
-        let Accepted { socket, peer, is_tls, permit } = accepted;
+        if accepted.is_proxied {
+            let outcome = self.proxied.add(self.poll.registry(), accepted, self.now);
+            self.introduce(outcome);
+            return;
+        }
+        let Accepted { socket, peer, is_tls, permit, .. } = accepted;
         // The TLS port exists only with a certificate.
         let tls = if is_tls { self.shared.tls.accept().ok() } else { None };
         if is_tls && tls.is_none() {
@@ -31,6 +38,37 @@ impl Reactor {
             self.read(key);
         } else {
             self.switchboard.handle_closed(key, None);
+        }
+    }
+
+    /// Handles an event of a connection that awaits its PROXY protocol header.
+    pub(super) fn handle_proxied(&mut self, event: &Event) {
+        let outcome = self.proxied.handle_ready(self.poll.registry(), event);
+        self.introduce(outcome);
+    }
+
+    /// Closes connections whose PROXY protocol header is late.
+    pub(super) fn close_unintroduced(&mut self) {
+        for outcome in self.proxied.poll_late(self.now) {
+            self.introduce(Some(outcome));
+        }
+    }
+
+    /// Serves a connection as its client's once its header has named the client, within the limit of that address.
+    fn introduce(&mut self, outcome: Option<Outcome>) {
+        match outcome {
+            Some(Ok(Introduced { mut accepted, client })) => {
+                if client.is_some_and(|client| !accepted.permit.assign(client)) {
+                    return;
+                }
+                let peer = client.unwrap_or(accepted.peer);
+                self.take(Accepted { peer, is_proxied: false, ..accepted });
+            }
+            Some(Err((_, Unintroduced::Silent))) | None => {}
+            Some(Err((address, reason))) => {
+                let (code, detail) = ("proxy_header", reason.to_string());
+                self.switchboard.report_connection(ConnectionRefused { address, code, detail });
+            }
         }
     }
 

@@ -11,6 +11,7 @@ use super::config::{IngestConfig, RtmpTls, StartError};
 use super::connection_limits::{ConnectionLimits, descriptor_limit};
 use super::cycle::Reactor;
 use super::media_tcp::{MediaTcp, open_media_ports};
+use super::networks::Networks;
 use super::shared::{Inbox, Shared};
 use super::tls::TlsContext;
 use super::tokens::{MEDIA, MEDIA_LISTENER, WAKER};
@@ -65,6 +66,7 @@ pub(crate) fn open(config: &IngestConfig, publishes: Arc<Publishes>) -> Result<O
         transcoders: transcoders.clone(),
         tls,
         connections,
+        trusted_proxies: Networks::parse(&config.trusted_proxies)?,
         loads: inboxes.iter().map(|_| WorkerLoad::new(Instant::now())).collect(),
         inboxes,
     });

@@ -84,7 +84,12 @@ impl Switchboard {
             Refused::App => ("app", "it asked for another app".to_owned()),
             Refused::Error(error) => (error.code(), error.to_string()),
         };
-        self.context.publishes.mailbox().put_refusal(ConnectionRefused { address, code, detail });
+        self.report_connection(ConnectionRefused { address, code, detail });
+    }
+
+    /// The same for a connection that has no session.
+    pub(crate) fn report_connection(&self, refused: ConnectionRefused) {
+        self.context.publishes.mailbox().put_refusal(refused);
     }
 
     /// Reports that the handshake of TLS failed on a connection to us.

@@ -49,6 +49,26 @@ impl Peer {
 
     fn open(port: u16, name: &str, role: ClientRole, four_ccs: &[&str]) -> Self {
         let socket = TcpStream::connect(("127.0.0.1", port)).expect("the core listens");
+        Self::open_on(socket, port, name, role, four_ccs)
+    }
+
+    /// The same on a connection on which something was already sent.
+    pub(super) fn publish_on(socket: TcpStream, name: &str) -> Self {
+        Self::open_on(socket, 1935, name, ClientRole::Publish, &[])
+    }
+
+    /// The same for a player.
+    pub(super) fn play_on(socket: TcpStream, name: &str) -> Self {
+        Self::open_on(socket, 1935, name, ClientRole::Play, &[])
+    }
+
+    fn open_on(
+        socket: TcpStream,
+        port: u16,
+        name: &str,
+        role: ClientRole,
+        four_ccs: &[&str],
+    ) -> Self {
         socket.set_read_timeout(Some(Duration::from_millis(20))).expect("a socket option");
         let config = ClientConfig {
             role,

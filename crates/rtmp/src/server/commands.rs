@@ -63,14 +63,14 @@ impl ServerSession {
 
     fn connect(&mut self, command: &Command) {
         let app = command.object.property("app").and_then(Value::as_bytes).unwrap_or_default();
-        let end = app.iter().rposition(|byte| *byte != b'/').map_or(0, |at| at + 1);
-        self.connect_app = app[..end].to_vec();
+        self.connect_app = app.to_vec();
         self.wire.announce_chunk_size();
         self.wire.announce_window();
-        let first = self.connect_app.split(|byte| matches!(byte, b'/' | b'?')).next();
-        if first != Some(self.app.as_bytes()) {
+        if !Target::is_app(&self.app, &self.connect_app) {
             let code = "NetConnection.Connect.InvalidApp";
-            let refused = status("error", code, "There is no such app");
+            let app = &self.app;
+            let text = format!("There is no such app: the server address is rtmp://host/{app}");
+            let refused = status("error", code, &text);
             self.send(0, "_error", command.transaction, &[Value::Null, refused]);
             self.events.push_back(ServerEvent::AppRefused);
             self.close();
@@ -98,7 +98,7 @@ impl ServerSession {
         // Some encoders publish on stream 0; our messages must use the stream they were given.
         self.stream = if stream == 0 { MEDIA_STREAM } else { stream };
         let name = command.arguments.first().and_then(Value::as_bytes).unwrap_or_default();
-        Target::parse(&self.connect_app, name)
+        Target::parse(&self.app, &self.connect_app, name)
     }
 
     pub(super) fn close_with(&mut self, code: &str, description: &str) {

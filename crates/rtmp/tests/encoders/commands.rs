@@ -86,7 +86,11 @@ fn commands_before_connect_are_ignored() {
 fn another_app_is_refused_and_the_connection_closed() {
     let mut encoder = Encoder::new();
     encoder.connect(&[("app", string("vod"))]);
-    let refused = status("error", "NetConnection.Connect.InvalidApp", "There is no such app");
+    let refused = status(
+        "error",
+        "NetConnection.Connect.InvalidApp",
+        "There is no such app: the server address is rtmp://host/live",
+    );
     let want = reply(0, "_error", 1.0, &[null(), refused]);
     assert_eq!(encoder.replies().last(), Some(&want));
     assert_eq!(encoder.events(), [ServerEvent::AppRefused, ServerEvent::Close]);
