@@ -4,13 +4,14 @@
 mod capturing;
 mod playing;
 mod refusing;
+mod repairing;
 
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use headgate_capture::Kind;
-use headgate_media::{FrameKind, Track};
+use headgate_media::repair::Repair;
 use headgate_rtmp::{Error, MediaMessage, Output, ServerConfig, ServerEvent, ServerSession};
 
 use super::captured::Captured;
@@ -62,6 +63,7 @@ enum Role {
 struct Publishing {
     publish: PublishSession,
     clocks: TrackClocks,
+    repair: Repair,
     mark: ReceiveMark,
     /// Payload bytes before a read that the mark's deadline caused between two messages.
     overdue_at: Option<u64>,
@@ -178,6 +180,7 @@ impl RtmpServer {
         self.role = Role::Publishing(Box::new(Publishing {
             publish: PublishSession::new(record, now),
             clocks: TrackClocks::default(),
+            repair: Repair::default(),
             mark: ReceiveMark::new(now),
             overdue_at: None,
         }));
@@ -341,27 +344,8 @@ impl RtmpServer {
 
     fn handle_media(&mut self, message: MediaMessage, now: Instant, effects: &mut Vec<Effect>) {
         let Role::Publishing(publishing) = &mut self.role else { return };
-        let Publishing { publish, clocks, mark, .. } = &mut **publishing;
-        match clocks.read(message) {
-            Ok(Some(frame)) => {
-                if publish.handle_frame(&frame, now).is_err() {
-                    effects.push(Effect::EndPublish(EndReason::LimitExceeded));
-                    self.captured.end(EndReason::LimitExceeded, false, now);
-                    self.end_publish(EndReason::LimitExceeded, None, now, effects);
-                    return;
-                }
-                let is_media =
-                    !matches!(frame.kind, FrameKind::Configuration | FrameKind::ColorInfo);
-                if frame.track() == Track::Video && is_media {
-                    mark.handle_video_frame(frame.data.len(), now);
-                }
-                if let Some(configuration) = clocks.missing_configuration(&frame) {
-                    self.captured.frame(&configuration, now);
-                    effects.push(Effect::Publish(configuration));
-                }
-                self.captured.frame(&frame, now);
-                effects.push(Effect::Publish(frame));
-            }
+        match publishing.clocks.read(message) {
+            Ok(Some(frame)) => self.handle_frame(frame, now, effects),
             Ok(None) => {}
             Err(error) => {
                 self.session.end_publish("NetStream.Failed", &error.to_string());
