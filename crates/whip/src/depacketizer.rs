@@ -1,11 +1,13 @@
 //! H.264 RTP payloads in order → complete access units (RFC 6184). Not the ordering (`jitter`), not the timing
 //! (`clock`).
 //!
-//! No incomplete access unit is emitted: after a loss or a malformed payload everything is withheld until the next IDR.
+//! No incomplete access unit is emitted: after a loss or a malformed payload everything is withheld until the next IDR,
+//! or recovery point of a sender that refreshes its pictures gradually.
 
 use bytes::{Bytes, BytesMut};
 use headgate_media::h264::{
-    NalKind, ParameterSets, SetChange, Sps, is_first_slice, is_reference, nal_kind,
+    NalKind, ParameterSets, SetChange, Sps, is_first_slice, is_recovery_point, is_reference,
+    nal_kind,
 };
 
 /// Most bytes of one access unit; a 4K keyframe at a very high bitrate has 2 MB.
@@ -13,6 +15,8 @@ const ACCESS_UNIT_LIMIT: usize = 4 << 20;
 /// Most bytes of picture parameter sets that changed since the last emitted access unit: more than any encoder sends
 /// between two keyframes.
 const CHANGED_PPS_LIMIT: usize = 8 << 10;
+/// RTP time without an IDR after which recovery points count as keyframes, 4 s: readers join at them.
+const IDR_LIMIT: u32 = 4 * 90_000;
 const STAP_A: u8 = 24;
 const FU_A: u8 = 28;
 const FU_START: u8 = 0x80;
@@ -28,6 +32,8 @@ pub struct AccessUnit {
     pub data: Bytes,
     /// Decoding can start here.
     pub is_keyframe: bool,
+    /// It is a recovery point: decoding starts here, but shows correct pictures only a little later.
+    pub is_recovery_point: bool,
     /// No other frame refers to it.
     pub is_disposable: bool,
     /// The decoder configuration, when it changed with this keyframe.
@@ -49,10 +55,13 @@ pub struct Depacketizer {
     fragment_at: Option<usize>,
     is_broken: bool,
     has_idr: bool,
+    has_recovery_point: bool,
     has_slice: bool,
     has_reference: bool,
     has_sps: bool,
     awaits_keyframe: bool,
+    /// RTP timestamp of the newest IDR; `None` if there has been none, or for longer than the limit.
+    idr_at: Option<u32>,
     /// Whether this publisher's keyframes carry their parameter sets.
     repeats_sets: bool,
     withheld: u64,
@@ -78,10 +87,12 @@ impl Depacketizer {
             fragment_at: None,
             is_broken: false,
             has_idr: false,
+            has_recovery_point: false,
             has_slice: false,
             has_reference: false,
             has_sps: false,
             awaits_keyframe: true,
+            idr_at: None,
             repeats_sets: false,
             withheld: 0,
         }
@@ -248,7 +259,8 @@ impl Depacketizer {
                 self.has_slice = true;
                 self.has_reference |= is_reference(first);
             }
-            NalKind::Sei | NalKind::Other => {}
+            NalKind::Sei => self.has_recovery_point |= is_recovery_point(nal),
+            NalKind::Other => {}
         }
         Ok(true)
     }
@@ -278,13 +290,20 @@ impl Depacketizer {
         Ok(())
     }
 
+    /// Whether a recovery point at this time is a place to start: after a loss, and where no IDR has come for a while.
+    fn can_join(&mut self, timestamp: u32) -> bool {
+        self.idr_at = self.idr_at.filter(|idr| timestamp.wrapping_sub(*idr) < IDR_LIMIT);
+        self.awaits_keyframe || self.idr_at.is_none()
+    }
+
     /// The access unit is complete: emits it or withholds it.
     fn finish(&mut self, emit: &mut impl FnMut(AccessUnit)) {
         let Some(timestamp) = self.timestamp.take() else { return };
         let mut data = self.unit.split();
         self.usual_bytes = (self.usual_bytes * 3 + data.len()) / 4;
         let is_broken = std::mem::take(&mut self.is_broken) | self.fragment_at.take().is_some();
-        let is_keyframe = std::mem::take(&mut self.has_idr);
+        let is_idr = std::mem::take(&mut self.has_idr);
+        let is_recovery_point = std::mem::take(&mut self.has_recovery_point);
         let has_slice = std::mem::take(&mut self.has_slice);
         let is_disposable = !std::mem::take(&mut self.has_reference);
         let has_sps = std::mem::take(&mut self.has_sps);
@@ -298,6 +317,7 @@ impl Depacketizer {
             // Parameter sets alone are remembered; anything else without a slice belongs to no frame.
             return;
         }
+        let is_keyframe = is_idr || is_recovery_point && self.can_join(timestamp);
         // After a loss, the missing packets may have held the parameter sets of a new resolution.
         let may_miss_sets = is_keyframe && self.repeats_sets && !has_sps;
         if self.awaits_keyframe && (!is_keyframe || may_miss_sets || !self.sets.is_complete()) {
@@ -310,6 +330,9 @@ impl Depacketizer {
         if is_keyframe {
             self.awaits_keyframe = false;
             self.repeats_sets = has_sps;
+            if is_idr {
+                self.idr_at = Some(timestamp);
+            }
             configuration = self.sets.poll_configuration();
             // The configuration contains them.
             self.changed_pps.clear();
@@ -319,7 +342,14 @@ impl Depacketizer {
             data = with_pps;
         }
         let data = data.freeze();
-        emit(AccessUnit { timestamp, data, is_keyframe, is_disposable, configuration });
+        emit(AccessUnit {
+            timestamp,
+            data,
+            is_keyframe,
+            is_recovery_point: is_keyframe && !is_idr,
+            is_disposable,
+            configuration,
+        });
     }
 }
 

@@ -8,7 +8,7 @@ mod replaying;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use headgate_media::{Frame, IrregularityCounts};
+use headgate_media::{Frame, Irregularity, IrregularityCounts};
 
 use crate::credentials::Credentials;
 use crate::diagnostics::{self, Diagnostics};
@@ -298,6 +298,8 @@ impl WhipSession {
 
     /// What was irregular about the sender since the last call.
     pub fn take_irregularities(&mut self) -> IrregularityCounts {
+        let recovery_points = self.media.video.as_mut().map_or(0, VideoTrack::take_recovery_points);
+        self.media.irregularities.add(Irregularity::RecoveryPoint, recovery_points);
         std::mem::take(&mut self.media.irregularities)
     }
 

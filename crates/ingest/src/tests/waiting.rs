@@ -14,8 +14,7 @@ use headgate_rtmp::MediaKind::{Audio, Video};
 fn picture(millis: u32, length: usize) -> Vec<u8> {
     let [_, t0, t1, t2] = millis.to_be_bytes();
     let [.., l0, l1, l2] = length.to_be_bytes();
-    let mut body = vec![0x17, 1, 0, 0, 0];
-    body.resize(length, 0);
+    let body = crate::sample::picture(true, 0, length);
     let mut bytes = vec![7, t0, t1, t2, l0, l1, l2, 9, 1, 0, 0, 0];
     for (n, chunk) in body.chunks(65_536).enumerate() {
         if n > 0 {
@@ -112,7 +111,7 @@ fn audio_without_following_video_arrives_and_so_does_a_video_frame_in_pieces() {
         publisher.send_bytes(piece).expect("the connection stays");
     }
     core.wait_for_time(1, 250 * 40);
-    publisher.send(Video, 251 * 40, &[0x27, 1, 0, 0, 0, 9]);
+    publisher.send(Video, 251 * 40, &crate::sample::picture(false, 0, 0));
     core.wait_for_time(1, 251 * 40);
     publisher.say_goodbye();
     assert_eq!(core.ended(1).reason, EndReason::Unpublished);

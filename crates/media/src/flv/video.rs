@@ -11,6 +11,10 @@ use crate::{Codec, Frame, FrameKind, Timestamp};
 
 /// Coded frames with an implicit composition time of 0.
 const CODED_FRAMES_X: u8 = 3;
+/// Frame type and codec, packet type, composition time.
+const LEGACY_HEADER: usize = 5;
+/// Bytes of a codec's name.
+const FOUR_CC: usize = 4;
 /// End of sequence (2) and MPEG-2 TS descriptors (5) are ignored.
 const TYPES: PacketTypes = PacketTypes {
     multitrack: 6,
@@ -29,7 +33,8 @@ pub fn read_video(tag: &Bytes, timestamp: Timestamp) -> Result<Option<Frame>, Er
         return read_extended(tag.slice(1..), first, timestamp);
     }
     let (frame_type, codec_id) = (first >> 4, first & 0x0f);
-    if frame_type == FRAME_TYPE_COMMAND {
+    // A command has one byte; anything longer is video that is marked wrongly.
+    if frame_type == FRAME_TYPE_COMMAND && tag.len() <= LEGACY_HEADER {
         return Ok(None);
     }
     let codec = match codec_id {
@@ -55,7 +60,7 @@ fn read_extended(mut tag: Bytes, first: u8, timestamp: Timestamp) -> Result<Opti
     let frame_type = (first >> 4) & 7;
     let packet_type = skip_extensions(&mut tag, first & 0x0f, TYPES)?;
     // The frame type of colour information has no meaning; FFmpeg sends that of a command.
-    if frame_type == FRAME_TYPE_COMMAND && packet_type != METADATA {
+    if frame_type == FRAME_TYPE_COMMAND && packet_type != METADATA && tag.len() <= FOUR_CC {
         return Ok(None);
     }
     let packet = match read_packet(tag, packet_type, TYPES) {

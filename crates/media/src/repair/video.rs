@@ -15,7 +15,7 @@ const HELD_FRAMES_LIMIT: usize = 256;
 const HELD_BYTES_LIMIT: usize = 4 << 20;
 /// Media time without an IDR picture after which readers start at recovery points, and after which the publisher's own
 /// marks are believed.
-const IDR_LIMIT_US: u64 = 5_000_000;
+const IDR_LIMIT_US: u64 = 4_000_000;
 /// The same for intra pictures that nothing marks: pictures after them may still refer to earlier ones.
 const INTRA_LIMIT_US: u64 = 10_000_000;
 /// NAL units before the first slice that are searched for a recovery point.
@@ -241,7 +241,7 @@ impl VideoRepair {
         }
         let since_idr = distance_us(now, *self.idr_at.get_or_insert(now));
         let is_marked = frame.kind == FrameKind::Keyframe;
-        if !is_marked && since_idr <= IDR_LIMIT_US {
+        if !is_marked && since_idr < IDR_LIMIT_US {
             return Start::No;
         }
         let since_start = distance_us(now, *self.start_at.get_or_insert(now));
@@ -257,7 +257,7 @@ impl VideoRepair {
             Start::Other
         } else if is_recovery_point {
             Start::RecoveryPoint
-        } else if is_marked && since_start > IDR_LIMIT_US {
+        } else if is_marked && since_start >= IDR_LIMIT_US {
             return Start::Other;
         } else {
             return Start::No;

@@ -6,13 +6,14 @@ use headgate_rtmp::{ClientRole, MediaKind};
 
 use super::super::message::{Message, PublishOpening};
 use super::super::{EndReason, SessionKey};
-use super::world::{AVC_HEADER, World, upstream};
+use super::world::{World, upstream};
 use crate::publish::mailbox::{HoldEnded, OnAirCause, OnAirChanged};
 use crate::publish::record::PublishRecord;
+use crate::sample::avc_header;
 
 const URL: &str = "rtmp://upstream.example/live/out";
 /// A different AVCDecoderConfigurationRecord.
-const OTHER_HEADER: &[u8] = &[0x17, 0, 0, 0, 0, 1, 0x64, 0, 0x28, 0xff, 0xe1, 0, 0];
+const OTHER_HEADER: &[u8] = crate::sample::OTHER_AVC_HEADER;
 const AAC_HEADER: &[u8] = &[0xaf, 0, 0x12, 0x10];
 const AAC_FRAME: &[u8] = &[0xaf, 1, 0x21, 9, 9];
 const STEP: Duration = Duration::from_millis(40);
@@ -275,9 +276,7 @@ fn the_standby_publish_takes_over_from_a_faulty_one() {
     let (mut world, main, backup, upstream) = live_pair(60);
     // Forty new decoder configurations in ten seconds are the limit.
     for n in 0..60_u8 {
-        let mut header = AVC_HEADER.to_vec();
-        header[8] = n;
-        world.send(main, MediaKind::Video, 2_400, &header);
+        world.send(main, MediaKind::Video, 2_400, &avc_header(n));
     }
     assert_eq!(world.reasons(), [(1, EndReason::LimitExceeded)]);
     send_both(&mut world, None, Some(backup), 60..90);

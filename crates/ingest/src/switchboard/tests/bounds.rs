@@ -32,8 +32,7 @@ fn a_flood_of_configurations_ends_the_publish_with_its_reason() {
     let mut world = World::new();
     let publisher = world.publisher("a", 1, &[]);
     for n in 0..200_u8 {
-        let body = [&[0x17, 0, 0, 0, 0, 1, 0x42, 0, 0x1f, 0xff, 0xe1, 0, 1], &[n][..]].concat();
-        world.send(publisher, MediaKind::Video, 0, &body);
+        world.send(publisher, MediaKind::Video, 0, &crate::sample::avc_header(n));
     }
     world.pass(Duration::from_secs(1));
     assert_eq!(world.reasons(), [(1, EndReason::LimitExceeded)]);
