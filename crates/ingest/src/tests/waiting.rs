@@ -6,15 +6,20 @@ use std::thread;
 
 use super::Core;
 use super::peer::Peer;
+use crate::sample::AVC_HEADER;
 use crate::{EndReason, Hold};
 use headgate_rtmp::ClientEvent;
 use headgate_rtmp::MediaKind::{Audio, Video};
 
 /// One video frame as a message in chunks of 65,536 bytes.
 fn picture(millis: u32, length: usize) -> Vec<u8> {
+    message(millis, &crate::sample::picture(true, 0, length))
+}
+
+/// A video message in such chunks.
+fn message(millis: u32, body: &[u8]) -> Vec<u8> {
     let [_, t0, t1, t2] = millis.to_be_bytes();
-    let [.., l0, l1, l2] = length.to_be_bytes();
-    let body = crate::sample::picture(true, 0, length);
+    let [.., l0, l1, l2] = body.len().to_be_bytes();
     let mut bytes = vec![7, t0, t1, t2, l0, l1, l2, 9, 1, 0, 0, 0];
     for (n, chunk) in body.chunks(65_536).enumerate() {
         if n > 0 {
@@ -35,6 +40,7 @@ fn a_relay_that_sends_before_the_decision_waits_and_loses_nothing() {
     let (told, written) = channel();
     // Four seconds of 8 Mbit/s.
     let sender = thread::spawn(move || {
+        socket.write_all(&message(0, AVC_HEADER)).expect("the connection stays");
         for n in 0..14 {
             socket.write_all(&picture(n * 300, LENGTH)).expect("the connection stays");
             // The receiver is gone once the decision is made.

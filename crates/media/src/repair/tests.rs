@@ -300,6 +300,17 @@ fn the_publishers_marks_count_where_nothing_else_says_where_to_start() {
     assert_eq!(first, Some(4_000));
 }
 
+#[test]
+fn video_in_a_command_tag_is_read_and_commands_are_not() {
+    let read = |tag: Vec<u8>| crate::flv::read_video(&Bytes::from(tag), Timestamp::ZERO);
+    let is_video = |tag: Vec<u8>| read(tag).is_ok_and(|frame| frame.is_some());
+    assert!(is_video([&[0x57, 1, 0, 0, 0][..], &lengths(4, &[IDR])].concat()));
+    assert!(is_video([&[0xd1][..], b"avc1", &[0, 0, 0], &lengths(4, &[IDR])].concat()));
+    for command in [vec![0x57, 0], vec![0x57, 1], vec![0x57], vec![0xd1, 0], vec![0xd1, 1]] {
+        assert_eq!(read(command), Ok(None));
+    }
+}
+
 fn adts(crc: bool, raw: &[u8]) -> Vec<u8> {
     let header = if crc { 9 } else { 7 };
     let length = header + raw.len();

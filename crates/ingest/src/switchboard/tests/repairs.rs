@@ -59,10 +59,8 @@ fn send(
 
 /// The frame with its NAL unit after a start code, and parameter sets before a keyframe.
 fn with_start_codes(code: &[u8], has_sets: bool, mut body: Vec<u8>) -> Vec<u8> {
-    // A NAL unit does not end in zeros.
-    if let Some(last) = body.last_mut() {
-        *last = 0x80;
-    }
+    // A NAL unit contains no start code, and does not end in zeros.
+    body.iter_mut().skip(10).filter(|byte| **byte == 0).for_each(|byte| *byte = 0x80);
     let (head, unit) = (&body[..5], &body[9..]);
     let sets = if has_sets && body[0] == 0x17 { [code, SPS, code, PPS].concat() } else { vec![] };
     [head, &sets, code, unit].concat()
