@@ -30,6 +30,7 @@ pub(crate) struct PublishSession {
     record: Arc<PublishRecord>,
     last_input: Instant,
     has_media: bool,
+    has_video: bool,
     /// The newest video and audio configuration and colour information; repetitions of these are not counted.
     newest: [Bytes; 3],
     configurations: u32,
@@ -54,6 +55,7 @@ impl PublishSession {
             record,
             last_input: now,
             has_media,
+            has_video: false,
             newest,
             configurations,
             frames,
@@ -107,7 +109,7 @@ impl PublishSession {
                 self.count_frame(frame)?;
                 self.record.add_in(frame.payload_bytes(), frame.timestamp.as_millis());
                 if frame.kind != FrameKind::Audio {
-                    self.count_video(frame);
+                    self.count_video(frame, now);
                 }
             }
         }
@@ -120,11 +122,16 @@ impl PublishSession {
         self.last_input + if self.has_media { SILENCE_LIMIT } else { FIRST_MEDIA_LIMIT }
     }
 
-    fn count_video(&mut self, frame: &Frame) {
+    fn count_video(&mut self, frame: &Frame, now: Instant) {
         self.record.add_video_frame();
         if frame.kind != FrameKind::Keyframe {
+            if !std::mem::replace(&mut self.has_video, true) {
+                self.record.note_keyframe(now);
+            }
             return;
         }
+        self.has_video = true;
+        self.record.note_keyframe(now);
         if let Some(last) = self.last_keyframe.replace(frame.timestamp) {
             let millis = frame.timestamp.as_millis() - last.as_millis();
             // Ignore the interval if the broadcaster's clock was set back.

@@ -13,7 +13,7 @@ use slotmap::SlotMap;
 
 use super::join_point::JoinPoint;
 use super::keys::{SessionKey, StreamKey, SubscriberKey};
-use super::queue::SubscriberQueue;
+use super::queue::{SubscriberQueue, is_video};
 use super::relay::Relay;
 use super::source::Source;
 use crate::publish::play_guard::PlayGuard;
@@ -129,6 +129,7 @@ impl Hub {
             1 => SharedFrame::from(frame.clone()),
             _ => SharedFrame::for_many(frame.clone()),
         };
+        let mut is_awaited = false;
         for key in &stream.subscribers {
             let Some(subscriber) = self.subscribers.get_mut(*key) else { continue };
             if !subscriber.form.takes(frame.codec, stream.has_opus) {
@@ -141,6 +142,7 @@ impl Hub {
             if !subscriber.queue.push(&shared) {
                 continue;
             }
+            is_awaited |= subscriber.queue.awaits_keyframe() && subscriber.is_counted;
             subscriber.offered += frame.data.len() as u64;
             let dropped = subscriber.queue.poll_dropped();
             if dropped > 0 && subscriber.is_counted {
@@ -150,6 +152,9 @@ impl Hub {
                 }
             }
             woken.readers.push(subscriber.reader);
+        }
+        if is_awaited && is_video(frame.kind) {
+            stream.record.note_keyframe_awaited();
         }
     }
 

@@ -189,3 +189,26 @@ fn a_push_and_a_late_player_join_a_stream_without_idr_pictures_at_recovery_point
     let counts = irregularities(&world);
     assert_eq!(counts.iter().map(|(code, _)| *code).collect::<Vec<_>>(), ["recovery_point"]);
 }
+
+#[test]
+fn a_keyframe_that_readers_wait_for_is_reported() {
+    let mut world = World::new();
+    let key = world.publisher("a", 1, &[]);
+    let awaited = |world: &World| {
+        let record = world.publishes.find(1).expect("it runs");
+        record.snapshot(world.now, SystemTime::now()).keyframe_awaited.map(|of| of.as_secs())
+    };
+    let without_keyframes = |n: u32, body: Vec<u8>| match n {
+        0 | 325 => body,
+        _ => picture(false, n, body.len()),
+    };
+    send(&mut world, key, 0..250, without_keyframes);
+    assert_eq!(awaited(&world), None, "nobody waits");
+    // What is cached is too long by now.
+    let player = world.player("a");
+    send(&mut world, key, 250..325, without_keyframes);
+    assert_eq!(world.frames(player), []);
+    assert_eq!(awaited(&world), Some(13));
+    send(&mut world, key, 325..330, without_keyframes);
+    assert_eq!(awaited(&world), None);
+}
