@@ -32,8 +32,6 @@ pub struct AccessUnit {
     pub data: Bytes,
     /// Decoding can start here.
     pub is_keyframe: bool,
-    /// It is a recovery point: decoding starts here, but shows correct pictures only a little later.
-    pub is_recovery_point: bool,
     /// No other frame refers to it.
     pub is_disposable: bool,
     /// The decoder configuration, when it changed with this keyframe.
@@ -65,6 +63,7 @@ pub struct Depacketizer {
     /// Whether this publisher's keyframes carry their parameter sets.
     repeats_sets: bool,
     withheld: u64,
+    recovery_points: u64,
 }
 
 /// The payload is not what RFC 6184 allows.
@@ -95,6 +94,7 @@ impl Depacketizer {
             idr_at: None,
             repeats_sets: false,
             withheld: 0,
+            recovery_points: 0,
         }
     }
 
@@ -135,6 +135,11 @@ impl Depacketizer {
     #[must_use]
     pub const fn awaits_keyframe(&self) -> bool {
         self.awaits_keyframe
+    }
+
+    /// Recovery points that were emitted as keyframes since the previous call.
+    pub const fn take_recovery_points(&mut self) -> u64 {
+        std::mem::replace(&mut self.recovery_points, 0)
     }
 
     /// Access units withheld so far.
@@ -330,6 +335,7 @@ impl Depacketizer {
         if is_keyframe {
             self.awaits_keyframe = false;
             self.repeats_sets = has_sps;
+            self.recovery_points += u64::from(!is_idr);
             if is_idr {
                 self.idr_at = Some(timestamp);
             }
@@ -342,14 +348,7 @@ impl Depacketizer {
             data = with_pps;
         }
         let data = data.freeze();
-        emit(AccessUnit {
-            timestamp,
-            data,
-            is_keyframe,
-            is_recovery_point: is_keyframe && !is_idr,
-            is_disposable,
-            configuration,
-        });
+        emit(AccessUnit { timestamp, data, is_keyframe, is_disposable, configuration });
     }
 }
 

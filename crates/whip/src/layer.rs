@@ -92,6 +92,11 @@ impl Layer {
         self.depacketizer.awaits_keyframe()
     }
 
+    /// Recovery points that were passed on as keyframes since the previous call.
+    pub(crate) const fn take_recovery_points(&mut self) -> u64 {
+        self.depacketizer.take_recovery_points()
+    }
+
     /// Access units withheld so far.
     #[must_use]
     pub(crate) const fn withheld(&self) -> u64 {

@@ -12,6 +12,7 @@ use headgate_media::{Frame, Irregularity, IrregularityCounts};
 
 use crate::credentials::Credentials;
 use crate::diagnostics::{self, Diagnostics};
+use crate::layer::Layer;
 use crate::media::Media;
 use crate::opening::Opening;
 use crate::rate::RateLimit;
@@ -298,7 +299,8 @@ impl WhipSession {
 
     /// What was irregular about the sender since the last call.
     pub fn take_irregularities(&mut self) -> IrregularityCounts {
-        let recovery_points = self.media.video.as_mut().map_or(0, VideoTrack::take_recovery_points);
+        let layers = self.media.video.iter_mut().flat_map(VideoTrack::layers_mut);
+        let recovery_points = layers.map(Layer::take_recovery_points).sum();
         self.media.irregularities.add(Irregularity::RecoveryPoint, recovery_points);
         std::mem::take(&mut self.media.irregularities)
     }

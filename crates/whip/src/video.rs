@@ -59,7 +59,6 @@ pub(crate) struct VideoTrack {
     /// Access units of one call, before they are forwarded or withheld.
     units: Vec<(u32, AccessUnit)>,
     late_units: u64,
-    recovery_points: u64,
     /// A frame of this call that others refer to was withheld.
     has_lost_reference: bool,
     last_pli: Option<Instant>,
@@ -94,7 +93,6 @@ impl VideoTrack {
             rate: RateLimit::new(UNITS_PER_SECOND_LIMIT, now),
             units: Vec::new(),
             late_units: 0,
-            recovery_points: 0,
             has_lost_reference: false,
             last_pli: None,
             unanswered_plis: 0,
@@ -233,11 +231,6 @@ impl VideoTrack {
         (self.plis, self.unanswered_plis)
     }
 
-    /// Recovery points that were forwarded as keyframes since the previous call.
-    pub(crate) const fn take_recovery_points(&mut self) -> u64 {
-        std::mem::replace(&mut self.recovery_points, 0)
-    }
-
     /// Access units withheld so far.
     #[must_use]
     pub(crate) fn withheld(&self) -> u64 {
@@ -309,7 +302,6 @@ impl VideoTrack {
             return;
         }
         if unit.is_keyframe {
-            self.recovery_points += u64::from(unit.is_recovery_point);
             self.unprompted_groups = match self.unanswered_plis {
                 0 => self.unprompted_groups,
                 1..=REACTION_PLIS => 0,

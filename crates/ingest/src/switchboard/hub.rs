@@ -129,7 +129,6 @@ impl Hub {
             1 => SharedFrame::from(frame.clone()),
             _ => SharedFrame::for_many(frame.clone()),
         };
-        let mut is_awaited = false;
         for key in &stream.subscribers {
             let Some(subscriber) = self.subscribers.get_mut(*key) else { continue };
             if !subscriber.form.takes(frame.codec, stream.has_opus) {
@@ -142,7 +141,9 @@ impl Hub {
             if !subscriber.queue.push(&shared) {
                 continue;
             }
-            is_awaited |= subscriber.queue.awaits_keyframe() && subscriber.is_counted;
+            if subscriber.queue.awaits_keyframe() && subscriber.is_counted && is_video(frame.kind) {
+                stream.record.note_keyframe_awaited();
+            }
             subscriber.offered += frame.data.len() as u64;
             let dropped = subscriber.queue.poll_dropped();
             if dropped > 0 && subscriber.is_counted {
@@ -152,9 +153,6 @@ impl Hub {
                 }
             }
             woken.readers.push(subscriber.reader);
-        }
-        if is_awaited && is_video(frame.kind) {
-            stream.record.note_keyframe_awaited();
         }
     }
 
