@@ -27,6 +27,8 @@ const MODULES = {
     transcoding: { imports: ["publish"], pure: false },
     session: { imports: ["publish"], pure: true },
     switchboard: { imports: ["publish", "transcoding", "session"], pure: true },
+    // Test data.
+    sample: { imports: [], pure: true },
     replay: { imports: ["publish", "session"], pure: true },
     reactor: { imports: ["publish", "transcoding", "session", "switchboard"], pure: false },
     ingest: { imports: ["publish", "transcoding", "session", "switchboard", "reactor"], pure: false },

@@ -18,7 +18,15 @@ const NOTHING: PublishSnapshot = {
     silentMs: 0,
     subscribers: 0,
   },
-  ...{ droppedFrames: 0, videoFrames: 0, gopMs: null, rttMs: null, lossPercent: null, skewMs: null },
+  ...{
+    droppedFrames: 0,
+    videoFrames: 0,
+    gopMs: null,
+    keyframeAwaitedMs: null,
+    rttMs: null,
+    lossPercent: null,
+    skewMs: null,
+  },
   tracks: { video: null, audio: null },
   upstreams: [],
   transcoderError: null,
@@ -139,6 +147,15 @@ describe("a condition is reported once, with its duration", () => {
     const { publish, told } = watched("whip", [withKeyframe(5, 1_000, 0), withKeyframe(12.2, 8_200, 1)]);
     expect(troubles(told)).toEqual(["4 keyframes_missing: No keyframe for 8.2 s so far; requested once."]);
     expect(publish.troubles).toEqual(["keyframes_missing"]);
+  });
+
+  test("a keyframe of an RTMP encoder that readers wait for", () => {
+    const seen = (seconds: number, keyframeAwaitedMs: number | null): readonly [number, Seen] => [
+      seconds,
+      { snapshot: { ...running(seconds), keyframeAwaitedMs } },
+    ];
+    const { told } = watched("rtmp", [seen(5, 4_000), seen(10, 9_000), seen(15, 14_000), seen(20, null)]);
+    expect(troubles(told)).toEqual(["1 keyframes_missing: No keyframe for 19 s."]);
   });
 
   test("keyframes of an RTMP encoder that are far apart", () => {

@@ -126,6 +126,8 @@ export interface PublishSnapshot {
   readonly videoFrames: number;
   /** Time between the two newest keyframes on the broadcaster's clock, ms; null before the second one. */
   readonly gopMs: number | null;
+  /** How long there has been no keyframe while readers wait for one, ms; null while none waits. */
+  readonly keyframeAwaitedMs: number | null;
   /** Round-trip time to the broadcaster, ms: for WHIP measured by answered requests, for RTMP that of the TCP
    *  connection (behind a TLS terminator, that to the terminator). At most two seconds old; null while unknown. */
   readonly rttMs: number | null;
@@ -400,6 +402,7 @@ function readSnapshot({
   return {
     ...counters,
     gopMs: counters.gopMs ?? null,
+    keyframeAwaitedMs: counters.keyframeAwaitedMs ?? null,
     rttMs: counters.rttMs ?? null,
     lossPercent: counters.lossPercent ?? null,
     skewMs: counters.skewMs ?? null,

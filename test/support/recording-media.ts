@@ -241,6 +241,7 @@ export class RecordingMedia implements Media {
       droppedFrames: 0,
       videoFrames: 0,
       gopMs: null,
+      keyframeAwaitedMs: null,
       rttMs: null,
       lossPercent: null,
       skewMs: null,

@@ -339,6 +339,8 @@ export interface PublishCounters {
   droppedFrames: number
   videoFrames: number
   gopMs?: number
+  /** How long there has been no keyframe while readers wait for one. */
+  keyframeAwaitedMs?: number
   rttMs?: number
   lossPercent?: number
   skewMs?: number

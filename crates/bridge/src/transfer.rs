@@ -262,6 +262,8 @@ pub struct PublishCounters {
     pub dropped_frames: f64,
     pub video_frames: f64,
     pub gop_ms: Option<f64>,
+    /// How long there has been no keyframe while readers wait for one.
+    pub keyframe_awaited_ms: Option<f64>,
     pub rtt_ms: Option<f64>,
     pub loss_percent: Option<f64>,
     pub skew_ms: Option<f64>,
@@ -382,6 +384,7 @@ impl PublishCounters {
             dropped_frames: number(snapshot.dropped_frames),
             video_frames: number(snapshot.video_frames),
             gop_ms: snapshot.gop_ms.map(number),
+            keyframe_awaited_ms: snapshot.keyframe_awaited.map(|of| of.as_secs_f64() * 1_000.0),
             rtt_ms: snapshot.rtt_ms,
             loss_percent: snapshot.loss_percent,
             skew_ms: snapshot.skew_ms,

@@ -51,4 +51,6 @@ pub use replay::{Comparison, ReplayError, Replayed, ReplayedTrack, replay};
 pub use transcoding::ENCODERS_AHEAD;
 
 #[cfg(test)]
+mod sample;
+#[cfg(test)]
 mod tests;

@@ -2,10 +2,12 @@
 //!
 //! Source: ISO 14496-3 1.6.2.1, 1.6.3.3, tables 1.18 and 1.19.
 
+mod adts;
 mod silence;
 
 use crate::Channels;
 
+pub use adts::{AdtsFrame, adts_configuration, is_adts, take_adts_frame};
 pub use silence::{Silence, silence};
 
 /// Samples per channel in one frame of AAC-LC.

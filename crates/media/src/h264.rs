@@ -3,9 +3,15 @@
 //! Sources: ITU-T H.264 7.3.1, 7.4.1.
 
 mod bits;
+mod framing;
+mod record;
+mod recovery;
 mod sets;
 mod sps;
 
+pub use framing::{Framing, StartCodeUnits, UnitKinds, Units, without_trailing_zeros};
+pub use record::{Record, is_usable, read_record};
+pub use recovery::{is_intra, is_recovery_point};
 pub use sets::{ParameterSets, SetChange};
 pub use sps::{Sps, read_sps};
 

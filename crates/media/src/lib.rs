@@ -8,6 +8,7 @@ mod frame;
 pub mod h264;
 mod irregularity;
 pub mod opus;
+pub mod repair;
 pub mod transcode;
 
 pub use crate::opus::Channels;

@@ -304,6 +304,13 @@ impl ServerSession {
         }
     }
 
+    /// Tells the encoder of a running publish that something is wrong with it, which does not end it.
+    pub fn warn_publisher(&mut self, code: &str, description: &str) {
+        if self.state == State::Publishing {
+            self.send_status(status("warning", code, description));
+        }
+    }
+
     /// Codecs the peer declares beyond those of plain FLV.
     #[must_use]
     pub fn four_cc_list(&self) -> &[String] {

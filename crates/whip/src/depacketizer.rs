@@ -3,7 +3,7 @@
 //!
 //! No incomplete access unit is emitted. What is malformed costs itself: it is repaired or left out, and its picture is
 //! withheld only if it lacks a part. After the loss of a picture that others refer to, everything is withheld until the
-//! next IDR.
+//! next IDR, or recovery point of a sender that refreshes its pictures gradually.
 
 use bytes::{Bytes, BytesMut};
 use headgate_media::h264::{ParameterSets, Sps};
@@ -13,6 +13,9 @@ use crate::markers::Markers;
 use crate::payload::{self, FU_A, FU_START, Place};
 
 mod reading;
+
+/// RTP time without an IDR after which recovery points count as keyframes, 4 s: readers join at them.
+const IDR_LIMIT: u32 = 4 * 90_000;
 
 /// One complete access unit: NAL units with four-byte lengths. Delimiters, filler and parameter sets are removed,
 /// except for a PPS that changed between two keyframes.
@@ -39,6 +42,8 @@ pub struct PayloadCounters {
     pub misplaced_markers: u64,
     /// Pictures that no other refers to and that were left out because a part was missing.
     pub disposable_lost: u64,
+    /// Recovery points that were emitted as keyframes.
+    pub recovery_points: u64,
 }
 
 /// Whether everything that the next picture may refer to has been emitted.
@@ -69,12 +74,15 @@ pub struct Depacketizer {
     fragment_at: Option<usize>,
     is_broken: bool,
     has_idr: bool,
+    has_recovery_point: bool,
     slices: u32,
     /// Offset of the first slice.
     slice_at: usize,
     has_reference: bool,
     has_sps: bool,
     references: References,
+    /// RTP timestamp of the newest IDR; `None` if there has been none, or for longer than the limit.
+    idr_at: Option<u32>,
     /// Packets missing before the next payload.
     gap: u64,
     numbers: FrameNumbers,
@@ -88,6 +96,7 @@ pub struct Depacketizer {
     broken_keyframes: u64,
     malformed: u64,
     disposable_lost: u64,
+    recovery_points: u64,
 }
 
 impl Depacketizer {
@@ -109,11 +118,13 @@ impl Depacketizer {
             fragment_at: None,
             is_broken: false,
             has_idr: false,
+            has_recovery_point: false,
             slices: 0,
             slice_at: 0,
             has_reference: false,
             has_sps: false,
             references: References::Missing,
+            idr_at: None,
             gap: 0,
             numbers: FrameNumbers::default(),
             joins_units: false,
@@ -123,6 +134,7 @@ impl Depacketizer {
             broken_keyframes: 0,
             malformed: 0,
             disposable_lost: 0,
+            recovery_points: 0,
         }
     }
 
@@ -213,6 +225,7 @@ impl Depacketizer {
             malformed: self.malformed,
             misplaced_markers: self.markers.misplaced(),
             disposable_lost: self.disposable_lost,
+            recovery_points: self.recovery_points,
         }
     }
 
@@ -265,6 +278,12 @@ impl Depacketizer {
         };
     }
 
+    /// Whether a recovery point at this time is a place to start: after a loss, and where no IDR has come for a while.
+    fn can_join(&mut self, timestamp: u32) -> bool {
+        self.idr_at = self.idr_at.filter(|idr| timestamp.wrapping_sub(*idr) < IDR_LIMIT);
+        !matches!(self.references, References::Whole) || self.idr_at.is_none()
+    }
+
     /// The access unit has ended: emits it or withholds it.
     fn finish(&mut self, emit: &mut impl FnMut(AccessUnit)) {
         let Some(timestamp) = self.timestamp.take() else { return };
@@ -275,7 +294,8 @@ impl Depacketizer {
         let mut data = self.unit.split();
         self.usual_bytes = (self.usual_bytes * 3 + data.len()) / 4;
         let is_broken = std::mem::take(&mut self.is_broken);
-        let is_keyframe = std::mem::take(&mut self.has_idr);
+        let is_idr = std::mem::take(&mut self.has_idr);
+        let is_recovery_point = std::mem::take(&mut self.has_recovery_point);
         let slices = std::mem::take(&mut self.slices);
         let is_disposable = !std::mem::take(&mut self.has_reference);
         let has_sps = std::mem::take(&mut self.has_sps);
@@ -285,7 +305,7 @@ impl Depacketizer {
         self.markers.close();
         if is_broken {
             self.withheld += 1;
-            self.broken_keyframes += u64::from(is_keyframe);
+            self.broken_keyframes += u64::from(is_idr);
             self.lose_picture(is_disposable && slices > 0);
             return;
         }
@@ -293,6 +313,7 @@ impl Depacketizer {
             // Parameter sets alone are remembered; anything else without a slice belongs to no frame.
             return;
         }
+        let is_keyframe = is_idr || is_recovery_point && self.can_join(timestamp);
         let slice = data.get(self.slice_at..).unwrap_or_default();
         if let References::Doubtful(lost) = self.references {
             if !is_keyframe && self.is_next(slice, lost) {
@@ -318,6 +339,10 @@ impl Depacketizer {
         if is_keyframe {
             self.references = References::Whole;
             self.repeats_sets = has_sps;
+            self.recovery_points += u64::from(!is_idr);
+            if is_idr {
+                self.idr_at = Some(timestamp);
+            }
             configuration = self.sets.poll_configuration();
             // The configuration contains them.
             self.changed_pps.clear();

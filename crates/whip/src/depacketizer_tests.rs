@@ -303,3 +303,53 @@ fn a_track_that_begins_between_keyframes_waits_for_one() {
         [(2, true), (3, false)]
     );
 }
+
+#[test]
+fn a_recovery_point_is_a_place_to_start_after_a_loss_and_where_no_idr_comes() {
+    let recovery = stap_a(&[&[6, 6, 2, 0x0c, 0x24, 0x80], SLICE]);
+    let mut depacketizer = Depacketizer::new(&[]);
+    let key = stap_a(&[SPS, PPS, IDR]);
+    let second = 90_000;
+    let input = [
+        Some((0, true, &key[..])),
+        Some((second, true, &recovery)),
+        None,
+        Some((2 * second, true, SLICE)),
+        Some((3 * second, true, &recovery)),
+        Some((3 * second + 3_000, true, SLICE)),
+        Some((4 * second, true, &recovery)),
+        Some((5 * second, true, &key)),
+        Some((6 * second, true, &recovery)),
+    ];
+    let units = run(&mut depacketizer, &input);
+    let starts: Vec<_> = units.iter().map(|unit| (unit.0, unit.1)).collect();
+    let want = [
+        (0, true),
+        (second, false),
+        (3 * second, true),
+        (3 * second + 3_000, false),
+        (4 * second, true),
+        (5 * second, true),
+        (6 * second, false),
+    ];
+    assert_eq!(starts, want);
+    assert!(!depacketizer.awaits_keyframe());
+}
+
+#[test]
+fn other_sei_messages_and_a_recovery_point_with_a_hole_are_no_place_to_start() {
+    let user_data = stap_a(&[&[6, 5, 3, 6, 6, 6, 0x80], SLICE]);
+    let mut depacketizer = Depacketizer::new(&[SPS.to_vec(), PPS.to_vec()]);
+    let sei: &[u8] = &[6, 6, 2, 0x0c, 0x24, 0x80];
+    let input = [
+        Some((1, true, IDR)),
+        None,
+        Some((2, true, &user_data[..])),
+        Some((3, false, sei)),
+        None,
+        Some((3, true, SLICE)),
+        Some((4, true, SLICE)),
+    ];
+    assert_eq!(run(&mut depacketizer, &input).len(), 1);
+    assert!(depacketizer.awaits_keyframe());
+}

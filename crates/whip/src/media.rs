@@ -149,15 +149,6 @@ impl Media {
         Some(source)
     }
 
-    /// What was irregular about the sender since the last call.
-    pub(crate) fn take_irregularities(&mut self) -> IrregularityCounts {
-        let mut counts = std::mem::take(&mut self.irregularities);
-        for (kind, times) in self.clock.take_irregularities().iter() {
-            counts.add(kind, times);
-        }
-        counts
-    }
-
     /// Counters since the start.
     #[must_use]
     pub(crate) fn counters(&self) -> WhipCounters {
@@ -188,6 +179,9 @@ impl Media {
             self.irregularities.add(kind, count - self.taken.count(kind));
         }
         self.taken = total;
+        for (kind, count) in self.clock.take_irregularities().iter() {
+            self.irregularities.add(kind, count);
+        }
         std::mem::take(&mut self.irregularities)
     }
 

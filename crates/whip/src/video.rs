@@ -259,6 +259,7 @@ impl VideoTrack {
             counts.add(Irregularity::MalformedPayload, of.malformed);
             counts.add(Irregularity::MarkerMisplaced, of.misplaced_markers);
             counts.add(Irregularity::DisposableLost, of.disposable_lost);
+            counts.add(Irregularity::RecoveryPoint, of.recovery_points);
             let unanswered = layer.receiver.counters().unanswered;
             counts.add(Irregularity::RetransmissionsMissing, unanswered);
         }

@@ -173,7 +173,7 @@ export class WatchedPublish {
   }
 
   #troubles(at: number, snapshot: PublishSnapshot, diagnostics: WhipDiagnostics | null): void {
-    const { silentMs, videoFrames, gopMs, lossPercent } = snapshot;
+    const { silentMs, videoFrames, gopMs, keyframeAwaitedMs, lossPercent } = snapshot;
     const isSilent = silentMs >= SILENT_MS;
     this.#lasts("silent", at, isSilent, at - silentMs, {});
 
@@ -181,11 +181,12 @@ export class WatchedPublish {
     const isStopped = videoFrames > 0 && !isSilent && at - this.#frame.at >= VIDEO_STOPPED_MS;
     this.#lasts("video_stopped", at, isStopped, this.#frame.at, {});
 
-    const { keyframeAgeMs, plis = 0 } = diagnostics?.video ?? {};
-    const isMissing = keyframeAgeMs !== undefined && keyframeAgeMs >= KEYFRAMES_MISSING_MS && !isStopped && !isSilent;
+    // RTMP has no requests for keyframes: they are missing only to readers that wait.
+    const { keyframeAgeMs = keyframeAwaitedMs ?? 0, plis = 0 } = diagnostics?.video ?? {};
+    const isMissing = keyframeAgeMs >= KEYFRAMES_MISSING_MS && !isStopped && !isSilent;
     if (!this.#open.has("keyframes_missing") && !isMissing) this.#requestedBefore = plis;
     const requested = Math.max(0, plis - this.#requestedBefore);
-    this.#lasts("keyframes_missing", at, isMissing, at - (keyframeAgeMs ?? 0), { requested });
+    this.#lasts("keyframes_missing", at, isMissing, at - keyframeAgeMs, { requested });
     // How often WebRTC senders send keyframes depends on requests; for RTMP the distance is the encoder's setting.
     const isRare = diagnostics === null && gopMs !== null && gopMs > KEYFRAMES_RARE_MS;
     this.#lasts("keyframes_rare", at, isRare, at, { gop_ms: Math.round(gopMs ?? 0) });

@@ -50,6 +50,10 @@ pub(crate) struct PublishRecord {
     /// Time between the two newest keyframes; 0 means unknown.
     gop_ms: AtomicU64,
     silence_limit_ms: AtomicU64,
+    /// When the newest keyframe arrived, or the first video frame until there is one, after `started`.
+    keyframe_ms: AtomicU64,
+    /// Whether a subscriber has waited for a keyframe since then.
+    is_keyframe_awaited: AtomicBool,
     /// Round trip of an RTMP connection; 0 means unknown.
     round_trip_us: AtomicU32,
     /// Read from the decoder configurations, which arrive rarely enough for a lock.
@@ -83,6 +87,8 @@ pub struct PublishSnapshot {
     pub video_frames: u64,
     /// Time between the two newest keyframes by their timestamps, ms.
     pub gop_ms: Option<u64>,
+    /// How long there has been no keyframe while subscribers wait for one; `None` if none waits.
+    pub keyframe_awaited: Option<Duration>,
     /// Round trip to the broadcaster, ms: for WHIP measured by answered requests, for RTMP as its TCP connection
     /// reports it.
     pub rtt_ms: Option<f64>,
@@ -130,6 +136,8 @@ impl PublishRecord {
             video_frames: AtomicU64::new(0),
             gop_ms: AtomicU64::new(0),
             silence_limit_ms: AtomicU64::new(0),
+            keyframe_ms: AtomicU64::new(0),
+            is_keyframe_awaited: AtomicBool::new(false),
             round_trip_us: AtomicU32::new(0),
             tracks: Mutex::default(),
             transcoder_error: Mutex::default(),
@@ -172,9 +180,18 @@ impl PublishRecord {
     /// Counts bytes of any kind from the broadcaster.
     pub(crate) fn note_input(&self, bytes: usize, now: Instant) {
         self.received_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-        let since = now.saturating_duration_since(self.started);
-        let millis = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
-        self.last_input_ms.store(millis, Ordering::Relaxed);
+        self.last_input_ms.store(self.millis_at(now), Ordering::Relaxed);
+    }
+
+    /// A keyframe has arrived, or the first video frame.
+    pub(crate) fn note_keyframe(&self, now: Instant) {
+        self.keyframe_ms.store(self.millis_at(now), Ordering::Relaxed);
+        self.is_keyframe_awaited.store(false, Ordering::Relaxed);
+    }
+
+    /// A video frame has arrived that a subscriber cannot use because it waits for a keyframe.
+    pub(crate) fn note_keyframe_awaited(&self) {
+        self.is_keyframe_awaited.store(true, Ordering::Relaxed);
     }
 
     /// Counts audio or video payload of a frame with this timestamp.
@@ -275,6 +292,7 @@ impl PublishRecord {
             dropped_frames: self.dropped_frames.load(Ordering::Relaxed),
             video_frames: self.video_frames.load(Ordering::Relaxed),
             gop_ms: Some(self.gop_ms.load(Ordering::Relaxed)).filter(|millis| *millis > 0),
+            keyframe_awaited: self.keyframe_awaited(now),
             rtt_ms,
             loss_percent,
             skew_ms,
@@ -293,6 +311,19 @@ impl PublishRecord {
         let (client_id, name) = (self.client_id, pull.name.clone());
         let players = u64::try_from(self.subscribers.load(Ordering::Relaxed)).unwrap_or(0);
         Some(PullStatus { client_id, name, url, players, bytes_in, bytes_out, since, state })
+    }
+
+    /// Milliseconds from the start of the publish.
+    fn millis_at(&self, now: Instant) -> u64 {
+        let since = now.saturating_duration_since(self.started);
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn keyframe_awaited(&self, now: Instant) -> Option<Duration> {
+        let is_awaited = self.is_keyframe_awaited.load(Ordering::Relaxed)
+            && self.subscribers.load(Ordering::Relaxed) > 0;
+        let since = self.millis_at(now).saturating_sub(self.keyframe_ms.load(Ordering::Relaxed));
+        is_awaited.then(|| Duration::from_millis(since))
     }
 
     fn network(&self) -> NetworkNumbers {

@@ -21,6 +21,7 @@ pub(crate) struct PublishSession {
     opened: Instant,
     last_input: Instant,
     has_media: bool,
+    has_video: bool,
     rates: FrameRates,
     pause: AudioPause,
     /// Whether the audio flows: only then its pause is to be reported.
@@ -37,6 +38,7 @@ impl PublishSession {
             opened: now,
             last_input: now,
             has_media: false,
+            has_video: false,
             rates: FrameRates::new(now),
             pause: AudioPause::default(),
             has_audio: false,
@@ -81,7 +83,7 @@ impl PublishSession {
                     self.has_audio = true;
                     self.pause.note_audio();
                 } else {
-                    self.count_video(frame);
+                    self.count_video(frame, now);
                     self.note_video_alone(frame.timestamp, now);
                 }
             }
@@ -130,11 +132,16 @@ impl PublishSession {
         self.last_input + if self.has_media { limit } else { limit.max(FIRST_MEDIA_LIMIT) }
     }
 
-    fn count_video(&mut self, frame: &Frame) {
+    fn count_video(&mut self, frame: &Frame, now: Instant) {
         self.record.add_video_frame();
         if frame.kind != FrameKind::Keyframe {
+            if !std::mem::replace(&mut self.has_video, true) {
+                self.record.note_keyframe(now);
+            }
             return;
         }
+        self.has_video = true;
+        self.record.note_keyframe(now);
         if let Some(last) = self.last_keyframe.replace(frame.timestamp) {
             let millis = frame.timestamp.as_millis() - last.as_millis();
             // Ignore the interval if the broadcaster's clock was set back.

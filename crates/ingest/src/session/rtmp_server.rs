@@ -4,13 +4,14 @@
 mod capturing;
 mod playing;
 mod refusing;
+mod repairing;
 
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use headgate_capture::Kind;
-use headgate_media::{FrameKind, Track};
+use headgate_media::repair::Repair;
 use headgate_rtmp::{Error, MediaMessage, Output, ServerConfig, ServerEvent, ServerSession};
 
 use super::captured::Captured;
@@ -63,6 +64,7 @@ enum Role {
 struct Publishing {
     publish: PublishSession,
     clocks: TrackClocks,
+    repair: Repair,
     mark: ReceiveMark,
     /// Payload bytes before a read that the mark's deadline caused between two messages.
     overdue_at: Option<u64>,
@@ -179,6 +181,7 @@ impl RtmpServer {
         self.role = Role::Publishing(Box::new(Publishing {
             publish: PublishSession::new(record, now),
             clocks: TrackClocks::default(),
+            repair: Repair::default(),
             mark: ReceiveMark::new(now),
             overdue_at: None,
         }));
@@ -347,32 +350,11 @@ impl RtmpServer {
 
     fn handle_media(&mut self, message: MediaMessage, now: Instant, effects: &mut Vec<Effect>) {
         let Role::Publishing(publishing) = &mut self.role else { return };
-        let Publishing { publish, clocks, mark, .. } = &mut **publishing;
         let kind = message.kind;
-        match clocks.read(message) {
-            Ok(Some(frame)) => {
-                match publish.handle_frame(&frame, now) {
-                    Verdict::Pass => {}
-                    Verdict::PassAfter(configuration) => {
-                        self.captured.frame(&configuration, now);
-                        effects.push(Effect::Publish(configuration));
-                    }
-                    Verdict::Drop => return,
-                }
-                let is_media =
-                    !matches!(frame.kind, FrameKind::Configuration | FrameKind::ColorInfo);
-                if frame.track() == Track::Video && is_media {
-                    mark.handle_video_frame(frame.data.len(), now);
-                }
-                if let Some(configuration) = clocks.missing_configuration(&frame) {
-                    self.captured.frame(&configuration, now);
-                    effects.push(Effect::Publish(configuration));
-                }
-                self.captured.frame(&frame, now);
-                effects.push(Effect::Publish(frame));
-            }
+        match publishing.clocks.read(message) {
+            Ok(Some(frame)) => self.handle_frame(frame, now, effects),
             Ok(None) => {}
-            Err(error) if !publish.handle_unread(kind, error, now) => {}
+            Err(error) if !publishing.publish.handle_unread(kind, error, now) => {}
             Err(error) => {
                 self.session.end_publish("NetStream.Failed", &error.to_string());
                 self.role = Role::Over;

@@ -14,7 +14,7 @@ use slotmap::SlotMap;
 
 use super::join_point::JoinPoint;
 use super::keys::{SessionKey, StreamKey, SubscriberKey};
-use super::queue::SubscriberQueue;
+use super::queue::{SubscriberQueue, is_video};
 use super::relay::Relay;
 use super::source::Source;
 use crate::publish::play_guard::PlayGuard;
@@ -158,6 +158,9 @@ impl Hub {
             }
             if !subscriber.queue.push(&shared) {
                 continue;
+            }
+            if subscriber.queue.awaits_keyframe() && subscriber.is_counted && is_video(frame.kind) {
+                stream.record.note_keyframe_awaited();
             }
             subscriber.offered += frame.data.len() as u64;
             let dropped = subscriber.queue.poll_dropped();

@@ -192,6 +192,12 @@ impl SubscriberQueue {
         self.frames.is_empty() && self.begun != Begun::Overrun
     }
 
+    /// Whether video is left out until the next keyframe.
+    #[must_use]
+    pub(super) const fn awaits_keyframe(&self) -> bool {
+        self.awaits_keyframe
+    }
+
     /// Whether only audio waits that could be written with the next video frame.
     #[must_use]
     pub(super) fn holds_only_audio(&self) -> bool {

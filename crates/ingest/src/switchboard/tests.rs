@@ -18,6 +18,7 @@ mod plays;
 mod previews;
 mod pulls;
 mod pulls_quiet;
+mod repairs;
 mod strangers;
 mod upstreams;
 mod whip;

@@ -4,15 +4,14 @@ use headgate_rtmp::MediaKind::{Audio, Video};
 
 use super::Core;
 use super::peer::Peer;
-
-const HEADER: &[u8] = &[0x17, 0, 0, 0, 0, 1, 0x42, 0, 0x1f, 0xff, 0xe1, 0, 0];
+use crate::sample::{AVC_HEADER, OTHER_AVC_HEADER, picture};
 
 /// Sends a keyframe at each of these wire timestamps and checks the 64-bit timestamps that result.
 fn assert_times(name: &str, times: &[(u32, i64)]) {
     let mut core = Core::start(1);
     let mut publisher = core.publisher(name, 1, &[]);
     // The header has timestamp 0, wherever the media begins.
-    publisher.send(Video, 0, HEADER);
+    publisher.send(Video, 0, AVC_HEADER);
     let mut player = Peer::play(core.port(), name);
     player.wait_ready();
     let mut next = || loop {
@@ -22,9 +21,8 @@ fn assert_times(name: &str, times: &[(u32, i64)]) {
         }
     };
     assert_eq!((next().timestamp, core.ingest.snapshot(1).map(|s| s.timestamp_ms)), (0, Some(0)));
-    let mut picture = vec![0x17, 1, 0, 0, 0];
     // Two chunks, so that the extended timestamp is repeated on the wire.
-    picture.resize(70_000, 7);
+    let picture = picture(true, 0, 70_000);
     for (wire, millis) in times {
         publisher.send(Video, *wire, &picture);
         let media = next();
@@ -34,7 +32,7 @@ fn assert_times(name: &str, times: &[(u32, i64)]) {
         assert_eq!(snapshot.timestamp_ms, *millis, "{wire:x}");
     }
     // A header in mid-stream keeps timestamp 0 and does not move the clock.
-    publisher.send(Video, 0, &[HEADER, &[1]].concat());
+    publisher.send(Video, 0, OTHER_AVC_HEADER);
     assert_eq!(next().timestamp, 0);
     let (wire, millis) = times.last().expect("some");
     publisher.send(Video, wire + 40, &picture);
@@ -83,11 +81,11 @@ fn timestamps_continue_across_a_wrap_at_32_bits() {
 fn audio_that_starts_after_the_wrap_is_in_sync_with_the_video() {
     let mut core = Core::start(1);
     let mut publisher = core.publisher("cam", 1, &[]);
-    publisher.send(Video, 0, HEADER);
+    publisher.send(Video, 0, AVC_HEADER);
     publisher.send(Audio, 0, &[0xaf, 0, 0x11, 0x90]);
     let mut player = Peer::play(core.port(), "cam");
     player.wait_ready();
-    publisher.send(Video, 0x7fff_fff0, &[0x17, 1, 0, 0, 0, 9]);
+    publisher.send(Video, 0x7fff_fff0, &picture(true, 0, 0));
     publisher.send(Audio, 0x10, &[0xaf, 1, 9]);
     publisher.say_goodbye();
     let media = player.media_to_end();

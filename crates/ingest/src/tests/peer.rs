@@ -11,8 +11,7 @@ use headgate_rtmp::{
 };
 
 use super::PATIENCE;
-
-const AVC_HEADER: &[u8] = &[0x17, 0, 0, 0, 0, 1, 0x42, 0, 0x1f, 0xff, 0xe1, 0, 0];
+use crate::sample::{AVC_HEADER, number, picture};
 
 pub(super) struct Peer {
     pub(super) socket: TcpStream,
@@ -140,11 +139,7 @@ impl Peer {
             self.send(MediaKind::Video, 0, AVC_HEADER);
             self.send(MediaKind::Audio, 0, &[0xaf, 0, 0x11, 0x90]);
         }
-        let first = if n.is_multiple_of(gop) { 0x17 } else { 0x27 };
-        let mut picture = vec![first, 1, 0, 0, 0];
-        picture.extend(n.to_be_bytes());
-        picture.resize(1005, 0);
-        self.send(MediaKind::Video, n * 40, &picture);
+        self.send(MediaKind::Video, n * 40, &picture(n.is_multiple_of(gop), n, 1005));
         let mut sound = vec![0xaf, 1];
         sound.resize(102, 0);
         self.send(MediaKind::Audio, n * 40, &sound);
@@ -208,11 +203,6 @@ impl Peer {
 
 /// Numbers of the video frames in `media`, in order of arrival.
 pub(super) fn pictures(media: &[MediaMessage]) -> Vec<u32> {
-    let number = |message: &MediaMessage| match message.payload.get(..9) {
-        Some(&[_, 1, _, _, _, a, b, c, d]) if message.kind == MediaKind::Video => {
-            Some(u32::from_be_bytes([a, b, c, d]))
-        }
-        _ => None,
-    };
-    media.iter().filter_map(number).collect()
+    let video = media.iter().filter(|message| message.kind == MediaKind::Video);
+    video.filter_map(|message| number(&message.payload)).collect()
 }

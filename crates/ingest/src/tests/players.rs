@@ -52,8 +52,7 @@ fn dropped_frames_of_a_stalled_player_are_counted_and_others_lose_nothing() {
         thread::spawn(move || player.media_to_end())
     };
     // 40 s of media at 2 kB a frame would fit in a socket's buffer: use large frames.
-    let mut picture = vec![0x27, 1, 0, 0, 0];
-    picture.resize(60_000, 0);
+    let picture = crate::sample::picture(false, 0, 60_000);
     for n in 1..400_u32 {
         if n % 25 == 0 {
             publisher.send_frame(n, 25)
@@ -168,8 +167,7 @@ fn only_a_player_that_reads_ten_kilobytes_a_second_loses_frames() {
         let mut player = ready_player(&core);
         thread::spawn(move || player.media_to_end())
     };
-    let mut picture = vec![0x27, 1, 0, 0, 0];
-    picture.resize(60_000, 0);
+    let picture = crate::sample::picture(false, 0, 60_000);
     for n in 1..PICTURES {
         if n % 25 == 0 {
             publisher.send_frame(n, 25)

@@ -10,6 +10,7 @@ use headgate_rtmp::{MediaKind, ServerConfig, ServerEvent, ServerSession};
 use super::peer::{Peer, pictures};
 use super::pushes::{redirect_all, wait_for_player};
 use super::{Core, PATIENCE, upstream};
+use crate::sample::{AVC_HEADER, picture};
 use crate::{AddedUpstream, EndReason, Event, Hold, UpstreamState, UpstreamStatus};
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -146,8 +147,7 @@ fn a_healthy_upstream_beside_dead_ones_loses_nothing() {
     publisher.send_frame(0, 25);
     let mut player = wait_for_player(&healthy);
     // Large enough that frames for the mute one must be dropped: at most 3 s of media may wait.
-    let mut picture = vec![0x27, 1, 0, 0, 0];
-    picture.resize(20_000, 0);
+    let picture = crate::sample::picture(false, 0, 20_000);
     for n in 1..200 {
         if n % 25 == 0 {
             publisher.send_frame(n, 25);
@@ -204,9 +204,8 @@ fn upstreams_of_a_stream_without_audio_get_silence_and_players_do_not() {
     let (mut core, mut other) = (Core::start(1), Core::start(1));
     let url = format!("rtmp://127.0.0.1:{}/live/out", other.port());
     let mut publisher = core.publisher("cam", 1, &[url]);
-    let header = [0x17, 0, 0, 0, 0, 1, 0x42, 0, 0x1f, 0xff, 0xe1, 0, 0];
-    publisher.send(MediaKind::Video, 0, &header);
-    publisher.send(MediaKind::Video, 0, &[0x17, 1, 0, 0, 0, 0, 0, 0, 0]);
+    publisher.send(MediaKind::Video, 0, AVC_HEADER);
+    publisher.send(MediaKind::Video, 0, &picture(true, 0, 0));
     dial(&mut core);
     let request = other.request();
     other.ingest.allow(request.request, 7, Vec::new(), Hold::default());
@@ -218,7 +217,7 @@ fn upstreams_of_a_stream_without_audio_get_silence_and_players_do_not() {
     // Two seconds of the wall clock: the wait for audio starts with the first video frame that the upstream gets.
     while began.elapsed() < Duration::from_secs(2) {
         n += 1;
-        publisher.send(MediaKind::Video, n * 40, &[0x27, 1, 0, 0, 0, 0, 0, 0, 0]);
+        publisher.send(MediaKind::Video, n * 40, &picture(false, n, 0));
         thread::sleep(Duration::from_millis(20));
     }
     publisher.say_goodbye();

@@ -6,16 +6,20 @@ use std::thread;
 
 use super::Core;
 use super::peer::Peer;
+use crate::sample::AVC_HEADER;
 use crate::{EndReason, Hold};
 use headgate_rtmp::ClientEvent;
 use headgate_rtmp::MediaKind::{Audio, Video};
 
 /// One video frame as a message in chunks of 65,536 bytes.
 fn picture(millis: u32, length: usize) -> Vec<u8> {
+    message(millis, &crate::sample::picture(true, 0, length))
+}
+
+/// A video message in such chunks.
+fn message(millis: u32, body: &[u8]) -> Vec<u8> {
     let [_, t0, t1, t2] = millis.to_be_bytes();
-    let [.., l0, l1, l2] = length.to_be_bytes();
-    let mut body = vec![0x17, 1, 0, 0, 0];
-    body.resize(length, 0);
+    let [.., l0, l1, l2] = body.len().to_be_bytes();
     let mut bytes = vec![7, t0, t1, t2, l0, l1, l2, 9, 1, 0, 0, 0];
     for (n, chunk) in body.chunks(65_536).enumerate() {
         if n > 0 {
@@ -36,6 +40,7 @@ fn a_relay_that_sends_before_the_decision_waits_and_loses_nothing() {
     let (told, written) = channel();
     // Four seconds of 8 Mbit/s.
     let sender = thread::spawn(move || {
+        socket.write_all(&message(0, AVC_HEADER)).expect("the connection stays");
         for n in 0..14 {
             socket.write_all(&picture(n * 300, LENGTH)).expect("the connection stays");
             // The receiver is gone once the decision is made.
@@ -112,7 +117,7 @@ fn audio_without_following_video_arrives_and_so_does_a_video_frame_in_pieces() {
         publisher.send_bytes(piece).expect("the connection stays");
     }
     core.wait_for_time(1, 250 * 40);
-    publisher.send(Video, 251 * 40, &[0x27, 1, 0, 0, 0, 9]);
+    publisher.send(Video, 251 * 40, &crate::sample::picture(false, 0, 0));
     core.wait_for_time(1, 251 * 40);
     publisher.say_goodbye();
     assert_eq!(core.ended(1).reason, EndReason::Unpublished);

@@ -11,6 +11,8 @@ use crate::{Codec, Frame, FrameKind, Timestamp};
 
 /// Coded frames with an implicit composition time of 0.
 const CODED_FRAMES_X: u8 = 3;
+/// Frame type and codec, packet type, composition time.
+const LEGACY_HEADER: usize = 5;
 /// End of sequence (2) and MPEG-2 TS descriptors (5) are ignored.
 const TYPES: PacketTypes = PacketTypes {
     multitrack: 6,
@@ -29,7 +31,8 @@ pub fn read_video(tag: &Bytes, timestamp: Timestamp) -> Result<Option<Frame>, Er
         return read_extended(tag.slice(1..), first, timestamp);
     }
     let (frame_type, codec_id) = (first >> 4, first & 0x0f);
-    if frame_type == FRAME_TYPE_COMMAND {
+    // A command has one byte; anything longer is video that is marked wrongly.
+    if frame_type == FRAME_TYPE_COMMAND && tag.len() <= LEGACY_HEADER {
         return Ok(None);
     }
     let codec = match codec_id {
@@ -54,19 +57,19 @@ pub fn read_video(tag: &Bytes, timestamp: Timestamp) -> Result<Option<Frame>, Er
 fn read_extended(mut tag: Bytes, first: u8, timestamp: Timestamp) -> Result<Option<Frame>, Error> {
     let frame_type = (first >> 4) & 7;
     let packet_type = skip_extensions(&mut tag, first & 0x0f, TYPES)?;
-    // The frame type of colour information has no meaning; FFmpeg sends that of a command.
-    if frame_type == FRAME_TYPE_COMMAND && packet_type != METADATA {
-        return Ok(None);
-    }
+    // The frame type of colour information has no meaning; FFmpeg sends that of a command. Of other commands only H.264
+    // is read: whether it is video shows in its framing.
+    let is_command = frame_type == FRAME_TYPE_COMMAND && packet_type != METADATA;
     let packet = match read_packet(tag, packet_type, TYPES) {
         // Unreadable colour information is dropped; the publish continues.
-        Err(_) if packet_type == METADATA => None,
+        Err(_) if packet_type == METADATA || is_command => None,
         read => read?,
     };
     let Some(packet) = packet else { return Ok(None) };
     let Packet { packet_type, four_cc, mut body } = packet;
     let codec = match &four_cc {
         b"avc1" => Codec::H264,
+        _ if is_command => return Ok(None),
         b"hvc1" => Codec::Hevc,
         b"av01" => Codec::Av1,
         b"vp09" => Codec::Vp9,
@@ -81,7 +84,13 @@ fn read_extended(mut tag: Bytes, first: u8, timestamp: Timestamp) -> Result<Opti
         return Ok(info.filter(|_| codec != Codec::H264));
     }
     let has_offset = packet_type == CODED_FRAMES && matches!(codec, Codec::H264 | Codec::Hevc);
-    let composition_ms = if has_offset { signed_24(take(&mut body)?) } else { 0 };
+    let composition_ms = match has_offset {
+        true => match take(&mut body) {
+            Err(_) if is_command => return Ok(None),
+            offset => signed_24(offset?),
+        },
+        false => 0,
+    };
     frame(codec, frame_kind(frame_type), timestamp, composition_ms, body)
 }
 

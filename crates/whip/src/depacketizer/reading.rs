@@ -1,7 +1,9 @@
 //! Reads payloads into the open access unit: single NAL units, STAP-A and FU-A, as far as they are sound or can be
 //! repaired.
 
-use headgate_media::h264::{NalKind, SetChange, is_first_slice, is_reference, nal_kind};
+use headgate_media::h264::{
+    NalKind, SetChange, is_first_slice, is_recovery_point, is_reference, nal_kind,
+};
 
 use super::Depacketizer;
 use crate::payload::{
@@ -238,7 +240,11 @@ impl Depacketizer {
                 Use::Keep
             }
             NalKind::Other if matches!(first & 0x1f, 0 | 24..) => Use::Ignore,
-            NalKind::Sei | NalKind::Other => Use::Keep,
+            NalKind::Sei => {
+                self.has_recovery_point |= is_recovery_point(nal);
+                Use::Keep
+            }
+            NalKind::Other => Use::Keep,
         }
     }
 

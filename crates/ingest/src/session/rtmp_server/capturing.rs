@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Instant;
 
+use headgate_media::repair::Repair;
 use headgate_rtmp::{Limits, ReadingState, ServerConfig, ServerSession};
 
 use super::{Captured, Publishing, Role, RtmpServer};
@@ -40,6 +41,7 @@ impl RtmpServer {
         let publishing = Publishing {
             publish: PublishSession::new(record, now),
             clocks: TrackClocks::read_bytes(clocks),
+            repair: Repair::resumed(),
             mark: ReceiveMark::new(now),
             overdue_at: None,
         };

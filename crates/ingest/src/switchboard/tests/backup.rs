@@ -9,10 +9,11 @@ use super::super::{EndReason, SessionKey};
 use super::world::{World, upstream};
 use crate::publish::mailbox::{HoldEnded, OnAirCause, OnAirChanged};
 use crate::publish::record::PublishRecord;
+use crate::sample::avc_header;
 
 const URL: &str = "rtmp://upstream.example/live/out";
 /// A different AVCDecoderConfigurationRecord.
-const OTHER_HEADER: &[u8] = &[0x17, 0, 0, 0, 0, 1, 0x64, 0, 0x28, 0xff, 0xe1, 0, 0];
+const OTHER_HEADER: &[u8] = crate::sample::OTHER_AVC_HEADER;
 const AAC_HEADER: &[u8] = &[0xaf, 0, 0x12, 0x10];
 const AAC_FRAME: &[u8] = &[0xaf, 1, 0x21, 9, 9];
 const STEP: Duration = Duration::from_millis(40);

@@ -34,8 +34,7 @@ fn a_flood_of_configurations_reaches_nobody_and_the_newest_one_does() {
     let publisher = world.publisher("a", 1, &[]);
     world.send_frame(publisher, 0, 100);
     let player = world.player("a");
-    let header =
-        |n: u8| [&[0x17, 0, 0, 0, 0, 1, 0x42, 0, 0x1f, 0xff, 0xe1, 0, 1], &[n][..]].concat();
+    let header = crate::sample::avc_header;
     for n in 1..=200 {
         world.send(publisher, MediaKind::Video, 0, &header(n));
     }

@@ -37,6 +37,7 @@ fn wire(world: &mut World, publisher: SessionKey) -> Vec<Vec<u8>> {
     let Some(Peer { remote: Remote::Client(client), .. }) = world.peers.get_mut(&publisher) else {
         panic!("a publisher")
     };
+    client.send_media(MediaKind::Audio, 0, &[], &Bytes::from_static(&[0xaf, 0, 0x12, 0x10]));
     let sound = Bytes::from([&[0xaf, 1][..], &[0x55; SOUND_BYTES]].concat());
     let pictures = (0..PICTURES_MADE).zip(sizes.iter().cycle()).map(|(n, size)| {
         let is_keyframe = (n as usize).is_multiple_of(sizes.len());

@@ -50,8 +50,7 @@ fn is_counted(world: &World) -> (u64, u64, u64) {
 
 /// Sends a frame of 200 kB, every tenth of them a keyframe.
 fn send_large(world: &mut World, publisher: SessionKey, n: u32) {
-    let mut picture = vec![if n.is_multiple_of(10) { 0x17 } else { 0x27 }, 1, 0, 0, 0];
-    picture.resize(200_000, 0);
+    let picture = crate::sample::picture(n.is_multiple_of(10), n, 200_000);
     world.send(publisher, MediaKind::Video, n * 40, &picture);
 }
 

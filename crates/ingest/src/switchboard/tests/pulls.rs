@@ -51,9 +51,7 @@ fn send(world: &mut World, timestamp: u32, body: &[u8]) {
 pub(super) fn send_frames(world: &mut World, numbers: std::ops::Range<u32>) {
     send(world, 0, AVC_HEADER);
     for n in numbers {
-        let mut frame = vec![if n.is_multiple_of(25) { 0x17 } else { 0x27 }, 1, 0, 0, 0];
-        frame.extend_from_slice(&n.to_be_bytes());
-        frame.resize(109, 0);
+        let frame = crate::sample::picture(n.is_multiple_of(25), n, 109);
         send(world, n * 40, &frame);
     }
     world.pass(Duration::from_millis(100));

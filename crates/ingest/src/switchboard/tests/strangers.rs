@@ -71,7 +71,7 @@ fn a_player_gets_what_waits_for_it_when_the_publisher_leaves_and_then_the_end() 
 fn keyframe(n: u32) -> Frame {
     let (codec, kind) = (Codec::H264, FrameKind::Keyframe);
     let timestamp = Timestamp::from_millis(i64::from(n) * 40);
-    let data = Bytes::copy_from_slice(&[n.to_be_bytes(), [0; 4]].concat());
+    let data = Bytes::from(crate::sample::picture(true, n, 0)).slice(5..);
     Frame { codec, kind, timestamp, composition_ms: 0, data }
 }
 

@@ -18,10 +18,10 @@ use crate::publish::mailbox::{
 };
 use crate::publish::play_guard::PlayGuard;
 use crate::publish::upstreams::{Upstream, UpstreamSource};
+pub(super) use crate::sample::AVC_HEADER;
+use crate::sample::{number, picture};
 use crate::{EndReason, UpstreamUrl};
 
-/// AVCDecoderConfigurationRecord in its tag body.
-pub(super) const AVC_HEADER: &[u8] = &[0x17, 0, 0, 0, 0, 1, 0x42, 0, 0x1f, 0xff, 0xe1, 0, 0];
 /// How often the worker wakes when it is busy.
 const TICK: Duration = Duration::from_millis(10);
 
@@ -156,9 +156,7 @@ impl World {
 
     /// Sends frame `n`, one every 40 ms with a keyframe each second, containing its number and `length` more bytes.
     pub(super) fn send_frame(&mut self, key: SessionKey, n: u32, length: usize) {
-        let mut frame = vec![if n.is_multiple_of(25) { 0x17 } else { 0x27 }, 1, 0, 0, 0];
-        frame.extend_from_slice(&n.to_be_bytes());
-        frame.resize(9 + length, 0);
+        let frame = picture(n.is_multiple_of(25), n, 9 + length);
         self.send(key, MediaKind::Video, n * 40, &frame);
     }
 
@@ -237,11 +235,8 @@ impl World {
 
     /// Numbers of the frames that a peer has received.
     pub(super) fn frames(&self, key: SessionKey) -> Vec<u32> {
-        let numbers = self.peers[&key].media.iter().filter_map(|message| {
-            let body = message.payload.get(1..9).filter(|_| message.kind == MediaKind::Video)?;
-            (body[0] == 1).then(|| u32::from_be_bytes([body[4], body[5], body[6], body[7]]))
-        });
-        numbers.collect()
+        let media = self.peers[&key].media.iter().filter(|of| of.kind == MediaKind::Video);
+        media.filter_map(|of| number(&of.payload)).collect()
     }
 
     /// The peer of the only push or pull.
