@@ -3,13 +3,13 @@
 
 mod captured;
 pub(crate) mod effect;
+pub(crate) mod filler;
 pub(crate) mod flv_preview;
 mod frame_writer;
 mod keep_alive;
 pub(crate) mod publish_session;
 mod receive_mark;
 mod retry;
-mod rtmp_clock;
 mod rtmp_frames;
 pub(crate) mod rtmp_pull;
 pub(crate) mod rtmp_push;

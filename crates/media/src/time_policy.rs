@@ -111,14 +111,17 @@ impl TimePolicy {
             self.tracks[index].own = Some(own);
             return self.place_by_arrival(index, arrival);
         }
-        if let Some(steps) = self.fitting_steps(index, own, arrival) {
-            return self.accept(index, own, steps, arrival);
-        }
-        match this.pending {
-            Some(pending) if pending.is_confirmed_by(own, &this, passed) => {
-                self.confirm(index, pending, own, arrival)
+        let confirmed = this.pending.filter(|of| of.is_confirmed_by(own, &this, passed));
+        // A second frame behind the track is no coincidence.
+        let is_behind = own + this.shift < this.placed;
+        let steps = self.fitting_steps(index, own, arrival);
+        match (steps, confirmed) {
+            (Some(steps), None) => self.accept(index, own, steps, arrival),
+            (Some(steps), Some(_)) if steps != this.steps || !is_behind => {
+                self.accept(index, own, steps, arrival)
             }
-            Some(_) | None => self.doubt(index, own, arrival),
+            (_, Some(pending)) => self.confirm(index, pending, own, arrival),
+            (None, None) => self.doubt(index, own, arrival),
         }
     }
 
@@ -178,8 +181,12 @@ impl TimePolicy {
                 continue;
             }
             let at = at.saturating_add(steps - this.steps);
-            let is_fitting = at - this.placed >= -FOLLOW_BACK_US
-                && (at - this.placed <= ORDINARY_US || at <= wall + AHEAD_US);
+            let ahead = at - this.placed;
+            let is_fitting = if steps == self.steps_us {
+                ahead >= -FOLLOW_BACK_US && (ahead <= ORDINARY_US || at <= wall + AHEAD_US)
+            } else {
+                (-BACKWARD_US..=this.ordinary_limit()).contains(&ahead)
+            };
             let distance = at.abs_diff(expected);
             if is_fitting && best.is_none_or(|(least, _)| distance < least) {
                 best = Some((distance, steps));

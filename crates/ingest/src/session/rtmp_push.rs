@@ -16,6 +16,7 @@ use headgate_media::{Frame, Timestamp};
 use headgate_rtmp::{ClientSession, ConnectArguments, Output};
 
 use super::effect::{AudioForm, Effect};
+use super::filler::Made;
 use super::keep_alive::KeepAlive;
 use super::retry::Retry;
 use super::silence::Silence;
@@ -81,6 +82,8 @@ pub(crate) struct RtmpPush {
     sent: Option<Timestamp>,
     /// Set while the stream has no audio of its own; new for each connection.
     silence: Option<Silence>,
+    /// What silence was written and not counted yet.
+    made: Made,
     /// What the upstream gets while the publisher sends nothing; new for each connection.
     keep_alive: KeepAlive,
     /// The stream's newest audio decoder configuration.
@@ -145,6 +148,7 @@ impl RtmpPush {
             has_backlog: false,
             sent: None,
             silence: None,
+            made: Made::default(),
             keep_alive: KeepAlive::default(),
             audio_configuration: None,
             addresses: VecDeque::new(),
@@ -200,6 +204,11 @@ impl RtmpPush {
         if let Some(silence) = &mut self.silence {
             silence.set_audio_expected(expects_audio);
         }
+    }
+
+    /// What silence was written since the last call; `None` if none was.
+    pub(crate) fn take_made(&mut self) -> Option<Made> {
+        self.made.take()
     }
 
     /// Whether frames may be written: the upstream accepted the stream.

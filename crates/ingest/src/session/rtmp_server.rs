@@ -177,7 +177,7 @@ impl RtmpServer {
         self.captured.allow(&record, now);
         self.role = Role::Publishing(Box::new(Publishing {
             publish: PublishSession::new(record, now),
-            clocks: TrackClocks::default(),
+            clocks: TrackClocks::of_broadcaster(),
             mark: ReceiveMark::new(now),
             overdue_at: None,
         }));
@@ -342,7 +342,11 @@ impl RtmpServer {
     fn handle_media(&mut self, message: MediaMessage, now: Instant, effects: &mut Vec<Effect>) {
         let Role::Publishing(publishing) = &mut self.role else { return };
         let Publishing { publish, clocks, mark, .. } = &mut **publishing;
-        match clocks.read(message) {
+        let read = clocks.read(message, now);
+        if let Some(counts) = clocks.take_irregularities() {
+            publish.record().note_irregularities(&counts);
+        }
+        match read {
             Ok(Some(frame)) => {
                 if publish.handle_frame(&frame, now).is_err() {
                     effects.push(Effect::EndPublish(EndReason::LimitExceeded));

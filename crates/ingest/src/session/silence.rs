@@ -10,6 +10,8 @@ use bytes::Bytes;
 use headgate_media::aac::{SAMPLES_PER_FRAME, SILENCE_STEREO, lc_48k};
 use headgate_media::{Channels, Codec, Frame, FrameKind, Timestamp, Track};
 
+use super::filler::{Filler, Made};
+
 /// How long after its first video frame a stream may take to send audio: platforms that require audio refuse a stream
 /// after a few seconds without.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -41,6 +43,7 @@ pub(crate) struct Silence {
     configuration: Option<Frame>,
     /// Codec and data of the configuration written last.
     written: Option<(Codec, Bytes)>,
+    filler: Filler,
 }
 
 #[derive(Debug, Default)]
@@ -109,7 +112,13 @@ impl Silence {
     /// some upstreams assume that the first tracks they see are the only ones.
     pub(crate) fn renewed(&self) -> Self {
         let is_overdue = self.is_overdue || matches!(self.phase, Phase::Silent(_));
-        Self { is_overdue, ..Self::default() }
+        let filler = Filler { budget: self.filler.budget, ..Filler::default() };
+        Self { is_overdue, filler, ..Self::default() }
+    }
+
+    /// What was generated since the last call.
+    pub(crate) fn take_made(&mut self) -> Option<Made> {
+        self.filler.made.take()
     }
 
     /// The stream has reached a time without a video frame: if silence was written before, it continues up to there.
@@ -208,10 +217,18 @@ impl Silence {
         if to.as_micros().abs_diff(run.next_us()) > STEP_LIMIT_US.unsigned_abs() {
             run = Run { since: to, frames: 0 };
         }
+        if !self.filler.take(to.as_micros() - run.next_us(), now) {
+            run = Run { since: to, frames: 0 };
+            if !self.filler.take(0, now) {
+                self.phase = Phase::Silent(run);
+                return;
+            }
+        }
         while run.next_us() <= to.as_micros() {
             let timestamp = Timestamp::from_micros(run.next_us());
             write(&aac(FrameKind::Audio, timestamp, Bytes::from_static(&SILENCE_STEREO)));
             run.frames += 1;
+            self.filler.made.bytes += SILENCE_STEREO.len() as u64;
         }
         self.phase = Phase::Silent(run);
     }

@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use headgate_capture::Kind;
-use headgate_media::{Codec, Frame, FrameKind, Timestamp, Track};
+use headgate_media::{Codec, Frame, FrameKind, TimePolicy, Timestamp, Track};
 use headgate_rtmp::{encode_metadata_with, read_metadata};
 use headgate_whip::{Path, WhipCounters, WhipEnd, WhipEvent, WhipSession, scrub_sdp};
 
 use super::effect::Effect;
 use super::publish_session::PublishSession;
+use super::rtmp_frames::place;
 use crate::publish::capture::Tap;
 use crate::publish::end_reason::EndReason;
 
@@ -55,6 +56,8 @@ pub(crate) struct WhipPublisher {
     /// The latest limit that the gateway has set since the start; `None` if it has set none.
     limit_kbps: Option<u32>,
     publish: PublishSession,
+    /// The last word on timestamps; the session has mapped RTP clocks to them.
+    policy: TimePolicy,
     tap: Tap,
     diagnostics_at: Instant,
     /// The metadata that the broadcaster sent last; players get it together with the video's size.
@@ -82,6 +85,7 @@ impl WhipPublisher {
             awaits_answer,
             limit_kbps: None,
             publish,
+            policy: TimePolicy::default(),
             tap,
             diagnostics_at: now,
             custom_metadata: None,
@@ -205,8 +209,9 @@ impl WhipPublisher {
     }
 
     fn note_irregularities(&mut self) {
-        for (kind, count) in self.session.take_irregularities().iter() {
-            self.publish.record().note_irregularity(kind, count);
+        self.publish.record().note_irregularities(&self.session.take_irregularities());
+        if let Some(counts) = self.policy.take_irregularities() {
+            self.publish.record().note_irregularities(&counts);
         }
     }
 
@@ -266,6 +271,7 @@ impl WhipPublisher {
             if self.ended.is_some() {
                 continue;
             }
+            let frame = place(&mut self.policy, frame, now);
             if frame.kind == FrameKind::Configuration && frame.track() == Track::Video {
                 let metadata = self.metadata(frame.timestamp);
                 self.tap.frame(&metadata, now);

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{APART_US, GAP_LIMIT_US, TimePolicy};
+use super::{APART_US, BACKWARD_US, GAP_LIMIT_US, TimePolicy};
 use crate::flv::WireTime;
 use crate::{FillerBudget, Timestamp, Track};
 
@@ -107,12 +107,18 @@ fn shared_steps(bytes: &[u8]) {
         }
         let value = i32::from_be_bytes([step[1], step[2], step[3], step[4]]);
         set_before_us = set_us;
-        set_us = match step[0] & 3 {
+        let to_us = match step[0] & 3 {
             0 => i64::from(value) * 1_000,
             1 => set_us + i64::from(value >> 16) * 1_000,
             2 => -set_at.cast_signed(),
             _ => set_us + i64::from(value >> 20) * 1_000,
         };
+        // At the limit one track may be raised while the other one steps, and a gap is no step, but may look like the
+        // return from one.
+        let step_us = to_us - set_us;
+        let is_clear = !(-BACKWARD_US - 80_000..-BACKWARD_US).contains(&step_us)
+            && !(1..GAP_LIMIT_US + 100_000).contains(&step_us);
+        set_us = if is_clear { to_us } else { set_us };
         set_at = until;
     }
 }

@@ -35,7 +35,7 @@ impl TimePolicy {
     pub fn read(bytes: &[u8; Self::STATE_BYTES], now: Instant) -> Self {
         let mut numbers = bytes.chunks_exact(8).map(|number| {
             let number = i64::from_be_bytes(number.try_into().unwrap_or_default());
-            number.clamp(-OWN_LIMIT_US, OWN_LIMIT_US)
+            number.clamp(-4 * OWN_LIMIT_US, 4 * OWN_LIMIT_US)
         });
         let mut next = || numbers.next().unwrap_or_default();
         let (flags, elapsed, windows) = (next(), next(), [next(), next()]);

@@ -65,7 +65,7 @@ impl RtmpPull {
     }
 
     fn handle_media(&mut self, message: MediaMessage, now: Instant, effects: &mut Vec<Effect>) {
-        let frame = match self.clocks.read(message) {
+        let frame = match self.clocks.read(message, now) {
             Ok(Some(frame)) => frame,
             Ok(None) => return,
             Err(error) => return self.end(PullEnd::Invalid, &error.to_string(), now, effects),

@@ -32,5 +32,6 @@ impl RtmpPush {
             keep_alive.note(frame, now);
             write_to_upstream(session, frame);
         });
+        self.made.add(silence.take_made());
     }
 }

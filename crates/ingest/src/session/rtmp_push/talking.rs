@@ -94,7 +94,9 @@ impl RtmpPush {
             keep_alive.note(frame, now);
             write_to_upstream(session, frame);
         };
-        if !silence.handle_frame(frame, now, write) {
+        let needs_silence = silence.handle_frame(frame, now, write);
+        self.made.add(silence.take_made());
+        if !needs_silence {
             self.silence = None;
         }
     }
