@@ -112,12 +112,13 @@ impl TimePolicy {
             return self.place_by_arrival(index, arrival);
         }
         let confirmed = this.pending.filter(|of| of.is_confirmed_by(own, &this, passed));
-        // A second frame behind the track is no coincidence.
-        let is_behind = own + this.shift < this.placed;
+        // A second frame behind the track, or near a clock that was left, is no coincidence.
+        let is_doubtful =
+            |steps| steps != self.steps_us || steps == this.steps && own + this.shift < this.placed;
         let steps = self.fitting_steps(index, own, arrival);
         match (steps, confirmed) {
             (Some(steps), None) => self.accept(index, own, steps, arrival),
-            (Some(steps), Some(_)) if steps != this.steps || !is_behind => {
+            (Some(steps), Some(_)) if !is_doubtful(steps) => {
                 self.accept(index, own, steps, arrival)
             }
             (_, Some(pending)) => self.confirm(index, pending, own, arrival),
@@ -185,7 +186,7 @@ impl TimePolicy {
             let is_fitting = if steps == self.steps_us {
                 ahead >= -FOLLOW_BACK_US && (ahead <= ORDINARY_US || at <= wall + AHEAD_US)
             } else {
-                (-BACKWARD_US..=this.ordinary_limit()).contains(&ahead)
+                (-BACKWARD_US..=this.ordinary_limit().max(BACKWARD_US)).contains(&ahead)
             };
             let distance = at.abs_diff(expected);
             if is_fitting && best.is_none_or(|(least, _)| distance < least) {

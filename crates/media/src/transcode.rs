@@ -177,7 +177,7 @@ impl Transcoder {
         }
         let (packet, mut samples) = (&frame.data[..], self.samples(frame));
         let arrival = match self.timeline.arrival(frame.timestamp, samples) {
-            Arrival::Missing(missing) if !self.budget.take(micros(missing), now) => {
+            Arrival::Missing(missing) if !self.budget.take(duration_us(missing), now) => {
                 Arrival::Discontinuity
             }
             arrival => arrival,
@@ -345,7 +345,7 @@ fn channels_of(packet: &Frame) -> Channels {
 }
 
 /// Duration of samples at 48 kHz, rounded down.
-const fn micros(samples: usize) -> i64 {
+const fn duration_us(samples: usize) -> i64 {
     samples as i64 * 1_000 / 48
 }
 
