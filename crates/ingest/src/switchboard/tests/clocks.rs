@@ -64,8 +64,9 @@ fn count(world: &World, kind: Irregularity) -> u64 {
     counts.iter().find(|(of, _)| *of == kind).map_or(0, |(_, count)| count)
 }
 
-/// Asserts that what a peer got goes on without a step of more than `limit` ms, both tracks in sync at the end.
-fn assert_in_step(name: &str, world: &World, peer: SessionKey, limit: u32) {
+/// Asserts that what a peer got goes on without a step of more than `limit` ms, and that in the end the tracks are as
+/// far apart as they were captured.
+fn assert_in_step(name: &str, world: &World, peer: SessionKey, limit: u32, audio_late: u32) {
     let last = [MediaKind::Video, MediaKind::Audio].map(|kind| {
         let times = times(world, peer, kind);
         assert!(times.is_sorted(), "{name}: {kind:?} goes back: {times:?}");
@@ -73,7 +74,7 @@ fn assert_in_step(name: &str, world: &World, peer: SessionKey, limit: u32) {
         assert!(widest <= limit, "{name}: {kind:?} steps by {widest}");
         *times.last().expect("frames")
     });
-    assert!((last[0] + 20).abs_diff(last[1]) <= 45, "{name}: {last:?}");
+    assert!((last[0] + 20).abs_diff(last[1] + audio_late) <= 45, "{name}: {last:?}");
 }
 
 #[test]
@@ -89,14 +90,15 @@ fn what_a_publishers_clock_does_costs_at_most_the_frame_and_is_named() {
         ("restart", |_, at| if at < 2_000 { 503_960 + at } else { at - 2_000 }, TimeStep),
         ("an hour ahead", |_, at| at + if at < 2_000 { 0 } else { 3_600_000 }, TimeStep),
         ("an hour back", |_, at| at + if at < 2_000 { 7_200_000 } else { 3_600_000 }, TimeStep),
-        ("outliers", |_, at| at + if at % 1_000 == 0 { 3_600_000 } else { 0 }, TimeOutlier),
+        ("outliers", |_, at| at + if at % 1_000 == 480 { 3_600_000 } else { 0 }, TimeOutlier),
         ("all zero", |_, _| 0, TimeMissing),
     ];
     for (name, clock, kind) in cases {
         let (mut world, publisher, upstream) = world();
         send(&mut world, publisher, 0..150, clock);
         let limit = if kind == TimeMissing { 420 } else { 120 };
-        assert_in_step(name, &world, upstream, limit);
+        let audio_late = if name == "audio below zero" { 265 } else { 0 };
+        assert_in_step(name, &world, upstream, limit, audio_late);
         assert!(count(&world, kind) > 0, "{name}");
         assert!(snapshot(&world, 1).timestamp_ms < 2 * hour + 10_000, "{name}");
         // The cached group is still there for a player, and a hold goes on where the publisher stopped.
@@ -147,7 +149,7 @@ fn steps_of_a_video_clock_do_not_size_the_silence_of_its_pushes() {
 fn a_sample_rate_out_of_reason_makes_no_silence() {
     for (header, frames) in [
         (&[0xaf, 0, 0x17, 0xff, 0xff, 0xff, 0x90][..], 0..1),
-        (&[0xaf, 0, 0x17, 0x80, 0x7a, 0x12, 0x10], 0..1),
+        (&[0xaf, 0, 0x17, 0x87, 0xa1, 0x20, 0x10], 0..1),
         (&[0xaf, 0, 0x12, 0x10], 100..150),
     ] {
         let mut world = World::new();
