@@ -6,6 +6,7 @@
 //! out of both tracks alike: the other track follows as soon as its frames fit the step. A track whose timestamps stand
 //! still gets the times of arrival. All times are in microseconds.
 
+#[doc(hidden)]
 pub mod fuzz;
 mod lead;
 mod state;
@@ -36,8 +37,8 @@ const FOLLOW_BACK_US: i64 = 500_000;
 const FOLLOW_TIME_US: i64 = 5_000_000;
 /// A clock that was set is recognised where it was before for this long.
 const RETURN_TIME_US: i64 = 60_000_000;
-/// Own times beyond this (18,000 years) count as this, so that sums cannot overflow.
-const OWN_LIMIT_US: i64 = 1 << 59;
+/// Own times beyond this (2,283 years) count as this, so that sums cannot overflow.
+const OWN_LIMIT_US: i64 = 1 << 56;
 
 /// The timestamps of one publisher.
 #[derive(Debug, Default)]

@@ -4,11 +4,12 @@
 //! worker but have players here; a copy is fed by its [`Relay`] and is otherwise like any stream.
 
 mod audio;
+mod filler;
 mod succession;
 
 use std::sync::Arc;
 
-use headgate_media::{Codec, Frame, FrameKind, Irregularity, Timestamp};
+use headgate_media::{Codec, Frame, FrameKind, Timestamp};
 use slotmap::SlotMap;
 
 use super::join_point::JoinPoint;
@@ -20,7 +21,6 @@ use crate::publish::play_guard::PlayGuard;
 use crate::publish::record::{PublishRecord, StreamId};
 use crate::publish::upstreams::Delivery;
 use crate::session::effect::AudioForm;
-use crate::session::filler::Made;
 use crate::session::shared_frame::SharedFrame;
 
 /// Sessions and workers that a change in the hub concerns.
@@ -301,20 +301,6 @@ impl Hub {
             stream.record.add_out(frame.payload_bytes());
         }
         Some(frame)
-    }
-
-    /// Counts silence that a push has added for its upstream.
-    pub(super) fn count_made(&self, key: SubscriberKey, made: Made) {
-        let Some(subscriber) = self.subscribers.get(key) else { return };
-        if let Some(delivery) = &subscriber.delivery {
-            delivery.add_out(made.bytes);
-        }
-        if let Some(stream) = self.streams.get(subscriber.stream) {
-            stream.record.add_out(made.bytes);
-            if made.limited > 0 {
-                stream.record.note_irregularity(Irregularity::FillerLimited, made.limited);
-            }
-        }
     }
 
     /// Bytes that the stream has offered a subscriber so far.

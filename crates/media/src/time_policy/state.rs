@@ -10,6 +10,9 @@ use super::{OWN_LIMIT_US, TimePolicy, micros};
 const OF_TRACK: usize = 13;
 const OF_POLICY: usize = 8;
 
+/// No sum of own times and steps is further from zero.
+const STATE_LIMIT_US: i64 = 16 * OWN_LIMIT_US;
+
 impl TimePolicy {
     /// Length of [`TimePolicy::to_bytes`].
     pub const STATE_BYTES: usize = (2 * OF_TRACK + OF_POLICY) * 8;
@@ -35,7 +38,7 @@ impl TimePolicy {
     pub fn read(bytes: &[u8; Self::STATE_BYTES], now: Instant) -> Self {
         let mut numbers = bytes.chunks_exact(8).map(|number| {
             let number = i64::from_be_bytes(number.try_into().unwrap_or_default());
-            number.clamp(-4 * OWN_LIMIT_US, 4 * OWN_LIMIT_US)
+            number.clamp(-STATE_LIMIT_US, STATE_LIMIT_US)
         });
         let mut next = || numbers.next().unwrap_or_default();
         let (flags, elapsed, windows) = (next(), next(), [next(), next()]);

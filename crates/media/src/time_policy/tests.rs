@@ -40,7 +40,7 @@ fn live(millis: u64, clock: impl Fn(Track, u64) -> u32) -> Vec<Sent> {
     frames.into_iter().map(|(track, at)| (track, clock(track, at), at)).collect()
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "the wire has 32 bits")]
+/// The wire has 32 bits.
 const fn wire(millis: i64) -> u32 {
     millis as u32
 }
