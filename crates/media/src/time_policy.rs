@@ -162,7 +162,9 @@ impl TimePolicy {
     /// The sum of steps with which a frame continues its track: usually that of the frames before it.
     fn fitting_steps(&self, index: usize, own: i64, arrival: i64) -> Option<i64> {
         let (this, other) = self.pair(index);
-        let (passed, wall) = (arrival - this.arrival, self.lead.position(arrival));
+        let passed = arrival - this.arrival;
+        // After a long pause the newest arrivals say less.
+        let latest = self.lead.position(arrival) + AHEAD_US + passed / 16;
         let at = own + this.shift;
         let ahead = at - this.placed;
         if (0..=this.ordinary_limit()).contains(&ahead) {
@@ -173,7 +175,7 @@ impl TimePolicy {
         let is_sound = if ahead < 0 {
             ahead >= -BACKWARD_US || this.is_return(at)
         } else {
-            ahead <= ORDINARY_US.max(this.usual_limit()) || at <= wall + AHEAD_US || is_with_other
+            ahead <= ORDINARY_US.max(this.usual_limit()) || at <= latest || is_with_other
         };
         let expected = this.placed + passed.max(this.distance);
         let mut best = is_sound.then(|| (at.abs_diff(expected), this.steps));
@@ -185,7 +187,7 @@ impl TimePolicy {
             let at = at.saturating_add(steps - this.steps);
             let ahead = at - this.placed;
             let is_fitting = if steps == self.steps_us {
-                ahead >= -FOLLOW_BACK_US && (ahead <= ORDINARY_US || at <= wall + AHEAD_US)
+                ahead >= -FOLLOW_BACK_US && (ahead <= ORDINARY_US || at <= latest)
             } else {
                 (-BACKWARD_US..=this.ordinary_limit().max(BACKWARD_US)).contains(&ahead)
             };

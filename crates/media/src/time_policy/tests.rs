@@ -96,6 +96,8 @@ fn sound_clocks_pass_bit_for_bit() {
     assert_unchanged("after an outage", &late);
     let still: Vec<_> = (0..10).map(|n| (Video, n * 20_000, u64::from(n) * 20_000)).collect();
     assert_unchanged("a picture every 20 s", &still);
+    let late: Vec<_> = still.iter().map(|(t, w, at)| (*t, *w, at.max(&900).to_owned())).collect();
+    assert_unchanged("a picture every 20 s, the first one late", &late);
     let stalled = |at: u64| if (20_000..80_000).contains(&at) { 80_000 } else { at };
     let late: Vec<_> = still.iter().map(|(t, w, at)| (*t, *w, stalled(*at))).collect();
     assert_unchanged("a picture every 20 s, some late", &late);
