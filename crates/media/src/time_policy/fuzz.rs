@@ -19,7 +19,10 @@ const SYNC_LIMIT_US: u64 = 45_000;
 /// the tracks part.
 pub fn time_policy(bytes: &[u8]) {
     any_frames(bytes);
-    shared_steps(bytes);
+    // This costs more, and few inputs differ.
+    if bytes.get(1).is_some_and(|byte| byte % 32 == 0) {
+        shared_steps(bytes);
+    }
 }
 
 /// Each frame is eight bytes: track and kind of timestamp, when it arrives, and the timestamp.
@@ -69,8 +72,10 @@ fn any_frames(bytes: &[u8]) {
             filled += Duration::from_micros(placed.as_micros().abs_diff(before));
         }
         assert!(filled <= now.duration_since(start) + FILLER_AHEAD, "fills too much");
-        let state = policy.to_bytes(now);
-        assert_eq!(TimePolicy::read(&state, now).to_bytes(now), state);
+        if frame[1] & 0xf0 == 0 {
+            let state = policy.to_bytes(now);
+            assert_eq!(TimePolicy::read(&state, now).to_bytes(now), state);
+        }
         policy.take_irregularities();
     }
     let mut noise = [0; TimePolicy::STATE_BYTES];
@@ -81,7 +86,7 @@ fn any_frames(bytes: &[u8]) {
     }
 }
 
-/// Both tracks are captured by one clock, which is set at every five bytes: after 1 to 8 s, to another time. Frames
+/// Both tracks are captured by one clock, which is set at every five bytes: after 5.5 to 6.5 s, to another time. Frames
 /// arrive as they are captured, audio up to 127 ms late.
 fn shared_steps(bytes: &[u8]) {
     let start = Instant::now();
@@ -89,8 +94,8 @@ fn shared_steps(bytes: &[u8]) {
     let late_ms = bytes.first().map_or(0, |byte| u64::from(byte & 127));
     let (mut set_us, mut set_at, mut next_us) = (0_i64, 0_u64, [0_u64, late_ms * 1_000]);
     let mut set_before_us = 0;
-    for step in bytes.chunks_exact(5).take(64) {
-        let until = set_at + 6_000_000 + u64::from(step[0]) * 8_000;
+    for step in bytes.chunks_exact(5).take(16) {
+        let until = set_at + 5_500_000 + u64::from(step[0]) * 4_000;
         while next_us[0].min(next_us[1]) < until {
             let index = usize::from(next_us[1] < next_us[0]);
             let (track, arrival) = ([Track::Video, Track::Audio][index], next_us[index]);
