@@ -48,7 +48,9 @@ fn transcode(run: &Run, packets: &[Bytes]) -> io::Result<Duration> {
                 transcoder.give_encoder(encoders.make(kind).map_err(io::Error::other)?);
             }
             out.clear();
-            transcoder.handle_frame(&frame, &mut out).map_err(io::Error::other)?;
+            transcoder
+                .handle_frame(&frame, std::time::Instant::now(), &mut out)
+                .map_err(io::Error::other)?;
         }
         Ok(())
     })

@@ -4,6 +4,7 @@
 mod audio_pause;
 mod captured;
 pub(crate) mod effect;
+pub(crate) mod silence_budget;
 pub(crate) mod flv_preview;
 mod frame_rates;
 mod frame_writer;
@@ -11,7 +12,6 @@ mod keep_alive;
 pub(crate) mod publish_session;
 mod receive_mark;
 mod retry;
-mod rtmp_clock;
 mod rtmp_frames;
 pub(crate) mod rtmp_pull;
 pub(crate) mod rtmp_push;

@@ -10,6 +10,7 @@ mod file;
 pub mod fuzz;
 mod header;
 mod video;
+mod wire_time;
 
 use bytes::Bytes;
 
@@ -20,6 +21,7 @@ pub use blank::{blank_audio, blank_video};
 pub use file::{FILE_HEADER_BYTES, file_header, write_tag};
 pub use header::{TagHeader, tag_header};
 pub use video::read_video;
+pub use wire_time::WireTime;
 
 /// Why a tag body is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

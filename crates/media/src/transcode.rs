@@ -15,6 +15,8 @@ mod tests;
 mod timeline;
 mod xaac;
 
+use std::time::Instant;
+
 use bytes::Bytes;
 
 pub use encoder::{AacBitrate, AacEncoder, EncoderError, EncoderKind};
@@ -23,7 +25,7 @@ pub use pool::{Encoder, EncoderPool};
 use timeline::{Arrival, Timeline};
 
 use crate::opus::LONGEST_PACKET_SAMPLES;
-use crate::{Channels, Codec, Frame, FrameKind, Timestamp, aac, opus};
+use crate::{Channels, Codec, FillerBudget, Frame, FrameKind, Timestamp, aac, opus};
 
 /// How much of a hole is concealed before silence follows: 120 ms, by which time concealment has faded out.
 const LIMIT_CONCEALED: usize = LONGEST_PACKET_SAMPLES as usize;
@@ -94,6 +96,8 @@ pub struct Transcoder {
     // Duration of the last packet that could be read.
     packet_samples: usize,
     packet_is_dtx: bool,
+    // Of what is generated for holes.
+    budget: FillerBudget,
     // Why the stream's packets cannot be transcoded, according to its configuration.
     refused: Option<opus::Error>,
     counters: TranscodeCounters,
@@ -110,6 +114,7 @@ impl Transcoder {
             timeline: Timeline::default(),
             packet_samples: USUAL_PACKET_SAMPLES,
             packet_is_dtx: false,
+            budget: FillerBudget::default(),
             refused: None,
             counters: TranscodeCounters::default(),
         }
@@ -143,8 +148,8 @@ impl Transcoder {
 
     /// Takes one Opus frame and appends the AAC frames it completes: a `Configuration` before the first and whenever
     /// the channels change, then `Audio`, with strictly increasing timestamps. An Opus `Configuration` is checked and
-    /// not forwarded. Holes of up to a second before the frame are filled; after longer ones the audio continues at the
-    /// frame's own timestamp.
+    /// not forwarded. Holes of up to a second before the frame, which arrived at `now`, are filled within a budget; after
+    /// others the audio continues at the frame's own timestamp.
     ///
     /// # Errors
     /// Another codec, more than two channels, or no decoder or encoder. `out` keeps what was appended, and the next
@@ -152,6 +157,7 @@ impl Transcoder {
     pub fn handle_frame(
         &mut self,
         frame: &Frame,
+        now: Instant,
         out: &mut Vec<Frame>,
     ) -> Result<(), TranscodeError> {
         if frame.codec != Codec::Opus {
@@ -170,7 +176,12 @@ impl Transcoder {
             return Err(TranscodeError::NoEncoder);
         }
         let (packet, mut samples) = (&frame.data[..], self.samples(frame));
-        let arrival = self.timeline.arrival(frame.timestamp, samples);
+        let arrival = match self.timeline.arrival(frame.timestamp, samples) {
+            Arrival::Missing(missing) if !self.budget.take(duration_us(missing), now) => {
+                Arrival::Discontinuity
+            }
+            arrival => arrival,
+        };
         match arrival {
             Arrival::Late => {
                 self.counters.late_packets += 1;
@@ -331,6 +342,11 @@ pub fn first_configuration(head: &Frame, packet: &Frame) -> Option<Frame> {
 fn channels_of(packet: &Frame) -> Channels {
     let is_readable = opus::duration(&packet.data).is_ok();
     opus::channels(&packet.data).ok().filter(|_| is_readable).unwrap_or(Channels::Mono)
+}
+
+/// Duration of samples at 48 kHz, rounded down.
+const fn duration_us(samples: usize) -> i64 {
+    samples as i64 * 1_000 / 48
 }
 
 fn configuration(channels: Channels, timestamp: Timestamp) -> Frame {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use headgate_capture::{Ended, FrameDigest, Kind};
-use headgate_media::Frame;
+use headgate_media::{Frame, TimePolicy};
 
 use super::lock::lock;
 
@@ -18,7 +18,7 @@ const NOTES_LIMIT: usize = 16_384;
 /// Bytes that may wait: several seconds at the highest rate a broadcaster may send.
 const QUEUE_BYTES_LIMIT: u64 = 16 << 20;
 /// Bytes that the clocks take in the body of [`Kind::State`]; the state of the RTMP session follows them.
-pub(crate) const CLOCK_BYTES: usize = 19;
+pub(crate) const CLOCK_BYTES: usize = 2 + TimePolicy::STATE_BYTES;
 
 /// What to capture, and to which file.
 #[derive(Clone, Debug)]

@@ -268,6 +268,13 @@ impl PublishRecord {
         self.irregularities.note(kind, times);
     }
 
+    /// Counts several kinds at once.
+    pub(crate) fn note_irregularities(&self, counts: &IrregularityCounts) {
+        for (kind, times) in counts.iter() {
+            self.note_irregularity(kind, times);
+        }
+    }
+
     /// Payload bytes in and out so far.
     #[must_use]
     pub(crate) fn bytes(&self) -> (u64, u64) {

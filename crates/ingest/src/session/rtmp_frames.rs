@@ -1,70 +1,122 @@
-//! Converts between RTMP media messages and frames: tag bodies and clocks in one place. Pure.
+//! Converts between RTMP media messages and frames: tag bodies and timestamps in one place. Pure.
+
+use std::time::Instant;
 
 use bytes::Bytes;
-use headgate_media::{Codec, Frame, FrameKind, Timestamp, Track, flv, opus};
+use headgate_media::flv::WireTime;
+use headgate_media::{
+    Codec, Frame, FrameKind, IrregularityCounts, TimePolicy, Timestamp, Track, flv, opus,
+};
 use headgate_rtmp::{MediaKind, MediaMessage};
 
 use super::effect::AudioForm;
-use super::rtmp_clock::RtmpClock;
 use crate::publish::capture::CLOCK_BYTES;
 
-/// The clocks of a broadcaster's tracks.
-#[derive(Debug, Default)]
+/// The clocks of a peer's tracks.
+#[derive(Debug)]
 pub(crate) struct TrackClocks {
-    audio: RtmpClock,
-    video: RtmpClock,
+    wire_time: WireTime,
+    source: TimeSource,
     has_opus_head: bool,
 }
 
+/// Who stamps the frames.
+#[derive(Debug)]
+enum TimeSource {
+    /// A broadcaster, whose timestamps are subject to the policy.
+    Broadcaster(Box<TimePolicy>),
+    /// Another node, which has applied the policy: its timestamps are only extended to 64 bits, and it repeats some
+    /// after a reconnect. The newest of video and audio.
+    Node([Option<Timestamp>; 2]),
+}
+
 impl TrackClocks {
-    /// The state as stored in a capture.
-    pub(crate) fn to_bytes(&self) -> [u8; CLOCK_BYTES] {
+    /// For a broadcaster.
+    pub(crate) fn of_broadcaster() -> Self {
+        Self::new(TimeSource::Broadcaster(Box::default()))
+    }
+
+    /// For a stream pulled from another node.
+    pub(crate) fn of_node() -> Self {
+        Self::new(TimeSource::Node([None; 2]))
+    }
+
+    fn new(source: TimeSource) -> Self {
+        Self { wire_time: WireTime::default(), source, has_opus_head: false }
+    }
+
+    /// The state at `now` as stored in a capture.
+    pub(crate) fn to_bytes(&self, now: Instant) -> [u8; CLOCK_BYTES] {
         let mut bytes = [0; CLOCK_BYTES];
-        bytes[..9].copy_from_slice(&self.audio.to_bytes());
-        bytes[9..18].copy_from_slice(&self.video.to_bytes());
-        bytes[18] = u8::from(self.has_opus_head);
+        if let TimeSource::Broadcaster(policy) = &self.source {
+            bytes[2..].copy_from_slice(&policy.to_bytes(now));
+        }
+        bytes[0] = u8::from(self.wire_time.is_long);
+        bytes[1] = u8::from(self.has_opus_head);
         bytes
     }
 
-    /// Reads such a state.
-    pub(crate) fn read_bytes(bytes: &[u8; CLOCK_BYTES]) -> Self {
-        let mut halves = bytes.chunks_exact(9).map(|half| half.try_into().unwrap_or_default());
-        let mut next = || RtmpClock::read(halves.next().unwrap_or_default());
-        Self { audio: next(), video: next(), has_opus_head: bytes[18] == 1 }
+    /// Reads such a state of a broadcaster's clocks, to continue at `now`.
+    pub(crate) fn read_bytes(bytes: &[u8; CLOCK_BYTES], now: Instant) -> Self {
+        let [is_long, has_opus_head, policy @ ..] = bytes;
+        Self {
+            wire_time: WireTime { is_long: *is_long == 1 },
+            source: TimeSource::Broadcaster(Box::new(TimePolicy::read(policy, now))),
+            has_opus_head: *has_opus_head == 1,
+        }
     }
 
-    /// The frame in a message; `None` if it contains none.
-    pub(crate) fn read(&mut self, message: MediaMessage) -> Result<Option<Frame>, flv::Error> {
+    /// The frame in a message that arrived at `now`; `None` if it contains none.
+    pub(crate) fn read(
+        &mut self,
+        message: MediaMessage,
+        now: Instant,
+    ) -> Result<Option<Frame>, flv::Error> {
         let MediaMessage { kind, timestamp, payload } = message;
-        let (clock, other, frame) = match kind {
-            MediaKind::Audio => {
-                let frame = flv::read_audio(&payload, Timestamp::ZERO)?;
-                (&mut self.audio, self.video, frame)
-            }
-            MediaKind::Video => {
-                let frame = flv::read_video(&payload, Timestamp::ZERO)?;
-                (&mut self.video, self.audio, frame)
-            }
-            MediaKind::Script => (&mut self.video, self.audio, Some(script(payload))),
+        let frame = match kind {
+            MediaKind::Audio => flv::read_audio(&payload, Timestamp::ZERO)?,
+            MediaKind::Video => flv::read_video(&payload, Timestamp::ZERO)?,
+            MediaKind::Script => Some(script(payload)),
         };
-        Ok(frame.map(|mut frame| {
-            frame.timestamp = match frame.kind {
-                // Headers have timestamp 0 even in mid-stream: leave it, and do not let it move the clock.
-                FrameKind::Configuration | FrameKind::ColorInfo | FrameKind::Script
-                    if timestamp == 0 =>
-                {
-                    Timestamp::ZERO
+        Ok(frame.map(|frame| self.stamp(frame, timestamp, now)))
+    }
+
+    /// What was irregular about the timestamps since the last call.
+    pub(crate) fn take_irregularities(&mut self) -> Option<Box<IrregularityCounts>> {
+        match &mut self.source {
+            TimeSource::Broadcaster(policy) => policy.take_irregularities(),
+            TimeSource::Node(_) => None,
+        }
+    }
+
+    fn stamp(&mut self, frame: Frame, wire: u32, now: Instant) -> Frame {
+        let is_header = match frame.kind {
+            FrameKind::Configuration | FrameKind::ColorInfo | FrameKind::Script => true,
+            FrameKind::Keyframe | FrameKind::Inter | FrameKind::Disposable | FrameKind::Audio => {
+                false
+            }
+        };
+        // Headers have timestamp 0 even in mid-stream: leave it, and do not let it move the clock.
+        if is_header && wire == 0 {
+            return frame;
+        }
+        let track = frame.track();
+        match &mut self.source {
+            TimeSource::Broadcaster(policy) => {
+                let own = self.wire_time.extend(wire, policy.newest(track));
+                place(policy, Frame { timestamp: own, ..frame }, now)
+            }
+            TimeSource::Node(newest) => {
+                let [video, audio] = newest;
+                let (this, other) =
+                    if track == Track::Audio { (audio, *video) } else { (video, *audio) };
+                let timestamp = self.wire_time.extend(wire, this.or(other));
+                if !is_header {
+                    *this = (*this).max(Some(timestamp));
                 }
-                FrameKind::Configuration | FrameKind::ColorInfo | FrameKind::Script => {
-                    { *clock }.unwrap(timestamp, &other)
-                }
-                FrameKind::Keyframe
-                | FrameKind::Inter
-                | FrameKind::Disposable
-                | FrameKind::Audio => clock.unwrap(timestamp, &other),
-            };
-            frame
-        }))
+                Frame { timestamp, ..frame }
+            }
+        }
     }
 
     /// The configuration to insert before `frame` if the broadcaster omitted it: Opus may begin without one (E-RTMP,
@@ -77,6 +129,19 @@ impl TrackClocks {
         let data = Bytes::copy_from_slice(&opus::head(channels));
         let is_missing = frame.kind == FrameKind::Audio;
         is_missing.then_some(Frame { kind: FrameKind::Configuration, data, ..frame.clone() })
+    }
+}
+
+/// A broadcaster's frame that arrived at `now`, with the timestamp that the policy gives it.
+pub(crate) fn place(policy: &mut TimePolicy, frame: Frame, now: Instant) -> Frame {
+    let track = frame.track();
+    match frame.kind {
+        FrameKind::Configuration | FrameKind::ColorInfo | FrameKind::Script => {
+            Frame { timestamp: policy.place_header(track, frame.timestamp), ..frame }
+        }
+        FrameKind::Keyframe | FrameKind::Inter | FrameKind::Disposable | FrameKind::Audio => {
+            Frame { timestamp: policy.place(track, frame.timestamp, now), ..frame }
+        }
     }
 }
 

@@ -93,7 +93,7 @@ impl RtmpPull {
         Self {
             source,
             publish: PublishSession::new(record, now),
-            clocks: TrackClocks::default(),
+            clocks: TrackClocks::of_node(),
             seed,
             media_due: Some(now + START_LIMIT),
             has_media: false,

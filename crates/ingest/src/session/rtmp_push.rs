@@ -16,6 +16,7 @@ use headgate_media::Timestamp;
 use headgate_rtmp::{ClientSession, ConnectArguments, Output};
 
 use super::effect::{AudioForm, Effect};
+use super::silence_budget::Made;
 use super::keep_alive::KeepAlive;
 use super::retry::Retry;
 use super::silence::Silence;
@@ -81,6 +82,8 @@ pub(crate) struct RtmpPush {
     sent: Option<Timestamp>,
     /// Fills the pauses of the stream's audio; new for each connection, `None` if no silence is added.
     silence: Option<Silence>,
+    /// What silence was written and not counted yet.
+    made: Made,
     /// What the upstream gets while the publisher sends nothing; new for each connection.
     keep_alive: KeepAlive,
     addresses: VecDeque<IpAddr>,
@@ -143,6 +146,7 @@ impl RtmpPush {
             has_backlog: false,
             sent: None,
             silence: None,
+            made: Made::default(),
             keep_alive: KeepAlive::default(),
             addresses: VecDeque::new(),
             address: None,
@@ -197,6 +201,11 @@ impl RtmpPush {
         if let Some(silence) = &mut self.silence {
             silence.set_audio_expected(expects_audio);
         }
+    }
+
+    /// What silence was written since the last call; `None` if none was.
+    pub(crate) fn take_made(&mut self) -> Option<Made> {
+        self.made.take()
     }
 
     /// The stream has had audio, which has stopped before its upstream accepted.

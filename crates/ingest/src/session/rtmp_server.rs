@@ -180,7 +180,7 @@ impl RtmpServer {
         self.captured.allow(&record, now);
         self.role = Role::Publishing(Box::new(Publishing {
             publish: PublishSession::new(record, now),
-            clocks: TrackClocks::default(),
+            clocks: TrackClocks::of_broadcaster(),
             repair: Repair::default(),
             mark: ReceiveMark::new(now),
             overdue_at: None,
@@ -351,7 +351,11 @@ impl RtmpServer {
     fn handle_media(&mut self, message: MediaMessage, now: Instant, effects: &mut Vec<Effect>) {
         let Role::Publishing(publishing) = &mut self.role else { return };
         let kind = message.kind;
-        match publishing.clocks.read(message) {
+        let read = publishing.clocks.read(message, now);
+        if let Some(counts) = publishing.clocks.take_irregularities() {
+            publishing.publish.record().note_irregularities(&counts);
+        }
+        match read {
             Ok(Some(frame)) => self.handle_frame(frame, now, effects),
             Ok(None) => {}
             Err(error) if !publishing.publish.handle_unread(kind, error, now) => {}

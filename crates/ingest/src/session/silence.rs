@@ -14,6 +14,8 @@ use headgate_media::{Codec, Frame, FrameKind, Timestamp, Track};
 use super::audio_pause::AudioPause;
 use filler::{Filler, Run};
 
+use super::silence_budget::{Made, SilenceBudget};
+
 /// How long after its first video frame a stream may take to send audio: platforms that require audio refuse a stream
 /// after a few seconds without.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -51,9 +53,10 @@ pub(crate) struct Silence {
     /// The stream's own decoder configuration of its audio.
     configuration: Option<Frame>,
     /// The stream's newest frame of MP3, which has no configuration.
-    mp3: Option<Bytes>,
+    mp3: Option<Frame>,
     /// Codec and data of the configuration written last.
     written: Option<(Codec, Bytes)>,
+    budget: SilenceBudget,
 }
 
 /// What is known about the stream's audio before the connection's first frame.
@@ -148,14 +151,12 @@ impl Silence {
     /// For the next connection to the same upstream. If this one got silence, the next one gets it with its first frame:
     /// some upstreams assume that the first tracks they see are the only ones.
     pub(crate) fn renewed(&self) -> Self {
-        let has_had_audio = self.newest_audio.is_some() || self.before == Before::Stopped;
-        let before = match self.phase {
-            Phase::Waiting => self.before,
-            Phase::Silent(_) if has_had_audio => Before::Stopped,
-            Phase::Silent(_) => Before::NoAudio,
-            Phase::CatchingUp(_) | Phase::Passing => Before::Nothing,
-        };
-        Self { before, ..Self::default() }
+        Self { before, budget: self.budget.renewed(), ..Self::default() }
+    }
+
+    /// What was generated since the last call.
+    pub(crate) fn take_made(&mut self) -> Option<Made> {
+        self.budget.take_made()
     }
 
     /// The stream has had audio, which has stopped before this connection.
@@ -192,7 +193,7 @@ impl Silence {
         match frame.kind {
             FrameKind::Audio if is_passing => {
                 self.note_audio(frame.timestamp, now);
-                frame.codec != Codec::Mp3
+                !matches!(frame.codec, Codec::Mp3(_))
             }
             FrameKind::Keyframe | FrameKind::Inter | FrameKind::Disposable => {
                 self.newest_video = Some(frame.timestamp);
@@ -232,8 +233,8 @@ impl Silence {
     }
 
     fn handle_audio(&mut self, frame: &Frame, now: Instant, write: &mut impl FnMut(&Frame)) {
-        if frame.codec == Codec::Mp3 {
-            self.mp3 = Some(frame.data.clone());
+        if matches!(frame.codec, Codec::Mp3(_)) {
+            self.mp3 = Some(frame.clone());
         }
         if matches!(self.phase, Phase::Waiting | Phase::Passing) {
             self.phase = Phase::Passing;
@@ -265,8 +266,11 @@ impl Silence {
             && shifted_us.saturating_sub(floor_us) <= PAUSE_STEP_LIMIT_US
         {
             // Silence ended at a video frame, the audio continues later.
-            while silence.end_us() <= shifted_us {
-                write(&silence.frame());
+            let may = self.budget.take(shifted_us.saturating_sub(silence.next_us()), now);
+            while may && silence.end_us() <= shifted_us {
+                let frame = silence.frame();
+                self.budget.note(&frame);
+                write(&frame);
             }
         }
         let timestamp = Timestamp::from_micros(shifted_us);
@@ -318,8 +322,17 @@ impl Silence {
         if to.as_micros().abs_diff(run.next_us()) > limit.unsigned_abs() {
             run.restart(to);
         }
+        if !self.budget.take(run.duration_us(to), now) {
+            run.restart(to);
+            if !self.budget.take(run.duration_us(to), now) {
+                self.phase = Phase::Silent(run);
+                return;
+            }
+        }
         while run.next_us() <= to.as_micros() {
-            write(&run.frame());
+            let frame = run.frame();
+            self.budget.note(&frame);
+            write(&frame);
         }
         self.phase = Phase::Silent(run);
     }
@@ -343,7 +356,7 @@ impl Silence {
 
     /// Begins silence: in the form of the stream's audio if there is such silence, so that its configuration stays.
     fn begin(&mut self, at: Timestamp, write: &mut impl FnMut(&Frame)) -> Filler {
-        if let Some(filler) = self.mp3.as_ref().and_then(|frame| Filler::of_mp3(frame)) {
+        if let Some(filler) = self.mp3.as_ref().and_then(Filler::of_mp3) {
             return filler;
         }
         let own = self.configuration.clone().filter(|_| !self.is_audio_refused);

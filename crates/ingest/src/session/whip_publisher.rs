@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use headgate_capture::Kind;
-use headgate_media::{Codec, Frame, FrameKind, Timestamp, Track};
+use headgate_media::{Codec, Frame, FrameKind, TimePolicy, Timestamp, Track};
 use headgate_rtmp::{encode_metadata_with, read_metadata};
 use headgate_whip::{Path, WhipCounters, WhipEnd, WhipEvent, WhipSession, scrub_sdp};
 
 use super::effect::Effect;
 use super::frame_rates::Verdict;
 use super::publish_session::PublishSession;
+use super::rtmp_frames::place;
 use crate::publish::capture::Tap;
 use crate::publish::end_reason::EndReason;
 
@@ -56,6 +57,8 @@ pub(crate) struct WhipPublisher {
     /// The latest limit that the gateway has set since the start; `None` if it has set none.
     limit_kbps: Option<u32>,
     publish: PublishSession,
+    /// The last word on timestamps; the session has mapped RTP clocks to them.
+    policy: TimePolicy,
     tap: Tap,
     diagnostics_at: Instant,
     /// The metadata that the broadcaster sent last; players get it together with the video's size.
@@ -83,6 +86,7 @@ impl WhipPublisher {
             awaits_answer,
             limit_kbps: None,
             publish,
+            policy: TimePolicy::default(),
             tap,
             diagnostics_at: now,
             custom_metadata: None,
@@ -206,8 +210,9 @@ impl WhipPublisher {
     }
 
     fn note_irregularities(&mut self) {
-        for (kind, count) in self.session.take_irregularities().iter() {
-            self.publish.record().note_irregularity(kind, count);
+        self.publish.record().note_irregularities(&self.session.take_irregularities());
+        if let Some(counts) = self.policy.take_irregularities() {
+            self.publish.record().note_irregularities(&counts);
         }
     }
 
@@ -269,6 +274,7 @@ impl WhipPublisher {
             if self.ended.is_some() {
                 continue;
             }
+            let frame = place(&mut self.policy, frame, now);
             match self.publish.handle_frame(&frame, now) {
                 Verdict::Pass => {}
                 Verdict::PassAfter(configuration) => {

@@ -73,12 +73,17 @@ impl Switchboard {
             loop {
                 if session.output_mut().is_none_or(|output| output.pending_bytes() >= AHEAD_LIMIT) {
                     filled = Filled::More;
-                    return;
+                    break;
                 }
                 let Some(frame) = switchboard.hub.next_frame(subscriber) else { break };
                 session.write_frame(&frame, now);
             }
-            if switchboard.hub.is_finished(subscriber) {
+            if let Session::Push(push) = session
+                && let Some(made) = push.take_made()
+            {
+                switchboard.hub.count_made(subscriber, made);
+            }
+            if filled == Filled::Drained && switchboard.hub.is_finished(subscriber) {
                 session.finish_reading(now, effects);
             }
         });

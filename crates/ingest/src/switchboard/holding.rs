@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use headgate_media::{Frame, FrameKind, Timestamp, aac};
+use headgate_media::{Frame, FrameKind, Irregularity, Timestamp, aac};
 
 use super::message::Message;
 use super::publishing::Opening;
@@ -256,13 +256,27 @@ impl Switchboard {
         };
         let position = local.timeline.position(now);
         let (frames, pushes) =
-            (local.timeline.silence(position, aac.as_ref()), local.pushes.clone());
+            (local.timeline.silence(position, aac.as_ref(), now), local.pushes.clone());
+        let limited = local.timeline.take_limited();
+        if limited > 0
+            && let Some(live) = self.hub.stream(key)
+        {
+            live.record.note_irregularity(Irregularity::FillerLimited, limited);
+        }
         for frame in &frames {
             self.hub.publish(key, frame, &mut self.woken);
         }
         for push in pushes {
             // A push whose stream never had audio makes its own silence.
-            self.turn_push(push, |push, now, _| push.write_silence(position, now));
+            let mut made = None;
+            self.turn_push(push, |push, now, _| {
+                push.write_silence(position, now);
+                made = push.take_made();
+            });
+            let reads = self.sessions.get(push).and_then(|entry| entry.reads);
+            if let (Some(subscriber), Some(made)) = (reads, made) {
+                self.hub.count_made(subscriber, made);
+            }
         }
     }
 }

@@ -4,6 +4,7 @@
 //! worker but have players here; a copy is fed by its [`Relay`] and is otherwise like any stream.
 
 mod audio;
+mod filler;
 mod pushes;
 mod succession;
 

@@ -5,6 +5,7 @@ mod backup;
 mod backup_away;
 mod backup_random;
 mod bounds;
+mod clocks;
 mod holding;
 mod holding_away;
 mod instructions;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use headgate_media::aac::Silence;
-use headgate_media::{Codec, Frame, FrameKind, Timestamp, opus};
+use headgate_media::{Codec, FillerBudget, Frame, FrameKind, Timestamp, opus};
 
 /// A gap in the audio up to this length is filled with silence from its start; a longer one is skipped, because players
 /// would wait that long for what follows.
@@ -55,6 +55,9 @@ pub(super) struct Timeline {
     lead: Option<Lead>,
     /// Lines on which no frame of the successor has passed yet.
     awaited: [bool; 3],
+    /// Of the silence on each line, and how often it was used up.
+    budgets: [FillerBudget; 3],
+    limited: u64,
 }
 
 /// Compresses the timestamps of a cached GOP so that its newest frame is on time. It preserves the order of decode and
@@ -228,6 +231,11 @@ impl Timeline {
         may_pass
     }
 
+    /// How often silence was left out since the last call, because its budget was used up.
+    pub(super) fn take_limited(&mut self) -> u64 {
+        std::mem::take(&mut self.limited)
+    }
+
     /// The publisher's audio is no longer Opus.
     pub(super) fn forget_opus(&mut self) {
         self.lines[Line::Opus as usize] = None;
@@ -239,14 +247,19 @@ impl Timeline {
     }
 
     /// Silent frames up to `to`, on the lines that have had frames; AAC only if `aac` provides a silent frame.
-    pub(super) fn silence(&mut self, to: Timestamp, aac: Option<&Silence>) -> Vec<Frame> {
+    pub(super) fn silence(
+        &mut self,
+        to: Timestamp,
+        aac: Option<&Silence>,
+        now: Instant,
+    ) -> Vec<Frame> {
         let mut frames = Vec::new();
         if let Some(Silence { data, duration_us }) = aac {
             let silence = (Line::Audio, Codec::Aac, data.clone(), *duration_us);
-            self.fill(to, silence, &mut frames);
+            self.fill(to, silence, now, &mut frames);
         }
         let data = Bytes::from_static(&opus::SILENCE);
-        self.fill(to, (Line::Opus, Codec::Opus, data, opus::SILENCE_US), &mut frames);
+        self.fill(to, (Line::Opus, Codec::Opus, data, opus::SILENCE_US), now, &mut frames);
         frames
     }
 
@@ -254,6 +267,7 @@ impl Timeline {
         &mut self,
         to: Timestamp,
         (line, codec, data, duration_us): (Line, Codec, Bytes, i64),
+        now: Instant,
         frames: &mut Vec<Frame>,
     ) {
         let Some(newest) = &mut self.lines[line as usize] else { return };
@@ -262,6 +276,10 @@ impl Timeline {
             next = to;
         }
         while next <= to {
+            if !self.budgets[line as usize].take(duration_us, now) {
+                self.limited += 1;
+                return;
+            }
             let (kind, data) = (FrameKind::Audio, data.clone());
             frames.push(Frame { codec, kind, timestamp: next, composition_ms: 0, data });
             *newest = next;

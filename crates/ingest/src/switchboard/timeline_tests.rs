@@ -51,7 +51,8 @@ fn a_successor_continues_after_the_elapsed_time_with_a_keyframe() {
 #[test]
 fn audio_at_a_time_filled_with_silence_is_left_out_and_earlier_video_is_moved() {
     let (mut timeline, now) = timeline();
-    let silence = timeline.silence(Timestamp::from_millis(10_500), Some(&silence_step()));
+    let silence =
+        timeline.silence(Timestamp::from_millis(10_500), Some(&silence_step()), Instant::now());
     assert_eq!(silence.len(), 26);
     timeline.splice(Timestamp::from_millis(500), now + Duration::from_millis(500));
     // Begins at 10,524 ms: one frame after the silence.
@@ -80,23 +81,30 @@ fn silence_has_no_gaps_but_does_not_fill_a_long_one() {
         frames.iter().map(|frame| frame.timestamp.as_millis()).collect()
     };
     let step = silence_step();
-    let first = timeline.silence(Timestamp::from_millis(10_040), Some(&step));
+    let first = timeline.silence(Timestamp::from_millis(10_040), Some(&step), Instant::now());
     assert_eq!(millis(first), [10_000, 10_020, 10_040]);
-    assert_eq!(millis(timeline.silence(Timestamp::from_millis(10_059), Some(&step))), [0; 0]);
-    let after_a_hole = timeline.silence(Timestamp::from_millis(25_000), Some(&step));
+    assert_eq!(
+        millis(timeline.silence(Timestamp::from_millis(10_059), Some(&step), Instant::now())),
+        [0; 0]
+    );
+    let after_a_hole =
+        timeline.silence(Timestamp::from_millis(25_000), Some(&step), Instant::now());
     assert_eq!(millis(after_a_hole), [25_000]);
-    assert!(timeline.silence(Timestamp::from_millis(26_000), None).is_empty(), "no AAC");
+    assert!(
+        timeline.silence(Timestamp::from_millis(26_000), None, Instant::now()).is_empty(),
+        "no AAC"
+    );
 }
 
 #[test]
 fn opus_gets_opus_silence_until_the_publisher_sends_something_else() {
     let (mut timeline, now) = (Timeline::default(), Instant::now());
     timeline.note(&frame(FrameKind::Audio, Codec::Opus, 100), now);
-    let silence = timeline.silence(Timestamp::from_millis(140), None);
+    let silence = timeline.silence(Timestamp::from_millis(140), None, Instant::now());
     assert_eq!(silence.len(), 2);
     assert!(silence.iter().all(|of| of.codec == Codec::Opus && of.data[..] == opus::SILENCE));
     timeline.forget_opus();
-    assert!(timeline.silence(Timestamp::from_millis(900), None).is_empty());
+    assert!(timeline.silence(Timestamp::from_millis(900), None, Instant::now()).is_empty());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Instant;
 
 use headgate_media::transcode::TranscodeError;
 use headgate_media::{Frame, FrameKind};
@@ -88,7 +89,7 @@ impl Turn {
             };
             transcoder.give_encoder(encoder);
         }
-        match transcoder.handle_frame(&packet, made) {
+        match transcoder.handle_frame(&packet, Instant::now(), made) {
             Ok(()) => {}
             Err(error @ TranscodeError::Encoder(_)) => {
                 self.broken_encoders += 1;

@@ -2,12 +2,17 @@
 //!
 //! Source: ISO 14496-3 4.4.1.1 and 4.4.2.1: elements without a spectrum (`max_sfb` 0), then the end element.
 
+use std::ops::RangeInclusive;
+
 use bytes::Bytes;
 
 use super::{Bits, OBJECT_LC, OBJECT_PS, OBJECT_SBR, SAMPLES_PER_FRAME};
 
 /// Samples per channel when GASpecificConfig sets frameLengthFlag.
 const SHORT_FRAME_SAMPLES: u32 = 960;
+/// Sample rates for which AAC is defined (ISO 14496-3 table 1.18). An explicit rate beyond them would mean thousands of
+/// frames a second.
+const RATES_HZ: RangeInclusive<u32> = 7_350..=96_000;
 /// Any gain will do when there is nothing to scale; this is the value our own encoder writes.
 const GLOBAL_GAIN: u32 = 104;
 
@@ -35,7 +40,7 @@ pub fn silence(configuration: &[u8]) -> Option<Silence> {
     use Element::{LowFrequency, Pair, Single};
     let mut bits = Bits { bytes: configuration, position: 0 };
     let mut object_type = bits.object_type().ok()?;
-    let core_rate = bits.sample_rate().ok()?;
+    let core_rate = bits.sample_rate().ok().filter(|rate| RATES_HZ.contains(rate))?;
     // ISO 14496-3 table 1.19.
     let elements: &[Element] = match bits.read(4).ok()? {
         1 => &[Single],
@@ -129,6 +134,13 @@ mod tests {
     use super::*;
     use crate::Channels;
 
+    /// AAC-LC in stereo of an explicit sample rate.
+    fn explicit(rate: u32) -> [u8; 5] {
+        let bits = 2_u64 << 35 | 15 << 31 | u64::from(rate) << 7 | 2 << 3;
+        let [.., a, b, c, d, e] = bits.to_be_bytes();
+        [a, b, c, d, e]
+    }
+
     #[test]
     fn pushes_without_audio_get_stereo_silence() {
         let silence = silence(&lc_48k(Channels::Stereo)).expect("AAC-LC");
@@ -143,6 +155,13 @@ mod tests {
             (&[0x12, 0x30], Some((19, 23_219))),
             (&[0x2b, 0x11, 0x88, 0x00], Some((6, 42_666))),
             (&[0x11, 0x94], Some((6, 20_000))),
+            // Explicit rates of 16,777,215, 1, 7,349 and 96,001 Hz; the lowest and the highest that are sane.
+            (&[0x17, 0xff, 0xff, 0xff, 0x90], None),
+            (&[0x17, 0x80, 0x00, 0x00, 0x90], None),
+            (&explicit(7_349), None),
+            (&explicit(96_001), None),
+            (&explicit(7_350), Some((6, 139_319))),
+            (&explicit(96_000), Some((6, 10_666))),
             // AAC Main; channels defined in the stream; empty.
             (&[0x09, 0x90], None),
             (&[0x11, 0x80], None),

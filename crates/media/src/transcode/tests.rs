@@ -261,9 +261,12 @@ fn frames_of_other_codecs_are_rejected_and_configurations_ignored() {
     let mut transcoder = Transcoder::new(stereo(128_000));
     let mut frame = opus_frame(0, &opus::head(Channels::Stereo));
     frame.kind = FrameKind::Configuration;
-    assert_eq!(transcoder.handle_frame(&frame, &mut Vec::new()), Ok(()));
+    assert_eq!(transcoder.handle_frame(&frame, arrival(&frame), &mut Vec::new()), Ok(()));
     frame.codec = Codec::Aac;
-    assert_eq!(transcoder.handle_frame(&frame, &mut Vec::new()), Err(TranscodeError::Codec));
+    assert_eq!(
+        transcoder.handle_frame(&frame, arrival(&frame), &mut Vec::new()),
+        Err(TranscodeError::Codec)
+    );
 }
 
 #[test]

@@ -67,7 +67,7 @@ impl RtmpPull {
 
     fn handle_media(&mut self, message: MediaMessage, now: Instant, effects: &mut Vec<Effect>) {
         let kind = message.kind;
-        let frame = match self.clocks.read(message) {
+        let frame = match self.clocks.read(message, now) {
             Ok(Some(frame)) => frame,
             Ok(None) => return,
             Err(error) => {

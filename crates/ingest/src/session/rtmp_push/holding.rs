@@ -29,5 +29,6 @@ impl RtmpPush {
             keep_alive.note(frame, now);
             write_to_upstream(session, frame);
         });
+        self.made.add(silence.take_made());
     }
 }

@@ -88,6 +88,7 @@ impl RtmpPush {
                 write_to_upstream(session, frame);
             };
             silence.handle_frame(frame, now, write);
+            self.made.add(silence.take_made());
             return;
         }
         keep_alive.note(frame, now);

@@ -28,7 +28,7 @@ impl RtmpServer {
     /// A message boundary is reached: starts a capture that waits for it.
     pub(super) fn begin_capture(&mut self, state: &ReadingState, rest: &[u8], now: Instant) {
         if let Role::Publishing(publishing) = &self.role {
-            let mut bytes = publishing.clocks.to_bytes().to_vec();
+            let mut bytes = publishing.clocks.to_bytes(now).to_vec();
             bytes.extend_from_slice(&state.to_bytes());
             self.captured.begin(&bytes, rest, now);
         }
@@ -40,7 +40,7 @@ impl RtmpServer {
         let state = ReadingState::read(state, &Limits::default())?;
         let publishing = Publishing {
             publish: PublishSession::new(record, now),
-            clocks: TrackClocks::read_bytes(clocks),
+            clocks: TrackClocks::read_bytes(clocks, now),
             repair: Repair::resumed(),
             mark: ReceiveMark::new(now),
             overdue_at: None,

@@ -40,18 +40,18 @@ impl Filler {
                 let samples = (silence.duration_us * sample_rate + 500_000) / 1_000_000;
                 (samples > 0).then_some(Self { codec, data: silence.data, samples, sample_rate })
             }
-            Codec::Mp3 | Codec::H264 | Codec::Hevc | Codec::Av1 | Codec::Vp9 | Codec::Amf0 => None,
+            Codec::Mp3(_) | Codec::H264 | Codec::Hevc | Codec::Av1 | Codec::Vp9 | Codec::Amf0 => None,
         }
     }
 
     /// A frame of MP3 like `frame`, whose side information describes no spectrum (ISO 11172-3 2.4.1.7).
-    pub(super) fn of_mp3(frame: &[u8]) -> Option<Self> {
+    pub(super) fn of_mp3(frame: &Frame) -> Option<Self> {
         /// kbit/s of layer III by index, of MPEG 1 and of MPEG 2 and 2.5.
         const BIT_RATES: [[i64; 15]; 2] = [
             [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320],
             [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160],
         ];
-        let &[0xff, second, third, fourth, ..] = frame else { return None };
+        let &[0xff, second, third, fourth, ..] = &*frame.data else { return None };
         let (version, layer) = (second >> 3 & 3, second >> 1 & 3);
         let divisor = match version {
             3 => 1,
@@ -72,7 +72,7 @@ impl Filler {
         // Without a checksum.
         let mut data = vec![0xff, second | 1, third, fourth];
         data.resize(length, 0);
-        Some(Self { codec: Codec::Mp3, data: data.into(), samples, sample_rate })
+        Some(Self { codec: frame.codec, data: data.into(), samples, sample_rate })
     }
 }
 
@@ -108,6 +108,12 @@ impl Run {
     /// Where the next frame would end.
     pub(super) fn end_us(&self) -> i64 {
         self.at(self.frames + 1)
+    }
+
+    /// Duration of the frames from the next one to one at `to`; negative if the next one comes later.
+    pub(super) fn duration_us(&self, to: Timestamp) -> i64 {
+        let ahead = to.as_micros().saturating_sub(self.next_us());
+        if ahead < 0 { ahead } else { ahead.saturating_add(self.end_us() - self.next_us()) }
     }
 
     /// The next frame.

@@ -86,16 +86,34 @@ fn a_gap_of_one_second_is_filled_and_a_longer_one_is_not() {
 }
 
 #[test]
+fn holes_are_filled_for_five_seconds_more_than_the_time_passed() {
+    let frames = encode(&tones(1.0, 1), 1, 0);
+    let (mut transcoder, mut out) = (Transcoder::new(stereo(128_000)), Vec::new());
+    let kind = EncoderKind::new(Channels::Mono, stereo(128_000));
+    transcoder.give_encoder(EncoderPool::new(0).make(kind).unwrap());
+    let now = arrival(&frames[0]);
+    for (n, frame) in frames.iter().enumerate() {
+        let timestamp = Timestamp::from_micros(frame.timestamp.as_micros() + n as i64 * 900_000);
+        transcoder.handle_frame(&Frame { timestamp, ..frame.clone() }, now, &mut out).unwrap();
+    }
+    assert_eq!(transcoder.counters().concealed_samples, 5 * 43_200);
+    assert!(micros(&out).is_sorted());
+}
+
+#[test]
 fn without_its_encoder_a_packet_is_rejected_and_not_counted() {
     let frames = encode(&tones(0.2, 1), 1, 0);
     let (mut transcoder, mut out) = (Transcoder::new(stereo(128_000)), Vec::new());
     let kind = EncoderKind::new(Channels::Mono, stereo(128_000));
     assert_eq!(transcoder.wanted_encoder(&frames[0]), Some(kind));
-    assert_eq!(transcoder.handle_frame(&frames[0], &mut out), Err(TranscodeError::NoEncoder));
+    assert_eq!(
+        transcoder.handle_frame(&frames[0], arrival(&frames[0]), &mut out),
+        Err(TranscodeError::NoEncoder)
+    );
     transcoder.give_encoder(EncoderPool::new(0).make(kind).unwrap());
     assert_eq!(transcoder.wanted_encoder(&frames[0]), None);
     for frame in &frames {
-        transcoder.handle_frame(frame, &mut out).unwrap();
+        transcoder.handle_frame(frame, arrival(frame), &mut out).unwrap();
     }
     assert_eq!(micros(&out)[0], 0);
     assert_eq!(transcoder.counters(), TranscodeCounters::default());
@@ -114,7 +132,8 @@ fn multichannel_opus_is_rejected_until_the_configuration_changes() {
         } else {
             Ok(())
         };
-        assert_eq!(transcoder.handle_frame(&configuration, &mut Vec::new()), expected);
+        let now = arrival(&configuration);
+        assert_eq!(transcoder.handle_frame(&configuration, now, &mut Vec::new()), expected);
         assert_eq!(transcoder.wanted_encoder(&packet).is_none(), is_refused);
     }
     assert_eq!(opus::Error::Multichannel { family: 1, channels: 6 }.code(), "opus_multichannel");

@@ -1,5 +1,8 @@
 //! Test signals, an Opus encoder, and ffmpeg as an independent AAC decoder.
 
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
 use std::f64::consts::TAU;
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -90,7 +93,14 @@ pub(super) fn handle(
         let idle = pool.take(kind);
         transcoder.give_encoder(idle.map_or_else(|| pool.make(kind), Ok)?);
     }
-    transcoder.handle_frame(frame, out)
+    transcoder.handle_frame(frame, arrival(frame), out)
+}
+
+/// In real time, by its timestamp.
+pub(super) fn arrival(frame: &Frame) -> Instant {
+    static START: OnceLock<Instant> = OnceLock::new();
+    let micros = frame.timestamp.as_micros().clamp(0, 1 << 40).unsigned_abs();
+    *START.get_or_init(Instant::now) + Duration::from_micros(micros)
 }
 
 /// The output of a new transcoder for the frames, its end included, and its counters.

@@ -1,0 +1,167 @@
+//! Publishers whose timestamps are irregular, in virtual time: what their upstreams and players get, and what is
+//! generated for them.
+
+use std::time::{Duration, SystemTime};
+
+use headgate_media::Irregularity;
+use headgate_media::Irregularity::{
+    FillerLimited, TimeBackward, TimeMissing, TimeOutlier, TimeStep,
+};
+use headgate_rtmp::{ClientRole, MediaKind};
+
+use super::super::SessionKey;
+use super::world::World;
+use crate::PublishSnapshot;
+
+const URL: &str = "rtmp://upstream.example/live/out";
+const AAC_HEADER: &[u8] = &[0xaf, 0, 0x12, 0x10];
+const AAC_FRAME: &[u8] = &[0xaf, 1, 0x21, 9, 9];
+const PICTURE: Duration = Duration::from_millis(40);
+
+/// A world that holds streams, its publisher, whose headers are sent, and the upstream.
+fn world() -> (World, SessionKey, SessionKey) {
+    let mut world = World::new();
+    world.window = Duration::from_secs(10);
+    let publisher = world.publisher("a", 1, &[URL]);
+    world.send(publisher, MediaKind::Audio, 0, AAC_HEADER);
+    let upstream = world.upstream_peer().expect("connected");
+    (world, publisher, upstream)
+}
+
+/// Sends pictures and audio frames in real time, `from..to`, with these wire timestamps.
+fn send(
+    world: &mut World,
+    publisher: SessionKey,
+    range: std::ops::Range<i64>,
+    clock: impl Fn(MediaKind, i64) -> i64,
+) {
+    for n in range {
+        let wire = |kind, at: i64| clock(kind, at) as u32;
+        let picture = [if n % 25 == 0 { 0x17 } else { 0x27 }, 1, 0, 0, 0, 9];
+        world.send(publisher, MediaKind::Video, wire(MediaKind::Video, n * 40), &picture);
+        for half in [0, 20] {
+            let at = n * 40 + half;
+            world.send(publisher, MediaKind::Audio, wire(MediaKind::Audio, at), AAC_FRAME);
+        }
+        world.pass(PICTURE);
+    }
+}
+
+/// Timestamps of the frames of a kind that a peer got.
+fn times(world: &World, peer: SessionKey, kind: MediaKind) -> Vec<u32> {
+    let media = world.peers[&peer].media.iter();
+    let frames = media.filter(|message| message.kind == kind && message.payload[1] != 0);
+    frames.map(|message| message.timestamp).collect()
+}
+
+fn snapshot(world: &World, client_id: u64) -> PublishSnapshot {
+    let record = world.publishes.find(client_id).expect("live");
+    record.snapshot(world.now, SystemTime::UNIX_EPOCH)
+}
+
+fn count(world: &World, kind: Irregularity) -> u64 {
+    let counts = snapshot(world, 1).irregularities;
+    counts.iter().find(|(of, _)| *of == kind).map_or(0, |(_, count)| count)
+}
+
+/// Asserts that what a peer got goes on without a step of more than `limit` ms, and that in the end the tracks are as
+/// far apart as they were captured.
+fn assert_in_step(name: &str, world: &World, peer: SessionKey, limit: u32, audio_late: u32) {
+    let last = [MediaKind::Video, MediaKind::Audio].map(|kind| {
+        let times = times(world, peer, kind);
+        assert!(times.is_sorted(), "{name}: {kind:?} goes back: {times:?}");
+        let widest = times.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0);
+        assert!(widest <= limit, "{name}: {kind:?} steps by {widest}");
+        *times.last().expect("frames")
+    });
+    assert!((last[0] + 20).abs_diff(last[1] + audio_late) <= 45, "{name}: {last:?}");
+}
+
+#[test]
+fn what_a_publishers_clock_does_costs_at_most_the_frame_and_is_named() {
+    let hour = 3_600_000;
+    let cases: [(&str, fn(MediaKind, i64) -> i64, Irregularity); 7] = [
+        (
+            "audio below zero",
+            |kind, at| at - if kind == MediaKind::Audio { 265 } else { 0 },
+            TimeBackward,
+        ),
+        ("31 bits below zero", |_, at| (at - 80) & 0x7fff_ffff, TimeBackward),
+        ("restart", |_, at| if at < 2_000 { 503_960 + at } else { at - 2_000 }, TimeStep),
+        ("an hour ahead", |_, at| at + if at < 2_000 { 0 } else { 3_600_000 }, TimeStep),
+        ("an hour back", |_, at| at + if at < 2_000 { 7_200_000 } else { 3_600_000 }, TimeStep),
+        ("outliers", |_, at| at + if at % 1_000 == 480 { 3_600_000 } else { 0 }, TimeOutlier),
+        ("all zero", |_, _| 0, TimeMissing),
+    ];
+    for (name, clock, kind) in cases {
+        let (mut world, publisher, upstream) = world();
+        send(&mut world, publisher, 0..150, clock);
+        let limit = if kind == TimeMissing { 420 } else { 120 };
+        let audio_late = if name == "audio below zero" { 265 } else { 0 };
+        assert_in_step(name, &world, upstream, limit, audio_late);
+        assert!(count(&world, kind) > 0, "{name}");
+        assert!(snapshot(&world, 1).timestamp_ms < 2 * hour + 10_000, "{name}");
+        // The cached group is still there for a player, and a hold goes on where the publisher stopped.
+        let player = world.player("a");
+        let cached = times(&world, player, MediaKind::Video);
+        assert!(!cached.is_empty(), "{name}");
+        world.hang_up(publisher);
+        world.pass(Duration::from_secs(3));
+        let audio = times(&world, upstream, MediaKind::Audio);
+        let widest = audio.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0);
+        assert!(widest <= limit, "{name}: {widest} in the hold");
+    }
+}
+
+#[test]
+fn a_sound_clock_is_not_touched() {
+    for start in [0, 1_000, 0xf000_0000] {
+        let (mut world, publisher, upstream) = world();
+        send(&mut world, publisher, 0..100, |_, at| start + at);
+        let want: Vec<_> = (0..100).map(|n| (start + n * 40) as u32).collect();
+        assert_eq!(times(&world, upstream, MediaKind::Video), want);
+        assert_eq!(snapshot(&world, 1).irregularities.iter().count(), 0);
+    }
+}
+
+#[test]
+fn steps_of_a_video_clock_do_not_size_the_silence_of_its_pushes() {
+    let urls: Vec<_> = (0..32).map(|n| format!("rtmp://upstream.example/live/{n}")).collect();
+    let urls: Vec<_> = urls.iter().map(String::as_str).collect();
+    let mut world = World::new();
+    let publisher = world.publisher("a", 1, &urls);
+    let start = world.now;
+    for n in 0..200_u32 {
+        world.send(publisher, MediaKind::Video, n * 1_900, &[0x17, 1, 0, 0, 0, 9]);
+        world.pass(PICTURE);
+    }
+    let upstream = world.upstream_peer().expect("connected");
+    let silent = times(&world, upstream, MediaKind::Audio).len();
+    let wall = world.now.duration_since(start) + Duration::from_secs(5);
+    assert!(silent > 200 && silent as u128 <= wall.as_micros() / 21_333, "{silent}");
+    assert!(count(&world, FillerLimited) > 0);
+    let video = 200 * 32;
+    let made = snapshot(&world, 1).bytes_out.abs_diff(video);
+    assert!(made.abs_diff(silent as u64 * 32 * 6) < 32 * 60, "{made}");
+}
+
+#[test]
+fn a_sample_rate_out_of_reason_makes_no_silence() {
+    for (header, frames) in [
+        (&[0xaf, 0, 0x17, 0xff, 0xff, 0xff, 0x90][..], 0..1),
+        (&[0xaf, 0, 0x17, 0x87, 0xa1, 0x20, 0x10], 0..1),
+        (&[0xaf, 0, 0x12, 0x10], 100..150),
+    ] {
+        let mut world = World::new();
+        world.window = Duration::from_secs(10);
+        let publisher = world.publisher("a", 1, &[]);
+        world.send(publisher, MediaKind::Audio, 0, header);
+        let player = world.connect(ClientRole::Play, "a");
+        send(&mut world, publisher, 0..25, |_, at| at);
+        world.hang_up(publisher);
+        let before = times(&world, player, MediaKind::Audio).len();
+        world.pass(Duration::from_secs(3));
+        let silent = times(&world, player, MediaKind::Audio).len() - before;
+        assert!(frames.contains(&silent), "{silent}");
+    }
+}
