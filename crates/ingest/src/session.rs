@@ -4,7 +4,6 @@
 mod audio_pause;
 mod captured;
 pub(crate) mod effect;
-pub(crate) mod silence_budget;
 pub(crate) mod flv_preview;
 mod frame_rates;
 mod frame_writer;
@@ -18,6 +17,7 @@ pub(crate) mod rtmp_push;
 pub(crate) mod rtmp_server;
 pub(crate) mod shared_frame;
 mod silence;
+pub(crate) mod silence_budget;
 pub(crate) mod whip_publisher;
 
 use std::time::Instant;

@@ -58,7 +58,7 @@ impl Repair {
         let passed = match frame.codec {
             Codec::H264 => self.video.handle_frame(frame, &mut self.repaired),
             Codec::Aac => self.audio.handle_frame(frame, &mut self.repaired),
-            Codec::Hevc | Codec::Av1 | Codec::Vp9 | Codec::Mp3 | Codec::Opus | Codec::Amf0 => {
+            Codec::Hevc | Codec::Av1 | Codec::Vp9 | Codec::Mp3(_) | Codec::Opus | Codec::Amf0 => {
                 Some(frame)
             }
         };

@@ -5,8 +5,8 @@
 //! Sources: Adobe RTMP 1.0 (cited as RTMP), AMF0, Enhanced RTMP v2 (cited as E-RTMP).
 #![forbid(unsafe_code)]
 
-mod aggregate;
 mod address;
+mod aggregate;
 mod allowance;
 mod amf0;
 mod amf3;

@@ -8,11 +8,10 @@ mod replaying;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use headgate_media::{Frame, Irregularity, IrregularityCounts};
+use headgate_media::{Frame, IrregularityCounts};
 
 use crate::credentials::Credentials;
 use crate::diagnostics::{self, Diagnostics};
-use crate::layer::Layer;
 use crate::media::Media;
 use crate::opening::Opening;
 use crate::rate::RateLimit;

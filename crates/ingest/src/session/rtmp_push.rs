@@ -16,10 +16,10 @@ use headgate_media::Timestamp;
 use headgate_rtmp::{ClientSession, ConnectArguments, Output};
 
 use super::effect::{AudioForm, Effect};
-use super::silence_budget::Made;
 use super::keep_alive::KeepAlive;
 use super::retry::Retry;
 use super::silence::Silence;
+use super::silence_budget::Made;
 use crate::publish::end_reason::EndReason;
 use crate::publish::mailbox::UpstreamChanged;
 use crate::publish::upstream_url::UpstreamUrl;

@@ -16,7 +16,6 @@ use headgate_rtmp::{Error, MediaMessage, Output, ServerConfig, ServerEvent, Serv
 
 use super::captured::Captured;
 use super::effect::{Effect, Refused};
-use super::frame_rates::Verdict;
 use super::publish_session::PublishSession;
 use super::receive_mark::ReceiveMark;
 use super::rtmp_frames::TrackClocks;

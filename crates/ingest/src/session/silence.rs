@@ -151,6 +151,13 @@ impl Silence {
     /// For the next connection to the same upstream. If this one got silence, the next one gets it with its first frame:
     /// some upstreams assume that the first tracks they see are the only ones.
     pub(crate) fn renewed(&self) -> Self {
+        let has_had_audio = self.newest_audio.is_some() || self.before == Before::Stopped;
+        let before = match self.phase {
+            Phase::Waiting => self.before,
+            Phase::Silent(_) if has_had_audio => Before::Stopped,
+            Phase::Silent(_) => Before::NoAudio,
+            Phase::CatchingUp(_) | Phase::Passing => Before::Nothing,
+        };
         Self { before, budget: self.budget.renewed(), ..Self::default() }
     }
 

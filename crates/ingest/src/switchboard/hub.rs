@@ -160,7 +160,8 @@ impl Hub {
             if !subscriber.queue.push(&shared) {
                 continue;
             }
-            if subscriber.queue.awaits_keyframe() && subscriber.is_counted && is_video(frame.kind) {
+            if subscriber.queue.awaits_keyframe() && subscriber.is_counted() && is_video(frame.kind)
+            {
                 stream.record.note_keyframe_awaited();
             }
             subscriber.offered += frame.data.len() as u64;

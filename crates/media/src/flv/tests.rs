@@ -27,7 +27,7 @@ fn any_frame() -> impl Strategy<Value = Frame> {
         -(1_i32 << 23)..1 << 23,
     );
     let audio = (
-        proptest::sample::select(&[Codec::Aac, Codec::Opus, Codec::Mp3(SoundFlags::of(0x22))][..]),
+        proptest::sample::select(vec![Codec::Aac, Codec::Opus, Codec::Mp3(SoundFlags::of(0x22))]),
         proptest::sample::select(&[Configuration, Audio][..]),
         Just(0),
     );

@@ -23,7 +23,8 @@ impl Jitter {
             apart != 0 && apart.unsigned_abs() <= JUMP_LIMIT && apart.abs() < step.abs()
         };
         let Some(far) = self.far.take().filter(beside) else {
-            self.far = Some(Waiting { header: *header, payload: Bytes::copy_from_slice(payload) });
+            let payload = Bytes::copy_from_slice(payload);
+            self.far = Some(Waiting { header: *header, payload, arrived: now });
             return false;
         };
         self.counters.late -= 2;

@@ -40,7 +40,9 @@ impl Filler {
                 let samples = (silence.duration_us * sample_rate + 500_000) / 1_000_000;
                 (samples > 0).then_some(Self { codec, data: silence.data, samples, sample_rate })
             }
-            Codec::Mp3(_) | Codec::H264 | Codec::Hevc | Codec::Av1 | Codec::Vp9 | Codec::Amf0 => None,
+            Codec::Mp3(_) | Codec::H264 | Codec::Hevc | Codec::Av1 | Codec::Vp9 | Codec::Amf0 => {
+                None
+            }
         }
     }
 

@@ -9,7 +9,6 @@ use super::super::{EndReason, SessionKey};
 use super::world::{World, upstream};
 use crate::publish::mailbox::{HoldEnded, OnAirCause, OnAirChanged};
 use crate::publish::record::PublishRecord;
-use crate::sample::avc_header;
 
 const URL: &str = "rtmp://upstream.example/live/out";
 /// A different AVCDecoderConfigurationRecord.
