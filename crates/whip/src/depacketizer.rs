@@ -324,7 +324,7 @@ impl Depacketizer {
             }
         }
         // After a loss, the missing packets may have held the parameter sets of a new resolution.
-        let may_miss_sets = is_keyframe && self.repeats_sets && !has_sps;
+        let may_miss_sets = is_idr && self.repeats_sets && !has_sps;
         if self.awaits_keyframe() && (!is_keyframe || may_miss_sets || !self.sets.is_complete()) {
             // Missing twice, they are not repeated any more: there are senders that send them once.
             self.repeats_sets &= !may_miss_sets;
@@ -338,9 +338,9 @@ impl Depacketizer {
         let mut configuration = None;
         if is_keyframe {
             self.references = References::Whole;
-            self.repeats_sets = has_sps;
             self.recovery_points += u64::from(!is_idr);
             if is_idr {
+                self.repeats_sets = has_sps;
                 self.idr_at = Some(timestamp);
             }
             configuration = self.sets.poll_configuration();

@@ -83,11 +83,13 @@ fn media_sent_to_a_client_that_publishes_is_dropped() {
 
 #[test]
 fn a_message_above_64_kib_is_dropped_by_a_publishing_client() {
-    for (config, is_kept) in [(publisher(), false), (player(), true)] {
+    for (config, is_kept, code) in
+        [(publisher(), false, "NetStream.Publish.Start"), (player(), true, "NetStream.Play.Start")]
+    {
         let mut upstream = Upstream::starting_with(config);
         upstream.sends(9, 1, &[0x27; 65_537]);
         assert_eq!(upstream.events().len(), usize::from(is_kept));
-        let started = status("status", "NetStream.Publish.Start", "");
+        let started = status("status", code, "");
         upstream.command(1, "onStatus", &[Amf::Number(0.0), Amf::Null, started]);
         assert_eq!(upstream.events(), [ClientEvent::Ready]);
     }

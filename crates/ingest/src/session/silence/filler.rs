@@ -115,7 +115,8 @@ impl Run {
     /// Duration of the frames from the next one to one at `to`; negative if the next one comes later.
     pub(super) fn duration_us(&self, to: Timestamp) -> i64 {
         let ahead = to.as_micros().saturating_sub(self.next_us());
-        if ahead < 0 { ahead } else { ahead.saturating_add(self.end_us() - self.next_us()) }
+        let frame = (self.end_us() - self.next_us()).max(1);
+        if ahead < 0 { ahead } else { (ahead / frame + 1).saturating_mul(frame) }
     }
 
     /// The next frame.

@@ -12,6 +12,7 @@ use headgate_rtmp::{ClientRole, MediaKind};
 use super::super::SessionKey;
 use super::world::World;
 use crate::PublishSnapshot;
+use crate::sample::{AVC_HEADER, LEAST_PICTURE, picture};
 
 const URL: &str = "rtmp://upstream.example/live/out";
 const AAC_HEADER: &[u8] = &[0xaf, 0, 0x12, 0x10];
@@ -23,6 +24,7 @@ fn world() -> (World, SessionKey, SessionKey) {
     let mut world = World::new();
     world.window = Duration::from_secs(10);
     let publisher = world.publisher("a", 1, &[URL]);
+    world.send(publisher, MediaKind::Video, 0, AVC_HEADER);
     world.send(publisher, MediaKind::Audio, 0, AAC_HEADER);
     let upstream = world.upstream_peer().expect("connected");
     (world, publisher, upstream)
@@ -37,7 +39,7 @@ fn send(
 ) {
     for n in range {
         let wire = |kind, at: i64| clock(kind, at) as u32;
-        let picture = [if n % 25 == 0 { 0x17 } else { 0x27 }, 1, 0, 0, 0, 9];
+        let picture = picture(n % 25 == 0, n as u32, 0);
         world.send(publisher, MediaKind::Video, wire(MediaKind::Video, n * 40), &picture);
         for half in [0, 20] {
             let at = n * 40 + half;
@@ -130,9 +132,10 @@ fn steps_of_a_video_clock_do_not_size_the_silence_of_its_pushes() {
     let urls: Vec<_> = urls.iter().map(String::as_str).collect();
     let mut world = World::new();
     let publisher = world.publisher("a", 1, &urls);
+    world.send(publisher, MediaKind::Video, 0, AVC_HEADER);
     let start = world.now;
     for n in 0..200_u32 {
-        world.send(publisher, MediaKind::Video, n * 1_900, &[0x17, 1, 0, 0, 0, 9]);
+        world.send(publisher, MediaKind::Video, n * 1_900, &picture(true, n, 0));
         world.pass(PICTURE);
     }
     let upstream = world.upstream_peer().expect("connected");
@@ -140,7 +143,7 @@ fn steps_of_a_video_clock_do_not_size_the_silence_of_its_pushes() {
     let wall = world.now.duration_since(start) + Duration::from_secs(5);
     assert!(silent > 200 && silent as u128 <= wall.as_micros() / 21_333, "{silent}");
     assert!(count(&world, FillerLimited) > 0);
-    let video = 200 * 32;
+    let video = 200 * 32 * (LEAST_PICTURE as u64 - 5);
     let made = snapshot(&world, 1).bytes_out.abs_diff(video);
     assert!(made.abs_diff(silent as u64 * 32 * 6) < 32 * 60, "{made}");
 }

@@ -8,6 +8,7 @@ use super::super::message::Message;
 use super::peer::{Peer, Remote};
 use super::world::{World, upstream};
 use crate::EndReason;
+use crate::sample::{AVC_HEADER, picture};
 use crate::switchboard::SessionKey;
 
 const URL: &str = "rtmp://upstream.example/live/out";
@@ -26,6 +27,7 @@ struct Sender {
 impl Sender {
     fn new(mut world: World, gop: u32, upstreams: &[&str]) -> Self {
         let key = world.publisher("a", 1, upstreams);
+        world.send(key, MediaKind::Video, 0, AVC_HEADER);
         world.send(key, MediaKind::Audio, 0, AAC_HEADER);
         Self { world, key, gop, n: 0 }
     }
@@ -40,8 +42,7 @@ impl Sender {
     fn run(&mut self, seconds: f64) {
         for _ in 0..(seconds * 25.0) as u32 {
             let n = self.n;
-            let mut body = vec![if n.is_multiple_of(self.gop) { 0x17 } else { 0x27 }, 1, 0, 0, 0];
-            body.extend(n.to_be_bytes());
+            let body = picture(n.is_multiple_of(self.gop), n, 0);
             self.world.send(self.key, MediaKind::Video, n * 40, &body);
             for half in [0, 20] {
                 let sound = [&[0xaf, 1], &n.to_be_bytes()[..]].concat();
