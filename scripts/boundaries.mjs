@@ -66,9 +66,7 @@ const FREE = new Set([
   "own-addresses",
   "listen",
   "core-dumps",
-  "nearest",
-  "steady-clock",
-  "terminal-text",
+  "text",
   "client",
 ]);
 /** Files that may measure durations, on a clock that is never set back. */
@@ -89,7 +87,7 @@ const STOPWATCHES = new Set([
 /** What every command reads before it knows what was requested, so that help and typing mistakes are answered
  *  immediately. */
 const READ_FIRST =
-  /^ts\/(cli\/(main|verbs|command-flags|words|flags|commit|exit-code)|config|errors|nearest|settings|terminal-text)\.ts$/;
+  /^ts\/(cli\/(main|verbs|command-flags|words|flags|commit|exit-code)|config|errors|settings|text\/\w+)\.ts$/;
 const NO_HONO = new Set(["publish", "organisation", "token", "store", "media"]);
 
 /** Every violation in the tree at `root`, as `path: what`. */

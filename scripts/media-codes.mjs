@@ -61,7 +61,9 @@ function namesIn(file, place) {
   const arms = place.exec(readFileSync(join(root, file), "utf8"))?.[1];
   if (arms === undefined) throw new Error(`${file} has no such table any more`);
   const variants = arms.match(/(?:Self|EndReason)::\w+/g) ?? [];
-  const names = [...arms.matchAll(/Self::\w+(?:\(\w+::\w+\))? =>[^"]*"(\w+)"|"(\w+)" =>/g)].map(([, own, given]) => own ?? given);
+  const names = [...arms.matchAll(/Self::\w+(?:\(\w+::\w+\))? =>[^"]*"(\w+)"|"(\w+)" =>/g)].map(
+    ([, own, given]) => own ?? given,
+  );
   if (names.length !== variants.length) throw new Error(`${file}: an arm has no name`);
   return names;
 }

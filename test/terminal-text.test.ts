@@ -2,7 +2,7 @@
 import { prettyFactory } from "pino-pretty";
 import { expect, test } from "vitest";
 import { table } from "../ts/cli/output.ts";
-import { jsonText, printable, printableJson } from "../ts/terminal-text.ts";
+import { jsonText, printable, printableJson } from "../ts/text/terminal.ts";
 
 /** A title change, a clipboard write, a C1 control sequence, a forged line, an erased one, and reversed text. */
 const HOSTILE = ["\x1b]0;owned\x07", "\x1b]52;c;cm0gLXJm\x1b\\", "\x9b2J", "a\r\nok", "\x08\x08\x7f", "\u202etxt.exe"];

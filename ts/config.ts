@@ -7,7 +7,6 @@ import { refusalsOfHeaders } from "./api-key-headers.ts";
 import { type CapacityConfig, capacityOf } from "./capacity/settings.ts";
 import { type CertificateFiles, readAuthorities } from "./certificate.ts";
 import { ConfigInvalid } from "./errors.ts";
-import { nearest } from "./nearest.ts";
 import { keyChecksumHolds } from "./organisation/key-text.ts";
 import type { AdmissionDeps } from "./publish/admission.ts";
 import type { BitrateLimits } from "./publish/bitrate-limit.ts";
@@ -18,6 +17,7 @@ import { flatten, isTable } from "./setting-kinds.ts";
 import { flagOf, SETTING_KEYS, type SettingKey, type SettingValue, settingOf } from "./settings.ts";
 import { faultOfDatabaseUrl } from "./store/postgres/database-url.ts";
 import type { RetentionDays } from "./store/retention.ts";
+import { nearest } from "./text/nearest.ts";
 
 export interface Config {
   /** Absolute path. */

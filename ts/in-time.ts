@@ -1,4 +1,4 @@
-// Waiting with a time limit.
+// Waiting with a time limit, and a clock for time limits that is never set back.
 
 /** The result of `work`, or `late` when it takes longer than `limitMs`. Rejects as `work` does; a later result or
  *  rejection is ignored. */
@@ -12,4 +12,19 @@ export async function inTime<T, L>(limitMs: number, work: Promise<T>, late: L): 
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** A clock that continues from where it was when the given one is set back, ms: for what is kept in memory for a while. A
+ *  lock-out would otherwise last as long as the step. */
+export function steadyClock(of: { now(): number }): { now(): number } {
+  let latest: number | null = null;
+  let elapsed = 0;
+  return {
+    now() {
+      const now = of.now();
+      elapsed += Math.max(0, now - (latest ?? 0));
+      latest = now;
+      return elapsed;
+    },
+  };
 }

@@ -3,7 +3,7 @@
 import { writeSync } from "node:fs";
 import { type DestinationStream, type Logger, pino, stdSerializers, stdTimeFunctions } from "pino";
 import type { Config } from "./config.ts";
-import { printableJson } from "./terminal-text.ts";
+import { printableJson } from "./text/terminal.ts";
 
 const STANDARD_ERROR = 2;
 /** Lines that cannot be written yet, bytes; further ones are dropped, and counted. */

@@ -3,8 +3,8 @@
 import { cli, command } from "cleye";
 import { readVersion } from "../config.ts";
 import { ConfigInvalid, ServiceError } from "../errors.ts";
-import { nearest, similar } from "../nearest.ts";
-import { printable } from "../terminal-text.ts";
+import { nearest, similar } from "../text/nearest.ts";
+import { printable } from "../text/terminal.ts";
 import { versionWithCommit } from "./commit.ts";
 import { exitCodeOf } from "./exit-code.ts";
 import { type GivenFlags, isSwitch } from "./flags.ts";

@@ -1,5 +1,5 @@
 // Output of commands: lines for people, one JSON value with `--json`. Standard output contains nothing else.
-import { jsonText, printable } from "../terminal-text.ts";
+import { jsonText, printable } from "../text/terminal.ts";
 import type { GivenFlags } from "./flags.ts";
 
 /** Prints `value` as JSON with `--json`, else `lines`. */

@@ -1,7 +1,7 @@
 // Authenticates a call as coming from a node of this service: an HMAC over the entire call, valid only for a short time
 // and only once. An eavesdropper between the nodes can read a call, but neither repeat nor change one.
 import { createHash, createHmac, randomUUID, timingSafeEqual } from "node:crypto";
-import { steadyClock } from "../steady-clock.ts";
+import { steadyClock } from "../in-time.ts";
 
 /** Header of a call: `<epoch ms>.<nonce>.<hex>`. */
 export const CALL_HEADER = "headgate-call";

@@ -1,11 +1,14 @@
 // What happens to a publish's upstreams and players when its publisher is lost. Shapes mirror crates/bridge.
 import type { HoldOptions } from "#native";
 
+/** How long an RTMP publisher may send nothing unless the gateway says otherwise (W19), ms. */
+export const SILENCE_MS = 15_000;
+
 /** Options that the media core receives with an allowed publish. */
 export interface Hold {
   /** How long its upstreams and players are held when the publisher is lost, ms; 0: not at all. */
   readonly windowMs: number;
-  /** How long an RTMP publisher may send nothing before it counts as lost, ms; missing: 15 s (W19). */
+  /** How long an RTMP publisher may send nothing before it counts as lost, ms; missing: `SILENCE_MS`. */
   readonly silenceMs?: number;
   /** Client id of a lost publish: its upstreams and players are taken over if they are still held; null for none. */
   readonly continues: number | null;

@@ -28,6 +28,8 @@ export declare class MediaCore {
   capture(clientId: number, options: CaptureOptions): MediaCapture | null
   /** Captures, from its first byte on, the publish that is allowed under this client id next. */
   captureNext(clientId: number, options: CaptureOptions): MediaCapture | null
+  /** What was irregular about publishers since the start of the process, by kind. */
+  irregularities(): Array<IrregularityCount>
   /** Opens a running publish as FLV, starting at its cached keyframe; null when it is not running. */
   openPreview(clientId: number, wake: () => void): MediaPreview | null
   /**
@@ -72,17 +74,12 @@ export declare class MediaCore {
   transcoders(): number
   /** Number of transcoders that failed since the start. */
   failedTranscoders(): number
-  /** What was irregular about publishers since the start of the process, by kind. */
-  irregularities(): Array<IrregularityCount>
   /**
    * RTMP connections closed at once because a limit was reached, and upstreams not dialled for the same reason,
    * since the start.
    */
   refusedConnections(): number
-  /**
-   * Datagrams dropped by the kernel on the media ports because they were not read in time; null if the system does
-   * not report it.
-   */
+  /** Datagrams dropped by the kernel on the media ports, not read in time; null if the system does not report it. */
   kernelDrops(): number | null
   /** Receive buffer of each media port in bytes, if the kernel granted less than requested; null otherwise. */
   get smallReceiveBuffer(): number | null

@@ -3,8 +3,8 @@
 // at a restart.
 import { createHash } from "node:crypto";
 import { TooManyRequests } from "../errors.ts";
+import { steadyClock } from "../in-time.ts";
 import { networkOf } from "../network.ts";
-import { steadyClock } from "../steady-clock.ts";
 
 const WINDOW_MS = 900_000;
 /** After this many failures further attempts are refused until the window ends. */

@@ -6,10 +6,10 @@ import { type Capacity, NO_PLACE, type Place, type Refused } from "../capacity/c
 import type { Membership } from "../cluster/membership.ts";
 import type { Rival, Rivals } from "../cluster/rivals.ts";
 import { StoreFailed } from "../errors.ts";
+import { SILENCE_MS } from "../media/hold.ts";
 import type { Media, Upstream } from "../media.ts";
 import { withoutMapping } from "../network.ts";
 import type { Customer, Customers } from "../organisation/customers.ts";
-import { DEFAULT_SETTINGS } from "../organisation/settings.ts";
 import { isEnabled } from "../store/enabled.ts";
 import type { OrganisationTable, Schema, StreamTable } from "../store/schema.ts";
 import { LIMIT_COLUMNS } from "../store/tables/organisation-limits.ts";
@@ -194,8 +194,8 @@ export function createAdmission(deps: AdmissionDeps): {
     const limit = customer.settings.max_bitrate_kbps;
     const maxBitrateKbps = bitrateLimitOf(settings.maxBitrateKbps, found.plan, limit);
     const holdMs = (found.hold_s ?? customer.settings.hold_s ?? settings.holdSeconds) * 1_000;
-    const { silence_s: silenceSeconds } = customer.settings;
-    const silenceMs = silenceSeconds === DEFAULT_SETTINGS.silence_s ? null : silenceSeconds * 1_000;
+    const limitMs = customer.settings.silence_s * 1_000;
+    const silenceMs = limitMs === SILENCE_MS ? null : limitMs;
     // A customer that is asked relies on receiving the end event, and without a store that event could not be kept.
     if ((deps.storeProblem?.() ?? null) !== null) return denied("store_unavailable");
 

@@ -5,6 +5,7 @@
 
 pub mod accepting;
 pub mod capture;
+pub mod counters;
 mod hold;
 mod preview;
 mod pull;
@@ -24,11 +25,11 @@ use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi::{Env, Error, Status};
 use napi_derive::napi;
 
+use counters::PublishCounters;
 use hold::{HoldOptions, hold_of};
 use pull::{PullCounters, PullOptions, pull_source};
 use transfer::{
-    MailboxItem, MediaOptions, PlayerCounters, PublishCounters, SdpRefusal, UpstreamOptions,
-    number, whole,
+    MailboxItem, MediaOptions, PlayerCounters, SdpRefusal, UpstreamOptions, number, whole,
 };
 use whip::WhipOffer;
 
@@ -171,12 +172,6 @@ impl MediaCore {
         number(self.ingest.as_ref().map_or(0, |ingest| ingest.failed_transcoders()))
     }
 
-    /// What was irregular about publishers since the start of the process, by kind.
-    #[napi(catch_unwind)]
-    pub fn irregularities(&self) -> Vec<transfer::IrregularityCount> {
-        transfer::irregularity_counts(headgate_ingest::irregularity_totals())
-    }
-
     /// RTMP connections closed at once because a limit was reached, and upstreams not dialled for the same reason,
     /// since the start.
     #[napi(catch_unwind)]
@@ -184,8 +179,7 @@ impl MediaCore {
         number(self.ingest.as_ref().map_or(0, |ingest| ingest.refused_connections()))
     }
 
-    /// Datagrams dropped by the kernel on the media ports because they were not read in time; null if the system does
-    /// not report it.
+    /// Datagrams dropped by the kernel on the media ports, not read in time; null if the system does not report it.
     #[napi(catch_unwind)]
     pub fn kernel_drops(&self) -> Option<f64> {
         self.ingest.as_ref().and_then(|ingest| ingest.kernel_drops()).map(number)

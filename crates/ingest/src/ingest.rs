@@ -162,10 +162,8 @@ impl Ingest {
             (self.shared.worker_of(request), Instant::now(), &self.shared.publishes);
         let window = hold.window;
         let Near { held, other } = self.find_near(client_id, &hold);
-        let (continues, beside) = (
-            held.as_ref().map(|held| held.record.stream),
-            other.as_ref().map(|of| of.record.stream),
-        );
+        let continues = held.as_ref().map(|held| held.record.stream);
+        let beside = other.as_ref().map(|of| of.record.stream);
         let Some(Held { record: near, name }) = held.or(other) else {
             let guard = publishes.open(client_id, worker, None, now);
             guard.record().set_silence_limit(hold.silence);

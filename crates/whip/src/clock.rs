@@ -205,5 +205,5 @@ fn micros(duration: Duration) -> i64 {
 mod tests;
 
 #[cfg(test)]
-#[path = "clock_world.rs"]
+#[path = "clock_virtual_tests.rs"]
 mod world;

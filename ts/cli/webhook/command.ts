@@ -3,7 +3,7 @@
 
 import { clock } from "../../clock.ts";
 import { ConfigInvalid, PortTaken } from "../../errors.ts";
-import { jsonText } from "../../terminal-text.ts";
+import { jsonText } from "../../text/terminal.ts";
 import { ask } from "../asking.ts";
 import type { WebhookFlags } from "../command-flags.ts";
 import type { GivenFlags } from "../flags.ts";

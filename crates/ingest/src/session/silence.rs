@@ -4,6 +4,7 @@
 //! [`Silence::handle_frame`] unless that says that it needs nothing. Video frames drive it, so there is no timer and silence never runs
 //! ahead of video. The audio it writes never goes back in time, unless the video clock does.
 
+mod catch_up;
 mod filler;
 
 use std::time::{Duration, Instant};
@@ -12,6 +13,7 @@ use bytes::Bytes;
 use headgate_media::{Codec, Frame, FrameKind, Timestamp, Track};
 
 use super::audio_pause::AudioPause;
+use catch_up::CatchUp;
 use filler::{Filler, Run};
 
 use super::silence_budget::{Made, SilenceBudget};
@@ -28,12 +30,6 @@ const STEP_LIMIT_US: i64 = 2_000_000;
 const PAUSE_STEP_LIMIT_US: i64 = 5_000_000;
 /// Video timestamps further than this from zero (4,500 years) count as this, so that sums cannot overflow.
 const CLOCK_LIMIT_US: i64 = 1 << 57;
-/// Audio that is further than this behind the silence already sent, or has not caught up with it after so much video,
-/// is no longer left out: its timestamps are shifted to continue there.
-const BEHIND_LIMIT_US: i64 = 10_000_000;
-/// The same for audio that returned: it is that much further behind the video than before its pause, and still is after
-/// so much video. Its clock stood still meanwhile.
-const STOOD_STILL_US: i64 = 1_000_000;
 
 /// What one push adds to a stream while that has no audio of its own.
 #[derive(Debug, Default)]
@@ -99,52 +95,6 @@ enum Phase {
     CatchingUp(CatchUp),
     /// The stream's audio is written unchanged.
     Passing,
-}
-
-#[derive(Debug)]
-struct CatchUp {
-    /// The silence before it, until the first frame is written.
-    silence: Option<Run>,
-    /// Where the audio already written ends.
-    floor_us: i64,
-    /// Video timestamp at which the stream's audio started.
-    since: Timestamp,
-    /// For audio that has paused: how far it was behind the video before, and by how much less than the time that has
-    /// passed its timestamps went on.
-    pause: Option<(i64, i64)>,
-    /// Offset added to the audio's timestamps, once it was too far behind.
-    shift_us: Option<i64>,
-}
-
-impl CatchUp {
-    /// What to add to an audio frame's timestamp; `None` to leave the frame out.
-    fn shift(&mut self, frame: Timestamp, newest_video: Timestamp) -> Option<i64> {
-        let behind = self.floor_us.saturating_sub(frame.as_micros());
-        if behind <= 0 {
-            return Some(0);
-        }
-        let waited = newest_video.as_micros().saturating_sub(self.since.as_micros());
-        let lag = newest_video.as_micros().saturating_sub(frame.as_micros());
-        let lacks = self.pause.filter(|(before, lacks)| {
-            waited >= STOOD_STILL_US
-                && *lacks >= STOOD_STILL_US
-                && lag.saturating_sub(*before) >= STOOD_STILL_US
-        });
-        match (self.shift_us, lacks) {
-            (None, Some((_, lacks))) => self.shift_us = Some(lacks),
-            (None, None) if behind > BEHIND_LIMIT_US || waited > BEHIND_LIMIT_US => {
-                // Beside the video, where it was, rather than where the silence ends.
-                let is_same = |lacks: &i64| lacks.abs_diff(behind) < STOOD_STILL_US.unsigned_abs();
-                let lacks = self.pause.map(|(_, lacks)| lacks).filter(is_same);
-                self.shift_us = Some(lacks.unwrap_or(behind));
-            }
-            (Some(shift), _) if behind.saturating_sub(shift) > BEHIND_LIMIT_US => {
-                self.shift_us = Some(behind);
-            }
-            (None | Some(_), _) => {}
-        }
-        self.shift_us.filter(|shift| *shift >= behind)
-    }
 }
 
 impl Silence {

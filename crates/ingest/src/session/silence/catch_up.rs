@@ -1,0 +1,59 @@
+//! Where a stream's audio continues after silence. Pure.
+
+use headgate_media::Timestamp;
+
+use super::filler::Run;
+
+/// Audio that is this much further behind the video than before its pause, and still is after so much video: its clock
+/// stood still meanwhile.
+const STOOD_STILL_US: i64 = 1_000_000;
+/// Audio that is further than this behind the silence already sent, or has not caught up with it after so much video,
+/// is no longer left out: its timestamps are shifted to continue there.
+const BEHIND_LIMIT_US: i64 = 10_000_000;
+
+/// Audio that starts after silence was written for its time.
+#[derive(Debug)]
+pub(super) struct CatchUp {
+    /// The silence before it, until the first frame is written.
+    pub(super) silence: Option<Run>,
+    /// Where the audio already written ends.
+    pub(super) floor_us: i64,
+    /// Video timestamp at which the stream's audio started.
+    pub(super) since: Timestamp,
+    /// For audio that has paused: how far it was behind the video before, and by how much less than the time that has
+    /// passed its timestamps went on.
+    pub(super) pause: Option<(i64, i64)>,
+    /// Offset added to the audio's timestamps, once it was too far behind.
+    pub(super) shift_us: Option<i64>,
+}
+
+impl CatchUp {
+    /// What to add to an audio frame's timestamp; `None` to leave the frame out.
+    pub(super) fn shift(&mut self, frame: Timestamp, newest_video: Timestamp) -> Option<i64> {
+        let behind = self.floor_us.saturating_sub(frame.as_micros());
+        if behind <= 0 {
+            return Some(0);
+        }
+        let waited = newest_video.as_micros().saturating_sub(self.since.as_micros());
+        let lag = newest_video.as_micros().saturating_sub(frame.as_micros());
+        let lacks = self.pause.filter(|(before, lacks)| {
+            waited >= STOOD_STILL_US
+                && *lacks >= STOOD_STILL_US
+                && lag.saturating_sub(*before) >= STOOD_STILL_US
+        });
+        match (self.shift_us, lacks) {
+            (None, Some((_, lacks))) => self.shift_us = Some(lacks),
+            (None, None) if behind > BEHIND_LIMIT_US || waited > BEHIND_LIMIT_US => {
+                // Beside the video, where it was, rather than where the silence ends.
+                let is_same = |lacks: &i64| lacks.abs_diff(behind) < STOOD_STILL_US.unsigned_abs();
+                let lacks = self.pause.map(|(_, lacks)| lacks).filter(is_same);
+                self.shift_us = Some(lacks.unwrap_or(behind));
+            }
+            (Some(shift), _) if behind.saturating_sub(shift) > BEHIND_LIMIT_US => {
+                self.shift_us = Some(behind);
+            }
+            (None | Some(_), _) => {}
+        }
+        self.shift_us.filter(|shift| *shift >= behind)
+    }
+}
