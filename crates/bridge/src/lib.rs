@@ -5,7 +5,7 @@
 
 pub mod accepting;
 pub mod capture;
-pub mod counters;
+mod counters;
 mod hold;
 mod preview;
 mod pull;

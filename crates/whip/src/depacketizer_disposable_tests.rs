@@ -12,7 +12,7 @@ fn slice(header: u8, number: u32, bits: u8, fill: u8) -> Vec<u8> {
     let mut text = "1001101".to_owned();
     text.extend((0..bits).rev().map(|bit| if number >> bit & 1 == 1 { '1' } else { '0' }));
     text.push('1');
-    while text.len() % 8 != 0 {
+    while !text.len().is_multiple_of(8) {
         text.push('0');
     }
     let bytes = text

@@ -5,6 +5,7 @@ use super::*;
 use crate::payload::FU_END;
 
 type Packets = Vec<(bool, Vec<u8>)>;
+type Pack<'a> = &'a dyn Fn(&[Vec<u8>]) -> Packets;
 
 /// The NAL units of picture `n`: every 50th is a keyframe; each has two slices.
 fn picture(n: u32) -> Vec<Vec<u8>> {
@@ -184,8 +185,7 @@ fn every_picture_of_a_sender_with_misplaced_markers_is_shown() {
     let on_first =
         |nals: &[Vec<u8>]| nals.iter().enumerate().map(|(n, nal)| (n == 0, nal.clone())).collect();
     for is_burst in [false, true] {
-        let packs: [&dyn Fn(&[Vec<u8>]) -> Packets; 5] =
-            [&on_each, &on_slices, &on_fragments, &nowhere, &on_first];
+        let packs: [Pack; 5] = [&on_each, &on_slices, &on_fragments, &nowhere, &on_first];
         for (at, pack) in packs.into_iter().enumerate() {
             let counters = publish(pack, is_burst);
             assert!(counters.misplaced_markers >= 200, "{at}: {counters:?}");

@@ -30,15 +30,15 @@ pub(crate) enum Place {
 
 /// Where a payload belongs.
 pub(crate) fn place(payload: &[u8]) -> Place {
-    let (first, second) = match payload {
-        &[first, header, second, ..] if first & 0x1f == FU_A => {
+    let (first, second) = match *payload {
+        [first, header, second, ..] if first & 0x1f == FU_A => {
             if header & FU_START == 0 {
                 return Place::Continues;
             }
             (header, second)
         }
-        &[first, _, _, inside, second, ..] if first & 0x1f == STAP_A => (inside, second),
-        &[first, second, ..] => (first, second),
+        [first, _, _, inside, second, ..] if first & 0x1f == STAP_A => (inside, second),
+        [first, second, ..] => (first, second),
         _ => return Place::Unknown,
     };
     match first & 0x1f {
@@ -157,8 +157,9 @@ mod tests {
 
     #[test]
     fn joined_units_are_split_and_ordinary_ones_are_left_alone() {
+        type Units<'a> = Option<&'a [&'a [u8]]>;
         let slices = [0x65, 0x88, 7, 0, 0, 1, 0x65, 0x08, 8];
-        let table: [(&[u8], Option<&[&[u8]]>); 9] = [
+        let table: [(&[u8], Units); 9] = [
             (&[0, 0, 0, 1, 0x65, 0x88, 7], Some(&[&[0x65, 0x88, 7]])),
             (&[0, 0, 1, 0x67, 4, 0, 0, 0, 1, 0x68, 5], Some(&[&[0x67, 4], &[0x68, 5]])),
             (&[0x67, 4, 0, 0, 1, 0x68, 5, 0, 0, 1], Some(&[&[0x67, 4], &[0x68, 5]])),

@@ -51,7 +51,7 @@ fn any_value_in_any_command_of_a_publish_costs_at_most_the_command() {
     for value in odd_values() {
         for name in ["releaseStream", "FCPublish", "theirOwnThing", "onStatus", "_result"] {
             for values in [
-                command(name, 2.0, &[value.clone()]),
+                command(name, 2.0, std::slice::from_ref(&value)),
                 command(name, 2.0, &[null(), value.clone(), string("cam")]),
                 command(name, 2.0, &[object(&[("a", value.clone()), ("b", null())])]),
                 [string(name), value.clone()].concat(),

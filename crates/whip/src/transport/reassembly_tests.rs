@@ -41,7 +41,7 @@ fn a_part_that_is_repeated_with_another_split_completes_the_message() {
             assert_eq!(reassembler.poll(), None);
             assert!(reassembler.handle_record(&fragment(HELLO, 0, &whole, from, to)));
         }
-        assert_eq!(bodies(&mut reassembler), [whole.clone()], "{split:?}");
+        assert_eq!(bodies(&mut reassembler), std::slice::from_ref(&whole), "{split:?}");
     }
 }
 
@@ -78,7 +78,7 @@ fn an_unusable_fragment_costs_only_itself() {
         assert!(!reassembler.handle_record(&odd), "{odd:02x?}");
         let both = [odd, fragment(HELLO, 0, &whole, 0, 100)].concat();
         assert!(reassembler.handle_record(&both));
-        assert_eq!(bodies(&mut reassembler), [whole.clone()]);
+        assert_eq!(bodies(&mut reassembler), std::slice::from_ref(&whole));
     }
 }
 
@@ -102,7 +102,7 @@ fn an_honest_repetition_replaces_what_came_before_it() {
         for (from, to) in [(0, 60), (60, 100)] {
             reassembler.handle_record(&fragment(HELLO, 0, &whole, from, to));
         }
-        assert_eq!(bodies(&mut reassembler), [whole.clone()]);
+        assert_eq!(bodies(&mut reassembler), std::slice::from_ref(&whole));
     }
 }
 

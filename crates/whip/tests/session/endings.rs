@@ -98,7 +98,6 @@ fn an_offer_in_dtls_that_cannot_be_met_is_named() {
     let no_suite = end_with(|hello| {
         let suites = 26 + 33 + 1;
         let suites = suites + 1 + usize::from(hello[suites]);
-        let suites = suites + usize::from(hello[suites - 1].min(0));
         let length = usize::from(hello[suites + 1]);
         hello[suites + 2..suites + 2 + length].fill(0x13);
     });

@@ -81,8 +81,9 @@ fn assert_in_step(name: &str, world: &World, peer: SessionKey, limit: u32, audio
 
 #[test]
 fn what_a_publishers_clock_does_costs_at_most_the_frame_and_is_named() {
+    type SenderClock = fn(MediaKind, i64) -> i64;
     let hour = 3_600_000;
-    let cases: [(&str, fn(MediaKind, i64) -> i64, Irregularity); 7] = [
+    let cases: [(&str, SenderClock, Irregularity); 7] = [
         (
             "audio below zero",
             |kind, at| at - if kind == MediaKind::Audio { 265 } else { 0 },

@@ -221,8 +221,8 @@ fn the_flags_of_mp3_leave_as_they_came() {
         live.continues(&tag);
         live.world.pass(Duration::from_millis(40));
         for reader in live.readers {
-            let media = live.world.peers[&reader].media.iter();
-            let last = media.filter(|of| of.kind == Audio).next_back().expect("audio");
+            let mut media = live.world.peers[&reader].media.iter();
+            let last = media.rfind(|of| of.kind == Audio).expect("audio");
             assert_eq!(last.payload, tag, "{flags:x}");
         }
         assert_eq!(live.counts(), []);
