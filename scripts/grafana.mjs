@@ -55,6 +55,7 @@ const ROWS = [
           ["sum(rate(headgate_upstream_lost_total{$of}[$range]))", "upstreams lost"],
           ["sum(rate(headgate_transcoder_failed_total{$of}[$range]))", "transcoders failed"],
           ["sum by (cause) (rate(headgate_takeovers_total{$of}[$range]))", "backup took over: {{cause}}"],
+          ["sum by (kind) (rate(headgate_irregularities_total{$of}[$range]))", "irregular input: {{kind}}"],
         ],
       ],
     ],
@@ -167,6 +168,7 @@ const ROWS = [
         [
           ["rate(headgate_media_kernel_drops_total{$of}[$range])", "{{instance}}: datagrams dropped"],
           ["rate(headgate_rtmp_connection_refused_total{$of}[$range])", "{{instance}}: connections refused"],
+          ["rate(headgate_rtmp_connection_failed_total{$of}[$range])", "{{instance}}: connections failed, {{code}}"],
           ["rate(headgate_full_refusals_total{$of}[$range])", "{{instance}}: refused because of {{cause}}"],
           ["headgate_full{$of} > 0", "{{instance}}: 1 while full, {{cause}}"],
         ],

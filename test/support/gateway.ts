@@ -123,7 +123,9 @@ async function open(
   const app = createApp({ ...service.appDeps, sessions, previews, captures: oneCapture, elsewhere, others });
 
   async function newOrganisation(name: string): Promise<Member> {
-    const organisation = await addOrganisation(store.db, name, clock.now(), { operates: organisations === 0 });
+    const organisation = await addOrganisation(store.db, name, clock.now() + organisations, {
+      operates: organisations === 0,
+    });
     organisations += 1;
     const add = async (role: Role) =>
       (await addApiKey(store.db, { organisationId: organisation.id, role, now: clock.now() })).key;

@@ -74,15 +74,18 @@ async function operatorOf(db: Kysely<Schema>): Promise<OrganisationTable> {
   return await db.selectFrom("organisation").selectAll().where("operates", "=", 1).executeTakeFirstOrThrow();
 }
 
-/** Makes another organisation the operator, and returns the former one. */
-export async function setOperator(db: Kysely<Schema>, organisationId: string, now: number): Promise<OrganisationTable> {
-  const former = await operatorOf(db);
-  for (const [id, operates] of [
-    [former.id, null],
-    [organisationId, 1],
-  ] as const) {
-    await db.updateTable("organisation").set({ operates, updated_at: now }).where("id", "=", id).execute();
-  }
+/** Makes another organisation the operator in the caller's transaction, and returns the former one. */
+export async function setOperator(
+  trx: Kysely<Schema>,
+  organisationId: string,
+  now: number,
+): Promise<OrganisationTable> {
+  const update = trx.updateTable("organisation");
+  // Concurrent changes wait for each other here: the second one then replaces the operator that the first one has set.
+  await update.set({ updated_at: now }).where("operates", "=", 1).execute();
+  const former = await operatorOf(trx);
+  await update.set({ operates: null }).where("operates", "=", 1).execute();
+  await update.set({ operates: 1, updated_at: now }).where("id", "=", organisationId).execute();
   return former;
 }
 

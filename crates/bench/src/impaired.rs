@@ -35,7 +35,7 @@ pub(crate) struct Run {
     pub(crate) seconds: u64,
     pub(crate) conditions: Conditions,
     pub(crate) seed: u64,
-    /// How far the video's clock is ahead of the audio's in the sender reports.
+    /// How much earlier audio is captured than video that is sent at the same time.
     pub(crate) apart: Duration,
 }
 
@@ -64,7 +64,7 @@ struct Account {
 pub(crate) fn run(run: &Run) -> io::Result<String> {
     let mut poll = Poll::new()?;
     let mut sink = Sink::open(run.listen, Takes::Everything, poll.registry())?;
-    let settings = Settings { video_clock_ahead: run.apart, ..Settings::default() };
+    let settings = Settings { audio_latency: run.apart, ..Settings::default() };
     let mut publisher = WhipPublisher::open(settings, Token(0), poll.registry())?;
     let mut asked = Asked::default();
     let path = post_path(&run.stream_url, &run.name);

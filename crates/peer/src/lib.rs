@@ -39,8 +39,8 @@ pub struct Settings {
     pub transport_cc: bool,
     /// Offer `stereo=1`.
     pub stereo: bool,
-    /// How much later, by its sender reports, a video frame was captured than audio sent at the same time.
-    pub video_clock_ahead: Duration,
+    /// How much earlier audio is captured than video that is sent at the same time; its sender reports show it.
+    pub audio_latency: Duration,
 }
 
 impl Default for Settings {
@@ -53,7 +53,7 @@ impl Default for Settings {
             dtls_server: false,
             transport_cc: true,
             stereo: false,
-            video_clock_ahead: Duration::ZERO,
+            audio_latency: Duration::ZERO,
         }
     }
 }

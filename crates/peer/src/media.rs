@@ -21,12 +21,12 @@ pub(crate) struct Media {
     /// Counter over both tracks; `None` unless offered and accepted.
     transport_sequence: Option<u16>,
     next_report: Option<Instant>,
-    video_clock_ahead: Duration,
+    audio_latency: Duration,
 }
 
 impl Media {
     /// `seed` determines the SSRCs and first sequence numbers.
-    pub(crate) fn new(seed: [u8; 12], video_clock_ahead: Duration) -> Self {
+    pub(crate) fn new(seed: [u8; 12], audio_latency: Duration) -> Self {
         let [a0, a1, a2, a3, v0, v1, v2, v3, s0, s1, t0, t1] = seed;
         // The SSRCs differ at least in the last bit.
         let audio_ssrc = u32::from_be_bytes([a0, a1, a2, a3]) & !1;
@@ -38,7 +38,7 @@ impl Media {
             srtp: None,
             transport_sequence: None,
             next_report: None,
-            video_clock_ahead,
+            audio_latency,
         }
     }
 
@@ -116,8 +116,9 @@ impl Media {
             return;
         }
         self.next_report = Some(now + REPORT_INTERVAL);
-        let audio = self.audio.report(now, ntp_time(elapsed));
-        let video = self.video.report(now, ntp_time(elapsed + self.video_clock_ahead));
+        // Audio that is captured earlier is what its clock shows later.
+        let audio = self.audio.report(now + self.audio_latency, ntp_time(elapsed));
+        let video = self.video.report(now, ntp_time(elapsed));
         for report in [audio, video] {
             self.send_rtcp(report.as_deref().unwrap_or_default(), out);
         }

@@ -50,7 +50,7 @@ impl Publisher {
             settings,
             ufrag: text(&identity.random::<4>()?),
             password: text(&identity.random::<16>()?),
-            media: Media::new(identity.random()?, settings.video_clock_ahead),
+            media: Media::new(identity.random()?, settings.audio_latency),
             identity,
             session: None,
             dtls_mtu: 0,

@@ -28,7 +28,7 @@ export const LEAST_ROLE = {
 } as const satisfies Readonly<Record<string, Role>>;
 
 export type Action = keyof typeof LEAST_ROLE;
-/** An action, or `operate`: seeing the whole deployment, as administrators of its first organisation may. */
+/** An action, or `operate`: seeing the whole deployment, as administrators of the operator's organisation may. */
 export type Permission = Action | "operate";
 
 export function mayDo(me: Pick<Me, "role"> & { readonly operator?: boolean }, permission: Permission): boolean {

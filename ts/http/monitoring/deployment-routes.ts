@@ -1,5 +1,5 @@
 // /deployment: the state of the whole service, and the organisations on it. Only for its operator: administrators of
-// the first organisation.
+// the organisation that operates it.
 import type { Kysely } from "kysely";
 import type { DeploymentNode as ClusterNode } from "../../cluster/node-list.ts";
 import { listOrganisations, type OrganisationSummary } from "../../organisation/deployment-list.ts";

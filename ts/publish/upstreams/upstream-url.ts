@@ -30,7 +30,7 @@ export async function checkUpstreamUrl(
   if (url.includes("#")) return { reason: "must not contain a fragment" };
   const parts = parse(url);
   if (parts === null)
-    return { reason: "must be rtmp:// or rtmps:// with host, app and, after a slash, the stream key" };
+    return { reason: "must be rtmp:// or rtmps:// with host, app and, after a slash, the stream name" };
   const { scheme, userInfo, host, port } = parts;
   if (scheme !== scheme.toLowerCase()) return { reason: "must have a lower-case scheme" };
   if (port !== undefined && (Number(port) === 0 || Number(port) > 65_535))
