@@ -88,6 +88,8 @@ pub struct Depacketizer {
     numbers: FrameNumbers,
     /// The sender joins NAL units by start codes or lengths.
     joins_units: bool,
+    /// Slices of keyframes that were searched and are single NAL units.
+    whole_slices: u32,
     /// A PPS changed between two keyframes: a lost packet may have held another one.
     changes_pps: bool,
     /// Whether this publisher's keyframes carry their parameter sets.
@@ -128,6 +130,7 @@ impl Depacketizer {
             gap: 0,
             numbers: FrameNumbers::default(),
             joins_units: false,
+            whole_slices: 0,
             changes_pps: false,
             repeats_sets: false,
             withheld: 0,

@@ -224,7 +224,7 @@ fn single_outliers_are_not_followed() {
         if track == Audio {
             wire(at.cast_signed())
         } else {
-            wire((at.cast_signed() + 9) * 0x9e37_79b9 >> 3)
+            wire(((at.cast_signed() + 9) * 0x9e37_79b9) >> 3)
         }
     };
     assert_goes_on("garbage", 450, garbage);
@@ -267,7 +267,7 @@ fn timestamps_that_stand_still_are_replaced_by_arrival() {
 fn steps_back_of_up_to_120_ms_are_raised() {
     for back in [1, 60, 119] {
         let clock = |track, at: u64| {
-            let is_back = track == Video && at > 1_000 && at % 1_000 == 0;
+            let is_back = track == Video && at > 1_000 && at.is_multiple_of(1_000);
             wire(at.cast_signed() - if is_back { 40 + back } else { 0 })
         };
         let counts = assert_goes_on("steps back", 160, clock);

@@ -16,6 +16,9 @@ pub(super) const ACCESS_UNIT_LIMIT: usize = 4 << 20;
 /// between two keyframes.
 pub(super) const CHANGED_PPS_LIMIT: usize = 8 << 10;
 
+/// So many slices of keyframes that are single NAL units show that the sender does not join them.
+const SEARCHED_SLICES: u32 = 8;
+
 /// What to do with a NAL unit.
 enum Use {
     /// It belongs in the access unit.
@@ -184,15 +187,20 @@ impl Depacketizer {
         }
     }
 
-    /// The NAL units of one that a sender joined. Slices other than of keyframes are searched only if it does so: their
-    /// bytes are many.
+    /// The NAL units of one that a sender joined. Slices are searched only if it does so, and those of its first
+    /// keyframes to find out: their bytes are many.
     fn split<'a>(&mut self, nal: &'a [u8]) -> Option<Vec<&'a [u8]>> {
         let may_join = match nal.first().map(|first| first & 0x1f) {
-            Some(0 | 5..=9) => true,
+            Some(0 | 6..=9) => true,
+            Some(5) => self.joins_units || self.whole_slices < SEARCHED_SLICES,
             Some(1..=4) => self.joins_units,
             Some(_) | None => false,
         };
         let parts = if may_join { payload::split_joined(nal) } else { None };
+        if parts.is_none() {
+            self.whole_slices +=
+                u32::from(may_join && nal.first().is_some_and(|first| first & 0x1f == 5));
+        }
         self.joins_units |= parts.is_some();
         parts
     }
