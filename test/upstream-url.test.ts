@@ -23,8 +23,8 @@ test.each([
   "rtmp://h/live2?backup=1/?k=v",
   "rtmp://h/?a=1/key",
   "rtmp://h/%3Fa/key",
-])("%s has no stream key, or no app", async (url) => {
+])("%s has no stream name, or no app", async (url) => {
   expect(await checkUpstreamUrl(url, dev)).toEqual({
-    reason: expect.stringContaining("after a slash, the stream key"),
+    reason: expect.stringContaining("after a slash, the stream name"),
   });
 });
