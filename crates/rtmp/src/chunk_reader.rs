@@ -3,17 +3,13 @@
 use bytes::{Bytes, BytesMut};
 
 use crate::allowance::Allowance;
-use crate::basic_header::basic_header;
+use crate::chunk_header::{ChunkHeader, Form, HEADER_LIMIT};
 use crate::message::{AUDIO, COMMAND_AMF0, COMMAND_AMF3, DATA_AMF0, DATA_AMF3, VIDEO};
 use crate::slab::Slab;
-use crate::{Error, Limits};
+use crate::{Dropped, Error, Limits};
 
 /// Chunk size until a peer sets it (RTMP 5.4.1).
 pub(crate) const DEFAULT_CHUNK_SIZE: u32 = 128;
-/// A 24-bit time field with this value is followed by an extended timestamp (RTMP 5.3.1.3).
-pub(crate) const EXTENDED: u32 = 0x00ff_ffff;
-/// Longest header: 3 basic, 11 message, 4 extended time.
-const HEADER_LIMIT: usize = 18;
 /// Least capacity reserved for a growing message.
 const RESERVE_BYTES: usize = 512;
 /// A chunk stream beyond every so many costs one more unit of work: it is searched for from the first one on.
@@ -26,8 +22,8 @@ pub(crate) struct Message {
     pub(crate) stream: u32,
     pub(crate) timestamp: u32,
     pub(crate) payload: Bytes,
-    /// It was longer than allowed: its payload was read and not kept.
-    pub(crate) is_too_long: bool,
+    /// Why it has no payload, although it was sent with one.
+    pub(crate) dropped: Option<Dropped>,
 }
 
 #[derive(Debug, Default)]
@@ -68,6 +64,8 @@ pub(crate) struct ChunkReader {
     carry_length: usize,
     /// The chunk whose payload is being read: index of its stream, and bytes left.
     chunk: Option<(usize, usize)>,
+    /// A message that ended unfinished where that chunk began another on its stream.
+    unfinished: Option<Message>,
 }
 
 impl ChunkReader {
@@ -85,6 +83,7 @@ impl ChunkReader {
             carry: [0; 4],
             carry_length: 0,
             chunk: None,
+            unfinished: None,
         }
     }
 
@@ -106,9 +105,7 @@ impl ChunkReader {
     /// Applies the peer's Abort: the unfinished message on that chunk stream is dropped.
     pub(crate) fn abort(&mut self, id: u32) {
         if let Some(stream) = self.streams.iter_mut().find(|stream| stream.id == id) {
-            self.partial -= stream.payload.len();
-            (stream.payload, stream.received) = (BytesMut::new(), 0);
-            stream.is_open = false;
+            self.partial -= stream.drop_message();
         }
     }
 
@@ -125,6 +122,7 @@ impl ChunkReader {
 
     /// The same, with the index of the message's chunk stream; `trace` is called with the position of each piece of
     /// payload.
+    #[inline]
     pub(crate) fn read_traced(
         &mut self,
         input: &mut &[u8],
@@ -139,6 +137,9 @@ impl ChunkReader {
                     }
                     let index = self.chunk.map_or(0, |(index, _)| index);
                     allowance.spend(1 + index / SEARCHED);
+                    if let Some(message) = self.unfinished.take() {
+                        return Ok(Some((index, message)));
+                    }
                 }
                 Some((index, left)) => {
                     let (before, carry) = (input.len(), self.carry_length);
@@ -199,15 +200,33 @@ impl ChunkReader {
         self.partial -= stream.payload.len();
         let payload = std::mem::take(&mut stream.payload).freeze();
         let ChunkStream { kind, timestamp, is_too_long, .. } = *stream;
-        Some(Message { kind, stream: stream.stream, timestamp, payload, is_too_long })
+        let dropped = is_too_long.then_some(Dropped::TooLong);
+        Some(Message { kind, stream: stream.stream, timestamp, payload, dropped })
     }
 
-    /// Collects header bytes until a header is complete; false when the input ends first.
+    /// Reads a header, which may arrive in parts; false when the input ends first.
     fn read_header(&mut self, input: &mut &[u8]) -> Result<bool, Error> {
+        if self.header_length == 0
+            && self.carry_length == 0
+            && let Some(front) = input.first_chunk::<HEADER_LIMIT>()
+            && let Some((header, known)) = self.parse_header(front)?
+        {
+            // An omitted extended timestamp is left in the input, where it is payload.
+            *input = input.get(header.length..).unwrap_or_default();
+            self.chunk = Some(self.begin_chunk(&header, known)?);
+            return Ok(true);
+        }
         loop {
-            if let Some(whole) = self.try_header()? {
+            if let Some((header, known)) = self.parse_header(&self.header[..self.header_length])? {
+                // Bytes collected beyond it are payload; none were carried over then.
+                if let Some(beyond) = self.header.get(header.length..self.header_length)
+                    && !beyond.is_empty()
+                {
+                    self.carry_length = beyond.len();
+                    self.carry[..beyond.len()].copy_from_slice(beyond);
+                }
                 self.header_length = 0;
-                self.chunk = Some(whole);
+                self.chunk = Some(self.begin_chunk(&header, known)?);
                 return Ok(true);
             }
             let byte = if self.carry_length > 0 {
@@ -226,100 +245,56 @@ impl ChunkReader {
         }
     }
 
-    /// Reads the header if it is complete; returns the stream's index and the payload bytes of this chunk.
-    fn try_header(&mut self) -> Result<Option<(usize, usize)>, Error> {
-        let header = &self.header[..self.header_length];
-        let Some((format, id, basic)) = basic_header(header) else { return Ok(None) };
-        let fields = [11, 7, 3, 0][usize::from(format)];
-        let Some(message) = header.get(basic..basic + fields) else { return Ok(None) };
-        let known = self.streams.iter().position(|stream| stream.id == id);
-        let time = match message {
-            [a, b, c, ..] => Some(u32::from_be_bytes([0, *a, *b, *c])),
-            _ => None,
+    /// The header that begins here, if it is complete, and the index of its chunk stream if that is known.
+    fn parse_header(&self, bytes: &[u8]) -> Result<Option<(ChunkHeader, Option<usize>)>, Error> {
+        let Some(basic) = ChunkHeader::chunk_stream(bytes) else { return Ok(None) };
+        let known = self.streams.iter().position(|stream| stream.id == basic.0);
+        let last = known.and_then(|at| self.streams.get(at));
+        let Some(header) = ChunkHeader::read(bytes, basic, last.and_then(|last| last.extended))
+        else {
+            return Ok(None);
         };
-        let expected = match (time, known.and_then(|at| self.streams.get(at))) {
-            (None, Some(stream)) => stream.extended,
-            (None, None) => return Err(Error::Chunk),
-            (Some(_), _) => None,
-        };
-        let mut extended = None;
-        if time == Some(EXTENDED) || expected.is_some() {
-            let Some(&[a, b, c, d]) = header.get(basic + fields..basic + fields + 4) else {
-                return Ok(None);
-            };
-            let field = u32::from_be_bytes([a, b, c, d]);
-            if expected.is_some_and(|expected| expected != field) {
-                // The peer omits the extended timestamp on type 3 chunks: these four bytes are payload.
-                self.carry = [a, b, c, d];
-                self.carry_length = 4;
-            }
-            extended = if expected.is_some() { expected } else { Some(field) };
+        match (header.form, known) {
+            // An old library sends its pings as type 1 on a fresh chunk stream; types 2 and 3 would be meaningless
+            // there.
+            (Form::Delta { .. } | Form::Repeated, None) => Err(Error::Chunk),
+            _ => Ok(Some((header, known))),
         }
-        let mut fields = [0; 11];
-        for (to, from) in fields.iter_mut().zip(message) {
-            *to = *from;
-        }
-        let value = extended.or(time);
-        self.begin_chunk(format, id, known, &fields, value, extended).map(Some)
     }
 
+    /// Begins a chunk: the index of its stream, and the bytes of its payload.
     fn begin_chunk(
         &mut self,
-        format: u8,
-        id: u32,
+        header: &ChunkHeader,
         known: Option<usize>,
-        fields: &[u8; 11],
-        time: Option<u32>,
-        extended: Option<u32>,
     ) -> Result<(usize, usize), Error> {
         let index = match known {
             Some(index) => index,
-            // An old library sends its pings as type 1 on a fresh chunk stream; types 2 and 3 would be meaningless
-            // there.
-            None if format <= 1 => self.new_stream(id)?,
-            None => return Err(Error::Chunk),
+            None => self.new_stream(header.id)?,
         };
-        let partial = self.partial;
         let (message_limit, amf_limit) = (self.message_limit, self.limits.amf_bytes);
         let Some(stream) = self.streams.get_mut(index) else { return Err(Error::Chunk) };
-        if stream.is_open {
-            // Within a message only type 3 is valid: the length is fixed by the first chunk.
-            if format != 3 {
-                return Err(Error::Chunk);
-            }
-        } else {
-            let [_, _, _, l0, l1, l2, kind, s0, s1, s2, s3] = *fields;
-            if format <= 1 {
-                stream.length = u32::from_be_bytes([0, l0, l1, l2]) as usize;
-                stream.kind = kind;
-            }
-            match (format, time) {
-                (0, Some(time)) => {
-                    stream.stream = u32::from_le_bytes([s0, s1, s2, s3]);
-                    stream.timestamp = time;
-                    stream.delta = time;
-                    stream.extended = extended;
-                }
-                (1 | 2, Some(delta)) => {
-                    stream.delta = delta;
-                    stream.timestamp = stream.timestamp.wrapping_add(delta);
-                    stream.extended = extended;
-                }
-                _ => stream.timestamp = stream.timestamp.wrapping_add(stream.delta),
-            }
+        if stream.is_open && header.form != Form::Repeated {
+            // Within a message only type 3 is valid; a sender that gave one up begins the next.
+            let ChunkStream { kind, stream: of, timestamp, .. } = *stream;
+            let (payload, dropped) = (Bytes::new(), Some(Dropped::Truncated));
+            self.unfinished = Some(Message { kind, stream: of, timestamp, payload, dropped });
+            self.partial -= stream.drop_message();
+        }
+        let partial = self.partial;
+        if !stream.is_open {
+            stream.begin(header);
             let limit = match stream.kind {
                 DATA_AMF0 | DATA_AMF3 | COMMAND_AMF0 | COMMAND_AMF3 => message_limit.min(amf_limit),
                 _ => message_limit,
             };
             stream.is_too_long = stream.length > limit;
-            stream.is_open = true;
             // Memory by declared length, but only of accepted publishes and within one allocation.
             let is_accepted = message_limit > self.limits.message_before_bytes;
             if is_accepted && matches!(stream.kind, AUDIO | VIDEO) && !stream.is_too_long {
                 stream.payload = self.slab.take(stream.length);
             }
         }
-        let Some(stream) = self.streams.get(index) else { return Err(Error::Chunk) };
         let left = (stream.length - stream.received).min(self.chunk_size as usize);
         if !stream.is_too_long && partial + left > self.message_limit + self.message_limit / 2 {
             return Err(Error::PartialLimit);
@@ -346,6 +321,33 @@ impl ChunkReader {
 }
 
 impl ChunkStream {
+    /// Begins a message with this header.
+    fn begin(&mut self, header: &ChunkHeader) {
+        match header.form {
+            Form::Whole { time, length, kind, stream } => {
+                (self.length, self.kind, self.stream) = (length as usize, kind, stream);
+                (self.timestamp, self.delta, self.extended) = (time, time, header.extended);
+            }
+            Form::SameStream { delta, length, kind } => {
+                (self.length, self.kind) = (length as usize, kind);
+                (self.delta, self.extended) = (delta, header.extended);
+                self.timestamp = self.timestamp.wrapping_add(delta);
+            }
+            Form::Delta { delta } => {
+                (self.delta, self.extended) = (delta, header.extended);
+                self.timestamp = self.timestamp.wrapping_add(delta);
+            }
+            Form::Repeated => self.timestamp = self.timestamp.wrapping_add(self.delta),
+        }
+        self.is_open = true;
+    }
+
+    /// Drops the unfinished message; returns how many of its bytes were kept.
+    fn drop_message(&mut self) -> usize {
+        (self.is_open, self.received) = (false, 0);
+        std::mem::take(&mut self.payload).len()
+    }
+
     /// Takes the next bytes of the message, of `available` that have arrived; returns how many of them it keeps.
     fn keep(&mut self, bytes: &[u8], available: usize) -> usize {
         self.received += bytes.len();

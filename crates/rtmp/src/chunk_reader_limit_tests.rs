@@ -23,7 +23,8 @@ fn reader(chunk_size: u32) -> ChunkReader {
 fn feed(reader: &mut ChunkReader, bytes: &[u8]) -> Result<Option<usize>, Error> {
     let mut allowance = Allowance::new(u32::MAX);
     let message = reader.read(&mut &bytes[..], &mut allowance)?;
-    Ok(message.map(|message| if message.is_too_long { DROPPED } else { message.payload.len() }))
+    Ok(message
+        .map(|message| if message.dropped.is_some() { DROPPED } else { message.payload.len() }))
 }
 
 /// A complete message of `length` bytes in one chunk.
@@ -189,6 +190,23 @@ fn a_declared_length_reserves_nothing() {
 fn a_continuation_chunk_without_a_message_is_rejected() {
     assert_eq!(feed(&mut reader(128), &[0xc3]), Err(Error::Chunk));
     assert_eq!(feed(&mut reader(128), &[0x83, 0, 0, 0]), Err(Error::Chunk));
-    let inside = [header(3, VIDEO, 200), vec![7; 128], header(3, VIDEO, 200)].concat();
-    assert_eq!(feed(&mut reader(128), &inside), Err(Error::Chunk));
+}
+
+#[test]
+fn a_message_that_another_replaces_costs_itself_alone() {
+    let begun = [header(3, VIDEO, 200), vec![7; 128]].concat();
+    let whole = [header(3, VIDEO, 5), vec![8; 5]].concat();
+    let same_stream = [vec![0x43, 0, 0, 1, 0, 0, 5, VIDEO], vec![8; 5]].concat();
+    let like_the_last = [vec![0x83, 0, 0, 1], vec![8; 128], vec![0xc3], vec![8; 72]].concat();
+    for (next, length) in [(whole, 5), (same_stream, 5), (like_the_last, 200)] {
+        let (mut reader, mut allowance) = (reader(128), Allowance::new(u32::MAX));
+        let input = [&begun[..], &next].concat();
+        let mut input = &input[..];
+        let mut read =
+            || reader.read(&mut input, &mut allowance).expect("sound").expect("complete");
+        assert_eq!(read().dropped, Some(Dropped::Truncated));
+        let message = read();
+        assert_eq!((message.payload.len(), message.dropped), (length, None));
+        assert_eq!(reader.partial, 0);
+    }
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::allowance::Allowance;
-use crate::chunk_reader::EXTENDED;
+use crate::chunk_header::EXTENDED;
 
 fn read(reader: &mut ChunkReader, bytes: &[u8]) -> Option<(u32, usize)> {
     let message = reader.read(&mut &bytes[..], &mut Allowance::new(u32::MAX)).expect("welcome");

@@ -1,5 +1,6 @@
 //! Chunks are read back as the messages they were made from, however they arrive.
 
+use crate::chunk_header::EXTENDED;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -49,7 +50,7 @@ impl Sender {
     fn set_chunk_size(&mut self, size: u32) -> Message {
         let payload = Bytes::copy_from_slice(&size.to_be_bytes());
         let message =
-            Message { kind: SET_CHUNK_SIZE, stream: 0, timestamp: 0, payload, is_too_long: false };
+            Message { kind: SET_CHUNK_SIZE, stream: 0, timestamp: 0, payload, dropped: None };
         // Written at once: at a chunk size below four this takes several chunks.
         let mut planned = Planned { chunk_stream: 2, format: 0, message: message.clone() };
         let mut at = self.begin(&mut planned);
@@ -210,7 +211,7 @@ fn any_planned() -> impl Strategy<Value = Planned> {
     let id = proptest::sample::select(&CHUNK_STREAMS[..]);
     (id, 0_u8..4, kind, 0_u32..2, any_timestamp(), any_payload()).prop_map(
         |(chunk_stream, format, kind, stream, timestamp, payload)| {
-            let message = Message { kind, stream, timestamp, payload, is_too_long: false };
+            let message = Message { kind, stream, timestamp, payload, dropped: None };
             Planned { chunk_stream, format, message }
         },
     )
@@ -263,7 +264,7 @@ proptest! {
             let head = Head { chunk_stream: ChunkStreamId::Video, kind, stream, timestamp };
             let (prefix, rest) = payload.split_at(payload.len().min(5));
             writer.write(&mut output, head, prefix, &Bytes::copy_from_slice(rest));
-            want.push(Message { kind, stream, timestamp, payload: payload.clone(), is_too_long: false });
+            want.push(Message { kind, stream, timestamp, payload: payload.clone(), dropped: None });
         };
         for (n, (timestamp, payload, stream)) in messages.iter().enumerate() {
             if n == messages.len() / 2 {

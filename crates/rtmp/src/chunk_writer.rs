@@ -3,7 +3,8 @@
 use bytes::Bytes;
 
 use crate::Output;
-use crate::chunk_reader::{DEFAULT_CHUNK_SIZE, EXTENDED};
+use crate::chunk_header::EXTENDED;
+use crate::chunk_reader::DEFAULT_CHUNK_SIZE;
 
 /// The chunk size we announce and use: most frames then fit into one chunk.
 pub(crate) const OUR_CHUNK_SIZE: u32 = 65_536;

@@ -5,7 +5,8 @@
 pub enum Dropped {
     /// A command, data or control message that cannot be read, in whole or in part; what could be read was used.
     Unreadable,
-    /// An aggregate that ends inside one of its messages; those before it were used.
+    /// A message that another began before it was complete, or an aggregate that ends inside one of its messages; those
+    /// before it were used.
     Truncated,
     /// A message longer than allowed.
     TooLong,

@@ -11,7 +11,7 @@ mod allowance;
 mod amf0;
 mod amf3;
 mod authentication;
-mod basic_header;
+mod chunk_header;
 mod chunk_reader;
 mod chunk_writer;
 mod client;

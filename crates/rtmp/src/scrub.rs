@@ -128,7 +128,11 @@ impl Scrubber {
 
     fn handle_message(&mut self, index: usize, message: &Message) {
         let pieces = self.pieces.get_mut(index).map(std::mem::take).unwrap_or_default();
-        if message.is_too_long {
+        if message.dropped.is_some() {
+            // It is never read.
+            for (from, length) in pieces {
+                self.wipe(from, length);
+            }
             return;
         }
         let mut payload = message.payload.to_vec();

@@ -160,7 +160,9 @@ impl Wire {
             if self.allowance.is_spent() {
                 return Ok(None);
             }
-            if let Some(part) = self.aggregate.next() {
+            if !self.aggregate.is_empty()
+                && let Some(part) = self.aggregate.next()
+            {
                 self.allowance.spend(MESSAGE);
                 match self.read_part(part) {
                     Some(incoming) => return Ok(Some(incoming)),
@@ -191,9 +193,9 @@ impl Wire {
     }
 
     fn handle_message(&mut self, message: Message, now: Instant) -> Option<Incoming> {
-        let Message { kind, stream, timestamp, payload, is_too_long } = message;
-        if is_too_long {
-            return Some(Incoming::Dropped(Dropped::TooLong));
+        let Message { kind, stream, timestamp, payload, dropped } = message;
+        if let Some(dropped) = dropped {
+            return Some(Incoming::Dropped(dropped));
         }
         let media =
             |kind, payload| Some(Incoming::Media(MediaMessage { kind, timestamp, payload }));

@@ -109,6 +109,21 @@ fn without_media_the_payload_is_overwritten_wherever_chunks_split_it() {
 }
 
 #[test]
+fn a_message_that_another_replaces_is_overwritten() {
+    let key = b"secret-key-that-is-long-enough-to-need-two-chunks-because-it-has-more-than-one-hundred-and-twenty-eight-bytes-as-most-keys-have-not";
+    let length = u8::try_from(key.len() + 1).expect("short");
+    let begun = [&[3, 0, 0, 0, 0, 0, length, 20, 0, 0, 0, 0], &key[..128]].concat();
+    let next = [&[3, 0, 0, 0, 0, 0, 4, 9, 1, 0, 0, 0][..], &[0x27, 1, 8, 8]].concat();
+    let bytes = [vec![3; HANDSHAKE_BYTES], begun, next.clone()].concat();
+    for size in [1, 7, bytes.len()] {
+        let out = scrubbed(&bytes, size, None);
+        assert_eq!(out.len(), bytes.len());
+        assert!(!has(&out, "secret-key") && !has(&out, "twenty-eight"), "pieces of {size}");
+        assert!(out.ends_with(&next));
+    }
+}
+
+#[test]
 fn input_that_is_not_rtmp_is_zeroed() {
     let mut bytes = vec![0; HANDSHAKE_BYTES];
     bytes.extend_from_slice(&[0xc3; 10]);
