@@ -180,6 +180,7 @@ impl Depacketizer {
 
     /// Emits the access unit that ended with the payload before, unless this sender's markers cannot be trusted. Called
     /// when no further packet is available: one of the same access unit would show that the marker was misplaced.
+    #[inline]
     pub fn finish_marked(&mut self, emit: &mut impl FnMut(AccessUnit)) {
         let has_picture = self.slices > 0 || self.is_broken;
         if self.markers.is_end() && self.fragment_at.is_none() && has_picture {

@@ -141,23 +141,26 @@ impl Jitter {
         };
         let step = i64::from(header.sequence.wrapping_sub(self.highest as u16) as i16);
         let sequence = self.highest.saturating_add_signed(step);
-        if is_new || self.next == 0 {
-            let start = self.restart(now, header, is_new, emit);
-            return self.take(now, start, header, payload, is_repeated, emit);
-        }
-        if is_repeated {
+        let sequence = if is_new || self.next == 0 {
+            self.restart(now, header, is_new, emit)
+        } else if is_repeated {
             // One with another number than that of its original would do harm.
             if self.holes.since(sequence).is_none() && !self.is_earlier_start(sequence) {
                 self.note_late(now, sequence, true);
                 return false;
             }
-        } else if !(-(JUMP_LIMIT as i64)..=STEP_LIMIT).contains(&step) {
+            sequence
+        } else if (-(JUMP_LIMIT as i64)..=STEP_LIMIT).contains(&step) {
+            sequence
+        } else {
             return self.handle_far(now, step, header, payload, emit);
-        }
+        };
         self.take(now, sequence, header, payload, is_repeated, emit)
     }
 
     /// Takes a packet by its extended number.
+    #[allow(clippy::inline_always, reason = "every packet passes here, nearly all from one caller")]
+    #[inline(always)]
     fn take(
         &mut self,
         now: Instant,
@@ -187,7 +190,9 @@ impl Jitter {
         if sequence == self.next && self.starts_at.is_none() {
             emit(Ordered::Packet(header, payload, now));
             self.next += 1;
-            self.release(emit);
+            if !self.waiting.is_empty() {
+                self.release(emit);
+            }
         } else {
             let payload = Bytes::copy_from_slice(payload);
             let waiting = Waiting { header: *header, payload, arrived: now };

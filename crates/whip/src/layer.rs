@@ -116,6 +116,7 @@ impl Layer {
     }
 
     /// No further packet is available: the access unit with the marker ends.
+    #[inline]
     fn finish_batch(&mut self, now: Instant, units: &mut Vec<(Origin, AccessUnit)>) {
         let Assembling { origin, .. } = self.assembling;
         self.depacketizer.finish_marked(&mut |unit| units.push((origin, unit)));
@@ -211,6 +212,7 @@ impl Layer {
     }
 }
 
+#[inline]
 fn order_into(
     depacketizer: &mut Depacketizer,
     assembling: &mut Assembling,
@@ -224,12 +226,10 @@ fn order_into(
         // Padding that probes the bandwidth belongs to no access unit.
         Ordered::Packet(_, [], _) => {}
         Ordered::Packet(header, payload, arrived) => {
-            let first = match previous.timestamp == header.timestamp {
-                true => previous.origin.arrived.min(arrived),
-                false => arrived,
-            };
-            let origin = Origin { ssrc: header.ssrc, arrived: first };
-            *assembling = Assembling { timestamp: header.timestamp, origin };
+            if previous.timestamp != header.timestamp || arrived < previous.origin.arrived {
+                let origin = Origin { ssrc: header.ssrc, arrived };
+                *assembling = Assembling { timestamp: header.timestamp, origin };
+            }
             depacketizer.handle_payload(header.timestamp, header.marker, payload, &mut emit);
         }
         Ordered::Gap(lost) => depacketizer.handle_gap(lost, &mut emit),

@@ -106,6 +106,7 @@ impl Media {
     }
 
     /// Takes a decrypted RTP or RTCP packet.
+    #[inline]
     pub(crate) fn handle_opened(&mut self, now: Instant, packet: &[u8]) {
         if is_rtcp(packet) {
             self.handle_reports(now, packet);
@@ -192,6 +193,7 @@ impl Media {
         video.map(|layer| &layer.receiver).chain(audio)
     }
 
+    #[inline]
     fn handle_rtp(&mut self, now: Instant, packet: &[u8]) {
         let Some(header) = RtpHeader::read(packet) else {
             self.rejected += 1;

@@ -2,6 +2,7 @@
 //! sender joined into one. Pure.
 
 use headgate_media::h264::{NalKind, is_first_slice, nal_kind};
+use memchr::memmem;
 
 pub(crate) const STAP_A: u8 = 24;
 pub(crate) const STAP_B: u8 = 25;
@@ -92,18 +93,12 @@ pub(crate) fn split_joined(nal: &[u8]) -> Option<Vec<&[u8]>> {
     {
         return Some(parts);
     }
-    let (mut parts, mut begin, mut at) = (Vec::new(), 0, 0);
-    while let Some(window) = nal.get(at..at + 3) {
-        match window {
-            [.., 2..=255] => at += 3,
-            [0, 0, 1]
-                if begin == at || may_follow(first, nal.get(at + 3..).unwrap_or_default()) =>
-            {
-                push(&mut parts, nal.get(begin..at).unwrap_or_default());
-                begin = at + 3;
-                at += 3;
-            }
-            _ => at += 1,
+    let (mut parts, mut begin) = (Vec::new(), 0);
+    for at in memmem::find_iter(nal, &[0, 0, 1]) {
+        let next = nal.get(at + 3..).unwrap_or_default();
+        if begin == at || may_follow(first, next) {
+            push(&mut parts, nal.get(begin..at).unwrap_or_default());
+            begin = at + 3;
         }
         if parts.len() > JOINED_LIMIT {
             return None;

@@ -36,6 +36,7 @@ impl Receiver {
     }
 
     /// Takes a packet of this track; `emit` is called with everything that is in order now.
+    #[inline]
     pub(crate) fn handle_packet(
         &mut self,
         now: Instant,

@@ -34,8 +34,11 @@ impl ReceptionStats {
         if self.ssrc != Some(header.ssrc) {
             *self = Self { ssrc: Some(header.ssrc), ..Self::new(self.rate, self.start) };
         }
-        let elapsed = now.saturating_duration_since(self.start).as_micros();
-        let arrival = i64::try_from(elapsed * u128::from(self.rate) / 1_000_000).unwrap_or(0);
+        let elapsed = now.saturating_duration_since(self.start);
+        let (rate, micros) = (i64::from(self.rate), i64::from(elapsed.subsec_micros()));
+        // 24 bits of seconds are half a year; jitter is a difference.
+        let seconds = (elapsed.as_secs() & 0x00ff_ffff) as i64;
+        let arrival = seconds * rate + micros * rate / 1_000_000;
         let transit = arrival - i64::from(header.timestamp);
         if let Some(last) = self.last_transit {
             // A wrapped or restarted clock says nothing about the network.

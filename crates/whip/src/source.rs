@@ -26,11 +26,16 @@ pub(crate) struct Source {
 
 impl Source {
     /// Whether a packet of `ssrc` is accepted; `Some(true)` when the source begins with it.
+    #[inline]
     pub(crate) fn admit(&mut self, now: Instant, ssrc: u32) -> Option<bool> {
         if self.current == Some(ssrc) {
             self.last_packet = Some(now);
             return Some(false);
         }
+        self.admit_other(now, ssrc)
+    }
+
+    fn admit_other(&mut self, now: Instant, ssrc: u32) -> Option<bool> {
         let is_silent = self.last_packet.is_none_or(|last| now >= last + SILENCE);
         let may_change = self.changed_at.is_none_or(|at| now >= at + CHANGE_PAUSE);
         let is_known = self.seen.contains(&ssrc);

@@ -266,6 +266,7 @@ impl VideoTrack {
         counts
     }
 
+    #[inline]
     fn forward_all(
         &mut self,
         now: Instant,

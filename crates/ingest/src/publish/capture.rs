@@ -132,6 +132,7 @@ impl Tap {
     }
 
     /// Records an event at `now`. A full queue ends the capture.
+    #[inline]
     pub(crate) fn put(&mut self, kind: Kind, now: Instant, body: impl FnOnce() -> Vec<u8>) {
         let Some(running) = &mut self.0 else { return };
         if !running.put(kind, now, body) {
@@ -163,6 +164,7 @@ impl Tap {
 
 impl Running {
     /// Returns false when the capture is over.
+    #[cold]
     fn put(&mut self, kind: Kind, now: Instant, body: impl FnOnce() -> Vec<u8>) -> bool {
         let since = now.saturating_duration_since(*self.started.get_or_insert(now));
         if self.state.is_stopped() {

@@ -35,7 +35,7 @@ pub(super) struct FrameRates {
     newest: [Bytes; 3],
     configurations: u32,
     frames: u32,
-    window_from: Instant,
+    window_end: Instant,
     audio_codec: Option<Codec>,
     /// The newest video and audio configuration beyond the rate: it is passed on as soon as the rate allows, and until
     /// then the frames that need it are dropped.
@@ -45,12 +45,12 @@ pub(super) struct FrameRates {
 }
 
 impl FrameRates {
-    pub(super) const fn new(now: Instant) -> Self {
+    pub(super) fn new(now: Instant) -> Self {
         Self {
             newest: [Bytes::new(), Bytes::new(), Bytes::new()],
             configurations: 0,
             frames: 0,
-            window_from: now,
+            window_end: now + WINDOW,
             audio_codec: None,
             waiting: [None, None],
             needs_keyframe: false,
@@ -59,8 +59,8 @@ impl FrameRates {
 
     /// Whether a frame is passed on.
     pub(super) fn check(&mut self, frame: &Frame, now: Instant) -> Verdict {
-        if now >= self.window_from + WINDOW {
-            (self.configurations, self.frames, self.window_from) = (0, 0, now);
+        if now >= self.window_end {
+            (self.configurations, self.frames, self.window_end) = (0, 0, now + WINDOW);
         }
         match frame.kind {
             FrameKind::Configuration => self.check_configuration(frame),

@@ -47,6 +47,7 @@ impl Depacketizer {
     }
 
     /// Reads a payload; false when it violates RFC 6184.
+    #[inline]
     pub(super) fn read(&mut self, payload: &[u8]) -> bool {
         let Some(&first) = payload.first() else { return true };
         if first & 0x1f == FU_A {

@@ -9,6 +9,7 @@ use crate::rtp::RtpHeader;
 
 impl Jitter {
     /// Takes a packet whose number is far from all others. A second one beside it confirms it; else it is ignored.
+    #[cold]
     pub(super) fn handle_far(
         &mut self,
         now: Instant,
@@ -42,6 +43,7 @@ impl Jitter {
     }
 
     /// Begins the numbering anew with this packet, after a gap; returns its number.
+    #[cold]
     pub(super) fn restart(
         &mut self,
         now: Instant,

@@ -30,7 +30,9 @@ impl WhipSession {
     pub(super) fn handle_media(&mut self, now: Instant, datagram: &mut [u8]) -> Option<usize> {
         let opened = self.media.handle_datagram(now, datagram)?;
         self.last_packet = Some(now);
-        self.events.extend(self.media.poll_source().map(WhipEvent::Source));
+        if let Some(source) = self.media.poll_source() {
+            self.events.push_back(WhipEvent::Source(source));
+        }
         Some(opened)
     }
 

@@ -12,6 +12,7 @@ use crate::rtp::step_to;
 const SPAN_LIMIT: u64 = 1024;
 /// Times are written in quarters of a millisecond.
 const TICK: Duration = Duration::from_micros(250);
+const TICKS_PER_SECOND: i64 = 4_000;
 /// The reference time counts units of 64 ms.
 const REFERENCE_TICKS: i64 = 256;
 
@@ -71,8 +72,10 @@ impl ReceiveTimes {
         if slot.sequence == extended {
             return;
         }
-        let ticks = now.saturating_duration_since(self.start).as_micros() / TICK.as_micros();
-        *slot = Slot { sequence: extended, ticks: i64::try_from(ticks).unwrap_or(i64::MAX) };
+        let elapsed = now.saturating_duration_since(self.start);
+        let in_second = elapsed.subsec_nanos() / TICK.subsec_nanos();
+        let ticks = elapsed.as_secs() as i64 * TICKS_PER_SECOND + i64::from(in_second);
+        *slot = Slot { sequence: extended, ticks };
         self.highest = self.highest.max(extended);
         self.next_base = self.next_base.min(extended);
         self.has_news = true;

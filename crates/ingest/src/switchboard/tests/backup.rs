@@ -343,3 +343,28 @@ fn an_end_that_is_meant_for_a_lost_publish_does_not_reach_the_one_that_took_over
     assert!(on_air(&world, 2));
     assert_eq!(world.reasons(), [(1, EndReason::BroadcasterLeft)]);
 }
+
+#[test]
+fn an_upstream_that_reads_nothing_while_another_publish_takes_over_continues_at_a_keyframe() {
+    // Before, during and after the takeover; in the last case the former publish's frames are still queued.
+    for (pause_from, lost_at, pause_to) in [(60, 70, 160), (70, 70, 170), (60, 130, 160)] {
+        let (mut world, main, backup, upstream) = live_pair(pause_from);
+        let reads = std::mem::take(&mut world.peers.get_mut(&upstream).expect("connected").reads);
+        send_both(&mut world, Some(main), Some(backup), pause_from..lost_at);
+        world.hang_up(main);
+        send_both(&mut world, None, Some(backup), lost_at..pause_to);
+        world.peers.get_mut(&upstream).expect("kept").reads = reads;
+        send_both(&mut world, None, Some(backup), pause_to..260);
+        assert_eq!(world.resolved.len(), 1, "one connection");
+        let frames = world.frames(upstream);
+        let taken = frames.iter().position(|number| *number >= 1_000).expect("it took over");
+        assert_eq!(frames[taken] % 25, 0, "at a keyframe: {}", frames[taken]);
+        assert_eq!(frames.last(), Some(&1_259));
+        let after_gaps = frames.windows(2).filter(|pair| pair[1] != pair[0] + 1);
+        assert!(after_gaps.clone().all(|pair| pair[1] % 25 == 0), "a gap ends at a keyframe");
+        widest_step(&world, upstream, MediaKind::Video);
+        widest_step(&world, upstream, MediaKind::Audio);
+        let ahead = last_time(&world, upstream).abs_diff(259 * 40);
+        assert!(ahead <= 150, "{ahead} ms");
+    }
+}
