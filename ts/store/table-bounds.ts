@@ -43,7 +43,9 @@ export const TABLE_BOUNDS = {
   ),
   stream_upstream: other("at most UPSTREAMS_LIMIT for each stream, with URLs and labels of limited length"),
   person: other("at most PEOPLE_LIMIT"),
-  person_session: other("at most SESSIONS_LIMIT for each person: a further sign-in ends the one that was used longest ago"),
+  person_session: other(
+    "at most SESSIONS_LIMIT for each person: a further sign-in ends the one that was used longest ago",
+  ),
   webhook_secret: other("the current one and at most FORMER_LIMIT former ones"),
   publish: other(
     "one for each publish, whose rate the organisation's limits bound; publishes are removed by the retention",

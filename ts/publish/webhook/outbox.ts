@@ -11,10 +11,9 @@ import type { Schema } from "../../store/schema.ts";
 import { traceFrom } from "../../tracing/trace.ts";
 import type { WebhookAnswer } from "./answer.ts";
 import type { Webhook } from "./call.ts";
-import { clockStepFollower } from "./clock-step.ts";
 import { PROBE_EVERY_MS } from "./customer-gate.ts";
 import { type DeliveryOutcome, DeliveryPlaces } from "./delivery-places.ts";
-import { type DueEvent, dueEvents, type Webhooks } from "./due-events.ts";
+import { clockStepFollower, type DueEvent, dueEvents, type Webhooks } from "./due-events.ts";
 import { refusalsAfter, verdictOf, wasTried } from "./retry-schedule.ts";
 import { createSettlements, type Settlement } from "./settlements.ts";
 
