@@ -26,6 +26,7 @@ const stores = [
   "stream-lists",
   "events",
   "outbox-order",
+  "table-bounds",
   "client-ids",
   "token-revocation",
   "retention",

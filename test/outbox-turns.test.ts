@@ -60,7 +60,7 @@ test(
       await addEvents(`hang${n}`, hanging.url, 1_000_000 * (n + 1), EVENTS);
     }
     await stage.publishing.takeOver("gateway_restarted");
-    await until("the slow ones use all their places", () => hanging.calls("publish_done").length >= 256, 30_000);
+    await until("each has its first in flight", () => hanging.calls("publish_done").length >= HANGING, 30_000);
     const delays: number[] = [];
     for (let round = 0; round < 5; round += 1) {
       const id = 500 + round;

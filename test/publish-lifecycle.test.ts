@@ -198,6 +198,7 @@ describe("publish_done", () => {
     };
     const rows = Array.from({ length: 40 }, (_, index) => ({ ...row, id: `slow${index}`, client_id: 10_000 + index }));
     await stage.db.insertInto("outbox").values(rows).execute();
+    await stage.publishing.takeOver("gateway_restarted");
     stage.end(await stage.allowed(STREAM));
     await customer.received("publish_done");
     await until(() => slow.requests.length > 0);

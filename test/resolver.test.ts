@@ -182,7 +182,9 @@ describe("an answer", () => {
 
   test("is there for others although a thousand names hang", async () => {
     const crowd = Array.from({ length: 1_100 }, (_, n) => codeOf(resolve(`silent${n}.example`)));
-    await until("they are slow", async () => (await codeOf(resolve("honest.example", "other"))) === "resolved", 3_000);
+    const started = performance.now();
+    expect(await codeOf(resolve("honest.example", "other"))).toBe("resolved");
+    expect(performance.now() - started).toBeLessThan(3_000);
     for (const looking of crowd) looking.catch(() => {});
   }, 20_000);
 

@@ -9,10 +9,11 @@ const CALLS = 12;
 /** Connections opened in one turn of the event loop. */
 const IN_A_TURN = 2;
 
-let agent: ReturnType<typeof createConnections>;
-afterEach(() => agent.destroy());
+let connections: ReturnType<typeof createConnections>;
+afterEach(() => connections.destroy());
 
-const call = (host: string) => agent.request({ origin: `https://${host}`, path: "/", method: "POST", body: "" });
+const call = (host: string) =>
+  connections.of("org1").request({ origin: `https://${host}`, path: "/", method: "POST", body: "" });
 
 test("of many concurrent calls at most two open their connections in a turn of the event loop", async () => {
   let turns = 0;
@@ -22,7 +23,7 @@ test("of many concurrent calls at most two open their connections in a turn of t
     begunIn.push(turns);
     throw new Error("no such name");
   };
-  agent = createConnections({ webhookCa: null, dev: true, resolve });
+  connections = createConnections({ webhookCa: null, dev: true, resolve });
   const counter = (async () => {
     while (counting) {
       await turn();
@@ -43,7 +44,7 @@ test("a connection that cannot be opened fails its call immediately", async () =
   const resolve: Resolve = () => {
     throw new Error("out of file descriptors");
   };
-  agent = createConnections({ webhookCa: null, dev: true, resolve });
+  connections = createConnections({ webhookCa: null, dev: true, resolve });
   await expect(call("customer.example")).rejects.toMatchObject({
     code: "not_connected",
     cause: { message: "out of file descriptors" },

@@ -1,6 +1,7 @@
 // Short forms of the isolation of customers (W25). The long ones print their figures: `npm run bench --
-// webhook isolation`, `tenants`. They run the build in dist.
+// webhook isolation`, `tenants`, and `npm run bench -- queues`. They run the build in dist.
 import { expect, test } from "vitest";
+import { outage } from "../scripts/bench/_outage.mjs";
 import { isolation } from "../scripts/bench/_webhook-isolation.mjs";
 import { tenants } from "../scripts/bench/_webhook-tenants.mjs";
 import { inWholeRun } from "./support/whole-run.ts";
@@ -14,6 +15,19 @@ test("a customer that hangs does not delay another's publishes", async () => {
   const late = beside.filter((tookMs) => tookMs > 2_400).length;
   expect(late / beside.length).toBeLessThan(0.25);
 }, 120_000);
+
+inWholeRun(
+  "the events of an outage are all delivered, while nobody else's publish is denied",
+  async () => {
+    const { alone, beside, denied, left } = await outage(150, 3);
+    expect([denied, left]).toEqual([0, 0]);
+    // It was seconds when they waited behind deliveries.
+    const sorted = (times: readonly number[]) => [...times].sort((a, b) => a - b);
+    const [apart, during] = [alone, beside].map((times) => sorted(times)[Math.floor(times.length * 0.9)] ?? 0);
+    expect(during).toBeLessThan(1_000 + 4 * (apart ?? 0));
+  },
+  120_000,
+);
 
 inWholeRun(
   "organisations whose web or name servers hang do not delay another's publishes",

@@ -1,9 +1,13 @@
 // Spreads the work of a crowd over turns of the event loop, so that other work runs in between.
+import { PriorityQueue } from "./priority-queue.ts";
+
+/** Priorities; 0 is the most urgent. */
+const LEVELS = 3;
 
 export class Turnstile {
   readonly #perTurn: number;
   readonly #pauseMs: number;
-  readonly #waiting: (() => void)[] = [];
+  readonly #waiting = new PriorityQueue<() => void>(LEVELS);
   /** A turn is scheduled, or the pause after one is not over. */
   #isBusy = false;
 
@@ -16,20 +20,26 @@ export class Turnstile {
 
   /** How many have not been started. */
   get waiting(): number {
-    return this.#waiting.length;
+    return this.#waiting.size;
   }
 
-  /** Calls `begin` in its turn, in order of arrival. It must not throw. */
-  pass(begin: () => void): void {
-    this.#waiting.push(begin);
+  /** Calls `begin` in its turn: the most urgent first, and those of the same priority in order of arrival. It must not
+   *  throw, and must be a function of its own for each call. */
+  pass(begin: () => void, priority = 0): void {
+    this.#waiting.add(begin, priority);
     this.#schedule();
   }
 
+  /** `begin` is no longer wanted. False when it has been called. */
+  leave(begin: () => void): boolean {
+    return this.#waiting.delete(begin);
+  }
+
   #schedule(): void {
-    if (this.#isBusy || this.#waiting.length === 0) return;
+    if (this.#isBusy || this.#waiting.size === 0) return;
     this.#isBusy = true;
     setImmediate(() => {
-      for (const begin of this.#waiting.splice(0, this.#perTurn)) begin();
+      for (let begun = 0; begun < this.#perTurn; begun += 1) this.#waiting.shift()?.();
       if (this.#pauseMs > 0) setTimeout(this.#afterTurn, this.#pauseMs);
       else this.#afterTurn();
     });

@@ -8,6 +8,7 @@ import type { Caller } from "../organisation/callers.ts";
 import type { RouteName } from "../organisation/roles.ts";
 import { HOLD_LIMIT_S } from "../organisation/settings.ts";
 import {
+  changeOfTags,
   createStream,
   deleteStream,
   findStream,
@@ -18,6 +19,7 @@ import {
   QUANTITY_LIMIT,
   setHold,
   setTags,
+  shortList,
   TAG_LENGTH_LIMIT,
   TAGS_LIMIT,
   unlockStream,
@@ -76,7 +78,11 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
     async (c, caller, { body }) => {
       const tags = withScope(body.tags ?? [], caller);
       const now = clock.now();
-      const change = ({ id, name }: StreamTable) => ({ action: "stream.create", subject: id, detail: { name, tags } });
+      const change = ({ id, name }: StreamTable) => ({
+        action: "stream.create",
+        subject: id,
+        detail: { name, tags: shortList(tags) },
+      });
       const stream = await changed(db, caller, now, change, (trx) => createStream(trx, caller.organisation, tags, now));
       return c.json(streamRecord(stream, ingestOf(c, deps)));
     },
@@ -154,7 +160,7 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
       const stream = await find(caller, c.req.param("id"));
       const tags = withScope(body.tags, caller);
       const now = clock.now();
-      const change = { action: "stream.tag", subject: stream.id, detail: { tags } };
+      const change = { action: "stream.tag", subject: stream.id, detail: changeOfTags(stream, tags) };
       const tagged = await changed(db, caller, now, change, (trx) => setTags(trx, stream, tags, now));
       return c.json(streamRecord(tagged, ingestOf(c, deps)));
     },

@@ -5,6 +5,7 @@ import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import { BadApiKey, InvalidValue, UnknownRecord } from "../errors.ts";
 import type { ApiKeyTable, OrganisationTable, Role, Schema } from "../store/schema.ts";
+import { checkRoom } from "../store/table-bounds.ts";
 import { newKeyText } from "./key-text.ts";
 
 /** Precision of `last_used_at`, ms: a write per request would cost an fsync each. */
@@ -141,6 +142,7 @@ export async function listApiKeys(db: Kysely<Schema>, organisationId: string, no
 
 /** Throws `InvalidValue` when an organisation already has the most valid keys allowed. */
 export async function checkRoomForKey(db: Kysely<Schema>, organisationId: string, now: number): Promise<void> {
+  await checkRoom(db, organisationId, "api_key", "key");
   const living = await listApiKeys(db, organisationId, now);
   if (living.length >= KEYS_LIMIT) throw new InvalidValue("key", `exceeds the limit of ${KEYS_LIMIT} live keys`);
 }

@@ -19,6 +19,8 @@ export interface Change {
   readonly detail?: Readonly<Record<string, unknown>>;
 }
 
+/** Longest value in the details of an entry, characters of JSON. */
+const VALUE_LIMIT = 2_000;
 /** How many entries one list returns: by default, and at most. */
 export const AUDIT_QUANTITY = { standard: 50, most: 500 } as const;
 
@@ -49,7 +51,7 @@ export async function recordChange(db: Kysely<Schema>, actor: Actor, now: number
       who_id: actor.who.id,
       action: change.action,
       subject: change.subject,
-      detail: JSON.stringify(change.detail ?? {}),
+      detail: JSON.stringify(shortened(change.detail ?? {})),
       request_id: actor.requestId,
     })
     .execute();
@@ -78,6 +80,16 @@ export async function listAudit(
     query = query.where((eb) => eb.or([eb("action", "=", action), begins]));
   }
   return await query.orderBy("id", "desc").limit(page.quantity).execute();
+}
+
+/** Entries are kept for more than a year: a long value is kept as its length. */
+function shortened(detail: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(detail).map(([name, value]) => {
+      const { length } = JSON.stringify(value) ?? "";
+      return [name, length <= VALUE_LIMIT ? value : `${length} characters`];
+    }),
+  );
 }
 
 let counter = 0;

@@ -7,12 +7,15 @@ import { AnswerPending, IdempotencyKeyReused } from "../errors.ts";
 import { KEPT_ANSWER_DAYS } from "../store/retention.ts";
 import type { Schema } from "../store/schema.ts";
 import type { SecretBox } from "../store/secret-box.ts";
+import { checkRoom } from "../store/table-bounds.ts";
 
 /** How long a response is kept, ms. */
 const KEPT_MS = KEPT_ANSWER_DAYS * 86_400_000;
 /** A request without a response after this time was cut off, for instance by a crash, ms: the next one does the
  *  work. */
 const PENDING_LIMIT_MS = 60_000;
+/** The header, for messages. */
+const IDEMPOTENCY_KEY = "Idempotency-Key";
 /** Retry-After for the response of a request that is still running, seconds. */
 const PENDING_RETRY_S = 1;
 
@@ -54,6 +57,11 @@ export function createKeptAnswers(deps: {
     async begin(request) {
       const id = idOf(request);
       const now = clock.now();
+      // Refused rather than dropping the oldest: a repetition must never be carried out because its answer is gone.
+      const isKept = () => db.selectFrom("kept_answer").select("id").where("id", "=", id).executeTakeFirst();
+      await checkRoom(db, request.organisationId, "kept_answer", IDEMPOTENCY_KEY).catch(async (refusal: unknown) => {
+        if ((await isKept()) === undefined) throw refusal;
+      });
       const fresh = { organisation_id: request.organisationId, sealed: null, begun_at: now };
       // One statement takes the key, including an expired one: of concurrent requests exactly one gets it.
       const taken = await db

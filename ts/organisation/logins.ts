@@ -10,6 +10,10 @@ import { passwordHolds } from "./passwords.ts";
 
 /** A session ends after this much idle time, and at this age, ms. */
 const IDLE_LIMIT_MS = 8 * 3_600_000;
+/** Sessions of one person; a further one ends the one that was used longest ago. */
+export const SESSIONS_LIMIT = 100;
+/** Sessions above the limit that one sign-in ends: there are more only after an upgrade. */
+const SURPLUS_REMOVED = 1_000;
 export const AGE_LIMIT_MS = 7 * 86_400_000;
 /** Precision of `last_seen_at`, ms: a write per request would cost an fsync each. */
 const LAST_SEEN_STEP_MS = 60_000;
@@ -108,6 +112,16 @@ export function createLogins(deps: {
         .insertInto("person_session")
         .values({ hash: hashOf(id), person_id: person.id, created_at: now, last_seen_at: now })
         .execute();
+      const surplus = trx
+        .selectFrom("person_session")
+        .select("hash")
+        .where("person_id", "=", person.id)
+        .where("hash", "<>", hashOf(id))
+        .orderBy("last_seen_at", "desc")
+        .orderBy("hash")
+        .limit(SURPLUS_REMOVED)
+        .offset(SESSIONS_LIMIT - 1);
+      await trx.deleteFrom("person_session").where("hash", "in", surplus).execute();
     });
     return { id, person };
   }

@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { type Kysely, type RawBuilder, sql } from "kysely";
 import { StoreFailed, UnknownStream } from "../errors.ts";
 import type { OrganisationTable, Schema, StreamState, StreamTable } from "../store/schema.ts";
+import { checkRoom } from "../store/table-bounds.ts";
 import { randomText } from "./key-text.ts";
 
 /** Limits of M8: tags of a stream, and length of a tag in characters. */
@@ -13,6 +14,8 @@ export const QUANTITY_DEFAULT = 50;
 export const QUANTITY_LIMIT = 500;
 /** Length of the part of a stream name after the organisation's hash (M12). */
 const NAME_PART_LENGTH = 5;
+/** How much of the tags that changed the audit log keeps, characters: it keeps them for more than a year. */
+const AUDITED_CHARACTERS = 500;
 /** How often another name is tried when one is taken: of 62^5 names, five in a row are taken only when nearly all
  *  are. */
 const NAME_ATTEMPTS_LIMIT = 5;
@@ -24,6 +27,7 @@ export async function createStream(
   tags: readonly string[],
   now: number,
 ): Promise<StreamTable> {
+  await checkRoom(db, organisation.id, "stream", "stream");
   for (let attempt = 0; attempt < NAME_ATTEMPTS_LIMIT; attempt += 1) {
     const created = await db
       .insertInto("stream")
@@ -149,6 +153,29 @@ export async function findStreamByName(
   const named = await db.selectFrom("stream").select("id").where("name", "=", name).executeTakeFirst();
   if (named === undefined) throw new UnknownStream();
   return await findStream(db, organisationId, named.id, tag);
+}
+
+/** How tags differ from former ones, for the audit log: not the whole lists, which may be long. */
+export function changeOfTags(stream: Pick<StreamTable, "tags">, tags: readonly string[]) {
+  const former = JSON.parse(stream.tags) as readonly string[];
+  const without = (all: readonly string[], others: readonly string[]) =>
+    [...new Set(all)].filter((tag) => !others.includes(tag));
+  const [added, removed] = [without(tags, former), without(former, tags)];
+  return {
+    tags: tags.length,
+    ...(added.length > 0 && { added: shortList(added) }),
+    ...(removed.length > 0 && { removed: shortList(removed) }),
+  };
+}
+
+/** As many as fit into a line of the audit log, and the number of the others. */
+export function shortList(tags: readonly string[]): readonly string[] {
+  let characters = 0;
+  const shown = tags.filter((tag) => {
+    characters += tag.length;
+    return characters <= AUDITED_CHARACTERS;
+  });
+  return shown.length === tags.length ? tags : [...shown, `and ${tags.length - shown.length} more`];
 }
 
 /** Replaces the tags of a stream from `findStream`. */

@@ -16,6 +16,8 @@ const RECORDED_AT_ONCE = 2;
 
 export interface Ended {
   readonly clientId: number;
+  /** Whose publish it was, if known. */
+  readonly organisationId?: string;
   readonly reason: RecordedEndReason;
   /** The final counters; null when there was no media. */
   readonly bytes: { readonly bytesIn: number; readonly bytesOut: number } | null;
@@ -85,7 +87,7 @@ export function createEnds(deps: {
       const tried = slots.enter().then((leave) => attempt(end).finally(leave));
       const done = Promise.allSettled([tried, lastUpdate]).then(() => {
         underWay.delete(clientId);
-        outbox.release(clientId);
+        outbox.release(clientId, end.organisationId);
       });
       return { tried, done };
     },

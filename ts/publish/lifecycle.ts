@@ -378,9 +378,10 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     const lastUpdate = updates.get(clientId)?.stop();
     updates.delete(clientId);
     const reason = reasonOf(event);
-    const { epoch } = publish?.intent ?? deps.member;
+    const { epoch, organisationId } = publish?.intent ?? { epoch: deps.member.epoch };
     const bytes = { bytesIn, bytesOut };
-    const recording = ends.record({ clientId, reason, bytes, epoch }, lastUpdate);
+    const of = organisationId === undefined ? {} : { organisationId };
+    const recording = ends.record({ clientId, reason, bytes, epoch, ...of }, lastUpdate);
     if (publish !== undefined) publishes.freeName(publish, recording.tried);
     if (event.held && publish !== undefined) holds.add(publish);
     if (event.held && stopping) deps.media().release(clientId);

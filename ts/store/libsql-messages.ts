@@ -1,6 +1,6 @@
 // The messages between the driver and the thread of the embedded store.
 import type { MessagePort } from "node:worker_threads";
-import type { Parameter } from "./parameters.ts";
+import type { Parameter } from "./tables/parameters.ts";
 
 /** The first message to a thread; all others of its store go through `port`. */
 export interface Opening {

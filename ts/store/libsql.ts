@@ -15,7 +15,7 @@ import {
 } from "kysely";
 import { StoreFailed, StoreUnavailable } from "../errors.ts";
 import type { Opening, Outcome, Reply, Request } from "./libsql-messages.ts";
-import { bindable } from "./parameters.ts";
+import { bindable } from "./tables/parameters.ts";
 import type { Together } from "./together.ts";
 import { Turns } from "./turns.ts";
 

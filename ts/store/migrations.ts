@@ -17,6 +17,7 @@ import {
   publishHistory,
   publishTimeline,
 } from "./tables/publish-tables.ts";
+import { tableShares } from "./tables/table-share-tables.ts";
 import { revocationOrder, tokenTables } from "./tables/token-tables.ts";
 import { outboxAge, outboxRefusals, outboxTurns, webhookTables } from "./tables/webhook-tables.ts";
 
@@ -49,6 +50,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0021-publish-asked", up: publishAsked },
   { name: "0022-delivery-shares", up: deliveryShares },
   { name: "0023-operator", up: operatorOrganisation },
+  { name: "0028-table-shares", up: tableShares },
 ];
 
 /** Recorded in the bookkeeping table, after all migrations, while a copy into the store is incomplete (copy/copy.ts).

@@ -13,9 +13,9 @@ import {
 } from "kysely";
 import { Pool, type PoolClient } from "pg";
 import { StoreFailed } from "../errors.ts";
-import { bindable } from "./parameters.ts";
 import { CONNECT_LIMIT_MS, failureOf, onCurrentServer, ServerClient } from "./postgres/connecting.ts";
 import { type Servers, serversOf } from "./postgres/servers.ts";
+import { bindable } from "./tables/parameters.ts";
 
 /** Most connections of a process; further requests wait. */
 const CONNECTIONS_LIMIT = 10;

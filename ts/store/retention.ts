@@ -4,6 +4,7 @@ import { type CompiledQuery, type Kysely, sql } from "kysely";
 import type { Logger } from "pino";
 import { inPortions, PORTION, untaken } from "./portions.ts";
 import type { Schema } from "./schema.ts";
+import { excessAudit } from "./table-bounds.ts";
 
 /** Between two passes, ms. */
 const PASS_EVERY_MS = 3_600_000;
@@ -137,7 +138,8 @@ export async function prune(
     const portion = async () => Number((await db.executeQuery(statement)).numAffectedRows ?? 0);
     changed += await inPortions(portion, isStopped);
   }
-  return changed;
+  const excess = async () => Number((await db.executeQuery(excessAudit(db))).numAffectedRows ?? 0);
+  return changed + (await inPortions(excess, isStopped));
 }
 
 /** Prunes periodically until the returned function is called. */

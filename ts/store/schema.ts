@@ -311,6 +311,14 @@ export interface DeliveryShareTable {
   readonly bytes: number;
 }
 
+/** Approximate rows and bytes of one organisation in one of its tables, maintained by triggers (table-share-tables.ts). */
+export interface TableShareTable {
+  readonly organisation_id: string;
+  readonly table_name: string;
+  readonly rows: number;
+  readonly bytes: number;
+}
+
 /** The response to a request with an Idempotency-Key (M17). */
 export interface KeptAnswerTable {
   /** SHA-256 of organisation, caller and key, lower-case hex. */
@@ -342,6 +350,7 @@ export interface Schema {
   delivery: DeliveryTable;
   delivery_size: DeliverySizeTable;
   delivery_share: DeliveryShareTable;
+  table_share: TableShareTable;
   kept_answer: KeptAnswerTable;
   node: NodeTable;
   kept_end: KeptEndTable;

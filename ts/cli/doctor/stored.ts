@@ -8,6 +8,7 @@ import { reasonOf } from "../../reason.ts";
 import { openStore, type Store } from "../../store/open.ts";
 import { isStorePresent } from "../../store/present.ts";
 import { KEY_FILE, openKeyFile } from "../../store/secret-box.ts";
+import { largestHolders } from "../../store/table-bounds.ts";
 import { requireKeyOf } from "../../token/sealed-keys.ts";
 import { type Finding, good } from "./finding.ts";
 import type { Reference } from "./machine.ts";
@@ -84,11 +85,23 @@ async function asked(
     references.push({ place: "the database server", at: Number(rows[0]?.ms), readAt: clock.now() });
   }
   return {
-    findings: [good(what, `opens, ${streams} streams`), await keyOf(db, config, isKeyThere)],
+    findings: [
+      good(what, `opens, ${streams} streams`),
+      good("organisations with the most in the store", sharesIn(await largestHolders(db, HOLDERS_SHOWN))),
+      await keyOf(db, config, isKeyThere),
+    ],
     webhooks: organisations.flatMap(({ name, webhook }) => (webhook === null ? [] : [{ name, url: webhook }])),
     newestAt: newest.length === 0 ? null : Math.max(...newest),
     references,
   };
+}
+
+/** How many organisations one line names. */
+const HOLDERS_SHOWN = 5;
+
+function sharesIn(holders: Awaited<ReturnType<typeof largestHolders>>): string {
+  if (holders.length === 0) return "none has any records";
+  return holders.map(({ name, bytes, rows }) => `${name} ${(bytes / 1e6).toFixed(1)} MB in ${rows} records`).join(", ");
 }
 
 /** Whether headgate.key exists, belongs to this store, and is readable only by its owner. */

@@ -80,16 +80,19 @@ function hostOfWebhook(url: string, dev: boolean): string | { readonly reason: s
 }
 
 /** A `lookup` for sockets that returns only allowed addresses; with `dev`, every address. One refused address refuses
- *  the whole name: a name with both a public and a private address is an attack or a mistake. */
+ *  the whole name: a name with both a public and a private address is an attack or a mistake. `owner`: the organisation
+ *  whose look-up limit applies. */
 export function guardedLookup({
   resolve = resolveBySystem,
   dev = false,
+  owner,
 }: {
   readonly resolve?: Resolve;
   readonly dev?: boolean;
+  readonly owner?: string;
 } = {}): LookupFunction {
   return (host, options, callback) => {
-    resolve(host).then(
+    resolve(host, owner).then(
       (addresses) => {
         const refusal = dev ? undefined : addresses.map(refusalOfAddress).find((reason) => reason !== null);
         const first = addresses[0];

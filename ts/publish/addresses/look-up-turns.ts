@@ -1,4 +1,6 @@
-// Limits concurrent name look-ups per organisation: one that uses names whose servers hang only delays itself.
+// Limits concurrent name look-ups per organisation: one that uses names whose servers hang only delays itself. Where many
+// do, those without a look-up under way go first.
+import { PriorityQueue } from "../../capacity/priority-queue.ts";
 
 /** Concurrent look-ups of one owner. */
 const OWNER_LIMIT = 4;
@@ -11,7 +13,10 @@ const SLOW_AFTER_MS = 500;
 /** Concurrent look-ups of all owners in any case; each uses a socket until its time limit. */
 const SOCKETS_LIMIT = 8_192;
 
-/** The owner already has the most look-ups that may wait. */
+/** Look-ups that may wait for these two limits: room is made within `SLOW_AFTER_MS`, or when look-ups end. */
+const CROWD_LIMIT = 8_192;
+
+/** The owner already has the most look-ups that may wait, or all owners together have. */
 export class TooManyLookUps extends Error {
   readonly code = "ETOOMANYLOOKUPS";
   constructor() {
@@ -30,15 +35,28 @@ export function createTurns(): Turns {
   /** All that run, and those of them that are not slow yet. */
   let total = 0;
   let prompt = 0;
+  /** By the number of look-ups that their owner has under way. */
+  const crowd = new PriorityQueue<() => void>(OWNER_LIMIT);
 
-  /** Returns what ends it early. */
+  const isFull = () => prompt >= TOTAL_LIMIT || total >= SOCKETS_LIMIT;
+
+  function letIn(): void {
+    while (crowd.size > 0 && !isFull()) {
+      prompt += 1; // taken over by whoever is let in
+      total += 1;
+      crowd.shift()?.();
+    }
+  }
+
+  /** Takes one that is counted in `prompt`. Returns what ends it early. */
   function enterPrompt(): () => void {
-    prompt += 1;
     let isOver = false;
     const leave = () => {
-      if (!isOver) prompt -= 1;
-      isOver = true;
       clearTimeout(timer);
+      if (isOver) return;
+      isOver = true;
+      prompt -= 1;
+      letIn();
     };
     const timer = setTimeout(leave, SLOW_AFTER_MS);
     return leave;
@@ -50,12 +68,17 @@ export function createTurns(): Turns {
       owners.set(owner, state);
       if (state.running >= OWNER_LIMIT) {
         if (state.waiting.length >= OWNER_WAITING_LIMIT) throw new TooManyLookUps();
-        // A look-up that finishes hands its slot to the next waiter, so `running` stays the same.
+        // A look-up that finishes hands its slot to the next waiter, so `running` and `total` stay the same.
         await new Promise<void>((resolve) => state.waiting.push(resolve));
-      } else if (prompt >= TOTAL_LIMIT || total >= SOCKETS_LIMIT) {
-        throw new TooManyLookUps();
+        prompt += 1;
+      } else if (isFull()) {
+        if (crowd.size >= CROWD_LIMIT) throw new TooManyLookUps();
+        const { running } = state;
+        state.running += 1;
+        await new Promise<void>((resolve) => crowd.add(resolve, running));
       } else {
         state.running += 1;
+        prompt += 1;
         total += 1;
       }
       const leavePrompt = enterPrompt();
@@ -69,6 +92,7 @@ export function createTurns(): Turns {
           state.running -= 1;
           total -= 1;
           if (state.running === 0) owners.delete(owner);
+          letIn();
         }
       }
     },

@@ -5,8 +5,9 @@ import { step, tenths } from "../../step-times.ts";
 import { newTrace, type Trace, traceHeaders } from "../../tracing/trace.ts";
 import type { Resolve } from "../addresses/resolver.ts";
 import type { WebhookAnswer } from "./answer.ts";
+import { type Priority, priorityOf } from "./call-priority.ts";
 import { createConnections } from "./connections.ts";
-import { CustomerGate, type Entry } from "./customer-gate.ts";
+import { CallPlaces, CustomerGate, type Entry } from "./customer-gate.ts";
 import { Deadline } from "./deadline.ts";
 import { Exchange } from "./exchange.ts";
 import { signatureHeaders } from "./signature.ts";
@@ -33,6 +34,8 @@ export interface WebhookCall {
   readonly begun?: () => void;
   /** The organisation has replaced or removed this webhook since. Absent: unknown, as at a publish. */
   readonly isFormer?: boolean;
+  /** Nobody waits for the outcome but whoever tries the webhook: it goes last, whatever it is about. */
+  readonly isTrial?: boolean;
   /** The trace it belongs to; absent: a new one. Every attempt is a span. */
   readonly trace?: Trace | null;
   /** What the call is about, for the observer. */
@@ -85,11 +88,10 @@ export function createWebhook(options: {
   readonly resolve?: Resolve;
 }): Webhook {
   const { log, clock } = options;
-  const agent = createConnections(options);
-  /** For calls that lost a kept connection: the next kept one may be closed as well. */
-  const anew = createConnections({ ...options, isKept: false });
-  /** By organisation and URL: a new webhook URL starts with a fresh gate. */
-  const gates = new Map<string, Gate>();
+  const connections = createConnections(options);
+  /** By organisation and URL: a new webhook URL starts with a fresh gate. All gates of an organisation share the places for
+   *  its calls. */
+  const organisations = new Map<string, { readonly places: CallPlaces; readonly gates: Map<string, Gate> }>();
 
   return {
     async post(call) {
@@ -112,7 +114,7 @@ export function createWebhook(options: {
       return answer;
     },
     load() {
-      const all = [...gates.values()];
+      const all = [...organisations.values()].flatMap(({ gates }) => [...gates.values()]);
       return {
         inFlight: all.reduce((sum, { gate }) => sum + gate.inFlight, 0),
         waiting: all.reduce((sum, { gate }) => sum + gate.waiting, 0),
@@ -121,15 +123,14 @@ export function createWebhook(options: {
       };
     },
     changed(organisationId, url) {
-      for (const [key, known] of gates) {
-        if (known.organisationId !== organisationId) continue;
+      for (const known of organisations.get(organisationId)?.gates.values() ?? []) {
         known.isFormer = known.url !== url;
         known.gate.reset();
-        forget(key, known.gate);
+        forget(known);
       }
     },
     async close() {
-      await Promise.all([agent.destroy(), anew.destroy()]);
+      await connections.destroy();
     },
   };
 
@@ -141,56 +142,61 @@ export function createWebhook(options: {
     trail: Trail,
   ): Promise<WebhookAnswer> {
     const url = new URL(call.url);
-    const key = `${call.organisationId} ${call.url}`;
-    const { gate } = gateOf(key, call);
-    const entry = await gate.enter(startedAt, deadline);
+    const known = gateOf(call);
+    const { gate } = known;
+    const entry = await gate.enter(startedAt, deadline, priorityIn(call));
     trail.waitedMs = performance.now() - startedAt;
     if (entry !== "entered") {
       deadline.clear();
-      forget(key, gate);
+      forget(known);
       return { outcome: "unreachable", cause: entry, detail: NOT_TRIED[entry] };
     }
     call.begun?.();
-    let exchange = new Exchange(agent, requestOf(call, url, trail.trace, clock.now()), deadline);
+    const request = () => requestOf(call, url, trail.trace, clock.now());
+    let exchange = new Exchange(connections.of(call.organisationId), request(), deadline);
     let { answer, retry } = await exchange.exchanged;
     trail.attempts.push({ exchange, answer });
     if (retry === "anew" || (retry === "later" && call.retryConnection)) {
       if (retry === "later") await new Promise((resolve) => setTimeout(resolve, RETRY_PAUSE_MS));
       // When no time is left for a second attempt, the outcome of the first is more informative.
       if (!deadline.over) {
-        exchange = new Exchange(
-          retry === "anew" ? anew : agent,
-          requestOf(call, url, trail.trace, clock.now()),
-          deadline,
-        );
+        // A call that lost a kept connection gets a new one: the next kept one may be closed as well.
+        exchange = new Exchange(connections.of(call.organisationId, retry === "later"), request(), deadline);
         ({ answer } = await exchange.exchanged);
         trail.attempts.push({ exchange, answer });
       }
     }
     void exchange.ended.then(() => {
       deadline.clear();
-      leave(key, gate, answer, url);
+      leave(known, answer, url);
     });
     return answer;
   }
 
-  function gateOf(key: string, { organisationId, url, isFormer }: WebhookCall): Gate {
-    const known = gates.get(key) ?? { organisationId, url, gate: new CustomerGate(), isFormer: false };
+  function gateOf({ organisationId, url, isFormer }: WebhookCall): Gate {
+    const organisation = organisations.get(organisationId) ?? { places: new CallPlaces(), gates: new Map() };
+    organisations.set(organisationId, organisation);
+    const { places, gates } = organisation;
+    const known: Gate = gates.get(url) ?? { organisationId, url, gate: new CustomerGate(places), isFormer: false };
     known.isFormer = isFormer ?? known.isFormer;
-    gates.set(key, known);
+    gates.set(url, known);
     return known;
   }
 
-  function leave(key: string, gate: CustomerGate, answer: WebhookAnswer, url: URL): void {
+  function leave(known: Gate, answer: WebhookAnswer, { host }: URL): void {
+    const { gate } = known;
     const wasOpen = gate.isOpen;
     gate.leave(answer.outcome === "unreachable" && answer.cause === "deadline", performance.now());
-    if (gate.isOpen && !wasOpen) log.warn({ host: url.host }, "webhook only times out: called rarely from now on");
-    if (!gate.isOpen && wasOpen) log.info({ host: url.host }, "webhook answers again");
-    forget(key, gate);
+    if (gate.isOpen && !wasOpen) log.warn({ host }, "webhook only times out: called rarely from now on");
+    if (!gate.isOpen && wasOpen) log.info({ host }, "webhook answers again");
+    forget(known);
   }
 
-  function forget(key: string, gate: CustomerGate): void {
-    if (gate.isIdle) gates.delete(key);
+  function forget({ organisationId, url, gate }: Gate): void {
+    const gates = organisations.get(organisationId)?.gates;
+    if (gates === undefined || !gate.isIdle) return;
+    gates.delete(url);
+    if (gates.size === 0) organisations.delete(organisationId);
   }
 }
 
@@ -229,6 +235,9 @@ function outcomeOf(answer: WebhookAnswer): object {
   return answer.outcome === "answered" ? { status: answer.status } : { cause: answer.cause, detail: answer.detail };
 }
 
+const priorityIn = ({ event, isTrial }: WebhookCall): Priority =>
+  isTrial === true ? "delivery" : priorityOf(event.call);
+
 /** Why the gate refused the call. */
 const NOT_TRIED: Readonly<Record<Exclude<Entry, "entered">, string>> = {
   deadline: "the limit of concurrent calls was reached and none ended in time",
@@ -245,5 +254,5 @@ function requestOf(call: WebhookCall, url: URL, trace: Trace, now: number): Cons
     ...Object.entries(signed),
     ...Object.entries(traceHeaders(trace)),
   ];
-  return { url, headers: headers.flat(), body: call.body };
+  return { url, headers: headers.flat(), body: call.body, priority: priorityIn(call) };
 }

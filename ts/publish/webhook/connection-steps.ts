@@ -2,6 +2,7 @@
 // name server, network, TLS or application can be told apart. What arrives on it is read by `ResponseHead`.
 import type { Socket } from "node:net";
 import { type buildConnector, Client, type Dispatcher, Pool } from "undici/index.js";
+import type { Queued } from "./call-priority.ts";
 import { ResponseHead } from "./response-head.ts";
 
 /** One connection, or the attempt at one; null for steps it did not reach. Durations in ms. */
@@ -25,6 +26,8 @@ export interface ConnectionPlace {
 /** A request that needs to know which connection it uses. */
 export interface WatchingRequest extends Dispatcher.DispatchOptions {
   readonly onPlace?: (place: ConnectionPlace) => void;
+  /** The call that it belongs to: how its connection waits to be opened, and for how long. */
+  readonly queued?: Queued;
 }
 
 /** `factory` of an Agent: pools whose connections are observed. */
@@ -47,6 +50,7 @@ class WatchedClient extends Client {
 
   override dispatch(options: WatchingRequest, handler: Dispatcher.DispatchHandler): boolean {
     options.onPlace?.(this.#place);
+    this.#place.queued = options.queued;
     return super.dispatch(options, handler);
   }
 }
@@ -54,6 +58,8 @@ class WatchedClient extends Client {
 class Place implements ConnectionPlace {
   newest: ConnectionSteps | null = null;
   response = new ResponseHead();
+  /** The latest call here. */
+  queued: Queued | undefined;
   get hasResponse(): boolean {
     return this.response.hasBegun;
   }
@@ -61,15 +67,28 @@ class Place implements ConnectionPlace {
 
 function watched(connect: buildConnector.connector, place: Place): buildConnector.connector {
   return (target, callback) => {
+    const { queued } = place;
     const begun = (socket: Socket): void => {
       place.newest = watch(socket);
       place.response = readTolerantly(socket);
+      if (queued !== undefined) endWith(queued, socket);
     };
-    connect({ ...target, begun } as WatchedTarget, callback);
+    connect({ ...target, begun, ...(queued && { queued }) } as WatchedTarget, callback);
   };
 }
 
-type WatchedTarget = buildConnector.Options & { readonly begun?: (socket: Socket) => void };
+/** A connection to be opened. */
+export type QueuedTarget = buildConnector.Options & { readonly queued?: Queued };
+type WatchedTarget = QueuedTarget & { readonly begun?: (socket: Socket) => void };
+
+/** A connection that its call no longer waits for is not opened. */
+function endWith({ deadline }: Queued, socket: Socket): void {
+  const late = () => socket.destroy(new Error("no connection in time"));
+  deadline.whenOver(late);
+  const forget = () => deadline.forget(late);
+  socket.once("encrypted" in socket ? "secureConnect" : "connect", forget);
+  socket.once("close", forget);
+}
 
 /** Wraps the connector that opens sockets: each socket is passed to the observer. */
 export function handingOutSockets(connect: buildConnector.connector): buildConnector.connector {

@@ -1,11 +1,12 @@
 // The connections to customers' webhooks: kept alive, TLS verified against the public authorities and the operator's,
 // every address checked by the guard.
 import { createSecureContext, rootCertificates, type SecureContext } from "node:tls";
-import { Agent, buildConnector } from "undici/index.js";
+import { Agent, buildConnector, type Dispatcher } from "undici/index.js";
 import { Turnstile } from "../../capacity/turnstile.ts";
 import { guardConnector, guardedLookup } from "../addresses/address-guard.ts";
 import type { Resolve } from "../addresses/resolver.ts";
-import { handingOutSockets, watchedPool } from "./connection-steps.ts";
+import { rankOf } from "./call-priority.ts";
+import { handingOutSockets, type QueuedTarget, watchedPool } from "./connection-steps.ts";
 import { HEAD_LIMIT_BYTES } from "./response-head.ts";
 
 /** How long an idle connection is kept unless the customer's server names a time (Keep-Alive), ms. Node's own servers
@@ -23,6 +24,9 @@ const BEGUN_IN_A_TURN = 2;
  *  each takes a millisecond or two, and a customer that needs a hundred connections would block everybody else for that
  *  long. */
 const BEGUN_EVERY_MS = 2;
+/** Organisations whose connections are kept; those used longest ago are closed first. */
+const ORGANISATIONS_LIMIT = 1_024;
+
 /** A connection that failed before a request byte could be written on it. */
 export class NotConnected extends Error {
   readonly code = "not_connected";
@@ -44,51 +48,143 @@ function trusting(webhookCa: string | null): SecureContext {
   return latest.context;
 }
 
+/** The connections to webhooks, apart by organisation: its name look-ups count against its own limit, and its connections
+ *  wait for nobody else's. */
+export interface Connections {
+  /** Sends the calls of an organisation. `isKept` false: each call gets a new connection, which is closed after it. To be
+   *  used immediately: without a connection or a call it is forgotten. */
+  of(organisation: string, isKept?: boolean): Dispatcher;
+  /** Organisations with connections, for tests. */
+  readonly organisations: number;
+  destroy(): Promise<void>;
+}
+
+/** The connections of one organisation. */
+interface Owned {
+  readonly agent: Agent;
+  /** Connections and attempts at one. */
+  connections: number;
+}
+
 /** `webhookCa`: PEM certificates trusted in addition to the public ones, or null. `dev` allows private addresses. The
  *  gates limit the number of connections; each call's deadline limits its time. */
 export function createConnections(options: {
   readonly webhookCa: string | null;
   readonly dev: boolean;
   readonly resolve?: Resolve;
-  /** Whether connections are kept for further calls; by default they are. */
-  readonly isKept?: boolean;
-}): Agent {
+}): Connections {
   const secureContext = trusting(options.webhookCa);
-  const plain = handingOutSockets(
-    buildConnector({ timeout: CONNECT_LIMIT_MS, secureContext, lookup: guardedLookup(options) }),
-  );
-  const connect = options.dev ? plain : guardConnector(plain);
   const turnstile = new Turnstile(BEGUN_IN_A_TURN);
-  /** Those of servers to which connections wait to be opened, by address. */
+  /** Those of servers to which connections wait to be opened, by organisation and address. */
   const servers = new Map<string, Turnstile>();
-  return new Agent({
-    factory: watchedPool,
-    connect(target, callback) {
-      const server = `${target.hostname}:${target.port}`;
-      const own = servers.get(server) ?? new Turnstile(1, BEGUN_EVERY_MS);
-      servers.set(server, own);
-      own.pass(() => {
-        if (own.waiting === 0) servers.delete(server);
-        turnstile.pass(() => open(target, callback));
-      });
-    },
-    keepAliveTimeout: KEEP_ALIVE_MS,
-    keepAliveMaxTimeout: KEEP_ALIVE_LIMIT_MS,
-    keepAliveTimeoutThreshold: KEEP_ALIVE_MARGIN_MS,
-    ...(options.isKept === false && { pipelining: 0 }),
-    maxHeaderSize: HEAD_LIMIT_BYTES,
-    headersTimeout: 0,
-    bodyTimeout: 0,
-  });
+  /** By organisation; the one used longest ago first. */
+  const owners = new Map<string, Owned>();
 
-  function open(target: buildConnector.Options, callback: buildConnector.Callback): void {
-    try {
-      connect(target, (...[error, socket]: buildConnector.CallbackArgs) => {
-        if (error === null) callback(null, socket);
-        else callback(new NotConnected(error), null);
-      });
-    } catch (error) {
-      callback(new NotConnected(error instanceof Error ? error : new Error(String(error))), null);
-    }
+  return {
+    of(organisation, isKept = true) {
+      const key = `${isKept ? "kept" : "new"} ${organisation}`;
+      const known = owners.get(key) ?? open(key, organisation, isKept);
+      owners.delete(key);
+      owners.set(key, known);
+      const [longest] = owners.keys();
+      if (owners.size > ORGANISATIONS_LIMIT && longest !== undefined) forget(longest);
+      return known.agent;
+    },
+    get organisations() {
+      return owners.size;
+    },
+    async destroy() {
+      const all = [...owners.values()];
+      owners.clear();
+      await Promise.all(all.map(({ agent }) => agent.destroy()));
+    },
+  };
+
+  function open(key: string, organisation: string, isKept: boolean): Owned {
+    const plain = handingOutSockets(
+      buildConnector({
+        timeout: CONNECT_LIMIT_MS,
+        secureContext,
+        lookup: guardedLookup({ ...options, owner: organisation }),
+      }),
+    );
+    const connect = options.dev ? plain : guardConnector(plain);
+    const agent = new Agent({
+      factory: watchedPool,
+      connect(target, callback) {
+        owned.connections += 1;
+        const ended = () => {
+          owned.connections -= 1;
+          if (owned.connections === 0 && owners.get(key) === owned) forget(key);
+        };
+        const opened = (...[error, socket]: buildConnector.CallbackArgs) => {
+          if (error === null) {
+            socket.once("close", ended);
+            callback(null, socket);
+          } else {
+            callback(new NotConnected(error), null);
+            ended();
+          }
+        };
+        inTurn(
+          organisation,
+          target,
+          () => attempt(connect, target, opened),
+          () => opened(new Error("no connection in time"), null),
+        );
+      },
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      keepAliveMaxTimeout: KEEP_ALIVE_LIMIT_MS,
+      keepAliveTimeoutThreshold: KEEP_ALIVE_MARGIN_MS,
+      ...(!isKept && { pipelining: 0 }),
+      maxHeaderSize: HEAD_LIMIT_BYTES,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    });
+    const owned: Owned = { agent, connections: 0 };
+    return owned;
+  }
+
+  /** Calls in flight end as usual; idle connections are closed. */
+  function forget(key: string): void {
+    const owned = owners.get(key);
+    owners.delete(key);
+    void owned?.agent.close().catch(() => {});
+  }
+
+  /** Calls `begin` once it is the connection's turn, those of publish calls first, or `late` when its call's deadline passes
+   *  before. */
+  function inTurn(organisation: string, target: QueuedTarget, begin: () => void, late: () => void): void {
+    const server = `${organisation} ${target.hostname}:${target.port}`;
+    const own = servers.get(server) ?? new Turnstile(1, BEGUN_EVERY_MS);
+    servers.set(server, own);
+    const { priority, deadline } = target.queued ?? { priority: "publish", deadline: null };
+    const left = () => {
+      if (own.waiting === 0) servers.delete(server);
+    };
+    const passAll = () => {
+      deadline?.forget(leave);
+      if (deadline?.hasPassed) late();
+      else begin();
+    };
+    const passOwn = () => {
+      left();
+      turnstile.pass(passAll, rankOf(priority));
+    };
+    const leave = () => {
+      if (!own.leave(passOwn) && !turnstile.leave(passAll)) return;
+      left();
+      late();
+    };
+    deadline?.whenOver(leave);
+    own.pass(passOwn, rankOf(priority));
+  }
+}
+
+function attempt(connect: buildConnector.connector, target: QueuedTarget, callback: buildConnector.Callback): void {
+  try {
+    connect(target, callback);
+  } catch (error) {
+    callback(error instanceof Error ? error : new Error(String(error)), null);
   }
 }

@@ -1,10 +1,14 @@
-// Keeps one slow customer from affecting the others (W25): it limits calls in flight, and once a customer only times
-// out it lets nothing through except an occasional probe. One gate per organisation and URL. It opens no connection.
+// Keeps one slow customer from affecting the others (W25): it limits the calls in flight of an organisation, publish calls
+// first, and once a webhook only times out it lets nothing through except an occasional probe. One gate per organisation
+// and URL, and the places of an organisation for all its gates. It opens no connection.
+import { PriorityQueue } from "../../capacity/priority-queue.ts";
+import { PRIORITIES, type Priority, rankOf } from "./call-priority.ts";
 import type { Deadline } from "./deadline.ts";
 
-/** Calls in flight to one customer; further ones wait within their own deadline. */
+/** Calls in flight to one organisation; further ones wait within their own deadline. */
 export const IN_FLIGHT_LIMIT = 100;
-/** Calls that wait; a further one is refused immediately, since it would hardly be served in time. */
+/** Calls of one organisation that wait; a further one replaces a less urgent one or is refused immediately, since it would
+ *  hardly be served in time. */
 const WAITING_LIMIT = 2_000;
 /** This many time-outs in a row open the breaker. */
 export const OPEN_AFTER = 10;
@@ -16,14 +20,72 @@ const TURNED_AWAY_AT_A_TIME = 20;
 
 export type Entry = "entered" | "breaker_open" | "no_place" | "deadline";
 
+interface Waiting {
+  readonly gate: CustomerGate;
+  readonly deadline: Deadline;
+  readonly settle: (entry: Entry) => void;
+}
+
+/** The calls in flight of one organisation, whatever their URL, and those that wait. */
+export class CallPlaces {
+  #inFlight = 0;
+  readonly #waiting = new PriorityQueue<Waiting>(PRIORITIES.length);
+
+  get isFull(): boolean {
+    return this.#inFlight >= IN_FLIGHT_LIMIT;
+  }
+
+  get isIdle(): boolean {
+    return this.#inFlight === 0 && this.#waiting.size === 0;
+  }
+
+  take(): void {
+    this.#inFlight += 1;
+  }
+
+  free(): void {
+    this.#inFlight -= 1;
+    this.letIn();
+  }
+
+  /** False when there is no room to wait. */
+  queue(waiting: Waiting, priority: Priority): boolean {
+    if (this.#waiting.size >= WAITING_LIMIT) {
+      const displaced = this.#waiting.displace(rankOf(priority));
+      if (displaced === undefined) return false;
+      displaced.settle("no_place");
+    }
+    this.#waiting.add(waiting, rankOf(priority));
+    return true;
+  }
+
+  leave(waiting: Waiting): void {
+    this.#waiting.delete(waiting);
+  }
+
+  /** Those of a gate whose breaker is open are refused by that gate. */
+  letIn(): void {
+    for (const { gate, deadline, settle } of this.#waiting) {
+      if (this.isFull) return;
+      if (deadline.hasPassed) settle("deadline");
+      else if (!gate.isOpen) settle("entered");
+    }
+  }
+}
+
 /** `now` is a monotonic time, ms. */
 export class CustomerGate {
+  readonly #places: CallPlaces;
   #inFlight = 0;
   #lateInARow = 0;
   /** null: the breaker is closed. */
   #nextProbeAt: number | null = null;
-  /** In order of arrival. */
-  readonly #waiting = new Set<(entry: Entry) => void>();
+  /** Its waiting calls in order of arrival. */
+  readonly #waiting = new Set<Waiting>();
+
+  constructor(places = new CallPlaces()) {
+    this.#places = places;
+  }
 
   get inFlight(): number {
     return this.#inFlight;
@@ -44,26 +106,32 @@ export class CustomerGate {
   }
 
   /** `entered`: the call may proceed and must end with `leave`. */
-  async enter(now: number, deadline: Deadline): Promise<Entry> {
+  async enter(now: number, deadline: Deadline, priority: Priority = "publish"): Promise<Entry> {
     if (this.#nextProbeAt !== null) {
-      if (now < this.#nextProbeAt || this.#inFlight >= IN_FLIGHT_LIMIT) return "breaker_open";
+      if (now < this.#nextProbeAt || this.#places.isFull) return "breaker_open";
       this.#nextProbeAt = now + PROBE_EVERY_MS;
-      this.#inFlight += 1;
+      this.#take();
       return "entered";
     }
-    if (this.#inFlight < IN_FLIGHT_LIMIT) {
-      this.#inFlight += 1;
+    if (!this.#places.isFull) {
+      this.#take();
       return "entered";
     }
-    if (this.#waiting.size >= WAITING_LIMIT) return "no_place";
     return await new Promise<Entry>((resolve) => {
       const settle = (entry: Entry): void => {
-        this.#waiting.delete(settle);
+        this.#waiting.delete(waiting);
+        this.#places.leave(waiting);
         deadline.forget(late);
+        if (entry === "entered") this.#take();
         resolve(entry);
       };
       const late = (): void => settle("deadline");
-      this.#waiting.add(settle);
+      const waiting: Waiting = { gate: this, deadline, settle };
+      if (!this.#places.queue(waiting, priority)) {
+        resolve("no_place");
+        return;
+      }
+      this.#waiting.add(waiting);
       deadline.whenOver(late);
     });
   }
@@ -77,28 +145,25 @@ export class CustomerGate {
       this.#nextProbeAt = now + PROBE_EVERY_MS;
       this.#turnAway();
     }
-    this.#letIn();
+    this.#places.free();
   }
 
   /** Forgets the time-outs so far: the breaker closes. Calls in flight still count. */
   reset(): void {
     this.#lateInARow = 0;
     this.#nextProbeAt = null;
-    this.#letIn();
+    this.#places.letIn();
   }
 
-  #letIn(): void {
-    for (const settle of this.#waiting) {
-      if (this.isOpen || this.#inFlight >= IN_FLIGHT_LIMIT) return;
-      this.#inFlight += 1;
-      settle("entered");
-    }
+  #take(): void {
+    this.#inFlight += 1;
+    this.#places.take();
   }
 
   /** In batches, so that other work runs in between: each refusal is a publish to be denied. */
   #turnAway(): void {
     let places = TURNED_AWAY_AT_A_TIME;
-    for (const settle of this.#waiting) {
+    for (const { settle } of this.#waiting) {
       if (!this.isOpen) return;
       settle("breaker_open");
       places -= 1;

@@ -3,11 +3,13 @@
 /** Starts immediately. Call `clear` when the work is done: it holds a timer. */
 export class Deadline {
   #over = false;
+  readonly #endsAt: number;
   readonly #callbacks = new Set<() => void>();
   readonly #timer: NodeJS.Timeout;
   #lastLook: NodeJS.Immediate | undefined;
 
   constructor(ms: number) {
+    this.#endsAt = performance.now() + ms;
     // After a pause of the process timers run before sockets are read: what arrived meanwhile is not late.
     this.#timer = setTimeout(() => {
       this.#lastLook = setImmediate(() => this.#end());
@@ -16,6 +18,11 @@ export class Deadline {
 
   get over(): boolean {
     return this.#over;
+  }
+
+  /** Whether the time is over even if the event loop was too busy to notice: what has not begun by then must not begin. */
+  get hasPassed(): boolean {
+    return this.#over || performance.now() >= this.#endsAt;
   }
 
   /** Calls `callback` once when the time is over; never after `clear` or `forget`. */

@@ -2,6 +2,7 @@
 // It follows no redirect, decompresses nothing and keeps no more of a body than W10 and W26 allow.
 import type { Dispatcher } from "undici/index.js";
 import type { WebhookAnswer } from "./answer.ts";
+import type { Priority } from "./call-priority.ts";
 import type { ConnectionPlace, ConnectionSteps, WatchingRequest } from "./connection-steps.ts";
 import { NotConnected } from "./connections.ts";
 import type { Deadline } from "./deadline.ts";
@@ -22,6 +23,7 @@ export interface Request {
   /** Names and values alternate. */
   readonly headers: readonly string[];
   readonly body: Uint8Array;
+  readonly priority: Priority;
 }
 
 /** The outcome. */
@@ -67,13 +69,14 @@ export class Exchange implements Dispatcher.DispatchHandler {
     });
     this.#deadline = deadline;
     deadline.whenOver(this.#late);
-    const { url, headers, body } = request;
+    const { url, headers, body, priority } = request;
     const dispatched: WatchingRequest = {
       origin: url.origin,
       path: url.pathname + url.search,
       method: "POST",
       headers: [...headers],
       body,
+      queued: { priority, deadline },
       onPlace: (place) => {
         this.#place = { place, before: place.newest };
       },

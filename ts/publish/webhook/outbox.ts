@@ -1,27 +1,32 @@
 // Delivers the events that must arrive (W17): reads them from the store, posts them, and retries until an answer
 // settles it. Rows outlive the process; the id and the body never change. Events are written elsewhere: record.ts.
 // Invariant: a client id has at most one row (its publish_done), so `hold` alone keeps the order within a client id.
-import { type Kysely, type Selectable, sql } from "kysely";
+import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import type { Membership } from "../../cluster/membership.ts";
 import { inTime } from "../../in-time.ts";
 import type { Metrics } from "../../metrics.ts";
 import type { Customers } from "../../organisation/customers.ts";
-import type { OutboxTable, Schema } from "../../store/schema.ts";
+import type { Schema } from "../../store/schema.ts";
 import { traceFrom } from "../../tracing/trace.ts";
 import type { WebhookAnswer } from "./answer.ts";
 import type { Webhook } from "./call.ts";
-import { clockStepFollower } from "./clock-step.ts";
 import { PROBE_EVERY_MS } from "./customer-gate.ts";
+import { type DeliveryOutcome, DeliveryPlaces } from "./delivery-places.ts";
+import { clockStepFollower, type DueEvent, dueEvents, type Webhooks } from "./due-events.ts";
 import { refusalsAfter, verdictOf, wasTried } from "./retry-schedule.ts";
+import { createSettlements, type Settlement } from "./settlements.ts";
 
 /** Events counted for the metrics; larger numbers are reported as this one. */
 const COUNTED_LIMIT = 10_000;
-/** Deliveries in flight: more wait in the store. One organisation's slow customer cannot use up all of them, and
- *  however many are slow, each organisation has the few reserved for it. */
-const IN_FLIGHT_LIMIT = 256;
-const IN_FLIGHT_PER_ORGANISATION_LIMIT = 32;
-const OWN_PLACES = 2;
+/** Organisations that wait for their turn in memory; more wait in the store. */
+const QUEUE_LIMIT = 1_024;
+/** A further page of organisations is read after this many turns, and when few wait for theirs. */
+const TURNS_PER_PAGE = 64;
+/** How often the pace is checked while deliveries are in flight, ms; this process is late when that comes this much
+ *  later. */
+const PACE_CHECK_MS = 50;
+const LATE_MS = 30;
 /** Longest sleep between two reads of the store, ms. */
 const SLEEP_LIMIT_MS = 60_000;
 /** Pause after the store failed, ms. */
@@ -36,7 +41,8 @@ export interface OutboxDepth {
 export interface Outbox {
   /** Keeps the events of `clientId` back until `release`: an update is still in flight (W18). */
   hold(clientId: number): void;
-  release(clientId: number): void;
+  /** `organisation`: whose event it is, if known: then nobody else's are looked for. */
+  release(clientId: number, organisation?: string): void;
   /** Delivers everything due, and keeps delivering. Returns immediately. */
   wake(): void;
   /** Tries everything due once more for at most `limitMs`, then stops for good. The rest stays in the store. */
@@ -57,8 +63,6 @@ export interface OutboxDeps {
   readonly deadlineMs: number;
   readonly metrics?: Pick<Metrics, "countGivenUp">;
 }
-
-type Row = Selectable<OutboxTable>;
 
 /** How many events wait, at most `COUNTED_LIMIT`, and since when the oldest: read from the index alone. */
 export function waitingEvents(db: Kysely<Schema>) {
@@ -82,23 +86,29 @@ export async function outboxDepth(db: Kysely<Schema>, now: number): Promise<Outb
 
 export function createOutbox(deps: OutboxDeps): Outbox {
   const { db, clock, log } = deps;
-  const held = new Set<number>();
-  /** Event id → organisation and the delivery's promise (which never rejects). */
-  const inFlight = new Map<string, { readonly organisation: string; readonly done: Promise<void> }>();
-  const inFlightOf = new Map<string, number>();
+  const events = dueEvents(db, deps.member);
+  const settle = createSettlements(db, deps.member);
   const followClock = clockStepFollower(db, deps.member);
-  /** Organisations to check next; null: all with pending events. */
-  let wanted: Set<string> | null = new Set();
-  /** When all organisations must be checked, epoch ms. A check of some knows nothing of the others: it may only bring
-   *  this forward. */
-  let fullCheckAt = Number.POSITIVE_INFINITY;
-  /** Organisations that were refused deliveries because others used the shared limit. */
-  const crowdedOut = new Set<string>();
+  const places = new DeliveryPlaces();
+  const held = new Set<number>();
+  /** Event id → the delivery's promise (which never rejects). */
+  const inFlight = new Map<string, Promise<void>>();
+  /** Organisations whose turn comes next, in order: each takes its turn, and waits again. */
+  const queue = new Set<string>();
+  /** The oldest due events are to be looked at. */
+  let isLookWanted = false;
+  /** The last organisation of the round through all with due events; null: no round is in progress. */
+  let roundAfter: string | null = null;
+  let hasRoundBegunAny = false;
+  let turnsSincePage = 0;
+  /** When the oldest due events must be looked at, epoch ms. */
+  let lookAt = Number.POSITIVE_INFINITY;
   /** When an organisation whose customer only times out was last tried, epoch ms. */
   const probed = new Map<string, number>();
   let timer: NodeJS.Timeout | undefined;
   let checking: Promise<void> | null = null;
   let checkAgain = false;
+  let pacing: NodeJS.Timeout | undefined;
   let stopped = false;
   let closed = false;
   /** Set for a while after the store could not be written: nothing is tried. */
@@ -109,9 +119,10 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     hold(clientId) {
       held.add(clientId);
     },
-    release(clientId) {
+    release(clientId, organisation) {
       held.delete(clientId);
-      void checkAll();
+      if (organisation === undefined) void checkAll();
+      else void checkNext(organisation);
     },
     wake() {
       void checkAll();
@@ -123,6 +134,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       clearTimeout(resume);
       await inTime(limitMs, flush(), undefined);
       closed = true;
+      clearTimeout(pacing);
     },
     depth: () => outboxDepth(db, clock.now()),
   };
@@ -130,24 +142,20 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   async function flush(): Promise<void> {
     do {
       await checkAll();
-      await Promise.all([...inFlight.values()].map((delivery) => delivery.done));
+      await Promise.all(inFlight.values());
     } while (!closed && (checking !== null || inFlight.size > 0));
   }
 
   function checkAll(): Promise<void> {
-    wanted = null;
+    isLookWanted = true;
     return check();
   }
 
-  /** A delivery has ended: checks the organisation it belonged to, and one that had to wait. */
-  function checkNext(organisation: string): void {
-    wanted?.add(organisation);
-    const [next] = crowdedOut;
-    if (next !== undefined) {
-      crowdedOut.delete(next);
-      wanted?.add(next);
-    }
-    void check();
+  /** The organisation may have due events: it gets a turn. */
+  function checkNext(organisation: string): Promise<void> {
+    if (queue.size < QUEUE_LIMIT) queue.add(organisation);
+    else isLookWanted = true;
+    return check();
   }
 
   /** One check at a time; another requested during one is remembered. Never rejects. */
@@ -159,17 +167,17 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       return checking;
     }
     checking = (async () => {
-      let pause: number;
       do {
         checkAgain = false;
-        pause = await startDue().catch((err: unknown) => {
+        await startDue().catch((err: unknown) => {
           log.error({ err }, "outbox could not be read");
-          fullCheckAt = clock.now() + STORE_FAILED_PAUSE_MS;
-          return STORE_FAILED_PAUSE_MS;
+          lookAt = clock.now() + STORE_FAILED_PAUSE_MS;
         });
-      } while (checkAgain);
+      } while (checkAgain && !isPaused);
       checking = null;
       clearTimeout(timer);
+      // A look that found no room waits for a delivery to end.
+      const pause = isLookWanted ? PROBE_EVERY_MS : Math.min(Math.max(lookAt - clock.now(), 1), SLEEP_LIMIT_MS);
       if (!stopped) timer = setTimeout(() => void checkAll(), pause);
     })();
     return checking;
@@ -187,127 +195,144 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     }, STORE_FAILED_PAUSE_MS);
   }
 
-  /** Starts every due delivery within the limits; returns ms until the next check of all. */
-  async function startDue(): Promise<number> {
+  /** Starts due deliveries, organisation by organisation, until there is no room or none is left. */
+  async function startDue(): Promise<void> {
     const now = clock.now();
     await followClock(now);
-    const named = wanted;
-    wanted = new Set();
-    const organisations = named === null ? await waiting(now) : [...named];
-    const { open, slow } = deps.webhook.load();
-    const slowUrls = new Map<string, string[]>();
-    for (const { organisationId, url } of slow)
-      slowUrls.set(organisationId, [...(slowUrls.get(organisationId) ?? []), url]);
-    for (const id of probed.keys()) if (!slowUrls.has(id)) probed.delete(id);
-    for (const organisation of organisations) {
-      const former = open.includes(organisation) ? [] : (slowUrls.get(organisation) ?? []);
-      const places = placesOf(organisation, open.includes(organisation), now);
-      for (const row of places > 0 ? await due(organisation, now, places, { except: former }) : []) start(row, now);
-      // A former webhook that only times out must not hold up events for the new one.
-      const probes = former.length > 0 && mayProbe(organisation, now) ? 1 : 0;
-      for (const row of probes > 0 ? await due(organisation, now, probes, { only: former }) : []) start(row, now);
+    const slow = slowWebhooks();
+    for (const id of probed.keys()) if (!slow.urls.has(id)) probed.delete(id);
+    /** Those that wait for others' places. */
+    const waiting = new Set<string>();
+    while (!closed && !isPaused && places.room(performance.now()) > 0) {
+      if (queue.size === 0 || turnsSincePage >= TURNS_PER_PAGE) await findMore(now);
+      const [organisation] = queue;
+      if (organisation === undefined) break;
+      queue.delete(organisation);
+      turnsSincePage += 1;
+      if (await takeTurn(organisation, slow, now)) waiting.add(organisation);
+      if (waiting.size >= QUEUE_LIMIT) break;
     }
-    const next = await db
-      .selectFrom("outbox")
-      .select((eb) => eb.fn.min("next_attempt_at").as("at"))
-      .where("delivered_at", "is", null)
-      .where("given_up_at", "is", null)
-      .where("epoch", "=", deps.member.epoch)
-      .where("next_attempt_at", ">", now)
-      .executeTakeFirst();
-    const untilNext = next?.at == null ? SLEEP_LIMIT_MS : Number(next.at) - now;
-    const wait = probed.size > 0 ? Math.min(untilNext, PROBE_EVERY_MS) : untilNext;
-    const nextAt = now + Math.min(wait, SLEEP_LIMIT_MS);
-    fullCheckAt = named === null ? nextAt : Math.min(fullCheckAt, nextAt);
-    return Math.max(fullCheckAt - now, 1);
+    for (const organisation of waiting) queue.add(organisation);
   }
 
-  function start(row: Row, now: number): void {
-    const organisation = row.organisation_id;
-    const done = deliver(row, now).finally(() => {
-      inFlight.delete(row.id);
-      const left = (inFlightOf.get(organisation) ?? 1) - 1;
-      if (left > 0) inFlightOf.set(organisation, left);
-      else inFlightOf.delete(organisation);
-      checkNext(organisation);
-    });
-    inFlight.set(row.id, { organisation, done });
-    inFlightOf.set(organisation, (inFlightOf.get(organisation) ?? 0) + 1);
+  /** Puts organisations with due events at the end of the queue: of the oldest events or, when there are more than one look
+   *  finds, of a page of the round through all. */
+  async function findMore(now: number): Promise<void> {
+    if (queue.size >= QUEUE_LIMIT / 2) return;
+    turnsSincePage = 0;
+    if (isLookWanted) {
+      isLookWanted = false;
+      const { organisations, more } = await events.oldest(now);
+      for (const organisation of organisations) queue.add(organisation);
+      if (more && roundAfter === null) {
+        roundAfter = "";
+        hasRoundBegunAny = false;
+      }
+      const next = (await events.next(now)) ?? Number.POSITIVE_INFINITY;
+      lookAt = Math.min(next, now + (probed.size > 0 ? PROBE_EVERY_MS : SLEEP_LIMIT_MS));
+      return;
+    }
+    if (roundAfter === null) return;
+    const { organisations, last } = await events.page(now, roundAfter);
+    roundAfter = last;
+    for (const organisation of organisations) queue.add(organisation);
+    if (last !== null) {
+      if (organisations.length === 0) await findMore(now);
+      return;
+    }
+    // A round in which a delivery began is followed by another: more than one look finds may be left.
+    if (hasRoundBegunAny) isLookWanted = true;
+    else lookAt = Math.min(lookAt, now + PROBE_EVERY_MS);
   }
 
-  /** How many more deliveries the organisation may have in flight. */
-  function placesOf(organisation: string, isSlow: boolean, now: number): number {
-    const taken = inFlightOf.get(organisation) ?? 0;
+  /** Starts what the organisation may have in flight; resolves with whether it waits for others' places. */
+  async function takeTurn(organisation: string, slow: Slow, now: number): Promise<boolean> {
+    const isSlow = slow.open.has(organisation);
+    const former = isSlow ? [] : (slow.urls.get(organisation) ?? []);
+    const { places: free, others } = places.placesOf(organisation, performance.now());
+    if (free === 0) return others;
     // What the gate would refuse need not be read, claimed and put back.
-    if (isSlow) return taken === 0 && mayProbe(organisation, now) ? 1 : 0;
-    const shared = Math.min(IN_FLIGHT_PER_ORGANISATION_LIMIT - taken, IN_FLIGHT_LIMIT - inFlight.size);
-    const places = Math.max(shared, OWN_PLACES - taken);
-    if (places <= 0 && taken < IN_FLIGHT_PER_ORGANISATION_LIMIT) crowdedOut.add(organisation);
-    return places;
+    const mayTry = !isSlow || mayProbe(organisation, now);
+    if (mayTry) await start(organisation, isSlow ? 1 : free, { except: former }, now);
+    // A former webhook that only times out must not hold up events for the new one.
+    if (former.length > 0 && mayProbe(organisation, now)) await start(organisation, 1, { only: former }, now);
+    return others && !isSlow;
+  }
+
+  interface Slow {
+    readonly open: ReadonlySet<string>;
+    readonly urls: ReadonlyMap<string, readonly string[]>;
+  }
+
+  /** The organisations with webhooks that only time out: their current one is, or these are. */
+  function slowWebhooks(): Slow {
+    const { open, slow } = deps.webhook.load();
+    const urls = new Map<string, string[]>();
+    for (const { organisationId, url } of slow) urls.set(organisationId, [...(urls.get(organisationId) ?? []), url]);
+    return { open: new Set(open), urls };
   }
 
   /** Whether a delivery of a slow organisation may be tried; if so, schedules the next probe. */
   function mayProbe(organisation: string, now: number): boolean {
     const last = probed.get(organisation) ?? Number.NEGATIVE_INFINITY;
+    lookAt = Math.min(lookAt, now + PROBE_EVERY_MS);
     // A time in the future means that the clock was set back.
     if (now >= last && now < last + PROBE_EVERY_MS) return false;
     probed.set(organisation, now);
     return true;
   }
 
-  /** The organisations with due events: skips from one to the next in the index, however many events each has. */
-  async function waiting(now: number): Promise<readonly string[]> {
-    const { rows } = await sql<{ id: string }>`
-      with recursive waiting(id) as (
-        select min(organisation_id) from outbox
-        where delivered_at is null and given_up_at is null and epoch = ${deps.member.epoch}
-        union all
-        select (
-          select min(organisation_id) from outbox
-          where delivered_at is null and given_up_at is null and epoch = ${deps.member.epoch}
-            and organisation_id > waiting.id
-        ) from waiting where waiting.id is not null
-      )
-      select id from waiting where id is not null and exists (
-        select 1 from outbox
-        where epoch = ${deps.member.epoch} and organisation_id = waiting.id
-          and delivered_at is null and given_up_at is null and next_attempt_at <= cast(${now} as bigint)
-      )
-    `.execute(db);
-    return rows.map(({ id }) => id);
+  /** Claims and starts at most `quantity` deliveries of the organisation. */
+  async function start(organisation: string, quantity: number, webhooks: Webhooks, now: number): Promise<void> {
+    // Those held back or in flight may be the oldest.
+    const passedOver = held.size + (inFlight.size > 0 ? places.inFlightOf(organisation) : 0);
+    const rows = (await events.of(organisation, now, quantity + passedOver, webhooks))
+      .filter((row) => !held.has(Number(row.client_id)) && !inFlight.has(row.id))
+      .slice(0, quantity);
+    if (rows.length === 0) return;
+    let claimed: ReadonlySet<string>;
+    try {
+      claimed = await events.claim(
+        rows.map(({ id }) => id),
+        now + deps.deadlineMs,
+      );
+    } catch (err) {
+      pauseAfter(err);
+      return;
+    }
+    for (const row of rows) {
+      if (!claimed.has(row.id)) continue;
+      hasRoundBegunAny = true;
+      const place = places.begin(organisation, performance.now());
+      const done = deliver(row).then((outcome) => {
+        inFlight.delete(row.id);
+        places.end(place, outcome);
+        void checkNext(organisation);
+      });
+      inFlight.set(row.id, done);
+    }
+    keepPace();
   }
 
-  /** `urls`: restricts the webhooks. */
-  async function due(
-    organisation: string,
-    now: number,
-    places: number,
-    urls: { readonly only?: readonly string[]; readonly except?: readonly string[] },
-  ): Promise<readonly Row[]> {
-    const taken = [...inFlight].filter(([, delivery]) => delivery.organisation === organisation).map(([id]) => id);
-    let query = db
-      .selectFrom("outbox")
-      .selectAll()
-      .where("epoch", "=", deps.member.epoch)
-      .where("organisation_id", "=", organisation)
-      .where("delivered_at", "is", null)
-      .where("given_up_at", "is", null)
-      .where("next_attempt_at", "<=", now)
-      .orderBy("next_attempt_at")
-      .orderBy("client_id")
-      .limit(places + held.size);
-    if (urls.only !== undefined) query = query.where("url", "in", urls.only);
-    if (urls.except !== undefined && urls.except.length > 0) query = query.where("url", "not in", urls.except);
-    if (taken.length > 0) query = query.where("id", "not in", taken);
-    const rows = await query.execute();
-    return rows.filter((row) => !held.has(Number(row.client_id))).slice(0, places);
+  /** While deliveries are in flight: fewer at a time when this process is late with its work, and others as soon as the
+   *  first have become old. */
+  function keepPace(): void {
+    if (pacing !== undefined || closed) return;
+    const expectedAt = performance.now() + PACE_CHECK_MS;
+    pacing = setTimeout(() => {
+      pacing = undefined;
+      if (performance.now() - expectedAt > LATE_MS) places.late();
+      if (inFlight.size === 0) return;
+      keepPace();
+      if ((queue.size > 0 || isLookWanted || roundAfter !== null) && places.room(performance.now()) > 0) void check();
+    }, PACE_CHECK_MS);
   }
 
-  async function deliver(row: Row, now: number): Promise<void> {
+  async function deliver(row: DueEvent): Promise<DeliveryOutcome> {
     const clientId = Number(row.client_id);
     const attempts = Number(row.attempts) + 1;
+    let outcome: DeliveryOutcome = "withheld";
     try {
-      if (!(await claim(row, attempts, now))) return;
       const { keys, webhook } = await deps.customers.of(row.organisation_id);
       const answer = await deps.webhook.post({
         organisationId: row.organisation_id,
@@ -321,27 +346,18 @@ export function createOutbox(deps: OutboxDeps): Outbox {
         trace: traceFrom(row.trace),
         event: { call: "publish_done", clientId, name: nameIn(row.body), attempt: attempts },
       });
-      await settle(row, attempts, answer);
+      outcome = outcomeOf(answer);
+      const change = settlementOf(row, attempts, answer);
+      lookAt = Math.min(lookAt, change.next_attempt_at ?? lookAt);
+      await settle({ id: row.id, change });
     } catch (err) {
+      lookAt = Math.min(lookAt, clock.now() + deps.deadlineMs); // claimed until then
       log.error({ err, clientId }, "delivery of publish_done could not be recorded");
     }
+    return outcome;
   }
 
-  /** Before it is posted: a failing store stops deliveries instead of repeating them endlessly. False when nothing may be
-   *  posted. */
-  async function claim(row: Row, attempts: number, now: number): Promise<boolean> {
-    const claimed = { attempts, next_attempt_at: now + deps.deadlineMs };
-    const own = db.updateTable("outbox").set(claimed).where("id", "=", row.id).where("epoch", "=", row.epoch);
-    try {
-      const { numUpdatedRows } = await own.executeTakeFirst();
-      return numUpdatedRows > 0n; // 0: another node delivers it, since this one was declared dead
-    } catch (err) {
-      pauseAfter(err);
-      return false;
-    }
-  }
-
-  async function settle(row: Row, attempts: number, answer: WebhookAnswer): Promise<void> {
+  function settlementOf(row: DueEvent, attempts: number, answer: WebhookAnswer): Settlement["change"] {
     const now = clock.now();
     const clientId = Number(row.client_id);
     const since = row.refused_since === null ? null : Number(row.refused_since);
@@ -355,20 +371,21 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       log.warn({ ...about, ...why, next: verdict.next }, "publish_done not delivered");
       if (verdict.next === "given_up") deps.metrics?.countGivenUp();
     }
-    await db
-      .updateTable("outbox")
-      .set({
-        last_status,
-        ...{ refusals: refusals.count, refused_since: refusals.since },
-        attempts: wasTried(answer) ? attempts : attempts - 1,
-        ...(verdict.next === "delivered" ? { delivered_at: now } : {}),
-        ...(verdict.next === "given_up" ? { given_up_at: now } : {}),
-        ...(verdict.next === "retry" ? { next_attempt_at: verdict.at } : {}),
-      })
-      .where("id", "=", row.id)
-      .where("epoch", "=", row.epoch)
-      .execute();
+    return {
+      last_status,
+      ...{ refusals: refusals.count, refused_since: refusals.since },
+      ...(wasTried(answer) ? {} : { attempts: attempts - 1 }),
+      ...(verdict.next === "delivered" ? { delivered_at: now } : {}),
+      ...(verdict.next === "given_up" ? { given_up_at: now } : {}),
+      ...(verdict.next === "retry" ? { next_attempt_at: verdict.at } : {}),
+    };
   }
+}
+
+/** 429 and 5xx ask for fewer calls. */
+function outcomeOf(answer: WebhookAnswer): DeliveryOutcome {
+  if (answer.outcome === "answered") return answer.status === 429 || answer.status >= 500 ? "slowed" : "answered";
+  return wasTried(answer) ? "unanswered" : "withheld";
 }
 
 /** The stream name in a body. Our fields come last, so the last `name` is ours. */

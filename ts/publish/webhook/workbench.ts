@@ -127,7 +127,14 @@ export function createWorkbench(deps: {
   ): Promise<Called> {
     const { keys } = await customers.of(organisationId);
     const startedAt = clock.now();
-    const answer = await webhook.post({ ...event, organisationId, keys, deadlineMs, retryConnection: false });
+    const answer = await webhook.post({
+      ...event,
+      organisationId,
+      keys,
+      deadlineMs,
+      retryConnection: false,
+      isTrial: true,
+    });
     return { id: event.id, answer, latencyMs: Math.max(0, clock.now() - startedAt) };
   }
 

@@ -3,7 +3,7 @@
 import { type Kysely, sql } from "kysely";
 import { StoreFailed, StoreUnavailable } from "../../errors.ts";
 import { reasonOf } from "../../reason.ts";
-import { DELIVERY_SIZE_TABLES } from "../delivery-size.ts";
+import { TRIGGERED_TABLES } from "../delivery-size.ts";
 import { MIGRATIONS, migrate, UNFINISHED_COPY } from "../migrations.ts";
 import { type OpenPlace, requireThisSchema } from "./place.ts";
 import { countRows, pagesOf, requireRows, writeRows } from "./rows.ts";
@@ -59,10 +59,10 @@ async function fill(
   tables: readonly TableShape[],
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  // Rows that migrations and triggers write themselves, such as the size of the delivery log, are replaced at the end.
+  // Rows that migrations and triggers write themselves, such as the sizes of tables, are replaced at the end.
   const kept: TableShape[] = [];
   for (const table of tables) {
-    if (DELIVERY_SIZE_TABLES.includes(table.name) || (await countRows(target.db, table)) > 0) kept.push(table);
+    if (TRIGGERED_TABLES.includes(table.name) || (await countRows(target.db, table)) > 0) kept.push(table);
   }
   for (const table of [...tables.filter((each) => !kept.includes(each)), ...kept]) {
     if (kept.includes(table)) await sql`delete from ${sql.table(table.name)}`.execute(target.db);

@@ -1,0 +1,128 @@
+// What bounds the rows that one organisation can write, table by table. A test compares this list with the schema: a new
+// table needs a bound, or the reason why it needs none.
+import { type CompiledQuery, type Kysely, sql } from "kysely";
+import { InvalidValue } from "../errors.ts";
+import { PORTION, untaken } from "./portions.ts";
+import type { Schema } from "./schema.ts";
+
+/** Counted per organisation (tables/table-share-tables.ts). `full`: a further row is refused, or replaces the oldest. */
+interface Counted {
+  readonly by: "count";
+  readonly rows: number;
+  readonly bytes: number;
+  readonly full: "refused" | "oldest_removed";
+  /** What the one who is refused can do. */
+  readonly remedy: string;
+}
+
+type Bound = Counted | { readonly by: "other"; readonly why: string };
+
+const other = (why: string): Bound => ({ by: "other", why });
+const MB = 1_000_000;
+
+export const TABLE_BOUNDS = {
+  stream: {
+    ...{ by: "count", rows: 5_000_000, bytes: 2_500 * MB, full: "refused" },
+    remedy: "deleted streams count, because their names are not used again; use streams for several broadcasts",
+  },
+  kept_answer: {
+    ...{ by: "count", rows: 200_000, bytes: 64 * MB, full: "refused" },
+    remedy: "send requests without the header, or wait: answers are kept for a day",
+  },
+  api_key: {
+    ...{ by: "count", rows: 20_000, bytes: 20 * MB, full: "refused" },
+    remedy: "revoked keys count, because the audit log names them; use keys for longer",
+  },
+  audit: {
+    ...{ by: "count", rows: 2_000_000, bytes: 500 * MB, full: "oldest_removed" },
+    remedy: "the oldest entries are removed before the retention says so",
+  },
+  organisation: other("only the operator creates organisations; one row each, its texts limited by the routes"),
+  organisation_setting: other(
+    "one row each, its size limited by ROW_LIMIT and NETWORKS_LIMIT in organisation/settings.ts",
+  ),
+  stream_upstream: other("at most UPSTREAMS_LIMIT for each stream, with URLs and labels of limited length"),
+  person: other("at most PEOPLE_LIMIT"),
+  person_session: other(
+    "at most SESSIONS_LIMIT for each person: a further sign-in ends the one that was used longest ago",
+  ),
+  webhook_secret: other("the current one and at most FORMER_LIMIT former ones"),
+  publish: other(
+    "one for each publish, whose rate the organisation's limits bound; publishes are removed by the retention",
+  ),
+  publish_timeline: other("one for each publish, of limited size, removed with it"),
+  outbox: other(
+    "one for each publish that was accepted, removed 72 h after it at the latest, and then by the retention",
+  ),
+  delivery: other("a limit in bytes for all; the oldest of the organisation with the most are removed"),
+  usage: other("one for each stream and day"),
+  token_revocation: other("one for each stream, and at most REVOKED_LIMIT tokens"),
+  kept_end: other("one for each publish that is live"),
+  token_key: other("the deployment's, not an organisation's"),
+  node: other("the deployment's, not an organisation's"),
+  sequence: other("the deployment's, not an organisation's"),
+  delivery_size: other("one row"),
+  delivery_share: other("one row for each organisation"),
+  table_share: other("one row for each organisation and counted table"),
+} as const satisfies Readonly<Record<keyof Schema, Bound>>;
+
+export type CountedTable = {
+  [Table in keyof typeof TABLE_BOUNDS]: (typeof TABLE_BOUNDS)[Table] extends Counted ? Table : never;
+}[keyof typeof TABLE_BOUNDS];
+
+/** Throws `InvalidValue` for `parameter`, in words, when the organisation has as many rows or bytes as it may. Reads one
+ *  row; requests at the same moment may each pass. */
+export async function checkRoom(
+  db: Kysely<Schema>,
+  organisationId: string,
+  table: Exclude<CountedTable, "audit">,
+  parameter: string,
+): Promise<void> {
+  const share = await db
+    .selectFrom("table_share")
+    .select(["rows", "bytes"])
+    .where("organisation_id", "=", organisationId)
+    .where("table_name", "=", table)
+    .executeTakeFirst();
+  if (share === undefined) return;
+  const { rows, bytes, remedy } = TABLE_BOUNDS[table];
+  const limit = Number(share.rows) >= rows ? `${rows} rows` : Number(share.bytes) >= bytes ? `${bytes / MB} MB` : null;
+  if (limit !== null) {
+    throw new InvalidValue(parameter, `exceeds the limit of ${limit} in ${table} for one organisation: ${remedy}`);
+  }
+}
+
+/** Deletes a portion of the oldest audit entries of an organisation that has more than it may. */
+export function excessAudit(db: Kysely<Schema>): CompiledQuery {
+  const { rows, bytes } = TABLE_BOUNDS.audit;
+  const full = db
+    .selectFrom("table_share")
+    .select("organisation_id")
+    .where("table_name", "=", "audit")
+    .where((eb) => eb.or([eb("rows", ">", rows), eb("bytes", ">", bytes)]))
+    .orderBy("organisation_id")
+    .limit(1);
+  // A range of one, in the order of the index audit_newest, as in delivery-size.ts.
+  const oldest = db
+    .selectFrom("audit")
+    .select("id")
+    .where("organisation_id", ">=", full)
+    .where("organisation_id", "<=", full)
+    .orderBy("organisation_id")
+    .orderBy("id")
+    .limit(PORTION);
+  return db.deleteFrom("audit").where("id", "in", untaken(db, oldest)).compile();
+}
+
+/** Who holds the most bytes in the counted tables and the delivery log, the most first. */
+export async function largestHolders(db: Kysely<Schema>, quantity: number) {
+  const { rows } = await sql<{ name: string; bytes: number; rows: number }>`
+    select organisation.name as name, sum(share.bytes) as bytes, sum(share.rows) as rows from (
+      select organisation_id, bytes, rows from table_share
+      union all
+      select organisation_id, bytes, 0 from delivery_share
+    ) as share join organisation on organisation.id = share.organisation_id
+    group by organisation.id, organisation.name order by bytes desc limit ${sql.lit(quantity)}
+  `.execute(db);
+  return rows.map(({ name, bytes, rows: count }) => ({ name, bytes: Number(bytes), rows: Number(count) }));
+}
