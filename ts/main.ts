@@ -33,6 +33,7 @@ import type { Media } from "./media.ts";
 import { watchNode } from "./metrics/node-metrics.ts";
 import { ensureFirstOrganisation, ensureFirstPerson } from "./organisation/organisations.ts";
 import { type Addresses, addressesOf } from "./own-addresses.ts";
+import { keepRecorded } from "./publish/pulled-bytes.ts";
 import { reasonOf } from "./reason.ts";
 import { createService } from "./service.ts";
 import { watchStore } from "./store/health.ts";
@@ -94,7 +95,7 @@ export async function serve(
     const version = readVersion();
     const { name } = config.node;
     const beside = former === null ? "first" : "successor";
-    const cluster = await joinCluster({ db, name, version, log, file: isFile ? beside : null });
+    const cluster = await joinCluster({ db: store.lifeline, name, version, log, file: isFile ? beside : null });
     started.push(() => cluster.leave());
     const key = openSecretBox(config.dataDir).keyFor("calls between nodes");
     const there = openElsewhere({ db, member: cluster, key, log });
@@ -210,16 +211,16 @@ export async function serve(
         full: service.full(),
       }),
       async alive() {
-        await publishing.keepPulledBytes();
         for (const clientId of await takeKeptEnds(db, cluster.epoch))
           publishing.kick(({ intent }) => intent.clientId === clientId, KEPT_END);
       },
       lost: publishing.abandon,
-      async gone() {
-        await publishing.takeOver("node_lost");
+      async gone(share) {
+        await publishing.takeOver("node_lost", share);
         clusterMetrics.countTakeover();
       },
     });
+    started.push(keepRecorded(publishing.keepPulledBytes, log));
     accepting.startAccepting();
     await cluster.look();
     await former?.listening();

@@ -83,7 +83,7 @@ async function openNode({ place, folder, server, updateS }) {
     }),
     async alive() {},
     lost: publishing.abandon,
-    gone: () => publishing.takeOver("node_lost"),
+    gone: (share) => publishing.takeOver("node_lost", share),
   });
   return {
     gateway,

@@ -45,9 +45,9 @@ export async function openPublishing(
   databaseUrl = null,
 ) {
   const node = nodeName === null ? {} : { node: { name: nodeName } };
-  const { db, close } = await openStore({ dataDir: folder, databaseUrl, ...node });
+  const { db, lifeline, close } = await openStore({ dataDir: folder, databaseUrl, ...node });
   const log = pino({ level: "silent" });
-  const cluster = nodeName === null ? null : await joinCluster({ db, name: nodeName, version: "bench", log });
+  const cluster = nodeName === null ? null : await joinCluster({ db: lifeline, name: nodeName, version: "bench", log });
   /** Callback with the answer of each waiting request. */
   const waiting = new Map();
   const told = (request, answer) => {

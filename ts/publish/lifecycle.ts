@@ -1,7 +1,7 @@
 // The life of every publish, from the media core's question to the delivered publish_done. Each part has its own file.
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
-import type { Membership } from "../cluster/membership.ts";
+import { EVERYTHING, type Membership, type Share } from "../cluster/membership.ts";
 import { inTime } from "../in-time.ts";
 import type { MediaEvent, PublishEnded, PublishRequested } from "../media/events.ts";
 import type { Hold } from "../media/hold.ts";
@@ -19,6 +19,7 @@ import { createClientIds } from "./client-ids.ts";
 import { type DenialCause, type Denied, denied } from "./denials.ts";
 import { createEnds } from "./ends.ts";
 import { createOrganisationLimiter } from "./limits/organisation-limiter.ts";
+import { adoptEvents } from "./orphans.ts";
 import { createPlayers, type OtherNodes } from "./players.ts";
 import {
   type AllowedPublish,
@@ -30,7 +31,7 @@ import {
 } from "./publishes.ts";
 import type { PublishingSettings } from "./publishing-settings.ts";
 import { createPulledBytes } from "./pulled-bytes.ts";
-import { adoptEvents, identityOf, type RecordedEndReason } from "./record.ts";
+import { identityOf, type RecordedEndReason } from "./record.ts";
 import { createRefusedConnections } from "./refused-connections.ts";
 import { liveNumbers } from "./running/live-numbers.ts";
 import { createUpkeep } from "./running/upkeep.ts";
@@ -111,10 +112,10 @@ export interface Publishing
   /** The broadcaster ends its WHIP session, which may be held; `isLeft`: it disconnected without ending the publish,
    *  which is then treated as lost. False when there is no such session (any more). */
   endWhip(session: string, isLeft?: boolean): boolean;
-  /** Ends the publishes that departed nodes left open, and delivers their pending events. Call it before the first
+  /** Ends the publishes that departed nodes left open, or this node's share of them, and delivers their pending events. Call it before the first
    *  event, for what the previous process left behind, and whenever a node is gone. Rejects when some could not be
    *  ended: call it again. */
-  takeOver(reason: "gateway_restarted" | "node_lost"): Promise<void>;
+  takeOver(reason: "gateway_restarted" | "node_lost", share?: Share): Promise<void>;
   /** The other nodes have declared this node dead: every publish here ends, since it no longer belongs to this node. */
   abandon(): void;
   /** Records what players on this node received of publishes on other nodes (W8). Call it often: a publish_done counts
@@ -248,11 +249,11 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       const isHeld = (of: AskedPublish & Pick<RunningPublish, "session">) => of.session === session;
       return isLeft ? holds.all().some(isHeld) : holds.release(isHeld);
     },
-    async takeOver(reason) {
+    async takeOver(reason, share = EVERYTHING) {
       try {
-        await ends.recordOrphans(reason, deps.member.epoch);
+        await ends.recordOrphans(reason, deps.member.epoch, share);
       } finally {
-        await adoptEvents(db, deps.member.epoch);
+        await adoptEvents(db, deps.member.epoch, share);
         outbox.wake();
       }
       track(deliveries.prune());

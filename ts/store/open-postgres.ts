@@ -14,6 +14,9 @@ import type { Schema } from "./schema.ts";
 /** The oldest supported PostgreSQL, in the server's own numbering. */
 const VERSION_AT_LEAST = 130_000;
 
+/** Connections for signs of life: one statement at a time. */
+const LIFELINES = 1;
+
 interface DatabaseConnections {
   /** The database's name for people, never with the password. */
   readonly place: string;
@@ -31,8 +34,12 @@ export async function openPostgres(databaseUrl: string, node: string | null): Pr
     );
   }
   const db = new RetryingKysely<Schema>({ dialect });
+  const lifelines = openPool(databaseUrl, LIFELINES);
+  const lifeline = new RetryingKysely<Schema>({ dialect: postgresDialect(lifelines) });
   const close = async () => {
     await db.destroy();
+    await lifeline.destroy();
+    if (!lifelines.ended) await lifelines.end(); // Kysely does not close drivers it never used
     await disconnect();
   };
   const update = async (by: Kysely<Schema>) => {
@@ -48,7 +55,7 @@ export async function openPostgres(databaseUrl: string, node: string | null): Pr
     await close();
     throw error;
   }
-  return { db, close, failed: lock.lost, rename: lock.rename };
+  return { db, lifeline, close, failed: lock.lost, rename: lock.rename };
 }
 
 /** Connects to a database and takes the lock of a node or, with `node` null, of a command, unless it is held. Opens no

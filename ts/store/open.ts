@@ -13,6 +13,8 @@ import type { Schema } from "./schema.ts";
 /** The open store. */
 export interface Store {
   readonly db: Kysely<Schema>;
+  /** For signs of life: on PostgreSQL a connection of its own, so that no other statement is in front of them. */
+  readonly lifeline: Kysely<Schema>;
   /** Finishes pending statements and releases the store. */
   close(): Promise<void>;
   /** Resolves if the store dies while it is open; nothing works after that. */
@@ -70,5 +72,5 @@ async function openEmbedded(dataDir: string, access: Opening["access"], idleThre
     await thread.close(); // Kysely does not close drivers it never used
   };
   await upToDate(db, thread.alone, dataDir, close);
-  return { db, close, failed: thread.failed, rename: async () => {} };
+  return { db, lifeline: db, close, failed: thread.failed, rename: async () => {} };
 }
