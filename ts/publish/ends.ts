@@ -96,8 +96,8 @@ export function createEnds(deps: {
       const errors: unknown[] = [];
       for await (const batch of orphans(db, share)) {
         try {
-          for (const { about } of await recordOrphanEnds(db, batch, { reason, epoch }, clock.now()))
-            log.warn({ ...about, reason }, "publish ended");
+          await recordOrphanEnds(db, batch, { reason, epoch }, clock.now());
+          for (const { about } of batch) log.warn({ ...about, reason }, "publish ended");
           outbox.wake();
         } catch (err) {
           errors.push(err);

@@ -43,27 +43,28 @@ function orphanOf(row: Selectable<PublishTable>): Orphan {
   return { clientId, about, row };
 }
 
-/** Ends a batch with the stored counters, as `recordEnd` does, and resolves with those that nobody else has ended. */
+/** Ends a batch with the stored counters, as `recordEnd` does. Rejects when some could not be ended. */
 export async function recordOrphanEnds(
   db: Kysely<Schema>,
   batch: readonly Orphan[],
   end: { readonly reason: RecordedEndReason; readonly epoch: number },
   now: number,
-): Promise<readonly Orphan[]> {
-  if (db.getExecutor().adapter instanceof PostgresAdapter) return await endedTogether(db, batch, end, now);
-  // A single process uses the embedded store, and a batch of it costs as much as a statement.
-  for (const { clientId } of batch) await recordEnd(db, clientId, { ...end, bytes: null, whose: "orphaned" }, now);
-  return batch;
+): Promise<void> {
+  const isShared = db.getExecutor().adapter instanceof PostgresAdapter;
+  const ended = isShared ? await endedTogether(db, batch, end, now) : new Set<number>();
+  // On PostgreSQL those that somebody else has locked; all on the embedded store, where each costs one message.
+  for (const { clientId } of batch)
+    if (!ended.has(clientId)) await recordEnd(db, clientId, { ...end, bytes: null, whose: "orphaned" }, now);
 }
 
-/** One statement, so that nothing is repeated when two nodes end the same publishes: the second one waits for the rows
- *  and then finds them ended. */
+/** One statement, so that nothing is repeated when two nodes end the same publishes: each takes the rows that the other
+ *  has not locked. Resolves with the client ids of those it has ended. */
 async function endedTogether(
   db: Kysely<Schema>,
   batch: readonly Orphan[],
   { reason, epoch }: { readonly reason: RecordedEndReason; readonly epoch: number },
   now: number,
-): Promise<readonly Orphan[]> {
+): Promise<ReadonlySet<number>> {
   const said = batch.map(({ clientId, row }) => {
     const custom = row.arguments === null ? null : Buffer.from(row.arguments, "latin1");
     const bytesOut = Number(row.bytes_out) + Number(row.bytes_elsewhere);
@@ -74,7 +75,8 @@ async function endedTogether(
   const { rows } = await sql<{ client_id: number }>`
     with said(client_id, id, body) as (values ${sql.join(said)}),
     locked as (
-      select client_id from publish where client_id in (select client_id from said) order by client_id for update
+      select client_id from publish where client_id in (select client_id from said) order by client_id
+      for update skip locked
     ),
     ended as (
       update publish set state = 'ended', ended_at = cast(${now} as bigint), end_reason = cast(${reason} as text)
@@ -97,8 +99,7 @@ async function endedTogether(
     )
     select client_id from ended
   `.execute(db);
-  const ended = new Set(rows.map(({ client_id }) => Number(client_id)));
-  return batch.filter(({ clientId }) => ended.has(clientId));
+  return new Set(rows.map(({ client_id }) => Number(client_id)));
 }
 
 /** Takes over delivery of a share of the events of nodes that are gone. */
