@@ -37,6 +37,7 @@ export async function openPublishing(
     deadlineMs = DEADLINE_MS,
     updateS = UPDATE_S,
     snapshotOf = () => SNAPSHOT,
+    pulls = () => [],
     nodeName = null,
     ca = certificate.cert,
   } = {},
@@ -60,6 +61,7 @@ export async function openPublishing(
     end() {},
     snapshot: (clientId) => ({ clientId, ...snapshotOf(clientId) }),
     players: () => [],
+    pulls,
     whipDiagnostics: () => null,
   };
   const { config } = loadConfig({
@@ -144,6 +146,7 @@ export async function openPublishing(
       await next.publishing.takeOver("gateway_restarted");
       return next;
     },
+    closeStore: close,
     async close() {
       await service.stop();
       await close();

@@ -1,19 +1,10 @@
 // A TCP proxy in front of PostgreSQL that delays what passes, and can swallow it without closing anything, as when a
 // machine loses power or a firewall forgets its connections.
-import { type AddressInfo, connect, createServer, type Socket } from "node:net";
-
-export interface SilentProxy {
-  readonly port: number;
-  /** Nothing passes any more, on existing connections and on new ones. */
-  silence(): void;
-  /** Nothing passes any more on the connections that exist now; new ones work. */
-  forget(): void;
-  close(): void;
-}
+import { connect, createServer } from "node:net";
 
 /** `socket`: path of the server's socket; `delayMs`: of each packet from the client. */
-export async function startSilentProxy(socket: string, delayMs = 0): Promise<SilentProxy> {
-  const sockets = new Set<Socket>();
+export async function startSilentProxy(socket, delayMs = 0) {
+  const sockets = new Set();
   let silentUpTo = -1;
   let isSilent = false;
   let count = 0;
@@ -25,28 +16,28 @@ export async function startSilentProxy(socket: string, delayMs = 0): Promise<Sil
     for (const [from, to, waitMs] of [
       [client, ours, delayMs],
       [ours, client, 0],
-    ] as const) {
+    ]) {
       sockets.add(from);
-      const pass = (act: () => void) => () => {
+      const pass = (act) => () => {
         if (!isLost()) act();
       };
-      const later = (act: () => void) => (waitMs === 0 ? act() : setTimeout(act, waitMs));
+      const later = (act) => (waitMs === 0 ? act() : setTimeout(act, waitMs));
       from.setNoDelay(true);
-      from.on("data", (bytes) => later(pass(() => void to.write(bytes))));
-      from.on("end", () => later(pass(() => void to.end())));
+      from.on("data", (bytes) => later(pass(() => to.write(bytes))));
+      from.on("end", () => later(pass(() => to.end())));
       from.on(
         "error",
-        pass(() => void to.destroy()),
+        pass(() => to.destroy()),
       );
       from.on("close", () => {
         sockets.delete(from);
-        pass(() => void to.destroy())();
+        pass(() => to.destroy())();
       });
     }
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
-    port: (server.address() as AddressInfo).port,
+    port: server.address().port,
     silence() {
       isSilent = true;
     },

@@ -1,0 +1,22 @@
+export interface Death {
+  /** Ends that the customer was told, and client ids among them. */
+  readonly told: number;
+  readonly clientIds: number;
+  /** From the last sign of life to the last end. */
+  readonly endedMs: number;
+  /** Ends that each of the others recorded. */
+  readonly ends: readonly number[];
+  /** The longest heartbeat of the others, and the longest time between two. */
+  readonly beatMs: number;
+  readonly gapMs: number;
+  /** Others that were declared dead. */
+  readonly lost: number;
+  readonly pulledBytes: number;
+}
+
+export function measureDeath(of: {
+  readonly publishes: number;
+  readonly survivors: number;
+  readonly pulls: number;
+  readonly delayMs: number;
+}): Promise<Death>;

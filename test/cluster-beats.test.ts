@@ -1,0 +1,19 @@
+// The short form of how signs of life and ends fare when a node dies beside others that have much to do. The long one
+// prints its figures: `npm run bench -- deaths`. It runs the build in dist.
+import { expect, test } from "vitest";
+import { measureDeath } from "../scripts/bench/_deaths.mjs";
+
+test("when a node dies, the others tell its ends once each, share that work, and keep sending heartbeats", async () => {
+  const publishes = 600;
+  const death = await measureDeath({ publishes, survivors: 2, pulls: 500, delayMs: 1 });
+  const { told, clientIds, endedMs, ends, beatMs, gapMs, lost, pulledBytes } = death;
+  console.log(JSON.stringify(death));
+  expect({ told, clientIds, lost }).toEqual({ told: publishes, clientIds: publishes, lost: 0 });
+  expect(endedMs).toBeLessThan(15_000);
+  expect(beatMs).toBeLessThan(100);
+  expect(gapMs).toBeLessThan(3_000);
+  // A fair split: none has ended more than twice as many as another.
+  expect(ends).toHaveLength(2);
+  expect(Math.max(...ends)).toBeLessThan(2 * Math.min(...ends));
+  expect(pulledBytes).toBeGreaterThan(0);
+}, 180_000);
