@@ -2,7 +2,7 @@
 import { type Dialect, type Kysely, sql } from "kysely";
 import { StoreUnavailable } from "../errors.ts";
 import { reasonOf } from "../reason.ts";
-import { upToDate } from "./migrations.ts";
+import { type Migrating, upToDate } from "./migrations.ts";
 import type { Store } from "./open.ts";
 import type { ServerClient } from "./postgres/connecting.ts";
 import { parseDatabaseUrl } from "./postgres/database-url.ts";
@@ -26,7 +26,11 @@ interface DatabaseConnections {
 }
 
 /** `node`: the name of a service's node; null for a command. Rejects with `StoreUnavailable`. */
-export async function openPostgres(databaseUrl: string, node: string | null): Promise<Store> {
+export async function openPostgres(
+  databaseUrl: string,
+  node: string | null,
+  migrating: Migrating = () => {},
+): Promise<Store> {
   const { place, lock, dialect, disconnect } = await connectTo(databaseUrl, node);
   if (!lock.held && node !== null) {
     throw new StoreUnavailable(
@@ -45,7 +49,7 @@ export async function openPostgres(databaseUrl: string, node: string | null): Pr
   const update = async (by: Kysely<Schema>) => {
     await requireVersion(by);
     if (lock.held) await addFunctions(by);
-    await upToDate(by, lock.held, place, async () => {});
+    await upToDate(by, lock.held, place, async () => {}, migrating);
   };
   const updateAlone = (client: ServerClient) =>
     update(new RetryingKysely<Schema>({ dialect: connectionDialect(client) }));

@@ -124,13 +124,24 @@ export async function withMigrationLock<T>(databaseUrl: string, act: (client: Se
   const client = await connected(databaseUrl, { query_timeout: MIGRATION_ANSWER_LIMIT_MS });
   try {
     await client.query(`set statement_timeout = ${MIGRATION_LIMIT_MS}; set lock_timeout = ${MIGRATION_LIMIT_MS}`);
-    await client.query(`select pg_advisory_lock(${MIGRATION_LOCK})`);
+    await migrationLock(client);
     // Not for locks of tables: the statements of other nodes wait behind the one that waits for such a lock.
     await client.query("set lock_timeout to default");
     return await act(client);
   } finally {
     await client.end();
   }
+}
+
+/** Tried again and again: an index is built concurrently only while no statement of others waits. */
+async function migrationLock(client: ServerClient): Promise<void> {
+  for (let waited = 0; waited < MIGRATION_LIMIT_MS; waited += TRY_EVERY_MS) {
+    const text = `select pg_try_advisory_lock(${MIGRATION_LOCK}) as taken`;
+    const { rows } = await client.ask<{ taken: number }>({ text });
+    if (rows[0]?.taken === 1) return;
+    await new Promise((resolve) => setTimeout(resolve, TRY_EVERY_MS));
+  }
+  throw new StoreFailed("another process has been migrating the tables for an hour");
 }
 
 async function connected(databaseUrl: string, options: ClientConfig = {}): Promise<ServerClient> {

@@ -33,6 +33,8 @@ export class Servers {
   /** Highest timeline of any server used so far. */
   #timeline = 0;
   #search: Promise<void> | null = null;
+  /** The search for a server that has taken the place of `current`; all silent connections share one. */
+  #replacement: Promise<DatabaseServer | null> | null = null;
 
   constructor(url: DatabaseUrl) {
     this.#url = url;
@@ -90,10 +92,11 @@ export class Servers {
   async isReplaced(server: DatabaseServer, probe: Probe): Promise<boolean> {
     if (!this.hasSeveral) return false;
     if (this.#known !== server) return this.#known !== null;
-    const promoted = await this.#promoted(
-      this.#url.servers.filter((other) => other !== server),
-      probe,
-    );
+    const others = this.#url.servers.filter((other) => other !== server);
+    this.#replacement ??= this.#promoted(others, probe).finally(() => {
+      this.#replacement = null;
+    });
+    const promoted = await this.#replacement;
     if (promoted === null || this.#known !== server) return this.#known !== null && this.#known !== server;
     this.#epoch += 1;
     this.#known = promoted;

@@ -6,8 +6,10 @@ import type { Servers } from "./servers.ts";
 
 /** After this long without an answer the server is queried on another connection, ms; then again and again. */
 export const SILENT_AFTER_MS = 700;
-/** Pause between two such queries, ms. */
-const ASK_EVERY_MS = 250;
+/** Pause before the second such query, and the longest, ms: twice as long each time, since a server may be slow because
+ *  it has too much to do. */
+const ASK_AGAIN_MS = 250;
+const PAUSE_LIMIT_MS = 2_000;
 /** How often in succession the server must say that it has nothing to do for the connection: an answer may be on its
  *  way. */
 const IDLE_TIMES = 2;
@@ -36,14 +38,16 @@ export interface Silent {
 export function watchSilence(silent: Silent, lose: (reason: string) => void): () => void {
   let over = false;
   let idle = 0;
+  let pauseMs = ASK_AGAIN_MS;
   const next = (ms: number): NodeJS.Timeout => setTimeout(() => void ask(), ms).unref();
   let timer = next(SILENT_AFTER_MS);
 
   async function ask(): Promise<void> {
     const found = await lossOf();
     if (over) return;
-    if (found === null) timer = next(ASK_EVERY_MS);
-    else lose(found);
+    if (found !== null) return lose(found);
+    timer = next(pauseMs);
+    pauseMs = Math.min(2 * pauseMs, PAUSE_LIMIT_MS);
   }
 
   async function lossOf(): Promise<string | null> {
