@@ -21,7 +21,11 @@ cluster.start({
     process.send({ beat: { tookMs: performance.now() - askedAt } });
   },
   lost: () => process.send({ lost: true }),
-  gone: (share) => publishing.takeOver("node_lost", share),
+  async gone(share) {
+    const startedAt = performance.now();
+    await publishing.takeOver("node_lost", share);
+    process.send({ tookOver: { ...share, tookMs: performance.now() - startedAt } });
+  },
 });
 keepRecorded(publishing.keepPulledBytes, log);
 process.send({ epoch: cluster.epoch });

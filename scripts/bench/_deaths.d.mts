@@ -1,7 +1,7 @@
 export interface Death {
-  /** Ends that the customer was told, and client ids among them. */
+  /** Publishes whose end the customer was told, and ids of those events. */
   readonly told: number;
-  readonly clientIds: number;
+  readonly events: number;
   /** From the last sign of life to the last end. */
   readonly endedMs: number;
   /** Ends that each of the others recorded. */

@@ -30,14 +30,16 @@ export async function measureDeath({ publishes, survivors, pulls, delayMs }) {
   const url = `postgres://postgres@127.0.0.1:${proxy.port}${new URL(server.url).pathname}`;
   const nodes = [];
   try {
-    await fill({ folder, server, customer, publishes, pulls });
+    await fill({ folder, server, customer, publishes });
     for (let place = 0; place <= survivors; place += 1) nodes.push(await startNode({ place, folder, url, pulls }));
     const [dying, ...others] = nodes;
-    await query(server.url, `update publish set epoch = ${dying.epoch} where state = 'live'`);
+    await addPublishes({ server, customer, publishes, epoch: dying.epoch });
     await wait(BEFORE_MS);
     dying.child.kill("SIGKILL");
+    if (process.env.DEATHS_VERBOSE) console.log("killed", performance.now());
     const [row] = await query(server.url, `select beat_at from node where epoch = ${dying.epoch}`);
-    const told = () => [...customer.events.values()].flat().filter(({ call }) => call === "publish_done").length;
+    const told = () =>
+      [...customer.events.values()].filter((of) => of.some(({ call }) => call === "publish_done")).length;
     const limit = clock.now() + ENDS_LIMIT_MS;
     while (told() < publishes && clock.now() < limit) await wait(50);
     const endedMs = clock.now() - Number(row.beat_at);
@@ -45,7 +47,7 @@ export async function measureDeath({ publishes, survivors, pulls, delayMs }) {
     const by = await query(server.url, "select epoch, count(*)::int as ends from outbox group by epoch order by epoch");
     return {
       told: told(),
-      clientIds: customer.events.size,
+      events: new Set([...customer.events.values()].flat().map(({ id }) => id)).size,
       endedMs,
       ends: by.map(({ ends }) => ends),
       beatMs: Math.max(...others.flatMap(({ beats }) => beats.map(({ tookMs }) => tookMs))),
@@ -64,7 +66,7 @@ export async function measureDeath({ publishes, survivors, pulls, delayMs }) {
   }
 }
 
-/** The tables, and the rows of publishes that run on the node that dies. */
+/** The tables, the organisations and their streams. */
 async function fill({ folder, server, customer, publishes }) {
   mkdirSync(join(folder, "0"));
   const gateway = await openPublishing({ nodeName: "first" }, join(folder, "0"), clock, server.url);
@@ -73,12 +75,16 @@ async function fill({ folder, server, customer, publishes }) {
   await gateway.cluster.leave();
   await gateway.service.stop();
   await gateway.closeStore();
+}
+
+/** Publishes that run on the node of this epoch, one of each stream. */
+async function addPublishes({ server, customer, publishes, epoch }) {
   await query(
     server.url,
     `insert into publish (client_id, organisation_id, stream_id, name, app, address, protocol, webhook, state, asked_at,
-      accepted_at, bytes_in, bytes_out)
+      accepted_at, bytes_in, bytes_out, epoch)
     select row_number() over (order by id), organisation_id, id, name, 'live', '203.0.113.7', 'rtmp',
-      '${customer.url}', 'live', 0, 0, 0, 0
+      '${customer.url}', 'live', 0, 0, 0, 0, ${epoch}
     from stream limit ${publishes}`,
   );
 }
@@ -95,6 +101,7 @@ async function startNode({ place, folder, url, pulls }) {
     child.once("exit", () => reject(new Error("a node has exited")));
     child.on("message", (message) => {
       if (message.epoch !== undefined) resolve(message.epoch);
+      if (process.env.DEATHS_VERBOSE && message.tookOver) console.log(place, performance.now(), message.tookOver);
       if (message.lost) isLost = true;
       if (message.beat) beats.push({ at: performance.now(), ...message.beat });
     });

@@ -10,6 +10,11 @@ import { newWebhookId } from "./webhook/signature.ts";
 /** Publishes that one statement reads, or ends. */
 const AT_A_TIME = 100;
 
+/** How often a batch is tried while somebody else has locked some of its rows, and the pause before, ms; then those are
+ *  waited for one by one. */
+const BATCH_ATTEMPTS = 4;
+const LOCKED_PAUSE_MS = 50;
+
 /** An open publish whose node is gone. `about`: what the log needs: identity, and the stored counters. */
 export interface Orphan {
   readonly clientId: number;
@@ -50,11 +55,16 @@ export async function recordOrphanEnds(
   end: { readonly reason: RecordedEndReason; readonly epoch: number },
   now: number,
 ): Promise<void> {
-  const isShared = db.getExecutor().adapter instanceof PostgresAdapter;
-  const ended = isShared ? await endedTogether(db, batch, end, now) : new Set<number>();
-  // On PostgreSQL those that somebody else has locked; all on the embedded store, where each costs one message.
-  for (const { clientId } of batch)
-    if (!ended.has(clientId)) await recordEnd(db, clientId, { ...end, bytes: null, whose: "orphaned" }, now);
+  let left = batch;
+  if (db.getExecutor().adapter instanceof PostgresAdapter) {
+    // Others lock such rows only for a moment, unless they are stuck.
+    for (let attempt = 1; left.length > 0 && attempt <= BATCH_ATTEMPTS; attempt += 1) {
+      if (attempt > 1) await new Promise((resolve) => setTimeout(resolve, LOCKED_PAUSE_MS));
+      const ended = await endedTogether(db, left, end, now);
+      left = left.filter(({ clientId }) => !ended.has(clientId));
+    }
+  }
+  for (const { clientId } of left) await recordEnd(db, clientId, { ...end, bytes: null, whose: "orphaned" }, now);
 }
 
 /** One statement, so that nothing is repeated when two nodes end the same publishes: each takes the rows that the other

@@ -1,6 +1,6 @@
 // Bytes sent to players on this node for publishes that run on others: added to the publish's own bytes_out (W8) in the
 // store, so that each byte counts once, where it was sent to a player.
-import { type Kysely, sql } from "kysely";
+import { type Kysely, PostgresAdapter, type RawBuilder, sql } from "kysely";
 import type { Logger } from "pino";
 import type { PullStatus } from "../media/plays.ts";
 import type { Media } from "../media.ts";
@@ -44,7 +44,7 @@ export function createPulledBytes(deps: {
     for (const { clientId, bytesOut } of additions) written.set(clientId, bytesOut);
     try {
       const added = additions.map(({ clientId, bytesOut, before }) => ({ clientId, bytes: bytesOut - before }));
-      await together(db, addition(db, added, clock.now()));
+      await addTo(db, added, clock.now());
     } catch (error) {
       // What another call has added meanwhile stays counted.
       for (const { clientId, bytesOut, before } of additions)
@@ -86,29 +86,36 @@ export function keepRecorded(record: () => Promise<void>, log: Logger): () => Pr
   };
 }
 
+interface Added {
+  readonly clientId: number;
+  readonly bytes: number;
+}
+
 /** Only while the publishes run: their publish_done report what was counted by then. */
-function addition(
-  db: Kysely<Schema>,
-  added: readonly { readonly clientId: number; readonly bytes: number }[],
-  now: number,
-) {
+async function addTo(db: Kysely<Schema>, added: readonly Added[], now: number): Promise<void> {
   const rows = sql.join(
     added.map(({ clientId, bytes }) => sql`(cast(${clientId} as bigint), cast(${bytes} as bigint))`),
   );
   // Both SQL dialects name the columns of a VALUES list this way.
-  return [
-    sql`
-      insert into "usage" (stream_id, day, organisation_id, bytes_in, bytes_out)
-      select publish.stream_id, cast(${dayOf(now)} as text), publish.organisation_id, 0, cast(sum(added.column2) as bigint)
-      from (values ${rows}) as added, publish
-      where publish.client_id = added.column1 and publish.state = 'live'
-      group by publish.stream_id, publish.organisation_id order by publish.stream_id
-      on conflict (stream_id, day) do update set bytes_out = "usage".bytes_out + excluded.bytes_out
-    `.compile(db),
-    sql`
-      update publish set bytes_elsewhere = bytes_elsewhere + added.column2
-      from (values ${rows}) as added
-      where publish.client_id = added.column1 and publish.state = 'live'
-    `.compile(db),
-  ];
+  const usage = sql`
+    insert into "usage" (stream_id, day, organisation_id, bytes_in, bytes_out)
+    select publish.stream_id, cast(${dayOf(now)} as text), publish.organisation_id, 0, cast(sum(added.column2) as bigint)
+    from (values ${rows}) as added, publish
+    where publish.client_id = added.column1 and publish.state = 'live'
+    group by publish.stream_id, publish.organisation_id order by publish.stream_id
+    on conflict (stream_id, day) do update set bytes_out = "usage".bytes_out + excluded.bytes_out
+  `;
+  const publishes = (condition: RawBuilder<unknown>) => sql`
+    update publish set bytes_elsewhere = bytes_elsewhere + added.column2
+    from (values ${rows}) as added
+    where publish.client_id = added.column1 and publish.state = 'live' ${condition}
+  `;
+  if (!(db.getExecutor().adapter instanceof PostgresAdapter)) {
+    await together(db, [usage.compile(db), publishes(sql``).compile(db)]);
+    return;
+  }
+  // One statement, which no other transaction can make fail. First the usage, as everywhere: nobody waits in a circle.
+  await sql`
+    with used as (${usage} returning 1) ${publishes(sql`and (select count(*) from used) > 0`)}
+  `.execute(db);
 }
