@@ -2,7 +2,8 @@ export interface Death {
   /** Publishes whose end the customer was told, and ids of those events. */
   readonly told: number;
   readonly events: number;
-  /** From the last sign of life to the last end. */
+  /** From the last sign of life until the store has every end, and until the customer was told every one. */
+  readonly recordedMs: number;
   readonly endedMs: number;
   /** Ends that each of the others recorded. */
   readonly ends: readonly number[];

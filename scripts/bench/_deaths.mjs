@@ -30,17 +30,27 @@ export async function measureDeath({ publishes, survivors, pulls, delayMs }) {
   const url = `postgres://postgres@127.0.0.1:${proxy.port}${new URL(server.url).pathname}`;
   const nodes = [];
   try {
-    await fill({ folder, server, customer, publishes });
-    for (let place = 0; place <= survivors; place += 1) nodes.push(await startNode({ place, folder, url, pulls }));
+    await fill({ folder, server, customer, streams: publishes + survivors * pulls });
+    for (let place = 0; place <= survivors; place += 1)
+      nodes.push(await startNode({ place, folder, url, publishes, survivors, pulls }));
     const [dying, ...others] = nodes;
-    await addPublishes({ server, customer, publishes, epoch: dying.epoch });
+    await addPublishes({ server, customer, first: 1, count: publishes, epoch: dying.epoch });
+    for (const [place, { epoch }] of others.entries()) {
+      const first = publishes + place * pulls + 1;
+      await addPublishes({ server, customer, first, count: pulls, epoch });
+    }
     await wait(BEFORE_MS);
     dying.child.kill("SIGKILL");
-    if (process.env.DEATHS_VERBOSE) console.log("killed", performance.now());
     const [row] = await query(server.url, `select beat_at from node where epoch = ${dying.epoch}`);
     const told = () =>
       [...customer.events.values()].filter((of) => of.some(({ call }) => call === "publish_done")).length;
     const limit = clock.now() + ENDS_LIMIT_MS;
+    const open = async () => {
+      const owned = `select 1 from publish where epoch = ${dying.epoch} and state = 'live' limit 1`;
+      return (await query(server.url, owned)).length > 0;
+    };
+    while ((await open()) && clock.now() < limit) await wait(50);
+    const recordedMs = clock.now() - Number(row.beat_at);
     while (told() < publishes && clock.now() < limit) await wait(50);
     const endedMs = clock.now() - Number(row.beat_at);
     await wait(BEFORE_MS); // what is repeated would arrive now
@@ -48,6 +58,7 @@ export async function measureDeath({ publishes, survivors, pulls, delayMs }) {
     return {
       told: told(),
       events: new Set([...customer.events.values()].flat().map(({ id }) => id)).size,
+      recordedMs,
       endedMs,
       ends: by.map(({ ends }) => ends),
       beatMs: Math.max(...others.flatMap(({ beats }) => beats.map(({ tookMs }) => tookMs))),
@@ -67,33 +78,34 @@ export async function measureDeath({ publishes, survivors, pulls, delayMs }) {
 }
 
 /** The tables, the organisations and their streams. */
-async function fill({ folder, server, customer, publishes }) {
+async function fill({ folder, server, customer, streams }) {
   mkdirSync(join(folder, "0"));
   const gateway = await openPublishing({ nodeName: "first" }, join(folder, "0"), clock, server.url);
-  const each = Math.ceil(publishes / ORGANISATIONS);
+  const each = Math.ceil(streams / ORGANISATIONS);
   for (let at = 0; at < ORGANISATIONS; at += 1) await gateway.addOrganisation(`org${at}`, customer.url, each);
   await gateway.cluster.leave();
   await gateway.service.stop();
   await gateway.closeStore();
 }
 
-/** Publishes that run on the node of this epoch, one of each stream. */
-async function addPublishes({ server, customer, publishes, epoch }) {
+/** `count` publishes on the node of this epoch, from a client id and a stream on. */
+async function addPublishes({ server, customer, first, count, epoch }) {
   await query(
     server.url,
     `insert into publish (client_id, organisation_id, stream_id, name, app, address, protocol, webhook, state, asked_at,
       accepted_at, bytes_in, bytes_out, epoch)
-    select row_number() over (order by id), organisation_id, id, name, 'live', '203.0.113.7', 'rtmp',
+    select ${first} - 1 + row_number() over (order by id), organisation_id, id, name, 'live', '203.0.113.7', 'rtmp',
       '${customer.url}', 'live', 0, 0, 0, 0, ${epoch}
-    from stream limit ${publishes}`,
+    from (select * from stream order by id offset ${first - 1} limit ${count}) as streams`,
   );
 }
 
-async function startNode({ place, folder, url, pulls }) {
+async function startNode({ place, folder, url, publishes, survivors, pulls }) {
   const dataDir = join(folder, String(place));
   if (!existsSync(dataDir)) mkdirSync(dataDir);
   if (place > 0) copyFileSync(join(folder, "0", "headgate.key"), join(dataDir, "headgate.key"));
-  const pulled = JSON.stringify([1, place === 0 ? 0 : pulls]);
+  // Each pulls the streams of the next one.
+  const pulled = JSON.stringify([publishes + (place % survivors) * pulls + 1, place === 0 ? 0 : pulls]);
   const child = fork(NODE, [`node${place}`, dataDir, url, certificate.cert, pulled]);
   const beats = [];
   let isLost = false;
@@ -101,7 +113,6 @@ async function startNode({ place, folder, url, pulls }) {
     child.once("exit", () => reject(new Error("a node has exited")));
     child.on("message", (message) => {
       if (message.epoch !== undefined) resolve(message.epoch);
-      if (process.env.DEATHS_VERBOSE && message.tookOver) console.log(place, performance.now(), message.tookOver);
       if (message.lost) isLost = true;
       if (message.beat) beats.push({ at: performance.now(), ...message.beat });
     });
