@@ -2,6 +2,7 @@
 // others have declared this one dead. It ends no publish and sends no webhook itself, but notifies the parts that do.
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
+import { EVERYTHING, type Share } from "../node-share.ts";
 import type { Schema } from "../store/schema.ts";
 import {
   beat,
@@ -30,15 +31,6 @@ export interface Membership {
    *  0: they may have done so. */
   sureForMs(): number;
 }
-
-/** The part of the publishes of departed nodes that one of the remaining nodes ends: those whose client id modulo `of`
- *  is `index`. */
-export interface Share {
-  readonly index: number;
-  readonly of: number;
-}
-
-export const EVERYTHING: Share = { index: 0, of: 1 };
 
 /** For a service that uses the store alone. */
 export async function joinAlone(

@@ -4,7 +4,7 @@
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import { Slots } from "../capacity/slots.ts";
-import { EVERYTHING, type Share } from "../cluster/membership.ts";
+import { EVERYTHING, type Share } from "../node-share.ts";
 import type { Schema } from "../store/schema.ts";
 import { orphans, recordOrphanEnds } from "./orphans.ts";
 import { type RecordedEndReason, recordEnd } from "./record.ts";

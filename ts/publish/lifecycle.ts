@@ -1,12 +1,13 @@
 // The life of every publish, from the media core's question to the delivered publish_done. Each part has its own file.
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
-import { EVERYTHING, type Membership, type Share } from "../cluster/membership.ts";
+import type { Membership } from "../cluster/membership.ts";
 import { inTime } from "../in-time.ts";
 import type { MediaEvent, PublishEnded, PublishRequested } from "../media/events.ts";
 import type { Hold } from "../media/hold.ts";
 import type { Media } from "../media.ts";
 import type { PublishingMetrics } from "../metrics.ts";
+import { EVERYTHING, type Share } from "../node-share.ts";
 import type { Customers } from "../organisation/customers.ts";
 import type { Schema } from "../store/schema.ts";
 import type { HoldsPlayToken } from "../token/play-token.ts";
@@ -112,8 +113,8 @@ export interface Publishing
   /** The broadcaster ends its WHIP session, which may be held; `isLeft`: it disconnected without ending the publish,
    *  which is then treated as lost. False when there is no such session (any more). */
   endWhip(session: string, isLeft?: boolean): boolean;
-  /** Ends the publishes that departed nodes left open, or this node's share of them, and delivers their pending events. Call it before the first
-   *  event, for what the previous process left behind, and whenever a node is gone. Rejects when some could not be
+  /** Ends the publishes that departed nodes left open, or a share of them, and delivers their pending events. Call it
+   *  before the first event, for what the previous process left, and when a node is gone. Rejects when some could not be
    *  ended: call it again. */
   takeOver(reason: "gateway_restarted" | "node_lost", share?: Share): Promise<void>;
   /** The other nodes have declared this node dead: every publish here ends, since it no longer belongs to this node. */

@@ -1,6 +1,6 @@
 // The publishes and events that departed nodes left behind: found in batches, and ended or taken over by the others.
 import { type Kysely, PostgresAdapter, type Selectable, sql } from "kysely";
-import type { Share } from "../cluster/membership.ts";
+import type { Share } from "../node-share.ts";
 import type { PublishTable, Schema } from "../store/schema.ts";
 import { traceFrom } from "../tracing/trace.ts";
 import { identityOf, isOfPresentNode, type RecordedEndReason, recordEnd } from "./record.ts";

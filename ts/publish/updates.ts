@@ -93,7 +93,7 @@ export function createUpdate(
     const { keys, settings, webhook } = await deps.customers.of(organisationId);
     // Past this moment another node may end the publish and send its publish_done, which an update must not follow (W18).
     const deadlineMs = Math.min(deps.deadlineMs, deps.member.sureForMs() - LEASE_MARGIN_MS);
-    if (deadlineMs < SHORTEST_DEADLINE_MS) return "continue";
+    if (deadlineMs < Math.min(deps.deadlineMs, SHORTEST_DEADLINE_MS)) return "continue";
     const answer = await deps.webhook.post({
       organisationId,
       url,
