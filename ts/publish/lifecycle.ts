@@ -119,8 +119,7 @@ export interface Publishing
   takeOver(reason: "gateway_restarted" | "node_lost", share?: Share): Promise<void>;
   /** The other nodes have declared this node dead: every publish here ends, since it no longer belongs to this node. */
   abandon(): void;
-  /** Records what players on this node received of publishes on other nodes (W8). Call it often: a publish_done counts
-   *  what is recorded by then. */
+  /** Records what players here received of publishes on other nodes (W8), for their publish_done. Call it often. */
   keepPulledBytes(): Promise<void>;
   /** Denies every request from here on; resolves when no publish runs any more, or after `limitMs`. */
   drain(limitMs: number): Promise<void>;
