@@ -66,6 +66,7 @@ const FREE = new Set([
   "own-addresses",
   "listen",
   "core-dumps",
+  "node-share",
   "text",
   "client",
 ]);
@@ -76,6 +77,7 @@ const STOPWATCHES = new Set([
   "ts/log.ts",
   "ts/publish/admission-steps.ts",
   "ts/cluster/membership.ts",
+  "ts/store/postgres/connecting.ts",
   "ts/publish/addresses/resolver.ts",
   "ts/step-times.ts",
   "ts/publish/webhook/call.ts",

@@ -27,11 +27,11 @@ test("in the extrapolation the node rows that are read grow with the square of t
   const at = { nodes: 10, streams: 1_000, lastingS: 100 };
   expect(extrapolate(measured, at)).toEqual({
     statements: 10 * 2 + 1_000 * (0.5 + 20 / 100),
-    rows: 10 * 2 - 10 + 50 + 1_000 * (0.5 + 20 / 100),
-    nodeRows: 50,
-    nodeRowBytes: 15_000,
+    rows: 10 * 2 - 20 + 100 + 1_000 * (0.5 + 20 / 100),
+    nodeRows: 100,
+    nodeRowBytes: 30_000,
     walBytes: 100 * (10 * 2 + 1_000 * (0.5 + 20 / 100)),
     cores: (10 * 2 + 1_000 * (0.5 + 20 / 100)) / 1_000,
-    connections: 110,
+    connections: 120,
   });
 });

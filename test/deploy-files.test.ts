@@ -194,6 +194,7 @@ describe("the Kubernetes manifests", () => {
   });
 
   test("check health, let a drain end, and give the process nothing it does not need", () => {
+    expect(container.startupProbe.httpGet).toEqual({ path: "/healthz", port: "metrics" });
     expect(container.readinessProbe.httpGet).toEqual({ path: "/readyz", port: "metrics" });
     expect(container.livenessProbe.httpGet).toEqual({ path: "/healthz", port: "metrics" });
     expect(container.lifecycle.preStop.exec.command.join(" ")).toContain("headgate nodes drain");

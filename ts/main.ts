@@ -24,7 +24,7 @@ import { openElsewhere } from "./http/cluster/elsewhere.ts";
 import { answersAboutMetrics, createMetricsOf } from "./http/cluster/metrics-of-others.ts";
 import { nodeApp } from "./http/cluster/node-app.ts";
 import { answersToOthers } from "./http/cluster/others.ts";
-import { healthApp } from "./http/health.ts";
+import { healthApp, startingHealth } from "./http/health.ts";
 import { listen } from "./listen/http-port.ts";
 import { createLog } from "./log.ts";
 import { warnOfSmallBuffer } from "./media/ports.ts";
@@ -33,6 +33,7 @@ import type { Media } from "./media.ts";
 import { watchNode } from "./metrics/node-metrics.ts";
 import { ensureFirstOrganisation, ensureFirstPerson } from "./organisation/organisations.ts";
 import { type Addresses, addressesOf } from "./own-addresses.ts";
+import { keepRecorded } from "./publish/pulled-bytes.ts";
 import { reasonOf } from "./reason.ts";
 import { createService } from "./service.ts";
 import { watchStore } from "./store/health.ts";
@@ -88,13 +89,28 @@ export async function serve(
 
   async function start(): Promise<RunningService> {
     const isFile = config.databaseUrl === null;
-    const store = await openStore({ ...config, access: former === null ? "service" : "successor" });
+    const { name } = config.node;
+    const starting = startingHealth(name);
+    const metricsAt = { ...config.metrics, name: "metrics.port" };
+    // A successor gets the port from its predecessor, which answers until then. A port that is taken is reported later: a
+    // store that is in use says more.
+    const earlyPort = former === null ? await listen(starting.fetch, metricsAt).catch(() => null) : null;
+    if (earlyPort !== null) started.push(() => earlyPort.stop());
+    const store = await openStore({
+      ...config,
+      access: former === null ? "service" : "successor",
+      migrating(migration) {
+        log.info({ migration }, "the tables of the store are migrated");
+        starting.now(`migrating the tables of the store (${migration})`);
+        void manager.tell(`STATUS=Migrating the tables of the store (${migration})`);
+      },
+    });
+    starting.now("opening the media core and the ports");
     started.push(() => store.close());
     const { db } = store;
     const version = readVersion();
-    const { name } = config.node;
     const beside = former === null ? "first" : "successor";
-    const cluster = await joinCluster({ db, name, version, log, file: isFile ? beside : null });
+    const cluster = await joinCluster({ db: store.lifeline, name, version, log, file: isFile ? beside : null });
     started.push(() => cluster.leave());
     const key = openSecretBox(config.dataDir).keyFor("calls between nodes");
     const there = openElsewhere({ db, member: cluster, key, log });
@@ -177,9 +193,9 @@ export async function serve(
     });
     await former?.prepared();
     const inheritedSocket = (socket: SocketName) => ({ socket: inherited.sockets.get(socket) });
-    const metricsAt = { ...config.metrics, name: "metrics.port" };
-    const metricsPort = await listen(health.fetch, metricsAt, inheritedSocket("metrics"));
-    started.push(() => metricsPort.stop());
+    const metricsPort = earlyPort ?? (await listen(starting.fetch, metricsAt, inheritedSocket("metrics")));
+    if (earlyPort === null) started.push(() => metricsPort.stop());
+    starting.become(health);
     const httpOptions = { certificate, takesWebSockets: true, ...inheritedSocket("http"), duplicate };
     const http = await listen(app.fetch, { ...config.http, name: "http.port" }, httpOptions);
     started.push(() => http.stop());
@@ -210,16 +226,16 @@ export async function serve(
         full: service.full(),
       }),
       async alive() {
-        await publishing.keepPulledBytes();
         for (const clientId of await takeKeptEnds(db, cluster.epoch))
           publishing.kick(({ intent }) => intent.clientId === clientId, KEPT_END);
       },
       lost: publishing.abandon,
-      async gone() {
-        await publishing.takeOver("node_lost");
+      async gone(share) {
+        await publishing.takeOver("node_lost", share);
         clusterMetrics.countTakeover();
       },
     });
+    started.push(keepRecorded(publishing.keepPulledBytes, log));
     accepting.startAccepting();
     await cluster.look();
     await former?.listening();

@@ -16,7 +16,7 @@ cluster.start({
   lost() {
     for (const { clientId } of publishing.running()) gateway.end(clientId);
   },
-  gone: () => publishing.takeOver("node_lost"),
+  gone: (share) => publishing.takeOver("node_lost", share),
 });
 process.on("message", async ({ key, stream }) => {
   const { allowed, clientId = null } = await gateway.request(stream);

@@ -16,10 +16,10 @@ const UPDATE_S = 30;
 const AT_A_TIME = 20;
 /** Longer than any decision takes, so that late ones are measured and not denied. */
 const DEADLINE_MS = 30_000;
-/** Interval at which each node reads the rows of all nodes, seconds (BEAT_EVERY_MS). */
-const BEAT_S = 2;
-/** Database connections of a node: a pool for its work, and one that holds its name. */
-const CONNECTIONS = 11;
+/** Interval at which each node reads the rows of all nodes, seconds (READ_EVERY_MS of membership.ts). */
+const READ_S = 1;
+/** Database connections of a node: a pool for its work, one for its signs of life, and one that holds its name. */
+const CONNECTIONS = 12;
 /** Traffic of each stream, for its counters. */
 const BYTES_PER_S = 250_000;
 const TRACKS = {
@@ -83,7 +83,7 @@ async function openNode({ place, folder, server, updateS }) {
     }),
     async alive() {},
     lost: publishing.abandon,
-    gone: () => publishing.takeOver("node_lost"),
+    gone: (share) => publishing.takeOver("node_lost", share),
   });
   return {
     gateway,
@@ -173,10 +173,10 @@ export function extrapolate({ nodes: measured, nodeRowBytes, costs }, { nodes, s
   const { node, start, second, end } = costs;
   const perSecond = (what) => nodes * node[what] + streams * (second[what] + (start[what] + end[what]) / lastingS);
   /** Each node reads the rows of all nodes. */
-  const nodeRows = (nodes * nodes) / BEAT_S;
+  const nodeRows = (nodes * nodes) / READ_S;
   return {
     statements: perSecond("statements"),
-    rows: perSecond("rows") - (nodes * measured) / BEAT_S + nodeRows,
+    rows: perSecond("rows") - (nodes * measured) / READ_S + nodeRows,
     nodeRows,
     nodeRowBytes: nodeRows * nodeRowBytes,
     walBytes: perSecond("walBytes"),

@@ -37,6 +37,7 @@ export async function openPublishing(
     deadlineMs = DEADLINE_MS,
     updateS = UPDATE_S,
     snapshotOf = () => SNAPSHOT,
+    pulls = () => [],
     nodeName = null,
     ca = certificate.cert,
   } = {},
@@ -45,9 +46,9 @@ export async function openPublishing(
   databaseUrl = null,
 ) {
   const node = nodeName === null ? {} : { node: { name: nodeName } };
-  const { db, close } = await openStore({ dataDir: folder, databaseUrl, ...node });
+  const { db, lifeline, close } = await openStore({ dataDir: folder, databaseUrl, ...node });
   const log = pino({ level: "silent" });
-  const cluster = nodeName === null ? null : await joinCluster({ db, name: nodeName, version: "bench", log });
+  const cluster = nodeName === null ? null : await joinCluster({ db: lifeline, name: nodeName, version: "bench", log });
   /** Callback with the answer of each waiting request. */
   const waiting = new Map();
   const told = (request, answer) => {
@@ -60,6 +61,7 @@ export async function openPublishing(
     end() {},
     snapshot: (clientId) => ({ clientId, ...snapshotOf(clientId) }),
     players: () => [],
+    pulls,
     whipDiagnostics: () => null,
   };
   const { config } = loadConfig({
@@ -144,6 +146,7 @@ export async function openPublishing(
       await next.publishing.takeOver("gateway_restarted");
       return next;
     },
+    closeStore: close,
     async close() {
       await service.stop();
       await close();

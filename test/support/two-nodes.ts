@@ -57,7 +57,7 @@ export async function openNodes(databaseUrl: string): Promise<Nodes> {
       const store = await openStore({ dataDir, databaseUrl, node: { name } });
       closings.push(() => store.close());
       const log = pino({ level: "info" }, { write: (line: string) => void lines.push(line) });
-      const member = await joinCluster({ db: store.db, name, version: "test", log });
+      const member = await joinCluster({ db: store.lifeline, name, version: "test", log });
       const service = await createService(config, {
         db: store.db,
         clock,

@@ -2,6 +2,27 @@
 import { Hono } from "hono";
 import type { Registry } from "prom-client";
 
+/** The metrics port from the first moment on: until `become`, it says what the start waits for. A start that migrates
+ *  large tables takes long, and must not be taken for one that hangs. */
+export function startingHealth(node: string) {
+  let step = "opening the store";
+  const app = new Hono();
+  app.get("/healthz", (c) => c.text(`ok, node ${node} is starting: ${step}\n`));
+  app.get("/readyz", (c) => c.text(`not ready: starting: ${step}\n`, 503));
+  app.get("/metrics", (c) => c.text(`starting: ${step}\n`, 503));
+  let serving = app;
+  return {
+    fetch: (request: Request) => serving.fetch(request),
+    /** What the start does at present, for people. */
+    now(what: string) {
+      step = what;
+    },
+    become(running: Hono) {
+      serving = running;
+    },
+  };
+}
+
 export function healthApp(deps: {
   readonly registry: Registry;
   /** The name of this node. */

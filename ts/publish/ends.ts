@@ -4,8 +4,10 @@
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import { Slots } from "../capacity/slots.ts";
+import { EVERYTHING, type Share } from "../node-share.ts";
 import type { Schema } from "../store/schema.ts";
-import { orphans, type RecordedEndReason, recordEnd } from "./record.ts";
+import { orphans, recordOrphanEnds } from "./orphans.ts";
+import { type RecordedEndReason, recordEnd } from "./record.ts";
 import type { Outbox } from "./webhook/outbox.ts";
 
 /** Between two attempts while the store fails, ms. */
@@ -40,9 +42,9 @@ export interface Ends {
   record(end: Ended, lastUpdate?: Promise<void>): Recording;
   /** Retries once what the store could not take. Never rejects. */
   retry(): Promise<void>;
-  /** Ends the publishes that nodes which are gone left open, on behalf of the node with this epoch. A failure of one
-   *  does not stop the others; rejects after the last of them. */
-  recordOrphans(reason: RecordedEndReason, epoch: number): Promise<void>;
+  /** Ends a share of the publishes that nodes which are gone left open, on behalf of the node with this epoch. A failure
+   *  of one batch does not stop the others; rejects after the last of them. */
+  recordOrphans(reason: RecordedEndReason, epoch: number, share?: Share): Promise<void>;
 }
 
 export function createEnds(deps: {
@@ -92,12 +94,13 @@ export function createEnds(deps: {
       return { tried, done };
     },
     retry,
-    async recordOrphans(reason, epoch) {
+    async recordOrphans(reason, epoch, share = EVERYTHING) {
       const errors: unknown[] = [];
-      for (const { clientId, about } of await orphans(db)) {
+      for await (const batch of orphans(db, share)) {
         try {
-          await recordEnd(db, clientId, { reason, bytes: null, epoch, whose: "orphaned" }, clock.now());
-          log.warn({ ...about, reason }, "publish ended");
+          await recordOrphanEnds(db, batch, { reason, epoch }, clock.now());
+          for (const { about } of batch) log.warn({ ...about, reason }, "publish ended");
+          outbox.wake();
         } catch (err) {
           errors.push(err);
         }

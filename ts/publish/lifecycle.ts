@@ -7,6 +7,7 @@ import type { MediaEvent, PublishEnded, PublishRequested } from "../media/events
 import type { Hold } from "../media/hold.ts";
 import type { Media } from "../media.ts";
 import type { PublishingMetrics } from "../metrics.ts";
+import { EVERYTHING, type Share } from "../node-share.ts";
 import type { Customers } from "../organisation/customers.ts";
 import type { Schema } from "../store/schema.ts";
 import type { HoldsPlayToken } from "../token/play-token.ts";
@@ -19,6 +20,7 @@ import { createClientIds } from "./client-ids.ts";
 import { type DenialCause, type Denied, denied } from "./denials.ts";
 import { createEnds } from "./ends.ts";
 import { createOrganisationLimiter } from "./limits/organisation-limiter.ts";
+import { adoptEvents } from "./orphans.ts";
 import { createPlayers, type OtherNodes } from "./players.ts";
 import {
   type AllowedPublish,
@@ -30,7 +32,7 @@ import {
 } from "./publishes.ts";
 import type { PublishingSettings } from "./publishing-settings.ts";
 import { createPulledBytes } from "./pulled-bytes.ts";
-import { adoptEvents, identityOf, type RecordedEndReason } from "./record.ts";
+import { identityOf, type RecordedEndReason } from "./record.ts";
 import { createRefusedConnections } from "./refused-connections.ts";
 import { liveNumbers } from "./running/live-numbers.ts";
 import { createUpkeep } from "./running/upkeep.ts";
@@ -111,14 +113,13 @@ export interface Publishing
   /** The broadcaster ends its WHIP session, which may be held; `isLeft`: it disconnected without ending the publish,
    *  which is then treated as lost. False when there is no such session (any more). */
   endWhip(session: string, isLeft?: boolean): boolean;
-  /** Ends the publishes that departed nodes left open, and delivers their pending events. Call it before the first
-   *  event, for what the previous process left behind, and whenever a node is gone. Rejects when some could not be
+  /** Ends the publishes that departed nodes left open, or a share of them, and delivers their pending events. Call it
+   *  before the first event, for what the previous process left, and when a node is gone. Rejects when some could not be
    *  ended: call it again. */
-  takeOver(reason: "gateway_restarted" | "node_lost"): Promise<void>;
+  takeOver(reason: "gateway_restarted" | "node_lost", share?: Share): Promise<void>;
   /** The other nodes have declared this node dead: every publish here ends, since it no longer belongs to this node. */
   abandon(): void;
-  /** Records what players on this node received of publishes on other nodes (W8). Call it often: a publish_done counts
-   *  what is recorded by then. */
+  /** Records what players here received of publishes on other nodes (W8), for their publish_done. Call it often. */
   keepPulledBytes(): Promise<void>;
   /** Denies every request from here on; resolves when no publish runs any more, or after `limitMs`. */
   drain(limitMs: number): Promise<void>;
@@ -248,11 +249,11 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       const isHeld = (of: AskedPublish & Pick<RunningPublish, "session">) => of.session === session;
       return isLeft ? holds.all().some(isHeld) : holds.release(isHeld);
     },
-    async takeOver(reason) {
+    async takeOver(reason, share = EVERYTHING) {
       try {
-        await ends.recordOrphans(reason, deps.member.epoch);
+        await ends.recordOrphans(reason, deps.member.epoch, share);
       } finally {
-        await adoptEvents(db, deps.member.epoch);
+        await adoptEvents(db, deps.member.epoch, share);
         outbox.wake();
       }
       track(deliveries.prune());

@@ -1,11 +1,18 @@
 // Bytes sent to players on this node for publishes that run on others: added to the publish's own bytes_out (W8) in the
 // store, so that each byte counts once, where it was sent to a player.
-import { type Kysely, sql } from "kysely";
+import { type Kysely, PostgresAdapter, type RawBuilder, sql } from "kysely";
+import type { Logger } from "pino";
 import type { PullStatus } from "../media/plays.ts";
 import type { Media } from "../media.ts";
 import type { Schema } from "../store/schema.ts";
 import { together } from "../store/together.ts";
 import { dayOf } from "./daily-bytes.ts";
+
+/** Pulls whose bytes are added in one statement: its parameters are limited. */
+const PULLS_AT_A_TIME = 5_000;
+
+/** Pause between two recordings, ms. */
+const RECORD_EVERY_MS = 2_000;
 
 type Counted = Pick<PullStatus, "clientId" | "bytesOut">;
 
@@ -25,43 +32,90 @@ export function createPulledBytes(deps: {
   /** By client id: bytes already in the store. */
   const written = new Map<number, number>();
 
-  async function write({ clientId, bytesOut }: Counted): Promise<void> {
-    const before = written.get(clientId) ?? 0;
-    if (bytesOut === before) return;
-    written.set(clientId, bytesOut);
+  async function write(pulls: readonly Counted[]): Promise<void> {
+    const additions = pulls.flatMap(({ clientId, bytesOut }) => {
+      const before = written.get(clientId) ?? 0;
+      return bytesOut === before ? [] : [{ clientId, bytesOut, before }];
+    });
+    for (let at = 0; at < additions.length; at += PULLS_AT_A_TIME) await add(additions.slice(at, at + PULLS_AT_A_TIME));
+  }
+
+  async function add(additions: readonly (Counted & { readonly before: number })[]): Promise<void> {
+    for (const { clientId, bytesOut } of additions) written.set(clientId, bytesOut);
     try {
-      await together(db, addition(db, clientId, bytesOut - before, clock.now()));
+      const added = additions.map(({ clientId, bytesOut, before }) => ({ clientId, bytes: bytesOut - before }));
+      await addTo(db, added, clock.now());
     } catch (error) {
-      written.set(clientId, before);
+      // What another call has added meanwhile stays counted.
+      for (const { clientId, bytesOut, before } of additions)
+        written.set(clientId, (written.get(clientId) ?? bytesOut) - (bytesOut - before));
       throw error;
     }
   }
 
   return {
     async record() {
-      for (const pull of media().pulls()) await write(pull);
+      // In one order on every node, so that none waits for another in a circle.
+      await write([...media().pulls()].sort((a, b) => a.clientId - b.clientId));
     },
     async ended(pull) {
-      await write(pull);
+      await write([pull]);
       written.delete(pull.clientId);
     },
   };
 }
 
-/** Only while the publish runs: its publish_done reports what was counted by then. */
-function addition(db: Kysely<Schema>, clientId: number, bytes: number, now: number) {
-  return [
-    sql`
-      insert into "usage" (stream_id, day, organisation_id, bytes_in, bytes_out)
-      select stream_id, cast(${dayOf(now)} as text), organisation_id, 0, cast(${bytes} as bigint)
-      from publish where client_id = ${clientId} and state = 'live'
-      on conflict (stream_id, day) do update set bytes_out = "usage".bytes_out + excluded.bytes_out
-    `.compile(db),
-    db
-      .updateTable("publish")
-      .set((eb) => ({ bytes_elsewhere: eb("bytes_elsewhere", "+", bytes) }))
-      .where("client_id", "=", clientId)
-      .where("state", "=", "live")
-      .compile(),
-  ];
+/** Calls `record` over and over, one at a time, whatever else this node does; the returned function stops it. */
+export function keepRecorded(record: () => Promise<void>, log: Logger): () => Promise<void> {
+  let stopped = false;
+  let timer: NodeJS.Timeout | undefined;
+  let last = Promise.resolve();
+  const wait = () => {
+    if (!stopped) timer = setTimeout(next, RECORD_EVERY_MS).unref();
+  };
+  const next = () => {
+    last = record()
+      .catch((err: unknown) => log.warn({ err }, "bytes of pulled streams could not be recorded yet"))
+      .then(wait);
+  };
+  wait();
+  return async () => {
+    stopped = true;
+    clearTimeout(timer);
+    await last;
+  };
+}
+
+interface Added {
+  readonly clientId: number;
+  readonly bytes: number;
+}
+
+/** Only while the publishes run: their publish_done report what was counted by then. */
+async function addTo(db: Kysely<Schema>, added: readonly Added[], now: number): Promise<void> {
+  const rows = sql.join(
+    added.map(({ clientId, bytes }) => sql`(cast(${clientId} as bigint), cast(${bytes} as bigint))`),
+  );
+  // Both SQL dialects name the columns of a VALUES list this way.
+  const usage = sql`
+    insert into "usage" (stream_id, day, organisation_id, bytes_in, bytes_out)
+    select publish.stream_id, cast(${dayOf(now)} as text), publish.organisation_id, 0, cast(sum(added.column2) as bigint)
+    from (values ${rows}) as added, publish
+    where publish.client_id = added.column1 and publish.state = 'live'
+    group by publish.stream_id, publish.organisation_id order by publish.stream_id
+    on conflict (stream_id, day) do update set bytes_out = "usage".bytes_out + excluded.bytes_out
+  `;
+  const publishes = (condition: RawBuilder<unknown>) => sql`
+    update publish set bytes_elsewhere = bytes_elsewhere + added.column2
+    from (values ${rows}) as added
+    where publish.client_id = added.column1 and publish.state = 'live' ${condition}
+  `;
+  if (!(db.getExecutor().adapter instanceof PostgresAdapter)) {
+    await together(db, [usage.compile(db), publishes(sql``).compile(db)]);
+    return;
+  }
+  // One statement, which no other transaction can make fail. First the usage, as everywhere: nobody waits in a circle.
+  await sql`
+    with used as (${usage} returning 1) ${publishes(sql`and (select count(*) from used) > 0`)}
+  `.execute(db);
 }

@@ -1,12 +1,12 @@
 // The stored record of a publish, from intent to end. Each function is one transaction; none does other I/O.
-import { type Kysely, type Selectable, sql } from "kysely";
+import { type Kysely, sql } from "kysely";
 import type { EndReason } from "../media/codes.ts";
 import type { Protocol } from "../media/protocols.ts";
 import type { PublishSnapshot } from "../media.ts";
 import { step } from "../step-times.ts";
-import type { PublishTable, Schema } from "../store/schema.ts";
+import type { Schema } from "../store/schema.ts";
 import { together } from "../store/together.ts";
-import { type Trace, traceFrom, traceText } from "../tracing/trace.ts";
+import { type Trace, traceText } from "../tracing/trace.ts";
 import { addUsage } from "./daily-bytes.ts";
 import type { Denied } from "./denials.ts";
 import { doneBody, type WebhookSubject } from "./webhook/body.ts";
@@ -63,7 +63,7 @@ export async function recordIntent(db: Kysely<Schema>, intent: Intent, now: numb
 /** Whether a node counts as present in the cluster. */
 const isPresent = sql<boolean>`node.state in ('up', 'draining')`;
 /** Whether the node that owns a row is present. */
-const isOfPresentNode = (table: "publish" | "outbox") =>
+export const isOfPresentNode = (table: "publish" | "outbox") =>
   sql<boolean>`exists (select 1 from node where node.epoch = ${sql.ref(`${table}.epoch`)} and ${isPresent})`;
 const isOwn = isOfPresentNode("publish");
 
@@ -185,38 +185,6 @@ export async function recordEnd(db: Kysely<Schema>, clientId: number, end: End, 
         and not exists (select 1 from publish where stream_id = ${row.stream_id} and state = 'live')
     `.compile(db),
   ]);
-}
-
-/** A publish whose node is gone, with the fields the log needs: identity, and the stored counters. */
-interface Orphan {
-  readonly clientId: number;
-  readonly about: object;
-}
-
-/** Publishes whose node is gone (W17a): accepted ones, and ones whose answer is unknown. */
-export async function orphans(db: Kysely<Schema>): Promise<readonly Orphan[]> {
-  const { rows } = await sql<Selectable<PublishTable>>`
-    select * from publish where state in ('asking', 'live') and not ${isOwn}
-    order by client_id
-  `.execute(db);
-  return rows.map((row) => {
-    const trace = traceFrom(row.trace);
-    const clientId = Number(row.client_id);
-    const identity = { clientId, organisationId: row.organisation_id, streamId: row.stream_id };
-    const counters = { bytesIn: Number(row.bytes_in), bytesOut: Number(row.bytes_out) };
-    return {
-      clientId,
-      about: { ...identityOf({ ...identity, ...(trace && { trace }) }), protocol: row.protocol, ...counters },
-    };
-  });
-}
-
-/** Takes over delivery of the events of nodes that are gone. */
-export async function adoptEvents(db: Kysely<Schema>, epoch: number): Promise<void> {
-  await sql`
-    update outbox set epoch = ${epoch}
-    where delivered_at is null and given_up_at is null and not ${isOfPresentNode("outbox")}
-  `.execute(db);
 }
 
 /** Whether a publish of the name is live, on any node. */

@@ -13,6 +13,12 @@ import { updateExtras } from "./webhook/update-extras.ts";
 /** The first update is sent earlier or later by up to this share, so that publishes accepted together drift apart. */
 const FIRST_JITTER = 0.1;
 
+/** An update ends at least this long before the others may declare this node dead, ms: what it has written may still be
+ *  on its way to the customer. */
+const LEASE_MARGIN_MS = 1_000;
+/** With less time than this an update is not sent, ms: the customer could not answer it. The next one follows. */
+const SHORTEST_DEADLINE_MS = 500;
+
 export interface Updates {
   /** No update starts after this; resolves when the one in flight has been answered. */
   stop(): Promise<void>;
@@ -54,7 +60,7 @@ export function createUpdate(
   publish: UpdatedPublish,
   deps: {
     readonly media: () => Pick<Media, "snapshot" | "whipDiagnostics">;
-    readonly member: Pick<Membership, "isSure">;
+    readonly member: Pick<Membership, "sureForMs">;
     /** Ends the publish; `description` is for the broadcaster. */
     readonly end: (reason: "rejected_by_customer" | "customer_unreachable", description: string) => void;
     readonly webhook: Pick<Webhook, "post">;
@@ -83,9 +89,11 @@ export function createUpdate(
   async function update(): Promise<"continue" | "stop"> {
     const snapshot = deps.media().snapshot(clientId);
     if (snapshot === null) return "continue"; // not started yet, or its end is on the way
-    if (!deps.member.isSure()) return "continue"; // another node may have told the customer its end
     const now = clock.now();
     const { keys, settings, webhook } = await deps.customers.of(organisationId);
+    // Past this moment another node may end the publish and send its publish_done, which an update must not follow (W18).
+    const deadlineMs = Math.min(deps.deadlineMs, deps.member.sureForMs() - LEASE_MARGIN_MS);
+    if (deadlineMs < Math.min(deps.deadlineMs, SHORTEST_DEADLINE_MS)) return "continue";
     const answer = await deps.webhook.post({
       organisationId,
       url,
@@ -97,12 +105,14 @@ export function createUpdate(
         extras: extras(snapshot, deps.media().whipDiagnostics(clientId), settings.update_fields, now),
       }),
       keys,
-      deadlineMs: deps.deadlineMs,
+      deadlineMs,
       retryConnection: false,
       trace: publish.trace,
       event: { call: "update_publish", clientId, name: publish.name, attempt: 1 },
     });
-    return handleAnswer(answer, settings);
+    // Time that was cut short is not the customer's fault.
+    const isCutShort = deadlineMs < deps.deadlineMs;
+    return isCutShort && answer.outcome === "unreachable" ? "continue" : handleAnswer(answer, settings);
   }
 
   function handleAnswer(

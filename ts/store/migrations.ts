@@ -3,7 +3,8 @@ import { type Kysely, sql } from "kysely";
 import { StoreUnavailable } from "../errors.ts";
 import { reasonOf } from "../reason.ts";
 import { deliveryShares, deliverySize } from "./delivery-size.ts";
-import { retentionIndexes } from "./retention.ts";
+import { buildIndex, type Index } from "./indexes.ts";
+import { RETENTION_INDEXES } from "./retention.ts";
 import type { Schema } from "./schema.ts";
 import { keptAnswerTable } from "./tables/kept-answer-table.ts";
 import { managementTables } from "./tables/management-tables.ts";
@@ -13,18 +14,24 @@ import { organisationLimits } from "./tables/organisation-limits.ts";
 import {
   backupPublishes,
   heldPublishes,
+  PUBLISH_ASKED,
   publishAsked,
   publishHistory,
   publishTimeline,
 } from "./tables/publish-tables.ts";
 import { tableShares } from "./tables/table-share-tables.ts";
 import { revocationOrder, tokenTables } from "./tables/token-tables.ts";
-import { outboxAge, outboxRefusals, outboxTurns, webhookTables } from "./tables/webhook-tables.ts";
+import { OUTBOX_AGE, outboxRefusals, outboxTurns, webhookTables } from "./tables/webhook-tables.ts";
 
 export interface Migration {
   readonly name: string;
+  /** Indexes on columns that exist already: built first, and without blocking writes where the store can. */
+  readonly indexes?: readonly Index[];
   readonly up: (db: Kysely<unknown>) => Promise<void>;
 }
+
+/** Told the name of each migration before it runs. */
+export type Migrating = (name: string) => void;
 
 export const MIGRATIONS: readonly Migration[] = [
   { name: "0001-first-tables", up: firstTables },
@@ -34,11 +41,11 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0005-stream-upstreams", up: streamUpstreams },
   { name: "0006-revocation-order", up: revocationOrder },
   { name: "0007-outbox-turns", up: outboxTurns },
-  { name: "0008-retention", up: retentionIndexes },
+  { name: "0008-retention", indexes: RETENTION_INDEXES, up: async () => {} },
   { name: "0009-upstream-label", up: upstreamLabel },
   { name: "0010-delivery-size", up: deliverySize },
   { name: "0011-kept-answers", up: keptAnswerTable },
-  { name: "0012-outbox-age", up: outboxAge },
+  { name: "0012-outbox-age", indexes: OUTBOX_AGE, up: async () => {} },
   { name: "0013-publish-history", up: publishHistory },
   { name: "0014-nodes", up: nodeTables },
   { name: "0015-node-started", up: nodesByStart },
@@ -47,7 +54,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0018-organisation-limits", up: organisationLimits },
   { name: "0019-backup-publishes", up: backupPublishes },
   { name: "0020-outbox-refusals", up: outboxRefusals },
-  { name: "0021-publish-asked", up: publishAsked },
+  { name: "0021-publish-asked", indexes: PUBLISH_ASKED, up: publishAsked },
   { name: "0022-delivery-shares", up: deliveryShares },
   { name: "0023-operator", up: operatorOrganisation },
   { name: "0028-table-shares", up: tableShares },
@@ -67,7 +74,7 @@ interface Bookkeeping {
  *  headgate, or when it is older and in use. */
 export async function migrate(
   db: Kysely<unknown>,
-  options: { readonly alone: boolean },
+  options: { readonly alone: boolean; readonly migrating?: Migrating },
   migrations: readonly Migration[] = MIGRATIONS,
 ): Promise<void> {
   if (options.alone) {
@@ -92,8 +99,10 @@ export async function migrate(
   if (!options.alone && done.length < migrations.length) {
     throw new StoreUnavailable("the running service is older than this command; restart the service first");
   }
-  for (const [position, { name, up }] of migrations.entries()) {
+  for (const [position, { name, indexes = [], up }] of migrations.entries()) {
     if (position < done.length) continue;
+    options.migrating?.(name);
+    for (const index of indexes) await buildIndex(db, index);
     await db.transaction().execute(async (trx) => {
       await up(trx);
       await (trx as Kysely<Bookkeeping>).insertInto("migration").values({ position, name }).execute();
@@ -107,9 +116,10 @@ export async function upToDate(
   alone: boolean,
   place: string,
   close: () => Promise<void>,
+  migrating: Migrating = () => {},
 ): Promise<void> {
   try {
-    await migrate(db as Kysely<unknown>, { alone });
+    await migrate(db as Kysely<unknown>, { alone, migrating });
   } catch (cause) {
     await close();
     if (cause instanceof StoreUnavailable) throw cause;

@@ -2,7 +2,7 @@
 import { type Dialect, type Kysely, sql } from "kysely";
 import { StoreUnavailable } from "../errors.ts";
 import { reasonOf } from "../reason.ts";
-import { upToDate } from "./migrations.ts";
+import { type Migrating, upToDate } from "./migrations.ts";
 import type { Store } from "./open.ts";
 import type { ServerClient } from "./postgres/connecting.ts";
 import { parseDatabaseUrl } from "./postgres/database-url.ts";
@@ -14,6 +14,9 @@ import type { Schema } from "./schema.ts";
 /** The oldest supported PostgreSQL, in the server's own numbering. */
 const VERSION_AT_LEAST = 130_000;
 
+/** Connections for signs of life: one statement at a time. */
+const LIFELINES = 1;
+
 interface DatabaseConnections {
   /** The database's name for people, never with the password. */
   readonly place: string;
@@ -23,7 +26,11 @@ interface DatabaseConnections {
 }
 
 /** `node`: the name of a service's node; null for a command. Rejects with `StoreUnavailable`. */
-export async function openPostgres(databaseUrl: string, node: string | null): Promise<Store> {
+export async function openPostgres(
+  databaseUrl: string,
+  node: string | null,
+  migrating: Migrating = () => {},
+): Promise<Store> {
   const { place, lock, dialect, disconnect } = await connectTo(databaseUrl, node);
   if (!lock.held && node !== null) {
     throw new StoreUnavailable(
@@ -31,14 +38,18 @@ export async function openPostgres(databaseUrl: string, node: string | null): Pr
     );
   }
   const db = new RetryingKysely<Schema>({ dialect });
+  const lifelines = openPool(databaseUrl, LIFELINES);
+  const lifeline = new RetryingKysely<Schema>({ dialect: postgresDialect(lifelines) });
   const close = async () => {
     await db.destroy();
+    await lifeline.destroy();
+    if (!lifelines.ended) await lifelines.end(); // Kysely does not close drivers it never used
     await disconnect();
   };
   const update = async (by: Kysely<Schema>) => {
     await requireVersion(by);
     if (lock.held) await addFunctions(by);
-    await upToDate(by, lock.held, place, async () => {});
+    await upToDate(by, lock.held, place, async () => {}, migrating);
   };
   const updateAlone = (client: ServerClient) =>
     update(new RetryingKysely<Schema>({ dialect: connectionDialect(client) }));
@@ -48,7 +59,7 @@ export async function openPostgres(databaseUrl: string, node: string | null): Pr
     await close();
     throw error;
   }
-  return { db, close, failed: lock.lost, rename: lock.rename };
+  return { db, lifeline, close, failed: lock.lost, rename: lock.rename };
 }
 
 /** Connects to a database and takes the lock of a node or, with `node` null, of a command, unless it is held. Opens no

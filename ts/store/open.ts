@@ -7,12 +7,14 @@ import { type StoreFailed, StoreUnavailable } from "../errors.ts";
 import { reasonOf } from "../reason.ts";
 import { LibsqlKysely, startLibsqlThread } from "./libsql.ts";
 import type { Opening } from "./libsql-messages.ts";
-import { upToDate } from "./migrations.ts";
+import { type Migrating, upToDate } from "./migrations.ts";
 import type { Schema } from "./schema.ts";
 
 /** The open store. */
 export interface Store {
   readonly db: Kysely<Schema>;
+  /** For signs of life: on PostgreSQL a connection of its own, so that no other statement is in front of them. */
+  readonly lifeline: Kysely<Schema>;
   /** Finishes pending statements and releases the store. */
   close(): Promise<void>;
   /** Resolves if the store dies while it is open; nothing works after that. */
@@ -31,6 +33,8 @@ export interface StoreOptions {
   readonly access?: Opening["access"];
   /** The node of a service, where several share a database. */
   readonly node?: { readonly name: string };
+  /** Told what the opening waits for: that other processes finish, or the name of each migration. */
+  readonly migrating?: Migrating;
   /** Threads to reuse for embedded stores that are opened one after another (`startLibsqlThread`). */
   readonly idleThreads?: Worker[];
 }
@@ -42,6 +46,7 @@ export async function openStore({
   databaseUrl,
   access = "service",
   node = { name: "headgate" },
+  migrating = () => {},
   idleThreads,
 }: StoreOptions): Promise<Store> {
   try {
@@ -49,10 +54,10 @@ export async function openStore({
   } catch (cause) {
     throw new StoreUnavailable(`cannot create the data directory ${dataDir}: ${reasonOf(cause)}`, { cause });
   }
-  if (databaseUrl === null) return await openEmbedded(dataDir, access, idleThreads);
+  if (databaseUrl === null) return await openEmbedded(dataDir, access, migrating, idleThreads);
   // Imported lazily, so that the driver is loaded only when needed.
   const { openPostgres } = await import("./open-postgres.ts");
-  return await openPostgres(databaseUrl, access === "command" ? null : node.name);
+  return await openPostgres(databaseUrl, access === "command" ? null : node.name, migrating);
 }
 
 /** Level by level: Node's own `recursive` never returns where a file system refuses the folder with ENOENT. */
@@ -62,13 +67,18 @@ export function makeFolder(path: string): void {
   mkdirSync(path, { mode: 0o700 });
 }
 
-async function openEmbedded(dataDir: string, access: Opening["access"], idleThreads?: Worker[]): Promise<Store> {
+async function openEmbedded(
+  dataDir: string,
+  access: Opening["access"],
+  migrating: Migrating,
+  idleThreads?: Worker[],
+): Promise<Store> {
   const thread = await startLibsqlThread(dataDir, access, idleThreads);
   const db = new LibsqlKysely<Schema>(thread);
   const close = async () => {
     await db.destroy();
     await thread.close(); // Kysely does not close drivers it never used
   };
-  await upToDate(db, thread.alone, dataDir, close);
-  return { db, close, failed: thread.failed, rename: async () => {} };
+  await upToDate(db, thread.alone, dataDir, close, migrating);
+  return { db, lifeline: db, close, failed: thread.failed, rename: async () => {} };
 }

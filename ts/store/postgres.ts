@@ -26,12 +26,12 @@ export interface ServerPool extends Pool {
   readonly servers: Servers;
 }
 
-/** Opens no connection yet; the first statement does. */
-export function openPool(databaseUrl: string): ServerPool {
+/** Opens no connection yet; the first statement does. `limit`: most connections. */
+export function openPool(databaseUrl: string, limit = CONNECTIONS_LIMIT): ServerPool {
   const servers = serversOf(databaseUrl);
   const pool = new Pool({
     connectionTimeoutMillis: CONNECT_LIMIT_MS,
-    max: CONNECTIONS_LIMIT,
+    max: limit,
     idleTimeoutMillis: IDLE_LIMIT_MS,
     Client: class extends ServerClient {
       constructor() {
@@ -113,11 +113,11 @@ class PooledDriver extends ServerDriver {
     }
   }
 
-  /** A connection of the current epoch (postgres/servers.ts); older ones are closed. */
+  /** A connection of the current epoch (postgres/servers.ts) that answers; others are closed. */
   async #connected(): Promise<PoolClient & ServerClient> {
     for (;;) {
       const client = (await this.#pool.connect()) as PoolClient & ServerClient;
-      if (client.isCurrent) return client;
+      if (client.isCurrent && (await client.answers())) return client;
       client.release(true);
     }
   }
@@ -167,7 +167,7 @@ class ServerConnection implements DatabaseConnection {
 
   async run(text: string, values: readonly unknown[]) {
     try {
-      return await this.#client.query<object>({ text, values: [...values] });
+      return await this.#client.ask<object>({ text, values: [...values] });
     } catch (cause) {
       if (this.#client.noteFailure(cause)) this.#broken = true;
       throw failureOf(cause);

@@ -1,7 +1,8 @@
 // Deletes old data: publishes, personal data of denied ones, deliveries, the audit log, nodes. In portions along an
 // index, with pauses, so that a publish request never waits for it.
-import { type CompiledQuery, type Kysely, sql } from "kysely";
+import type { CompiledQuery, Kysely } from "kysely";
 import type { Logger } from "pino";
+import type { Index } from "./indexes.ts";
 import { inPortions, PORTION, untaken } from "./portions.ts";
 import type { Schema } from "./schema.ts";
 import { excessAudit } from "./table-bounds.ts";
@@ -112,16 +113,12 @@ function audit(db: Kysely<Schema>, before: number): CompiledQuery {
 }
 
 /** Migration 0008: the indexes that the statements above scan. */
-export async function retentionIndexes(db: Kysely<unknown>): Promise<void> {
-  for (const index of [
-    sql`create index publish_ended on publish (ended_at) where ended_at is not null`,
-    sql`create index publish_denied on publish (ended_at) where state = 'denied' and address <> ''`,
-    sql`create index outbox_delivered on outbox (delivered_at) where delivered_at is not null`,
-    sql`create index outbox_given_up on outbox (given_up_at) where given_up_at is not null`,
-  ]) {
-    await index.execute(db);
-  }
-}
+export const RETENTION_INDEXES: readonly Index[] = [
+  { name: "publish_ended", on: "publish (ended_at) where ended_at is not null" },
+  { name: "publish_denied", on: "publish (ended_at) where state = 'denied' and address <> ''" },
+  { name: "outbox_delivered", on: "outbox (delivered_at) where delivered_at is not null" },
+  { name: "outbox_given_up", on: "outbox (given_up_at) where given_up_at is not null" },
+];
 
 /** One pass over everything; resolves with the number of rows changed. `isStopped` ends it between two statements. */
 export async function prune(

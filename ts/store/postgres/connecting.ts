@@ -1,16 +1,28 @@
 // Connections to a PostgreSQL database, always to the server that accepts writes, with a limit on every wait.
-import { Client, type ClientConfig, DatabaseError, types } from "pg";
+import type { Socket } from "node:net";
+import {
+  Client,
+  type ClientConfig,
+  DatabaseError,
+  type QueryConfig,
+  type QueryResult,
+  type QueryResultRow,
+  types,
+} from "pg";
 import { StoreFailed } from "../../errors.ts";
 import { inTime } from "../../in-time.ts";
 import { reasonOf } from "../../reason.ts";
 import { type DatabaseServer, parseDatabaseUrl } from "./database-url.ts";
 import { answersOf, type ServerAnswer, type Servers, type Standing, serversOf, standingOf } from "./servers.ts";
+import { type Backend, SILENT_AFTER_MS, watchSilence } from "./silence.ts";
 
 /** How long any caller waits for a connection, pooled or new, ms. */
 export const CONNECT_LIMIT_MS = 5_000;
 /** How long one of several servers may take to connect and report its state, ms. A caller waits for that three times at
  *  most: for the last known server, for all at once, and for the one that was found. */
 const ANSWER_OF_SEVERAL_LIMIT_MS = 1_600;
+/** How long a connection that has answered is used without asking whether it still does, ms. */
+const HEARD_FOR_MS = 1_000;
 /** Limits for one statement and for waiting for a lock, enforced by the server, ms. */
 const STATEMENT_LIMIT_MS = 10_000;
 const LOCK_LIMIT_MS = 5_000;
@@ -47,6 +59,9 @@ const OPTIONS: ClientConfig = {
   types: { getTypeParser: parserOf },
 };
 
+/** Whether a row of pg_stat_activity is of a certain process: numbers of processes are used again. */
+const IS_BACKEND = "pid = $1 and extract(epoch from backend_start)::text = $2";
+
 /** The driver's callback. */
 type Connected = ((error: Error) => void) | ((error: null, client: Client) => void);
 
@@ -55,6 +70,10 @@ export class ServerClient extends Client {
   readonly #servers: Servers;
   readonly #server: DatabaseServer;
   readonly #epoch: number;
+  /** The process that serves it; null before it is connected. */
+  #backend: Backend | null = null;
+  /** When its server last answered, on `performance.now`. */
+  #heardAt = Number.NEGATIVE_INFINITY;
 
   constructor(servers: Servers, options: ClientConfig = {}) {
     const server = servers.current;
@@ -71,6 +90,50 @@ export class ServerClient extends Client {
   /** False when an event since its creation has put its server in doubt. */
   get isCurrent(): boolean {
     return this.#epoch === this.#servers.epoch;
+  }
+
+  /** Runs a statement. Rejects when the connection turns out to be lost, long before the limit of an answer. */
+  async ask<Row extends QueryResultRow>(statement: QueryConfig): Promise<QueryResult<Row>> {
+    const silent = {
+      ...{ servers: this.#servers, server: this.#server, backend: this.#backend, activityOf },
+      isReplaced: () => this.#servers.isReplaced(this.#server, probe),
+    };
+    const heard = watchSilence(silent, (reason) => this.#destroy(reason));
+    try {
+      const answer = await this.query<Row>(statement);
+      this.#heardAt = performance.now();
+      return answer;
+    } finally {
+      heard();
+    }
+  }
+
+  /** Whether its server answers: asked unless it has answered a moment ago. */
+  async answers(): Promise<boolean> {
+    if (performance.now() - this.#heardAt < HEARD_FOR_MS) return true;
+    try {
+      await this.ask({ text: "select 1" });
+      return true;
+    } catch (cause) {
+      this.noteFailure(cause);
+      return false;
+    }
+  }
+
+  /** Ends the process that served `former`, a lost connection: it may not have noticed, and still hold its locks. */
+  async endBackendOf(former: ServerClient): Promise<void> {
+    if (former.#backend === null) return;
+    const { pid, start } = former.#backend;
+    await this.ask({
+      text: `select pg_terminate_backend(pid) from pg_stat_activity where ${IS_BACKEND}`,
+      values: [pid, start],
+    });
+  }
+
+  /** Closes it at once: the pending statement fails. */
+  #destroy(reason: string): void {
+    const { stream } = (this as unknown as { readonly connection: { readonly stream: Socket } }).connection;
+    stream.destroy(new StoreFailed(reason));
   }
 
   /** Handles a failure. Returns whether the connection must no longer be used. */
@@ -96,6 +159,12 @@ export class ServerClient extends Client {
     const connected = async (): Promise<this> => {
       await super.connect();
       if (mustBeWritable || hasSeveral) this.#servers.check(await standingOf(this));
+      // Not from the handshake: behind a pooler that has another number.
+      const { rows } = await this.query<Backend>(
+        "select pid, extract(epoch from backend_start)::text as start from pg_stat_activity where pid = pg_backend_pid()",
+      );
+      this.#backend = rows[0] ?? null;
+      this.#heardAt = performance.now();
       return this;
     };
     try {
@@ -139,15 +208,30 @@ export async function standingsOf(databaseUrl: string): Promise<readonly ServerA
 }
 
 async function probe(server: DatabaseServer): Promise<Standing> {
-  const connectionTimeoutMillis = ANSWER_OF_SEVERAL_LIMIT_MS;
-  const client = new Client({ ...OPTIONS, connectionTimeoutMillis, connectionString: server.url });
+  return await onOwnConnection(server, ANSWER_OF_SEVERAL_LIMIT_MS, standingOf);
+}
+
+async function activityOf(server: DatabaseServer, { pid, start }: Backend): Promise<"busy" | "idle"> {
+  return await onOwnConnection(server, 2 * SILENT_AFTER_MS, async (client) => {
+    const text = `select 1 from pg_stat_activity where ${IS_BACKEND} and (state is null or state not like 'idle%')`;
+    const { rowCount } = await client.query(text, [pid, start]);
+    return rowCount === 0 ? "idle" : "busy";
+  });
+}
+
+async function onOwnConnection<T>(
+  server: DatabaseServer,
+  limitMs: number,
+  ask: (client: Client) => Promise<T>,
+): Promise<T> {
+  const client = new Client({ ...OPTIONS, connectionTimeoutMillis: limitMs, connectionString: server.url });
   client.on("error", () => {}); // of a connection that is lost later
-  const asked = async (): Promise<Standing> => {
+  const asked = async (): Promise<T> => {
     await client.connect();
-    return await standingOf(client);
+    return await ask(client);
   };
   try {
-    return await within(ANSWER_OF_SEVERAL_LIMIT_MS, asked());
+    return await within(limitMs, asked());
   } catch (cause) {
     throw new StoreFailed(reasonsOf(cause), { cause });
   } finally {

@@ -1,7 +1,8 @@
 // Ensures that only one service per node name uses a database: an advisory lock that the server releases whenever and
 // however the connection ends. Several nodes share the database; a command can tell whether any of them is running.
-import type { Client, ClientConfig } from "pg";
+import type { ClientConfig } from "pg";
 import { StoreFailed, StoreUnavailable } from "../../errors.ts";
+import { inTime } from "../../in-time.ts";
 import { connectedClient, failureOf, type ServerClient } from "./connecting.ts";
 
 /** Keys of our advisory locks in a database: chosen so that no other program is likely to use them. */
@@ -18,6 +19,13 @@ const MIGRATION_ANSWER_LIMIT_MS = MIGRATION_LIMIT_MS + 5_000;
 const TRY_EVERY_MS = 200;
 /** Delay before a lost connection is reopened, ms. */
 const RECONNECT_MS = 1_000;
+/** How often the connection that holds the lock is asked whether it still works, ms: nothing else uses it, and nothing
+ *  closes it when its server has lost power. */
+const PROBE_EVERY_MS = 2_000;
+/** A server that is gone does not close the connection, ms. */
+const CLOSE_LIMIT_MS = 1_000;
+/** How long a new name waits for a lost connection to be replaced, ms. */
+const RENAME_LIMIT_MS = 10_000;
 /** The server notices within this time that our machine is gone, seconds: 10 + 3 × 5. */
 const KEEPALIVES = "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3";
 
@@ -41,6 +49,7 @@ export async function takeServiceLock(databaseUrl: string, name: string | null):
   });
   let released = false;
   let retry: NodeJS.Timeout | undefined;
+  let probing: NodeJS.Timeout | undefined;
   let client = await connected(databaseUrl).catch((cause: unknown) => {
     throw new StoreUnavailable(failureOf(cause).message, { cause });
   });
@@ -52,16 +61,25 @@ export async function takeServiceLock(databaseUrl: string, name: string | null):
   function keep(current: ServerClient): void {
     client = current;
     current.once("end", again);
+    probing = setTimeout(() => void probe(current), PROBE_EVERY_MS).unref();
+  }
+
+  /** A connection that does not answer is closed, and then replaced. */
+  async function probe(current: ServerClient): Promise<void> {
+    if (released || !(await current.answers())) return;
+    probing = setTimeout(() => void probe(current), PROBE_EVERY_MS).unref();
   }
 
   function again(): void {
     if (released) return;
+    clearTimeout(probing);
     clearTimeout(retry);
     retry = setTimeout(() => void retake().catch(again), RECONNECT_MS).unref();
   }
 
   async function retake(): Promise<void> {
     const next = await connected(databaseUrl);
+    await next.endBackendOf(client);
     const isOurs = await taken(next, node, TAKE_LIMIT_MS).catch(async (error: unknown) => {
       await next.end();
       throw error;
@@ -72,21 +90,30 @@ export async function takeServiceLock(databaseUrl: string, name: string | null):
       lose(new StoreFailed("another headgate process took the name of this node while the connection was lost"));
   }
 
+  /** The connection that holds the lock, once it answers. */
+  async function working(): Promise<ServerClient> {
+    for (let waited = 0; ; waited += TRY_EVERY_MS) {
+      if (await client.answers()) return client;
+      if (waited > RENAME_LIMIT_MS) throw new StoreFailed("the database does not answer");
+      await new Promise((resolve) => setTimeout(resolve, TRY_EVERY_MS));
+    }
+  }
+
   return {
     held,
     lost,
     async rename(next) {
-      if (!(await taken(client, next, TAKE_LIMIT_MS)))
-        throw new StoreFailed(`another headgate process is node ${next}`);
+      const by = await working();
+      if (!(await taken(by, next, TAKE_LIMIT_MS))) throw new StoreFailed(`another headgate process is node ${next}`);
       const former = node;
       node = next;
-      const values = [NODE_LOCKS, former];
-      await client.query("select pg_advisory_unlock($1, hashtext($2))", values);
+      await by.ask({ text: "select pg_advisory_unlock($1, hashtext($2))", values: [NODE_LOCKS, former] });
     },
     async release() {
       released = true;
       clearTimeout(retry);
-      if (held) await client.end().catch(() => {}); // when broken, the server has already released the lock
+      clearTimeout(probing);
+      if (held) await inTime(CLOSE_LIMIT_MS, client.end(), undefined).catch(() => {}); // when broken, the server has already released the lock
     },
   };
 }
@@ -97,7 +124,7 @@ export async function withMigrationLock<T>(databaseUrl: string, act: (client: Se
   const client = await connected(databaseUrl, { query_timeout: MIGRATION_ANSWER_LIMIT_MS });
   try {
     await client.query(`set statement_timeout = ${MIGRATION_LIMIT_MS}; set lock_timeout = ${MIGRATION_LIMIT_MS}`);
-    await client.query(`select pg_advisory_lock(${MIGRATION_LOCK})`);
+    await migrationLock(client);
     // Not for locks of tables: the statements of other nodes wait behind the one that waits for such a lock.
     await client.query("set lock_timeout to default");
     return await act(client);
@@ -106,13 +133,24 @@ export async function withMigrationLock<T>(databaseUrl: string, act: (client: Se
   }
 }
 
+/** Tried again and again: an index is built concurrently only while no statement of others waits. */
+async function migrationLock(client: ServerClient): Promise<void> {
+  for (let waited = 0; waited < MIGRATION_LIMIT_MS; waited += TRY_EVERY_MS) {
+    const text = `select pg_try_advisory_lock(${MIGRATION_LOCK}) as taken`;
+    const { rows } = await client.ask<{ taken: number }>({ text });
+    if (rows[0]?.taken === 1) return;
+    await new Promise((resolve) => setTimeout(resolve, TRY_EVERY_MS));
+  }
+  throw new StoreFailed("another process has been migrating the tables for an hour");
+}
+
 async function connected(databaseUrl: string, options: ClientConfig = {}): Promise<ServerClient> {
   return await connectedClient(databaseUrl, { options: KEEPALIVES, ...options });
 }
 
 /** A service shares the database lock with other nodes, and holds that of its name exclusively. A version without
  *  support for several nodes holds the database lock exclusively. */
-async function taken(client: Client, node: string | null, limitMs: number): Promise<boolean> {
+async function taken(client: ServerClient, node: string | null, limitMs: number): Promise<boolean> {
   const locks =
     node === null
       ? { text: "select pg_try_advisory_lock($1) as taken", values: [SERVICE_LOCK] }
@@ -121,7 +159,7 @@ async function taken(client: Client, node: string | null, limitMs: number): Prom
           values: [SERVICE_LOCK, NODE_LOCKS, node],
         };
   for (let waited = 0; ; waited += TRY_EVERY_MS) {
-    const { rows } = await client.query<{ taken: number }>(locks);
+    const { rows } = await client.ask<{ taken: number }>(locks);
     if (rows[0]?.taken === 1) return true;
     if (waited >= limitMs) return false;
     await new Promise((resolve) => setTimeout(resolve, TRY_EVERY_MS));

@@ -33,6 +33,8 @@ export class Servers {
   /** Highest timeline of any server used so far. */
   #timeline = 0;
   #search: Promise<void> | null = null;
+  /** The search for a server that has taken the place of `current`; all silent connections share one. */
+  #replacement: Promise<DatabaseServer | null> | null = null;
 
   constructor(url: DatabaseUrl) {
     this.#url = url;
@@ -86,6 +88,34 @@ export class Servers {
     await this.#search;
   }
 
+  /** Whether another server than `server` is the current one now: one with a newer timeline is, at once. */
+  async isReplaced(server: DatabaseServer, probe: Probe): Promise<boolean> {
+    if (!this.hasSeveral) return false;
+    if (this.#known !== server) return this.#known !== null;
+    const others = this.#url.servers.filter((other) => other !== server);
+    this.#replacement ??= this.#promoted(others, probe).finally(() => {
+      this.#replacement = null;
+    });
+    const promoted = await this.#replacement;
+    if (promoted === null || this.#known !== server) return this.#known !== null && this.#known !== server;
+    this.#epoch += 1;
+    this.#known = promoted;
+    return true;
+  }
+
+  /** The first of `servers` to answer that it has been promoted since the last known timeline. null: none has. */
+  #promoted(servers: readonly DatabaseServer[], probe: Probe): Promise<DatabaseServer | null> {
+    const known = this.#timeline;
+    if (known === 0) return Promise.resolve(null);
+    const asked = servers.map(async (server) => {
+      const standing = await probe(server);
+      if (standing.refusal !== null || standing.timeline <= known) throw new StoreFailed("is not promoted");
+      this.check(standing);
+      return server;
+    });
+    return Promise.any(asked).catch(() => null);
+  }
+
   /** Throws unless a server in this state may be used. */
   check({ refusal, timeline }: Standing): void {
     if (this.mustBeWritable && refusal !== null) throw new StoreFailed(refusal);
@@ -95,9 +125,23 @@ export class Servers {
     this.#timeline = Math.max(this.#timeline, timeline);
   }
 
-  /** Queries all servers and chooses the first one of the highest timeline. */
+  /** Queries all servers and chooses the first one of the highest timeline; a promoted one without waiting for those
+   *  that do not answer. */
   async #ask(probe: Probe): Promise<void> {
-    const answers = [...(await answersOf(this.#url.servers, probe))];
+    const asked = new Map<DatabaseServer, Promise<Standing>>();
+    const askOnce: Probe = (server) => {
+      const standing = asked.get(server) ?? probe(server);
+      asked.set(server, standing);
+      return standing;
+    };
+    const all = answersOf(this.#url.servers, askOnce);
+    const promoted = this.#promoted(this.#url.servers, askOnce);
+    const first = await Promise.race([promoted, all.then(() => null)]);
+    if (first !== null) {
+      this.#known = first;
+      return;
+    }
+    const answers = [...(await all)];
     const refusals = new Map<DatabaseServer, string>();
     // Sorting is stable, so the preferred order is kept among equals.
     for (const { server, standing, fault } of answers.sort((a, b) => timelineOf(b) - timelineOf(a))) {

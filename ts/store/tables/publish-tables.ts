@@ -1,5 +1,6 @@
 // Columns and indexes of the table of publishes for the history of a stream.
 import { type Kysely, sql } from "kysely";
+import type { Index } from "../indexes.ts";
 
 /** Migration 0013-publish-history. */
 export async function publishHistory(db: Kysely<unknown>): Promise<void> {
@@ -45,7 +46,11 @@ export async function heldPublishes(db: Kysely<unknown>): Promise<void> {
 }
 
 /** Migration 0021-publish-asked: the publishes of a stream, newest first, whichever nodes they were on. */
+export const PUBLISH_ASKED: readonly Index[] = [
+  { name: "publish_asked", on: "publish (stream_id, asked_at, client_id)" },
+];
+
+/** The rest of it: the index that it replaces. */
 export async function publishAsked(db: Kysely<unknown>): Promise<void> {
-  await db.schema.createIndex("publish_asked").on("publish").columns(["stream_id", "asked_at", "client_id"]).execute();
   await db.schema.dropIndex("publish_newest").execute();
 }

@@ -1,5 +1,6 @@
 // Further tables of the webhook: secrets, per-organisation settings, and the delivery log.
 import { type Kysely, sql } from "kysely";
+import type { Index } from "../indexes.ts";
 
 /** Migration 0002-webhook. */
 export async function webhookTables(db: Kysely<unknown>): Promise<void> {
@@ -47,11 +48,9 @@ export async function webhookTables(db: Kysely<unknown>): Promise<void> {
 }
 
 /** The number of pending events, and the age of the oldest, are read from the index alone. */
-export async function outboxAge(db: Kysely<unknown>): Promise<void> {
-  await sql`
-    create index outbox_age on outbox (created_at) where delivered_at is null and given_up_at is null
-  `.execute(db);
-}
+export const OUTBOX_AGE: readonly Index[] = [
+  { name: "outbox_age", on: "outbox (created_at) where delivered_at is null and given_up_at is null" },
+];
 
 /** Events are delivered organisation by organisation, so that none delays the others. */
 export async function outboxTurns(db: Kysely<unknown>): Promise<void> {

@@ -1,0 +1,122 @@
+// The publishes and events that departed nodes left behind: found in batches, and ended or taken over by the others.
+import { type Kysely, PostgresAdapter, type Selectable, sql } from "kysely";
+import type { Share } from "../node-share.ts";
+import type { PublishTable, Schema } from "../store/schema.ts";
+import { traceFrom } from "../tracing/trace.ts";
+import { identityOf, isOfPresentNode, type RecordedEndReason, recordEnd } from "./record.ts";
+import { doneBody } from "./webhook/body.ts";
+import { newWebhookId } from "./webhook/signature.ts";
+
+/** Publishes that one statement reads, or ends. */
+const AT_A_TIME = 100;
+
+/** How often a batch is tried while somebody else has locked some of its rows, and the pause before, ms; then those are
+ *  waited for one by one. */
+const BATCH_ATTEMPTS = 4;
+const LOCKED_PAUSE_MS = 50;
+
+/** An open publish whose node is gone. `about`: what the log needs: identity, and the stored counters. */
+export interface Orphan {
+  readonly clientId: number;
+  readonly about: object;
+  readonly row: Selectable<PublishTable>;
+}
+
+/** A share of the publishes whose node is gone (W17a), in batches: accepted ones, and ones whose answer is unknown. */
+export async function* orphans(db: Kysely<Schema>, share: Share): AsyncGenerator<readonly Orphan[]> {
+  let after = -1;
+  for (;;) {
+    const { rows } = await sql<Selectable<PublishTable>>`
+      select * from publish
+      where state in ('asking', 'live') and not ${isOfPresentNode("publish")}
+        and client_id > ${after} and client_id % ${share.of} = ${share.index}
+      order by client_id limit ${AT_A_TIME}
+    `.execute(db);
+    const batch = rows.map(orphanOf);
+    after = batch.at(-1)?.clientId ?? after;
+    if (batch.length > 0) yield batch;
+    if (batch.length < AT_A_TIME) return;
+  }
+}
+
+function orphanOf(row: Selectable<PublishTable>): Orphan {
+  const trace = traceFrom(row.trace);
+  const clientId = Number(row.client_id);
+  const identity = { clientId, organisationId: row.organisation_id, streamId: row.stream_id };
+  const counters = { bytesIn: Number(row.bytes_in), bytesOut: Number(row.bytes_out) };
+  const about = { ...identityOf({ ...identity, ...(trace && { trace }) }), protocol: row.protocol, ...counters };
+  return { clientId, about, row };
+}
+
+/** Ends a batch with the stored counters, as `recordEnd` does. Rejects when some could not be ended. */
+export async function recordOrphanEnds(
+  db: Kysely<Schema>,
+  batch: readonly Orphan[],
+  end: { readonly reason: RecordedEndReason; readonly epoch: number },
+  now: number,
+): Promise<void> {
+  let left = batch;
+  if (db.getExecutor().adapter instanceof PostgresAdapter) {
+    // Others lock such rows only for a moment, unless they are stuck.
+    for (let attempt = 1; left.length > 0 && attempt <= BATCH_ATTEMPTS; attempt += 1) {
+      if (attempt > 1) await new Promise((resolve) => setTimeout(resolve, LOCKED_PAUSE_MS));
+      const ended = await endedTogether(db, left, end, now);
+      left = left.filter(({ clientId }) => !ended.has(clientId));
+    }
+  }
+  for (const { clientId } of left) await recordEnd(db, clientId, { ...end, bytes: null, whose: "orphaned" }, now);
+}
+
+/** One statement, so that nothing is repeated when two nodes end the same publishes: each takes the rows that the other
+ *  has not locked. Resolves with the client ids of those it has ended. */
+async function endedTogether(
+  db: Kysely<Schema>,
+  batch: readonly Orphan[],
+  { reason, epoch }: { readonly reason: RecordedEndReason; readonly epoch: number },
+  now: number,
+): Promise<ReadonlySet<number>> {
+  const said = batch.map(({ clientId, row }) => {
+    const custom = row.arguments === null ? null : Buffer.from(row.arguments, "latin1");
+    const bytesOut = Number(row.bytes_out) + Number(row.bytes_elsewhere);
+    const body = doneBody({ ...row, clientId, arguments: custom }, { bytesIn: Number(row.bytes_in), bytesOut });
+    const text = Buffer.from(body).toString("latin1");
+    return sql`(cast(${clientId} as bigint), cast(${newWebhookId()} as text), cast(${text} as text))`;
+  });
+  const { rows } = await sql<{ client_id: number }>`
+    with said(client_id, id, body) as (values ${sql.join(said)}),
+    locked as (
+      select client_id from publish where client_id in (select client_id from said) order by client_id
+      for update skip locked
+    ),
+    ended as (
+      update publish set state = 'ended', ended_at = cast(${now} as bigint), end_reason = cast(${reason} as text)
+      where client_id in (select client_id from locked) and state in ('asking', 'live')
+        and not ${isOfPresentNode("publish")}
+      returning client_id, organisation_id, stream_id, webhook, trace
+    ),
+    told as (
+      insert into outbox (id, organisation_id, client_id, url, body, next_attempt_at, created_at, trace, epoch)
+      select said.id, ended.organisation_id, ended.client_id, ended.webhook, said.body, cast(${now} as bigint),
+        cast(${now} as bigint), ended.trace, cast(${epoch} as bigint)
+      from ended join said on said.client_id = ended.client_id where ended.webhook is not null
+    ),
+    closed as (
+      update stream set state = 'ended', updated_at = cast(${now} as bigint)
+      where state = 'live' and id in (select stream_id from ended) and not exists (
+        select 1 from publish where publish.stream_id = stream.id and publish.state = 'live'
+          and publish.client_id not in (select client_id from ended)
+      )
+    )
+    select client_id from ended
+  `.execute(db);
+  return new Set(rows.map(({ client_id }) => Number(client_id)));
+}
+
+/** Takes over delivery of a share of the events of nodes that are gone. */
+export async function adoptEvents(db: Kysely<Schema>, epoch: number, share: Share): Promise<void> {
+  await sql`
+    update outbox set epoch = ${epoch}
+    where delivered_at is null and given_up_at is null and not ${isOfPresentNode("outbox")}
+      and client_id % ${share.of} = ${share.index}
+  `.execute(db);
+}
