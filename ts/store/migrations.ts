@@ -2,7 +2,7 @@
 import { type Kysely, sql } from "kysely";
 import { StoreUnavailable } from "../errors.ts";
 import { reasonOf } from "../reason.ts";
-import { deliveryShares, deliverySize } from "./delivery-size.ts";
+import { DELIVERY_SIZE_TABLES, deliveryShares, deliverySize } from "./delivery-size.ts";
 import { retentionIndexes } from "./retention.ts";
 import type { Schema } from "./schema.ts";
 import { keptAnswerTable } from "./tables/kept-answer-table.ts";
@@ -17,7 +17,9 @@ import {
   publishHistory,
   publishTimeline,
 } from "./tables/publish-tables.ts";
+import { STREAM_LIST_TABLES, streamLists } from "./tables/stream-lists.ts";
 import { revocationOrder, tokenTables } from "./tables/token-tables.ts";
+import { USAGE_SUM_TABLES, usageSums } from "./tables/usage-sums.ts";
 import { outboxAge, outboxRefusals, outboxTurns, webhookTables } from "./tables/webhook-tables.ts";
 
 export interface Migration {
@@ -49,7 +51,12 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0021-publish-asked", up: publishAsked },
   { name: "0022-delivery-shares", up: deliveryShares },
   { name: "0023-operator", up: operatorOrganisation },
+  { name: "0024-stream-lists", up: streamLists },
+  { name: "0025-usage-sums", up: usageSums },
 ];
+
+/** The tables whose rows are written by triggers on other tables. */
+export const TRIGGER_TABLES: readonly string[] = [...DELIVERY_SIZE_TABLES, ...STREAM_LIST_TABLES, ...USAGE_SUM_TABLES];
 
 /** Recorded in the bookkeeping table, after all migrations, while a copy into the store is incomplete (copy/copy.ts).
  *  Every version of headgate refuses such a store, including those that do not know the name. */

@@ -135,29 +135,8 @@ export function createWorkbench(deps: {
     webhookChanged: webhook.changed,
     async list(organisationId, filter) {
       await deliveries.flush();
-      let query = db.selectFrom("delivery").selectAll().where("organisation_id", "=", organisationId);
-      if (filter.call !== null) query = query.where("call", "=", filter.call);
-      if (filter.clientId !== null) query = query.where("client_id", "=", filter.clientId);
-      if (filter.name !== null) query = query.where("name", "=", filter.name);
-      if (filter.before !== null) query = query.where("last_at", "<", filter.before);
-      const { behind = null } = filter;
-      if (behind !== null) {
-        const { lastAt, id } = behind;
-        query = query.where((eb) =>
-          eb.or([eb("last_at", "<", lastAt), eb.and([eb("last_at", "=", lastAt), eb("id", ">", id)])]),
-        );
-      }
-      if (filter.failed) {
-        query = query.where((eb) =>
-          eb.or([
-            eb("status", "is", null),
-            eb.and([eb("call", "!=", "publish_done"), eb("status", "!=", 200)]),
-            eb.and([eb("call", "=", "publish_done"), eb("status", ">=", 300), eb("status", "!=", 410)]),
-          ]),
-        );
-      }
-      const rows = await query.orderBy("last_at", "desc").orderBy("id").limit(filter.quantity).execute();
-      return rows.map(shown);
+      const found = await listDeliveries(db, organisationId, filter);
+      return { deliveries: found.rows.map(shown), rest: found.rest };
     },
     async find(organisationId, id) {
       const row = await rowOf(organisationId, id);

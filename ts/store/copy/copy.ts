@@ -3,7 +3,7 @@
 import { type Kysely, sql } from "kysely";
 import { StoreFailed, StoreUnavailable } from "../../errors.ts";
 import { reasonOf } from "../../reason.ts";
-import { DELIVERY_SIZE_TABLES } from "../delivery-size.ts";
+import { TRIGGER_TABLES } from "../migrations.ts";
 import { MIGRATIONS, migrate, UNFINISHED_COPY } from "../migrations.ts";
 import { type OpenPlace, requireThisSchema } from "./place.ts";
 import { countRows, pagesOf, requireRows, writeRows } from "./rows.ts";
@@ -62,7 +62,7 @@ async function fill(
   // Rows that migrations and triggers write themselves, such as the size of the delivery log, are replaced at the end.
   const kept: TableShape[] = [];
   for (const table of tables) {
-    if (DELIVERY_SIZE_TABLES.includes(table.name) || (await countRows(target.db, table)) > 0) kept.push(table);
+    if (TRIGGER_TABLES.includes(table.name) || (await countRows(target.db, table)) > 0) kept.push(table);
   }
   for (const table of [...tables.filter((each) => !kept.includes(each)), ...kept]) {
     if (kept.includes(table)) await sql`delete from ${sql.table(table.name)}`.execute(target.db);
