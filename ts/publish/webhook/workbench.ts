@@ -8,6 +8,7 @@ import type { Trace } from "../../tracing/trace.ts";
 import type { WebhookAnswer } from "./answer.ts";
 import { publishBody } from "./body.ts";
 import type { Webhook, WebhookCall } from "./call.ts";
+import { type DeliveryFilter, type DeliveryPosition, listDeliveries } from "./delivery-list.ts";
 import type { DeliveryLog } from "./delivery-log.ts";
 import { nameIn } from "./outbox.ts";
 import { newWebhookId } from "./signature.ts";
@@ -43,19 +44,6 @@ export interface Delivery {
 /** What a replay needs to know about a call. */
 type Repeatable = Pick<Selectable<DeliveryTable>, "client_id" | "call" | "name" | "body" | "attempts">;
 
-export interface DeliveryFilter {
-  readonly call: DeliveryTable["call"] | null;
-  readonly clientId: number | null;
-  readonly name: string | null;
-  /** Only those not answered with 200 (publish, update), or 2xx and 410 (publish_done). */
-  readonly failed: boolean;
-  /** Epoch ms; only older ones. */
-  readonly before: number | null;
-  /** Only those after this one in the order of the list; its row may be gone. */
-  readonly behind?: { readonly lastAt: number; readonly id: string } | null;
-  readonly quantity: number;
-}
-
 export interface Called {
   readonly id: string;
   readonly answer: WebhookAnswer;
@@ -64,7 +52,10 @@ export interface Called {
 
 export interface Workbench {
   /** Newest first. */
-  list(organisationId: string, filter: DeliveryFilter): Promise<readonly Delivery[]>;
+  list(
+    organisationId: string,
+    filter: DeliveryFilter,
+  ): Promise<{ readonly deliveries: readonly Delivery[]; readonly rest: DeliveryPosition | null }>;
   /** Throws `UnknownDelivery`. */
   find(organisationId: string, id: string): Promise<Delivery>;
   /** Sends the same body under the same id to the current webhook: of a delivery in the log, or of a publish_done that
