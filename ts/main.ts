@@ -90,7 +90,7 @@ export async function serve(
     const isFile = config.databaseUrl === null;
     const store = await openStore({ ...config, access: former === null ? "service" : "successor" });
     started.push(() => store.close());
-    const { db } = store;
+    const { db, reads } = store;
     const version = readVersion();
     const { name } = config.node;
     const beside = former === null ? "first" : "successor";
@@ -111,7 +111,7 @@ export async function serve(
       return media;
     };
     const service = await createService(config, {
-      ...{ db, storeProblem: storeHealth.problem, clock, log, media: running, isDraining },
+      ...{ db, reads, storeProblem: storeHealth.problem, clock, log, media: running, isDraining },
       openCapacity: createCapacity,
       ...{ member: cluster, cluster: there },
     });

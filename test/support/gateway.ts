@@ -112,6 +112,7 @@ async function open(
   const media = new RecordingMedia();
   const service = await createService(config, {
     db: store.db,
+    reads: store.reads,
     clock,
     log: pino({ level: "trace" }, { write: (line: string) => void lines.push(line) }),
     media: () => media,

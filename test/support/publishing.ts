@@ -117,6 +117,7 @@ async function open(options: StageOptions, folder: string): Promise<Stage> {
   const now = { now: () => clock.ms };
   const service = await createService(configOf(options, folder), {
     db: store.db,
+    reads: store.reads,
     clock: now,
     log: pino({ level: "trace" }, { write: (line: string) => void lines.push(line) }),
     media: () => media,

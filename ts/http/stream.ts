@@ -56,6 +56,7 @@ const KICKED = "Stream was stopped";
 
 interface StreamDeps extends RouteDeps {
   readonly db: Kysely<Schema>;
+  readonly reads: Kysely<Schema>;
   readonly clock: { now(): number };
   readonly config: Pick<Config, "http" | "ingest">;
   readonly sessions: Pick<LiveSessions, "kick" | "switchTarget" | "switchTo">;
@@ -63,7 +64,7 @@ interface StreamDeps extends RouteDeps {
 }
 
 export function streamRoutes(deps: StreamDeps): Routes["hono"] {
-  const { db, clock, sessions } = deps;
+  const { db, reads, clock, sessions } = deps;
   const routes = newRoutes(deps);
 
   routes.guarded(
@@ -129,8 +130,8 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
       const position = createdAt === undefined || id === undefined ? null : { createdAt, id };
       const found =
         order === "newest"
-          ? await listStreams(db, organisation, { ...filter, behind: position })
-          : await listStreamsLiveFirst(db, organisation, {
+          ? await listStreams(reads, organisation, { ...filter, behind: position })
+          : await listStreamsLiveFirst(reads, organisation, {
               ...filter,
               behind: position && { ...position, live: live === true },
             });

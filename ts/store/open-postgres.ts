@@ -7,6 +7,7 @@ import type { Store } from "./open.ts";
 import type { ServerClient } from "./postgres/connecting.ts";
 import { parseDatabaseUrl } from "./postgres/database-url.ts";
 import { type ServiceLock, takeServiceLock, withMigrationLock } from "./postgres/lock.ts";
+import { openReads } from "./postgres/reads.ts";
 import { connectionDialect, openPool, postgresDialect } from "./postgres.ts";
 import { RetryingKysely } from "./retrying.ts";
 import type { Schema } from "./schema.ts";
@@ -31,7 +32,9 @@ export async function openPostgres(databaseUrl: string, node: string | null): Pr
     );
   }
   const db = new RetryingKysely<Schema>({ dialect });
+  const reads = openReads<Schema>(databaseUrl);
   const close = async () => {
+    await reads.close();
     await db.destroy();
     await disconnect();
   };
@@ -48,7 +51,7 @@ export async function openPostgres(databaseUrl: string, node: string | null): Pr
     await close();
     throw error;
   }
-  return { db, close, failed: lock.lost, rename: lock.rename };
+  return { db, reads: reads.db, close, failed: lock.lost, rename: lock.rename };
 }
 
 /** Connects to a database and takes the lock of a node or, with `node` null, of a command, unless it is held. Opens no

@@ -6,13 +6,16 @@ import type { Kysely } from "kysely";
 import { type StoreFailed, StoreUnavailable } from "../errors.ts";
 import { reasonOf } from "../reason.ts";
 import { LibsqlKysely, startLibsqlThread } from "./libsql.ts";
-import type { Opening } from "./libsql-messages.ts";
+import type { Access } from "./libsql-messages.ts";
 import { upToDate } from "./migrations.ts";
+import { chargeStatement } from "./reading.ts";
 import type { Schema } from "./schema.ts";
 
 /** The open store. */
 export interface Store {
   readonly db: Kysely<Schema>;
+  /** Of the same rows, for reads that must not delay what `db` does: a connection of its own, which changes nothing. */
+  readonly reads: Kysely<Schema>;
   /** Finishes pending statements and releases the store. */
   close(): Promise<void>;
   /** Resolves if the store dies while it is open; nothing works after that. */
@@ -28,7 +31,7 @@ export interface StoreOptions {
   readonly databaseUrl: string | null;
   /** `service`: one at a time. `successor`: beside the service that it replaces. `command`: may run beside a service;
    *  it may change rows, but then no tables. */
-  readonly access?: Opening["access"];
+  readonly access?: Access;
   /** The node of a service, where several share a database. */
   readonly node?: { readonly name: string };
   /** Threads to reuse for embedded stores that are opened one after another (`startLibsqlThread`). */
@@ -62,7 +65,7 @@ export function makeFolder(path: string): void {
   mkdirSync(path, { mode: 0o700 });
 }
 
-async function openEmbedded(dataDir: string, access: Opening["access"], idleThreads?: Worker[]): Promise<Store> {
+async function openEmbedded(dataDir: string, access: Access, idleThreads?: Worker[]): Promise<Store> {
   const thread = await startLibsqlThread(dataDir, access, idleThreads);
   const db = new LibsqlKysely<Schema>(thread);
   const close = async () => {
@@ -70,5 +73,18 @@ async function openEmbedded(dataDir: string, access: Opening["access"], idleThre
     await thread.close(); // Kysely does not close drivers it never used
   };
   await upToDate(db, thread.alone, dataDir, close);
-  return { db, close, failed: thread.failed, rename: async () => {} };
+  const reader = await startLibsqlThread(dataDir, "reader", idleThreads).catch(async (error: unknown) => {
+    await close();
+    throw error;
+  });
+  return {
+    db,
+    reads: new LibsqlKysely<Schema>(reader, chargeStatement),
+    async close() {
+      await reader.close();
+      await close();
+    },
+    failed: Promise.race([thread.failed, reader.failed]),
+    rename: async () => {},
+  };
 }

@@ -73,13 +73,14 @@ export interface Workbench {
 
 export function createWorkbench(deps: {
   readonly db: Kysely<Schema>;
+  readonly reads: Kysely<Schema>;
   readonly webhook: Pick<Webhook, "post" | "changed">;
   readonly deliveries: Pick<DeliveryLog, "flush">;
   readonly customers: Pick<Customers, "of">;
   readonly clock: { now(): number };
   readonly deadlineMs: number;
 }): Workbench {
-  const { db, webhook, deliveries, customers, clock, deadlineMs } = deps;
+  const { db, reads, webhook, deliveries, customers, clock, deadlineMs } = deps;
 
   async function rowOf(organisationId: string, id: string): Promise<Selectable<DeliveryTable> | undefined> {
     if (id.includes("\0")) throw new UnknownDelivery(); // no id contains one, and the store cannot hold NUL
@@ -126,7 +127,7 @@ export function createWorkbench(deps: {
     webhookChanged: webhook.changed,
     async list(organisationId, filter) {
       await deliveries.flush();
-      const found = await listDeliveries(db, organisationId, filter);
+      const found = await listDeliveries(reads, organisationId, filter);
       return { deliveries: found.rows.map(shown), rest: found.rest };
     },
     async find(organisationId, id) {
@@ -136,7 +137,7 @@ export function createWorkbench(deps: {
     },
     async ofPublish(clientId) {
       await deliveries.flush();
-      const rows = await db.selectFrom("delivery").selectAll().where("client_id", "=", clientId).execute();
+      const rows = await reads.selectFrom("delivery").selectAll().where("client_id", "=", clientId).execute();
       return rows.map(shown).sort((a, b) => a.firstAt - b.firstAt);
     },
     async replay(organisationId, id, sending, trace) {
