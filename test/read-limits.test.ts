@@ -6,9 +6,9 @@ import {
   READ_BURST_MS,
   READ_SHARE_MS,
   READ_WAIT_MS,
-  type ReadLimits,
   READS_AT_ONCE,
   READS_WAITING,
+  type ReadLimits,
 } from "../ts/organisation/read-limits.ts";
 import { chargeStatement } from "../ts/store/reading.ts";
 

@@ -54,6 +54,7 @@ export interface Gateway extends Member {
   /** Live sessions; initially none. */
   readonly live: RecordedSessions;
   readonly db: Kysely<Schema>;
+  readonly reads: Kysely<Schema>;
   /** The given clock, which tests set. */
   readonly clock: { ms: number };
   readonly dataDir: string;
@@ -145,6 +146,7 @@ async function open(
     app,
     live: recorded,
     db: store.db,
+    reads: store.reads,
     clock,
     dataDir: folder,
     tokenKeys,

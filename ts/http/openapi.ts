@@ -144,7 +144,8 @@ export function newRoutes({ authorise, keptAnswers, descriptions, readLimits, co
 }
 
 /** Routes that last as long as their reader likes, or wait for other nodes: what they read of the store is little. */
-const OTHERWISE_LIMITED = /^GET \/(organisation\/events|live\/|capture\/|session$|session\/\{client_id\}(\/history)?$|deployment$)/;
+const OTHERWISE_LIMITED =
+  /^GET \/(organisation\/events|live\/|capture\/|session$|session\/\{client_id\}(\/history)?$|deployment$)/;
 
 function readsStore(name: RouteName): boolean {
   return name.startsWith("GET ") && !OTHERWISE_LIMITED.test(name);

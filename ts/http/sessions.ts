@@ -244,7 +244,8 @@ export function sessionRoutes(
 
   async function find(caller: Caller, id: string): Promise<LiveSession> {
     const session = /^\d{1,16}$/.test(id) ? sessions.show(caller.organisation.id, Number(id)) : undefined;
-    if (session === undefined || !(await scopeOf(caller, [session.streamId]))(session.streamId)) throw new UnknownRecord("session");
+    if (session === undefined || !(await scopeOf(caller, [session.streamId]))(session.streamId))
+      throw new UnknownRecord("session");
     return session;
   }
 

@@ -2,7 +2,7 @@
 // for more waits, first come, first served, and is refused when that takes too long; other organisations are not
 // affected. The rate of requests is limited elsewhere (request-rate.ts).
 import { TooManyReads } from "../errors/too-many-reads.ts";
-import { chargedTo } from "../store/reading.ts";
+import { type Account, chargedTo } from "../store/reading.ts";
 
 /** Requests of an organisation that read at the same time: fewer than the store has connections for reads. */
 export const READS_AT_ONCE = 3;
@@ -26,7 +26,7 @@ interface Waiting {
   start(): void;
 }
 
-interface Share {
+interface Share extends Account {
   running: number;
   /** Saved up at the time `at`; negative after expensive statements. */
   balanceMs: number;
@@ -46,7 +46,7 @@ export function createReadLimits(steady: { now(): number }): ReadLimits {
       if (share.waiting.length > 0 || !mayStart(share)) await turn(share, waitMs);
       else share.running += 1;
       try {
-        return await chargedTo({ charge: (ms) => void (share.balanceMs -= ms) }, act);
+        return await chargedTo(share, act);
       } finally {
         share.running -= 1;
         wake(share);
@@ -60,7 +60,12 @@ export function createReadLimits(steady: { now(): number }): ReadLimits {
     if (shares.size >= SWEEP_AT) {
       for (const [id, share] of shares) if (isIdle(share)) shares.delete(id);
     }
-    const share: Share = { running: 0, balanceMs: READ_BURST_MS, at: steady.now(), waiting: [], timer: null };
+    const share: Share = {
+      ...{ running: 0, balanceMs: READ_BURST_MS, at: steady.now(), waiting: [], timer: null },
+      charge(ms) {
+        share.balanceMs -= ms;
+      },
+    };
     shares.set(organisationId, share);
     return share;
   }

@@ -45,8 +45,14 @@ export interface StreamPage {
   readonly rest: StreamPosition | null;
 }
 
-/** Rows in the order of the list, which the residual filters apply to. */
-type Rows = SelectQueryBuilder<Schema, "stream", { id: string; created_at: number }>;
+/** Whole rows of streams in the order of the list. */
+type Rows = SelectQueryBuilder<Schema, "stream", StreamTable>;
+
+/** The first rows along an index, to which filters apply, and the place of the last one if there are as many. */
+interface Window {
+  readonly rows: Rows;
+  last(): Promise<{ readonly id: string; readonly created_at: number } | undefined>;
+}
 
 /** Streams of an organisation, newest first, excluding deleted ones. */
 export async function listStreams(
@@ -54,28 +60,23 @@ export async function listStreams(
   organisation: Pick<OrganisationTable, "id">,
   filter: StreamFilter,
 ): Promise<StreamPage> {
-  const { tags, state, search = null } = filter;
-  const behind = filter.behind ?? null;
+  const { tags, state, search = null, behind = null, quantity } = filter;
+  const { id } = organisation;
   const [tag, ...further] = tags;
   // Few are live, so no window is needed.
-  if (state === "live") {
-    const streams = await filtered(db, newest(db, organisation.id, "live", behind, null), { ...filter, tags });
-    return { streams, rest: null };
+  if (state === "live" || (tag === undefined && search === null)) {
+    return { streams: await filtered(db, newest(db, id, state, behind), filter), rest: null };
   }
   if (tag !== undefined) {
-    return await windowed(db, tagged(db, organisation.id, tag, behind), { ...filter, tags: further });
+    const isFiltered = further.length > 0 || search !== null || state !== null || filter.notIn !== undefined;
+    const window = tagged(db, id, tag, behind, isFiltered ? WINDOW : quantity);
+    return await windowed(db, window, { ...filter, tags: further });
   }
-  const all = newest(db, organisation.id, state, behind, WINDOW);
-  if (search === null) {
-    const most = filter.notIn === undefined ? filter.quantity : null;
-    const streams = await filtered(db, newest(db, organisation.id, state, behind, most), filter);
-    return { streams, rest: null };
-  }
-  const begun = await beginningWith(db, organisation.id, search);
-  if (begun === null) return await windowed(db, all, filter);
-  const near = await newestIds(db, organisation.id, filter);
-  const found = await lookedUp(db, [...new Set([...begun, ...near])], { ...filter, behind });
-  return { streams: found.slice(0, filter.quantity), rest: null };
+  const begun = await beginningWith(db, id, search ?? "");
+  if (begun === null) return await windowed(db, newestWindow(db, id, state, behind), filter);
+  const near = await filtered(db, newestWindow(db, id, null, null).rows, { ...filter, quantity: WINDOW });
+  const found = await lookedUp(db, [...new Set([...begun, ...near.map((stream) => stream.id)])], filter);
+  return { streams: found.slice(0, quantity), rest: null };
 }
 
 /** The same, live ones first. `behind` says whether its stream was listed as live. A stream that starts or ends between
@@ -125,35 +126,58 @@ export async function streamsWithTag(
   return found;
 }
 
-/** The first `most` streams of the organisation behind a position, or all of them. */
-function newest(
-  db: Kysely<Schema>,
-  organisationId: string,
-  state: StreamState | null,
-  behind: Behind | null,
-  most: number | null,
-): Rows {
-  let rows = db.selectFrom("stream").select(["id", "created_at"]).where("organisation_id", "=", organisationId);
+/** The streams of the organisation behind a position. */
+function newest(db: Kysely<Schema>, organisationId: string, state: StreamState | null, behind: Behind | null): Rows {
+  let rows = db.selectFrom("stream").selectAll("stream").where("organisation_id", "=", organisationId);
   // Literals, not parameters: partial indexes are not used with a parameter.
   if (state === null) rows = rows.where(sql<boolean>`state <> 'deleted'`);
   else if (state === "live") rows = rows.where(sql<boolean>`state = 'live'`);
   else rows = rows.where("state", "=", state);
   if (behind !== null) rows = rows.where(isBehind(behind));
-  rows = rows.orderBy("created_at", "desc").orderBy("id");
-  return most === null ? rows : rows.limit(most);
+  return rows.orderBy("created_at", "desc").orderBy("id");
 }
 
-/** The same for the streams with a tag. */
-function tagged(db: Kysely<Schema>, organisationId: string, tag: string, behind: Behind | null): Rows {
-  let rows = db
+function newestWindow(
+  db: Kysely<Schema>,
+  organisationId: string,
+  state: StreamState | null,
+  behind: Behind | null,
+): Window {
+  const rows = newest(db, organisationId, state, behind);
+  const places = rows.clearSelect().select(["id", "created_at"]);
+  return {
+    rows: rows.limit(WINDOW),
+    last: () =>
+      places
+        .limit(1)
+        .offset(WINDOW - 1)
+        .executeTakeFirst(),
+  };
+}
+
+/** The first `most` streams with a tag. */
+function tagged(db: Kysely<Schema>, organisationId: string, tag: string, behind: Behind | null, most: number): Window {
+  let places = db
     .selectFrom("stream_tag")
-    .select((eb) => ["stream_id as id", eb.neg("age").as("created_at")])
+    .select(["stream_id", "age"])
     .where("organisation_id", "=", organisationId)
     .where("tag", "=", tag);
-  if (behind !== null) {
-    rows = rows.where(sql<boolean>`(age, stream_id) > (${-behind.createdAt}, ${behind.id})`);
-  }
-  return rows.orderBy("age").orderBy("stream_id").limit(WINDOW) as unknown as Rows;
+  if (behind !== null) places = places.where(sql<boolean>`(age, stream_id) > (${-behind.createdAt}, ${behind.id})`);
+  places = places.orderBy("age").orderBy("stream_id");
+  const rows = db
+    .selectFrom(places.limit(most).as("near"))
+    .innerJoin("stream", "stream.id", "near.stream_id")
+    .selectAll("stream");
+  return {
+    rows: rows as unknown as Rows,
+    async last() {
+      const place = await places
+        .limit(1)
+        .offset(most - 1)
+        .executeTakeFirst();
+      return place && { id: place.stream_id, created_at: -place.age };
+    },
+  };
 }
 
 /** The first condition is the range of the index in which the second is tested. */
@@ -164,27 +188,23 @@ function isBehind({ createdAt, id }: Behind): RawBuilder<boolean> {
 /** The streams among `rows` that pass the filters. */
 async function filtered(db: Kysely<Schema>, rows: Rows, filter: StreamFilter): Promise<readonly StreamTable[]> {
   const { tags, state, notIn, search = null, quantity } = filter;
-  let query = db
-    .selectFrom(rows.as("near"))
-    .innerJoin("stream", "stream.id", "near.id")
-    .selectAll("stream")
-    .where("stream.state", "!=", "deleted");
-  if (state !== null) query = query.where("stream.state", "=", state);
-  if (notIn !== undefined) query = query.where("stream.state", "<>", notIn);
-  for (const tag of tags) query = query.where(hasTag(tag));
+  let query = db.selectFrom(rows.as("listed")).selectAll("listed").where("listed.state", "!=", "deleted");
+  if (state !== null) query = query.where("listed.state", "=", state);
+  if (notIn !== undefined) query = query.where("listed.state", "<>", notIn);
+  for (const tag of tags) query = query.where(hasTag(tag, "listed"));
   if (search !== null) query = query.where(isLike(search));
-  return await query.orderBy("near.created_at", "desc").orderBy("near.id").limit(quantity).execute();
+  return await query.orderBy("listed.created_at", "desc").orderBy("listed.id").limit(quantity).execute();
 }
 
 /** The same for a window: the list continues behind it, unless it is the last one. */
-async function windowed(db: Kysely<Schema>, rows: Rows, filter: StreamFilter): Promise<StreamPage> {
-  const streams = await filtered(db, rows, filter);
+async function windowed(db: Kysely<Schema>, window: Window, filter: StreamFilter): Promise<StreamPage> {
+  const streams = await filtered(db, window.rows, filter);
   if (streams.length >= filter.quantity) return { streams, rest: null };
-  const last = await rows
-    .limit(1)
-    .offset(WINDOW - 1)
-    .executeTakeFirst();
-  return { streams, rest: last === undefined ? null : { createdAt: Number(last.created_at), id: last.id, live: false } };
+  const last = await window.last();
+  return {
+    streams,
+    rest: last === undefined ? null : { createdAt: Number(last.created_at), id: last.id, live: false },
+  };
 }
 
 /** Ids of the streams with a word that begins like the text; null when they are too many. */
@@ -208,12 +228,6 @@ async function beginningWith(
   return rows.length === COMMON ? null : rows.map(({ stream_id: id }) => id);
 }
 
-/** Ids of the streams among the newest of the organisation that pass the filters. */
-async function newestIds(db: Kysely<Schema>, organisationId: string, filter: StreamFilter): Promise<readonly string[]> {
-  const rows = newest(db, organisationId, null, null, WINDOW);
-  return (await filtered(db, rows, { ...filter, quantity: WINDOW })).map(({ id }) => id);
-}
-
 /** The streams with these ids that pass the filters, in the order of the list. */
 async function lookedUp(
   db: Kysely<Schema>,
@@ -224,7 +238,7 @@ async function lookedUp(
   for (let at = 0; at < ids.length; at += LOOKED_UP) {
     let query = db
       .selectFrom("stream")
-      .select(["id", "created_at"])
+      .selectAll("stream")
       .where("id", "in", ids.slice(at, at + LOOKED_UP));
     if (filter.behind) query = query.where(isBehind(filter.behind));
     found.push(...(await filtered(db, query, filter)));
@@ -232,10 +246,10 @@ async function lookedUp(
   return found.sort((one, other) => Number(other.created_at) - Number(one.created_at) || (one.id < other.id ? -1 : 1));
 }
 
-/** True for streams with `search` in the name or in a tag, case-insensitive. */
+/** True for `listed` streams with `search` in the name or in a tag, case-insensitive. */
 function isLike(search: string): RawBuilder<boolean> {
   const part = `%${search.replaceAll(/[\\%_]/g, "\\$&")}%`;
   const has = (column: string) => sql`lower(${sql.ref(column)}) like lower(${part}) escape '\\'`;
-  return sql<boolean>`(${has("stream.name")} or exists (select 1 from json_each(stream.tags)
+  return sql<boolean>`(${has("listed.name")} or exists (select 1 from json_each(listed.tags)
     where ${has("json_each.value")}))`;
 }

@@ -41,9 +41,9 @@ export async function createStream(
   throw new StoreFailed(`no free stream name for organisation ${organisation.id}`);
 }
 
-/** True for streams with this tag. */
-export function hasTag(tag: string): RawBuilder<boolean> {
-  return sql<boolean>`exists (select 1 from json_each(stream.tags) where json_each.value = ${tag})`;
+/** True for streams with this tag; `of`: the name of their table in the statement. */
+export function hasTag(tag: string, of = "stream"): RawBuilder<boolean> {
+  return sql<boolean>`exists (select 1 from json_each(${sql.ref(`${of}.tags`)}) where json_each.value = ${tag})`;
 }
 
 /** A stream of the organisation, which must have the tag if one is given. Throws `UnknownStream`, also for another

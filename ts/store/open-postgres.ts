@@ -11,6 +11,7 @@ import { openReads } from "./postgres/reads.ts";
 import { connectionDialect, openPool, postgresDialect } from "./postgres.ts";
 import { RetryingKysely } from "./retrying.ts";
 import type { Schema } from "./schema.ts";
+import { addJsonEach } from "./tables/json-each.ts";
 
 /** The oldest supported PostgreSQL, in the server's own numbering. */
 const VERSION_AT_LEAST = 130_000;
@@ -40,7 +41,7 @@ export async function openPostgres(databaseUrl: string, node: string | null): Pr
   };
   const update = async (by: Kysely<Schema>) => {
     await requireVersion(by);
-    if (lock.held) await addFunctions(by);
+    if (lock.held) await addJsonEach(by as Kysely<never>);
     await upToDate(by, lock.held, place, async () => {});
   };
   const updateAlone = (client: ServerClient) =>
@@ -75,12 +76,6 @@ export async function requireVersion(db: Kysely<Schema>): Promise<void> {
   if (Number(rows[0]?.version) < VERSION_AT_LEAST) {
     throw new StoreUnavailable(`PostgreSQL ${VERSION_AT_LEAST / 10_000} or newer is needed`);
   }
-}
-
-/** Lists by tag call `json_each` on a text, which PostgreSQL defines only for json. */
-async function addFunctions(db: Kysely<Schema>): Promise<void> {
-  await sql`create or replace function json_each(list text) returns table (value text) language sql immutable
-    as 'select json_array_elements_text(list::json)'`.execute(db);
 }
 
 /** The name of a database, never with the password. Throws `StoreUnavailable` for a URL that cannot be used. */

@@ -43,10 +43,7 @@ export async function listDeliveries(
     .orderBy("last_at", "desc")
     .orderBy("id")
     .limit(isFiltered ? DELIVERY_WINDOW : quantity);
-  let query = db
-    .selectFrom(near.as("near"))
-    .innerJoin("delivery", "delivery.id", "near.id")
-    .selectAll("delivery");
+  let query = db.selectFrom(near.as("near")).innerJoin("delivery", "delivery.id", "near.id").selectAll("delivery");
   if (call !== null) query = query.where("delivery.call", "=", call);
   if (name !== null) query = query.where("delivery.name", "=", name);
   if (failed) query = query.where(sql<boolean>`${sql.raw(FAILED_DELIVERY)}`);

@@ -3,8 +3,7 @@
 import { type Kysely, sql } from "kysely";
 import { StoreFailed, StoreUnavailable } from "../../errors.ts";
 import { reasonOf } from "../../reason.ts";
-import { TRIGGER_TABLES } from "../migrations.ts";
-import { MIGRATIONS, migrate, UNFINISHED_COPY } from "../migrations.ts";
+import { MIGRATIONS, migrate, TRIGGER_TABLES, UNFINISHED_COPY } from "../migrations.ts";
 import { type OpenPlace, requireThisSchema } from "./place.ts";
 import { countRows, pagesOf, requireRows, writeRows } from "./rows.ts";
 import { readShape, type TableShape } from "./shape.ts";

@@ -1,6 +1,6 @@
 // Bytes of an organisation per day, summed ahead by triggers; and the indexes of filtered lists of usage and deliveries.
 import { type Kysely, PostgresAdapter, sql } from "kysely";
-import { countedBy, SHARD } from "./shards.ts";
+import { countedAdded, countedBy, SHARD } from "./shards.ts";
 
 /** The tables that the triggers write. */
 export const USAGE_SUM_TABLES: readonly string[] = ["usage_sum"];
@@ -49,9 +49,10 @@ const LIBSQL_TRIGGERS = [
 const POSTGRES_TRIGGERS = [
   `create function sum_usage() returns trigger language plpgsql as $$
    begin
-     if tg_op = 'INSERT' then ${ADDED}; else ${GREW}; end if;
+     ${GREW};
      return null;
    end $$`.replaceAll(SHARD.libsql, SHARD.postgres),
-  `create trigger usage_summed after insert or update of bytes_in, bytes_out on "usage"
+  `create trigger usage_summed after update of bytes_in, bytes_out on "usage"
    for each row execute function sum_usage()`,
+  ...countedAdded("usage_sum", "usage", { bytes_in: "sum(bytes_in)", bytes_out: "sum(bytes_out)" }),
 ];
