@@ -41,7 +41,7 @@ export async function openPostgres(databaseUrl: string, node: string | null): Pr
   };
   const update = async (by: Kysely<Schema>) => {
     await requireVersion(by);
-    if (lock.held) await addJsonEach(by as Kysely<never>);
+    if (lock.held) await addJsonEach(by);
     await upToDate(by, lock.held, place, async () => {});
   };
   const updateAlone = (client: ServerClient) =>

@@ -23,7 +23,7 @@ export const STREAM_LIST_TABLES: readonly string[] = ["stream_tag", "stream_word
 /** Migration 0024-stream-lists. */
 export async function streamLists(db: Kysely<unknown>): Promise<void> {
   const isPostgres = db.getExecutor().adapter instanceof PostgresAdapter;
-  if (isPostgres) await addJsonEach(db as Kysely<never>);
+  if (isPostgres) await addJsonEach(db);
   // Compared byte by byte, so that the words with a common beginning are neighbours.
   const bytewise = isPostgres ? sql`text collate "C"` : sql`text`;
   await db.schema
