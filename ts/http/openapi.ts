@@ -14,6 +14,7 @@ import type { Trace } from "../tracing/trace.ts";
 import { codesInWords } from "./error-codes.ts";
 import { loggedCaller, type notedForLog, noteForLog } from "./request/caller.ts";
 import { answeredOnce, IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_LIMIT } from "./request/once.ts";
+import { readsStore } from "./request/reads-store.ts";
 import { credentialsOf } from "./request/request.ts";
 import { queryReader, readBody } from "./request/schema.ts";
 
@@ -141,14 +142,6 @@ export function newRoutes({ authorise, keptAnswers, descriptions, readLimits, co
       hono.on(...placeOf(name), async (c) => await serve(c as never, await read(c)));
     },
   };
-}
-
-/** Routes that last as long as their reader likes, or wait for other nodes: what they read of the store is little. */
-const OTHERWISE_LIMITED =
-  /^GET \/(organisation\/events|live\/|capture\/|session$|session\/\{client_id\}(\/history)?$|deployment$)/;
-
-function readsStore(name: RouteName): boolean {
-  return name.startsWith("GET ") && !OTHERWISE_LIMITED.test(name);
 }
 
 const NO_QUERY = z.object({});

@@ -54,7 +54,6 @@ export interface PublishingDeps
   extends OtherNodes,
     Pick<AdmissionDeps, "isDraining" | "rtmpElsewhere" | "rivals" | "room"> {
   readonly db: Kysely<Schema>;
-  /** The same store for lists that people read. */
   readonly reads: Kysely<Schema>;
   /** Why the store cannot be written; null while it can. Absent: unknown until a write is tried. */
   readonly storeProblem?: () => string | null;

@@ -1,8 +1,8 @@
 // The connections for reads of the API: fewer than those for everything else and apart from them, with a short limit for
 // a statement, so that no read makes admission, ends or heartbeats wait.
 import { Kysely } from "kysely";
-import { openPool, postgresDialect } from "../postgres.ts";
-import { chargeStatement } from "../reading.ts";
+import { openPool, postgresDialect } from "./postgres.ts";
+import { chargeStatement } from "./reading.ts";
 
 /** Connections of a process. */
 const READ_CONNECTIONS = 6;
