@@ -131,8 +131,7 @@ export function newRoutes({ authorise, keptAnswers, descriptions, readLimits, co
         const request = await read(c);
         const answer = () => serve(c as never, { ...caller, requestId: c.get("requestId") }, request);
         if (c.req.method === "POST") return await answeredOnce(c, keptAnswers, caller, answer);
-        if (!readsStore(name)) return await answer();
-        return await readLimits.run(caller.organisation.id, async () => await answer());
+        return readsStore(name) ? await readLimits.run(caller.organisation.id, async () => answer()) : await answer();
       });
     },
     open(name, text, serve) {
