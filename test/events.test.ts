@@ -245,18 +245,18 @@ describe("the page of one stream", () => {
 });
 
 test("a change during a poll in which the store failed is reported by the next one", async () => {
-  const { db, clock } = stage;
+  const { db, reads, clock } = stage;
   const [list, page] = [await open(), await open(`?stream=${ID}`)];
   await list.next();
   await page.next();
   clock.ms += 1_000;
   await db.updateTable("stream").set({ state: "locked", updated_at: clock.ms }).where("id", "=", ID).execute();
   let asked = 0;
-  const asks = vi.spyOn(db, "selectFrom").mockImplementation((...from) => {
+  const asks = vi.spyOn(reads, "selectFrom").mockImplementation((...from) => {
     asked += 1;
     // First which streams have changed, then how many there are.
     if (asked === 2) throw new StoreFailed("the disk is full");
-    return Kysely.prototype.selectFrom.apply(db, from) as never;
+    return Kysely.prototype.selectFrom.apply(reads, from) as never;
   });
   await second();
   asks.mockRestore();

@@ -55,8 +55,9 @@ async function fillTheRest(db: Kysely<any>): Promise<Rows> {
     const [, table = "", column = "", type = ""] = /^(\w+)\.(\w+) (\w*)/.exec(line) ?? [];
     if (!/migration|sqlite/.test(table)) tables.set(table, [...(tables.get(table) ?? []), [column, type]]);
   }
-  // Inserts that fail because of a foreign key are tried again after its row. Triggers write the shares.
-  const written = ["organisation", "stream", "token_key", "delivery_share", "table_share"];
+  // Inserts that fail because of a foreign key are tried again after its row. Triggers write the last ones.
+  const sums = ["delivery_share", "table_share", "usage_sum", "stream_tag", "stream_word", "stream_count"];
+  const written = ["organisation", "stream", "token_key", ...sums];
   let waiting = [...tables.keys()].filter((table) => !written.includes(table));
   let failure: unknown = null;
   for (let turn = tables.size; turn > 0 && waiting.length > 0; turn -= 1) {

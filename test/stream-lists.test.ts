@@ -1,6 +1,9 @@
 // Streams found by a part of their name or of a tag, and live ones first: page by page, on both stores
 // (vitest.config.ts).
+
+import { sql } from "kysely";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { WINDOW } from "../ts/organisation/stream-list.ts";
 import type { StreamState } from "../ts/store/schema.ts";
 import { type Gateway, openGateway } from "./support/gateway.ts";
 
@@ -90,4 +93,55 @@ test("a cursor of one order is refused in the other", async () => {
     const answer = await gateway.call("GET", `/stream?order=${other}&cursor=${cursor}`);
     expect(answer).toMatchObject({ status: 400, body: { error: { userinfo: { parameter: "cursor" } } } });
   }
+});
+
+test("what a search finds changes with the tags, and a deleted stream is not found", async () => {
+  await add("Ab1Cd-first", "created", ["Morning-Show"]);
+  const found = async (query: string) => (await page(query)).names;
+  expect(await found("?search=show")).toEqual(["Ab1Cd-first"]);
+  expect(await found("?search=irs")).toEqual(["Ab1Cd-first"]);
+  await gateway.db.updateTable("stream").set({ tags: '["evening"]' }).execute();
+  expect(await found("?search=show")).toEqual([]);
+  expect(await found("?tags[]=evening")).toEqual(["Ab1Cd-first"]);
+  await gateway.db.updateTable("stream").set({ state: "deleted" }).execute();
+  for (const query of ["?search=even", "?search=first", "?tags[]=evening", ""]) expect(await found(query)).toEqual([]);
+  for (const table of ["stream_tag", "stream_word"] as const) {
+    expect(await gateway.db.selectFrom(table).selectAll().execute()).toEqual([]);
+  }
+});
+
+test("streams that a filter leaves far apart are found page by page", async () => {
+  await add("Ab1Cd-oldest", "created", ["rare", "common"]);
+  const text = (
+    index: number,
+  ) => `('x-${index}', '${gateway.organisation.id}', 'Ab1Cd-x${index}', 'ended', '["common"]',
+    ${gateway.clock.ms + 1_000 + index}, 0)`;
+  for (let from = 0; from < WINDOW + 10; from += 1_000) {
+    const rows = Array.from({ length: 1_000 }, (_, index) => text(from + index)).join();
+    await sql
+      .raw(`insert into stream (id, organisation_id, name, state, tags, created_at, updated_at) values ${rows}`)
+      .execute(gateway.db);
+  }
+  for (const query of [
+    "?tags[]=common&tags[]=rare",
+    "?tags[]=common&state=created",
+    "?search=com&tags[]=rare&state=created",
+  ]) {
+    const names: string[] = [];
+    let [cursor, pages]: [string | null, number] = [null, 0];
+    do {
+      const next: Awaited<ReturnType<typeof page>> = await page(query + (cursor === null ? "" : `&cursor=${cursor}`));
+      names.push(...next.names);
+      cursor = next.cursor;
+      pages += 1;
+    } while (cursor !== null);
+    expect({ query, names, pages }).toEqual({
+      query,
+      names: ["Ab1Cd-oldest"],
+      pages: query.includes("com&state") || query.startsWith("?tags[]=common") ? 2 : 1,
+    });
+  }
+  // By its tag alone, and by the beginning of a word, at once.
+  expect((await page("?tags[]=rare")).names).toEqual(["Ab1Cd-oldest"]);
+  expect((await page("?search=rar")).names).toEqual(["Ab1Cd-oldest"]);
 });

@@ -97,7 +97,7 @@ describe("the customer's reason", () => {
     answerUpdates(reason);
     await stage.allowed(STREAM);
     expect(await ended()).toMatchObject({ description: "Publish ended by the customer" });
-    expect(await stage.publishing.workbench.list("org1", everything)).toContainEqual(
+    expect((await stage.publishing.workbench.list("org1", everything)).deliveries).toContainEqual(
       expect.objectContaining({ call: "publish", reason: "Plan expired" }),
     );
   });
@@ -138,7 +138,7 @@ describe("the delivery log", () => {
     stage.end(clientId, "unpublished", { bytesIn: 5, bytesOut: 6 });
     await customer.received("publish_done");
     const found = await until(async () => {
-      const list = await stage.publishing.workbench.list("org1", everything);
+      const { deliveries: list } = await stage.publishing.workbench.list("org1", everything);
       return list.some(({ call }) => call === "publish_done") && list;
     });
     const count = (call: string, status: number) =>
@@ -155,7 +155,7 @@ describe("the delivery log", () => {
     stage.end(await stage.allowed(STREAM));
     await customer.received("publish_done");
     const [failed] = await until(async () => {
-      const list = await stage.publishing.workbench.list("org1", { ...everything, failed: true });
+      const { deliveries: list } = await stage.publishing.workbench.list("org1", { ...everything, failed: true });
       return list.length === 1 && list;
     });
     customer.answer({ status: 200 });
@@ -173,7 +173,7 @@ describe("the delivery log", () => {
     const { body: sent } = await customer.received("publish_done");
     const { workbench } = stage.publishing;
     const [failed] = await until(async () => {
-      const list = await workbench.list("org1", { ...everything, failed: true });
+      const { deliveries: list } = await workbench.list("org1", { ...everything, failed: true });
       return list.length === 1 && list;
     });
     const id = failed?.id ?? "";

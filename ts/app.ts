@@ -6,6 +6,7 @@ import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import type { DeploymentNode } from "./cluster/node-list.ts";
 import type { Config } from "./config.ts";
+import { TooManyReads } from "./errors/too-many-reads.ts";
 import {
   AnswerPending,
   type HttpError,
@@ -39,7 +40,7 @@ import { sdkRoutes } from "./http/pages/sdk.ts";
 import { publishRoutes } from "./http/publishes.ts";
 import { envelope } from "./http/request/envelope.ts";
 import type { IngestPorts } from "./http/request/ingest.ts";
-import { rateLimit } from "./http/request/rate-limit.ts";
+import { personLimit, rateLimit } from "./http/request/rate-limit.ts";
 import { boundedBody, clientAddresses, hasLeft, readApiKey } from "./http/request/request.ts";
 import { sessionRoutes } from "./http/sessions.ts";
 import { streamRoutes } from "./http/stream.ts";
@@ -61,6 +62,7 @@ import type { Customers } from "./organisation/customers.ts";
 import { createKeptAnswers } from "./organisation/kept-answers.ts";
 import { createLoginThrottle } from "./organisation/login-throttle.ts";
 import { createLogins } from "./organisation/logins.ts";
+import { createReadLimits } from "./organisation/read-limits.ts";
 import type { StreamUpstreams } from "./organisation/upstreams.ts";
 import type { WebhookSecrets } from "./organisation/webhook-secret.ts";
 import type { Captures } from "./publish/capture/captures.ts";
@@ -80,6 +82,8 @@ import type { Tokens } from "./token/tokens.ts";
 /** Dependencies of the application. */
 export interface AppDeps {
   readonly db: Kysely<Schema>;
+  /** The same store for reads that must not delay what `db` does. */
+  readonly reads: Kysely<Schema>;
   readonly config: Pick<Config, "capacity" | "dev" | "http" | "ingest" | "limits" | "whip">;
   /** Epoch ms. */
   readonly clock: { now(): number };
@@ -134,21 +138,27 @@ export function createApp(deps: AppDeps, descriptions: Describe[] = []): Hono<En
   const apiKeys = createApiKeys(deps);
   const logins = createLogins({ ...deps, throttle: createLoginThrottle(deps.clock) });
   const authorise = createAuthorise({ ...deps, apiKeys, logins });
-  const access = { authorise, keptAnswers: createKeptAnswers(deps), descriptions };
+  const readLimits = createReadLimits(performance);
+  const access = {
+    ...{ authorise, descriptions, readLimits },
+    keptAnswers: createKeptAnswers(deps),
+    countPerson: personLimit({ limits: deps.config.limits, clock: deps.clock }),
+  };
+  const reading = { ...deps, ...access, db: deps.reads };
   app.route("/", organisationRoutes({ ...deps, ...access }));
   app.route("/", webhookRoutes({ ...deps, ...access }));
   app.route("/", streamRoutes({ ...deps, ...access }));
-  app.route("/", publishRoutes({ ...deps, ...access }));
+  app.route("/", publishRoutes(reading));
   app.route("/", sessionRoutes({ ...deps, ...access }));
-  app.route("/", timelineRoutes({ ...deps, ...access }));
+  app.route("/", timelineRoutes(reading));
   app.route("/", captureRoutes({ ...deps, ...access }));
   app.route("/", previewRoutes({ ...deps, ...access }));
-  app.route("/", eventRoutes({ ...deps, ...access }));
+  app.route("/", eventRoutes(reading));
   app.route("/", userRoutes({ ...deps, ...access }));
   app.route("/", keyRoutes({ ...deps, ...access }));
-  app.route("/", auditRoutes({ ...deps, ...access }));
-  app.route("/", usageRoutes({ ...deps, ...access }));
-  app.route("/", deploymentRoutes({ ...deps, ...access }));
+  app.route("/", auditRoutes(reading));
+  app.route("/", usageRoutes(reading));
+  app.route("/", deploymentRoutes(reading));
   app.route("/", loginRoutes({ ...deps, ...access, logins, clientAddress }));
   app.route("/", upstreamRoutes({ ...deps, ...access }));
   app.route("/", webcasterRoutes({ ...deps, ...access }));
@@ -203,9 +213,9 @@ export function apiDocument(version: string): object {
 function answer(c: Context, error: HttpError | WhipProblem): Response {
   if (error instanceof WhipProblem || isWhip(c.req.path)) return problemResponse(error);
   const { status, body } = answerOf(error, familyOf(c.req.path));
-  if (error instanceof TooManyRequests || error instanceof AnswerPending)
-    c.header("retry-after", String(error.retryAfterS));
   if (status === 503) c.header("retry-after", String(RETRY_AFTER_S));
+  if (error instanceof TooManyRequests || error instanceof AnswerPending || error instanceof TooManyReads)
+    c.header("retry-after", String(error.retryAfterS));
   if (error instanceof MethodNotAllowed) c.header("allow", error.allow.join(", "));
   return c.json(body, status);
 }

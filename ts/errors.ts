@@ -5,6 +5,7 @@ import type { CaptureRefused } from "./errors/capture-refused.ts";
 import type { NoStandby } from "./errors/no-standby.ts";
 import type { NodeAway } from "./errors/node-away.ts";
 import type { TooManyReaders } from "./errors/too-many-readers.ts";
+import type { TooManyReads } from "./errors/too-many-reads.ts";
 import type { Role } from "./store/schema.ts";
 
 /** Base of every error this service raises on purpose. `code` is stable and part of the contract. */
@@ -262,6 +263,7 @@ export type HttpError =
   | TooManyRequests
   | TooManyPreviews
   | TooManyReaders
+  | TooManyReads
   | CaptureRefused
   | NodeAway
   | IdempotencyKeyReused

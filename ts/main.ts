@@ -107,7 +107,7 @@ export async function serve(
     });
     starting.now("opening the media core and the ports");
     started.push(() => store.close());
-    const { db } = store;
+    const { db, reads } = store;
     const version = readVersion();
     const beside = former === null ? "first" : "successor";
     const cluster = await joinCluster({ db: store.lifeline, name, version, log, file: isFile ? beside : null });
@@ -127,7 +127,7 @@ export async function serve(
       return media;
     };
     const service = await createService(config, {
-      ...{ db, storeProblem: storeHealth.problem, clock, log, media: running, isDraining },
+      ...{ db, reads, storeProblem: storeHealth.problem, clock, log, media: running, isDraining },
       openCapacity: createCapacity,
       ...{ member: cluster, cluster: there },
     });

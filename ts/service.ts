@@ -43,6 +43,7 @@ import { createTokens } from "./token/tokens.ts";
 /** Dependencies of the service. */
 export interface ServiceDeps {
   readonly db: Store["db"];
+  readonly reads: Store["reads"];
   /** Why the store cannot be written; null while it can. Absent: unknown until a write is tried. */
   readonly storeProblem?: () => string | null;
   /** Epoch ms. */
@@ -90,7 +91,7 @@ export interface Service
 }
 
 export async function createService(config: Config, deps: ServiceDeps): Promise<Service> {
-  const { db, clock, log, media, storeProblem, resolve = resolveBySystem } = deps;
+  const { db, reads, clock, log, media, storeProblem, resolve = resolveBySystem } = deps;
   const { dev } = config;
   const box = openSecretBox(config.dataDir);
   const { alg, issuer, rotateDays } = config.token;
@@ -119,6 +120,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
   });
   const decided = withAdmissionSteps(createPublishing, {
     db,
+    reads,
     member,
     rivals,
     ...(capacity && { room: capacity }),
@@ -159,7 +161,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
   metrics.watchPreviews(previews.running);
   watchTroubles(metrics.registry, recorder.troubles);
   const measurements = createMeasurements({ publishing, media, clock, log, seen: recorder.seen });
-  const events = createEvents({ db, measurements, sessions, others, clock, log });
+  const events = createEvents({ db: reads, measurements, sessions, others, clock, log });
   const deployment = createDeployment({
     ...{ db, config, publishing, media, version, clock },
     ...(storeProblem && { storeProblem }),
@@ -193,6 +195,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
   });
   const appDeps: AppDeps = {
     db,
+    reads,
     secretBox: box,
     config,
     clock,
@@ -211,7 +214,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     captures,
     runningPublish: publishing.find,
     measurements,
-    timelines: createTimelines({ db, recorder, workbench: publishing.workbench, clock }),
+    timelines: createTimelines({ db: reads, recorder, workbench: publishing.workbench, clock }),
     events,
     deployment,
     nodes,

@@ -46,7 +46,7 @@ export async function openPublishing(
   databaseUrl = null,
 ) {
   const node = nodeName === null ? {} : { node: { name: nodeName } };
-  const { db, lifeline, close } = await openStore({ dataDir: folder, databaseUrl, ...node });
+  const { db, lifeline, reads, close } = await openStore({ dataDir: folder, databaseUrl, ...node });
   const log = pino({ level: "silent" });
   const cluster = nodeName === null ? null : await joinCluster({ db: lifeline, name: nodeName, version: "bench", log });
   /** Callback with the answer of each waiting request. */
@@ -70,7 +70,7 @@ export async function openPublishing(
   const service = await createService(
     { ...config, webhook: { deadlineMs, updateS, ca } },
     // It is not measured, so there is always room; a crowd is spread over turns of the event loop as in the service.
-    { db, clock, log, media: () => media, openCapacity: createCapacity, ...(cluster && { member: cluster }) },
+    { db, reads, clock, log, media: () => media, openCapacity: createCapacity, ...(cluster && { member: cluster }) },
   );
   const { publishing } = service;
   let requests = 0;

@@ -54,6 +54,7 @@ export interface Gateway extends Member {
   /** Live sessions; initially none. */
   readonly live: RecordedSessions;
   readonly db: Kysely<Schema>;
+  readonly reads: Kysely<Schema>;
   /** The given clock, which tests set. */
   readonly clock: { ms: number };
   readonly dataDir: string;
@@ -112,6 +113,7 @@ async function open(
   const media = new RecordingMedia();
   const service = await createService(config, {
     db: store.db,
+    reads: store.reads,
     clock,
     log: pino({ level: "trace" }, { write: (line: string) => void lines.push(line) }),
     media: () => media,
@@ -144,6 +146,7 @@ async function open(
     app,
     live: recorded,
     db: store.db,
+    reads: store.reads,
     clock,
     dataDir: folder,
     tokenKeys,

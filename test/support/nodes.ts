@@ -69,6 +69,7 @@ export async function startNode(): Promise<Node> {
   };
   const service = await createService(config, {
     db: store.db,
+    reads: store.reads,
     clock,
     log: pino({ level: "info" }, { write: (line: string) => void log.push(JSON.parse(line)) }),
     media: running,

@@ -25,6 +25,7 @@ const WAIT_LIMIT_MS = 25_000;
 
 export interface Stage {
   readonly db: Kysely<Schema>;
+  readonly reads: Kysely<Schema>;
   readonly media: RecordingMedia;
   readonly publishing: Publishing;
   readonly service: Service;
@@ -117,6 +118,7 @@ async function open(options: StageOptions, folder: string): Promise<Stage> {
   const now = { now: () => clock.ms };
   const service = await createService(configOf(options, folder), {
     db: store.db,
+    reads: store.reads,
     clock: now,
     log: pino({ level: "trace" }, { write: (line: string) => void lines.push(line) }),
     media: () => media,
@@ -127,6 +129,7 @@ async function open(options: StageOptions, folder: string): Promise<Stage> {
   let requests = 0;
   const stage: Stage = {
     db: store.db,
+    reads: store.reads,
     media,
     publishing,
     service,

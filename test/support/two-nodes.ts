@@ -60,6 +60,7 @@ export async function openNodes(databaseUrl: string): Promise<Nodes> {
       const member = await joinCluster({ db: store.lifeline, name, version: "test", log });
       const service = await createService(config, {
         db: store.db,
+        reads: store.reads,
         clock,
         log,
         member,

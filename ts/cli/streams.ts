@@ -4,10 +4,10 @@ import { ConfigInvalid, ServiceError } from "../errors.ts";
 import { ingestAt } from "../http/request/ingest.ts";
 import { streamRecord } from "../http/request/stream-record.ts";
 import { changed, recordChange } from "../organisation/audit.ts";
+import { listStreams } from "../organisation/stream-list.ts";
 import {
   createStream,
   deleteStream,
-  listStreams,
   lockStream,
   TAG_LENGTH_LIMIT,
   TAGS_LIMIT,
@@ -47,7 +47,7 @@ export async function runStream(words: readonly string[], flags: GivenFlags): Pr
       case "ls": {
         const organisation = await chosenOrganisation(at, flags);
         const filter = { quantity: LIST_LIMIT, state: null, tags: [] };
-        const streams = await listStreams(at.db, organisation.id, filter);
+        const { streams } = await listStreams(at.db, organisation, filter);
         const rows = streams.map(({ name, state, id, tags }) => [name, state, id, tagsText(tags)]);
         return print(flags, streams.map(record), table([["name", "state", "id", "tags"], ...rows]));
       }

@@ -26,6 +26,7 @@ export const MANAGEMENT_ERRORS = {
   9420: "unknown_upstream",
   9429: "too_many_requests",
   9440: "too_many_readers",
+  9441: "too_many_reads",
   9500: "internal_error",
   9503: "temporarily_unavailable",
   9504: "too_many_previews",

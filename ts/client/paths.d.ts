@@ -24,7 +24,7 @@ export interface components {
     };
     ManagementError: {
       error: {
-        /** 1002 Parameter required (parameter_required); 1003 Not unique (not_unique); 1004 Wrong Data Type (wrong_data_type); 2001 Access denied (access_denied); 3001 Unknown stream (unknown_stream); 4002 Wrong credentials (wrong_credentials); 9000 Malformed JSON (malformed_json); 9001 Invalid webhook URL (bad_webhook_url); 9002 Invalid value (invalid_value); 9003 No webhook is set (webhook_missing); 9004 Unknown delivery (unknown_delivery); 9005 Unknown user (unknown_user); 9006 Unknown API key (unknown_api_key); 9007 Unknown session (unknown_session); 9008 The stream has no standby publish (no_standby); 9009 The capture cannot be started (capture_refused); 9404 Unknown address (unknown_address); 9405 Method not allowed (method_not_allowed); 9409 The Idempotency-Key was already used for a different request (idempotency_key_reused); 9410 The first request with this Idempotency-Key is still running (answer_pending); 9413 Body too large (body_too_large); 9420 Unknown upstream (unknown_upstream); 9429 Too many requests (too_many_requests); 9440 Too many event streams are open (too_many_readers); 9500 Internal error (internal_error); 9503 Temporarily unavailable (temporarily_unavailable); 9504 Too many previews are open (too_many_previews) */
+        /** 1002 Parameter required (parameter_required); 1003 Not unique (not_unique); 1004 Wrong Data Type (wrong_data_type); 2001 Access denied (access_denied); 3001 Unknown stream (unknown_stream); 4002 Wrong credentials (wrong_credentials); 9000 Malformed JSON (malformed_json); 9001 Invalid webhook URL (bad_webhook_url); 9002 Invalid value (invalid_value); 9003 No webhook is set (webhook_missing); 9004 Unknown delivery (unknown_delivery); 9005 Unknown user (unknown_user); 9006 Unknown API key (unknown_api_key); 9007 Unknown session (unknown_session); 9008 The stream has no standby publish (no_standby); 9009 The capture cannot be started (capture_refused); 9404 Unknown address (unknown_address); 9405 Method not allowed (method_not_allowed); 9409 The Idempotency-Key was already used for a different request (idempotency_key_reused); 9410 The first request with this Idempotency-Key is still running (answer_pending); 9413 Body too large (body_too_large); 9420 Unknown upstream (unknown_upstream); 9429 Too many requests (too_many_requests); 9440 Too many event streams are open (too_many_readers); 9441 The share of the store is used up (too_many_reads); 9500 Internal error (internal_error); 9503 Temporarily unavailable (temporarily_unavailable); 9504 Too many previews are open (too_many_previews) */
         code: number;
         message: string;
         /** Details of the error: required_parameter, parameter and type, reason, required_role */
@@ -839,7 +839,7 @@ export interface paths {
           state?: "created" | "live" | "ended" | "locked";
           /** Only streams with all of these tags */
           "tags[]"?: string[];
-          /** Only streams with this text in their name or in a tag, ignoring case */
+          /** Only streams with this text in their name or in a tag, ignoring case (see above) */
           search?: string;
           /** Which streams come first */
           order?: "newest" | "live";

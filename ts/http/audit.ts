@@ -1,6 +1,6 @@
 // /organisation/audit: who changed what, and when (M15). Administrators only.
 import type { Kysely } from "kysely";
-import { AUDIT_QUANTITY, listAudit } from "../organisation/audit.ts";
+import { AUDIT_QUANTITY, AUDIT_WINDOW, listAudit } from "../organisation/audit.ts";
 import type { AuditTable, Schema } from "../store/schema.ts";
 import { newRoutes, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
 import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
@@ -30,6 +30,9 @@ export function auditRoutes(deps: RouteDeps & { readonly db: Kysely<Schema> }): 
     {
       tag: "Organisation",
       summary: "Changes, newest first",
+      description:
+        `With a filter, one request looks at ${AUDIT_WINDOW} entries at most: a page may then be shorter than ` +
+        "`quantity` and still have a next one, as x-next-cursor says.",
       query: z.object({
         ...pageQuery(AUDIT_QUANTITY, Page),
         action: text({ most: FILTER_LIMIT }).optional().openapi({
@@ -49,11 +52,9 @@ export function auditRoutes(deps: RouteDeps & { readonly db: Kysely<Schema> }): 
     async (c, { organisation }, { query: { quantity, cursor, before = null, action = null, who = null } }) => {
       const page = { quantity: quantity + 1, before: cursor?.[0] ?? before, action, who };
       const positionOf = ({ id }: AuditTable): [string] => [id];
-      const entries = pageOf(c, await listAudit(deps.db, organisation.id, page), {
-        quantity,
-        cursor: Page,
-        positionOf,
-      });
+      const { entries: found, rest } = await listAudit(deps.db, organisation.id, page);
+      const shown = { quantity, cursor: Page, positionOf };
+      const entries = pageOf(c, found, shown, rest === null ? null : [rest]);
       return c.json(
         entries.map((entry) => ({
           id: entry.id,

@@ -78,6 +78,7 @@ const TABLE: Table = {
   method_not_allowed: { status: 405, means: "method_not_allowed" },
   too_many_requests: { status: 429, means: "too_many_requests" },
   too_many_readers: { status: 503, means: "too_many_readers" },
+  too_many_reads: { status: 503, means: "too_many_reads" },
   idempotency_key_reused: { status: 409, means: "idempotency_key_reused" },
   answer_pending: { status: 409, means: "answer_pending" },
   too_many_previews: { status: 503, means: "too_many_previews" },

@@ -43,6 +43,7 @@ export const ERROR_CODES = {
   unknown_upstream: { management: 9420, token: null, says: "Unknown upstream" },
   too_many_requests: both(9429, "Too many requests"),
   too_many_readers: { management: 9440, token: null, says: "Too many event streams are open" },
+  too_many_reads: { management: 9441, token: null, says: "The share of the store is used up" },
   internal_error: both(9500, "Internal error"),
   temporarily_unavailable: both(9503, "Temporarily unavailable"),
   too_many_previews: { management: 9504, token: null, says: "Too many previews are open" },

@@ -7,12 +7,14 @@ import type { Owned } from "../cluster/owners.ts";
 import type { Actor } from "../organisation/audit.ts";
 import type { Authorise, Caller } from "../organisation/callers.ts";
 import type { KeptAnswers } from "../organisation/kept-answers.ts";
+import type { ReadLimits } from "../organisation/read-limits.ts";
 import { type Action, ROUTES, type RouteName } from "../organisation/roles.ts";
 import { ROLES } from "../store/schema.ts";
 import type { Trace } from "../tracing/trace.ts";
 import { codesInWords } from "./error-codes.ts";
 import { loggedCaller, type notedForLog, noteForLog } from "./request/caller.ts";
 import { answeredOnce, IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_LIMIT } from "./request/once.ts";
+import { readsStore } from "./request/reads-store.ts";
 import { credentialsOf } from "./request/request.ts";
 import { queryReader, readBody } from "./request/schema.ts";
 
@@ -105,10 +107,13 @@ export interface RouteDeps {
   readonly keptAnswers: KeptAnswers;
   /** Each route adds its own. */
   readonly descriptions: Describe[];
+  readonly readLimits: ReadLimits;
+  /** Counts a request of a person. Throws `TooManyRequests`. */
+  readonly countPerson: (c: Context, personId: string) => void;
 }
 
 /** An empty set of routes; mount its `hono` in the application. A guarded POST can be repeated safely (M17). */
-export function newRoutes({ authorise, keptAnswers, descriptions }: RouteDeps): Routes {
+export function newRoutes({ authorise, keptAnswers, descriptions, readLimits, countPerson }: RouteDeps): Routes {
   const hono = new Hono<Env>();
   return {
     hono,
@@ -122,9 +127,11 @@ export function newRoutes({ authorise, keptAnswers, descriptions }: RouteDeps): 
         const caller = await authorise(credentials, action, (known) =>
           noteForLog(c, loggedCaller(known, credentials.sessionId)),
         );
+        if (caller.who.kind === "user") countPerson(c, caller.who.id);
         const request = await read(c);
         const answer = () => serve(c as never, { ...caller, requestId: c.get("requestId") }, request);
-        return c.req.method === "POST" ? await answeredOnce(c, keptAnswers, caller, answer) : await answer();
+        if (c.req.method === "POST") return await answeredOnce(c, keptAnswers, caller, answer);
+        return readsStore(name) ? await readLimits.run(caller.organisation.id, async () => answer()) : await answer();
       });
     },
     open(name, text, serve) {

@@ -5,7 +5,7 @@ import { InvalidValue, OperatorsUpstream, UnknownRecord, UnknownUpstream } from 
 import { type Actor, type Change, recordChange } from "../organisation/audit.ts";
 import type { Caller } from "../organisation/callers.ts";
 import { BITRATE_LIMIT_KBPS } from "../organisation/settings.ts";
-import { streamsWithTag } from "../organisation/streams.ts";
+import { streamsWithTag } from "../organisation/stream-list.ts";
 import { readUpstreamLabel, UPSTREAM_LABEL_LIMIT } from "../organisation/upstreams.ts";
 import type { LiveSession, LiveSessions } from "../publish/live-sessions.ts";
 import type { Measurements } from "../publish/monitoring/measurements.ts";
@@ -69,14 +69,18 @@ export function sessionRoutes(
       answer: z.array(Session),
     },
     async (c, caller, { query: { quantity, cursor, after = 0 } }) => {
-      const page = { after: cursor?.[0] ?? after, quantity: quantity + 1, isMeant: await scopeOf(caller) };
+      // The sessions do not know the tags of their streams: any number may be left out below.
+      const most = caller.scopeTag === null ? quantity + 1 : Number.MAX_SAFE_INTEGER;
+      const page = { after: cursor?.[0] ?? after, quantity: most, isMeant: () => true };
       const positionOf = ({ clientId }: LiveSession): [number] => [clientId];
       const here = sessions.list(caller.organisation.id, page);
-      // Other nodes do not know the tag: of theirs, any number may be left out below.
-      const wanted = caller.scopeTag === null ? page : { ...page, quantity: Number.MAX_SAFE_INTEGER };
-      const elsewhere = (await deps.others?.sessions(caller.organisation.id, wanted)) ?? [];
-      const all = [...here, ...elsewhere.filter(({ streamId }) => page.isMeant(streamId))];
-      const found = all.sort((a, b) => a.clientId - b.clientId).slice(0, page.quantity);
+      const all = [...here, ...((await deps.others?.sessions(caller.organisation.id, page)) ?? [])];
+      const isInScope = await scopeOf(
+        caller,
+        all.map(({ streamId }) => streamId),
+      );
+      const seen = all.filter(({ streamId }) => isInScope(streamId));
+      const found = seen.sort((a, b) => a.clientId - b.clientId).slice(0, quantity + 1);
       return c.json(pageOf(c, found, { quantity, cursor: Page, positionOf }).map(sessionRecord));
     },
   );
@@ -138,7 +142,7 @@ export function sessionRoutes(
     async (c, caller, { body }) => {
       const away = c.get("away");
       if (away !== undefined && away.organisationId === caller.organisation.id) {
-        if (!(await scopeOf(caller))(away.streamId)) throw new UnknownRecord("session");
+        if (!(await scopeOf(caller, [away.streamId]))(away.streamId)) throw new UnknownRecord("session");
         const detail = { client_id: away.clientId };
         await record(caller, { action: "session.kick", subject: away.streamId, detail });
         return c.json({}); // replaced by the error for the node that does not answer
@@ -240,13 +244,17 @@ export function sessionRoutes(
 
   async function find(caller: Caller, id: string): Promise<LiveSession> {
     const session = /^\d{1,16}$/.test(id) ? sessions.show(caller.organisation.id, Number(id)) : undefined;
-    if (session === undefined || !(await scopeOf(caller))(session.streamId)) throw new UnknownRecord("session");
+    if (session === undefined || !(await scopeOf(caller, [session.streamId]))(session.streamId))
+      throw new UnknownRecord("session");
     return session;
   }
 
-  async function scopeOf({ organisation, scopeTag }: Caller): Promise<(streamId: string) => boolean> {
+  async function scopeOf(
+    { organisation, scopeTag }: Caller,
+    ids: readonly string[],
+  ): Promise<(streamId: string) => boolean> {
     if (scopeTag === null) return () => true;
-    const streams = await streamsWithTag(db, organisation.id, scopeTag);
+    const streams = await streamsWithTag(db, organisation.id, scopeTag, ids);
     return (streamId) => streams.has(streamId);
   }
 

@@ -8,15 +8,19 @@ import type { Caller } from "../organisation/callers.ts";
 import type { RouteName } from "../organisation/roles.ts";
 import { HOLD_LIMIT_S } from "../organisation/settings.ts";
 import {
+  listStreams,
+  listStreamsLiveFirst,
+  QUANTITY_DEFAULT,
+  QUANTITY_LIMIT,
+  type StreamPosition,
+  WINDOW,
+} from "../organisation/stream-list.ts";
+import {
   changeOfTags,
   createStream,
   deleteStream,
   findStream,
-  listStreams,
-  listStreamsLiveFirst,
   lockStream,
-  QUANTITY_DEFAULT,
-  QUANTITY_LIMIT,
   setHold,
   setTags,
   shortList,
@@ -54,6 +58,7 @@ const KICKED = "Stream was stopped";
 
 interface StreamDeps extends RouteDeps {
   readonly db: Kysely<Schema>;
+  readonly reads: Kysely<Schema>;
   readonly clock: { now(): number };
   readonly config: Pick<Config, "http" | "ingest">;
   readonly sessions: Pick<LiveSessions, "kick" | "switchTarget" | "switchTo">;
@@ -61,7 +66,7 @@ interface StreamDeps extends RouteDeps {
 }
 
 export function streamRoutes(deps: StreamDeps): Routes["hono"] {
-  const { db, clock, sessions } = deps;
+  const { db, reads, clock, sessions } = deps;
   const routes = newRoutes(deps);
 
   routes.guarded(
@@ -95,7 +100,10 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
       summary: "List streams, newest first",
       description:
         "With `order=live`, live streams come before all others; a stream that goes live or ends between two pages may then " +
-        "appear on both or on neither.",
+        "appear on both or on neither.\n\nOf streams with `tags[]` or `search` one request looks at " +
+        `${WINDOW} at most: a page may then be shorter than \`quantity\` and still have a next one, as x-next-cursor says. ` +
+        "`search` finds every stream by any part of its name after the hyphen, by the beginning of its name or of a tag, or " +
+        `by the beginning of a word in a tag; text within a word of a tag is found in the newest ${WINDOW} streams.`,
       query: z.object({
         ...pageQuery({ standard: QUANTITY_DEFAULT, most: QUANTITY_LIMIT }, Page),
         state: z.enum(LISTED_STATES).optional().openapi({ description: "Only streams in this state", example: "live" }),
@@ -104,7 +112,7 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
           .optional()
           .openapi({ description: "Only streams with all of these tags", example: ["studio-1"] }),
         search: text({ most: SEARCH_LIMIT }).optional().openapi({
-          description: "Only streams with this text in their name or in a tag, ignoring case",
+          description: "Only streams with this text in their name or in a tag, ignoring case (see above)",
           example: "studio",
         }),
         order: z
@@ -128,14 +136,17 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
       const position = createdAt === undefined || id === undefined ? null : { createdAt, id };
       const found =
         order === "newest"
-          ? await listStreams(db, organisation.id, { ...filter, behind: position })
-          : await listStreamsLiveFirst(db, organisation.id, {
+          ? await listStreams(reads, organisation, { ...filter, behind: position })
+          : await listStreamsLiveFirst(reads, organisation, {
               ...filter,
               behind: position && { ...position, live: live === true },
             });
-      const positionOf = ({ created_at, id, state }: StreamTable): [number, string] | [number, string, boolean] =>
-        order === "newest" ? [Number(created_at), id] : [Number(created_at), id, state === "live"];
-      const streams = pageOf(c, found, { quantity, cursor: Page, positionOf });
+      const cursorAt = ({ createdAt, id, live }: StreamPosition): [number, string] | [number, string, boolean] =>
+        order === "newest" ? [createdAt, id] : [createdAt, id, live];
+      const positionOf = ({ created_at, id, state }: StreamTable) =>
+        cursorAt({ createdAt: Number(created_at), id, live: state === "live" });
+      const page = { quantity, cursor: Page, positionOf };
+      const streams = pageOf(c, found.streams, page, found.rest && cursorAt(found.rest));
       return c.json(streams.map((stream) => streamRecord(stream, ingestOf(c, deps))));
     },
   );

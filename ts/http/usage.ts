@@ -13,6 +13,9 @@ const SPAN_DEFAULT_DAYS = 30;
 /** Rows of one page: a month of a hundred streams. */
 const QUANTITY = { standard: 3_100, most: 10_000 } as const;
 
+/** How long a portion of a table waits for its turn, ms. */
+const PORTION_WAIT_MS = 30_000;
+
 const bytes = {
   bytes_in: z.int().openapi({ description: "Audio and video bytes received from encoders" }),
   bytes_out: z
@@ -78,7 +81,10 @@ export function usageRoutes(
           throw new InvalidValue("cursor", "cannot be used with csv");
         c.header("content-type", "text/csv; charset=utf-8; header=present");
         c.header("content-disposition", `attachment; filename="usage-${span.from}-${span.to}.csv"`);
-        return c.body(csvOf(everyDay(deps.db, organisation.id, { ...span, stream, tag: scopeTag })));
+        const portions = everyDay(deps.db, organisation.id, { ...span, stream, tag: scopeTag });
+        // Each portion takes its turn among the reads of the organisation.
+        const next = () => deps.readLimits.run(organisation.id, () => portions.next(), PORTION_WAIT_MS);
+        return c.body(csvOf({ next, return: () => portions.return(undefined) }));
       }
       const [day, id] = cursor ?? query.after ?? [];
       const after = day === undefined || id === undefined ? null : { day, stream: id };
@@ -94,7 +100,10 @@ export function usageRoutes(
 }
 
 /** CSV (RFC 4180), streamed; no rows are read ahead of the reader. */
-function csvOf(portions: AsyncGenerator<readonly UsageOfDay[]>): ReadableStream<Uint8Array> {
+function csvOf(portions: {
+  next(): Promise<IteratorResult<readonly UsageOfDay[], void>>;
+  return(): Promise<unknown>;
+}): ReadableStream<Uint8Array> {
   const lines = ["day,stream,streamname,bytes_in,bytes_out"];
   return new ReadableStream<Uint8Array>(
     {
@@ -114,7 +123,7 @@ function csvOf(portions: AsyncGenerator<readonly UsageOfDay[]>): ReadableStream<
         );
       },
       async cancel() {
-        await portions.return(undefined);
+        await portions.return();
       },
     },
     { highWaterMark: 0 },

@@ -15,6 +15,7 @@ import type { WebhookSecrets } from "../organisation/webhook-secret.ts";
 import { webhookShownTo } from "../organisation/webhook-url.ts";
 import { checkCustomArguments } from "../publish/stream-name.ts";
 import { UNREACHABLE_CAUSES } from "../publish/webhook/answer.ts";
+import { DELIVERY_WINDOW } from "../publish/webhook/delivery-list.ts";
 import type { Called, Delivery, Workbench } from "../publish/webhook/workbench.ts";
 import type { Schema } from "../store/schema.ts";
 import { newRoutes, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
@@ -122,7 +123,9 @@ export function webhookRoutes(
       tag: "Organisation",
       summary: "Calls to the webhook, newest first",
       description:
-        "Every publish and publish_done, every failed call, and the latest successful update of each publish; kept for 30 days.",
+        "Every publish and publish_done, every failed call, and the latest successful update of each publish; kept for 30 days. " +
+        `With a filter, one request looks at ${DELIVERY_WINDOW} calls at most: a page may then be shorter than ` +
+        "`quantity` and still have a next one, as x-next-cursor says.",
       query: z.object({
         ...pageQuery(QUANTITY, Page),
         call: z.enum(CALLS).optional().openapi({ description: "Only these events", example: "publish" }),
@@ -152,7 +155,7 @@ export function webhookRoutes(
       { query: { quantity, cursor, call = null, clientid: clientId = null, before = null, ...query } },
     ) => {
       const [lastAt, id] = cursor ?? [];
-      const found = await workbench.list(caller.organisation.id, {
+      const { deliveries, rest } = await workbench.list(caller.organisation.id, {
         call,
         clientId,
         before,
@@ -162,7 +165,8 @@ export function webhookRoutes(
         quantity: quantity + 1,
       });
       const positionOf = (delivery: Delivery): [number, string] => [delivery.lastAt, delivery.id];
-      const shown = pageOf(c, found, { quantity, cursor: Page, positionOf });
+      const page = { quantity, cursor: Page, positionOf };
+      const shown = pageOf(c, deliveries, page, rest && [rest.lastAt, rest.id]);
       return c.json(shown.map((delivery) => deliveryRecord(delivery, caller)));
     },
   );

@@ -21,6 +21,8 @@ export interface Change {
 
 /** Longest value in the details of an entry, characters of JSON. */
 const VALUE_LIMIT = 2_000;
+/** Entries that a request with a filter looks at. */
+export const AUDIT_WINDOW = 5_000;
 /** How many entries one list returns: by default, and at most. */
 export const AUDIT_QUANTITY = { standard: 50, most: 500 } as const;
 
@@ -58,7 +60,8 @@ export async function recordChange(db: Kysely<Schema>, actor: Actor, now: number
 }
 
 /** Entries of an organisation, newest first. `before`: only those older than the entry with this id; `action`: only
- *  this action, or those that begin with it and a dot; `who`: only changes by this person or key. */
+ *  this action, or those that begin with it and a dot; `who`: only changes by this person or key. With one of these one
+ *  request looks at a bounded number of entries: `rest` is the last of them when the list continues behind it. */
 export async function listAudit(
   db: Kysely<Schema>,
   organisationId: string,
@@ -68,10 +71,13 @@ export async function listAudit(
     readonly action?: string | null;
     readonly who?: string | null;
   },
-): Promise<readonly AuditTable[]> {
-  let query = db.selectFrom("audit").selectAll().where("organisation_id", "=", organisationId);
-  const { before, action = null, who = null } = page;
-  if (before !== null) query = query.where("id", "<", before);
+): Promise<{ readonly entries: readonly AuditTable[]; readonly rest: string | null }> {
+  const { before, action = null, who = null, quantity } = page;
+  const isFiltered = action !== null || who !== null;
+  let near = db.selectFrom("audit").selectAll().where("organisation_id", "=", organisationId);
+  if (before !== null) near = near.where("id", "<", before);
+  near = near.orderBy("id", "desc").limit(isFiltered ? AUDIT_WINDOW : quantity);
+  let query = db.selectFrom(near.as("near")).selectAll();
   if (who !== null) query = query.where("who_id", "=", who);
   if (action !== null) {
     // Not a LIKE pattern: the text may contain wildcard characters.
@@ -79,7 +85,15 @@ export async function listAudit(
     const begins = sql<boolean>`substr(action, 1, ${[...beginning].length}) = ${beginning}`;
     query = query.where((eb) => eb.or([eb("action", "=", action), begins]));
   }
-  return await query.orderBy("id", "desc").limit(page.quantity).execute();
+  const entries = await query.orderBy("id", "desc").limit(quantity).execute();
+  if (!isFiltered || entries.length >= quantity) return { entries, rest: null };
+  const last = await near
+    .clearSelect()
+    .select("id")
+    .limit(1)
+    .offset(AUDIT_WINDOW - 1)
+    .executeTakeFirst();
+  return { entries, rest: last?.id ?? null };
 }
 
 /** Entries are kept for more than a year: a long value is kept as its length. */

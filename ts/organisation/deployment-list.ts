@@ -2,6 +2,7 @@
 import type { Kysely } from "kysely";
 import { isEnabled } from "../store/enabled.ts";
 import type { OrganisationTable, Schema } from "../store/schema.ts";
+import { countsOf } from "./stream-list.ts";
 
 export interface OrganisationSummary extends Pick<OrganisationTable, "id" | "hash" | "name" | "plan"> {
   /** Epoch ms; null for a trial without an end and for paid ones. */
@@ -34,10 +35,10 @@ export async function listOrganisations(
   const organisations = await query.orderBy("created_at").orderBy("id").limit(page.quantity).execute();
   const ids = organisations.map(({ id }) => id);
   if (ids.length === 0) return [];
-  const [streams, bytes] = await Promise.all([streamsOf(db, ids), bytesOf(db, ids, now)]);
+  const [streams, bytes] = await Promise.all([countsOf(db, ids), bytesOf(db, ids, now)]);
   return organisations.map((organisation) => {
     const { id, hash, name, plan, trial_ends_at: end } = organisation;
-    const states = streams.filter((row) => row.organisation_id === id);
+    const states = streams.filter((row) => row.organisation_id === id && row.state !== "deleted");
     const month = bytes.find((row) => row.organisation_id === id);
     return {
       id,
@@ -55,20 +56,10 @@ export async function listOrganisations(
   });
 }
 
-async function streamsOf(db: Kysely<Schema>, ids: readonly string[]) {
-  return await db
-    .selectFrom("stream")
-    .select((eb) => ["organisation_id", "state", eb.fn.countAll<number>().as("streams")])
-    .where("organisation_id", "in", ids)
-    .where("state", "<>", "deleted")
-    .groupBy(["organisation_id", "state"])
-    .execute();
-}
-
 async function bytesOf(db: Kysely<Schema>, ids: readonly string[], now: number) {
   const month = new Date(now).toISOString().slice(0, "2026-01".length);
   return await db
-    .selectFrom("usage")
+    .selectFrom("usage_sum")
     .select((eb) => [
       "organisation_id",
       eb.fn.sum<number>("bytes_in").as("bytes_in"),

@@ -2,16 +2,13 @@
 import { randomUUID } from "node:crypto";
 import { type Kysely, type RawBuilder, sql } from "kysely";
 import { StoreFailed, UnknownStream } from "../errors.ts";
-import type { OrganisationTable, Schema, StreamState, StreamTable } from "../store/schema.ts";
+import type { OrganisationTable, Schema, StreamTable } from "../store/schema.ts";
 import { checkRoom } from "../store/table-bounds.ts";
 import { randomText } from "./key-text.ts";
 
 /** Limits of M8: tags of a stream, and length of a tag in characters. */
 export const TAGS_LIMIT = 50;
 export const TAG_LENGTH_LIMIT = 100;
-/** How many streams one list returns: by default, and at most (M10). */
-export const QUANTITY_DEFAULT = 50;
-export const QUANTITY_LIMIT = 500;
 /** Length of the part of a stream name after the organisation's hash (M12). */
 const NAME_PART_LENGTH = 5;
 /** How much of the tags that changed the audit log keeps, characters: it keeps them for more than a year. */
@@ -48,77 +45,9 @@ export async function createStream(
   throw new StoreFailed(`no free stream name for organisation ${organisation.id}`);
 }
 
-/** Selects the streams of a list. */
-export interface StreamFilter {
-  readonly quantity: number;
-  /** Only those after this stream in the order of the list; it may have been deleted. */
-  readonly behind?: { readonly createdAt: number; readonly id: string } | null;
-  readonly state: StreamState | null;
-  /** Excludes a state; applies in addition to `state`. */
-  readonly notIn?: StreamState;
-  /** Streams must have all of them. */
-  readonly tags: readonly string[];
-  /** Part of the name or of a tag, case-insensitive; null for any. */
-  readonly search?: string | null;
-}
-
-/** Streams of an organisation, newest first, excluding deleted ones. */
-export async function listStreams(
-  db: Kysely<Schema>,
-  organisationId: string,
-  filter: StreamFilter,
-): Promise<readonly StreamTable[]> {
-  let query = db
-    .selectFrom("stream")
-    .selectAll()
-    .where("organisation_id", "=", organisationId)
-    .where("state", "!=", "deleted");
-  // A literal, not a parameter: the partial index of live streams is not used with a parameter.
-  if (filter.state === "live") query = query.where(sql<boolean>`state = 'live'`);
-  else if (filter.state !== null) query = query.where("state", "=", filter.state);
-  for (const tag of filter.tags) query = query.where(hasTag(tag));
-  const { behind = null, search = null, notIn } = filter;
-  if (notIn !== undefined) query = query.where("state", "<>", notIn);
-  if (search !== null) query = query.where(isLike(search));
-  if (behind !== null) {
-    query = query.where((eb) =>
-      eb.or([
-        eb("created_at", "<", behind.createdAt),
-        eb.and([eb("created_at", "=", behind.createdAt), eb("id", ">", behind.id)]),
-      ]),
-    );
-  }
-  return await query.orderBy("created_at", "desc").orderBy("id").limit(filter.quantity).execute();
-}
-
-/** The same, live ones first. `behind` says whether its stream was listed as live. A stream that starts or ends between
- *  two pages may be on both or on neither. */
-export async function listStreamsLiveFirst(
-  db: Kysely<Schema>,
-  organisationId: string,
-  filter: Omit<StreamFilter, "behind" | "notIn"> & {
-    readonly behind: { readonly live: boolean; readonly createdAt: number; readonly id: string } | null;
-  },
-): Promise<readonly StreamTable[]> {
-  const { behind, state, quantity } = filter;
-  const hasLive = (state === null || state === "live") && behind?.live !== false;
-  const live = hasLive ? await listStreams(db, organisationId, { ...filter, state: "live" }) : [];
-  if (state === "live" || live.length >= quantity) return live;
-  const rest = { behind: behind?.live === false ? behind : null, quantity: quantity - live.length };
-  return [...live, ...(await listStreams(db, organisationId, { ...filter, ...rest, notIn: "live" }))];
-}
-
-/** True for streams with `search` in the name or in a tag, case-insensitive. */
-function isLike(search: string): RawBuilder<boolean> {
-  const part = `%${search.replaceAll(/[\\%_]/g, "\\$&")}%`;
-  const has = (column: string) => sql`lower(${sql.ref(column)}) like lower(${part}) escape '\\'`;
-  return sql<boolean>`(${has("stream.name")} or exists (select 1 from json_each(stream.tags)
-    where ${has("json_each.value")}))`;
-}
-
-/** True for streams with this tag. */
-export function hasTag(tag: string): RawBuilder<boolean> {
-  return sql<boolean>`exists (select 1 from json_each(stream.tags) where json_each.value = ${tag})`;
+/** True for streams with this tag; `of`: the name of their table in the statement. */
+export function hasTag(tag: string, of = "stream"): RawBuilder<boolean> {
+  return sql<boolean>`exists (select 1 from json_each(${sql.ref(`${of}.tags`)}) where json_each.value = ${tag})`;
 }
 
 /** A stream of the organisation, which must have the tag if one is given. Throws `UnknownStream`, also for another
@@ -236,19 +165,4 @@ async function update(
     .executeTakeFirst();
   if (updated === undefined) throw new UnknownStream();
   return updated;
-}
-
-/** Ids of the organisation's streams that have the tag. */
-export async function streamsWithTag(
-  db: Kysely<Schema>,
-  organisationId: string,
-  tag: string,
-): Promise<ReadonlySet<string>> {
-  const rows = await db
-    .selectFrom("stream")
-    .select("id")
-    .where("organisation_id", "=", organisationId)
-    .where(hasTag(tag))
-    .execute();
-  return new Set(rows.map(({ id }) => id));
 }

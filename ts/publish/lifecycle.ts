@@ -56,6 +56,7 @@ export interface PublishingDeps
   extends OtherNodes,
     Pick<AdmissionDeps, "isDraining" | "rtmpElsewhere" | "rivals" | "room"> {
   readonly db: Kysely<Schema>;
+  readonly reads: Kysely<Schema>;
   /** Why the store cannot be written; null while it can. Absent: unknown until a write is tried. */
   readonly storeProblem?: () => string | null;
   /** The node whose publishes these are. */
@@ -189,7 +190,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   let stopping = false;
 
   return {
-    workbench: createWorkbench({ db, webhook, deliveries, customers, clock, deadlineMs }),
+    workbench: createWorkbench({ db, reads: deps.reads, webhook, deliveries, customers, clock, deadlineMs }),
     handle(event) {
       switch (event.kind) {
         case "publish_requested":

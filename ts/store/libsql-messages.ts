@@ -2,11 +2,14 @@
 import type { MessagePort } from "node:worker_threads";
 import type { Parameter } from "./tables/parameters.ts";
 
+/** A `command` may run beside a service, and so may its `successor`, but not a second service. */
+export type Access = "service" | "successor" | "command";
+
 /** The first message to a thread; all others of its store go through `port`. */
 export interface Opening {
   readonly dataDir: string;
-  /** A `command` may run beside a service, and so may its `successor`, but not a second service. */
-  readonly access: "service" | "successor" | "command";
+  /** `reader`: of a store that this process has opened. */
+  readonly access: Access | "reader";
   readonly port: MessagePort;
 }
 

@@ -42,7 +42,7 @@ parentPort?.once("message", open);
 /** @param {Opening} opening */
 function open(opening) {
   ({ dataDir, access, port } = opening);
-  lock = openLock();
+  lock = access === "reader" ? [] : openLock();
   db = lock === "refused" ? null : openDatabase();
   if (db === null) return;
   port.on("message", (/** @type {Request} */ first) => {
@@ -111,6 +111,10 @@ function openDatabase() {
   try {
     const handle = openFile("headgate.db");
     handle.prepare(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`).all();
+    if (access === "reader") {
+      handle.exec("PRAGMA query_only = ON");
+      return handle;
+    }
     handle.prepare("PRAGMA journal_mode = WAL").all();
     handle.exec("PRAGMA synchronous = FULL");
     handle.exec("PRAGMA foreign_keys = ON");
@@ -190,7 +194,7 @@ function answerGroup(group) {
   /** @type {(StatementRequest | BatchRequest)[]} */
   const writes = [];
   for (const request of group) {
-    if (request.kind === "statement" && request.reads) reply(request.id, run(request));
+    if (request.kind === "statement" && (request.reads || access === "reader")) reply(request.id, run(request));
     else writes.push(request);
   }
   if (writes.length > 0) answerWrites(writes);

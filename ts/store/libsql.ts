@@ -7,6 +7,7 @@ import {
   type Dialect,
   type Driver,
   Kysely,
+  type LogEvent,
   type QueryResult,
   SelectQueryNode,
   SqliteAdapter,
@@ -116,9 +117,10 @@ export class LibsqlKysely<DB> extends Kysely<DB> implements Together {
   readonly #thread: LibsqlThread;
   readonly #turns: Turns;
 
-  constructor(thread: LibsqlThread) {
+  /** `log`: called after each statement. */
+  constructor(thread: LibsqlThread, log: (event: LogEvent) => void = () => {}) {
     const turns = new Turns();
-    super({ dialect: libsqlDialect(thread, turns) });
+    super({ dialect: libsqlDialect(thread, turns), log });
     this.#thread = thread;
     this.#turns = turns;
   }

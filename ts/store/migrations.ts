@@ -2,7 +2,7 @@
 import { type Kysely, sql } from "kysely";
 import { StoreUnavailable } from "../errors.ts";
 import { reasonOf } from "../reason.ts";
-import { deliveryShares, deliverySize } from "./delivery-size.ts";
+import { deliveryShares, deliverySize, TRIGGERED_TABLES } from "./delivery-size.ts";
 import { buildIndex, type Index } from "./indexes.ts";
 import { RETENTION_INDEXES } from "./retention.ts";
 import type { Schema } from "./schema.ts";
@@ -19,8 +19,10 @@ import {
   publishHistory,
   publishTimeline,
 } from "./tables/publish-tables.ts";
+import { STREAM_LIST_TABLES, streamLists } from "./tables/stream-lists.ts";
 import { tableShares } from "./tables/table-share-tables.ts";
 import { revocationOrder, tokenTables } from "./tables/token-tables.ts";
+import { USAGE_SUM_TABLES, usageSums } from "./tables/usage-sums.ts";
 import { OUTBOX_AGE, outboxRefusals, outboxTurns, webhookTables } from "./tables/webhook-tables.ts";
 
 export interface Migration {
@@ -57,8 +59,13 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0021-publish-asked", indexes: PUBLISH_ASKED, up: publishAsked },
   { name: "0022-delivery-shares", up: deliveryShares },
   { name: "0023-operator", up: operatorOrganisation },
-  { name: "0028-table-shares", up: tableShares },
+  { name: "0024-stream-lists", up: streamLists },
+  { name: "0025-usage-sums", up: usageSums },
+  { name: "0026-table-shares", up: tableShares },
 ];
+
+/** The tables whose rows are written by triggers on other tables. */
+export const TRIGGER_TABLES: readonly string[] = [...TRIGGERED_TABLES, ...STREAM_LIST_TABLES, ...USAGE_SUM_TABLES];
 
 /** Recorded in the bookkeeping table, after all migrations, while a copy into the store is incomplete (copy/copy.ts).
  *  Every version of headgate refuses such a store, including those that do not know the name. */

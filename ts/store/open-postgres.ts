@@ -8,8 +8,10 @@ import type { ServerClient } from "./postgres/connecting.ts";
 import { parseDatabaseUrl } from "./postgres/database-url.ts";
 import { type ServiceLock, takeServiceLock, withMigrationLock } from "./postgres/lock.ts";
 import { connectionDialect, openPool, postgresDialect } from "./postgres.ts";
+import { openReads } from "./postgres-reads.ts";
 import { RetryingKysely } from "./retrying.ts";
 import type { Schema } from "./schema.ts";
+import { addJsonEach } from "./tables/json-each.ts";
 
 /** The oldest supported PostgreSQL, in the server's own numbering. */
 const VERSION_AT_LEAST = 130_000;
@@ -38,9 +40,11 @@ export async function openPostgres(
     );
   }
   const db = new RetryingKysely<Schema>({ dialect });
-  const lifelines = openPool(databaseUrl, LIFELINES);
+  const lifelines = openPool(databaseUrl, { most: LIFELINES });
   const lifeline = new RetryingKysely<Schema>({ dialect: postgresDialect(lifelines) });
+  const reads = openReads<Schema>(databaseUrl);
   const close = async () => {
+    await reads.close();
     await db.destroy();
     await lifeline.destroy();
     if (!lifelines.ended) await lifelines.end(); // Kysely does not close drivers it never used
@@ -48,7 +52,7 @@ export async function openPostgres(
   };
   const update = async (by: Kysely<Schema>) => {
     await requireVersion(by);
-    if (lock.held) await addFunctions(by);
+    if (lock.held) await addJsonEach(by);
     await upToDate(by, lock.held, place, async () => {}, migrating);
   };
   const updateAlone = (client: ServerClient) =>
@@ -59,7 +63,7 @@ export async function openPostgres(
     await close();
     throw error;
   }
-  return { db, lifeline, close, failed: lock.lost, rename: lock.rename };
+  return { db, lifeline, reads: reads.db, close, failed: lock.lost, rename: lock.rename };
 }
 
 /** Connects to a database and takes the lock of a node or, with `node` null, of a command, unless it is held. Opens no
@@ -83,12 +87,6 @@ export async function requireVersion(db: Kysely<Schema>): Promise<void> {
   if (Number(rows[0]?.version) < VERSION_AT_LEAST) {
     throw new StoreUnavailable(`PostgreSQL ${VERSION_AT_LEAST / 10_000} or newer is needed`);
   }
-}
-
-/** Lists by tag call `json_each` on a text, which PostgreSQL defines only for json. */
-async function addFunctions(db: Kysely<Schema>): Promise<void> {
-  await sql`create or replace function json_each(list text) returns table (value text) language sql immutable
-    as 'select json_array_elements_text(list::json)'`.execute(db);
 }
 
 /** The name of a database, never with the password. Throws `StoreUnavailable` for a URL that cannot be used. */

@@ -6,8 +6,9 @@ import type { Kysely } from "kysely";
 import { type StoreFailed, StoreUnavailable } from "../errors.ts";
 import { reasonOf } from "../reason.ts";
 import { LibsqlKysely, startLibsqlThread } from "./libsql.ts";
-import type { Opening } from "./libsql-messages.ts";
+import type { Access } from "./libsql-messages.ts";
 import { type Migrating, upToDate } from "./migrations.ts";
+import { chargeStatement } from "./reading.ts";
 import type { Schema } from "./schema.ts";
 
 /** The open store. */
@@ -15,6 +16,8 @@ export interface Store {
   readonly db: Kysely<Schema>;
   /** For signs of life: on PostgreSQL a connection of its own, so that no other statement is in front of them. */
   readonly lifeline: Kysely<Schema>;
+  /** Of the same rows, for reads that must not delay what `db` does: a connection of its own, which changes nothing. */
+  readonly reads: Kysely<Schema>;
   /** Finishes pending statements and releases the store. */
   close(): Promise<void>;
   /** Resolves if the store dies while it is open; nothing works after that. */
@@ -30,7 +33,7 @@ export interface StoreOptions {
   readonly databaseUrl: string | null;
   /** `service`: one at a time. `successor`: beside the service that it replaces. `command`: may run beside a service;
    *  it may change rows, but then no tables. */
-  readonly access?: Opening["access"];
+  readonly access?: Access;
   /** The node of a service, where several share a database. */
   readonly node?: { readonly name: string };
   /** Told what the opening waits for: that other processes finish, or the name of each migration. */
@@ -69,7 +72,7 @@ export function makeFolder(path: string): void {
 
 async function openEmbedded(
   dataDir: string,
-  access: Opening["access"],
+  access: Access,
   migrating: Migrating,
   idleThreads?: Worker[],
 ): Promise<Store> {
@@ -80,5 +83,19 @@ async function openEmbedded(
     await thread.close(); // Kysely does not close drivers it never used
   };
   await upToDate(db, thread.alone, dataDir, close, migrating);
-  return { db, lifeline: db, close, failed: thread.failed, rename: async () => {} };
+  const reader = await startLibsqlThread(dataDir, "reader", idleThreads).catch(async (error: unknown) => {
+    await close();
+    throw error;
+  });
+  return {
+    db,
+    lifeline: db,
+    reads: new LibsqlKysely<Schema>(reader, chargeStatement),
+    async close() {
+      await reader.close();
+      await close();
+    },
+    failed: Promise.race([thread.failed, reader.failed]),
+    rename: async () => {},
+  };
 }

@@ -11,7 +11,7 @@ import {
   type QueryResult,
   type TransactionSettings,
 } from "kysely";
-import { Pool, type PoolClient } from "pg";
+import { type ClientConfig, Pool, type PoolClient } from "pg";
 import { StoreFailed } from "../errors.ts";
 import { CONNECT_LIMIT_MS, failureOf, onCurrentServer, ServerClient } from "./postgres/connecting.ts";
 import { type Servers, serversOf } from "./postgres/servers.ts";
@@ -26,16 +26,19 @@ export interface ServerPool extends Pool {
   readonly servers: Servers;
 }
 
-/** Opens no connection yet; the first statement does. `limit`: most connections. */
-export function openPool(databaseUrl: string, limit = CONNECTIONS_LIMIT): ServerPool {
+/** Opens no connection yet; the first statement does. `options`: of its connections. */
+export function openPool(
+  databaseUrl: string,
+  { most = CONNECTIONS_LIMIT, ...options }: ClientConfig & { readonly most?: number } = {},
+): ServerPool {
   const servers = serversOf(databaseUrl);
   const pool = new Pool({
     connectionTimeoutMillis: CONNECT_LIMIT_MS,
-    max: limit,
+    max: most,
     idleTimeoutMillis: IDLE_LIMIT_MS,
     Client: class extends ServerClient {
       constructor() {
-        super(servers);
+        super(servers, options);
       }
     },
   });

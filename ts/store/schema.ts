@@ -244,6 +244,39 @@ export interface UsageTable {
   bytes_out: number;
 }
 
+/** Sum of the bytes of an organisation's streams on one day, in shards (tables/shards.ts). */
+export interface UsageSumTable {
+  readonly organisation_id: string;
+  readonly day: string;
+  readonly shard: number;
+  readonly bytes_in: number;
+  readonly bytes_out: number;
+}
+
+/** The tags of streams that are not deleted. */
+export interface StreamTagTable {
+  readonly organisation_id: string;
+  readonly tag: string;
+  /** The stream's created_at with its sign reversed: in ascending order the newest stream is first. */
+  readonly age: number;
+  readonly stream_id: string;
+}
+
+/** The beginnings of words in names and tags of streams that are not deleted, in lower case (tables/stream-lists.ts). */
+export interface StreamWordTable {
+  readonly organisation_id: string;
+  readonly word: string;
+  readonly stream_id: string;
+}
+
+/** How many streams of an organisation are in a state, in shards. */
+export interface StreamCountTable {
+  readonly organisation_id: string;
+  readonly state: StreamState;
+  readonly shard: number;
+  readonly streams: number;
+}
+
 /** An upstream that a stream is always pushed to. */
 export interface StreamUpstreamTable {
   id: string;
@@ -345,6 +378,10 @@ export interface Schema {
   person_session: PersonSessionTable;
   audit: AuditTable;
   usage: UsageTable;
+  usage_sum: UsageSumTable;
+  stream_tag: StreamTagTable;
+  stream_word: StreamWordTable;
+  stream_count: StreamCountTable;
   webhook_secret: WebhookSecretTable;
   organisation_setting: OrganisationSettingTable;
   delivery: DeliveryTable;

@@ -1,6 +1,6 @@
 // The running publishes of an organisation as events, for one group of readers with the same view.
 import type { Kysely } from "kysely";
-import { streamsWithTag } from "../../organisation/streams.ts";
+import { streamsWithTag } from "../../organisation/stream-list.ts";
 import type { Schema } from "../../store/schema.ts";
 import { Channel, eventText } from "./channel.ts";
 import { changeOf, type LiveRow, type RowChange } from "./live-row.ts";
@@ -20,7 +20,7 @@ export class SessionList {
   /** Only streams with this tag are visible; null: all. */
   readonly #tag: string | null;
   #picture: Picture | null = null;
-  /** Ids of the streams with the tag; null: all. */
+  /** Of the streams with publishes, and of those that changed: ids of the ones with the tag; null: all. */
   #visible: ReadonlySet<string> | null = null;
 
   constructor(db: Kysely<Schema>, organisationId: string, tag: string | null) {
@@ -35,7 +35,8 @@ export class SessionList {
     const before = this.#picture;
     const isFirst = before === null;
     if (this.#tag !== null && (isFirst || changed.length > 0)) {
-      this.#visible = await streamsWithTag(this.#db, this.#organisationId, this.#tag);
+      const ids = new Set([...rows.map(({ stream }) => stream), ...changed.map(({ id }) => id)]);
+      this.#visible = await streamsWithTag(this.#db, this.#organisationId, this.#tag, [...ids]);
     }
     const counts =
       isFirst || changed.length > 0 ? await countStreams(this.#db, this.#organisationId, this.#tag) : before.counts;

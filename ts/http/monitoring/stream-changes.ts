@@ -1,12 +1,14 @@
 // Finds the streams of an organisation that have changed, by polling the store: other processes change them too.
 import type { Kysely } from "kysely";
-import { hasTag } from "../../organisation/streams.ts";
+import { countsOf } from "../../organisation/stream-list.ts";
 import type { Schema, StreamState } from "../../store/schema.ts";
 
 /** A change is written some time after its timestamp: polls overlap by this, ms. */
 const OVERLAP_MS = 5_000;
 /** Changed streams returned by one poll; further ones follow with the next polls. */
 const ROWS_LIMIT = 1_000;
+/** Streams of a tag that are counted, the newest. */
+export const COUNTED_LIMIT = 10_000;
 export const COUNTED_STATES = ["created", "live", "ended", "locked"] as const satisfies readonly StreamState[];
 
 export interface ChangedStream {
@@ -53,18 +55,30 @@ export class StreamChanges {
   }
 }
 
-/** How many streams are in each state; `tag`: only those with it. */
+/** How many streams are in each state; `tag`: only those with it, of which the newest are counted. */
 export async function countStreams(
   db: Kysely<Schema>,
   organisationId: string,
   tag: string | null,
 ): Promise<StreamCounts> {
-  let query = db.selectFrom("stream").where("organisation_id", "=", organisationId);
-  if (tag !== null) query = query.where(hasTag(tag));
-  const rows = await query
+  const rows = await (tag === null ? countsOf(db, [organisationId]) : countsWithTag(db, organisationId, tag));
+  const of = (state: StreamState) => Number(rows.find((row) => row.state === state)?.streams ?? 0);
+  return { created: of("created"), live: of("live"), ended: of("ended"), locked: of("locked") };
+}
+
+async function countsWithTag(db: Kysely<Schema>, organisationId: string, tag: string) {
+  const newest = db
+    .selectFrom("stream_tag")
+    .select("stream_id")
+    .where("organisation_id", "=", organisationId)
+    .where("tag", "=", tag)
+    .orderBy("age")
+    .limit(COUNTED_LIMIT)
+    .as("newest");
+  return await db
+    .selectFrom(newest)
+    .innerJoin("stream", "stream.id", "newest.stream_id")
     .select((eb) => ["state", eb.fn.countAll<number>().as("streams")])
     .groupBy("state")
     .execute();
-  const of = (state: StreamState) => Number(rows.find((row) => row.state === state)?.streams ?? 0);
-  return { created: of("created"), live: of("live"), ended: of("ended"), locked: of("locked") };
 }

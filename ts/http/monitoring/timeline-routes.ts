@@ -2,7 +2,7 @@
 // a running publish the node that has it answers (cluster/forwarding.ts), for others any node.
 import type { Kysely } from "kysely";
 import { UnknownRecord } from "../../errors.ts";
-import { streamsWithTag } from "../../organisation/streams.ts";
+import { streamsWithTag } from "../../organisation/stream-list.ts";
 import type { Timeline, Timelines } from "../../publish/timeline/timelines.ts";
 import type { Schema } from "../../store/schema.ts";
 import { newRoutes, type RouteDeps, type Routes, Time, z } from "../openapi.ts";
@@ -57,7 +57,8 @@ export function timelineRoutes(
       const id = c.req.param("client_id");
       const timeline = /^\d{1,16}$/.test(id) ? await timelines.of(organisation.id, Number(id)) : null;
       if (timeline === null) throw new UnknownRecord("session");
-      if (scopeTag !== null && !(await streamsWithTag(db, organisation.id, scopeTag)).has(timeline.streamId))
+      const { streamId } = timeline;
+      if (scopeTag !== null && !(await streamsWithTag(db, organisation.id, scopeTag, [streamId])).has(streamId))
         throw new UnknownRecord("session");
       return c.json(timelineRecord(timeline));
     },

@@ -55,16 +55,19 @@ export function pageQuery<Position>(limits: QuantityLimits, cursor: CursorOf<Pos
 }
 
 /** The page within `rows`, which contain one more than `quantity` when another page follows; the response then says
- *  where that begins. */
+ *  where that begins. `rest`: where the list continues although `rows` do not fill the page, because the store stopped
+ *  looking for more; null when there is no more. */
 export function pageOf<Row, Position>(
   c: Context,
   rows: readonly Row[],
   page: { readonly quantity: number; readonly cursor: CursorOf<Position>; readonly positionOf: (row: Row) => Position },
+  rest: Position | null = null,
 ): readonly Row[] {
   const shown = rows.slice(0, page.quantity);
   const last = shown.at(-1);
-  if (rows.length <= page.quantity || last === undefined) return shown;
-  const next = page.cursor.textOf(page.positionOf(last));
+  const position = rows.length > page.quantity && last !== undefined ? page.positionOf(last) : rest;
+  if (position === null) return shown;
+  const next = page.cursor.textOf(position);
   const { pathname, searchParams } = new URL(c.req.url);
   searchParams.set("cursor", next);
   c.header("x-next-cursor", next);

@@ -1,6 +1,6 @@
 // The publishes of a stream recorded in the store, newest first. Current numbers of running publishes are in
 // measurements.ts.
-import type { Kysely, Selectable } from "kysely";
+import { type Kysely, type Selectable, sql } from "kysely";
 import type { Protocol } from "../../media/protocols.ts";
 import type { PublishTracks } from "../../media.ts";
 import type { PublishTable, Schema } from "../../store/schema.ts";
@@ -45,9 +45,7 @@ export async function listPublishes(
   let query = db.selectFrom("publish").selectAll().where("stream_id", "=", streamId);
   if (page.before !== null) {
     const [askedAt, clientId] = page.before;
-    query = query.where((eb) =>
-      eb.or([eb("asked_at", "<", askedAt), eb.and([eb("asked_at", "=", askedAt), eb("client_id", "<", clientId)])]),
-    );
+    query = query.where(sql<boolean>`(asked_at, client_id) < (${askedAt}, ${clientId})`);
   }
   const rows = await query.orderBy("asked_at", "desc").orderBy("client_id", "desc").limit(page.quantity).execute();
   return rows.map(pastPublish);

@@ -8,6 +8,7 @@ import type { Trace } from "../../tracing/trace.ts";
 import type { WebhookAnswer } from "./answer.ts";
 import { publishBody } from "./body.ts";
 import type { Webhook, WebhookCall } from "./call.ts";
+import { type DeliveryFilter, type DeliveryPosition, listDeliveries } from "./delivery-list.ts";
 import type { DeliveryLog } from "./delivery-log.ts";
 import { nameIn } from "./outbox.ts";
 import { newWebhookId } from "./signature.ts";
@@ -43,19 +44,6 @@ export interface Delivery {
 /** What a replay needs to know about a call. */
 type Repeatable = Pick<Selectable<DeliveryTable>, "client_id" | "call" | "name" | "body" | "attempts">;
 
-export interface DeliveryFilter {
-  readonly call: DeliveryTable["call"] | null;
-  readonly clientId: number | null;
-  readonly name: string | null;
-  /** Only those not answered with 200 (publish, update), or 2xx and 410 (publish_done). */
-  readonly failed: boolean;
-  /** Epoch ms; only older ones. */
-  readonly before: number | null;
-  /** Only those after this one in the order of the list; its row may be gone. */
-  readonly behind?: { readonly lastAt: number; readonly id: string } | null;
-  readonly quantity: number;
-}
-
 export interface Called {
   readonly id: string;
   readonly answer: WebhookAnswer;
@@ -64,7 +52,10 @@ export interface Called {
 
 export interface Workbench {
   /** Newest first. */
-  list(organisationId: string, filter: DeliveryFilter): Promise<readonly Delivery[]>;
+  list(
+    organisationId: string,
+    filter: DeliveryFilter,
+  ): Promise<{ readonly deliveries: readonly Delivery[]; readonly rest: DeliveryPosition | null }>;
   /** Throws `UnknownDelivery`. */
   find(organisationId: string, id: string): Promise<Delivery>;
   /** Sends the same body under the same id to the current webhook: of a delivery in the log, or of a publish_done that
@@ -82,13 +73,14 @@ export interface Workbench {
 
 export function createWorkbench(deps: {
   readonly db: Kysely<Schema>;
+  readonly reads: Kysely<Schema>;
   readonly webhook: Pick<Webhook, "post" | "changed">;
   readonly deliveries: Pick<DeliveryLog, "flush">;
   readonly customers: Pick<Customers, "of">;
   readonly clock: { now(): number };
   readonly deadlineMs: number;
 }): Workbench {
-  const { db, webhook, deliveries, customers, clock, deadlineMs } = deps;
+  const { db, reads, webhook, deliveries, customers, clock, deadlineMs } = deps;
 
   async function rowOf(organisationId: string, id: string): Promise<Selectable<DeliveryTable> | undefined> {
     if (id.includes("\0")) throw new UnknownDelivery(); // no id contains one, and the store cannot hold NUL
@@ -142,29 +134,8 @@ export function createWorkbench(deps: {
     webhookChanged: webhook.changed,
     async list(organisationId, filter) {
       await deliveries.flush();
-      let query = db.selectFrom("delivery").selectAll().where("organisation_id", "=", organisationId);
-      if (filter.call !== null) query = query.where("call", "=", filter.call);
-      if (filter.clientId !== null) query = query.where("client_id", "=", filter.clientId);
-      if (filter.name !== null) query = query.where("name", "=", filter.name);
-      if (filter.before !== null) query = query.where("last_at", "<", filter.before);
-      const { behind = null } = filter;
-      if (behind !== null) {
-        const { lastAt, id } = behind;
-        query = query.where((eb) =>
-          eb.or([eb("last_at", "<", lastAt), eb.and([eb("last_at", "=", lastAt), eb("id", ">", id)])]),
-        );
-      }
-      if (filter.failed) {
-        query = query.where((eb) =>
-          eb.or([
-            eb("status", "is", null),
-            eb.and([eb("call", "!=", "publish_done"), eb("status", "!=", 200)]),
-            eb.and([eb("call", "=", "publish_done"), eb("status", ">=", 300), eb("status", "!=", 410)]),
-          ]),
-        );
-      }
-      const rows = await query.orderBy("last_at", "desc").orderBy("id").limit(filter.quantity).execute();
-      return rows.map(shown);
+      const found = await listDeliveries(reads, organisationId, filter);
+      return { deliveries: found.rows.map(shown), rest: found.rest };
     },
     async find(organisationId, id) {
       const row = await rowOf(organisationId, id);
@@ -173,7 +144,7 @@ export function createWorkbench(deps: {
     },
     async ofPublish(clientId) {
       await deliveries.flush();
-      const rows = await db.selectFrom("delivery").selectAll().where("client_id", "=", clientId).execute();
+      const rows = await reads.selectFrom("delivery").selectAll().where("client_id", "=", clientId).execute();
       return rows.map(shown).sort((a, b) => a.firstAt - b.firstAt);
     },
     async replay(organisationId, id, sending, trace) {

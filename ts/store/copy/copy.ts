@@ -3,8 +3,7 @@
 import { type Kysely, sql } from "kysely";
 import { StoreFailed, StoreUnavailable } from "../../errors.ts";
 import { reasonOf } from "../../reason.ts";
-import { TRIGGERED_TABLES } from "../delivery-size.ts";
-import { MIGRATIONS, migrate, UNFINISHED_COPY } from "../migrations.ts";
+import { MIGRATIONS, migrate, TRIGGER_TABLES, UNFINISHED_COPY } from "../migrations.ts";
 import { type OpenPlace, requireThisSchema } from "./place.ts";
 import { countRows, pagesOf, requireRows, writeRows } from "./rows.ts";
 import { readShape, type TableShape } from "./shape.ts";
@@ -62,7 +61,7 @@ async function fill(
   // Rows that migrations and triggers write themselves, such as the sizes of tables, are replaced at the end.
   const kept: TableShape[] = [];
   for (const table of tables) {
-    if (TRIGGERED_TABLES.includes(table.name) || (await countRows(target.db, table)) > 0) kept.push(table);
+    if (TRIGGER_TABLES.includes(table.name) || (await countRows(target.db, table)) > 0) kept.push(table);
   }
   for (const table of [...tables.filter((each) => !kept.includes(each)), ...kept]) {
     if (kept.includes(table)) await sql`delete from ${sql.table(table.name)}`.execute(target.db);

@@ -13,7 +13,7 @@ const COUNTED = {
   api_key: "label",
 } as const;
 
-/** Migration 0028. Changes of other columns, such as the state of a stream at a publish, cost nothing. */
+/** Migration 0026. Changes of other columns, such as the state of a stream at a publish, cost nothing. */
 export async function tableShares(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable("table_share")

@@ -1,0 +1,121 @@
+// No statement on a request's path grows with what an organisation has: the plans of the statements of every route, on
+// both stores (vitest.config.ts), in an organisation with many streams, publishes and records.
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { countStreams } from "../ts/http/monitoring/stream-changes.ts";
+import { ROUTES, type RouteName } from "../ts/organisation/roles.ts";
+import { WINDOW } from "../ts/organisation/stream-list.ts";
+import { type Gateway, openGateway } from "./support/gateway.ts";
+import { fill, type Inventory, requestOf } from "./support/inventory.ts";
+import { addManyRows, faultsOf, recordStatements } from "./support/large-store.ts";
+
+const STREAMS = 4 * WINDOW;
+/** A window, and what is looked up for a page. */
+const MOST_ROWS = WINDOW + 600;
+
+let gateway: Gateway;
+let inventory: Inventory;
+let limited: string;
+
+beforeAll(async () => {
+  gateway = await openGateway();
+  inventory = await fill(gateway, gateway);
+  const role = { role: "administrator", scope_tag: "common" };
+  limited = ((await gateway.call("POST", "/organisation/key", { body: role })).body as { key: string }).key;
+  await addManyRows(gateway.db, gateway.organisation.id, { count: STREAMS, publishes: 5 });
+}, 120_000);
+afterAll(() => gateway.close());
+
+async function faultsDuring(act: () => Promise<unknown>): Promise<readonly string[]> {
+  const { statements, stop } = recordStatements(gateway.reads);
+  try {
+    await act();
+  } finally {
+    stop();
+  }
+  const faults: string[] = [];
+  for (const { query, isRead } of statements.values()) {
+    for (const fault of await faultsOf(isRead ? gateway.reads : gateway.db, query, MOST_ROWS))
+      faults.push(`${fault}: ${query.sql}`);
+  }
+  expect(statements.size).toBeGreaterThan(0);
+  return faults;
+}
+
+const routes = (Object.keys(ROUTES) as RouteName[])
+  .filter((route) => ROUTES[route] !== "anyone" && route !== "GET /organisation/events")
+  .sort((one, other) => Number(other.startsWith("GET")) - Number(one.startsWith("GET")));
+
+const FILTERED = [
+  ...["zzzz", "common", "z", "event-1999", "mmo", "Many0-19", "%", "%_", "vent"].map(
+    (text) => `/stream?search=${encodeURIComponent(text)}`,
+  ),
+  "/stream?search=zzzz&state=locked",
+  "/stream?search=vent&order=live",
+  "/stream?tags[]=common",
+  "/stream?tags[]=common&tags[]=event-7",
+  "/stream?tags[]=event-7&tags[]=common&search=zzzz",
+  "/stream?tags[]=common&state=locked",
+  "/stream?tags[]=common&search=zzzz&order=live",
+  "/stream?state=locked",
+  "/stream?state=ended&quantity=500",
+  "/stream?state=live",
+  "/stream?order=live",
+  "/organisation/usage?from=2025-01-02&to=2026-01-01",
+  "/organisation/usage?from=2025-12-01&to=2026-01-01&stream=m-7",
+  "/organisation/usage?from=2025-12-01&to=2026-01-01&format=csv",
+  "/organisation/webhook/deliveries?failed=true",
+  "/organisation/webhook/deliveries?failed=true&call=publish_done",
+  "/organisation/webhook/deliveries?call=publish_done",
+  "/organisation/webhook/deliveries?name=Many0-7",
+  "/organisation/webhook/deliveries?name=nothing&failed=true",
+  "/organisation/webhook/deliveries?clientid=7",
+  "/organisation/audit?action=key.create",
+  "/organisation/audit?who=nobody",
+  "/stream/m-7/publish",
+  "/deployment/organisation",
+];
+
+test.each(FILTERED)("%s, and its next page", async (path) => {
+  const faults = await faultsDuring(async () => {
+    const first = await gateway.call("GET", path);
+    expect(first.status).toBe(200);
+    const cursor = first.headers.get("x-next-cursor");
+    if (cursor === null) return;
+    const next = await gateway.call("GET", `${path}${path.includes("?") ? "&" : "?"}cursor=${cursor}`);
+    expect(next.status).toBe(200);
+  });
+  expect(faults).toEqual([]);
+});
+
+test.each(["/stream", "/session", "/stream?search=zzzz", "/stream?order=live"])(
+  "%s with a key of one tag",
+  async (path) => {
+    expect(await faultsDuring(() => gateway.call("GET", path, { key: limited }))).toEqual([]);
+  },
+);
+
+test("a page deep in a list reads what the first one reads", async () => {
+  const cursor = (position: unknown) => Buffer.from(JSON.stringify(position)).toString("base64url");
+  const stream = cursor(["stream", [1_700_000_000_100, "m-100"]]);
+  for (const path of [
+    `/stream?cursor=${stream}`,
+    `/stream?tags[]=common&cursor=${stream}`,
+    `/stream?state=ended&cursor=${stream}`,
+    `/stream?search=vent&cursor=${stream}`,
+    `/organisation/usage?from=2025-12-01&to=2026-01-01&cursor=${cursor(["usage", ["2025-12-15", "m-9"]])}`,
+    `/organisation/webhook/deliveries?cursor=${cursor(["delivery", [1_700_000_000_100, "many_100"]])}`,
+  ]) {
+    expect(await faultsDuring(() => gateway.call("GET", path))).toEqual([]);
+  }
+});
+
+test("the counts of an open dashboard", async () => {
+  const { id } = gateway.organisation;
+  expect(await faultsDuring(() => countStreams(gateway.reads, id, null))).toEqual([]);
+  expect(await countStreams(gateway.reads, id, null)).toMatchObject({ ended: STREAMS / 2 });
+});
+
+test.each(routes)("%s", async (route) => {
+  const { method, path, body } = requestOf(route, inventory);
+  expect(await faultsDuring(() => gateway.call(method, path, { body }))).toEqual([]);
+});
