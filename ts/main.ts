@@ -92,9 +92,11 @@ export async function serve(
     const { name } = config.node;
     const starting = startingHealth(name);
     const metricsAt = { ...config.metrics, name: "metrics.port" };
+    const inheritedSocket = (socket: SocketName) => ({ socket: inherited.sockets.get(socket) });
     // A successor gets the port from its predecessor, which answers until then. A port that is taken is reported later: a
     // store that is in use says more.
-    const earlyPort = former === null ? await listen(starting.fetch, metricsAt).catch(() => null) : null;
+    const openMetrics = () => listen(starting.fetch, metricsAt, inheritedSocket("metrics"));
+    const earlyPort = former === null ? await openMetrics().catch(() => null) : null;
     if (earlyPort !== null) started.push(() => earlyPort.stop());
     const store = await openStore({
       ...config,
@@ -192,8 +194,7 @@ export async function serve(
       problem: () => notReady(state.word()) ?? storeHealth.problem() ?? service.full(),
     });
     await former?.prepared();
-    const inheritedSocket = (socket: SocketName) => ({ socket: inherited.sockets.get(socket) });
-    const metricsPort = earlyPort ?? (await listen(starting.fetch, metricsAt, inheritedSocket("metrics")));
+    const metricsPort = earlyPort ?? (await openMetrics());
     if (earlyPort === null) started.push(() => metricsPort.stop());
     starting.become(health);
     const httpOptions = { certificate, takesWebSockets: true, ...inheritedSocket("http"), duplicate };

@@ -9,7 +9,7 @@ import { query, startPostgres } from "../cluster/postgres.mjs";
 import { faultsOf, startRecordingCustomer } from "./_recording-customer.mjs";
 import { certificate, wait } from "./_webhook.mjs";
 
-const CONNECTIONS = 12;
+const CONNECTIONS = 20;
 /** Publish requests in flight. */
 const AT_A_TIME = 30;
 /** A request to a node that is paused or dying is abandoned after this, ms. */

@@ -22,7 +22,7 @@ const BEFORE_MS = 8_000;
 export async function measureDeath({ publishes, survivors, pulls, delayMs }) {
   const folder = mkdtempSync(join(tmpdir(), "headgate-bench-deaths-"));
   const data = join(tmpdir(), `headgate-bench-postgres-${process.pid}`);
-  const server = await startPostgres(data, { connections: 15 * (survivors + 2) });
+  const server = await startPostgres(data, { connections: 20 * (survivors + 2) });
   process.once("exit", server.kill);
   const socket = join(new URL(server.url).searchParams.get("host"), ".s.PGSQL.5432");
   const proxy = await startSilentProxy(socket, delayMs);

@@ -19,7 +19,7 @@ const DEADLINE_MS = 30_000;
 /** Interval at which each node reads the rows of all nodes, seconds (READ_EVERY_MS of membership.ts). */
 const READ_S = 1;
 /** Database connections of a node: a pool for its work, one for its signs of life, and one that holds its name. */
-const CONNECTIONS = 12;
+const CONNECTIONS = 20;
 /** Traffic of each stream, for its counters. */
 const BYTES_PER_S = 250_000;
 const TRACKS = {

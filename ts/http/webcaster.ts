@@ -19,8 +19,8 @@ const PREFLIGHT_AGE_S = 600;
 const Token = z.object({ success: z.literal(true), data: z.object({ token: z.string() }) });
 const Claim = requiredText()
   .refine(
-    (given) => Buffer.byteLength(JSON.stringify(given)) - 2 <= CLAIM_LIMIT_BYTES,
-    `must not be longer than ${CLAIM_LIMIT_BYTES} bytes, as JSON writes it`,
+    (given) => Buffer.byteLength(given) <= CLAIM_LIMIT_BYTES,
+    `must not be longer than ${CLAIM_LIMIT_BYTES} bytes`,
   )
   .openapi({ maxLength: CLAIM_LIMIT_BYTES });
 

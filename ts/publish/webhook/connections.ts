@@ -24,8 +24,8 @@ const BEGUN_IN_A_TURN = 2;
  *  each takes a millisecond or two, and a customer that needs a hundred connections would block everybody else for that
  *  long. */
 const BEGUN_EVERY_MS = 2;
-/** Organisations whose connections are kept; those used longest ago are closed first. */
-const ORGANISATIONS_LIMIT = 1_024;
+/** Organisations whose connections and TLS sessions are kept; those used longest ago are forgotten first. */
+const ORGANISATIONS_LIMIT = 4_096;
 
 /** A connection that failed before a request byte could be written on it. */
 export class NotConnected extends Error {
@@ -52,18 +52,9 @@ function trusting(webhookCa: string | null): SecureContext {
  *  wait for nobody else's. */
 export interface Connections {
   /** Sends the calls of an organisation. `isKept` false: each call gets a new connection, which is closed after it. To be
-   *  used immediately: without a connection or a call it is forgotten. */
+   *  used immediately: what was used longest ago is forgotten. */
   of(organisation: string, isKept?: boolean): Dispatcher;
-  /** Organisations with connections, for tests. */
-  readonly organisations: number;
   destroy(): Promise<void>;
-}
-
-/** The connections of one organisation. */
-interface Owned {
-  readonly agent: Agent;
-  /** Connections and attempts at one. */
-  connections: number;
 }
 
 /** `webhookCa`: PEM certificates trusted in addition to the public ones, or null. `dev` allows private addresses. The
@@ -78,29 +69,26 @@ export function createConnections(options: {
   /** Those of servers to which connections wait to be opened, by organisation and address. */
   const servers = new Map<string, Turnstile>();
   /** By organisation; the one used longest ago first. */
-  const owners = new Map<string, Owned>();
+  const owners = new Map<string, Agent>();
 
   return {
     of(organisation, isKept = true) {
       const key = `${isKept ? "kept" : "new"} ${organisation}`;
-      const known = owners.get(key) ?? open(key, organisation, isKept);
+      const known = owners.get(key) ?? open(organisation, isKept);
       owners.delete(key);
       owners.set(key, known);
       const [longest] = owners.keys();
       if (owners.size > ORGANISATIONS_LIMIT && longest !== undefined) forget(longest);
-      return known.agent;
-    },
-    get organisations() {
-      return owners.size;
+      return known;
     },
     async destroy() {
       const all = [...owners.values()];
       owners.clear();
-      await Promise.all(all.map(({ agent }) => agent.destroy()));
+      await Promise.all(all.map((agent) => agent.destroy()));
     },
   };
 
-  function open(key: string, organisation: string, isKept: boolean): Owned {
+  function open(organisation: string, isKept: boolean): Agent {
     const plain = handingOutSockets(
       buildConnector({
         timeout: CONNECT_LIMIT_MS,
@@ -112,19 +100,9 @@ export function createConnections(options: {
     const agent = new Agent({
       factory: watchedPool,
       connect(target, callback) {
-        owned.connections += 1;
-        const ended = () => {
-          owned.connections -= 1;
-          if (owned.connections === 0 && owners.get(key) === owned) forget(key);
-        };
         const opened = (...[error, socket]: buildConnector.CallbackArgs) => {
-          if (error === null) {
-            socket.once("close", ended);
-            callback(null, socket);
-          } else {
-            callback(new NotConnected(error), null);
-            ended();
-          }
+          if (error === null) callback(null, socket);
+          else callback(new NotConnected(error), null);
         };
         inTurn(
           organisation,
@@ -141,15 +119,14 @@ export function createConnections(options: {
       headersTimeout: 0,
       bodyTimeout: 0,
     });
-    const owned: Owned = { agent, connections: 0 };
-    return owned;
+    return agent;
   }
 
   /** Calls in flight end as usual; idle connections are closed. */
   function forget(key: string): void {
     const owned = owners.get(key);
     owners.delete(key);
-    void owned?.agent.close().catch(() => {});
+    void owned?.close().catch(() => {});
   }
 
   /** Calls `begin` once it is the connection's turn, those of publish calls first, or `late` when its call's deadline passes
