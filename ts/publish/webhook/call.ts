@@ -159,7 +159,7 @@ export function createWebhook(options: {
     if (retry === "anew" || (retry === "later" && call.retryConnection)) {
       if (retry === "later") await new Promise((resolve) => setTimeout(resolve, RETRY_PAUSE_MS));
       // When no time is left for a second attempt, the outcome of the first is more informative.
-      if (!deadline.over) {
+      if (!deadline.hasPassed) {
         // A call that lost a kept connection gets a new one: the next kept one may be closed as well.
         exchange = new Exchange(connections.of(call.organisationId, retry === "later"), request(), deadline);
         ({ answer } = await exchange.exchanged);

@@ -16,10 +16,6 @@ export class Deadline {
     }, ms);
   }
 
-  get over(): boolean {
-    return this.#over;
-  }
-
   /** Whether the time is over even if the event loop was too busy to notice: what has not begun by then must not begin. */
   get hasPassed(): boolean {
     return this.#over || performance.now() >= this.#endsAt;

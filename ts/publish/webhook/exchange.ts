@@ -97,7 +97,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#controller = controller;
     this.#writtenAt = performance.now();
     // The connection came too late: not one byte of this call is written to it.
-    if (this.#deadline.over) controller.abort(new Error("too late"));
+    if (this.#deadline.hasPassed) controller.abort(new Error("too late"));
   }
 
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: Headers): void {
@@ -154,7 +154,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   #fail(error: Error): void {
-    if (this.#deadline.over) {
+    if (this.#deadline.hasPassed) {
       this.#answer(this.#tooLate());
       return;
     }
