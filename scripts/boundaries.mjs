@@ -23,11 +23,12 @@ const FOLDERS = {
   publish: [
     ["whip", "monitoring", "timeline"],
     ["", "upstreams", "preview", "capture", "running", "limits", "backup"],
-    ["webhook"],
-    ["addresses"],
+    ["webhook", "bytes"],
+    ["webhook/deliveries", "addresses"],
   ],
   http: [["", "whip", "v5", "pages", "monitoring", "records", "cluster", "guide"], ["request"]],
-  store: [["copy"], [""], ["tables", "postgres"]],
+  organisation: [["", "reads"]],
+  store: [["copy"], [""], ["tables", "postgres", "statements"]],
   cli: [["", "serve", "store", "doctor", "webhook"]],
   webcaster: [["v5"], [""], ["pure"]],
   dashboard: [

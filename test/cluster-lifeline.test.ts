@@ -6,7 +6,7 @@ import { sql } from "kysely";
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { joinCluster } from "../ts/cluster/membership.ts";
-import { createPulledBytes } from "../ts/publish/pulled-bytes.ts";
+import { createPulledBytes } from "../ts/publish/bytes/pulled-bytes.ts";
 import { createUpdate } from "../ts/publish/updates.ts";
 import type { WebhookCall } from "../ts/publish/webhook/call.ts";
 import { openStore, type Store } from "../ts/store/open.ts";

@@ -2,8 +2,8 @@
 // both stores (vitest.config.ts), in an organisation with many streams, publishes and records.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { countStreams } from "../ts/http/monitoring/stream-changes.ts";
+import { WINDOW } from "../ts/organisation/reads/stream-list.ts";
 import { ROUTES, type RouteName } from "../ts/organisation/roles.ts";
-import { WINDOW } from "../ts/organisation/stream-list.ts";
 import { type Gateway, openGateway } from "./support/gateway.ts";
 import { fill, type Inventory, requestOf } from "./support/inventory.ts";
 import { addManyRows, faultsOf, recordStatements } from "./support/large-store.ts";

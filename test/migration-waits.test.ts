@@ -7,10 +7,10 @@ import { Kysely, sql } from "kysely";
 import { Client } from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { startingHealth } from "../ts/http/health.ts";
-import { buildIndex } from "../ts/store/indexes.ts";
 import { MIGRATIONS, migrate } from "../ts/store/migrations.ts";
 import { openStore } from "../ts/store/open.ts";
 import { openPool, postgresDialect } from "../ts/store/postgres.ts";
+import { buildIndex } from "../ts/store/tables/indexes.ts";
 import { until } from "./support/child.ts";
 import { type PostgresServer, startPostgres } from "./support/postgres.ts";
 

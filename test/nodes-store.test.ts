@@ -4,13 +4,13 @@ import { pino } from "pino";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { recordChange } from "../ts/organisation/audit.ts";
 import { ensureFirstOrganisation, ensureFirstPerson } from "../ts/organisation/organisations.ts";
+import { addUsage } from "../ts/publish/bytes/daily-bytes.ts";
 import { createClientIds } from "../ts/publish/client-ids.ts";
-import { addUsage } from "../ts/publish/daily-bytes.ts";
 import type { WebhookCall } from "../ts/publish/webhook/call.ts";
 import { createDeliveryLog } from "../ts/publish/webhook/delivery-log.ts";
 import { deliveryBytes } from "../ts/store/delivery-size.ts";
 import { prune } from "../ts/store/retention.ts";
-import { together } from "../ts/store/together.ts";
+import { together } from "../ts/store/statements/together.ts";
 import { type PostgresServer, startPostgres } from "./support/postgres.ts";
 import { type Node, type Nodes, openNodes } from "./support/two-nodes.ts";
 

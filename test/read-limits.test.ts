@@ -9,8 +9,8 @@ import {
   READS_AT_ONCE,
   READS_WAITING,
   type ReadLimits,
-} from "../ts/organisation/read-limits.ts";
-import { chargeStatement } from "../ts/store/reading.ts";
+} from "../ts/organisation/reads/read-limits.ts";
+import { chargeStatement } from "../ts/store/statements/reading.ts";
 
 let limits: ReadLimits;
 beforeEach(() => {

@@ -7,7 +7,7 @@ import { sql } from "kysely";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { StoreFailed } from "../ts/errors.ts";
 import type { Store } from "../ts/store/open.ts";
-import { together } from "../ts/store/together.ts";
+import { together } from "../ts/store/statements/together.ts";
 import { openTestStore } from "./support/stores.ts";
 
 let folder: string;

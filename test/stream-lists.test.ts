@@ -3,7 +3,7 @@
 
 import { sql } from "kysely";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { WINDOW } from "../ts/organisation/stream-list.ts";
+import { WINDOW } from "../ts/organisation/reads/stream-list.ts";
 import type { StreamState } from "../ts/store/schema.ts";
 import { type Gateway, openGateway } from "./support/gateway.ts";
 

@@ -62,7 +62,7 @@ import type { Customers } from "./organisation/customers.ts";
 import { createKeptAnswers } from "./organisation/kept-answers.ts";
 import { createLoginThrottle } from "./organisation/login-throttle.ts";
 import { createLogins } from "./organisation/logins.ts";
-import { createReadLimits } from "./organisation/read-limits.ts";
+import { createReadLimits } from "./organisation/reads/read-limits.ts";
 import type { StreamUpstreams } from "./organisation/upstreams.ts";
 import type { WebhookSecrets } from "./organisation/webhook-secret.ts";
 import type { Captures } from "./publish/capture/captures.ts";

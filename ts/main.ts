@@ -33,7 +33,7 @@ import type { Media } from "./media.ts";
 import { watchNode } from "./metrics/node-metrics.ts";
 import { ensureFirstOrganisation, ensureFirstPerson } from "./organisation/organisations.ts";
 import { type Addresses, addressesOf } from "./own-addresses.ts";
-import { keepRecorded } from "./publish/pulled-bytes.ts";
+import { keepRecorded } from "./publish/bytes/pulled-bytes.ts";
 import { reasonOf } from "./reason.ts";
 import { createService } from "./service.ts";
 import { watchStore } from "./store/health.ts";

@@ -1,6 +1,6 @@
 // One node of `_deaths.mjs`, in its own process, which can be killed: a complete gateway with a media core that reports
 // growing pulls. Reports each heartbeat.
-import { keepRecorded } from "../../dist/publish/pulled-bytes.js";
+import { keepRecorded } from "../../dist/publish/bytes/pulled-bytes.js";
 import { openPublishing } from "./_publishing.mjs";
 import { clock } from "./_webhook.mjs";
 

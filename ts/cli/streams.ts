@@ -4,7 +4,7 @@ import { ConfigInvalid, ServiceError } from "../errors.ts";
 import { ingestAt } from "../http/request/ingest.ts";
 import { streamRecord } from "../http/request/stream-record.ts";
 import { changed, recordChange } from "../organisation/audit.ts";
-import { listStreams } from "../organisation/stream-list.ts";
+import { listStreams } from "../organisation/reads/stream-list.ts";
 import {
   createStream,
   deleteStream,

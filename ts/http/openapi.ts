@@ -7,7 +7,7 @@ import type { Owned } from "../cluster/owners.ts";
 import type { Actor } from "../organisation/audit.ts";
 import type { Authorise, Caller } from "../organisation/callers.ts";
 import type { KeptAnswers } from "../organisation/kept-answers.ts";
-import type { ReadLimits } from "../organisation/read-limits.ts";
+import type { ReadLimits } from "../organisation/reads/read-limits.ts";
 import { type Action, ROUTES, type RouteName } from "../organisation/roles.ts";
 import { ROLES } from "../store/schema.ts";
 import type { Trace } from "../tracing/trace.ts";

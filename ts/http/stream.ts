@@ -5,8 +5,6 @@ import type { Config } from "../config.ts";
 import { InvalidValue } from "../errors.ts";
 import { changed, recordChange } from "../organisation/audit.ts";
 import type { Caller } from "../organisation/callers.ts";
-import type { RouteName } from "../organisation/roles.ts";
-import { HOLD_LIMIT_S } from "../organisation/settings.ts";
 import {
   listStreams,
   listStreamsLiveFirst,
@@ -14,7 +12,9 @@ import {
   QUANTITY_LIMIT,
   type StreamPosition,
   WINDOW,
-} from "../organisation/stream-list.ts";
+} from "../organisation/reads/stream-list.ts";
+import type { RouteName } from "../organisation/roles.ts";
+import { HOLD_LIMIT_S } from "../organisation/settings.ts";
 import {
   changeOfTags,
   createStream,

@@ -2,7 +2,7 @@
 import type { Kysely } from "kysely";
 import { isEnabled } from "../store/enabled.ts";
 import type { OrganisationTable, Schema } from "../store/schema.ts";
-import { countsOf } from "./stream-list.ts";
+import { countsOf } from "./reads/stream-list.ts";
 
 export interface OrganisationSummary extends Pick<OrganisationTable, "id" | "hash" | "name" | "plan"> {
   /** Epoch ms; null for a trial without an end and for paid ones. */

@@ -1,4 +1,4 @@
-// Reads and sums the bytes per stream and day that publish/daily-bytes.ts writes.
+// Reads and sums the bytes per stream and day that publish/bytes/daily-bytes.ts writes.
 import { type Kysely, sql } from "kysely";
 import type { Schema } from "../store/schema.ts";
 import { hasTag } from "./streams.ts";

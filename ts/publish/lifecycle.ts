@@ -16,6 +16,7 @@ import type { TokenClaims } from "../token/tokens.ts";
 import type { Resolve } from "./addresses/resolver.ts";
 import { type AdmissionDeps, createAdmission, type PublishRequest } from "./admission.ts";
 import { createOnAir, type OnAir } from "./backup/on-air.ts";
+import { createPulledBytes } from "./bytes/pulled-bytes.ts";
 import { createClientIds } from "./client-ids.ts";
 import { type DenialCause, type Denied, denied } from "./denials.ts";
 import { createEnds } from "./ends.ts";
@@ -31,7 +32,6 @@ import {
   type StartingPublish,
 } from "./publishes.ts";
 import type { PublishingSettings } from "./publishing-settings.ts";
-import { createPulledBytes } from "./pulled-bytes.ts";
 import { identityOf, type RecordedEndReason } from "./record.ts";
 import { createRefusedConnections } from "./refused-connections.ts";
 import { liveNumbers } from "./running/live-numbers.ts";
@@ -380,10 +380,8 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     const lastUpdate = updates.get(clientId)?.stop();
     updates.delete(clientId);
     const reason = reasonOf(event);
-    const { epoch, organisationId } = publish?.intent ?? { epoch: deps.member.epoch };
-    const bytes = { bytesIn, bytesOut };
-    const of = organisationId === undefined ? {} : { organisationId };
-    const recording = ends.record({ clientId, reason, bytes, epoch, ...of }, lastUpdate);
+    const of = { epoch: deps.member.epoch, ...publish?.intent, clientId, reason };
+    const recording = ends.record({ ...of, bytes: { bytesIn, bytesOut } }, lastUpdate);
     if (publish !== undefined) publishes.freeName(publish, recording.tried);
     if (event.held && publish !== undefined) holds.add(publish);
     if (event.held && stopping) deps.media().release(clientId);

@@ -10,7 +10,7 @@ import { networkList } from "../network.ts";
 import type { Customers } from "../organisation/customers.ts";
 import type { OrganisationSettings } from "../organisation/settings.ts";
 import type { HoldsPlayToken } from "../token/play-token.ts";
-import type { PulledBytes } from "./pulled-bytes.ts";
+import type { PulledBytes } from "./bytes/pulled-bytes.ts";
 import { type Intent, identityOf } from "./record.ts";
 
 /** Organisations whose rule is kept for when the store cannot be read; the one read first is evicted first. */

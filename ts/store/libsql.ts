@@ -16,9 +16,9 @@ import {
 } from "kysely";
 import { StoreFailed, StoreUnavailable } from "../errors.ts";
 import type { Opening, Outcome, Reply, Request } from "./libsql-messages.ts";
+import type { Together } from "./statements/together.ts";
+import { Turns } from "./statements/turns.ts";
 import { bindable } from "./tables/parameters.ts";
-import type { Together } from "./together.ts";
-import { Turns } from "./turns.ts";
 
 /** How long the thread may take to checkpoint and close before it is terminated, ms. */
 const CLOSE_LIMIT_MS = 5_000;

@@ -9,8 +9,8 @@ import { parseDatabaseUrl } from "./postgres/database-url.ts";
 import { type ServiceLock, takeServiceLock, withMigrationLock } from "./postgres/lock.ts";
 import { connectionDialect, openPool, postgresDialect } from "./postgres.ts";
 import { openReads } from "./postgres-reads.ts";
-import { RetryingKysely } from "./retrying.ts";
 import type { Schema } from "./schema.ts";
+import { RetryingKysely } from "./statements/retrying.ts";
 import { addJsonEach } from "./tables/json-each.ts";
 
 /** The oldest supported PostgreSQL, in the server's own numbering. */

@@ -8,8 +8,8 @@ import { reasonOf } from "../reason.ts";
 import { LibsqlKysely, startLibsqlThread } from "./libsql.ts";
 import type { Access } from "./libsql-messages.ts";
 import { type Migrating, upToDate } from "./migrations.ts";
-import { chargeStatement } from "./reading.ts";
 import type { Schema } from "./schema.ts";
+import { chargeStatement } from "./statements/reading.ts";
 
 /** The open store. */
 export interface Store {

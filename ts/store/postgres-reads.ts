@@ -2,7 +2,7 @@
 // a statement, so that no read makes admission, ends or heartbeats wait.
 import { Kysely } from "kysely";
 import { openPool, postgresDialect } from "./postgres.ts";
-import { chargeStatement } from "./reading.ts";
+import { chargeStatement } from "./statements/reading.ts";
 
 /** Connections of a process. */
 const READ_CONNECTIONS = 6;

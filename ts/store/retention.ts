@@ -2,10 +2,10 @@
 // index, with pauses, so that a publish request never waits for it.
 import type { CompiledQuery, Kysely } from "kysely";
 import type { Logger } from "pino";
-import type { Index } from "./indexes.ts";
 import { inPortions, PORTION, untaken } from "./portions.ts";
 import type { Schema } from "./schema.ts";
 import { excessAudit } from "./table-bounds.ts";
+import type { Index } from "./tables/indexes.ts";
 
 /** Between two passes, ms. */
 const PASS_EVERY_MS = 3_600_000;

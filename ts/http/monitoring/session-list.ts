@@ -1,6 +1,6 @@
 // The running publishes of an organisation as events, for one group of readers with the same view.
 import type { Kysely } from "kysely";
-import { streamsWithTag } from "../../organisation/stream-list.ts";
+import { streamsWithTag } from "../../organisation/reads/stream-list.ts";
 import type { Schema } from "../../store/schema.ts";
 import { Channel, eventText } from "./channel.ts";
 import { changeOf, type LiveRow, type RowChange } from "./live-row.ts";

@@ -1,6 +1,6 @@
 // Finds the streams of an organisation that have changed, by polling the store: other processes change them too.
 import type { Kysely } from "kysely";
-import { countsOf } from "../../organisation/stream-list.ts";
+import { countsOf } from "../../organisation/reads/stream-list.ts";
 import type { Schema, StreamState } from "../../store/schema.ts";
 
 /** A change is written some time after its timestamp: polls overlap by this, ms. */

@@ -2,7 +2,7 @@
 // a running publish the node that has it answers (cluster/forwarding.ts), for others any node.
 import type { Kysely } from "kysely";
 import { UnknownRecord } from "../../errors.ts";
-import { streamsWithTag } from "../../organisation/stream-list.ts";
+import { streamsWithTag } from "../../organisation/reads/stream-list.ts";
 import type { Timeline, Timelines } from "../../publish/timeline/timelines.ts";
 import type { Schema } from "../../store/schema.ts";
 import { newRoutes, type RouteDeps, type Routes, Time, z } from "../openapi.ts";

@@ -1,4 +1,4 @@
-// Which routes take their turn among the reads of their organisation (organisation/read-limits.ts).
+// Which routes take their turn among the reads of their organisation (organisation/reads/read-limits.ts).
 import type { RouteName } from "../../organisation/roles.ts";
 
 /** Routes that last as long as their reader likes, or wait for other nodes: what they read of the store is little. */

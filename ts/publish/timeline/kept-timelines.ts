@@ -1,7 +1,7 @@
 // Timelines in the store: one bounded row for each accepted publish, deleted with its publish.
 import { type CompiledQuery, type Kysely, sql } from "kysely";
 import type { Schema } from "../../store/schema.ts";
-import { together } from "../../store/together.ts";
+import { together } from "../../store/statements/together.ts";
 import type { Moment } from "./moments.ts";
 
 /** Rows written in one transaction. */

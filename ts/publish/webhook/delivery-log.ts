@@ -6,7 +6,7 @@ import type { Logger } from "pino";
 import { deliveryBytes, oldestDeliveries } from "../../store/delivery-size.ts";
 import { inPortions, PORTION } from "../../store/portions.ts";
 import type { DeliveryTable, Schema } from "../../store/schema.ts";
-import { together } from "../../store/together.ts";
+import { together } from "../../store/statements/together.ts";
 import type { WebhookAnswer } from "./answer.ts";
 import type { WebhookCall } from "./call.ts";
 import { wasTried } from "./retry-schedule.ts";

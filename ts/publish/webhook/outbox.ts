@@ -12,10 +12,10 @@ import { traceFrom } from "../../tracing/trace.ts";
 import type { WebhookAnswer } from "./answer.ts";
 import type { Webhook } from "./call.ts";
 import { PROBE_EVERY_MS } from "./customer-gate.ts";
-import { type DeliveryOutcome, DeliveryPlaces } from "./delivery-places.ts";
-import { clockStepFollower, type DueEvent, dueEvents, type Webhooks } from "./due-events.ts";
+import { type DeliveryOutcome, DeliveryPlaces } from "./deliveries/delivery-places.ts";
+import { clockStepFollower, type DueEvent, dueEvents, type Webhooks } from "./deliveries/due-events.ts";
+import { createSettlements, type Settlement } from "./deliveries/settlements.ts";
 import { refusalsAfter, verdictOf, wasTried } from "./retry-schedule.ts";
-import { createSettlements, type Settlement } from "./settlements.ts";
 
 /** Events counted for the metrics; larger numbers are reported as this one. */
 const COUNTED_LIMIT = 10_000;

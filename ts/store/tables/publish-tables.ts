@@ -1,6 +1,6 @@
 // Columns and indexes of the table of publishes for the history of a stream.
 import { type Kysely, sql } from "kysely";
-import type { Index } from "../indexes.ts";
+import type { Index } from "./indexes.ts";
 
 /** Migration 0013-publish-history. */
 export async function publishHistory(db: Kysely<unknown>): Promise<void> {

@@ -1,6 +1,6 @@
 // Further tables of the webhook: secrets, per-organisation settings, and the delivery log.
 import { type Kysely, sql } from "kysely";
-import type { Index } from "../indexes.ts";
+import type { Index } from "./indexes.ts";
 
 /** Migration 0002-webhook. */
 export async function webhookTables(db: Kysely<unknown>): Promise<void> {

@@ -1,7 +1,7 @@
 // Bytes per stream and day (UTC): growth of a publish's counters is added to the day on which it was observed, in the
 // same transaction. So the days of a stream sum up to the totals of its publish_done events (W8).
 import { type CompiledQuery, type Kysely, type RawBuilder, sql } from "kysely";
-import type { Schema } from "../store/schema.ts";
+import type { Schema } from "../../store/schema.ts";
 
 /** Adds the growth of an open publish's counters. Must run before the update of the publish's own row. */
 export function addUsage(

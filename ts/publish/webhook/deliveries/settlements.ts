@@ -1,9 +1,9 @@
 // Writes the outcomes of deliveries: all that come while a write runs are in the next one, so that a crowd of deliveries
 // costs few transactions, and publishes wait behind one at most.
 import type { CompiledQuery, Kysely } from "kysely";
-import type { Membership } from "../../cluster/membership.ts";
-import type { Schema } from "../../store/schema.ts";
-import { together } from "../../store/together.ts";
+import type { Membership } from "../../../cluster/membership.ts";
+import type { Schema } from "../../../store/schema.ts";
+import { together } from "../../../store/statements/together.ts";
 
 /** Outcomes in one write. */
 const PORTION = 50;

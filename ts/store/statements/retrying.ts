@@ -2,7 +2,7 @@
 // server aborts one. A transaction must therefore have no effects outside the store.
 import { Kysely, type TransactionBuilder } from "kysely";
 import { DatabaseError } from "pg";
-import { StoreFailed } from "../errors.ts";
+import { StoreFailed } from "../../errors.ts";
 
 /** Most attempts of a transaction; retries of a process run one after another, so they seldom fail again. */
 const ATTEMPTS_LIMIT = 12;

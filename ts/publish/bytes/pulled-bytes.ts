@@ -2,10 +2,10 @@
 // store, so that each byte counts once, where it was sent to a player.
 import { type Kysely, PostgresAdapter, type RawBuilder, sql } from "kysely";
 import type { Logger } from "pino";
-import type { PullStatus } from "../media/plays.ts";
-import type { Media } from "../media.ts";
-import type { Schema } from "../store/schema.ts";
-import { together } from "../store/together.ts";
+import type { PullStatus } from "../../media/plays.ts";
+import type { Media } from "../../media.ts";
+import type { Schema } from "../../store/schema.ts";
+import { together } from "../../store/statements/together.ts";
 import { dayOf } from "./daily-bytes.ts";
 
 /** Pulls whose bytes are added in one statement: its parameters are limited. */

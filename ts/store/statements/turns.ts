@@ -1,5 +1,5 @@
 // Schedules the one connection: single statements pass freely, a transaction has it alone. First come, first served.
-import { StoreFailed } from "../errors.ts";
+import { StoreFailed } from "../../errors.ts";
 
 /** How long a caller waits for a transaction before it fails, ms. */
 export const TURN_LIMIT_MS = 10_000;

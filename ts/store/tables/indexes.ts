@@ -1,7 +1,7 @@
 // Builds an index on a table in use. PostgreSQL builds it concurrently, so that nobody's writes wait; killed half-way,
 // that leaves an invalid index behind, which is dropped and built again.
 import { type Kysely, PostgresAdapter, sql } from "kysely";
-import { StoreFailed } from "../errors.ts";
+import { StoreFailed } from "../../errors.ts";
 
 export interface Index {
   readonly name: string;

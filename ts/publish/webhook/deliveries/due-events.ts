@@ -1,8 +1,8 @@
 // What the outbox reads from the store: which organisations have due events, and which events are next. Every statement
 // reads a bounded number of rows, however many events wait. Epoch times in ms.
 import { type Kysely, type Selectable, sql } from "kysely";
-import type { Membership } from "../../cluster/membership.ts";
-import type { OutboxTable, Schema } from "../../store/schema.ts";
+import type { Membership } from "../../../cluster/membership.ts";
+import type { OutboxTable, Schema } from "../../../store/schema.ts";
 
 /** Events whose organisations one look at the oldest ones finds. */
 const OLDEST = 256;

@@ -1,9 +1,9 @@
 // Lists and counts of an organisation's streams (M10). One request looks at a bounded number of rows, whatever the
 // organisation has: it follows an index, and where a filter leaves few of the rows in it, a page ends early.
 import { type Kysely, type RawBuilder, type SelectQueryBuilder, sql } from "kysely";
-import type { OrganisationTable, Schema, StreamState, StreamTable } from "../store/schema.ts";
-import { WORD_LIMIT } from "../store/tables/stream-lists.ts";
-import { hasTag } from "./streams.ts";
+import type { OrganisationTable, Schema, StreamState, StreamTable } from "../../store/schema.ts";
+import { WORD_LIMIT } from "../../store/tables/stream-lists.ts";
+import { hasTag } from "../streams.ts";
 
 /** How many streams one list returns: by default, and at most (M10). */
 export const QUANTITY_DEFAULT = 50;
