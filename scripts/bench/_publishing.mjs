@@ -30,7 +30,7 @@ export const SNAPSHOT = {
 };
 
 /** `snapshotOf`: the media core's counters of a publish; `updateS`: interval between two updates; `nodeName`: for a
- *  node among several; `ca`: of the customer; `clock`: epoch ms; `folder`: of a publishing that crashed;
+ *  node among several; `ca`: of the customer; `apiRequestsPerSecond`: of a key, 0 without a limit; `clock`: epoch ms; `folder`: of a publishing that crashed;
  *  `databaseUrl`: null for the embedded store. */
 export async function openPublishing(
   {
@@ -40,6 +40,7 @@ export async function openPublishing(
     pulls = () => [],
     nodeName = null,
     ca = certificate.cert,
+    apiRequestsPerSecond = 0,
   } = {},
   folder = mkdtempSync(join(tmpdir(), "headgate-bench-")),
   clock = systemClock,
@@ -65,7 +66,11 @@ export async function openPublishing(
     whipDiagnostics: () => null,
   };
   const { config } = loadConfig({
-    env: { HEADGATE_DATA_DIR: folder, HEADGATE_DEV: "1", HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0" },
+    env: {
+      HEADGATE_DATA_DIR: folder,
+      HEADGATE_DEV: "1",
+      HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: `${apiRequestsPerSecond}`,
+    },
   });
   const service = await createService(
     { ...config, webhook: { deadlineMs, updateS, ca } },
