@@ -179,10 +179,3 @@ test("a person has at most a hundred sessions: the one used longest ago ends", a
   expect(left).toHaveLength(SESSIONS_LIMIT);
   expect(left.map(({ hash }) => hash)).not.toContain("session 0");
 });
-
-test.each(["streamname", "ingesturl"])("a token's %s is bounded as it is written into the token", async (claim) => {
-  const body = { streamname: "Ab1Cd-9XyZ0", ingesturl: "rtmp://ingest.example/live", [claim]: "\u0001".repeat(400) };
-  const answer = await gateway.call("POST", "/webcaster", { body });
-  expect(answer.status).toBe(400);
-  expect(JSON.stringify(answer.body)).toContain("2048 bytes");
-});
