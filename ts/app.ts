@@ -6,15 +6,7 @@ import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import type { DeploymentNode } from "./cluster/node-list.ts";
 import type { Config } from "./config.ts";
-import { TooManyReads } from "./errors/too-many-reads.ts";
-import {
-  AnswerPending,
-  type HttpError,
-  InternalError,
-  MethodNotAllowed,
-  TooManyRequests,
-  UnknownAddress,
-} from "./errors.ts";
+import { type HttpError, InternalError, MethodNotAllowed, UnknownAddress } from "./errors.ts";
 import { auditRoutes } from "./http/audit.ts";
 import { type Elsewhere, forwarding, placement } from "./http/cluster/forwarding.ts";
 import type { Others } from "./http/cluster/others.ts";
@@ -213,9 +205,8 @@ export function apiDocument(version: string): object {
 function answer(c: Context, error: HttpError | WhipProblem): Response {
   if (error instanceof WhipProblem || isWhip(c.req.path)) return problemResponse(error);
   const { status, body } = answerOf(error, familyOf(c.req.path));
-  if (status === 503) c.header("retry-after", String(RETRY_AFTER_S));
-  if (error instanceof TooManyRequests || error instanceof AnswerPending || error instanceof TooManyReads)
-    c.header("retry-after", String(error.retryAfterS));
+  const retryAfterS = "retryAfterS" in error ? error.retryAfterS : status === 503 ? RETRY_AFTER_S : null;
+  if (retryAfterS !== null) c.header("retry-after", String(retryAfterS));
   if (error instanceof MethodNotAllowed) c.header("allow", error.allow.join(", "));
   return c.json(body, status);
 }

@@ -2,6 +2,7 @@
 // default 1,000,000 and 20 on the embedded store. Organisation A has that many streams; its key searches, lists, tags and
 // exports as fast as it may, and its dashboards are open, while B publishes. The database must be empty; it is emptied in
 // the end.
+import { sql } from "kysely";
 import { addApiKey } from "../../dist/organisation/api-keys.js";
 import { emptyDatabase, requireEmpty } from "./_filled-store.mjs";
 import { offer } from "./_offer.mjs";
@@ -46,7 +47,6 @@ export async function bench([streams = 1_000_000, seconds = 20, databaseUrl = nu
 }
 
 async function addStreams(db, count, isPostgres) {
-  const { sql } = await import("kysely");
   for (let from = 0; from < count; from += AT_A_TIME) {
     const last = Math.min(count, from + AT_A_TIME) - 1;
     const numbers = isPostgres
@@ -101,19 +101,15 @@ function besiege(app, key) {
 }
 
 function report(alone, beside, answers) {
-  const p99 = (all) =>
-    percentile(
-      all.map(({ tookMs }) => tookMs),
-      0.99,
-    );
-  const line = (name, all) => {
+  const p99 = {};
+  for (const [name, all] of Object.entries({ alone, "beside A": beside })) {
     const times = all.map(({ tookMs }) => tookMs);
-    const [p50, most] = [percentile(times, 0.5), Math.max(...times)];
     const denied = all.filter(({ allowed }) => !allowed).length;
-    return `  B ${name}: p50 ${p50.toFixed(1)} ms, p99 ${p99(all).toFixed(1)} ms, at most ${most.toFixed(1)} ms, ${denied} denied`;
-  };
-  console.log(`${line("alone", alone)}\n${line("beside A", beside)}`);
-  console.log(`  p99 beside A / alone: ${(p99(beside) / p99(alone)).toFixed(2)}`);
+    p99[name] = percentile(times, 0.99);
+    const [p50, most] = [percentile(times, 0.5), Math.max(...times)].map((ms) => ms.toFixed(1));
+    console.log(`  B ${name}: p50 ${p50} ms, p99 ${p99[name].toFixed(1)} ms, at most ${most} ms, ${denied} denied`);
+  }
+  console.log(`  p99 beside A / alone: ${(p99["beside A"] / p99.alone).toFixed(2)}`);
   console.log(`  A's answers: ${[...answers].map(([status, count]) => `${count} × ${status}`).join(", ")}`);
   console.log(`  goals: ${GOAL_RATIO} × alone and never above ${GOAL_MS} ms, none denied`);
 }

@@ -19,7 +19,7 @@ const RECORDED_AT_ONCE = 2;
 export interface Ended {
   readonly clientId: number;
   /** Whose publish it was, if known. */
-  readonly organisationId?: string;
+  readonly organisationId?: string | undefined;
   readonly reason: RecordedEndReason;
   /** The final counters; null when there was no media. */
   readonly bytes: { readonly bytesIn: number; readonly bytesOut: number } | null;

@@ -380,8 +380,8 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     const lastUpdate = updates.get(clientId)?.stop();
     updates.delete(clientId);
     const reason = reasonOf(event);
-    const of = { epoch: deps.member.epoch, ...publish?.intent, clientId, reason };
-    const recording = ends.record({ ...of, bytes: { bytesIn, bytesOut } }, lastUpdate);
+    const end = { clientId, reason, bytes: { bytesIn, bytesOut }, organisationId: publish?.intent.organisationId };
+    const recording = ends.record({ ...end, epoch: publish?.intent.epoch ?? deps.member.epoch }, lastUpdate);
     if (publish !== undefined) publishes.freeName(publish, recording.tried);
     if (event.held && publish !== undefined) holds.add(publish);
     if (event.held && stopping) deps.media().release(clientId);

@@ -4,8 +4,8 @@ import { type CompiledQuery, type Kysely, PostgresAdapter, sql } from "kysely";
 import { PORTION, untaken } from "./portions.ts";
 import type { Schema } from "./schema.ts";
 
-/** The tables that triggers write. */
-export const TRIGGERED_TABLES: readonly string[] = ["delivery_size", "delivery_share", "table_share"];
+/** The tables that the triggers write. */
+export const DELIVERY_SIZE_TABLES: readonly string[] = ["delivery_size", "delivery_share"];
 
 /** Total bytes of all deliveries. */
 export async function deliveryBytes(db: Kysely<Schema>): Promise<number> {

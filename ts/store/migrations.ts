@@ -2,7 +2,7 @@
 import { type Kysely, sql } from "kysely";
 import { StoreUnavailable } from "../errors.ts";
 import { reasonOf } from "../reason.ts";
-import { deliveryShares, deliverySize, TRIGGERED_TABLES } from "./delivery-size.ts";
+import { DELIVERY_SIZE_TABLES, deliveryShares, deliverySize } from "./delivery-size.ts";
 import { RETENTION_INDEXES } from "./retention.ts";
 import type { Schema } from "./schema.ts";
 import { buildIndex, type Index } from "./tables/indexes.ts";
@@ -20,7 +20,7 @@ import {
   publishTimeline,
 } from "./tables/publish-tables.ts";
 import { STREAM_LIST_TABLES, streamLists } from "./tables/stream-lists.ts";
-import { tableShares } from "./tables/table-share-tables.ts";
+import { TABLE_SHARE, tableShares } from "./tables/table-share-tables.ts";
 import { revocationOrder, tokenTables } from "./tables/token-tables.ts";
 import { USAGE_SUM_TABLES, usageSums } from "./tables/usage-sums.ts";
 import { OUTBOX_AGE, outboxRefusals, outboxTurns, webhookTables } from "./tables/webhook-tables.ts";
@@ -65,7 +65,12 @@ export const MIGRATIONS: readonly Migration[] = [
 ];
 
 /** The tables whose rows are written by triggers on other tables. */
-export const TRIGGER_TABLES: readonly string[] = [...TRIGGERED_TABLES, ...STREAM_LIST_TABLES, ...USAGE_SUM_TABLES];
+export const TRIGGER_TABLES: readonly string[] = [
+  ...DELIVERY_SIZE_TABLES,
+  ...STREAM_LIST_TABLES,
+  ...USAGE_SUM_TABLES,
+  TABLE_SHARE,
+];
 
 /** Recorded in the bookkeeping table, after all migrations, while a copy into the store is incomplete (copy/copy.ts).
  *  Every version of headgate refuses such a store, including those that do not know the name. */

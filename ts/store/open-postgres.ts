@@ -7,7 +7,7 @@ import type { Store } from "./open.ts";
 import type { ServerClient } from "./postgres/connecting.ts";
 import { parseDatabaseUrl } from "./postgres/database-url.ts";
 import { type ServiceLock, takeServiceLock, withMigrationLock } from "./postgres/lock.ts";
-import { connectionDialect, openPool, postgresDialect } from "./postgres.ts";
+import { connectionDialect, endPool, openPool, postgresDialect } from "./postgres.ts";
 import { openReads } from "./postgres-reads.ts";
 import type { Schema } from "./schema.ts";
 import { RetryingKysely } from "./statements/retrying.ts";
@@ -47,7 +47,7 @@ export async function openPostgres(
     await reads.close();
     await db.destroy();
     await lifeline.destroy();
-    if (!lifelines.ended) await lifelines.end(); // Kysely does not close drivers it never used
+    await endPool(lifelines);
     await disconnect();
   };
   const update = async (by: Kysely<Schema>) => {
@@ -75,7 +75,7 @@ export async function connectTo(databaseUrl: string, node: string | null): Promi
   });
   const pool = openPool(databaseUrl);
   const disconnect = async () => {
-    if (!pool.ended) await pool.end(); // Kysely does not close drivers it never used
+    await endPool(pool);
     await lock.release();
   };
   return { place, lock, dialect: postgresDialect(pool), disconnect };

@@ -83,19 +83,20 @@ async function openEmbedded(
     await thread.close(); // Kysely does not close drivers it never used
   };
   await upToDate(db, thread.alone, dataDir, close, migrating);
+  const common = { db, lifeline: db, rename: async () => {} };
+  // A command delays nobody's work.
+  if (access === "command") return { ...common, reads: db, close, failed: thread.failed };
   const reader = await startLibsqlThread(dataDir, "reader", idleThreads).catch(async (error: unknown) => {
     await close();
     throw error;
   });
   return {
-    db,
-    lifeline: db,
+    ...common,
     reads: new LibsqlKysely<Schema>(reader, chargeStatement),
     async close() {
       await reader.close();
       await close();
     },
     failed: Promise.race([thread.failed, reader.failed]),
-    rename: async () => {},
   };
 }

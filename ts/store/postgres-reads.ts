@@ -1,7 +1,7 @@
 // The connections for reads of the API: fewer than those for everything else and apart from them, with a short limit for
 // a statement, so that no read makes admission, ends or heartbeats wait.
 import { Kysely } from "kysely";
-import { openPool, postgresDialect } from "./postgres.ts";
+import { endPool, openPool, postgresDialect } from "./postgres.ts";
 import { chargeStatement } from "./statements/reading.ts";
 
 /** Connections of a process. */
@@ -26,7 +26,7 @@ export function openReads<DB>(databaseUrl: string): { readonly db: Kysely<DB>; c
     db,
     async close() {
       await db.destroy();
-      if (!pool.ended) await pool.end(); // Kysely does not close drivers it never used
+      await endPool(pool);
     },
   };
 }

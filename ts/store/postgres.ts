@@ -26,6 +26,11 @@ export interface ServerPool extends Pool {
   readonly servers: Servers;
 }
 
+/** Closes its connections. Kysely does so only for a driver that it has used. */
+export async function endPool(pool: Pool): Promise<void> {
+  if (!pool.ended) await pool.end();
+}
+
 /** Opens no connection yet; the first statement does. `options`: of its connections. */
 export function openPool(
   databaseUrl: string,
@@ -127,7 +132,7 @@ class PooledDriver extends ServerDriver {
 
   async destroy(): Promise<void> {
     // The store's owner has ended it already if the first statement came later.
-    if (!this.#pool.ended) await this.#pool.end();
+    await endPool(this.#pool);
   }
 }
 

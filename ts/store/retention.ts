@@ -127,16 +127,16 @@ export async function prune(
   now: number,
   isStopped: () => boolean = () => false,
 ): Promise<number> {
-  let changed = 0;
-  for (const kind of KINDS) {
+  const outdated = KINDS.flatMap((kind) => {
     const keep = typeof kind.days === "number" ? kind.days : days[kind.days];
-    if (keep === 0) continue;
-    const statement = kind.portion(db, now - keep * DAY_MS);
+    return keep === 0 ? [] : [kind.portion(db, now - keep * DAY_MS)];
+  });
+  let changed = 0;
+  for (const statement of [...outdated, excessAudit(db)]) {
     const portion = async () => Number((await db.executeQuery(statement)).numAffectedRows ?? 0);
     changed += await inPortions(portion, isStopped);
   }
-  const excess = async () => Number((await db.executeQuery(excessAudit(db))).numAffectedRows ?? 0);
-  return changed + (await inPortions(excess, isStopped));
+  return changed;
 }
 
 /** Prunes periodically until the returned function is called. */

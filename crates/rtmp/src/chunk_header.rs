@@ -43,8 +43,9 @@ impl ChunkHeader {
         }
     }
 
-    /// Reads a header whose chunk stream and basic header's length are known; `None` when it is incomplete. `last` is the extended
-    /// timestamp of the chunk stream's last header: one of type 3 repeats it, or omits it as some peers do.
+    /// Reads a header whose chunk stream and basic header's length are known; `None` when it is incomplete. `last` is
+    /// the extended timestamp of the chunk stream's last header: one of type 3 repeats it, or omits it as some peers
+    /// do.
     pub(crate) fn read(bytes: &[u8], (id, basic): (u32, usize), last: Option<u32>) -> Option<Self> {
         let message = bytes.get(basic..)?;
         let (mut form, fields) = match (bytes.first()? >> 6, message) {

@@ -118,9 +118,8 @@ impl Scrubber {
 
     /// Ends the input: held-back parts of unfinished messages are overwritten, and everything can be taken.
     pub fn finish(&mut self) {
-        for (from, length) in std::mem::take(&mut self.pieces).into_iter().flatten() {
-            self.wipe(from, length);
-        }
+        let pieces = std::mem::take(&mut self.pieces);
+        self.wipe_all(pieces.into_iter().flatten());
         let unsure = self.unsure();
         self.wipe(self.read - unsure, unsure);
         self.is_broken = true;
@@ -129,11 +128,7 @@ impl Scrubber {
     fn handle_message(&mut self, index: usize, message: &Message) {
         let pieces = self.pieces.get_mut(index).map(std::mem::take).unwrap_or_default();
         if message.dropped.is_some() {
-            // It is never read.
-            for (from, length) in pieces {
-                self.wipe(from, length);
-            }
-            return;
+            return self.wipe_all(pieces);
         }
         let mut payload = message.payload.to_vec();
         match (message.kind, message.payload.first_chunk()) {
@@ -167,9 +162,8 @@ impl Scrubber {
         if let Some(index) = self.reader.index_of(id)
             && let Some(pieces) = self.pieces.get_mut(index)
         {
-            for (from, length) in std::mem::take(pieces) {
-                self.wipe(from, length);
-            }
+            let pieces = std::mem::take(pieces);
+            self.wipe_all(pieces);
         }
     }
 
@@ -198,6 +192,13 @@ impl Scrubber {
     /// Bytes at the end that cannot be classified yet.
     fn unsure(&self) -> usize {
         if self.is_broken { 0 } else { self.reader.unsure_bytes() }
+    }
+
+    /// Overwrites these pieces, given by offset and length: they are never read.
+    fn wipe_all(&mut self, pieces: impl IntoIterator<Item = (usize, usize)>) {
+        for (from, length) in pieces {
+            self.wipe(from, length);
+        }
     }
 
     fn wipe(&mut self, from: usize, length: usize) {

@@ -2,6 +2,7 @@
 // organisation has: it follows an index, and where a filter leaves few of the rows in it, a page ends early.
 import { type Kysely, type RawBuilder, type SelectQueryBuilder, sql } from "kysely";
 import type { OrganisationTable, Schema, StreamState, StreamTable } from "../../store/schema.ts";
+import { isBehind } from "../../store/statements/newest-first.ts";
 import { WORD_LIMIT } from "../../store/tables/stream-lists.ts";
 import { hasTag } from "../streams.ts";
 
@@ -133,7 +134,7 @@ function newest(db: Kysely<Schema>, organisationId: string, state: StreamState |
   if (state === null) rows = rows.where(sql<boolean>`state <> 'deleted'`);
   else if (state === "live") rows = rows.where(sql<boolean>`state = 'live'`);
   else rows = rows.where("state", "=", state);
-  if (behind !== null) rows = rows.where(isBehind(behind));
+  if (behind !== null) rows = rows.where(isBehind("created_at", behind.createdAt, behind.id));
   return rows.orderBy("created_at", "desc").orderBy("id");
 }
 
@@ -178,11 +179,6 @@ function tagged(db: Kysely<Schema>, organisationId: string, tag: string, behind:
       return place && { id: place.stream_id, created_at: -place.age };
     },
   };
-}
-
-/** The first condition is the range of the index in which the second is tested. */
-function isBehind({ createdAt, id }: Behind): RawBuilder<boolean> {
-  return sql<boolean>`created_at <= ${createdAt} and (created_at < ${createdAt} or id > ${id})`;
 }
 
 /** The streams among `rows` that pass the filters. */
@@ -240,7 +236,8 @@ async function lookedUp(
       .selectFrom("stream")
       .selectAll("stream")
       .where("id", "in", ids.slice(at, at + LOOKED_UP));
-    if (filter.behind) query = query.where(isBehind(filter.behind));
+    const { behind } = filter;
+    if (behind) query = query.where(isBehind("created_at", behind.createdAt, behind.id));
     found.push(...(await filtered(db, query, filter)));
   }
   return found.sort((one, other) => Number(other.created_at) - Number(one.created_at) || (one.id < other.id ? -1 : 1));

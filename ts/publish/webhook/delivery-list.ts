@@ -1,6 +1,7 @@
 // The list of deliveries, newest first: one request looks at a bounded number of them, along an index.
-import { type Kysely, type RawBuilder, type Selectable, sql } from "kysely";
+import { type Kysely, type Selectable, sql } from "kysely";
 import type { DeliveryTable, Schema } from "../../store/schema.ts";
+import { isBehind } from "../../store/statements/newest-first.ts";
 import { FAILED_DELIVERY } from "../../store/tables/usage-sums.ts";
 
 /** Deliveries that a request with a filter looks at. */
@@ -38,7 +39,7 @@ export async function listDeliveries(
   else if (name !== null) near = near.where("name", "=", name);
   else if (failed) near = near.where(sql<boolean>`${sql.raw(FAILED_DELIVERY)}`);
   if (before !== null) near = near.where("last_at", "<", before);
-  if (behind !== null) near = near.where(isBehind(behind));
+  if (behind !== null) near = near.where(isBehind("last_at", behind.lastAt, behind.id));
   near = near
     .orderBy("last_at", "desc")
     .orderBy("id")
@@ -54,9 +55,4 @@ export async function listDeliveries(
     .offset(DELIVERY_WINDOW - 1)
     .executeTakeFirst();
   return { rows, rest: last === undefined ? null : { lastAt: Number(last.last_at), id: last.id } };
-}
-
-/** The first condition is the range of the index in which the second is tested. */
-function isBehind({ lastAt, id }: DeliveryPosition): RawBuilder<boolean> {
-  return sql<boolean>`last_at <= ${lastAt} and (last_at < ${lastAt} or id > ${id})`;
 }

@@ -42,7 +42,7 @@ export interface Outbox {
   /** Keeps the events of `clientId` back until `release`: an update is still in flight (W18). */
   hold(clientId: number): void;
   /** `organisation`: whose event it is, if known: then nobody else's are looked for. */
-  release(clientId: number, organisation?: string): void;
+  release(clientId: number, organisation?: string | undefined): void;
   /** Delivers everything due, and keeps delivering. Returns immediately. */
   wake(): void;
   /** Tries everything due once more for at most `limitMs`, then stops for good. The rest stays in the store. */

@@ -13,6 +13,9 @@ const COUNTED = {
   api_key: "label",
 } as const;
 
+/** The table that the triggers write. */
+export const TABLE_SHARE = "table_share";
+
 /** Migration 0026. Changes of other columns, such as the state of a stream at a publish, cost nothing. */
 export async function tableShares(db: Kysely<unknown>): Promise<void> {
   await db.schema

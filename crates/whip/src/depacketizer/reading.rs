@@ -191,17 +191,18 @@ impl Depacketizer {
     /// The NAL units of one that a sender joined. Slices are searched only if it does so, and those of its first
     /// keyframes to find out: their bytes are many.
     fn split<'a>(&mut self, nal: &'a [u8]) -> Option<Vec<&'a [u8]>> {
-        let may_join = match nal.first().map(|first| first & 0x1f) {
+        let kind = nal.first().map(|first| first & 0x1f);
+        let may_join = match kind {
             Some(0 | 6..=9) => true,
             Some(5) => self.joins_units || self.whole_slices < SEARCHED_SLICES,
             Some(1..=4) => self.joins_units,
             Some(_) | None => false,
         };
-        let parts = if may_join { payload::split_joined(nal) } else { None };
-        if parts.is_none() {
-            self.whole_slices +=
-                u32::from(may_join && nal.first().is_some_and(|first| first & 0x1f == 5));
+        if !may_join {
+            return None;
         }
+        let parts = payload::split_joined(nal);
+        self.whole_slices += u32::from(parts.is_none() && kind == Some(5));
         self.joins_units |= parts.is_some();
         parts
     }
