@@ -10,7 +10,7 @@ export interface Index {
 }
 
 /** SQLSTATE deadlock_detected: a process of the former version waits for the migration in a way that the build waits
- *  for. The server ends one of the two. */
+ *  for. The server ends one of the two, as a rule the build. */
 const DEADLOCK = "40P01";
 const ATTEMPTS_LIMIT = 10;
 
@@ -34,14 +34,25 @@ export async function buildIndex(db: Kysely<unknown>, { name, on }: Index): Prom
 
 async function builtConcurrently(db: Kysely<unknown>, { name, on }: Index): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
-    if ((await stateOf(db, name)) === "invalid") await sql`drop index concurrently ${sql.ref(name)}`.execute(db);
     try {
+      if ((await stateOf(db, name)) === "invalid") await sql`drop index concurrently ${sql.ref(name)}`.execute(db);
       await sql`create index concurrently if not exists ${sql.ref(name)} on ${sql.raw(on)}`.execute(db);
       return;
     } catch (error) {
       if (attempt === ATTEMPTS_LIMIT || !isDeadlock(error)) throw error;
+      await cancelWaiting(db);
     }
   }
+}
+
+/** Ends the statements that wait for an advisory lock of this connection. Their processes could not use the migrated
+ *  store, and start again. */
+async function cancelWaiting(db: Kysely<unknown>): Promise<void> {
+  await sql`
+    select pg_cancel_backend(waiting.pid) from pg_locks as waiting join pg_locks as held
+      using (locktype, database, classid, objid, objsubid)
+    where waiting.locktype = 'advisory' and not waiting.granted and held.granted and held.pid = pg_backend_pid()
+  `.execute(db);
 }
 
 async function stateOf(db: Kysely<unknown>, name: string): Promise<"valid" | "invalid" | "absent"> {
