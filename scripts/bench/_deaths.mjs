@@ -49,7 +49,7 @@ export async function measureDeath({ publishes, survivors, pulls, delayMs }) {
       const owned = `select 1 from publish where epoch = ${dying.epoch} and state = 'live' limit 1`;
       return (await query(server.url, owned)).length > 0;
     };
-    while ((await open()) && clock.now() < limit) await wait(50);
+    while ((await open()) && clock.now() < limit) await wait(200);
     const recordedMs = clock.now() - Number(row.beat_at);
     while (told() < publishes && clock.now() < limit) await wait(50);
     const endedMs = clock.now() - Number(row.beat_at);

@@ -7,8 +7,9 @@ import { identityOf, isOfPresentNode, type RecordedEndReason, recordEnd } from "
 import { doneBody } from "./webhook/body.ts";
 import { newWebhookId } from "./webhook/signature.ts";
 
-/** Publishes that one statement reads, or ends. */
-const AT_A_TIME = 100;
+/** Publishes that one statement reads, and ends. */
+const READ_AT_A_TIME = 500;
+const ENDED_AT_A_TIME = 100;
 
 /** How often a batch is tried while somebody else has locked some of its rows, and the pause before, ms; then those are
  *  waited for one by one. */
@@ -30,12 +31,12 @@ export async function* orphans(db: Kysely<Schema>, share: Share): AsyncGenerator
       select * from publish
       where state in ('asking', 'live') and not ${isOfPresentNode("publish")}
         and client_id > ${after} and client_id % ${share.of} = ${share.index}
-      order by client_id limit ${AT_A_TIME}
+      order by client_id limit ${READ_AT_A_TIME}
     `.execute(db);
-    const batch = rows.map(orphanOf);
-    after = batch.at(-1)?.clientId ?? after;
-    if (batch.length > 0) yield batch;
-    if (batch.length < AT_A_TIME) return;
+    const found = rows.map(orphanOf);
+    after = found.at(-1)?.clientId ?? after;
+    for (let at = 0; at < found.length; at += ENDED_AT_A_TIME) yield found.slice(at, at + ENDED_AT_A_TIME);
+    if (found.length < READ_AT_A_TIME) return;
   }
 }
 

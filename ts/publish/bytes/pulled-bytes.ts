@@ -11,8 +11,11 @@ import { dayOf } from "./daily-bytes.ts";
 /** Pulls whose bytes are added in one statement: its parameters are limited. */
 const PULLS_AT_A_TIME = 5_000;
 
-/** Pause between two recordings, ms. */
+/** Pause between two recordings, ms; after one that took long, as many times longer than that, so that the store has
+ *  most of its time for publishes. */
 const RECORD_EVERY_MS = 2_000;
+const PAUSE_FACTOR = 20;
+const PAUSE_LIMIT_MS = 30_000;
 
 type Counted = Pick<PullStatus, "clientId" | "bytesOut">;
 
@@ -70,15 +73,17 @@ export function keepRecorded(record: () => Promise<void>, log: Logger): () => Pr
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;
   let last = Promise.resolve();
-  const wait = () => {
-    if (!stopped) timer = setTimeout(next, RECORD_EVERY_MS).unref();
+  const wait = (tookMs: number) => {
+    const pause = Math.min(Math.max(RECORD_EVERY_MS, PAUSE_FACTOR * tookMs), PAUSE_LIMIT_MS);
+    if (!stopped) timer = setTimeout(next, pause).unref();
   };
   const next = () => {
+    const begunAt = performance.now();
     last = record()
       .catch((err: unknown) => log.warn({ err }, "bytes of pulled streams could not be recorded yet"))
-      .then(wait);
+      .then(() => wait(performance.now() - begunAt));
   };
-  wait();
+  wait(0);
   return async () => {
     stopped = true;
     clearTimeout(timer);

@@ -1,8 +1,9 @@
 // Transactions on PostgreSQL that are isolated like those of the embedded store: serializable, and retried when the
 // server aborts one. A transaction must therefore have no effects outside the store.
-import { Kysely, type TransactionBuilder } from "kysely";
+import { type CompiledQuery, Kysely, type TransactionBuilder } from "kysely";
 import { DatabaseError } from "pg";
 import { StoreFailed } from "../../errors.ts";
+import { oneByOne, type Together } from "./together.ts";
 
 /** Most attempts of a transaction; retries of a process run one after another, so they seldom fail again. */
 const ATTEMPTS_LIMIT = 12;
@@ -11,22 +12,30 @@ const PAUSE_STEP_MS = 4;
 /** SQLSTATE serialization_failure and deadlock_detected: nothing was changed, and a retry may succeed. */
 const GIVEN_UP = new Set(["40001", "40P01"]);
 
-export class RetryingKysely<DB> extends Kysely<DB> {
+export class RetryingKysely<DB> extends Kysely<DB> implements Together {
   /** The end of the last retried transaction. */
   #last: Promise<unknown> = Promise.resolve();
 
   override transaction(): TransactionBuilder<DB> {
     const builder = super.transaction().setIsolationLevel("serializable");
     const once = builder.execute.bind(builder);
-    builder.execute = async (callback) => {
-      try {
-        return await once(callback);
-      } catch (error) {
-        if (!wasGivenUp(error)) throw error;
-      }
-      return await this.#inTurn(() => again(() => once(callback)));
-    };
+    builder.execute = (callback) => this.#retried(() => once(callback));
     return builder;
+  }
+
+  /** A statement alone is a transaction: the server needs not be told where it begins and ends. */
+  async together(queries: readonly CompiledQuery[]): Promise<readonly number[]> {
+    if (queries.length === 1) return await this.#retried(() => oneByOne(this, queries));
+    return await this.transaction().execute((trx) => oneByOne(trx, queries));
+  }
+
+  async #retried<T>(act: () => Promise<T>): Promise<T> {
+    try {
+      return await act();
+    } catch (error) {
+      if (!wasGivenUp(error)) throw error;
+    }
+    return await this.#inTurn(() => again(act));
   }
 
   #inTurn<T>(act: () => Promise<T>): Promise<T> {

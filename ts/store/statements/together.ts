@@ -11,11 +11,13 @@ export interface Together {
  *  rows. Rejects as a transaction does. */
 export async function together<DB>(db: Kysely<DB>, queries: readonly CompiledQuery[]): Promise<readonly number[]> {
   if (offersTogether(db)) return await db.together(queries);
-  return await db.transaction().execute(async (trx) => {
-    const changes: number[] = [];
-    for (const query of queries) changes.push(Number((await trx.executeQuery(query)).numAffectedRows ?? 0));
-    return changes;
-  });
+  return await db.transaction().execute((trx) => oneByOne(trx, queries));
+}
+
+export async function oneByOne<DB>(db: Kysely<DB>, queries: readonly CompiledQuery[]): Promise<readonly number[]> {
+  const changes: number[] = [];
+  for (const query of queries) changes.push(Number((await db.executeQuery(query)).numAffectedRows ?? 0));
+  return changes;
 }
 
 function offersTogether(db: object): db is Together {

@@ -1,6 +1,6 @@
 // Bytes of an organisation per day, summed ahead by triggers; and the indexes of filtered lists of usage and deliveries.
 import { type Kysely, PostgresAdapter, sql } from "kysely";
-import { countedAdded, countedBy, SHARD } from "./shards.ts";
+import { countedAdded, countedBy, countedGrown } from "./shards.ts";
 
 /** The tables that the triggers write. */
 export const USAGE_SUM_TABLES: readonly string[] = ["usage_sum"];
@@ -47,12 +47,6 @@ const LIBSQL_TRIGGERS = [
 ];
 
 const POSTGRES_TRIGGERS = [
-  `create function sum_usage() returns trigger language plpgsql as $$
-   begin
-     ${GREW};
-     return null;
-   end $$`.replaceAll(SHARD.libsql, SHARD.postgres),
-  `create trigger usage_summed after update of bytes_in, bytes_out on "usage"
-   for each row execute function sum_usage()`,
   ...countedAdded("usage_sum", "usage", { bytes_in: "sum(bytes_in)", bytes_out: "sum(bytes_out)" }),
+  ...countedGrown("usage_sum", "usage", ["bytes_in", "bytes_out"]),
 ];

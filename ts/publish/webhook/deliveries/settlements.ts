@@ -48,10 +48,12 @@ export function createSettlements(db: Kysely<Schema>, member: Pick<Membership, "
     isWriting = false;
   }
 
-  /** Those with the same outcome, which most have, in one statement. */
+  /** Those with the same outcome, which most have, in one statement: then they are delivered at the time of the latest. */
   function statements(portion: readonly Settlement[]): CompiledQuery[] {
+    const latest = Math.max(...portion.map(({ change }) => change.delivered_at ?? 0));
     const alike = new Map<string, { readonly change: Settlement["change"]; readonly ids: string[] }>();
-    for (const { id, change } of portion) {
+    for (const { id, change: own } of portion) {
+      const change = own.delivered_at === undefined ? own : { ...own, delivered_at: latest };
       const key = JSON.stringify(change);
       const known = alike.get(key) ?? { change, ids: [] };
       known.ids.push(id);
