@@ -129,6 +129,23 @@ fn every_picture_of_a_sender_with_malformed_payloads_is_shown() {
         ("start code", Box::new(with(|nal| [&[0, 0, 0, 1][..], &nal].concat()))),
         ("short start code", Box::new(with(|nal| [&[0, 0, 1][..], &nal].concat()))),
         ("length", Box::new(with(|nal| [&(nal.len() as u32).to_be_bytes()[..], &nal].concat()))),
+        (
+            "forbidden bit after a start code",
+            Box::new(with(|nal| [&[0, 0, 0, 1, nal[0] | 0x80], &nal[1..]].concat())),
+        ),
+        (
+            "forbidden bit after a length",
+            Box::new(with(|nal| {
+                [&(nal.len() as u32).to_be_bytes()[..], &[nal[0] | 0x80], &nal[1..]].concat()
+            })),
+        ),
+        (
+            "forbidden bits in annex B",
+            Box::new(|nals: &[Vec<u8>]| {
+                let odd = |nal: &Vec<u8>| [&[nal[0] | 0x80], &nal[1..]].concat();
+                vec![(true, joined(&nals.iter().map(odd).collect::<Vec<_>>(), &[0, 0, 0, 1]))]
+            }),
+        ),
         ("padded by one", Box::new(aggregate(&[0]))),
         ("padded by two", Box::new(aggregate(&[0, 0]))),
         ("padded by nine", Box::new(aggregate(&[0; 9]))),

@@ -116,9 +116,11 @@ pub(crate) fn split_joined(nal: &[u8]) -> Option<Vec<&[u8]>> {
 fn may_follow(first: u8, next: &[u8]) -> bool {
     let Some(&header) = next.first() else { return true };
     match nal_kind(first) {
-        NalKind::Slice | NalKind::Idr => header == first && next.len() > 2 && !is_first_slice(next),
+        NalKind::Slice | NalKind::Idr => {
+            (header ^ first) & !FORBIDDEN == 0 && next.len() > 2 && !is_first_slice(next)
+        }
         NalKind::Sei | NalKind::Sps | NalKind::Pps | NalKind::Filler | NalKind::Other => {
-            header & FORBIDDEN == 0 && matches!(header & 0x1f, 1..=20)
+            matches!(header & 0x1f, 1..=20)
         }
     }
 }

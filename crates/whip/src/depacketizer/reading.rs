@@ -169,11 +169,7 @@ impl Depacketizer {
 
     /// Takes a NAL unit from a payload.
     fn take_nal(&mut self, nal: &[u8]) -> bool {
-        let Some(&first) = nal.first() else { return false };
-        if first & FORBIDDEN != 0 {
-            // Decoders reject it; senders that set it send sound NAL units.
-            let mut cleared = nal.to_vec();
-            cleared[0] = first & !FORBIDDEN;
+        if let Some(cleared) = without_forbidden_bit(nal) {
             self.take_nal(&cleared);
             return false;
         }
@@ -208,6 +204,10 @@ impl Depacketizer {
     }
 
     fn take_unit(&mut self, nal: &[u8]) -> bool {
+        if let Some(cleared) = without_forbidden_bit(nal) {
+            self.take_unit(&cleared);
+            return false;
+        }
         let kept = self.note_nal(nal, self.unit.len() + 4);
         if matches!(kept, Use::Keep) {
             self.append(&(nal.len() as u32).to_be_bytes());
@@ -282,4 +282,12 @@ impl Depacketizer {
         }
         self.unit.extend_from_slice(bytes);
     }
+}
+
+/// A NAL unit with the forbidden bit, which decoders reject, without it: senders that set it send sound NAL units.
+fn without_forbidden_bit(nal: &[u8]) -> Option<Vec<u8>> {
+    let first = *nal.first().filter(|first| **first & FORBIDDEN != 0)?;
+    let mut cleared = nal.to_vec();
+    *cleared.first_mut()? = first & !FORBIDDEN;
+    Some(cleared)
 }
