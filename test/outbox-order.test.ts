@@ -17,8 +17,9 @@ beforeEach(async () => {
   stage = await openStage({ webhook: customer.url, ca: customer.ca, settings: { deadlineMs: 60_000 } });
 });
 afterEach(async () => {
-  await stage.close();
+  // First the customer: what hangs there would be waited for.
   await customer.close();
+  await stage.close();
 });
 
 async function addEvents(events: readonly { readonly clientId: number; readonly dueMs: number }[]): Promise<void> {
