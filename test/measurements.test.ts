@@ -1,7 +1,7 @@
 // Numbers of running publishes: rates between readings, an hour of history in bounded memory, and one word
 // for the overall condition.
 import { pino } from "pino";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { PublishSnapshot, UpstreamStatus } from "../ts/media.ts";
 import { conditionOf } from "../ts/publish/monitoring/condition.ts";
 import { createMeasurements, type Measurements } from "../ts/publish/monitoring/measurements.ts";
@@ -80,12 +80,10 @@ describe("the measurements of running publishes", () => {
   let running: number[];
   let measurements: Measurements;
 
-  beforeEach(() => {
-    media = new RecordingMedia();
-    running = [1, 2];
+  function publishingOf() {
     const publishes = () =>
       running.map((clientId) => ({ clientId, intent: { organisationId: "o", streamId: `s${clientId}` } }));
-    const publishing = {
+    return {
       running: publishes as never,
       find: ((id: number) => publishes().find(({ clientId }) => clientId === id)) as never,
       ofStream: ((organisationId: string, streamId: string) =>
@@ -93,7 +91,12 @@ describe("the measurements of running publishes", () => {
           ({ intent }) => intent.organisationId === organisationId && intent.streamId === streamId,
         )) as never,
     };
-    measurements = createMeasurements({ publishing, media: () => media, clock, log });
+  }
+
+  beforeEach(() => {
+    media = new RecordingMedia();
+    running = [1, 2];
+    measurements = createMeasurements({ publishing: publishingOf(), media: () => media, clock, log });
   });
   afterEach(() => measurements.stop());
 
@@ -123,6 +126,45 @@ describe("the measurements of running publishes", () => {
     expect(measurements.ofStream("another", "s1")).toBeNull();
     expect(measurements.ofOrganisation("o").map(({ snapshot }) => snapshot?.bytesIn)).toEqual([250_000, undefined]);
     expect(measurements.numbersOf(3)).toEqual(UNKNOWN);
+  });
+
+  test.each([1, 40, 499])("have no rate over %i ms: neither a point nor a poll right after a point", (afterMs) => {
+    media.measure(1, { bytesIn: 0 });
+    measurements.addPoints();
+    clock.ms += STEP_MS;
+    media.measure(1, { bytesIn: 625_000 });
+    measurements.addPoints();
+    clock.ms += afterMs;
+    expect(measurements.numbersOf(1).bitrateKbps).toBe(1_000);
+    measurements.addPoints();
+    expect(measurements.historyOf(1).points.bitrateKbps).toEqual([null, 1_000]);
+    clock.ms += STEP_MS - afterMs;
+    media.measure(1, { bytesIn: 1_250_000 });
+    measurements.addPoints();
+    expect(measurements.historyOf(1).points.bitrateKbps).toEqual([null, 1_000, 1_000]);
+  });
+
+  test("have one point for each step although timers fire a millisecond early", async () => {
+    vi.useFakeTimers();
+    try {
+      const startedAt = Date.now() - (Date.now() % STEP_MS);
+      vi.setSystemTime(startedAt);
+      // Of 5,000 ms of a timer, this clock sees 4,999.
+      clock.now = () => startedAt + Math.floor((Date.now() - startedAt) * 0.9999);
+      media.measure(1, { tracks: { video: VIDEO, audio: null } });
+      const frames = () => media.measure(1, { videoFrames: Math.round((clock.now() - startedAt) / 40) });
+      measurements.stop();
+      const counting = setInterval(frames, 10);
+      measurements = createMeasurements({ publishing: publishingOf(), media: () => media, clock, log });
+      await vi.advanceTimersByTimeAsync(60 * STEP_MS);
+      clearInterval(counting);
+      const { fps } = measurements.historyOf(1).points;
+      expect(fps.length).toBeGreaterThanOrEqual(59);
+      for (const rate of fps.slice(1)) expect(Math.abs((rate ?? 0) - 25)).toBeLessThanOrEqual(0.5);
+    } finally {
+      clock.now = () => clock.ms;
+      vi.useRealTimers();
+    }
   });
 });
 

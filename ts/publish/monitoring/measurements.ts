@@ -6,10 +6,7 @@ import type { Media, PublishSnapshot } from "../../media.ts";
 import type { Publishing } from "../lifecycle.ts";
 import type { RunningPublish } from "../publishes.ts";
 import { type History, NumberHistory, STEP_MS } from "./number-history.ts";
-import { type Numbers, numbersOf, type Reading, readingOf, UNKNOWN } from "./numbers.ts";
-
-/** Readings closer together than this count as one: rates over a shorter time mean nothing, ms. */
-const SHORTEST_MS = 500;
+import { type Numbers, numbersOf, type Reading, readingOf, SHORTEST_MS, UNKNOWN } from "./numbers.ts";
 
 /** Publishes measured in one turn of the event loop. */
 const AT_A_TIME = 50;
@@ -35,13 +32,16 @@ export interface Measurements {
   stop(): void;
 }
 
+/** A reading and its result. */
+type Look = Reading & { readonly snapshot: PublishSnapshot; readonly numbers: Numbers };
+
 /** What is kept of a running publish. */
 interface Memory {
   readonly history: NumberHistory;
-  /** The reading of the last history point. */
-  point: Reading | null;
-  /** The last reading made on request, and its result. */
-  look: (Reading & Pick<Measured, "snapshot" | "numbers">) | null;
+  /** That of the last history point. */
+  point: Look | null;
+  /** The last one, for a point or on request. */
+  look: Look | null;
 }
 
 export function createMeasurements(deps: {
@@ -94,9 +94,11 @@ export function createMeasurements(deps: {
     }
   }
 
-  /** Points lie on multiples of the step; a plain interval would drift off them. */
+  /** Points lie on multiples of the step; a plain interval would drift off them. A timer may fire early: the next one is
+   *  not the one that it was set for. */
   function untilNext(): number {
-    return STEP_MS - (clock.now() % STEP_MS);
+    const left = STEP_MS - (clock.now() % STEP_MS);
+    return left < STEP_MS / 2 ? left + STEP_MS : left;
   }
 
   function addTo(publishes: readonly RunningPublish[]): void {
@@ -107,8 +109,11 @@ export function createMeasurements(deps: {
       if (snapshot === null) continue;
       deps.seen?.(publish, snapshot);
       const memory = memoryOf(clientId);
-      memory.history.add(now, numbersOf(snapshot, now, memory.point));
-      memory.point = readingOf(snapshot, now);
+      if (memory.point !== null && isSame(memory.point, now)) continue;
+      const numbers = numbersOf(snapshot, now, memory.point);
+      memory.history.add(now, numbers);
+      memory.point = { ...readingOf(snapshot, now), snapshot, numbers };
+      memory.look = memory.point;
     }
   }
 
@@ -121,15 +126,17 @@ export function createMeasurements(deps: {
     const { clientId } = publish;
     const now = clock.now();
     const memory = memoryOf(clientId);
-    const { look, point } = memory;
-    if (look !== null && Math.abs(now - look.at) < SHORTEST_MS) return { publish, ...look };
+    if (memory.look !== null && isSame(memory.look, now)) return { publish, ...memory.look };
     const snapshot = media().snapshot(clientId);
     if (snapshot === null) return { publish, snapshot, numbers: UNKNOWN };
-    // A reading of an hour ago would yield the average of that hour.
-    const earlier = look !== null && look.at >= (point?.at ?? 0) ? look : point;
-    const numbers = numbersOf(snapshot, now, earlier);
+    const numbers = numbersOf(snapshot, now, memory.look);
     memory.look = { ...readingOf(snapshot, now), snapshot, numbers };
     return { publish, snapshot, numbers };
+  }
+
+  /** Readings so close together count as one. */
+  function isSame({ at }: Reading, now: number): boolean {
+    return Math.abs(now - at) < SHORTEST_MS;
   }
 
   function memoryOf(clientId: number): Memory {

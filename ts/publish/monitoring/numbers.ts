@@ -1,6 +1,9 @@
 // Numbers derived from two readings of a publish's counters: rates, together with what the media core measures itself.
 import type { PublishSnapshot } from "../../media.ts";
 
+/** Rates over a shorter time mean nothing, ms. */
+export const SHORTEST_MS = 500;
+
 /** Each is null where it is not known. */
 export interface Numbers {
   /** Audio and video payload from the broadcaster, kbit/s. */
@@ -37,8 +40,8 @@ export function numbersOf(snapshot: PublishSnapshot, at: number, earlier: Readin
   const { gopMs, lossPercent, rttMs, skewMs, tracks } = snapshot;
   const elapsedMs = earlier === null ? 0 : at - earlier.at;
   const perMs = (now: number, before: number) => Math.max(0, now - before) / elapsedMs;
-  // No rate can be computed when the clock was set back.
-  const hasRates = earlier !== null && elapsedMs > 0;
+  // Nor when the clock was set back.
+  const hasRates = earlier !== null && elapsedMs >= SHORTEST_MS;
   return {
     bitrateKbps: hasRates ? Math.round(perMs(snapshot.bytesIn, earlier.bytesIn) * 8) : null,
     fps: hasRates && tracks.video !== null ? tenths(perMs(snapshot.videoFrames, earlier.videoFrames) * 1_000) : null,
