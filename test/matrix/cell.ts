@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { until } from "../support/child.ts";
 import { watch } from "../support/pyav.ts";
-import { type Condition, DENIAL } from "./conditions.ts";
+import { beginningOf, type Condition, DENIAL } from "./conditions.ts";
 import type { House } from "./house.ts";
 import { acceptedCalls, figures, play, record } from "./judgement.ts";
 import { ffmpeg, type Publisher, type Running } from "./publishers.ts";
@@ -28,7 +28,7 @@ export async function runCell(
   // Some programs' clocks run while they wait: the remaining length counts.
   const media = await source(condition.media, publisher.codecs, seconds + 2 * (condition.hookMs / 1_000));
   const name = await house.newStream();
-  const offsetS = condition.crossingMs === 0 ? 0 : condition.crossingMs / 1_000 - seconds / 2;
+  const offsetS = beginningOf(condition, seconds) / 1_000;
   const publish = () => publisher.publish(`${house.rtmp}/${name}?${condition.arguments}`, media, offsetS, condition);
   switch (condition.fate) {
     case "accepted":

@@ -9,8 +9,19 @@ export interface Condition {
   readonly arguments: string;
   /** How long the customer takes to answer, ms. */
   readonly hookMs: number;
-  /** The value that the clock passes half-way, ms; with 0 it begins at 0. */
+  /** The value that the clock passes about half-way, ms; with 0 it begins at 0. */
   readonly crossingMs: number;
+}
+
+/** What begins less than 10 s before 2^31 is below zero, in 31 bits; media that is long enough begins earlier. */
+const CLEAR_OF_ZERO_MS = 12_000;
+const LEAST_AFTER_MS = 4_000;
+
+/** Where the clock begins with media of `seconds`, ms. */
+export function beginningOf({ crossingMs }: Condition, seconds: number): number {
+  if (crossingMs === 0) return 0;
+  const wholeMs = seconds * 1_000;
+  return crossingMs - Math.max(wholeMs / 2, Math.min(wholeMs - LEAST_AFTER_MS, CLEAR_OF_ZERO_MS));
 }
 
 const usual = { media: "plain", fate: "accepted", arguments: "passcode=abc", hookMs: 0, crossingMs: 0 } as const;

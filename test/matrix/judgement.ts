@@ -5,7 +5,7 @@ import { decodeComplaints, type Packet } from "../support/ffmpeg.ts";
 import { isMonotonic, ofTrack, payloadBytes, startsAtKeyframe, tracks } from "../support/judge.ts";
 import type { NginxRtmp } from "../support/nginx-rtmp.ts";
 import { type Judged, judge } from "../support/pyav.ts";
-import type { Condition } from "./conditions.ts";
+import { beginningOf, type Condition } from "./conditions.ts";
 import type { Publisher } from "./publishers.ts";
 import type { Source } from "./sources.ts";
 
@@ -40,7 +40,7 @@ export function acceptedCalls(requests: readonly CustomerRequest[], { media, pub
   if (isExact ? bytesIn !== sent : !(bytesIn > 0)) complaints.push(`bytes_in ${bytesIn}, sent ${sent}`);
   for (const update of fields.filter((of) => of.get("call") === "update_publish")) {
     const timestamp = Number(update.get("timestamp"));
-    const offset = condition.crossingMs === 0 ? 0 : condition.crossingMs - (media.seconds * 1_000) / 2;
+    const offset = beginningOf(condition, media.seconds);
     const newest = offset + (media.seconds + 1) * 1_000;
     const isInside = timestamp > offset && (timestamp <= newest || !publisher.copies);
     if (!isInside) complaints.push(`update says timestamp ${timestamp}, the clock ran ${offset}–${newest}`);
