@@ -102,8 +102,10 @@ impl Lateness {
             }
             let all = newer.with(older);
             let (behind, most) = (all.least - reference, all.most - reference);
-            let (newest, before) = (self.steps[1].least, self.steps[2].least);
+            let (now, newest, before) =
+                (self.steps[0].least, self.steps[1].least, self.steps[2].least);
             let is_caught_up = newer.least < older.least - FLAT_US
+                || now < all.least - FLAT_US
                 || newest < before.saturating_sub(FLAT_US) && before < i64::MAX;
             // A delay that grows may still be caught up, unless it has been there all the time.
             let is_growing = !is_all && newer.least > older.least + FLAT_US;
@@ -162,6 +164,15 @@ mod tests {
             assert_eq!(feed(|n| 250 - jitter(n), 600_000, is_other_on_time), None);
             assert_eq!(feed(|n| (3_000 - 2 * n).max(0), 60_000, is_other_on_time), None);
             assert_eq!(feed(|n| (300 - n % 300) * 10, 60_000, is_other_on_time), None);
+        }
+    }
+
+    #[test]
+    fn a_packet_that_has_caught_up_shows_that_the_clock_did_not_stand_still() {
+        let until = |behind: i64| move |n: i64| if n < 50 { 3_000 } else { behind };
+        assert_eq!(feed(until(3_000), 1_020, true), Some(3_000));
+        for behind in [2_900, 400, 0, -5_000] {
+            assert_eq!(feed(until(behind), 1_020, true), None, "{behind}");
         }
     }
 
