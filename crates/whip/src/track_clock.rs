@@ -67,6 +67,8 @@ pub(crate) struct TrackClock {
     last_arrival: i64,
     /// The position of the newest packet, without what was inserted.
     last_us: i64,
+    /// That of the newest packet whose timestamp was not followed: those after it are not placed before it.
+    floor_us: i64,
     /// The position of extended RTP time `base_rtp`.
     base_us: i64,
     base_rtp: i64,
@@ -107,6 +109,7 @@ impl TrackClock {
             last_rtp: 0,
             last_arrival: 0,
             last_us: 0,
+            floor_us: 0,
             base_us: 0,
             base_rtp: 0,
             inserted_us: 0,
@@ -143,6 +146,7 @@ impl TrackClock {
         if self.outlier.take().is_some() {
             irregularities.add(Irregularity::TimeOutlier, 1);
         }
+        let position = position.max(self.floor_us);
         self.last_rtp = extended;
         self.last_us = position;
         let inserted = self.insert(arrival, is_other_on_time);
@@ -239,7 +243,8 @@ impl TrackClock {
             return self.last_us;
         }
         self.outlier = Some((rtp, arrival));
-        self.last_us + (arrival - self.last_arrival).clamp(0, OUTLIER_STEP_US)
+        self.floor_us = self.last_us + (arrival - self.last_arrival).clamp(0, OUTLIER_STEP_US);
+        self.floor_us
     }
 
     fn change_source(&mut self, arrival: i64, ssrc: u32, rtp: u32) {
@@ -258,7 +263,8 @@ impl TrackClock {
     /// Counting restarts where the old clock would be by now, so that a clock that jumps with every packet never
     /// overflows.
     fn anchor(&mut self, arrival: i64, rtp: u32) {
-        let position = (arrival - self.usual_late - self.inserted_us).max(self.last_us);
+        let position =
+            (arrival - self.usual_late - self.inserted_us).max(self.last_us).max(self.floor_us);
         self.base_rtp = i64::from(rtp);
         self.base_us = position;
         self.last_rtp = self.base_rtp;
@@ -337,3 +343,7 @@ const fn micros_of(ntp: u64) -> i64 {
     let fraction = ((ntp & 0xffff_ffff) * 1_000_000) >> 32;
     (ntp >> 32) as i64 * 1_000_000 + fraction as i64
 }
+
+#[cfg(test)]
+#[path = "track_clock_tests.rs"]
+mod tests;
