@@ -1,6 +1,8 @@
 // Senders that do something otherwise than they should, or as few do: pion packetizes itself, aiortc encodes. Each is
 // a publish like any other, upstream has it completely and in time, and the session names what was irregular.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { providePionWhip } from "../scripts/go.mjs";
+import { providePython } from "../scripts/python.mjs";
 import { type Customer, startCustomer } from "./support/customer.ts";
 import { sessionOf } from "./support/drop-outs.ts";
 import { type Headgate, startHeadgate } from "./support/headgate.ts";
@@ -39,9 +41,10 @@ const aiortc = (oddity: string, ...kinds: readonly string[]): OddSender => ({
   kinds,
 });
 
-/** Every ninth one is in the ordinary run. */
+/** Every tenth one is in the ordinary run. */
 const SENDERS = [
   pion("no-marker", "marker_misplaced"),
+  pion("first-marker", "marker_misplaced"),
   pion("every-marker", "marker_misplaced"),
   pion("start-codes", "malformed_payload"),
   pion("lengths", "malformed_payload"),
@@ -56,10 +59,12 @@ const SENDERS = [
   pion("empty"),
   pion("extensions"),
   pion("new-ssrc"),
+  pion("sequence-jump"),
   pion("early-wrap"),
   pion("jump-video", "time_step"),
-  pion("jump-back", "time_step"),
+  pion("jump-audio", "time_step"),
   pion("jump-both", "time_step"),
+  pion("jump-back", "time_step"),
   pion("outlier", "time_outlier"),
   pion("dtx"),
   pion("standing-dtx", "time_stopped"),
@@ -75,6 +80,8 @@ let upstream: NginxRtmp;
 let headgate: Headgate;
 
 beforeAll(async () => {
+  providePython();
+  providePionWhip();
   customer = await startCustomer();
   upstream = await startNginxRtmp();
   const env = { HEADGATE_UPSTREAM_PUSH: `${upstream.url}/{name}`, HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0" };
@@ -105,7 +112,7 @@ async function kindsDuring(publish: Promise<unknown>, name: string): Promise<rea
 }
 
 describe.concurrent("complete upstream, and named, is the publish of", () => {
-  test.each(casesOfRun(SENDERS, 9))(
+  test.each(casesOfRun(SENDERS, 10))(
     "$name",
     { timeout: (SECONDS + 90) * 1_000 },
     async ({ name, publish, lateMs, kinds }) => {
