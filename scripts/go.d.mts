@@ -4,3 +4,5 @@
 export function provideGo(): { readonly go: string; readonly env: Readonly<Record<string, string>> };
 /** Provides oapi-codegen; returns its path. */
 export function provideOapiCodegen(): string;
+/** Provides the WHIP client in test/fixtures/pion-whip; returns its path. */
+export function providePionWhip(): string;

@@ -4,13 +4,14 @@
 import { spawnSync } from "node:child_process";
 import { chmodSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { BuildError, root, step } from "./build.mjs";
+import { BuildError, hashOf, root, step } from "./build.mjs";
 import { withLock } from "./lock.mjs";
 
 /** Required by oapi-codegen. */
 const GO_AT_LEAST = [1, 25];
 const TOOLCHAIN = "go1.25.9";
 const GENERATOR = "github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2";
+const PION_WHIP = join("test", "fixtures", "pion-whip");
 const FOLDER = join(root, ".build", "go");
 const ARCHITECTURES = { x64: "amd64", arm64: "arm64" };
 
@@ -33,6 +34,20 @@ export function provideOapiCodegen() {
       runGo(go, ["install", GENERATOR], { ...env, GOBIN: folder });
     });
     return join(folder, "oapi-codegen");
+  });
+}
+
+/** Provides the WHIP client in test/fixtures/pion-whip.
+ *  @returns {string} its path
+ *  @throws {BuildError} if it cannot be built */
+export function providePionWhip() {
+  return withLock(join(root, ".build", "go-lock"), () => {
+    const { go, env } = newEnoughGo();
+    const program = join(FOLDER, "bin", "pion-whip");
+    step("pion-whip", join(FOLDER, "pion-whip-stamp"), `${hashOf([PION_WHIP])} ${versionOf(go)}`, () => {
+      runGo(go, ["-C", PION_WHIP, "build", "-mod=readonly", "-o", program, "."], env);
+    });
+    return program;
   });
 }
 

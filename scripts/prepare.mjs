@@ -1,6 +1,6 @@
 // Prepares a run with real programs: a current build, the programs, the pinned Python, Go and runtimes.
 import { BuildError, build, buildLoadGenerator } from "./build.mjs";
-import { provideOapiCodegen } from "./go.mjs";
+import { provideOapiCodegen, providePionWhip } from "./go.mjs";
 import { providePrograms, toTest } from "./programs.mjs";
 import { providePython } from "./python.mjs";
 import { provideRuntime } from "./runtimes.mjs";
@@ -17,6 +17,7 @@ export function prepareTests() {
     if (missing) throw new BuildError(missing);
     providePython();
     provideOapiCodegen();
+    providePionWhip();
     if (process.env.TEST_WHOLE === "yes") RUNTIMES.forEach(provideRuntime);
   } catch (error) {
     if (!(error instanceof BuildError)) throw error;

@@ -1,6 +1,7 @@
 // WHIP clients that are not browsers, each with a WebRTC stack of its own, concurrently: their media arrives
 // upstream completely. `npm run matrix -- whip` gives each of them more time and larger video.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { providePionWhip } from "../scripts/go.mjs";
 import { providePython } from "../scripts/python.mjs";
 import { type Customer, startCustomer } from "./support/customer.ts";
 import { type Headgate, startHeadgate } from "./support/headgate.ts";
@@ -19,6 +20,7 @@ let headgate: Headgate;
 
 beforeAll(async () => {
   providePython();
+  providePionWhip();
   customer = await startCustomer();
   upstream = await startNginxRtmp();
   headgate = await startHeadgate({

@@ -1,4 +1,5 @@
-// WHIP clients that are programs: FFmpeg's own muxer, aiortc, GStreamer, werift. None shares code with us.
+// WHIP clients that are programs: FFmpeg's own muxer, aiortc, GStreamer, werift, Pion. None shares code with us.
+import { providePionWhip } from "../../scripts/go.mjs";
 import { providePython } from "../../scripts/python.mjs";
 import { run } from "./child.ts";
 import { publishByWerift } from "./werift.ts";
@@ -16,14 +17,26 @@ export interface WhipClient {
 /** What a client may need besides its seconds, ms: a program that hangs is stopped and named. */
 const SLACK_MS = 45_000;
 
-const script =
-  (python: () => string, file: string): WhipClient["publish"] =>
-  (url, seconds, size) =>
-    run(python(), [`test/fixtures/${file}`, url, String(seconds), size], { timeout: seconds * 1_000 + SLACK_MS });
+/** A program to which the URL, the seconds, the size and `oddity` are added as words. */
+const client =
+  (program: () => readonly [string, ...string[]], ...oddity: readonly string[]): WhipClient["publish"] =>
+  (url, seconds, size) => {
+    const [command, ...words] = program();
+    return run(command, [...words, url, String(seconds), size, ...oddity], { timeout: seconds * 1_000 + SLACK_MS });
+  };
+
+const script = (python: () => string, file: string) => (): [string, string] => [python(), `test/fixtures/${file}`];
+
+/** Pion, with an oddity of test/fixtures/pion-whip/oddities.go. */
+export const publishByPion = (...oddity: readonly string[]) => client(() => [providePionWhip()], ...oddity);
+/** aiortc, with an oddity of test/fixtures/aiortc-whip.py. */
+export const publishByAiortc = (...oddity: readonly string[]) =>
+  client(script(providePython, "aiortc-whip.py"), ...oddity);
 
 export const whipClients: readonly WhipClient[] = [
-  { name: "FFmpeg 8", publish: script(providePython, "ffmpeg-whip.py") },
-  { name: "aiortc", publish: script(providePython, "aiortc-whip.py") },
-  { name: "GStreamer's webrtcbin", publish: script(() => SYSTEM_PYTHON, "gstreamer-whip.py") },
+  { name: "FFmpeg 8", publish: client(script(providePython, "ffmpeg-whip.py")) },
+  { name: "aiortc", publish: publishByAiortc() },
+  { name: "GStreamer's webrtcbin", publish: client(script(() => SYSTEM_PYTHON, "gstreamer-whip.py")) },
   { name: "werift, fed by ffmpeg", publish: publishByWerift },
+  { name: "Pion", publish: publishByPion() },
 ];

@@ -19,6 +19,8 @@ export interface Figures {
   readonly seconds: number;
   /** From the first video frame to the first audio frame, ms. */
   readonly startGapMs: number;
+  /** From the last video frame to the last audio frame, ms. */
+  readonly endGapMs: number;
   readonly longestGopMs: number;
 }
 
@@ -38,6 +40,7 @@ export async function expectGoodPublish(
     pictures: video.length,
     seconds: ((video.at(-1)?.dts ?? firstPicture) - firstPicture) / 1_000,
     startGapMs: firstSound - firstPicture,
+    endGapMs: (audio.at(-1)?.dts ?? Number.NaN) - (video.at(-1)?.dts ?? Number.NaN),
     longestGopMs: Math.max(0, ...keys.slice(1).map((dts, at) => dts - (keys[at] ?? 0))),
   };
   expect(await decodeComplaints(recording), name).toBe("");
