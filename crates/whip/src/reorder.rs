@@ -35,12 +35,20 @@ pub struct Reorder {
     /// Presentation times that may still become decode times, ascending.
     window: Vec<i64>,
     last_decode: i64,
+    /// The same, before it was raised to follow the one before: frames with equal times are in order.
+    last_own: i64,
     is_undeclared: bool,
 }
 
 impl Default for Reorder {
     fn default() -> Self {
-        Self { depth: 0, window: Vec::new(), last_decode: i64::MIN, is_undeclared: false }
+        Self {
+            depth: 0,
+            window: Vec::new(),
+            last_decode: i64::MIN,
+            last_own: i64::MIN,
+            is_undeclared: false,
+        }
     }
 }
 
@@ -73,7 +81,7 @@ impl Reorder {
         };
         // RTMP has no time before 0.
         let decode = earliest.max(self.last_decode.saturating_add(STEP_US)).max(0);
-        if shown < self.last_decode {
+        if shown < self.last_own {
             // While the window fills up after the depth has grown, there is nothing new to learn.
             if missing == 0 {
                 self.is_undeclared = true;
@@ -81,7 +89,7 @@ impl Reorder {
             }
             return None;
         }
-        self.last_decode = decode;
+        (self.last_decode, self.last_own) = (decode, earliest.max(self.last_own));
         let shown = Timestamp::from_micros(shown.max(decode));
         Some(FrameTime { decode: Timestamp::from_micros(decode), shown })
     }
@@ -137,6 +145,22 @@ mod tests {
             }
             assert!(times.windows(2).all(|pair| pair[0].0 < pair[1].0), "{times:?}");
             assert!(!reorder.is_undeclared());
+        }
+    }
+
+    #[test]
+    fn frames_whose_time_stands_still_are_in_order() {
+        for depth in [0, 1, 2] {
+            let mut reorder = Reorder::default();
+            reorder.configure(Some(depth));
+            let shown: Vec<_> = (0..5).chain([5; 20]).chain(6..20).collect();
+            let times = run(&mut reorder, &shown);
+            assert_eq!(times.iter().flatten().count(), shown.len(), "{depth}");
+            let decoded = |pair: &[Option<(i64, i64)>]| {
+                pair[0].map(|time| time.0) < pair[1].map(|time| time.0)
+            };
+            assert!(times.windows(2).all(decoded), "{times:?}");
+            assert!(!reorder.is_undeclared() && reorder.depth() == depth as usize);
         }
     }
 
