@@ -74,6 +74,10 @@ export type CountedTable = {
   [Table in keyof typeof TABLE_BOUNDS]: (typeof TABLE_BOUNDS)[Table] extends Counted ? Table : never;
 }[keyof typeof TABLE_BOUNDS];
 
+const COUNTED_TABLES = Object.entries(TABLE_BOUNDS).flatMap(([table, { by }]) =>
+  by === "count" ? [table as CountedTable] : [],
+);
+
 /** Throws `InvalidValue` for `parameter`, in words, when the organisation has as many rows or bytes as it may. Reads one
  *  row; requests at the same moment may each pass. */
 export async function checkRoom(
@@ -129,4 +133,37 @@ export async function largestHolders(db: Kysely<Schema>, quantity: number) {
     group by organisation.id, organisation.name order by bytes desc limit ${sql.lit(quantity)}
   `.execute(db);
   return rows.map(({ name, bytes, rows: count }) => ({ name, bytes: Number(bytes), rows: Number(count) }));
+}
+
+/** The organisation nearest to the bound of a table. */
+export interface LargestShare {
+  readonly table: CountedTable;
+  readonly organisation: string;
+  readonly rows: number;
+  readonly bytes: number;
+  /** Part of what one organisation may have, in rows or bytes, whichever is more: 1 is full. */
+  readonly used: number;
+}
+
+/** Of each counted table that has rows, the organisation with the largest part of what it may have. Reads all shares. */
+export async function largestShares(db: Kysely<Schema>): Promise<readonly LargestShare[]> {
+  const largest = COUNTED_TABLES.map(async (table): Promise<readonly LargestShare[]> => {
+    const bound = TABLE_BOUNDS[table];
+    const [ofRows, ofBytes] = [sql`1.0 * rows / ${sql.lit(bound.rows)}`, sql`1.0 * bytes / ${sql.lit(bound.bytes)}`];
+    const share = await db
+      .selectFrom("table_share")
+      .innerJoin("organisation", "organisation.id", "table_share.organisation_id")
+      .select(["organisation.name", "rows", "bytes"])
+      .select(sql<number>`case when ${ofRows} > ${ofBytes} then ${ofRows} else ${ofBytes} end`.as("used"))
+      .where("table_name", "=", table)
+      .where("rows", ">", 0)
+      .orderBy("used", "desc")
+      .orderBy("organisation.id")
+      .limit(1)
+      .executeTakeFirst();
+    if (share === undefined) return [];
+    const { name: organisation, rows, bytes, used } = share;
+    return [{ table, organisation, rows: Number(rows), bytes: Number(bytes), used: Number(used) }];
+  });
+  return (await Promise.all(largest)).flat();
 }
