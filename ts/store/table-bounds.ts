@@ -78,26 +78,42 @@ const COUNTED_TABLES = Object.entries(TABLE_BOUNDS).flatMap(([table, { by }]) =>
   by === "count" ? [table as CountedTable] : [],
 );
 
-/** Throws `InvalidValue` for `parameter`, in words, when the organisation has as many rows or bytes as it may. Reads one
- *  row; requests at the same moment may each pass. */
-export async function checkRoom(
-  db: Kysely<Schema>,
-  organisationId: string,
-  table: Exclude<CountedTable, "audit">,
-  parameter: string,
-): Promise<void> {
-  const share = await db
+type RefusingTable = Exclude<CountedTable, "audit">;
+
+/** The share of an organisation that has as many rows or bytes in the table as it may; else nothing. `reservedBytes`: of
+ *  work under way. */
+export function fullShare(db: Kysely<Schema>, organisationId: string, table: RefusingTable, reservedBytes = 0) {
+  const { rows, bytes } = TABLE_BOUNDS[table];
+  return db
     .selectFrom("table_share")
     .select(["rows", "bytes"])
     .where("organisation_id", "=", organisationId)
     .where("table_name", "=", table)
-    .executeTakeFirst();
-  if (share === undefined) return;
+    .where((eb) => eb.or([eb("rows", ">=", rows), eb("bytes", ">=", bytes - reservedBytes)]));
+}
+
+/** Why nothing is added to a table that is full for the organisation. */
+export function refusalOf(table: RefusingTable, parameter: string): InvalidValue {
   const { rows, bytes, remedy } = TABLE_BOUNDS[table];
-  const limit = Number(share.rows) >= rows ? `${rows} rows` : Number(share.bytes) >= bytes ? `${bytes / MB} MB` : null;
-  if (limit !== null) {
-    throw new InvalidValue(parameter, `exceeds the limit of ${limit} in ${table} for one organisation: ${remedy}`);
-  }
+  const limit = `${rows} rows or ${bytes / MB} MB`;
+  return new InvalidValue(parameter, `exceeds the limit of ${limit} in ${table} for one organisation: ${remedy}`);
+}
+
+/** Throws `InvalidValue` for `parameter`, in words, when the organisation has as many rows or bytes as it may. In the
+ *  transaction `trx` that adds the row: then requests at the same moment cannot exceed the limit together, because the
+ *  embedded store runs one transaction at a time, and PostgreSQL repeats one whose share another has changed. `adds`:
+ *  a longer text in a row needs bytes alone. */
+export async function checkRoom(
+  trx: Kysely<Schema>,
+  organisationId: string,
+  table: RefusingTable,
+  parameter: string,
+  adds: "row" | "bytes" = "row",
+): Promise<void> {
+  if (!trx.isTransaction) throw new TypeError("checkRoom needs the transaction that adds the row");
+  const full = await fullShare(trx, organisationId, table).executeTakeFirst();
+  if (full === undefined) return;
+  if (adds === "row" || Number(full.bytes) >= TABLE_BOUNDS[table].bytes) throw refusalOf(table, parameter);
 }
 
 /** Deletes a portion of the oldest audit entries of an organisation that has more than it may. */
