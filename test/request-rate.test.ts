@@ -59,19 +59,22 @@ test.each([
   ["GET", "/stream?search=a", "readonly"],
   ["PUT", "/stream/none/tag", "user"],
   ["GET", "/organisation/audit", "administrator"],
-] as const)("a signed-in person has the same limit for %s %s: 429 with the time to wait", async (method, path, role) => {
-  const { call, clock, ...rest } = await opened("20");
-  const headers = await (await personWith({ call, clock, ...rest }, "ada", role))();
-  const ask = () => call(method, path, { key: null, headers, ...(method === "PUT" && { body: { tags: [] } }) });
-  for (let count = 1; count <= 60; count += 1) {
-    const { status, headers: answered } = await ask();
-    expect([status === 429, answered.get("ratelimit-remaining")]).toEqual([false, String(60 - count)]);
-  }
-  const refused = await ask();
-  expect([refused.status, ...numbers(refused.headers)]).toEqual([429, "60", "0", "3", "1"]);
-  clock.ms += 50;
-  expect([(await ask()).status === 429, (await ask()).status]).toEqual([false, 429]);
-});
+] as const)(
+  "a signed-in person has the same limit for %s %s: 429 with the time to wait",
+  async (method, path, role) => {
+    const { call, clock, ...rest } = await opened("20");
+    const headers = await (await personWith({ call, clock, ...rest }, "ada", role))();
+    const ask = () => call(method, path, { key: null, headers, ...(method === "PUT" && { body: { tags: [] } }) });
+    for (let count = 1; count <= 60; count += 1) {
+      const { status, headers: answered } = await ask();
+      expect([status === 429, answered.get("ratelimit-remaining")]).toEqual([false, String(60 - count)]);
+    }
+    const refused = await ask();
+    expect([refused.status, ...numbers(refused.headers)]).toEqual([429, "60", "0", "3", "1"]);
+    clock.ms += 50;
+    expect([(await ask()).status === 429, (await ask()).status]).toEqual([false, 429]);
+  },
+);
 
 test("all sessions of a person share one limit, and other people and keys have their own", async () => {
   const gateway = await opened("1");

@@ -84,6 +84,13 @@ export async function findStreamByName(
   return await findStream(db, organisationId, named.id, tag);
 }
 
+/** The organisation of the stream with this name; null for none. */
+export async function organisationOf(db: Kysely<Schema>, name: string): Promise<string | null> {
+  if (name.includes("\0")) return null;
+  const found = await db.selectFrom("stream").select("organisation_id").where("name", "=", name).executeTakeFirst();
+  return found?.organisation_id ?? null;
+}
+
 /** How tags differ from former ones, for the audit log: not the whole lists, which may be long. */
 export function changeOfTags(stream: Pick<StreamTable, "tags">, tags: readonly string[]) {
   const former = JSON.parse(stream.tags) as readonly string[];
