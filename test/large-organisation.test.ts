@@ -1,9 +1,11 @@
 // No statement on a request's path grows with what an organisation has: the plans of the statements of every route, on
 // both stores (vitest.config.ts), in an organisation with many streams, publishes and records.
+import { sql } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { countStreams } from "../ts/http/monitoring/stream-changes.ts";
 import { WINDOW } from "../ts/organisation/reads/stream-list.ts";
 import { ROUTES, type RouteName } from "../ts/organisation/roles.ts";
+import { TAGGED_ROWS_LIMIT } from "../ts/organisation/usage.ts";
 import { type Gateway, openGateway } from "./support/gateway.ts";
 import { fill, type Inventory, requestOf } from "./support/inventory.ts";
 import { addManyRows, faultsOf, recordStatements } from "./support/large-store.ts";
@@ -119,3 +121,40 @@ test.each(routes)("%s", async (route) => {
   const { method, path, body } = requestOf(route, inventory);
   expect(await faultsDuring(() => gateway.call(method, path, { body }))).toEqual([]);
 });
+
+test("a table of usage with a key of one tag is read in steps, and is complete", async () => {
+  const path = "/organisation/usage?from=2025-12-01&to=2026-01-01&format=csv";
+  let text = "";
+  const faults = await faultsDuring(async () => {
+    text = (await gateway.call("GET", path, { key: limited })).body as string;
+  });
+  expect(faults).toEqual([]);
+  expect(text.match(/,m-\d+,/g)).toHaveLength(STREAMS);
+  const { body } = await gateway.call("GET", "/organisation/usage?from=2025-12-01&to=2026-01-01", { key: limited });
+  expect(body).toMatchObject({ total: { bytes_in: STREAMS, bytes_out: STREAMS } });
+});
+
+test("usage by tag is refused in words for a span of too many records, and not for one stream or the whole organisation", async () => {
+  const days = TAGGED_ROWS_LIMIT / STREAMS;
+  for (let day = 1; day <= days; day += 1) {
+    await sql`
+      insert into "usage" (stream_id, day, organisation_id, bytes_in, bytes_out)
+      select id, ${`2024-06-0${day}`}, organisation_id, 1, 1 from stream where id like 'm-%'
+    `.execute(gateway.db);
+  }
+  const usage = (from: string, to: string, key?: string) =>
+    gateway.call("GET", `/organisation/usage?from=${from}&to=${to}`, key === undefined ? {} : { key });
+  expect((await usage("2024-06-01", "2024-06-30", limited)).status).toBe(200);
+  await sql`
+    insert into "usage" (stream_id, day, organisation_id, bytes_in, bytes_out)
+    select id, '2024-06-20', organisation_id, 1, 1 from stream where id = 'm-7'
+  `.execute(gateway.db);
+  const refused = (await usage("2024-06-01", "2024-06-30", limited)).body;
+  expect(JSON.stringify(refused)).toContain("choose fewer days, one stream, or format=csv");
+  expect((await usage("2024-06-02", "2024-06-30", limited)).status).toBe(200);
+  expect((await usage("2024-06-01", "2024-06-30")).status).toBe(200);
+  const one = await gateway.call("GET", "/organisation/usage?from=2024-06-01&to=2024-06-30&stream=m-7", {
+    key: limited,
+  });
+  expect(one.body).toMatchObject({ total: { bytes_in: days + 1 } });
+}, 120_000);
