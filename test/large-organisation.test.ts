@@ -9,6 +9,7 @@ import { TAGGED_ROWS_LIMIT } from "../ts/organisation/usage.ts";
 import { type Gateway, openGateway } from "./support/gateway.ts";
 import { fill, type Inventory, requestOf } from "./support/inventory.ts";
 import { addManyRows, faultsOf, recordStatements } from "./support/large-store.ts";
+import { ON_POSTGRES } from "./support/stores.ts";
 
 const STREAMS = 4 * WINDOW;
 /** A window, and what is looked up for a page. */
@@ -36,7 +37,8 @@ async function faultsDuring(act: () => Promise<unknown>): Promise<readonly strin
   }
   const faults: string[] = [];
   for (const { query, isRead } of statements.values()) {
-    for (const fault of await faultsOf(isRead ? gateway.reads : gateway.db, query, MOST_ROWS))
+    // Not on the reads of the embedded store: libsql keeps the snapshot of an EXPLAIN open.
+    for (const fault of await faultsOf(isRead && ON_POSTGRES ? gateway.reads : gateway.db, query, MOST_ROWS))
       faults.push(`${fault}: ${query.sql}`);
   }
   expect(statements.size).toBeGreaterThan(0);

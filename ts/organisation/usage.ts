@@ -2,6 +2,7 @@
 import { type Kysely, sql } from "kysely";
 import { InvalidValue } from "../errors.ts";
 import type { Schema } from "../store/schema.ts";
+import { lastInWindow } from "../store/statements/window.ts";
 import { hasTag } from "./streams.ts";
 
 /** Longest span of one request, days. */
@@ -37,7 +38,7 @@ const PORTION = 500;
 /** Rows, of streams with and without the tag, that one statement looks at for such a table. */
 const TABLE_WINDOW = 5_000;
 /** Rows, of streams with and without the tag, in a span that is summed by tag. */
-export const TAGGED_ROWS_LIMIT = 100_000;
+export const TAGGED_ROWS_LIMIT = 20_000;
 
 /** Every row of a span, as `readUsage` returns them, in portions: a year of many streams is never held in memory at
  *  once. */
@@ -70,10 +71,7 @@ async function* everyTaggedDay(
       join.onRef("near.day", "=", "usage.day").onRef("near.stream_id", "=", "usage.stream_id"),
     );
     yield await daysOf(near as unknown as ReturnType<typeof usageOf>, { after: null, quantity: TABLE_WINDOW });
-    const last = await places
-      .offset(TABLE_WINDOW - 1)
-      .limit(1)
-      .executeTakeFirst();
+    const last = await lastInWindow(places, TABLE_WINDOW);
     if (last === undefined) return;
     after = { day: last.day, stream: last.stream_id };
   }
