@@ -7,7 +7,7 @@ const pass = (turnstile: Turnstile) => new Promise<void>((begin) => turnstile.pa
 const turnOfTheLoop = () => new Promise((resolve) => setImmediate(resolve));
 
 test("a single arrival passes immediately", async () => {
-  const turnstile = new Turnstile(1);
+  const turnstile = new Turnstile(1, { levels: 3 });
   for (let at = 0; at < 3; at += 1) {
     await pass(turnstile);
     expect(turnstile.waiting).toBe(0);
@@ -17,7 +17,7 @@ test("a single arrival passes immediately", async () => {
 });
 
 test("a crowd passes one by one per turn of the event loop, in order of arrival", async () => {
-  const turnstile = new Turnstile(1);
+  const turnstile = new Turnstile(1, { levels: 3 });
   const through: number[] = [];
   const passes = Array.from({ length: 101 }, (_, at) => pass(turnstile).then(() => through.push(at)));
   let turns = 0;
@@ -33,7 +33,7 @@ test("a crowd passes one by one per turn of the event loop, in order of arrival"
 });
 
 test("with a pause a single arrival passes immediately, and a crowd one by one at that interval", async () => {
-  const turnstile = new Turnstile(1, 20);
+  const turnstile = new Turnstile(1, { levels: 3, pauseMs: 20 });
   const began = performance.now();
   const through = await Promise.all(
     Array.from({ length: 4 }, () => pass(turnstile).then(() => performance.now() - began)),

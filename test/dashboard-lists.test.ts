@@ -2,6 +2,7 @@
 // Real Chromium, real service, ffmpeg.
 import type { Page, Route } from "playwright-core";
 import { expect, test } from "vitest";
+import { FOLLOWED_LIMIT } from "../ts/dashboard/shell/empty-pages.ts";
 import { until } from "./support/child.ts";
 import { useDashboard } from "./support/dashboard.ts";
 import { broadcast } from "./support/ffmpeg.ts";
@@ -102,6 +103,30 @@ test("a further page that arrives after the filter has changed is not added to t
   expect(await page.getByText("Created a stream").count()).toBe(0);
   expect(await page.getByRole("button", { name: "Show more" }).count()).toBe(0);
   expect(await dash.faults()).toEqual([]);
+});
+
+test("an empty page with a next one is followed by itself, and then offers to search further", async () => {
+  await dashboard.headgate.newStream();
+  const { page, ...dash } = await open("/dashboard/audit");
+  await page.locator("tbody tr").first().waitFor();
+  let asked = 0;
+  await page.route(/\/organisation\/audit\?.*action=/, (route) => {
+    asked += 1;
+    if (asked > FOLLOWED_LIMIT + 1) return route.continue();
+    return route.fulfill({ json: [], headers: { "x-next-cursor": `${asked}` } });
+  });
+  await page.getByLabel("What", { exact: true }).selectOption("Streams");
+  await page.getByText("Nothing found so far").waitFor();
+  expect(asked).toBe(FOLLOWED_LIMIT + 1);
+  await page.unroute(/\/organisation\/audit\?.*action=/);
+  await page.route(/\/organisation\/audit\?.*action=/, (route) => {
+    const url = new URL(route.request().url());
+    url.searchParams.delete("cursor");
+    return route.continue({ url: url.href });
+  });
+  await dash.press("Search further");
+  await page.getByText("Created a stream").first().waitFor();
+  expect(await page.getByText("Nothing found so far").count()).toBe(0);
 });
 
 test("a further page of a stream's history that cannot be loaded is reported, and can be loaded again", async () => {

@@ -1,6 +1,7 @@
 // How the list of streams is maintained: each stream once, live ones first, and kept current by the event
 // stream.
 import { expect, test } from "vitest";
+import { FOLLOWED_LIMIT } from "../ts/dashboard/shell/empty-pages.ts";
 import { LiveRows } from "../ts/dashboard/streams/live-rows.ts";
 import type { LiveRow, Stream, StreamState } from "../ts/dashboard/streams/records.ts";
 import { matches, type StreamFilter, StreamList, type StreamSource } from "../ts/dashboard/streams/stream-list.ts";
@@ -103,6 +104,39 @@ test("a page that cannot be loaded is reported, and requested again", async () =
   fails = false;
   await list.more();
   expect([ids(list), list.error.value]).toEqual([["9"], null]);
+});
+
+test("empty pages that have a next one are followed by themselves a few times, and further on request", async () => {
+  const asked: (string | null)[] = [];
+  const last = 2 * FOLLOWED_LIMIT;
+  const source: StreamSource = {
+    async page(_, cursor) {
+      asked.push(cursor);
+      const at = Number(cursor ?? 0);
+      return at < last ? { streams: [], next: String(at + 1) } : { streams: [stream("9")], next: null };
+    },
+    one: async () => null,
+  };
+  const list = new StreamList(source, { ...ALL, search: "seldom" });
+  await list.more();
+  expect([ids(list), list.hasMore.value, list.isLoading.value]).toEqual([[], true, false]);
+  expect(asked).toEqual([null, ...Array.from({ length: FOLLOWED_LIMIT }, (_, at) => String(at + 1))]);
+  await list.more();
+  expect([ids(list), list.hasMore.value]).toEqual([["9"], false]);
+  expect(asked).toHaveLength(last + 1);
+});
+
+test("an empty last page, and a short one with a next one, are not followed", async () => {
+  const pages = [
+    { streams: [stream("9")], next: "1" },
+    { streams: [], next: null },
+  ];
+  let asked = 0;
+  const list = new StreamList({ page: async () => pages[asked++] as never, one: async () => null }, ALL);
+  await list.more();
+  expect([asked, list.hasMore.value]).toEqual([1, true]);
+  await list.more();
+  expect([asked, ids(list), list.hasMore.value]).toEqual([2, ["9"], false]);
 });
 
 test("a filter has the same meaning as in the service", () => {

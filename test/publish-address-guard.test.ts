@@ -249,14 +249,14 @@ describe("an upstream's addresses", () => {
         : Promise.reject(new Error("ENOTFOUND"));
 
   test("are public ones unless the operator configured it", async () => {
-    expect(await resolveUpstream("up.example", { exempt: false, resolve })).toEqual(["93.184.216.34"]);
-    expect(await resolveUpstream("in.example", { exempt: false, resolve })).toEqual([]);
-    expect(await resolveUpstream("in.example", { exempt: true, resolve })).toEqual(["10.0.0.1"]);
-    expect(await resolveUpstream("[::1]", { exempt: true, resolve })).toEqual(["::1"]);
-    expect(await resolveUpstream("::1", { exempt: false, resolve })).toEqual([]);
+    expect(await resolveUpstream("up.example", { exempt: false, owner: "org1", resolve })).toEqual(["93.184.216.34"]);
+    expect(await resolveUpstream("in.example", { exempt: false, owner: "org1", resolve })).toEqual([]);
+    expect(await resolveUpstream("in.example", { exempt: true, owner: "org1", resolve })).toEqual(["10.0.0.1"]);
+    expect(await resolveUpstream("[::1]", { exempt: true, owner: "org1", resolve })).toEqual(["::1"]);
+    expect(await resolveUpstream("::1", { exempt: false, owner: "org1", resolve })).toEqual([]);
   });
 
   test("are empty when the name does not resolve", async () => {
-    expect(await resolveUpstream("unknown.example", { exempt: true, resolve })).toEqual([]);
+    expect(await resolveUpstream("unknown.example", { exempt: true, owner: "org1", resolve })).toEqual([]);
   });
 });

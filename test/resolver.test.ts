@@ -100,7 +100,7 @@ describe("a name with one address family that does not answer", () => {
   test("is refused to an upstream when the late one has an internal address", async () => {
     const late = laterAnswer();
     say = (_, type) => (type === "AAAA" ? late.said : ["93.184.216.34"]);
-    const dialled = () => resolveUpstream("a.example", { exempt: false, resolve });
+    const dialled = () => resolveUpstream("a.example", { exempt: false, owner: "org1", resolve });
     expect(await dialled()).toEqual(["93.184.216.34"]);
     late.give(["fd00::7"]);
     await until("it is added", async () => (await resolve("a.example")).length === 2);

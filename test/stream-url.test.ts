@@ -248,6 +248,21 @@ describe("at the endpoint, stream_url", () => {
     await expectRefused(`rtmp://${host}/live`);
   });
 
+  test("of an allowed host is resolved for the organisation of the stream, and for nobody if there is no such stream", async () => {
+    const asked: (string | undefined)[] = [];
+    const resolve = async (host: string, owner?: string) => {
+      if (host === "localhost") return ["127.0.0.1"]; // the customer
+      asked.push(`${host} for ${owner}`);
+      return ["93.184.216.34"];
+    };
+    await open({ allow: ["push.example", "one.example", "two.example"], resolve });
+    await gateway.opened(queryOf("rtmp://push.example/live"));
+    const denied = await gateway.offer(queryOf("rtmp://one.example/live", "none"));
+    await gateway.offer(queryOf("rtmp://two.example/live", "no-%00"));
+    expect(denied.status).toBe(404);
+    expect(asked).toEqual(["push.example for org1", "one.example for nobody", "two.example for nobody"]);
+  });
+
   test.each(["10.0.0.1", "localhost"])("of an allowed private host (%s) is accepted with --dev", async (host) => {
     await open({ allow: [host] });
     await gateway.opened(queryOf(`rtmp://${host}/live`));

@@ -1,6 +1,6 @@
 // What one organisation can write is bounded, table by table and route by route, and the refusal says what to do.
 import { sql } from "kysely";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { recordChange } from "../ts/organisation/audit.ts";
 import { SESSIONS_LIMIT } from "../ts/organisation/logins.ts";
 import { hashPassword } from "../ts/organisation/passwords.ts";
@@ -92,6 +92,70 @@ test("an answer that is kept is repeated even when no further one can be kept", 
   expect((await post("first")).body).toEqual(first.body);
   expect((await post("second")).status).toBe(400);
   expect(await countOf("stream")).toBe(1);
+});
+
+/** Fifty requests at the same moment; resolves with the numbers of those done and of those refused for lack of room. */
+async function fifty(ask: (at: number) => ReturnType<Gateway["call"]>): Promise<readonly [number, number]> {
+  const answers = await Promise.all(Array.from({ length: 50 }, (_, at) => ask(at)));
+  const refused = answers.filter(({ body }) => JSON.stringify(body).includes("exceeds the limit of"));
+  return [answers.filter(({ status }) => status === 200).length, refused.length];
+}
+
+describe("of fifty requests at the same moment, only as many as there is room for", () => {
+  test("create streams", async () => {
+    await setShare("stream", { rows: TABLE_BOUNDS.stream.rows - 7, bytes: 0 });
+    expect(await fifty(() => gateway.call("POST", "/stream", { body: {} }))).toEqual([7, 43]);
+    expect(await shareOf("stream")).toMatchObject({ rows: TABLE_BOUNDS.stream.rows });
+  });
+
+  test("create streams in bytes", async () => {
+    const tags = Array.from({ length: 50 }, (_, at) => `${at}${"x".repeat(90)}`);
+    const size = 300 + JSON.stringify(tags).length;
+    await setShare("stream", { rows: 0, bytes: TABLE_BOUNDS.stream.bytes - 3 * size + 1 });
+    expect(await fifty(() => gateway.call("POST", "/stream", { body: { tags } }))).toEqual([3, 47]);
+  });
+
+  test("give streams more tags, however many streams there are; fewer are always possible", async () => {
+    const streams = await Promise.all(
+      Array.from({ length: 50 }, async () => (await gateway.call("POST", "/stream", { body: {} })).body),
+    );
+    const tagged = (at: number, tags: readonly string[]) =>
+      gateway.call("PUT", `/stream/${(streams[at] as { id: string }).id}/tag`, { body: { tags } });
+    const size = JSON.stringify(["x".repeat(98)]).length - 2;
+    const rows = TABLE_BOUNDS.stream.rows + 1;
+    await setShare("stream", { rows, bytes: TABLE_BOUNDS.stream.bytes - 4 * size });
+    expect(await fifty((at) => tagged(at, ["x".repeat(98)]))).toEqual([4, 46]);
+    expect(await fifty((at) => tagged(at, []))).toEqual([50, 0]);
+  });
+
+  test("create keys, or replace them", async () => {
+    await setShare("api_key", { rows: TABLE_BOUNDS.api_key.rows - 5, bytes: 0 });
+    const create = () => gateway.call("POST", "/organisation/key", { body: { role: "user" } });
+    const id = gateway.keys.user.slice(3, 11);
+    const rotate = () => gateway.call("POST", `/organisation/key/${id}/rotate`);
+    expect(await fifty((at) => (at % 2 === 0 ? create() : rotate()))).toEqual([5, 45]);
+  });
+
+  test("have their answers kept", async () => {
+    await setShare("kept_answer", { rows: TABLE_BOUNDS.kept_answer.rows - 6, bytes: 0 });
+    const ask = (at: number) =>
+      gateway.call("POST", "/stream", { body: {}, headers: { "idempotency-key": `key ${at}` } });
+    const [done, refused] = await fifty(ask);
+    expect(done + refused).toBe(50);
+    // Those on the connections of one process to PostgreSQL may have looked at the same moment.
+    expect([done >= 6, done <= (ON_POSTGRES ? 6 + 10 : 6)]).toEqual([true, true]);
+    expect(await countOf("stream")).toBe(done);
+  });
+
+  test("have their answers kept in bytes: each under way counts in advance, and no longer once it is done", async () => {
+    await setShare("kept_answer", { rows: 0, bytes: TABLE_BOUNDS.kept_answer.bytes - 450_000 });
+    const ask = (at: number) =>
+      gateway.call("POST", "/stream", { body: {}, headers: { "idempotency-key": `key ${at}` } });
+    const [done] = await fifty(ask);
+    expect(done).toBeLessThanOrEqual(4);
+    for (let at = 50; at < 60; at += 1) expect((await ask(at)).status).toBe(200);
+    expect((await ask(59)).headers.get("idempotency-replayed")).toBe("true");
+  });
 });
 
 test("rows and bytes are counted as they are added, changed and removed", async () => {

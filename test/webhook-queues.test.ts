@@ -62,7 +62,7 @@ describe("the calls of one organisation", () => {
 });
 
 test("connections are opened for publish calls first", async () => {
-  const turnstile = new Turnstile(1);
+  const turnstile = new Turnstile(1, { levels: 3 });
   const order: string[] = [];
   for (const [name, priority] of [
     ["delivery", 2],

@@ -15,6 +15,7 @@ import type { Media } from "./media.ts";
 import { watchTroubles } from "./metrics/node-metrics.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
 import { createCustomers } from "./organisation/customers.ts";
+import { organisationOf } from "./organisation/streams.ts";
 import { createStreamUpstreams } from "./organisation/upstreams.ts";
 import { createWebhookSecrets } from "./organisation/webhook-secret.ts";
 import { ownHosts } from "./own-addresses.ts";
@@ -181,6 +182,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     publishing,
     dev,
     resolve,
+    organisationOf: (name) => organisationOf(db, name),
     clock,
     ...(elsewhere && { sessionId: elsewhere.owners.sessionId }),
     ice: config.ice,

@@ -12,6 +12,7 @@ import type { Metrics } from "../../ts/metrics.ts";
 import { changeSettings, type OrganisationSettings } from "../../ts/organisation/settings.ts";
 import type { StreamUpstreams } from "../../ts/organisation/upstreams.ts";
 import type { WebhookSecrets } from "../../ts/organisation/webhook-secret.ts";
+import type { Resolve } from "../../ts/publish/addresses/resolver.ts";
 import type { Publishing, PublishingDeps } from "../../ts/publish/lifecycle.ts";
 import type { OtherNodes } from "../../ts/publish/players.ts";
 import { createService, type Service } from "../../ts/service.ts";
@@ -71,6 +72,8 @@ export interface StageOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** By default there are none. */
   readonly otherNodes?: OtherNodes;
+  /** Resolves names; by default as the system does. */
+  readonly resolve?: Resolve;
   /** Whether there is room; by default there always is. */
   readonly capacity?: Capacity;
 }
@@ -123,6 +126,7 @@ async function open(options: StageOptions, folder: string): Promise<Stage> {
     log: pino({ level: "trace" }, { write: (line: string) => void lines.push(line) }),
     media: () => media,
     ...(options.otherNodes && { otherNodes: options.otherNodes }),
+    ...(options.resolve && { resolve: options.resolve }),
     ...(options.capacity && { openCapacity: () => options.capacity as Capacity }),
   });
   const { publishing, streamUpstreams, tokens, secrets, customers, metrics } = service;

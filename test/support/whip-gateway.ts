@@ -44,6 +44,7 @@ export interface WhipGatewayOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly settings?: StageOptions["settings"];
   readonly capacity?: Capacity;
+  readonly resolve?: StageOptions["resolve"];
 }
 
 export interface WhipGateway extends Pick<Stage, "db" | "media" | "publishing" | "clock" | "end" | "change"> {
@@ -68,7 +69,7 @@ type Opening = Extract<Stage["media"]["commands"][number], { command: "open_whip
 
 export async function openWhipGateway(options: WhipGatewayOptions = {}): Promise<WhipGateway> {
   const customer = await startCustomer();
-  const { settings = {}, publicUrl, allow = [], capacity } = options;
+  const { settings = {}, publicUrl, allow = [], capacity, resolve } = options;
   const env = {
     HEADGATE_INGEST_HOSTS: "ingest.example",
     HEADGATE_UPSTREAM_ALLOW: allow.join(","),
@@ -81,6 +82,7 @@ export async function openWhipGateway(options: WhipGatewayOptions = {}): Promise
     settings,
     env,
     ...(capacity && { capacity }),
+    ...(resolve && { resolve }),
   });
   const { app, tokens } = stage.service;
   const requestIds = new Set<string>();

@@ -1,21 +1,23 @@
 // Spreads the work of a crowd over turns of the event loop, so that other work runs in between.
 import { PriorityQueue } from "./priority-queue.ts";
 
-/** Priorities; 0 is the most urgent. */
-const LEVELS = 3;
-
 export class Turnstile {
   readonly #perTurn: number;
   readonly #pauseMs: number;
-  readonly #waiting = new PriorityQueue<() => void>(LEVELS);
+  readonly #waiting: PriorityQueue<() => void>;
   /** A turn is scheduled, or the pause after one is not over. */
   #isBusy = false;
 
-  /** `perTurn`: how many are started in one turn; `pauseMs`: the time between turns, for work whose cost comes later,
-   *  with an answer: started at once, a crowd's answers would arrive in one turn. */
-  constructor(perTurn: number, pauseMs = 0) {
+  /** `perTurn`: how many are started in one turn; `levels`: priorities, of which 0 is the most urgent; `pauseMs`: the time
+   *  between turns, for work whose cost comes later, with an answer: started at once, a crowd's answers would arrive in one
+   *  turn. */
+  constructor(
+    perTurn: number,
+    { levels = 1, pauseMs = 0 }: { readonly levels?: number; readonly pauseMs?: number } = {},
+  ) {
     this.#perTurn = perTurn;
     this.#pauseMs = pauseMs;
+    this.#waiting = new PriorityQueue(levels);
   }
 
   /** How many have not been started. */

@@ -1,7 +1,13 @@
 // /organisation/usage: bytes per stream and day, the same measure as in publish_done (W8).
 import type { Kysely } from "kysely";
 import { InvalidValue } from "../errors.ts";
-import { everyDay, readUsage, USAGE_SPAN_LIMIT_DAYS, type UsageOfDay } from "../organisation/usage.ts";
+import {
+  everyDay,
+  readUsage,
+  TAGGED_ROWS_LIMIT,
+  USAGE_SPAN_LIMIT_DAYS,
+  type UsageOfDay,
+} from "../organisation/usage.ts";
 import type { Schema } from "../store/schema.ts";
 import { newRoutes, type RouteDeps, type Routes, z } from "./openapi.ts";
 import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
@@ -59,7 +65,8 @@ export function usageRoutes(
       description:
         "A running publish is counted without at most its last 10 seconds. The days of a publish add up to the bytes_in and " +
         `bytes_out of its publish_done. Default: the last ${SPAN_DEFAULT_DAYS} days; at most ${USAGE_SPAN_LIMIT_DAYS}. ` +
-        `\`total\` covers the whole span, \`days\` is a page of at most ${QUANTITY.most} rows.`,
+        `\`total\` covers the whole span, \`days\` is a page of at most ${QUANTITY.most} rows. ` +
+        `With a key of one tag the span may have at most ${TAGGED_ROWS_LIMIT} rows of the organisation; csv has no such limit.`,
       query: z.object({
         ...pageQuery(QUANTITY, Page),
         from: GivenDay.optional().openapi({ description: "The first day" }),

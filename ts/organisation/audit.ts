@@ -2,6 +2,7 @@
 import { randomInt } from "node:crypto";
 import { type Kysely, sql } from "kysely";
 import type { AuditTable, Schema } from "../store/schema.ts";
+import { lastInWindow } from "../store/statements/window.ts";
 
 /** The author of a change, and the request that made it. */
 export interface Actor {
@@ -87,12 +88,7 @@ export async function listAudit(
   }
   const entries = await query.orderBy("id", "desc").limit(quantity).execute();
   if (!isFiltered || entries.length >= quantity) return { entries, rest: null };
-  const last = await near
-    .clearSelect()
-    .select("id")
-    .limit(1)
-    .offset(AUDIT_WINDOW - 1)
-    .executeTakeFirst();
+  const last = await lastInWindow(near.clearSelect().select("id"), AUDIT_WINDOW);
   return { entries, rest: last?.id ?? null };
 }
 

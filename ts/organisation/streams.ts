@@ -17,16 +17,16 @@ const AUDITED_CHARACTERS = 500;
  *  are. */
 const NAME_ATTEMPTS_LIMIT = 5;
 
-/** Creates a stream with a fresh name `<organisation hash>-<5 characters>`. */
+/** Creates a stream with a fresh name `<organisation hash>-<5 characters>`, in the transaction `trx`. */
 export async function createStream(
-  db: Kysely<Schema>,
+  trx: Kysely<Schema>,
   organisation: Pick<OrganisationTable, "id" | "hash">,
   tags: readonly string[],
   now: number,
 ): Promise<StreamTable> {
-  await checkRoom(db, organisation.id, "stream", "stream");
+  await checkRoom(trx, organisation.id, "stream", "stream");
   for (let attempt = 0; attempt < NAME_ATTEMPTS_LIMIT; attempt += 1) {
-    const created = await db
+    const created = await trx
       .insertInto("stream")
       .values({
         id: randomUUID(),
@@ -84,6 +84,13 @@ export async function findStreamByName(
   return await findStream(db, organisationId, named.id, tag);
 }
 
+/** The organisation of the stream with this name; null for none. */
+export async function organisationOf(db: Kysely<Schema>, name: string): Promise<string | null> {
+  if (name.includes("\0")) return null;
+  const found = await db.selectFrom("stream").select("organisation_id").where("name", "=", name).executeTakeFirst();
+  return found?.organisation_id ?? null;
+}
+
 /** How tags differ from former ones, for the audit log: not the whole lists, which may be long. */
 export function changeOfTags(stream: Pick<StreamTable, "tags">, tags: readonly string[]) {
   const former = JSON.parse(stream.tags) as readonly string[];
@@ -107,14 +114,16 @@ export function shortList(tags: readonly string[]): readonly string[] {
   return shown.length === tags.length ? tags : [...shown, `and ${tags.length - shown.length} more`];
 }
 
-/** Replaces the tags of a stream from `findStream`. */
+/** Replaces the tags of a stream from `findStream`, in the transaction `trx`. */
 export async function setTags(
-  db: Kysely<Schema>,
+  trx: Kysely<Schema>,
   stream: StreamTable,
   tags: readonly string[],
   now: number,
 ): Promise<StreamTable> {
-  return await update(db, stream, { tags: JSON.stringify(tags), updated_at: now });
+  const text = JSON.stringify(tags);
+  if (text.length > stream.tags.length) await checkRoom(trx, stream.organisation_id, "stream", "tags", "bytes");
+  return await update(trx, stream, { tags: text, updated_at: now });
 }
 
 /** Sets how long upstreams and players of a lost publish are held from the next publish on, s; null: the organisation's

@@ -1,6 +1,8 @@
 // Reads and sums the bytes per stream and day that publish/bytes/daily-bytes.ts writes.
 import { type Kysely, sql } from "kysely";
+import { InvalidValue } from "../errors.ts";
 import type { Schema } from "../store/schema.ts";
+import { lastInWindow } from "../store/statements/window.ts";
 import { hasTag } from "./streams.ts";
 
 /** Longest span of one request, days. */
@@ -33,6 +35,10 @@ export interface UsageOfDay extends Usage {
 
 /** Rows read at a time for a table of the whole span. */
 const PORTION = 500;
+/** Rows, of streams with and without the tag, that one statement looks at for such a table. */
+const TABLE_WINDOW = 5_000;
+/** Rows, of streams with and without the tag, in a span that is summed by tag. */
+export const TAGGED_ROWS_LIMIT = 20_000;
 
 /** Every row of a span, as `readUsage` returns them, in portions: a year of many streams is never held in memory at
  *  once. */
@@ -41,6 +47,7 @@ export async function* everyDay(
   organisationId: string,
   span: Pick<UsageSpan, "from" | "to" | "stream" | "tag">,
 ): AsyncGenerator<readonly UsageOfDay[], void, undefined> {
+  if (span.tag !== null && span.stream === null) return yield* everyTaggedDay(db, organisationId, span);
   for (let after: UsageSpan["after"] = null; ; ) {
     const days = await daysOf(usageOf(db, organisationId, span), { after, quantity: PORTION });
     yield days;
@@ -50,17 +57,53 @@ export async function* everyDay(
   }
 }
 
-/** The usage of a span: the sum, and a page of rows by day and stream. */
+/** The same by tag, which may be that of few streams: portions may be small, or empty. */
+async function* everyTaggedDay(
+  db: Kysely<Schema>,
+  organisationId: string,
+  span: Pick<UsageSpan, "from" | "to" | "stream" | "tag">,
+): AsyncGenerator<readonly UsageOfDay[], void, undefined> {
+  for (let after: UsageSpan["after"] = null; ; ) {
+    let places = rowsIn(db, organisationId, span).select(["day", "stream_id"]);
+    if (after !== null) places = places.where(isBehind(after));
+    places = places.orderBy("day").orderBy("stream_id").limit(TABLE_WINDOW);
+    const near = usageOf(db, organisationId, span).innerJoin(places.as("near"), (join) =>
+      join.onRef("near.day", "=", "usage.day").onRef("near.stream_id", "=", "usage.stream_id"),
+    );
+    yield await daysOf(near as unknown as ReturnType<typeof usageOf>, { after: null, quantity: TABLE_WINDOW });
+    const last = await lastInWindow(places, TABLE_WINDOW);
+    if (last === undefined) return;
+    after = { day: last.day, stream: last.stream_id };
+  }
+}
+
+/** The usage of a span: the sum, and a page of rows by day and stream. By tag it rejects with `InvalidValue` for a span
+ *  with too many rows. */
 export async function readUsage(
   db: Kysely<Schema>,
   organisationId: string,
   span: UsageSpan,
 ): Promise<{ readonly total: Usage; readonly days: readonly UsageOfDay[] }> {
+  if (span.tag !== null && span.stream === null) await checkSpan(db, organisationId, span);
   const [total, days] = await Promise.all([
     totalOf(db, organisationId, span),
     daysOf(usageOf(db, organisationId, span), span),
   ]);
   return { total: { bytes_in: Number(total.bytes_in ?? 0), bytes_out: Number(total.bytes_out ?? 0) }, days };
+}
+
+/** Nothing is summed ahead for tags, so the span bounds what is looked at. */
+async function checkSpan(db: Kysely<Schema>, organisationId: string, span: UsageSpan): Promise<void> {
+  const further = await rowsIn(db, organisationId, span)
+    .select("day")
+    .orderBy("day")
+    .orderBy("stream_id")
+    .offset(TAGGED_ROWS_LIMIT)
+    .limit(1)
+    .executeTakeFirst();
+  if (further === undefined) return;
+  const limit = `more than ${TAGGED_ROWS_LIMIT} records of the organisation, too many to find those with a tag`;
+  throw new InvalidValue("from", `spans ${limit}: choose fewer days, one stream, or format=csv`);
 }
 
 /** Of all streams of an organisation the sums of each day are known. */
@@ -77,6 +120,20 @@ async function totalOf(db: Kysely<Schema>, organisationId: string, span: UsageSp
     .where("day", "<=", span.to)
     .select((eb) => [eb.fn.sum("bytes_in").as("bytes_in"), eb.fn.sum("bytes_out").as("bytes_out")])
     .executeTakeFirstOrThrow();
+}
+
+/** The rows of a span, whatever their streams. */
+function rowsIn(db: Kysely<Schema>, organisationId: string, { from, to }: Pick<UsageSpan, "from" | "to">) {
+  return db
+    .selectFrom("usage")
+    .where("organisation_id", "=", organisationId)
+    .where("day", ">=", from)
+    .where("day", "<=", to);
+}
+
+/** A range of the index usage_in_order, of which nothing before the position is read. */
+function isBehind({ day, stream }: NonNullable<UsageSpan["after"]>) {
+  return sql<boolean>`("usage".day, "usage".stream_id) > (${day}, ${stream})`;
 }
 
 function usageOf(db: Kysely<Schema>, organisationId: string, span: Pick<UsageSpan, "from" | "to" | "stream" | "tag">) {
@@ -97,8 +154,7 @@ async function daysOf(
 ): Promise<readonly UsageOfDay[]> {
   let query = all;
   if (after !== null) {
-    // A range of the index usage_in_order, of which nothing before the position is read.
-    query = query.where(sql<boolean>`("usage".day, "usage".stream_id) > (${after.day}, ${after.stream})`);
+    query = query.where(isBehind(after));
   }
   const rows = await query
     .select(["usage.day", "usage.stream_id", "stream.name", "usage.bytes_in", "usage.bytes_out"])

@@ -74,26 +74,46 @@ export type CountedTable = {
   [Table in keyof typeof TABLE_BOUNDS]: (typeof TABLE_BOUNDS)[Table] extends Counted ? Table : never;
 }[keyof typeof TABLE_BOUNDS];
 
-/** Throws `InvalidValue` for `parameter`, in words, when the organisation has as many rows or bytes as it may. Reads one
- *  row; requests at the same moment may each pass. */
-export async function checkRoom(
-  db: Kysely<Schema>,
-  organisationId: string,
-  table: Exclude<CountedTable, "audit">,
-  parameter: string,
-): Promise<void> {
-  const share = await db
+const COUNTED_TABLES = Object.entries(TABLE_BOUNDS).flatMap(([table, { by }]) =>
+  by === "count" ? [table as CountedTable] : [],
+);
+
+type RefusingTable = Exclude<CountedTable, "audit">;
+
+/** The share of an organisation that has as many rows or bytes in the table as it may; else nothing. `reservedBytes`: of
+ *  work under way. */
+export function fullShare(db: Kysely<Schema>, organisationId: string, table: RefusingTable, reservedBytes = 0) {
+  const { rows, bytes } = TABLE_BOUNDS[table];
+  return db
     .selectFrom("table_share")
     .select(["rows", "bytes"])
     .where("organisation_id", "=", organisationId)
     .where("table_name", "=", table)
-    .executeTakeFirst();
-  if (share === undefined) return;
+    .where((eb) => eb.or([eb("rows", ">=", rows), eb("bytes", ">=", bytes - reservedBytes)]));
+}
+
+/** Why nothing is added to a table that is full for the organisation. */
+export function refusalOf(table: RefusingTable, parameter: string): InvalidValue {
   const { rows, bytes, remedy } = TABLE_BOUNDS[table];
-  const limit = Number(share.rows) >= rows ? `${rows} rows` : Number(share.bytes) >= bytes ? `${bytes / MB} MB` : null;
-  if (limit !== null) {
-    throw new InvalidValue(parameter, `exceeds the limit of ${limit} in ${table} for one organisation: ${remedy}`);
-  }
+  const limit = `${rows} rows or ${bytes / MB} MB`;
+  return new InvalidValue(parameter, `exceeds the limit of ${limit} in ${table} for one organisation: ${remedy}`);
+}
+
+/** Throws `InvalidValue` for `parameter`, in words, when the organisation has as many rows or bytes as it may. In the
+ *  transaction `trx` that adds the row: then requests at the same moment cannot exceed the limit together, because the
+ *  embedded store runs one transaction at a time, and PostgreSQL repeats one whose share another has changed. `adds`:
+ *  a longer text in a row needs bytes alone. */
+export async function checkRoom(
+  trx: Kysely<Schema>,
+  organisationId: string,
+  table: RefusingTable,
+  parameter: string,
+  adds: "row" | "bytes" = "row",
+): Promise<void> {
+  if (!trx.isTransaction) throw new TypeError("checkRoom needs the transaction that adds the row");
+  const full = await fullShare(trx, organisationId, table).executeTakeFirst();
+  if (full === undefined) return;
+  if (adds === "row" || Number(full.bytes) >= TABLE_BOUNDS[table].bytes) throw refusalOf(table, parameter);
 }
 
 /** Deletes a portion of the oldest audit entries of an organisation that has more than it may. */
@@ -129,4 +149,37 @@ export async function largestHolders(db: Kysely<Schema>, quantity: number) {
     group by organisation.id, organisation.name order by bytes desc limit ${sql.lit(quantity)}
   `.execute(db);
   return rows.map(({ name, bytes, rows: count }) => ({ name, bytes: Number(bytes), rows: Number(count) }));
+}
+
+/** The organisation nearest to the bound of a table. */
+export interface LargestShare {
+  readonly table: CountedTable;
+  readonly organisation: string;
+  readonly rows: number;
+  readonly bytes: number;
+  /** Part of what one organisation may have, in rows or bytes, whichever is more: 1 is full. */
+  readonly used: number;
+}
+
+/** Of each counted table that has rows, the organisation with the largest part of what it may have. Reads all shares. */
+export async function largestShares(db: Kysely<Schema>): Promise<readonly LargestShare[]> {
+  const largest = COUNTED_TABLES.map(async (table): Promise<readonly LargestShare[]> => {
+    const bound = TABLE_BOUNDS[table];
+    const [ofRows, ofBytes] = [sql`1.0 * rows / ${sql.lit(bound.rows)}`, sql`1.0 * bytes / ${sql.lit(bound.bytes)}`];
+    const share = await db
+      .selectFrom("table_share")
+      .innerJoin("organisation", "organisation.id", "table_share.organisation_id")
+      .select(["organisation.name", "rows", "bytes"])
+      .select(sql<number>`case when ${ofRows} > ${ofBytes} then ${ofRows} else ${ofBytes} end`.as("used"))
+      .where("table_name", "=", table)
+      .where("rows", ">", 0)
+      .orderBy("used", "desc")
+      .orderBy("organisation.id")
+      .limit(1)
+      .executeTakeFirst();
+    if (share === undefined) return [];
+    const { name: organisation, rows, bytes, used } = share;
+    return [{ table, organisation, rows: Number(rows), bytes: Number(bytes), used: Number(used) }];
+  });
+  return (await Promise.all(largest)).flat();
 }

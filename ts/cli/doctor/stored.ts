@@ -8,7 +8,7 @@ import { reasonOf } from "../../reason.ts";
 import { openStore, type Store } from "../../store/open.ts";
 import { isStorePresent } from "../../store/present.ts";
 import { KEY_FILE, openKeyFile } from "../../store/secret-box.ts";
-import { largestHolders } from "../../store/table-bounds.ts";
+import { type LargestShare, largestHolders, largestShares, TABLE_BOUNDS } from "../../store/table-bounds.ts";
 import { requireKeyOf } from "../../token/sealed-keys.ts";
 import { type Finding, good } from "./finding.ts";
 import type { Reference } from "./machine.ts";
@@ -88,6 +88,7 @@ async function asked(
     findings: [
       good(what, `opens, ${streams} streams`),
       good("organisations with the most in the store", sharesIn(await largestHolders(db, HOLDERS_SHOWN))),
+      boundsOf(await largestShares(db)),
       await keyOf(db, config, isKeyThere),
     ],
     webhooks: organisations.flatMap(({ name, webhook }) => (webhook === null ? [] : [{ name, url: webhook }])),
@@ -102,6 +103,24 @@ const HOLDERS_SHOWN = 5;
 function sharesIn(holders: Awaited<ReturnType<typeof largestHolders>>): string {
   if (holders.length === 0) return "none has any records";
   return holders.map(({ name, bytes, rows }) => `${name} ${(bytes / 1e6).toFixed(1)} MB in ${rows} records`).join(", ");
+}
+
+/** A share of what an organisation may have from which the operator should act. */
+const NEARLY_FULL = 0.9;
+
+/** Who has most of each bounded table, and whether that is nearly as much as one organisation may have. */
+function boundsOf(shares: readonly LargestShare[]): Finding {
+  const what = "largest share of each bounded table";
+  const inWords = ({ table, organisation, rows, bytes, used }: LargestShare) =>
+    `${table}: ${organisation} ${rows} records, ${(bytes / 1e6).toFixed(1)} MB (${Math.round(used * 100)} % of its limit)`;
+  const full = shares.filter(({ table, used }) => used >= NEARLY_FULL && TABLE_BOUNDS[table].full === "refused");
+  if (shares.length === 0) return good(what, "none has any records");
+  if (full.length === 0) return good(what, shares.map(inWords).join("; "));
+  return {
+    ...{ what, state: "warning", detail: full.map(inWords).join("; ") },
+    why: "further requests of this organisation that add to the table are refused; other organisations are not affected",
+    remedy: full.map(({ table }) => `${table}: ${TABLE_BOUNDS[table].remedy}`).join("; "),
+  };
 }
 
 /** Whether headgate.key exists, belongs to this store, and is readable only by its owner. */

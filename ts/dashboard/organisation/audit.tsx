@@ -2,7 +2,7 @@
 import { useLocation } from "preact-iso/router";
 import { FormField } from "../parts/form-field.tsx";
 import { Empty, Problem } from "../parts/states.tsx";
-import { MoreRows, Table } from "../parts/table.tsx";
+import { MoreRows, NothingYet, Table } from "../parts/table.tsx";
 import { filteredAddress } from "../shell/addresses.ts";
 import { answerOf, api, type Records } from "../shell/client.ts";
 import { wordsOfError } from "../shell/errors.ts";
@@ -79,7 +79,13 @@ export function AuditPage() {
         words="Loading the audit log …"
       >
         {(rows) =>
-          rows.length === 0 ? (
+          rows.length === 0 && entries.hasMore ? (
+            <NothingYet
+              isLoading={entries.isLoading}
+              problem={entries.error !== null && wordsOfError(entries.error)}
+              onMore={() => void entries.more()}
+            />
+          ) : rows.length === 0 ? (
             <Empty title="No matching changes" icon="audit" />
           ) : (
             <>

@@ -1,5 +1,6 @@
 // A table of records: rows with headings on wide screens, one card for each record on phones.
 import type { ComponentChildren } from "preact";
+import { Empty } from "./states.tsx";
 
 export interface Column<Row> {
   readonly title: string;
@@ -55,6 +56,30 @@ export function Table<Row>({ caption, columns, rows, keyOf }: TableProps<Row>) {
         </tbody>
       </table>
     </div>
+  );
+}
+
+interface NothingYetProps {
+  readonly isLoading: boolean;
+  /** Why it could not be searched further, if so. */
+  readonly problem: ComponentChildren;
+  readonly onMore: () => void;
+}
+
+/** Shown in place of a filtered list of which only a part was looked at, without success. */
+export function NothingYet({ isLoading, problem, onMore }: NothingYetProps) {
+  return (
+    <Empty
+      title="Nothing found so far"
+      icon="search"
+      actions={
+        <button type="button" aria-disabled={isLoading} onClick={onMore}>
+          {isLoading ? "Searching further …" : "Search further"}
+        </button>
+      }
+    >
+      {problem || "The newest entries were searched; older ones may match."}
+    </Empty>
   );
 }
 

@@ -1,5 +1,6 @@
 // Loads data from the API for a page: once, again on demand, and page after page.
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { pastEmptyPages } from "./empty-pages.ts";
 
 export interface Loaded<T> {
   /** null until loaded, and again for other inputs; the previous value stays during a reload. */
@@ -70,10 +71,17 @@ export function usePages<T>(
   /** Aborts the further page that is loading. */
   const following = useRef<AbortController | null>(null);
   const [further, setFurther] = useState<{ isLoading: boolean; error: unknown }>(NOT_ASKED);
-  const page = async (from: string | undefined, signal: AbortSignal) => {
+  const one = async (from: string | undefined, signal: AbortSignal) => {
     const call = await load(from, signal);
-    const rows = await answer(Promise.resolve(call));
-    if (!signal.aborted) cursor.current = call.response.headers.get("x-next-cursor");
+    return { rows: await answer(Promise.resolve(call)), next: call.response.headers.get("x-next-cursor") };
+  };
+  const page = async (first: string | undefined, signal: AbortSignal) => {
+    const { rows, next } = await pastEmptyPages(
+      first,
+      (from) => one(from, signal),
+      (of) => (of.rows.length === 0 ? (of.next ?? null) : null),
+    );
+    if (!signal.aborted) cursor.current = next;
     return rows;
   };
   const loaded = useLoaded<readonly T[]>((signal) => {

@@ -5,6 +5,7 @@ import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { Icon } from "../parts/icons.tsx";
 import { Empty, Loading, Problem } from "../parts/states.tsx";
+import { MoreRows, NothingYet } from "../parts/table.tsx";
 import { tellTheOperator, wordsOfError } from "../shell/errors.ts";
 import { Page } from "../shell/page.tsx";
 import { may } from "../shell/session.ts";
@@ -105,6 +106,11 @@ function List({ list, live, filter, onFilter, open, onCreate }: ListProps) {
     );
   }
   if (rows === null) return <Loading words="Loading the streams …" />;
+  if (rows.length === 0 && list.hasMore.value) {
+    return (
+      <NothingYet isLoading={list.isLoading.value} problem={error !== null && wordsOfError(error)} onMore={more} />
+    );
+  }
   if (rows.length === 0) return <NoStreams filter={filter} onFilter={onFilter} onCreate={onCreate} />;
   const rowHeight = isPhone ? CARD_PX : ROW_PX;
   const onTag = (tag: string) => !filter.tags.includes(tag) && onFilter({ ...filter, tags: [...filter.tags, tag] });
@@ -158,7 +164,7 @@ function List({ list, live, filter, onFilter, open, onCreate }: ListProps) {
           {wordsOfError(error)}
         </Problem>
       ) : (
-        list.hasMore.value && <p class="more soft">Loading more …</p>
+        list.hasMore.value && <MoreRows isLoading={list.isLoading.value} onMore={more} />
       )}
     </>
   );

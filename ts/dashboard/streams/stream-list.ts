@@ -1,6 +1,7 @@
 // The streams shown in a list: loaded page after page while scrolling, live ones first, kept current by the event
 // stream. It contains each stream once, even when pages overlap.
 import { signal } from "@preact/signals";
+import { pastEmptyPages } from "../shell/empty-pages.ts";
 import type { Stream, StreamState } from "./records.ts";
 import { nameOf } from "./records.ts";
 
@@ -91,7 +92,11 @@ export class StreamList {
   async #load(cursor: string | null): Promise<void> {
     this.isLoading.value = true;
     try {
-      const { streams, next } = await this.#source.page(this.#filter, cursor, this.#controller.signal);
+      const { streams, next } = await pastEmptyPages(
+        cursor,
+        (from) => this.#source.page(this.#filter, from, this.#controller.signal),
+        (page) => (page.streams.length === 0 ? page.next : null),
+      );
       if (cursor === null) this.#byId.clear();
       for (const stream of streams) this.#byId.set(stream.id, stream);
       this.#cursor = next;

@@ -5,7 +5,7 @@ import { useLocation } from "preact-iso/router";
 import { FormField } from "../parts/form-field.tsx";
 import { Empty, Problem } from "../parts/states.tsx";
 import { StatusPill } from "../parts/status-pill.tsx";
-import { type Column, MoreRows, Table } from "../parts/table.tsx";
+import { type Column, MoreRows, NothingYet, Table } from "../parts/table.tsx";
 import { addressOf, filteredAddress } from "../shell/addresses.ts";
 import { answerOf, api, type Records } from "../shell/client.ts";
 import { wordsOfError } from "../shell/errors.ts";
@@ -111,7 +111,13 @@ export function DeliveriesPage() {
         words="Loading the deliveries …"
       >
         {(rows) =>
-          rows.length === 0 ? (
+          rows.length === 0 && deliveries.hasMore ? (
+            <NothingYet
+              isLoading={deliveries.isLoading}
+              problem={deliveries.error !== null && wordsOfError(deliveries.error)}
+              onMore={() => void deliveries.more()}
+            />
+          ) : rows.length === 0 ? (
             <Empty title={isFiltered ? "No deliveries match the filter" : "Nothing was sent yet"} icon="deliveries">
               {isFiltered
                 ? "The stream name must be the full name, without the question mark and what follows it."

@@ -3,6 +3,7 @@
 import { type Kysely, type RawBuilder, type SelectQueryBuilder, sql } from "kysely";
 import type { OrganisationTable, Schema, StreamState, StreamTable } from "../../store/schema.ts";
 import { isBehind } from "../../store/statements/newest-first.ts";
+import { lastInWindow } from "../../store/statements/window.ts";
 import { WORD_LIMIT } from "../../store/tables/stream-lists.ts";
 import { hasTag } from "../streams.ts";
 
@@ -148,11 +149,7 @@ function newestWindow(
   const places = rows.clearSelect().select(["id", "created_at"]);
   return {
     rows: rows.limit(WINDOW),
-    last: () =>
-      places
-        .limit(1)
-        .offset(WINDOW - 1)
-        .executeTakeFirst(),
+    last: () => lastInWindow(places, WINDOW),
   };
 }
 
@@ -172,10 +169,7 @@ function tagged(db: Kysely<Schema>, organisationId: string, tag: string, behind:
   return {
     rows: rows as unknown as Rows,
     async last() {
-      const place = await places
-        .limit(1)
-        .offset(most - 1)
-        .executeTakeFirst();
+      const place = await lastInWindow(places, most);
       return place && { id: place.stream_id, created_at: -place.age };
     },
   };

@@ -148,7 +148,7 @@ function refusalOfConnected(socket: Socket): string | null {
  *  `exempt`: the operator configured this upstream, so every address is allowed (R4). Never throws. */
 export async function resolveUpstream(
   host: string,
-  options: { readonly exempt: boolean; readonly owner?: string; readonly resolve?: Resolve },
+  options: { readonly exempt: boolean; readonly owner: string; readonly resolve?: Resolve },
 ): Promise<readonly string[]> {
   const plain = withoutBrackets(host);
   const { resolve = resolveBySystem, owner } = options;

@@ -22,6 +22,8 @@ export interface UpstreamNames {
 
 /** The owner of look-ups for upstreams that the operator configured. */
 const OPERATOR = "operator";
+/** The owner of those for publishes that have ended meanwhile. */
+const ENDED = "ended";
 
 /** Fills `{name}` and `{args}` into each template; the arguments verbatim, and without arguments a trailing `?`
  *  disappears. Null when a template needs arguments that are not UTF-8: text could only carry them altered (W2). */
@@ -58,7 +60,7 @@ export async function addressesToDial(
   settings: { readonly dev: boolean; readonly upstreamPush: readonly string[]; readonly resolve?: Resolve },
 ): Promise<readonly string[]> {
   const isOperators = source === "deployment" && isConfiguredUpstream(settings.upstreamPush, host);
-  const owner = isOperators ? OPERATOR : (organisation ?? host);
+  const owner = isOperators ? OPERATOR : (organisation ?? ENDED);
   const { dev, resolve = resolveBySystem } = settings;
   return await resolveUpstream(host, { exempt: dev || isOperators, owner, resolve });
 }

@@ -5,7 +5,7 @@ import { Agent, buildConnector, type Dispatcher } from "undici/index.js";
 import { Turnstile } from "../../capacity/turnstile.ts";
 import { guardConnector, guardedLookup } from "../addresses/address-guard.ts";
 import type { Resolve } from "../addresses/resolver.ts";
-import { rankOf } from "./call-priority.ts";
+import { PRIORITIES, rankOf } from "./call-priority.ts";
 import { handingOutSockets, type QueuedTarget, watchedPool } from "./connection-steps.ts";
 import { HEAD_LIMIT_BYTES } from "./response-head.ts";
 
@@ -65,7 +65,7 @@ export function createConnections(options: {
   readonly resolve?: Resolve;
 }): Connections {
   const secureContext = trusting(options.webhookCa);
-  const turnstile = new Turnstile(BEGUN_IN_A_TURN);
+  const turnstile = new Turnstile(BEGUN_IN_A_TURN, { levels: PRIORITIES.length });
   /** Those of servers to which connections wait to be opened, by organisation and address. */
   const servers = new Map<string, Turnstile>();
   /** By organisation; the one used longest ago first. */
@@ -133,7 +133,7 @@ export function createConnections(options: {
    *  before. */
   function inTurn(organisation: string, target: QueuedTarget, begin: () => void, late: () => void): void {
     const server = `${organisation} ${target.hostname}:${target.port}`;
-    const own = servers.get(server) ?? new Turnstile(1, BEGUN_EVERY_MS);
+    const own = servers.get(server) ?? new Turnstile(1, { levels: PRIORITIES.length, pauseMs: BEGUN_EVERY_MS });
     servers.set(server, own);
     const { priority, deadline } = target.queued ?? { priority: "publish", deadline: null };
     const left = () => {

@@ -2,6 +2,7 @@
 import { type Kysely, type Selectable, sql } from "kysely";
 import type { DeliveryTable, Schema } from "../../store/schema.ts";
 import { isBehind } from "../../store/statements/newest-first.ts";
+import { lastInWindow } from "../../store/statements/window.ts";
 import { FAILED_DELIVERY } from "../../store/tables/usage-sums.ts";
 
 /** Deliveries that a request with a filter looks at. */
@@ -50,9 +51,6 @@ export async function listDeliveries(
   if (failed) query = query.where(sql<boolean>`${sql.raw(FAILED_DELIVERY)}`);
   const rows = await query.orderBy("near.last_at", "desc").orderBy("near.id").limit(quantity).execute();
   if (!isFiltered || rows.length >= quantity) return { rows, rest: null };
-  const last = await near
-    .limit(1)
-    .offset(DELIVERY_WINDOW - 1)
-    .executeTakeFirst();
+  const last = await lastInWindow(near, DELIVERY_WINDOW);
   return { rows, rest: last === undefined ? null : { lastAt: Number(last.last_at), id: last.id } };
 }

@@ -20,6 +20,8 @@ import { createWhipLimits, type HalfOpen, type LimitHit, type WhipLimitSettings 
 const APP = "live";
 /** Start bitrate for browsers: below this they start with a low resolution; kbit/s. */
 const START_BITRATE_KBPS = 2_500;
+/** The owner of look-ups for names of no stream: all such requests share its limit. */
+const NOBODY = "nobody";
 
 export interface WhipTarget {
   /** Stream name with its arguments, percent-decoded once, bytes. */
@@ -119,6 +121,8 @@ export interface WhipDeps {
   readonly rules: () => StreamUrlRules;
   /** Resolves the host of a stream_url that is not ours. */
   readonly resolve: Resolve;
+  /** Whose stream has this name; null for none. */
+  readonly organisationOf: (name: string) => Promise<string | null>;
   /** Allows private addresses for a stream_url that is not ours. */
   readonly dev: boolean;
   /** Makes a session's id of a random one, so that other nodes can find its owner; by default it is used as it is. */
@@ -163,7 +167,8 @@ export function createWhip(deps: WhipDeps): Whip {
         return denied("malformed_name", "Custom arguments are not UTF-8");
       }
       // A host that cannot be dialled gets the same refusal as one that is not allowed.
-      const addresses = await resolveUpstream(target.host, { exempt: dev, resolve });
+      const owner = (await deps.organisationOf(text)) ?? NOBODY;
+      const addresses = await resolveUpstream(target.host, { exempt: dev, owner, resolve });
       if (addresses.length === 0) return { outcome: "bad_stream_url" };
       ownUpstream = foreignUrl(target, text, argumentsText);
     }
