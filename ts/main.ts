@@ -62,6 +62,9 @@ export interface RunningService {
   stop(): Promise<void>;
   /** Cuts the wait of `stop` short: running publishes end immediately. */
   stopNow(): void;
+  /** Applies settings marked `reloads` and reads the certificates again; ignores all other settings. */
+  reload(next: Config): void;
+  readonly log: Logger;
   /** Rejects when the store fails permanently while the service runs; nothing works after that. */
   readonly failed: Promise<never>;
 }
@@ -86,6 +89,10 @@ export async function serve(
   const inherited = readInherited();
   const former = inherited.isSuccessor ? openPredecessor() : null;
   const manager = openManager(inherited.manager, log);
+
+  /** The configuration as last reloaded. */
+  let current = config;
+  const reloads: ((next: Config) => void)[] = [];
 
   async function start(): Promise<RunningService> {
     const isFile = config.databaseUrl === null;
@@ -134,7 +141,7 @@ export async function serve(
       ...{ member: cluster, cluster: there },
     });
     started.push(keepTokenKeys(service.tokenKeys, { clock, log }));
-    started.push(keepPruned({ db, days: config.retention, clock, log }));
+    started.push(keepPruned({ db, days: () => current.retention, clock, log }));
     started.push(() => service.stop());
     const { publishing, metrics, app } = service;
     await publishing.takeOver("gateway_restarted");
@@ -159,8 +166,9 @@ export async function serve(
     });
     warnOfSmallBuffer(media.smallReceiveBuffer, log);
     if (config.rtmp.tls !== null) {
-      const unwatch = keepCertificate(config.rtmp.tls, (renewed) => running().setCertificate(renewed), log);
-      started.push(async () => unwatch());
+      const kept = keepCertificate(config.rtmp.tls, (renewed) => running().setCertificate(renewed), log);
+      started.push(async () => kept.stop());
+      reloads.push(({ rtmp }) => rtmp.tls && kept.reload(rtmp.tls));
     }
 
     const { registry } = metrics;
@@ -204,8 +212,9 @@ export async function serve(
     started.push(async () => service.events.stop());
     started.push(async () => service.previews.stop());
     if (tls !== null) {
-      const unwatch = keepCertificate(tls, http.setCertificate, log);
-      started.push(async () => unwatch());
+      const kept = keepCertificate(tls, http.setCertificate, log);
+      started.push(async () => kept.stop());
+      reloads.push((next) => next.http.tls && kept.reload(next.http.tls));
     }
 
     // Last: a start that fails earlier has created no key, so that the one that succeeds creates and shows it.
@@ -247,7 +256,7 @@ export async function serve(
       handOverIsDone = resolve;
     });
     const handOver = createHandover({
-      ...{ state, log, command, drainS: config.drainS, look: cluster.look },
+      ...{ state, log, command, drainS: () => current.drainS, look: cluster.look },
       failed: upgrades.failed,
       running: () => publishing.running().length,
       sockets: () => socketsOf({ http: http.socket(), metrics: metricsPort.socket(), ...accepting.rtmpSockets() }),
@@ -291,6 +300,12 @@ export async function serve(
       addresses,
       handedOver,
       isSuccessorGone: () => isSuccessorGone(),
+      log,
+      reload(next) {
+        current = next;
+        log.level = next.log.level;
+        for (const reload of reloads) reload(next);
+      },
       failed: store.failed.then((error) => Promise.reject(error)),
       stop() {
         stopped ??= stop();
@@ -305,8 +320,8 @@ export async function serve(
       }
       cluster.drain();
       http.drain();
-      const untold = logDrain(() => publishing.running().length, config.drainS, log);
-      await Promise.race([publishing.drain(config.drainS * 1_000), stoppedNow]);
+      const untold = logDrain(() => publishing.running().length, current.drainS, log);
+      await Promise.race([publishing.drain(current.drainS * 1_000), stoppedNow]);
       untold();
       await stopAll(started);
       state.become("stopped");

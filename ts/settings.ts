@@ -34,6 +34,8 @@ export interface Setting<T> extends Kind<T> {
   readonly secret?: true;
   /** Its values may contain secrets: they are not printed. */
   readonly hidden?: true;
+  /** SIGHUP applies a changed value to the running service; other settings need a restart. */
+  readonly reloads?: true;
 }
 
 const kept = (kind: string, days: number, what: string) => ({
@@ -41,6 +43,7 @@ const kept = (kind: string, days: number, what: string) => ({
   env: `HEADGATE_RETENTION_${kind}_DAYS`,
   fallback: days,
   meaning: `days that ${what} are kept; 0: forever`,
+  reloads: true as const,
 });
 
 export const SETTINGS = {
@@ -65,12 +68,14 @@ export const SETTINGS = {
     env: "HEADGATE_HTTP_TLS_CERT",
     fallback: null,
     meaning: "file with the certificate chain for HTTPS (PEM); RTMPS uses it too",
+    reloads: true,
   },
   "http.tls_key": {
     ...optionalText,
     env: "HEADGATE_HTTP_TLS_KEY",
     fallback: null,
     meaning: "file with its private key (PEM)",
+    reloads: true,
   },
   "http.trusted_proxies": {
     ...networks,
@@ -167,12 +172,14 @@ export const SETTINGS = {
     env: "HEADGATE_RTMP_TLS_CERT",
     fallback: null,
     meaning: "file with a separate certificate chain for RTMPS (PEM)",
+    reloads: true,
   },
   "rtmp.tls_key": {
     ...optionalText,
     env: "HEADGATE_RTMP_TLS_KEY",
     fallback: null,
     meaning: "file with its private key (PEM)",
+    reloads: true,
   },
   "rtmp.tls_port": {
     ...port,
@@ -289,6 +296,7 @@ export const SETTINGS = {
     env: "HEADGATE_DRAIN_S",
     fallback: 300,
     meaning: "how long running publishes may go on after SIGTERM",
+    reloads: true,
   },
   "metrics.host": {
     ...text,
@@ -361,6 +369,7 @@ export const SETTINGS = {
     env: "HEADGATE_LOG_LEVEL",
     fallback: "info",
     meaning: "trace, debug, info, warn, error, fatal or silent",
+    reloads: true,
   },
   "log.format": {
     ...oneOf("auto", "pretty", "json"),

@@ -30,7 +30,7 @@ export interface HandoverDeps {
   readonly failed: () => void;
   /** Number of publishes running here. */
   readonly running: () => number;
-  readonly drainS: number;
+  readonly drainS: () => number;
 }
 
 export interface HandedOver {
@@ -68,7 +68,7 @@ export function createHandover(deps: HandoverDeps): Handover {
     await deps.leave(successor);
     successor.tell("yours");
     successor.release();
-    return { pid: successor.pid, former: process.pid, publishes: running(), drainS };
+    return { pid: successor.pid, former: process.pid, publishes: running(), drainS: drainS() };
   }
 
   return async (say) => {
