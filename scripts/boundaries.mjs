@@ -28,7 +28,7 @@ const FOLDERS = {
   ],
   http: [["", "whip", "v5", "pages", "monitoring", "records", "cluster", "guide"], ["request"]],
   organisation: [["", "reads"]],
-  store: [["copy"], [""], ["tables", "postgres", "statements"]],
+  store: [["copy"], [""], ["tables", "postgres", "statements", "files"]],
   cli: [["", "serve", "store", "doctor", "webhook"]],
   webcaster: [["v5"], [""], ["pure"]],
   dashboard: [

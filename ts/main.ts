@@ -39,7 +39,7 @@ import { createService } from "./service.ts";
 import { watchStore } from "./store/health.ts";
 import { openStore } from "./store/open.ts";
 import { keepPruned } from "./store/retention.ts";
-import { openSecretBox } from "./store/secret-box.ts";
+import { openSecretBoxOf } from "./store/secret-box.ts";
 import { keepTokenKeys } from "./token/keys.ts";
 
 /** The reason sent to a broadcaster whose end was requested while its node was away. */
@@ -117,11 +117,11 @@ export async function serve(
     starting.now("opening the media core and the ports");
     started.push(() => store.close());
     const { db, reads } = store;
+    const key = (await openSecretBoxOf(db, config.dataDir)).keyFor("calls between nodes");
     const version = readVersion();
     const beside = former === null ? "first" : "successor";
     const cluster = await joinCluster({ db: store.lifeline, name, version, log, file: isFile ? beside : null });
     started.push(() => cluster.leave());
-    const key = openSecretBox(config.dataDir).keyFor("calls between nodes");
     const there = openElsewhere({ db, member: cluster, key, log });
     started.push(() => there.close());
     const isDraining = watchDraining(cluster, log);

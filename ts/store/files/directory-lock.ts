@@ -1,14 +1,14 @@
-// Holds a data directory for a command that replaces its store, with the same locks as a service (libsql-thread.mjs): a
-// service whose files were moved away still runs on them, and would lose what it writes.
-import { existsSync } from "node:fs";
+// Holds a data directory for whatever puts a store there, with the same locks as a service (libsql-thread.mjs): a service
+// whose files were moved away still runs on them, and would lose what it writes.
+import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
 import Database from "libsql";
 import { StoreUnavailable } from "../../errors.ts";
 
 const LOCKS = ["headgate.lock", "headgate-successor.lock"];
 
-/** Locks the data directory and returns what releases it. Without the lock files no service has ever used it. Throws `StoreUnavailable` while a service,
- *  or another command like this, uses it. */
+/** Locks the data directory and returns what releases it. Throws `StoreUnavailable` while a service, or another caller
+ *  of this, uses it. */
 export function lockDirectory(dataDir: string): () => void {
   const held: Database.Database[] = [];
   const release = () => {
@@ -17,7 +17,7 @@ export function lockDirectory(dataDir: string): () => void {
   try {
     for (const name of LOCKS) {
       const path = join(dataDir, name);
-      if (!existsSync(path)) continue;
+      closeSync(openSync(path, "a", 0o600)); // libsql would make it readable for everyone
       const lock = new Database(path);
       held.push(lock);
       lock.exec("BEGIN EXCLUSIVE");
