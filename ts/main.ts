@@ -112,8 +112,10 @@ export async function serve(
         log.info({ migration }, "the tables of the store are migrated");
         starting.now(`migrating the tables of the store (${migration})`);
         void manager.tell(`STATUS=Migrating the tables of the store (${migration})`);
+        former?.migrating();
       },
     });
+    former?.migrated();
     starting.now("opening the media core and the ports");
     started.push(() => store.close());
     const { db, reads } = store;
@@ -199,12 +201,12 @@ export async function serve(
     const metricsOf = createMetricsOf({ nodes: cluster.nodes, channel: there.elsewhere.channel });
     const health = healthApp({
       ...{ registry, node: name, metricsOf },
-      problem: () => notReady(state.word()) ?? storeHealth.problem() ?? service.full(),
+      problem: () => notReady(state.word(), isSuccessor) ?? storeHealth.problem() ?? service.full(),
     });
     await former?.prepared();
+    starting.become(health);
     const metricsPort = earlyPort ?? (await openMetrics());
     if (earlyPort === null) started.push(() => metricsPort.stop());
-    starting.become(health);
     const httpOptions = { certificate, takesWebSockets: true, ...inheritedSocket("http"), duplicate };
     const http = await listen(app.fetch, { ...config.http, name: "http.port" }, httpOptions);
     started.push(() => http.stop());
@@ -256,7 +258,8 @@ export async function serve(
       handOverIsDone = resolve;
     });
     const handOver = createHandover({
-      ...{ state, log, command, drainS: () => current.drainS, look: cluster.look },
+      ...{ state, log, command, look: cluster.look },
+      limits: () => current,
       failed: upgrades.failed,
       running: () => publishing.running().length,
       sockets: () => socketsOf({ http: http.socket(), metrics: metricsPort.socket(), ...accepting.rtmpSockets() }),

@@ -298,6 +298,13 @@ export const SETTINGS = {
     meaning: "how long running publishes may go on after SIGTERM",
     reloads: true,
   },
+  upgrade_s: {
+    ...integer(1, 3_600, "seconds from 1 to 3600"),
+    env: "HEADGATE_UPGRADE_S",
+    fallback: 60,
+    meaning: "how long the new process of an upgrade may take to start, apart from migrations, before it is ended",
+    reloads: true,
+  },
   "metrics.host": {
     ...text,
     env: "HEADGATE_METRICS_HOST",

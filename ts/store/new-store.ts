@@ -1,5 +1,5 @@
 // Creates the embedded store where there is none: completely or not at all, and never where anything of another one is.
-import { existsSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { chmodSync, copyFileSync, existsSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Worker } from "node:worker_threads";
 import { type Kysely, sql } from "kysely";
@@ -27,8 +27,12 @@ export async function createEmbedded(dataDir: string, migrating: Migrating, idle
     const folder = mkdtempSync(join(dataDir, CREATING));
     try {
       await fill(folder, migrating, idle);
-      syncPath(join(folder, "headgate.db"));
-      renameSync(join(folder, "headgate.db"), place);
+      // A file of its own: SQLite may still have the one that it created open, under the former name.
+      const complete = join(folder, "complete");
+      copyFileSync(join(folder, "headgate.db"), complete);
+      chmodSync(complete, 0o600);
+      syncPath(complete);
+      renameSync(complete, place);
       syncPath(dataDir);
     } finally {
       rmSync(folder, { recursive: true, force: true });

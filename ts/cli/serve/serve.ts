@@ -4,7 +4,6 @@ import { loadConfig, readVersion } from "../../config.ts";
 import { failToFollow } from "../../handover/predecessor.ts";
 import { createLog } from "../../log.ts";
 import type { RunningService } from "../../main.ts";
-import { reasonOf } from "../../reason.ts";
 import { usableCertificates } from "../config.ts";
 import { exitCodeOf } from "../exit-code.ts";
 import { readFlags } from "../flags.ts";
@@ -24,7 +23,7 @@ export async function runService(flags: Readonly<Record<string, unknown>>): Prom
   try {
     await run(flags);
   } catch (error) {
-    failToFollow(reasonOf(error));
+    failToFollow(error);
     throw error;
   }
 }
