@@ -148,8 +148,7 @@ export const SETTINGS = {
     ...integer(0, 1_000_000, "a number from 0 to 1000000 (0: as many as the process may open)"),
     env: "HEADGATE_LIMITS_RTMP_CONNECTIONS",
     fallback: 0,
-    meaning:
-      "RTMP connections, including players and upstreams; 0: all file descriptors except a share for HTTP and the store",
+    meaning: "RTMP connections with players and upstreams; 0: all file descriptors but a share for HTTP and the store",
   },
   "limits.rtmp_connections_per_address": {
     ...integer(0, 1_000_000, "a number from 0 to 1000000 (0: no limit)"),
@@ -367,8 +366,7 @@ export const SETTINGS = {
     ...oneOf("auto", "stderr", "file"),
     env: "HEADGATE_BOOTSTRAP_SHOW",
     fallback: "auto",
-    meaning:
-      "where generated ones are shown: stderr, or first-start.txt in data_dir; auto: that file where stderr is a log",
+    meaning: "where generated ones are shown: stderr, or the file first-start.txt; auto: the file where stderr is a log",
   },
   dev: { ...onOff, env: "HEADGATE_DEV", fallback: false, meaning: "allow http and private addresses for webhooks" },
   "log.level": {

@@ -70,7 +70,7 @@ function namesIn(folder: string, prefix: string): readonly string[] {
 
 function lockFor(dataDir: string): () => void {
   try {
-    return lockDirectory(dataDir);
+    return lockDirectory(dataDir, { creates: true });
   } catch (cause) {
     if (cause instanceof StoreUnavailable) throw cause;
     throw new StoreUnavailable(`cannot open the locks in ${dataDir}: ${reasonOf(cause)}`, { cause });

@@ -31,7 +31,7 @@ export async function restore(
   }
   if (!existsSync(file)) throw new ConfigInvalid(`${file} does not exist`);
   makeFolder(dataDir);
-  const unlock = lockDirectory(dataDir);
+  const unlock = lockDirectory(dataDir, { creates: false });
   let folder: string | null = null;
   try {
     // On the same file system, so that the file can be linked into place in one step.
