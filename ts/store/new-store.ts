@@ -1,7 +1,6 @@
 // Creates the embedded store where there is none: completely or not at all, and never where anything of another one is.
 import { chmodSync, copyFileSync, existsSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import type { Worker } from "node:worker_threads";
 import { type Kysely, sql } from "kysely";
 import { StoreUnavailable } from "../errors.ts";
 import { reasonOf } from "../reason.ts";
@@ -17,7 +16,7 @@ const CREATING = "creating-";
 
 /** Puts a new, empty store into `dataDir`, which exists and has no headgate.db. Rejects with `StoreUnavailable`; unless
  *  the process is killed nothing is left then, and what is left of a killed one is removed by the next. */
-export async function createEmbedded(dataDir: string, migrating: Migrating, idle: Worker[] | null): Promise<void> {
+export async function createEmbedded(dataDir: string, migrating: Migrating): Promise<void> {
   const place = join(dataDir, "headgate.db");
   requireNothing(dataDir);
   const unlock = lockFor(dataDir);
@@ -26,7 +25,7 @@ export async function createEmbedded(dataDir: string, migrating: Migrating, idle
     for (const name of namesIn(dataDir, CREATING)) rmSync(join(dataDir, name), { recursive: true, force: true });
     const folder = mkdtempSync(join(dataDir, CREATING));
     try {
-      await fill(folder, migrating, idle);
+      await fill(folder, migrating);
       // A file of its own: SQLite may still have the one that it created open, under the former name.
       const complete = join(folder, "complete");
       copyFileSync(join(folder, "headgate.db"), complete);
@@ -77,11 +76,12 @@ function lockFor(dataDir: string): () => void {
   }
 }
 
-async function fill(folder: string, migrating: Migrating, idle: Worker[] | null): Promise<void> {
-  const thread = await startLibsqlThread(folder, "service", idle);
+async function fill(folder: string, migrating: Migrating): Promise<void> {
+  const thread = await startLibsqlThread(folder, "service");
   const db = new LibsqlKysely<unknown>(thread);
   try {
-    // The whole file is synced at the end: until then nobody uses it.
+    // The whole file is synced at the end: until then nobody uses it. Without a write-ahead log it is complete by itself.
+    await sql`pragma journal_mode = delete`.execute(db);
     await sql`pragma synchronous = off`.execute(db);
     await migrate(db as Kysely<unknown>, { alone: true, migrating });
   } finally {

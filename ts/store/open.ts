@@ -79,7 +79,7 @@ async function openEmbedded(
 ): Promise<Store> {
   if (!existsSync(join(dataDir, "headgate.db"))) {
     if (access === "successor") throw new StoreUnavailable(`headgate.db has been removed from ${dataDir}`);
-    await createEmbedded(dataDir, migrating, idleThreads ?? null);
+    await createEmbedded(dataDir, migrating);
   }
   const thread = await startLibsqlThread(dataDir, access, idleThreads);
   const db = new LibsqlKysely<Schema>(thread);
