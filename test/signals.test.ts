@@ -55,20 +55,24 @@ const lines = (service: Headgate, message: string) =>
 const line = (service: Headgate, message: string, count = 1) =>
   until(message, () => lines(service, message)[count - 1]);
 
-test("signals without a meaning, and one for a reload, end neither the service nor its publish, and open no debugger", async () => {
-  const service = await serving();
-  const publish = await publishing(service, 6);
-  const others = ["SIGHUP", "SIGPIPE", "SIGWINCH", "SIGXFSZ", "SIGCONT", "SIGURG"];
-  for (const signal of [...IGNORED, ...others]) service.process.kill(signal as NodeJS.Signals);
-  service.process.kill("SIGUSR1");
-  for (const signal of IGNORED)
-    await until(signal, () => lines(service, "no meaning here").some((each) => each.signal === signal));
-  await line(service, "reload: certificates are read again");
-  expect(await publish.exit, publish.stderr()).toBe(0);
-  expect(lines(service, "no meaning here")).toHaveLength(IGNORED.length);
-  expect(service.process.stderr()).not.toContain("Debugger listening");
-  expect((await service.call("GET", "/organisation")).id).toBeDefined();
-}, LONG_MS);
+test(
+  "signals without a meaning, and one for a reload, end neither the service nor its publish, and open no debugger",
+  async () => {
+    const service = await serving();
+    const publish = await publishing(service, 6);
+    const others = ["SIGHUP", "SIGPIPE", "SIGWINCH", "SIGXFSZ", "SIGCONT", "SIGURG"];
+    for (const signal of [...IGNORED, ...others]) service.process.kill(signal as NodeJS.Signals);
+    service.process.kill("SIGUSR1");
+    for (const signal of IGNORED)
+      await until(signal, () => lines(service, "no meaning here").some((each) => each.signal === signal));
+    await line(service, "reload: certificates are read again");
+    expect(await publish.exit, publish.stderr()).toBe(0);
+    expect(lines(service, "no meaning here")).toHaveLength(IGNORED.length);
+    expect(service.process.stderr()).not.toContain("Debugger listening");
+    expect((await service.call("GET", "/organisation")).id).toBeDefined();
+  },
+  LONG_MS,
+);
 
 test.each(["SIGQUIT", "SIGPWR", "SIGXCPU"] as const)(
   "%s lets the running publish end",
@@ -90,64 +94,74 @@ test.each(["SIGQUIT", "SIGPWR", "SIGXCPU"] as const)(
   LONG_MS,
 );
 
-test("SIGHUP applies what can change, says what else has changed, and an invalid file changes nothing", async () => {
-  settings('drain_s = 50\n[log]\nlevel = "info"\n');
-  const service = await serving({ HEADGATE_DRAIN_S: "" });
-  settings('drain_s = 40\n[log]\nlevel = "debug"\n[play]\nallow = ["127.0.0.1"]\n[token]\nissuer = "other"\n');
-  service.process.kill("SIGHUP");
-  expect(await line(service, "reload: settings have changed")).toMatchObject({
-    changed: { drain_s: 40, "log.level": "debug" },
-    needRestart: ["play.allow", "token.issuer"],
-    msg: "reload: settings have changed; others that have changed need a restart",
-  });
-  await service.call("GET", "/organisation");
-  await until("debug lines", () => service.process.stderr().includes('"level":20'));
-
-  settings("drain_s = 30\nno sense\n");
-  service.process.kill("SIGHUP");
-  const { reason } = await line(service, "reload: the settings cannot be used, and nothing has changed");
-  expect(reason).toMatch(/headgate\.toml: line 2: /);
-  settings('drain_s = 40\n[log]\nlevel = "debug"\n[token]\nissuer = "other"\n');
-  service.process.kill("SIGHUP");
-  expect(await line(service, "reload: certificates are read again")).toMatchObject({ needRestart: ["token.issuer"] });
-  service.process.kill("SIGTERM");
-  expect(await line(service, "draining: no new publish")).toMatchObject({ limitS: 40 });
-  expect(await service.process.exit).toBe(0);
-}, LONG_MS);
-
-test("SIGHUP uses another certificate at once, also from another file, on both ports", async () => {
-  const [first, second] = [testCertificates(), testCertificates()];
-  const write = (name: string, { cert, key }: { readonly cert: string; readonly key: string }) => {
-    writeFileSync(join(folder, `${name}.pem`), cert);
-    writeFileSync(join(folder, `${name}.key`), key);
-    settings(`[http]\ntls_cert = "${join(folder, `${name}.pem`)}"\ntls_key = "${join(folder, `${name}.key`)}"\n`);
-  };
-  write("first", first);
-  const service = await serving({ HEADGATE_RTMP_TLS_PORT: "0" });
-  const fingerprint = (url: string | null) =>
-    new Promise<string>((resolve, reject) => {
-      const port = Number(new URL(url ?? "").port);
-      const socket = connect({ host: "127.0.0.1", port, rejectUnauthorized: false }, () => {
-        resolve(socket.getPeerCertificate().fingerprint256);
-        socket.destroy();
-      }).once("error", reject);
+test(
+  "SIGHUP applies what can change, says what else has changed, and an invalid file changes nothing",
+  async () => {
+    settings('drain_s = 50\n[log]\nlevel = "warn"\n');
+    const service = await serving({ HEADGATE_DRAIN_S: "" });
+    await service.call("GET", "/organisation");
+    settings('drain_s = 40\n[log]\nlevel = "info"\n[play]\nallow = ["127.0.0.1"]\n[token]\nissuer = "other"\n');
+    service.process.kill("SIGHUP");
+    expect(await line(service, "reload: settings have changed")).toMatchObject({
+      changed: { drain_s: 40, "log.level": "info" },
+      needRestart: ["play.allow", "token.issuer"],
+      msg: "reload: settings have changed; others that have changed need a restart",
     });
-  const before = await fingerprint(service.http);
-  write("second", second);
-  service.process.kill("SIGHUP");
-  await line(service, "certificate reloaded", 2);
-  const after = await fingerprint(service.http);
-  expect(after).not.toBe(before);
-  expect(await fingerprint(service.rtmps)).toBe(after);
-  expect(lines(service, "reload: settings have changed")[0]).toMatchObject({
-    changed: { "http.tls_cert": join(folder, "second.pem"), "http.tls_key": join(folder, "second.key") },
-    needRestart: [],
-  });
-  writeFileSync(join(folder, "second.pem"), "nonsense");
-  service.process.kill("SIGHUP");
-  await line(service, "reload: the settings cannot be used");
-  expect(await fingerprint(service.http)).toBe(after);
-}, LONG_MS);
+    await service.call("GET", "/organisation");
+    await line(service, "request answered");
+    expect(lines(service, "request answered")).toHaveLength(1);
+
+    settings("drain_s = 30\nno sense\n");
+    service.process.kill("SIGHUP");
+    const { reason } = await line(service, "reload: the settings cannot be used, and nothing has changed");
+    expect(reason).toMatch(/headgate\.toml: line 2: /);
+    settings('drain_s = 40\n[log]\nlevel = "info"\n[token]\nissuer = "other"\n');
+    service.process.kill("SIGHUP");
+    expect(await line(service, "reload: certificates are read again")).toMatchObject({ needRestart: ["token.issuer"] });
+    service.process.kill("SIGTERM");
+    expect(await line(service, "draining: no new publish")).toMatchObject({ limitS: 40 });
+    expect(await service.process.exit).toBe(0);
+  },
+  LONG_MS,
+);
+
+test(
+  "SIGHUP uses another certificate at once, also from another file, on both ports",
+  async () => {
+    const { cert, key, renewed } = testCertificates();
+    const write = (name: string, chain: string) => {
+      writeFileSync(join(folder, `${name}.pem`), chain);
+      writeFileSync(join(folder, `${name}.key`), key);
+      settings(`[http]\ntls_cert = "${join(folder, `${name}.pem`)}"\ntls_key = "${join(folder, `${name}.key`)}"\n`);
+    };
+    write("first", cert);
+    const service = await serving({ HEADGATE_RTMP_TLS_PORT: "0" });
+    const fingerprint = (url: string | null) =>
+      new Promise<string>((resolve, reject) => {
+        const port = Number(new URL(url ?? "").port);
+        const socket = connect({ host: "127.0.0.1", port, rejectUnauthorized: false }, () => {
+          resolve(socket.getPeerCertificate().fingerprint256);
+          socket.destroy();
+        }).once("error", reject);
+      });
+    const before = await fingerprint(service.http);
+    write("second", renewed);
+    service.process.kill("SIGHUP");
+    await line(service, "certificate reloaded", 2);
+    const after = await fingerprint(service.http);
+    expect(after).not.toBe(before);
+    expect(await fingerprint(service.rtmps)).toBe(after);
+    expect(lines(service, "reload: settings have changed")[0]).toMatchObject({
+      changed: { "http.tls_cert": join(folder, "second.pem"), "http.tls_key": join(folder, "second.key") },
+      needRestart: [],
+    });
+    writeFileSync(join(folder, "second.pem"), "nonsense");
+    service.process.kill("SIGHUP");
+    await line(service, "reload: the settings cannot be used");
+    expect(await fingerprint(service.http)).toBe(after);
+  },
+  LONG_MS,
+);
 
 describe("changes of settings", () => {
   const loaded = (toml: string, env: Readonly<Record<string, string>> = {}) => {

@@ -1,14 +1,23 @@
 // Where a new store is created, and where not: nothing of another one, of a copy, of a restore or of another program is
 // ever taken for an empty place, and a start that is cut off or finds no space leaves nothing behind.
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "libsql";
 import { Client } from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { openAlone } from "../ts/store/copy/place.ts";
 import { copyKeyFile } from "../ts/store/copy/key-file.ts";
+import { openAlone } from "../ts/store/copy/place.ts";
 import { restore } from "../ts/store/copy/restore.ts";
 import { markUnfinished } from "../ts/store/migrations.ts";
 import { openStore, type StoreOptions } from "../ts/store/open.ts";
@@ -33,7 +42,10 @@ async function opened(options: Partial<StoreOptions> = {}): Promise<void> {
   await store.close();
 }
 const write = (name: string, content = "") => writeFileSync(join(dataDir, name), content);
-const names = (folder = dataDir) => readdirSync(folder).filter((name) => !name.endsWith(".lock")).sort();
+const names = (folder = dataDir) =>
+  readdirSync(folder)
+    .filter((name) => !name.endsWith(".lock"))
+    .sort();
 
 describe("the embedded store is created", () => {
   test("in an empty folder, readable only by its owner, without anything beside it", async () => {
@@ -76,8 +88,16 @@ describe("no embedded store is created where there is", () => {
     ["an empty headgate.db", () => write("headgate.db"), /the store is not complete: a copy or a first start/],
     ["the key of one", () => write("headgate.key", "k"), /headgate\.key of one.*Set database_url/],
     ["its log alone", () => write("headgate.db-wal", "w"), /headgate\.db-wal of one.*Put headgate\.db back/],
-    ["half a restore", () => mkdirSync(join(dataDir, "restoring-x")), /interrupted restore.*Run headgate restore again/],
-    ["a half-made bookkeeping", () => tables("create table migration (position integer, name text)"), /is not complete/],
+    [
+      "half a restore",
+      () => mkdirSync(join(dataDir, "restoring-x")),
+      /interrupted restore.*Run headgate restore again/,
+    ],
+    [
+      "a half-made bookkeeping",
+      () => tables("create table migration (position integer, name text)"),
+      /is not complete/,
+    ],
     ["another program's file", () => tables("create table users (id integer)"), /not those of headgate \(users\)/],
     ["another migration table", () => tables("create table migration (id integer)"), /named migration that is not/],
     [
@@ -136,7 +156,10 @@ describe("the key file", () => {
   const sealed = async () => {
     const { db, close } = await openStore({ dataDir, databaseUrl: null });
     const key = { kid: "k", alg: "ES256", public_jwk: "{}", private_key: "sealed", state: "active", created_at: 0 };
-    await db.insertInto("token_key").values(key as never).execute();
+    await db
+      .insertInto("token_key")
+      .values(key as never)
+      .execute();
     await close();
   };
 

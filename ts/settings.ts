@@ -366,7 +366,8 @@ export const SETTINGS = {
     ...oneOf("auto", "stderr", "file"),
     env: "HEADGATE_BOOTSTRAP_SHOW",
     fallback: "auto",
-    meaning: "where generated ones are shown: stderr, or the file first-start.txt; auto: the file where stderr is a log",
+    meaning:
+      "where generated ones are shown: stderr, or the file first-start.txt; auto: the file where stderr is a log",
   },
   dev: { ...onOff, env: "HEADGATE_DEV", fallback: false, meaning: "allow http and private addresses for webhooks" },
   "log.level": {

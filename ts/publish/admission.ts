@@ -134,7 +134,8 @@ export function createAdmission(deps: AdmissionDeps): {
       } catch (err) {
         place.release();
         // The line of the denial is the only one.
-        if (err instanceof StoreFailed) return { ...denied("store_unavailable"), about: { ...about, detail: err.message } };
+        if (err instanceof StoreFailed)
+          return { ...denied("store_unavailable"), about: { ...about, detail: err.message } };
         log.error({ err, ...about }, "publish request could not be decided");
         return { ...denied("internal_error"), about };
       }
