@@ -78,6 +78,7 @@ const STOPWATCHES = new Set([
   "ts/log.ts",
   "ts/publish/admission-steps.ts",
   "ts/cluster/membership.ts",
+  "ts/handover/predecessor.ts",
   "ts/store/postgres/connecting.ts",
   "ts/publish/addresses/resolver.ts",
   "ts/step-times.ts",

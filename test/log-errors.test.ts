@@ -18,7 +18,11 @@ test.each([
   new StoreUnavailable("cannot create a store in /data"),
 ])("%s is logged without a stack", async (error) => {
   const { err } = await logged(error);
-  expect(err).toEqual({ type: error.constructor.name, message: error.message, code: error.code });
+  expect(err).toEqual({
+    type: error.constructor.name,
+    message: expect.stringContaining(error.message),
+    code: error.code,
+  });
 });
 
 test.each([new TypeError("x is not a function"), new InternalError("internal"), new Error("unexpected")])(

@@ -366,16 +366,12 @@ describe("every ten seconds", () => {
     stage.end(clientId, "unpublished", { bytesIn: 3, bytesOut: 4 });
     await until(() => stage.log().includes("could not be recorded yet"));
     expect((await stage.db.selectFrom("publish").select("state").executeTakeFirstOrThrow()).state).toBe("live");
-    for (let count = 0; count < 5; count += 1) {
-      vi.advanceTimersByTime(10_000);
-      await stage.publishing.settled();
-    }
+    vi.advanceTimersByTime(10_000);
+    await stage.db.selectFrom("publish").select("state").execute(); // after the second attempt
     await stage.db.schema.alterTable("elsewhere").renameTo("outbox").execute();
     vi.advanceTimersByTime(10_000);
     expect((await customer.received("publish_done")).body).toContain("bytes_in=3&bytes_out=4");
-    const lines = stage.log().split("\n");
-    expect(lines.filter((line) => line.includes("could not be recorded yet"))).toHaveLength(1);
-    await until(() => stage.log().includes("end of publish is recorded now"));
+    expect(stage.log().match(/could not be recorded yet/g)).toHaveLength(1);
   });
 });
 

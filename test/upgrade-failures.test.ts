@@ -42,9 +42,9 @@ test(
       ...{ PATH: process.env.PATH, HEADGATE_DATA_DIR: dataDir, HEADGATE_MEDIA_WORKERS: "1", HEADGATE_DRAIN_S: "0" },
       ...{ HEADGATE_UPGRADE_S: String(UPGRADE_S), HEADGATE_LIMITS_LOAD_PERCENT: "0", ...Object.fromEntries(ports) },
     };
-    const upgrade = async () => {
+    const upgrade = async (...words: string[]) => {
       // Of this checkout: whether the person's own command works is another matter.
-      const child = asking();
+      const child = asking(...words);
       return { code: await child.exit, said: child.stdout() + child.stderr() };
     };
     const asking = (...words: string[]): Child =>
@@ -84,7 +84,7 @@ test(
         `Cannot find module '${path("dist/cli/serve/gone.js")}' imported from ${path("dist/cli/serve/serve.js")}`,
       );
       writeFileSync(join(dataDir, "headgate.toml"), "[log]\nlevel = loud\n");
-      expect((await upgrade()).said).toContain(`${join(dataDir, "headgate.toml")}: line 2: `);
+      expect((await upgrade("--config", "/dev/null")).said).toContain(`${join(dataDir, "headgate.toml")}: line 2: `);
       rmSync(join(dataDir, "headgate.toml"));
 
       // Nothing ever writes to it: whoever reads it waits.
@@ -135,12 +135,12 @@ test.each([
 
 test("the time of a migration does not count, and a silent process is late", async () => {
   vi.useFakeTimers();
-  let hear = (_: Message): void => {};
-  const dialogue = converse({ send: () => {}, listen: (heard) => void (hear = heard) }, "the new process");
+  const hearing: ((message: Message) => void)[] = [];
+  const dialogue = converse({ send: () => {}, listen: (heard) => hearing.push(heard) }, "the new process");
   const late = dialogue.heard("prepared", 60_000).catch((error: Error) => error.message);
   for (let count = 0; count < 60; count += 1) {
     await vi.advanceTimersByTimeAsync(5_000);
-    hear({ migrating: true });
+    hearing[0]?.({ migrating: true });
   }
   await vi.advanceTimersByTimeAsync(59_000);
   expect(await Promise.race([late, "waits"])).toBe("waits");
