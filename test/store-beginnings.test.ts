@@ -16,6 +16,9 @@ import { join } from "node:path";
 import Database from "libsql";
 import { Client } from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { stored } from "../ts/cli/doctor/stored.ts";
+import { loadConfig } from "../ts/config.ts";
+import { copyBetween } from "../ts/store/copy/between.ts";
 import { copyKeyFile } from "../ts/store/copy/key-file.ts";
 import { openAlone } from "../ts/store/copy/place.ts";
 import { restore } from "../ts/store/copy/restore.ts";
@@ -134,6 +137,16 @@ describe("no embedded store is created where there is", () => {
   });
 });
 
+test.each([
+  ["the key of one", () => write("headgate.key", "k"), "bad", /headgate\.key of one/],
+  ["half a restore", () => mkdirSync(join(dataDir, "restoring-x")), "bad", /interrupted restore/],
+  ["nothing", () => {}, "warning", /does not exist yet/],
+])("doctor says what stands in the way of a new store: %s", async (_, make, state, detail) => {
+  make();
+  const { config } = loadConfig({ env: { HEADGATE_DATA_DIR: dataDir } });
+  expect((await stored(config)).findings).toMatchObject([{ state, detail: expect.stringMatching(detail) }]);
+});
+
 test("a restore removes what an interrupted one left, and the store opens", async () => {
   const other = mkdtempSync(join(tmpdir(), "headgate-beginnings-"));
   await opened({ dataDir: other });
@@ -232,6 +245,24 @@ describe("in PostgreSQL", () => {
     await asked(databaseUrl, (client) => client.query(role));
     await opened({ databaseUrl });
     expect(await contentOf(databaseUrl)).toContain("organisation");
+  });
+
+  test("a copy into or out of another program's database is refused in words", async () => {
+    const databaseUrl = await server.newDatabase();
+    await asked(databaseUrl, (client) => client.query("create table migration (id serial, batch integer)"));
+    await opened({ dataDir: join(dataDir, "own") });
+    const [file, other] = [
+      { kind: "embedded", dataDir: join(dataDir, "own") },
+      { kind: "postgres", databaseUrl },
+    ] as const;
+    for (const [from, to] of [
+      [file, other],
+      [other, { ...file, dataDir: join(dataDir, "new") }],
+    ] as const) {
+      const options = { signal: new AbortController().signal, check: async () => {}, keep: () => {} };
+      await expect(copyBetween(from, to, options)).rejects.toThrow(/named migration that is not headgate's/);
+    }
+    expect(names()).toEqual(["own"]);
   });
 
   test("a copy whose first step is done is refused", async () => {

@@ -44,7 +44,8 @@ export async function createEmbedded(dataDir: string, migrating: Migrating): Pro
 }
 
 /** Throws `StoreUnavailable` where a store has been, or was about to be. */
-function requireNothing(dataDir: string): void {
+export function requireNothing(dataDir: string): void {
+  if (!existsSync(dataDir)) return;
   const refuse = (found: string, remedy: string) => {
     const reason = `${dataDir} has no store, but ${found}: no new store is created there`;
     throw new StoreUnavailable(`${reason}. ${remedy}`);

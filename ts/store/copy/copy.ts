@@ -3,7 +3,7 @@
 import { type Kysely, sql } from "kysely";
 import { StoreFailed, StoreUnavailable } from "../../errors.ts";
 import { reasonOf } from "../../reason.ts";
-import { markUnfinished, migrate, TRIGGER_TABLES, UNFINISHED_COPY } from "../migrations.ts";
+import { markUnfinished, migrate, requireOwnTables, TRIGGER_TABLES, UNFINISHED_COPY } from "../migrations.ts";
 import { type OpenPlace, requireThisSchema } from "./place.ts";
 import { countRows, pagesOf, requireRows, writeRows } from "./rows.ts";
 import { readShape, type TableShape } from "./shape.ts";
@@ -28,7 +28,10 @@ export async function copyStore(
 ): Promise<readonly CopiedTable[]> {
   await requireThisSchema(source);
   const before = await contentOf(target);
-  if (before.tables.includes(BOOKKEEPING)) throw await notEmpty(target);
+  if (before.tables.includes(BOOKKEEPING)) {
+    await requireOwnTables(target.db as Kysely<unknown>, target.name);
+    throw await notEmpty(target);
+  }
   try {
     await markUnfinished(target.db as Kysely<unknown>);
     await migrate(target.db as Kysely<unknown>, { alone: true, isCopy: true });
