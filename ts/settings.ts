@@ -1,5 +1,4 @@
-// Every setting: names, kind, default and meaning (operations.md §2). One row per setting; the file, the environment,
-// the flags, `--help` and `config print` all read this table.
+// Every setting (operations.md §2), a row each: file, environment, flags, `--help` and `config print` read this table.
 import { availableParallelism, hostname } from "node:os";
 import { CAPACITY_SETTINGS } from "./capacity/settings.ts";
 import { CAPTURE_SETTINGS } from "./publish/capture/settings.ts";
