@@ -28,7 +28,7 @@ const FOLDERS = {
   ],
   http: [["", "whip", "v5", "pages", "monitoring", "records", "cluster", "guide"], ["request"]],
   organisation: [["", "reads"]],
-  store: [["copy"], [""], ["tables", "postgres", "statements"]],
+  store: [["copy"], [""], ["tables", "postgres", "statements", "files"]],
   cli: [["", "serve", "store", "doctor", "webhook"]],
   webcaster: [["v5"], [""], ["pure"]],
   dashboard: [
@@ -78,6 +78,7 @@ const STOPWATCHES = new Set([
   "ts/log.ts",
   "ts/publish/admission-steps.ts",
   "ts/cluster/membership.ts",
+  "ts/handover/predecessor.ts",
   "ts/store/postgres/connecting.ts",
   "ts/publish/addresses/resolver.ts",
   "ts/step-times.ts",

@@ -1,6 +1,7 @@
 // Metrics are documented correctly: every metric states its meaning and unit, the documentation lists each,
 // and dashboard, alerts and runbook name no other. promtool tests the alerts.
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { text as grafanaText } from "../scripts/grafana.mjs";
@@ -40,12 +41,15 @@ const namesIn = (text: string): Set<string> =>
 let customer: Customer;
 let cluster: Cluster;
 let metrics: readonly Metric[];
+/** As scraped. */
+let scrape: string;
 
 /** A node among others has every metric that exists. */
 beforeAll(async () => {
   customer = await startCustomer();
   cluster = await startCluster({ nodes: 1, customer });
-  const text = await (await fetch(`${cluster.nodes[0]?.metrics}/metrics`)).text();
+  scrape = await (await fetch(`${cluster.nodes[0]?.metrics}/metrics`)).text();
+  const text = scrape;
   const helps = new Map([...text.matchAll(/^# HELP (\S+) (.*)$/gm)].map(([, name = "", help = ""]) => [name, help]));
   metrics = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = "", type = ""]) => ({
     name,
@@ -95,6 +99,18 @@ test("every metric of ours is on the dashboard", () => {
   const shown = namesIn(read(`${FOLDER}/grafana.json`));
   const missing = ours().filter(({ name }) => !shown.has(name));
   expect(missing.map(({ name }) => name)).toEqual([]);
+});
+
+test("promtool refuses none of a node's metrics", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "headgate-metrics-"));
+  try {
+    const file = join(folder, "scrape");
+    writeFileSync(file, scrape);
+    const check = await run("sh", ["-c", 'promtool check metrics < "$1"', "sh", file]);
+    expect(check.stdout() + check.stderr()).toBe("");
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
 
 test("the dashboard equals the output of its script, and its data source is a variable", () => {

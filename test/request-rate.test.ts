@@ -117,3 +117,18 @@ test("over time a caller gets its rate and not more, and a clock that is set bac
   clock.ms += 50;
   expect(rate.take("a").allowed).toBe(true);
 });
+
+test.each([1_000, 10_000, 3_600_000, 400 * 86_400_000])(
+  "a clock that is set back by %i ms takes nothing from a caller, and what was used is refilled as before",
+  (stepMs) => {
+    const clock = { ms: START_MS, now: () => clock.ms };
+    const rate = createRequestRate({ perSecond: 20, burst: 60 }, clock);
+    for (let count = 0; count < 10; count += 1) rate.take("honest");
+    clock.ms -= stepMs;
+    expect(rate.take("honest")).toMatchObject({ allowed: true, remaining: 49 });
+    for (let count = 0; count < 49; count += 1) expect(rate.take("honest").allowed).toBe(true);
+    expect(rate.take("honest")).toMatchObject({ allowed: false, retryAfterS: 1 });
+    clock.ms += 500;
+    expect(rate.take("honest")).toMatchObject({ allowed: true, remaining: 9 });
+  },
+);

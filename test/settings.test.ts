@@ -67,6 +67,7 @@ test("settings have the names and the defaults that operators rely on", () => {
     ["node.port", "HEADGATE_NODE_PORT", 8091],
     ["node.address", "HEADGATE_NODE_ADDRESS", null],
     ["drain_s", "HEADGATE_DRAIN_S", 300],
+    ["upgrade_s", "HEADGATE_UPGRADE_S", 60],
     ["metrics.host", "HEADGATE_METRICS_HOST", "127.0.0.1"],
     ["metrics.port", "HEADGATE_METRICS_PORT", 9464],
     ["ingest.hosts", "HEADGATE_INGEST_HOSTS", []],

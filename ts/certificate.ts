@@ -68,22 +68,51 @@ export function readAuthorities(path: string, name: string): string {
   return text;
 }
 
-/** Applies a renewed certificate to new connections; one that cannot be used changes nothing. Returns a function that
- *  stops this. */
+/** A certificate in use, which follows its files. */
+export interface KeptCertificate {
+  /** Reads the files at once, whether they look changed or not; `files` may be others than before. */
+  reload(files: CertificateFiles): void;
+  stop(): void;
+}
+
+/** Applies a renewed certificate to new connections; one that cannot be used changes nothing. `files` are in use
+ *  already. */
 export function keepCertificate(
   files: CertificateFiles,
   use: (certificate: Certificate) => void,
   log: Logger,
-): () => void {
-  const { section } = files;
-  return watchCertificate(files, () => {
+): KeptCertificate {
+  let watched = files;
+  let used: Certificate | null = null;
+  const renew = (onlyChanged: boolean): void => {
+    const { section } = watched;
     try {
-      use(readCertificate(files));
+      const read = readCertificate(watched);
+      if (onlyChanged && read.cert === used?.cert && read.key === used.key) return;
+      use(read);
+      used = read;
       log.info({ section }, "certificate reloaded");
     } catch (err) {
       log.error({ err, section }, "the new certificate cannot be used; the old one stays");
     }
-  });
+  };
+  try {
+    used = readCertificate(files);
+  } catch {
+    // It has changed since it was put to use: the next reload reports it.
+  }
+  let unwatch = watchCertificate(files, () => renew(false));
+  return {
+    reload(next) {
+      if (next.certFile !== watched.certFile || next.keyFile !== watched.keyFile) {
+        unwatch();
+        unwatch = watchCertificate(next, () => renew(false));
+      }
+      watched = next;
+      renew(true);
+    },
+    stop: () => unwatch(),
+  };
 }
 
 /** Calls `changed` whenever one of the files has changed; returns a function that stops it. */

@@ -70,11 +70,8 @@ export interface Config {
     readonly rotateDays: number;
   };
   readonly retention: RetentionDays;
-  readonly limits: {
-    /** Per API key (M13); 0: no limit. */
-    readonly apiRequestsPerSecond: number;
-    readonly apiBurst: number;
-  };
+  /** Per API key (M13); 0: no limit. */
+  readonly limits: { readonly apiRequestsPerSecond: number; readonly apiBurst: number };
   /** Capacity limits of this node, and of one organisation on it. */
   readonly capacity: CapacityConfig;
   readonly capture: CaptureConfig;
@@ -87,6 +84,7 @@ export interface Config {
     readonly address: string | null;
   };
   readonly drainS: number;
+  readonly upgradeS: number;
   readonly metrics: { readonly host: string; readonly port: number };
   readonly ingest: { readonly hosts: readonly string[] };
   readonly upstream: { readonly allow: readonly string[]; readonly push: readonly string[] };
@@ -263,6 +261,7 @@ function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults:
     capacity: capacityOf(value),
     capture: { directory: value("capture.directory"), maxMb: value("capture.max_mb"), maxS: value("capture.max_s") },
     drainS: value("drain_s"),
+    upgradeS: value("upgrade_s"),
     node: { ...hostAndPort("node"), name: value("node.name"), address: value("node.address") },
     metrics: hostAndPort("metrics"),
     ingest: { hosts: value("ingest.hosts") },

@@ -3,6 +3,7 @@
 import { writeSync } from "node:fs";
 import { type DestinationStream, type Logger, pino, stdSerializers, stdTimeFunctions } from "pino";
 import type { Config } from "./config.ts";
+import { InternalError, ServiceError } from "./errors.ts";
 import { printableJson } from "./text/terminal.ts";
 
 const STANDARD_ERROR = 2;
@@ -14,12 +15,14 @@ const LAST_TRY_MS = 1_000;
 /** After a failed write no other is tried for this long: creating the error costs more than the line. */
 const FAILURE_LASTS_MS = 1;
 
-/** Message and stack of an error. Other members are left out: libraries store their input there, such as the whole URL
+/** Message and stack of an error; no stack of an expected one, such as a full disk, since its message says what has
+ *  happened and there may be thousands. Other members are left out: libraries store their input there, such as the whole URL
  *  that could not be parsed, or a row. */
 function errorForLog(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const { type, message, stack, code } = stdSerializers.err(error);
-  return { type, message, stack, ...(code === undefined ? {} : { code }) };
+  const isExpected = error instanceof ServiceError && !(error instanceof InternalError);
+  return { type, message, ...(isExpected ? {} : { stack }), ...(code === undefined ? {} : { code }) };
 }
 
 /** Synchronous, so that the last line before an exit is written too. `to`: the destination when it is not standard

@@ -39,7 +39,7 @@ import { createService } from "./service.ts";
 import { watchStore } from "./store/health.ts";
 import { openStore } from "./store/open.ts";
 import { keepPruned } from "./store/retention.ts";
-import { openSecretBox } from "./store/secret-box.ts";
+import { openSecretBoxOf } from "./store/secret-box.ts";
 import { keepTokenKeys } from "./token/keys.ts";
 
 /** The reason sent to a broadcaster whose end was requested while its node was away. */
@@ -62,6 +62,9 @@ export interface RunningService {
   stop(): Promise<void>;
   /** Cuts the wait of `stop` short: running publishes end immediately. */
   stopNow(): void;
+  /** Applies settings marked `reloads` and reads the certificates again; ignores all other settings. */
+  reload(next: Config): void;
+  readonly log: Logger;
   /** Rejects when the store fails permanently while the service runs; nothing works after that. */
   readonly failed: Promise<never>;
 }
@@ -87,6 +90,10 @@ export async function serve(
   const former = inherited.isSuccessor ? openPredecessor() : null;
   const manager = openManager(inherited.manager, log);
 
+  /** The configuration as last reloaded. */
+  let current = config;
+  const reloads: ((next: Config) => void)[] = [];
+
   async function start(): Promise<RunningService> {
     const isFile = config.databaseUrl === null;
     const { name } = config.node;
@@ -105,16 +112,18 @@ export async function serve(
         log.info({ migration }, "the tables of the store are migrated");
         starting.now(`migrating the tables of the store (${migration})`);
         void manager.tell(`STATUS=Migrating the tables of the store (${migration})`);
+        former?.migrating();
       },
     });
+    former?.migrated();
     starting.now("opening the media core and the ports");
     started.push(() => store.close());
     const { db, reads } = store;
+    const key = (await openSecretBoxOf(db, config.dataDir)).keyFor("calls between nodes");
     const version = readVersion();
     const beside = former === null ? "first" : "successor";
     const cluster = await joinCluster({ db: store.lifeline, name, version, log, file: isFile ? beside : null });
     started.push(() => cluster.leave());
-    const key = openSecretBox(config.dataDir).keyFor("calls between nodes");
     const there = openElsewhere({ db, member: cluster, key, log });
     started.push(() => there.close());
     const isDraining = watchDraining(cluster, log);
@@ -134,7 +143,7 @@ export async function serve(
       ...{ member: cluster, cluster: there },
     });
     started.push(keepTokenKeys(service.tokenKeys, { clock, log }));
-    started.push(keepPruned({ db, days: config.retention, clock, log }));
+    started.push(keepPruned({ db, days: () => current.retention, clock, log }));
     started.push(() => service.stop());
     const { publishing, metrics, app } = service;
     await publishing.takeOver("gateway_restarted");
@@ -159,8 +168,9 @@ export async function serve(
     });
     warnOfSmallBuffer(media.smallReceiveBuffer, log);
     if (config.rtmp.tls !== null) {
-      const unwatch = keepCertificate(config.rtmp.tls, (renewed) => running().setCertificate(renewed), log);
-      started.push(async () => unwatch());
+      const kept = keepCertificate(config.rtmp.tls, (renewed) => running().setCertificate(renewed), log);
+      started.push(async () => kept.stop());
+      reloads.push(({ rtmp }) => rtmp.tls && kept.reload(rtmp.tls));
     }
 
     const { registry } = metrics;
@@ -191,12 +201,12 @@ export async function serve(
     const metricsOf = createMetricsOf({ nodes: cluster.nodes, channel: there.elsewhere.channel });
     const health = healthApp({
       ...{ registry, node: name, metricsOf },
-      problem: () => notReady(state.word()) ?? storeHealth.problem() ?? service.full(),
+      problem: () => notReady(state.word(), isSuccessor) ?? storeHealth.problem() ?? service.full(),
     });
     await former?.prepared();
+    starting.become(health);
     const metricsPort = earlyPort ?? (await openMetrics());
     if (earlyPort === null) started.push(() => metricsPort.stop());
-    starting.become(health);
     const httpOptions = { certificate, takesWebSockets: true, ...inheritedSocket("http"), duplicate };
     const http = await listen(app.fetch, { ...config.http, name: "http.port" }, httpOptions);
     started.push(() => http.stop());
@@ -204,8 +214,9 @@ export async function serve(
     started.push(async () => service.events.stop());
     started.push(async () => service.previews.stop());
     if (tls !== null) {
-      const unwatch = keepCertificate(tls, http.setCertificate, log);
-      started.push(async () => unwatch());
+      const kept = keepCertificate(tls, http.setCertificate, log);
+      started.push(async () => kept.stop());
+      reloads.push((next) => next.http.tls && kept.reload(next.http.tls));
     }
 
     // Last: a start that fails earlier has created no key, so that the one that succeeds creates and shows it.
@@ -247,7 +258,8 @@ export async function serve(
       handOverIsDone = resolve;
     });
     const handOver = createHandover({
-      ...{ state, log, command, drainS: config.drainS, look: cluster.look },
+      ...{ state, log, command, look: cluster.look },
+      limits: () => current,
       failed: upgrades.failed,
       running: () => publishing.running().length,
       sockets: () => socketsOf({ http: http.socket(), metrics: metricsPort.socket(), ...accepting.rtmpSockets() }),
@@ -291,6 +303,12 @@ export async function serve(
       addresses,
       handedOver,
       isSuccessorGone: () => isSuccessorGone(),
+      log,
+      reload(next) {
+        current = next;
+        log.level = next.log.level;
+        for (const reload of reloads) reload(next);
+      },
       failed: store.failed.then((error) => Promise.reject(error)),
       stop() {
         stopped ??= stop();
@@ -305,8 +323,8 @@ export async function serve(
       }
       cluster.drain();
       http.drain();
-      const untold = logDrain(() => publishing.running().length, config.drainS, log);
-      await Promise.race([publishing.drain(config.drainS * 1_000), stoppedNow]);
+      const untold = logDrain(() => publishing.running().length, current.drainS, log);
+      await Promise.race([publishing.drain(current.drainS * 1_000), stoppedNow]);
       untold();
       await stopAll(started);
       state.become("stopped");

@@ -34,7 +34,7 @@ import { createTimelines } from "./publish/timeline/timelines.ts";
 import { checkUpstreamUrl } from "./publish/upstreams/upstream-url.ts";
 import { createWhip } from "./publish/whip/whip-publishes.ts";
 import type { Store } from "./store/open.ts";
-import { openSecretBox } from "./store/secret-box.ts";
+import { openSecretBoxOf } from "./store/secret-box.ts";
 import { loadTokenKeys, type TokenKeys } from "./token/keys.ts";
 import { playToken } from "./token/play-token.ts";
 import { requiredToken } from "./token/required-token.ts";
@@ -94,7 +94,7 @@ export interface Service
 export async function createService(config: Config, deps: ServiceDeps): Promise<Service> {
   const { db, reads, clock, log, media, storeProblem, resolve = resolveBySystem } = deps;
   const { dev } = config;
-  const box = openSecretBox(config.dataDir);
+  const box = await openSecretBoxOf(db, config.dataDir);
   const { alg, issuer, rotateDays } = config.token;
   const tokenKeys = await loadTokenKeys(db, box, { alg, rotateDays, now: clock.now() });
   const revocations = await openRevocations({ db, clock, log });

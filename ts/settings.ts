@@ -1,5 +1,4 @@
-// Every setting: names, kind, default and meaning (operations.md §2). One row per setting; the file, the environment,
-// the flags, `--help` and `config print` all read this table.
+// Every setting (operations.md §2), a row each: file, environment, flags, `--help` and `config print` read this table.
 import { availableParallelism, hostname } from "node:os";
 import { CAPACITY_SETTINGS } from "./capacity/settings.ts";
 import { CAPTURE_SETTINGS } from "./publish/capture/settings.ts";
@@ -34,6 +33,8 @@ export interface Setting<T> extends Kind<T> {
   readonly secret?: true;
   /** Its values may contain secrets: they are not printed. */
   readonly hidden?: true;
+  /** SIGHUP applies a changed value to the running service; other settings need a restart. */
+  readonly reloads?: true;
 }
 
 const kept = (kind: string, days: number, what: string) => ({
@@ -41,6 +42,7 @@ const kept = (kind: string, days: number, what: string) => ({
   env: `HEADGATE_RETENTION_${kind}_DAYS`,
   fallback: days,
   meaning: `days that ${what} are kept; 0: forever`,
+  reloads: true as const,
 });
 
 export const SETTINGS = {
@@ -65,12 +67,14 @@ export const SETTINGS = {
     env: "HEADGATE_HTTP_TLS_CERT",
     fallback: null,
     meaning: "file with the certificate chain for HTTPS (PEM); RTMPS uses it too",
+    reloads: true,
   },
   "http.tls_key": {
     ...optionalText,
     env: "HEADGATE_HTTP_TLS_KEY",
     fallback: null,
     meaning: "file with its private key (PEM)",
+    reloads: true,
   },
   "http.trusted_proxies": {
     ...networks,
@@ -143,8 +147,7 @@ export const SETTINGS = {
     ...integer(0, 1_000_000, "a number from 0 to 1000000 (0: as many as the process may open)"),
     env: "HEADGATE_LIMITS_RTMP_CONNECTIONS",
     fallback: 0,
-    meaning:
-      "RTMP connections, including players and upstreams; 0: all file descriptors except a share for HTTP and the store",
+    meaning: "RTMP connections with players and upstreams; 0: all file descriptors but a share for HTTP and the store",
   },
   "limits.rtmp_connections_per_address": {
     ...integer(0, 1_000_000, "a number from 0 to 1000000 (0: no limit)"),
@@ -167,12 +170,14 @@ export const SETTINGS = {
     env: "HEADGATE_RTMP_TLS_CERT",
     fallback: null,
     meaning: "file with a separate certificate chain for RTMPS (PEM)",
+    reloads: true,
   },
   "rtmp.tls_key": {
     ...optionalText,
     env: "HEADGATE_RTMP_TLS_KEY",
     fallback: null,
     meaning: "file with its private key (PEM)",
+    reloads: true,
   },
   "rtmp.tls_port": {
     ...port,
@@ -289,6 +294,14 @@ export const SETTINGS = {
     env: "HEADGATE_DRAIN_S",
     fallback: 300,
     meaning: "how long running publishes may go on after SIGTERM",
+    reloads: true,
+  },
+  upgrade_s: {
+    ...integer(1, 3_600, "seconds from 1 to 3600"),
+    env: "HEADGATE_UPGRADE_S",
+    fallback: 60,
+    meaning: "how long the new process of an upgrade may take to start, apart from migrations, before it is ended",
+    reloads: true,
   },
   "metrics.host": {
     ...text,
@@ -353,7 +366,7 @@ export const SETTINGS = {
     env: "HEADGATE_BOOTSTRAP_SHOW",
     fallback: "auto",
     meaning:
-      "where generated ones are shown: stderr, or first-start.txt in data_dir; auto: that file where stderr is a log",
+      "where generated ones are shown: stderr, or the file first-start.txt; auto: the file where stderr is a log",
   },
   dev: { ...onOff, env: "HEADGATE_DEV", fallback: false, meaning: "allow http and private addresses for webhooks" },
   "log.level": {
@@ -361,6 +374,7 @@ export const SETTINGS = {
     env: "HEADGATE_LOG_LEVEL",
     fallback: "info",
     meaning: "trace, debug, info, warn, error, fatal or silent",
+    reloads: true,
   },
   "log.format": {
     ...oneOf("auto", "pretty", "json"),

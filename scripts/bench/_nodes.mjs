@@ -73,7 +73,7 @@ async function openNode({ place, folder, server, updateS }) {
   const days = { publishes: 90, audit: 400, deliveries: 30, denied: 7 };
   const stops = [
     keepTokenKeys(service.tokenKeys, { clock, log }),
-    keepPruned({ db, days, clock, log }),
+    keepPruned({ db, days: () => days, clock, log }),
     watchStore({ db, folder: null, log }).stop,
   ];
   cluster.start({

@@ -3,7 +3,7 @@ import { ConfigInvalid } from "../errors.ts";
 import { addApiKey, checkRoomForKey, listApiKeys, revokeApiKey, rotateApiKey } from "../organisation/api-keys.ts";
 import { type Change, changed } from "../organisation/audit.ts";
 import type { ApiKeyTable } from "../store/schema.ts";
-import { openSecretBox } from "../store/secret-box.ts";
+import { openSecretBoxOf } from "../store/secret-box.ts";
 import { loadTokenKeys } from "../token/keys.ts";
 import { openRevocations, revokeStream, revokeToken, withoutArguments } from "../token/revocations.ts";
 import { forgetTokenKey, rotateTokenKeys } from "../token/rotation.ts";
@@ -128,7 +128,7 @@ export async function runToken(words: readonly string[], flags: GivenFlags): Pro
 async function rotate({ db, config, now }: AtStore, flags: GivenFlags): Promise<void> {
   const when = flags.atOnce === true ? "at_once" : "when_shown";
   const { alg } = config.token;
-  const done = await rotateTokenKeys(db, openSecretBox(config.dataDir), { alg, now, rotateDays: 0, when });
+  const done = await rotateTokenKeys(db, await openSecretBoxOf(db, config.dataDir), { alg, now, rotateDays: 0, when });
   if (done.outcome === "too_early") {
     const at = timeText(done.at);
     throw new ConfigInvalid(
@@ -148,7 +148,7 @@ async function tokensOf({ db, config, now }: AtStore): Promise<Tokens> {
   const { alg, issuer } = config.token;
   const clock = { now: () => now };
   const { createLog } = await import("../log.ts");
-  const keys = await loadTokenKeys(db, openSecretBox(config.dataDir), { alg, now, algorithm: "active" });
+  const keys = await loadTokenKeys(db, await openSecretBoxOf(db, config.dataDir), { alg, now, algorithm: "active" });
   const revocations = await openRevocations({ db, clock, log: await createLog(config.log, false) });
   revocations.stop(); // one command needs no later revocations
   return createTokens({ keys, issuer, clock, revocations });

@@ -11,7 +11,7 @@ import {
 import { hashPassword } from "../organisation/passwords.ts";
 import { addPerson, changePerson, listPeople, readEmail, removePerson } from "../organisation/people.ts";
 import type { OrganisationTable, PersonTable } from "../store/schema.ts";
-import { openSecretBox } from "../store/secret-box.ts";
+import { openSecretBoxOf } from "../store/secret-box.ts";
 import type { LIMIT_COLUMNS } from "../store/tables/organisation-limits.ts";
 import { rotateTokenKeys } from "../token/rotation.ts";
 import { type AtStore, atStore, chosenOrganisation, operator, roleOf } from "./at-store.ts";
@@ -28,7 +28,12 @@ export async function runInit(_: readonly string[], flags: GivenFlags): Promise<
   const init = async ({ db, config, now }: AtStore) => {
     const { alg } = config.token;
     // Comes first, because it rejects a key file that does not belong to this store.
-    await rotateTokenKeys(db, openSecretBox(config.dataDir), { alg, now, rotateDays: 0, algorithm: "active" });
+    await rotateTokenKeys(db, await openSecretBoxOf(db, config.dataDir), {
+      alg,
+      now,
+      rotateDays: 0,
+      algorithm: "active",
+    });
     const first = await ensureFirstOrganisation(db, config.bootstrap.apiKey, now);
     const password = await ensureFirstPerson(db, config.bootstrap.adminPassword, now);
     const key = first.outcome === "created" ? first.key : null;

@@ -124,8 +124,8 @@ export async function presentNodes(db: Kysely<Schema>): Promise<readonly Node[]>
   return rows.map(nodeOf);
 }
 
-/** The latest start of each name, by name: present nodes, and those that left less than `goneMs` ago. With the store's
- *  clock, epoch ms. */
+/** The present node of each name, else its latest start, by name: a successor process that failed has started later than
+ *  the service, which continues. Those that left more than `goneMs` ago are left out. With the store's clock, epoch ms. */
 export async function namedNodes(
   db: Kysely<Schema>,
   goneMs: number,
@@ -137,7 +137,9 @@ export async function namedNodes(
     .where("epoch", "in", (eb) =>
       eb
         .selectFrom("node")
-        .select((of) => of.fn.max("epoch").as("epoch"))
+        .select(
+          sql<number>`coalesce(max(case when state in ('up', 'draining') then epoch end), max(epoch))`.as("epoch"),
+        )
         .groupBy("name"),
     )
     .where((eb) => eb.or([eb("state", "in", PRESENT), eb("beat_at", ">", sql<number>`${storeNow(db)} - ${goneMs}`)]))
@@ -146,9 +148,11 @@ export async function namedNodes(
   return rows.map(({ now, ...row }) => ({ ...nodeOf(row), now: Number(now) }));
 }
 
-/** The latest start of an embedded store's single node; null before the first. */
+/** The present node of an embedded store, else its latest start; null before the first. While an upgrade has left others
+ *  running beside it, it is the latest of them. */
 export async function lastNode(db: Kysely<Schema>): Promise<Node | null> {
-  const row = await db.selectFrom("node").selectAll().orderBy("epoch", "desc").executeTakeFirst();
+  const presence = sql`case when state in ('up', 'draining') then 0 else 1 end`;
+  const row = await db.selectFrom("node").selectAll().orderBy(presence).orderBy("epoch", "desc").executeTakeFirst();
   return row === undefined ? null : nodeOf(row);
 }
 

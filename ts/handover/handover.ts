@@ -3,14 +3,10 @@
 import type { Logger } from "pino";
 import { UpgradeFailed } from "../errors/upgrade-failed.ts";
 import { reasonOf } from "../reason.ts";
+import { placeOfFault } from "./fault-place.ts";
 import type { SocketName } from "./inherited.ts";
 import type { ServiceState } from "./state.ts";
 import { type Successor, startSuccessor } from "./successor.ts";
-
-/** How long the new process may take to start, ms: the store may have to migrate tables. */
-const START_LIMIT_MS = 300_000;
-/** How long it may take to listen, once it is told to, ms. */
-const LISTEN_LIMIT_MS = 60_000;
 
 export interface HandoverDeps {
   readonly state: ServiceState;
@@ -30,7 +26,8 @@ export interface HandoverDeps {
   readonly failed: () => void;
   /** Number of publishes running here. */
   readonly running: () => number;
-  readonly drainS: number;
+  /** `upgradeS`: how long the new process may take to start, without the time of migrations, and then to listen. */
+  readonly limits: () => { readonly upgradeS: number; readonly drainS: number };
 }
 
 export interface HandedOver {
@@ -46,19 +43,20 @@ export interface HandedOver {
 export type Handover = (say: (line: string) => void) => Promise<HandedOver>;
 
 export function createHandover(deps: HandoverDeps): Handover {
-  const { state, log, running, drainS } = deps;
+  const { state, log, running } = deps;
 
   async function handOver(say: (line: string) => void): Promise<HandedOver> {
+    const { upgradeS, drainS } = deps.limits();
     await deps.stepAside();
     const successor = startSuccessor(deps.command, deps.sockets());
     log.info({ successor: successor.pid }, "the new process starts");
     say(`The new process is ${successor.pid}.`);
     try {
-      await successor.heard("prepared", START_LIMIT_MS);
+      await successor.heard("prepared", upgradeS * 1_000);
       if (state.word() !== "handing_over") throw new UpgradeFailed("the service was told to stop meanwhile");
       say("It has started, and is beginning to listen.");
       successor.tell("listen");
-      await successor.heard("listening", LISTEN_LIMIT_MS);
+      await successor.heard("listening", upgradeS * 1_000);
     } catch (error) {
       await successor.kill();
       throw error;
@@ -79,13 +77,14 @@ export function createHandover(deps: HandoverDeps): Handover {
       state.become("leaving");
       return done;
     } catch (error) {
-      log.error({ reason: reasonOf(error) }, "the upgrade did not happen: this process continues");
+      const reason = `${reasonOf(error)}${await placeOfFault(error)}`;
+      log.error({ reason }, "the upgrade did not happen: this process continues");
       deps.failed();
       await deps
         .stepBack()
         .catch((err: unknown) => log.error({ err }, "the name of this node could not be taken back"));
       if (state.word() === "handing_over") state.become("ready");
-      throw new UpgradeFailed(reasonOf(error), { cause: error });
+      throw new UpgradeFailed(reason, { cause: error });
     }
   };
 }

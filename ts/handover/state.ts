@@ -55,7 +55,9 @@ export function watchState(registry: Registry, state: Pick<ServiceState, "word">
 
 /** Why no new publishes are accepted, for `/readyz`; null while they are. While handing over they still are. A caller
  *  that reaches a leaving process does so by an existing connection: new connections to this address reach the new
- *  process, which accepts publishes. */
-export function notReady(word: StateWord): string | null {
+ *  process, which accepts publishes. `isSuccessor`: until this process is ready, the one that it replaces accepts them
+ *  beside it, on the same ports. */
+export function notReady(word: StateWord, isSuccessor: boolean): string | null {
+  if (word === "starting" && isSuccessor) return null;
   return word === "ready" || word === "handing_over" || word === "leaving" ? null : word;
 }

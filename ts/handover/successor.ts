@@ -3,6 +3,7 @@
 import { spawn } from "node:child_process";
 import { reasonOf } from "../reason.ts";
 import { environmentFor, type SocketName } from "./inherited.ts";
+import { killTree } from "./process-tree.ts";
 import { converse, type Dialogue, type Message } from "./words.ts";
 
 export interface Successor extends Dialogue {
@@ -10,7 +11,7 @@ export interface Successor extends Dialogue {
   isGone(): boolean;
   /** Detaches it: it continues on its own. */
   release(): void;
-  /** Kills it, and resolves when it has exited. */
+  /** Kills it and everything that it has started, and resolves when it has exited. */
   kill(): Promise<void>;
 }
 
@@ -52,7 +53,7 @@ export function startSuccessor(
       child.unref();
     },
     async kill() {
-      child.kill("SIGKILL");
+      if (child.pid !== undefined) killTree(child.pid);
       await gone;
     },
   };

@@ -4,7 +4,12 @@ import { UpgradeFailed } from "../errors/upgrade-failed.ts";
 /** From the new process: `prepared`: it has started and may listen; `listening`: it listens, beside the former one.
  *  From the former one: `listen`, and `yours`: it has stopped listening. */
 export type Word = "prepared" | "listen" | "listening" | "yours";
-export type Message = { readonly word: Word } | { readonly failed: string };
+/** `failed`, with the stack of a fault of the program. `migrating`: sent every few seconds while tables are migrated, which
+ *  may take long in a large store. */
+export type Message =
+  | { readonly word: Word }
+  | { readonly failed: string; readonly stack?: string }
+  | { readonly migrating: true };
 
 /** One end of the channel between the two. */
 export interface Channel {
@@ -16,21 +21,23 @@ export interface Channel {
 export interface Dialogue {
   tell(word: Word): void;
   /** Resolves when the other has sent the word. Rejects with `UpgradeFailed` when it reports a failure, disappears, or
-   *  takes longer than `limitMs`. */
+   *  takes longer than `limitMs`, not counting the time of migrations. Its cause is the stack that was reported. */
   heard(word: Word, limitMs: number): Promise<void>;
 }
 
 export function converse(channel: Channel, other: string): Dialogue {
   const said = new Set<Word>();
-  let failed: string | null = null;
+  let failed: UpgradeFailed | null = null;
   let look = (): void => {};
-  const fail = (reason: string) => {
-    failed ??= reason;
+  let extend = (): void => {};
+  const fail = (reason: string, stack?: string) => {
+    failed ??= new UpgradeFailed(reason, { cause: stack });
     look();
   };
   channel.listen(
     (message) => {
-      if ("failed" in message) return fail(message.failed);
+      if ("failed" in message) return fail(message.failed, message.stack);
+      if ("migrating" in message) return extend();
       said.add(message.word);
       look();
     },
@@ -41,12 +48,18 @@ export function converse(channel: Channel, other: string): Dialogue {
     heard: (word, limitMs) =>
       new Promise((resolve, reject) => {
         const late = `${other} took longer than ${limitMs / 1_000} s to be ${word}`;
-        const timer = setTimeout(() => reject(new UpgradeFailed(late)), limitMs);
+        const begin = () => setTimeout(() => reject(new UpgradeFailed(late)), limitMs);
+        let timer = begin();
+        extend = () => {
+          clearTimeout(timer);
+          timer = begin();
+        };
         look = () => {
           if (!said.has(word) && failed === null) return;
           clearTimeout(timer);
+          extend = () => {};
           if (said.has(word)) resolve();
-          else reject(new UpgradeFailed(failed ?? ""));
+          else reject(failed);
         };
         look();
       }),

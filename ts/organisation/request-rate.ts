@@ -1,5 +1,6 @@
 // Rate limit of callers (M13): a bucket per API key that refills evenly and holds a burst. The caller supplies the
 // time. (rate-limiter-flexible counts in fixed windows: neither of its limiters keeps 20/s with a burst of 60 exactly.)
+import { steadyClock } from "../in-time.ts";
 
 /** With more buckets than this the full ones are removed, since a full bucket equals a new one. A bucket exists only
  *  while it refills, so the number is bounded by the requests of a few seconds, whatever keys they carry. */
@@ -24,11 +25,12 @@ export interface RequestRate {
 /** `perSecond`: refill, more than 0. `burst`: capacity of the bucket. */
 export function createRequestRate(
   limits: { readonly perSecond: number; readonly burst: number },
-  clock: { now(): number },
+  wall: { now(): number },
 ): RequestRate {
+  const clock = steadyClock(wall);
   const stepMs = 1000 / limits.perSecond;
   const burst = Math.max(1, limits.burst);
-  /** Caller → when its bucket is full again, epoch ms. */
+  /** Caller → when its bucket is full again, ms on the steady clock: one that is set back keeps nobody waiting. */
   const fullAt = new Map<string, number>();
 
   function sweep(now: number): void {
@@ -38,8 +40,7 @@ export function createRequestRate(
   return {
     take(caller) {
       const now = clock.now();
-      // A clock that was set back must not lock anybody out for longer than an empty bucket does.
-      const from = Math.min(Math.max(fullAt.get(caller) ?? now, now), now + burst * stepMs);
+      const from = Math.max(fullAt.get(caller) ?? now, now);
       const next = from + stepMs;
       const allowed = next - now <= burst * stepMs + 0.001;
       if (fullAt.size >= SWEEP_AT) sweep(now);

@@ -133,8 +133,11 @@ export function createAdmission(deps: AdmissionDeps): {
         return { ...admission, about };
       } catch (err) {
         place.release();
+        // The line of the denial is the only one.
+        if (err instanceof StoreFailed)
+          return { ...denied("store_unavailable"), about: { ...about, detail: err.message } };
         log.error({ err, ...about }, "publish request could not be decided");
-        return { ...denied(err instanceof StoreFailed ? "store_unavailable" : "internal_error"), about };
+        return { ...denied("internal_error"), about };
       }
     },
     closed() {

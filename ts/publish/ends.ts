@@ -64,10 +64,11 @@ export function createEnds(deps: {
     const { clientId } = end;
     try {
       await recordEnd(db, clientId, { ...end, whose: "own" }, clock.now());
-      unrecorded.delete(clientId);
+      if (unrecorded.delete(clientId)) log.info({ clientId }, "end of publish is recorded now");
     } catch (err) {
+      // One line for each end, however often it is tried.
+      if (!unrecorded.has(clientId)) log.error({ err, clientId }, "end of publish could not be recorded yet");
       unrecorded.set(clientId, end);
-      log.error({ err, clientId }, "end of publish could not be recorded yet");
       timer ??= setTimeout(() => void retry(), RETRY_MS).unref();
     }
   }

@@ -1,9 +1,10 @@
 // Backs up the embedded store while a service uses it: a consistent snapshot, complete or not there at all.
-import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from "node:fs";
+import { closeSync, existsSync, openSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import Database from "libsql";
 import { ConfigInvalid, StoreFailed, StoreUnavailable } from "../errors.ts";
 import { reasonOf } from "../reason.ts";
+import { syncPath } from "./files/synced.ts";
 
 /** How long the backup waits for a writer, ms. */
 const BUSY_TIMEOUT_MS = 5_000;
@@ -30,21 +31,12 @@ export function backUp(dataDir: string, file: string): number {
     } finally {
       db.close();
     }
-    sync(partial);
+    syncPath(partial);
     renameSync(partial, path);
-    sync(dirname(path));
+    syncPath(dirname(path));
   } catch (cause) {
     rmSync(partial, { force: true });
     throw new StoreFailed(`the copy failed: ${reasonOf(cause)}`, { cause });
   }
   return statSync(path).size;
-}
-
-function sync(path: string): void {
-  const handle = openSync(path, "r");
-  try {
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
-  }
 }

@@ -12,7 +12,7 @@ const TRY_AGAIN_MS = 500;
 /** A test that takes longer has failed, ms. */
 const TRIAL_LIMIT_MS = 8_000;
 /** Below this a disk counts as full: the write-ahead log of a busy moment would no longer fit, bytes. */
-const FREE_AT_LEAST_BYTES = 4 * 1024 * 1024;
+export const FREE_AT_LEAST_BYTES = 4 * 1024 * 1024;
 /** The row of `sequence` that tests write. */
 const TRIAL_ROW = "store_trial";
 

@@ -1,5 +1,5 @@
 // The migrations that create the tables of schema.ts, oldest first. Forward only: a released migration never changes.
-import { type Kysely, sql } from "kysely";
+import { type Kysely, PostgresAdapter, sql } from "kysely";
 import { StoreUnavailable } from "../errors.ts";
 import { reasonOf } from "../reason.ts";
 import { DELIVERY_SIZE_TABLES, deliveryShares, deliverySize } from "./delivery-size.ts";
@@ -81,23 +81,32 @@ interface Bookkeeping {
   migration: { position: number; name: string };
 }
 
-/** Runs pending migrations, each in one transaction with its record. `alone`: no other process uses the store;
- *  otherwise nothing may be changed. Rejects with `StoreUnavailable` when the store was created by a newer version of
- *  headgate, or when it is older and in use. */
+export interface MigrateOptions {
+  /** No other process uses the store; otherwise nothing may be changed. */
+  readonly alone: boolean;
+  /** Whether the store must be there already, as opposed to being created. */
+  readonly exists?: boolean;
+  /** The store was marked by `markUnfinished`, and is filled by this process. */
+  readonly isCopy?: boolean;
+  readonly migrating?: Migrating;
+}
+
+/** Runs pending migrations, each in one transaction with its record. Rejects with `StoreUnavailable` when the store was
+ *  created by a newer version of headgate, when it is older and in use, or when something else is there. */
 export async function migrate(
   db: Kysely<unknown>,
-  options: { readonly alone: boolean; readonly migrating?: Migrating },
+  options: MigrateOptions,
   migrations: readonly Migration[] = MIGRATIONS,
 ): Promise<void> {
-  if (options.alone) {
-    await db.schema
-      .createTable("migration")
-      .ifNotExists()
-      .addColumn("position", "integer", (column) => column.primaryKey())
-      .addColumn("name", "text", (column) => column.notNull())
-      .execute();
+  const isStore = options.isCopy || (await requireOwnTables(db, "the store"));
+  if (options.exists && !isStore) {
+    throw new StoreUnavailable(
+      "the store is not complete: a copy or a first start was interrupted. Remove it, then copy again, or start for a new, empty store",
+    );
   }
-  const done = await (db as Kysely<Bookkeeping>).selectFrom("migration").selectAll().orderBy("position").execute();
+  if (options.alone) await createBookkeeping(db);
+  const recorded = await (db as Kysely<Bookkeeping>).selectFrom("migration").selectAll().orderBy("position").execute();
+  const done = options.isCopy ? recorded.filter(({ name }) => name !== UNFINISHED_COPY) : recorded;
   for (const [position, { name }] of done.entries()) {
     if (name === UNFINISHED_COPY) {
       throw new StoreUnavailable("the store is an incomplete copy of an interrupted run: remove it, then copy again");
@@ -122,19 +131,76 @@ export async function migrate(
   }
 }
 
+async function createBookkeeping(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable("migration")
+    .ifNotExists()
+    .addColumn("position", "integer", (column) => column.primaryKey())
+    .addColumn("name", "text", (column) => column.notNull())
+    .execute();
+}
+
+/** The first thing that a copy writes, in one transaction: from then on nobody opens its target. */
+export async function markUnfinished(db: Kysely<unknown>): Promise<void> {
+  await db.transaction().execute(async (trx) => {
+    await createBookkeeping(trx);
+    const mark = { position: MIGRATIONS.length, name: UNFINISHED_COPY };
+    await (trx as Kysely<Bookkeeping>).insertInto("migration").values(mark).execute();
+  });
+}
+
+/** Whether there is a store, complete or not; false where there is nothing at all. Rejects with `StoreUnavailable` when
+ *  there are tables, but not those of a store. `place`: for people. */
+export async function requireOwnTables(db: Kysely<unknown>, place: string): Promise<boolean> {
+  const tables = await tableNames(db);
+  const names = tables.filter((name) => name !== "migration");
+  const first = tables.length > names.length ? await firstRecord(db, place) : undefined;
+  if (first !== undefined && [MIGRATIONS[0]?.name, UNFINISHED_COPY].includes(first)) return true;
+  const found = first === undefined ? names.slice(0, 3).join(", ") : `migration, with the row ${first}`;
+  if (found === "") return false;
+  throw new StoreUnavailable(
+    `${place} holds tables that are not those of headgate (${found}), and nothing is created beside them: use an empty database or schema, or check which one is meant`,
+  );
+}
+
+async function firstRecord(db: Kysely<unknown>, place: string): Promise<string | undefined> {
+  try {
+    const rows = (db as Kysely<Bookkeeping>).selectFrom("migration").select("name");
+    return (await rows.orderBy("position").limit(1).executeTakeFirst())?.name;
+  } catch (cause) {
+    if (!/column/.test(reasonOf(cause))) throw cause;
+    throw new StoreUnavailable(
+      `${place} holds a table named migration that is not headgate's: use an empty database or schema, or check which one is meant`,
+      { cause },
+    );
+  }
+}
+
+/** Those of extensions do not count. */
+async function tableNames(db: Kysely<unknown>): Promise<readonly string[]> {
+  const names =
+    db.getExecutor().adapter instanceof PostgresAdapter
+      ? sql<{ name: string }>`
+          select relname as name from pg_class
+          where relnamespace = current_schema()::regnamespace and relkind in ('r', 'p')
+            and not exists (select 1 from pg_depend where objid = pg_class.oid and deptype = 'e') order by relname`
+      : sql<{ name: string }>`
+          select name from sqlite_master where type = 'table' and name not like 'sqlite\\_%' escape '\\' order by name`;
+  return (await names.execute(db)).rows.map(({ name }) => name);
+}
+
 /** Runs `migrate` on a store that was just opened and is named `place`; closes the store when that fails. */
 export async function upToDate(
   db: Kysely<Schema>,
-  alone: boolean,
+  options: MigrateOptions,
   place: string,
   close: () => Promise<void>,
-  migrating: Migrating = () => {},
 ): Promise<void> {
   try {
-    await migrate(db as Kysely<unknown>, { alone, migrating });
+    await migrate(db as Kysely<unknown>, options);
   } catch (cause) {
     await close();
-    if (cause instanceof StoreUnavailable) throw cause;
+    if (cause instanceof StoreUnavailable) throw new StoreUnavailable(`${place}: ${cause.message}`, { cause });
     throw new StoreUnavailable(`cannot update the tables in ${place}: ${reasonOf(cause)}`, { cause });
   }
 }

@@ -2,7 +2,7 @@
 import { type Dialect, type Kysely, sql } from "kysely";
 import { StoreUnavailable } from "../errors.ts";
 import { reasonOf } from "../reason.ts";
-import { type Migrating, upToDate } from "./migrations.ts";
+import { type Migrating, requireOwnTables, upToDate } from "./migrations.ts";
 import type { Store } from "./open.ts";
 import type { ServerClient } from "./postgres/connecting.ts";
 import { parseDatabaseUrl } from "./postgres/database-url.ts";
@@ -52,8 +52,9 @@ export async function openPostgres(
   };
   const update = async (by: Kysely<Schema>) => {
     await requireVersion(by);
+    await requireOwnTables(by as Kysely<unknown>, place);
     if (lock.held) await addJsonEach(by);
-    await upToDate(by, lock.held, place, async () => {}, migrating);
+    await upToDate(by, { alone: lock.held, migrating }, place, async () => {});
   };
   const updateAlone = (client: ServerClient) =>
     update(new RetryingKysely<Schema>({ dialect: connectionDialect(client) }));

@@ -1,6 +1,6 @@
 // Opens the store: the embedded one in the data directory, or a PostgreSQL database. The tables are the same.
 import { existsSync, mkdirSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import type { Worker } from "node:worker_threads";
 import type { Kysely } from "kysely";
 import { type StoreFailed, StoreUnavailable } from "../errors.ts";
@@ -8,6 +8,7 @@ import { reasonOf } from "../reason.ts";
 import { LibsqlKysely, startLibsqlThread } from "./libsql.ts";
 import type { Access } from "./libsql-messages.ts";
 import { type Migrating, upToDate } from "./migrations.ts";
+import { createEmbedded } from "./new-store.ts";
 import type { Schema } from "./schema.ts";
 import { chargeStatement } from "./statements/reading.ts";
 
@@ -42,7 +43,7 @@ export interface StoreOptions {
   readonly idleThreads?: Worker[];
 }
 
-/** Opens the store and migrates its tables; the data directory (created 0700) is needed for keys in any case. Every
+/** Opens the store and migrates its tables; creates it where nothing of another one is. The data directory (created 0700) is needed for keys in any case. Every
  *  write is on disk when its promise resolves. Rejects with `StoreUnavailable`. */
 export async function openStore({
   dataDir,
@@ -76,13 +77,17 @@ async function openEmbedded(
   migrating: Migrating,
   idleThreads?: Worker[],
 ): Promise<Store> {
+  if (!existsSync(join(dataDir, "headgate.db"))) {
+    if (access === "successor") throw new StoreUnavailable(`headgate.db has been removed from ${dataDir}`);
+    await createEmbedded(dataDir, migrating);
+  }
   const thread = await startLibsqlThread(dataDir, access, idleThreads);
   const db = new LibsqlKysely<Schema>(thread);
   const close = async () => {
     await db.destroy();
     await thread.close(); // Kysely does not close drivers it never used
   };
-  await upToDate(db, thread.alone, dataDir, close, migrating);
+  await upToDate(db, { alone: thread.alone, exists: true, migrating }, dataDir, close);
   const common = { db, lifeline: db, rename: async () => {} };
   // A command delays nobody's work.
   if (access === "command") return { ...common, reads: db, close, failed: thread.failed };

@@ -142,7 +142,8 @@ export async function prune(
 /** Prunes periodically until the returned function is called. */
 export function keepPruned(deps: {
   readonly db: Kysely<Schema>;
-  readonly days: RetentionDays;
+  /** Asked before each pass. */
+  readonly days: () => RetentionDays;
   readonly clock: { now(): number };
   readonly log: Logger;
 }): () => Promise<void> {
@@ -150,7 +151,7 @@ export function keepPruned(deps: {
   let stopped = false;
   let running: Promise<void> | null = null;
   const pass = () => {
-    running ??= prune(db, days, clock.now(), () => stopped)
+    running ??= prune(db, days(), clock.now(), () => stopped)
       .then((rows) => {
         if (rows > 0) log.info({ rows }, "old records removed");
       })

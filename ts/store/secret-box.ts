@@ -1,10 +1,13 @@
 // Encrypts secrets in the store with the key file of the data directory (AES-256-GCM), so that a copy of the database
 // alone reveals none.
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
-import { closeSync, existsSync, fsyncSync, openSync, readFileSync, writeSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Kysely } from "kysely";
 import { StoreUnavailable } from "../errors.ts";
 import { reasonOf } from "../reason.ts";
+import { createFile } from "./files/synced.ts";
+import type { Schema } from "./schema.ts";
 
 /** Name in the data directory. */
 export const KEY_FILE = "headgate.key";
@@ -21,11 +24,23 @@ export interface SecretBox {
   keyFor(purpose: string): Buffer;
 }
 
+/** Opens the box with `headgate.key` of the data directory, for the store `db`. The key is created (0600) for a store
+ *  that has no secrets yet; for any other one a missing key is lost. Rejects with `StoreUnavailable`. */
+export async function openSecretBoxOf(db: Kysely<Schema>, dataDir: string): Promise<SecretBox> {
+  const path = join(dataDir, KEY_FILE);
+  // Every store has token keys from its first start.
+  const sealed = existsSync(path) ? undefined : await db.selectFrom("token_key").select("kid").executeTakeFirst();
+  if (sealed === undefined) return openSecretBox(dataDir);
+  throw new StoreUnavailable(
+    `${path} is missing: the secrets in the store can be read only with it. Put it back, from where it is kept beside the backups or from another node`,
+  );
+}
+
 /** Opens the box with `headgate.key` of the data directory, which is created (0600) when it is missing. */
 export function openSecretBox(dataDir: string): SecretBox {
   const path = join(dataDir, KEY_FILE);
   try {
-    if (!existsSync(path)) writeKey(path);
+    if (!existsSync(path)) createFile(path, `${randomBytes(KEY_BYTES).toString("base64url")}\n`);
   } catch (cause) {
     throw new StoreUnavailable(`cannot use ${path}: ${reasonOf(cause)}`, { cause });
   }
@@ -68,15 +83,5 @@ function readKey(path: string): Buffer {
   } catch (cause) {
     const reason = reasonOf(cause);
     throw new StoreUnavailable(`cannot use ${path}: ${reason}`, { cause });
-  }
-}
-
-function writeKey(path: string): void {
-  const file = openSync(path, "wx", 0o600);
-  try {
-    writeSync(file, `${randomBytes(KEY_BYTES).toString("base64url")}\n`);
-    fsyncSync(file); // must be on disk before anything sealed with it
-  } finally {
-    closeSync(file);
   }
 }

@@ -14,6 +14,7 @@ import { mediaAddresses } from "./media-addresses.ts";
 import { names } from "./names.ts";
 import { kernelDrops, ports, receiveBuffer } from "./ports.ts";
 import { publicUrl } from "./public-url.ts";
+import { running } from "./running.ts";
 import { stored } from "./stored.ts";
 import { webhooks } from "./webhooks.ts";
 
@@ -62,6 +63,7 @@ async function withConfig(config: Config): Promise<readonly Finding[]> {
     ...dataDirectory(config),
     ...store.findings,
     ...(await databaseServers(config.databaseUrl)),
+    ...(await running(config)),
     ...(await ports(config)),
     await receiveBuffer(config),
     ...kernelDrops(config),

@@ -1,8 +1,9 @@
 // Doctor: what the machine provides: file descriptors, a correct clock, a writable data directory.
 import { spawnSync } from "node:child_process";
-import { accessSync, constants, existsSync, readFileSync, statfsSync } from "node:fs";
+import { accessSync, constants, existsSync, readFileSync, type StatsFs, statfsSync } from "node:fs";
 import type { Config } from "../../config.ts";
 import { reasonOf } from "../../reason.ts";
+import { FREE_AT_LEAST_BYTES } from "../../store/health.ts";
 import { type Finding, good } from "./finding.ts";
 
 /** Enough for a small node with some hundred players; each connection uses one. */
@@ -99,7 +100,7 @@ function isSynchronised(): boolean | null {
 
 /** Whether the service could write to the folder of its keys and the embedded store; no finding when there is no folder
  *  yet. */
-export function dataDirectory({ dataDir }: Config): readonly Finding[] {
+export function dataDirectory({ dataDir, databaseUrl }: Config): readonly Finding[] {
   if (!existsSync(dataDir)) return [];
   const what = `data directory ${dataDir}`;
   try {
@@ -113,15 +114,30 @@ export function dataDirectory({ dataDir }: Config): readonly Finding[] {
       },
     ];
   }
-  const { bavail, bsize } = statfsSync(dataDir);
+  return [diskSpace({ dataDir, databaseUrl }, statfsSync(dataDir))];
+}
+
+/** `disk`: what statfs(2) says of the data directory. */
+export function diskSpace(
+  { dataDir, databaseUrl }: Pick<Config, "dataDir" | "databaseUrl">,
+  { bavail, bsize, files, ffree }: Pick<StatsFs, "bavail" | "bsize" | "files" | "ffree">,
+): Finding {
+  const what = `data directory ${dataDir}`;
   const free = bavail * bsize;
   const detail = `${Math.round(free / 1e6)} MB free`;
-  if (free >= SPACE_WANTED_BYTES) return [good(what, detail)];
-  return [
-    {
-      ...{ what, state: "warning", detail },
-      why: "new publishes are rejected while the disk is full",
-      remedy: "free some space, or move the data directory to a larger disk",
-    },
-  ];
+  const remedy = "free some space, or move the data directory to a larger disk";
+  // Some file systems have no fixed number of files: they report none at all.
+  const hasNoFiles = files > 0 && ffree === 0;
+  if (hasNoFiles || free < FREE_AT_LEAST_BYTES) {
+    const isEmbedded = databaseUrl === null;
+    return {
+      ...{ what, state: isEmbedded ? "bad" : "warning", remedy },
+      detail: hasNoFiles ? "the disk can hold no further file (df -i)" : `the disk is full: ${detail}`,
+      why: isEmbedded
+        ? "the store cannot be written: new publishes are rejected, and a service does not start for the first time"
+        : "a capture or a changed key cannot be written; the store is elsewhere",
+    };
+  }
+  if (free >= SPACE_WANTED_BYTES) return good(what, detail);
+  return { ...{ what, state: "warning", detail, remedy }, why: "new publishes are rejected while the disk is full" };
 }

@@ -5,12 +5,13 @@ import { sql } from "kysely";
 import { clock } from "../../clock.ts";
 import type { Config } from "../../config.ts";
 import { reasonOf } from "../../reason.ts";
+import { requireNothing } from "../../store/new-store.ts";
 import { openStore, type Store } from "../../store/open.ts";
 import { isStorePresent } from "../../store/present.ts";
 import { KEY_FILE, openKeyFile } from "../../store/secret-box.ts";
 import { type LargestShare, largestHolders, largestShares, TABLE_BOUNDS } from "../../store/table-bounds.ts";
 import { requireKeyOf } from "../../token/sealed-keys.ts";
-import { type Finding, good } from "./finding.ts";
+import { type Finding, good, type Trouble } from "./finding.ts";
 import type { Reference } from "./machine.ts";
 import type { CustomerWebhook } from "./webhooks.ts";
 
@@ -30,6 +31,8 @@ export async function stored(config: Config): Promise<Stored> {
   const what = isPostgres ? "store in PostgreSQL" : `store in ${config.dataDir}`;
   const nothing = { webhooks: [], newestAt: null, references: [], isOpen: false };
   if (!(await isStorePresent(config))) {
+    const obstacle = isPostgres ? null : obstacleIn(config.dataDir);
+    if (obstacle !== null) return { ...nothing, findings: [{ what, ...obstacle }] };
     const finding: Finding = {
       ...{ what, state: "warning", detail: "it does not exist yet: headgate serve or headgate init creates it" },
       why: "starting the service creates a new one, with a new key and a new administrator",
@@ -57,6 +60,19 @@ export async function stored(config: Config): Promise<Stored> {
         : "check that the service's user may read and write the directory; replace a damaged file with headgate restore",
     };
     return { ...nothing, findings: [finding] };
+  }
+}
+
+/** Why a start would create no store. */
+function obstacleIn(dataDir: string): Omit<Trouble, "what"> | null {
+  try {
+    requireNothing(dataDir);
+    return null;
+  } catch (error) {
+    return {
+      ...{ state: "bad", detail: reasonOf(error), why: "headgate serve exits with 4" },
+      remedy: "decide whether a store is missing or a new one is wanted, as the message says",
+    };
   }
 }
 

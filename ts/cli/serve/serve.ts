@@ -4,12 +4,13 @@ import { loadConfig, readVersion } from "../../config.ts";
 import { failToFollow } from "../../handover/predecessor.ts";
 import { createLog } from "../../log.ts";
 import type { RunningService } from "../../main.ts";
-import { reasonOf } from "../../reason.ts";
 import { usableCertificates } from "../config.ts";
 import { exitCodeOf } from "../exit-code.ts";
 import { readFlags } from "../flags.ts";
 import { keepCompiledCode } from "./compiled-code.ts";
 import { firstStart } from "./first-start.ts";
+import { createReload } from "./reload.ts";
+import { handleSignals } from "./signals.ts";
 
 /** One ^C reaches the service twice through npm, and so does systemd's default; only a later one counts as a second
  *  signal, ms. */
@@ -17,18 +18,21 @@ const SAME_SIGNAL_MS = 1_000;
 /** Time that a second signal leaves for closing, ms. */
 const SECOND_SIGNAL_LIMIT_MS = 1_500;
 
-/** Serves until SIGTERM or SIGINT. Rejects when the service cannot start. */
+/** Serves until a signal that stops it (signals.ts). Rejects when the service cannot start. */
 export async function runService(flags: Readonly<Record<string, unknown>>): Promise<void> {
   try {
     await run(flags);
   } catch (error) {
-    failToFollow(reasonOf(error));
+    failToFollow(error);
     throw error;
   }
 }
 
 async function run(flags: Readonly<Record<string, unknown>>): Promise<void> {
-  const { config } = loadConfig(readFlags(flags));
+  const signals = handleSignals();
+  const load = () => loadConfig(readFlags(flags));
+  const loaded = load();
+  const { config } = loaded;
   const isTerminal = process.stderr.isTTY === true;
   // Before anything is created or bound.
   const warnings = usableCertificates(config, clock.now());
@@ -36,12 +40,6 @@ async function run(flags: Readonly<Record<string, unknown>>): Promise<void> {
     const log = await createLog(config.log, isTerminal);
     for (const warning of warnings) log.warn(warning);
   }
-  // A signal during the start takes effect once the service has started.
-  let stop = (): void => {
-    signalled = true;
-  };
-  let signalled = false;
-  for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => stop());
   keepCompiledCode(config.dataDir);
   const { serve } = await import("../../main.ts");
   const command = [process.execPath, ...process.execArgv, ...process.argv.slice(1)];
@@ -50,33 +48,40 @@ async function run(flags: Readonly<Record<string, unknown>>): Promise<void> {
     console.error("headgate: the store failed:", error);
     process.exit(exitCodeOf(error));
   });
-  stop = stopper(service);
-  service.handedOver.then(() => end(service));
+  service.handedOver.then(() => end(service, 0));
   announce(service);
-  if (signalled) stop();
+  signals.serve({
+    stop: stopper(service),
+    reload: createReload(loaded, load, service),
+    ignored: (signal) => service.log.warn({ signal }, "this signal has no meaning here; it is ignored from now on"),
+  });
 }
 
 /** The first call stops gracefully, a later one immediately. */
-function stopper(service: RunningService): () => void {
+function stopper(service: RunningService): (signal: NodeJS.Signals) => void {
   let firstAt: number | null = null;
-  return () => {
+  return (signal) => {
+    // The kernel repeats it every second while the processor time goes on.
+    const isLimit = signal === "SIGXCPU";
     if (firstAt !== null) {
-      if (clock.now() - firstAt < SAME_SIGNAL_MS) return;
+      if (isLimit || clock.now() - firstAt < SAME_SIGNAL_MS) return;
       setTimeout(() => process.exit(0), SECOND_SIGNAL_LIMIT_MS).unref();
       service.stopNow();
       return;
     }
     firstAt = clock.now();
-    end(service);
+    service.log.info({ signal }, "told to stop");
+    // Nobody asked for the end of this service: a service manager is to start it again.
+    end(service, isLimit ? 1 : 0);
     // The service manager restarts the service only once this process has ended: running publishes are not awaited.
     if (service.isSuccessorGone()) service.stopNow();
   };
 }
 
 /** Ends the service, once, and then the process. */
-function end(service: RunningService): void {
+function end(service: RunningService, code: number): void {
   service.stop().then(
-    () => process.exit(0),
+    () => process.exit(code),
     (error: unknown) => {
       console.error("headgate: stopping failed:", error);
       process.exit(1);

@@ -60,14 +60,17 @@ function keyOf(source: StorePlace, flags: GivenFlags): string {
   );
 }
 
-/** Runs `act` with a signal that SIGINT and SIGTERM abort. */
+/** Whatever asks a command to end: ^C, a closed terminal, a service manager. */
+const ENDING = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"] as const;
+
+/** Runs `act` with a signal that those signals abort. */
 async function interruptible<T>(act: (signal: AbortSignal) => Promise<T>, message: string): Promise<T> {
   const controller = new AbortController();
   const abort = () => controller.abort(new StoreFailed(message));
-  for (const name of ["SIGINT", "SIGTERM"] as const) process.on(name, abort);
+  for (const name of ENDING) process.on(name, abort);
   try {
     return await act(controller.signal);
   } finally {
-    for (const name of ["SIGINT", "SIGTERM"] as const) process.off(name, abort);
+    for (const name of ENDING) process.off(name, abort);
   }
 }

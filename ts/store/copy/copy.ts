@@ -3,7 +3,7 @@
 import { type Kysely, sql } from "kysely";
 import { StoreFailed, StoreUnavailable } from "../../errors.ts";
 import { reasonOf } from "../../reason.ts";
-import { MIGRATIONS, migrate, TRIGGER_TABLES, UNFINISHED_COPY } from "../migrations.ts";
+import { markUnfinished, migrate, requireOwnTables, TRIGGER_TABLES, UNFINISHED_COPY } from "../migrations.ts";
 import { type OpenPlace, requireThisSchema } from "./place.ts";
 import { countRows, pagesOf, requireRows, writeRows } from "./rows.ts";
 import { readShape, type TableShape } from "./shape.ts";
@@ -28,18 +28,19 @@ export async function copyStore(
 ): Promise<readonly CopiedTable[]> {
   await requireThisSchema(source);
   const before = await contentOf(target);
-  if (before.tables.includes(BOOKKEEPING)) throw await notEmpty(target);
+  if (before.tables.includes(BOOKKEEPING)) {
+    await requireOwnTables(target.db as Kysely<unknown>, target.name);
+    throw await notEmpty(target);
+  }
   try {
-    await migrate(target.db as Kysely<unknown>, { alone: true });
-    const mark = { position: MIGRATIONS.length, name: UNFINISHED_COPY };
-    const marks = target.db as unknown as Kysely<{ migration: typeof mark }>;
-    await marks.insertInto("migration").values(mark).execute();
+    await markUnfinished(target.db as Kysely<unknown>);
+    await migrate(target.db as Kysely<unknown>, { alone: true, isCopy: true });
     const shape = await readShape(target);
     const tables = shape.filter(({ name }) => name !== BOOKKEEPING && !before.tables.includes(name));
     await fill(source, target, tables, signal);
     const copied = await compare(source, target, tables, signal);
     keep();
-    await marks.deleteFrom("migration").where("name", "=", UNFINISHED_COPY).execute();
+    await sql`delete from migration where name = ${UNFINISHED_COPY}`.execute(target.db);
     return copied;
   } catch (error) {
     await empty(target, before).catch((cause: unknown) => {

@@ -1,9 +1,9 @@
 // Puts the key file of a store where it will be used: readable only by its owner, synced to disk, and never replacing a
 // different one.
-import { closeSync, existsSync, fsyncSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
-import { dirname } from "node:path";
+import { existsSync, readFileSync, rmSync } from "node:fs";
 import { ConfigInvalid } from "../../errors.ts";
 import { reasonOf } from "../../reason.ts";
+import { createFile } from "../files/synced.ts";
 
 /** Copies the key at `from` to `to`, unless it is there already; the returned function removes it again. Throws
  *  `ConfigInvalid` when a different key is there, or when it cannot be written. */
@@ -14,26 +14,9 @@ export function copyKeyFile(from: string, to: string): () => void {
     throw new ConfigInvalid(`${to} holds a different key, which would be lost: move it away if no store needs it`);
   }
   try {
-    const file = openSync(to, "wx", 0o600);
-    try {
-      writeSync(file, key);
-      fsyncSync(file);
-    } finally {
-      closeSync(file);
-    }
-    syncFolder(dirname(to));
+    createFile(to, key);
   } catch (cause) {
     throw new ConfigInvalid(`cannot write ${to}: ${reasonOf(cause)}`, { cause });
   }
   return () => rmSync(to, { force: true });
-}
-
-/** Syncs a folder, so that files created or renamed in it survive a power failure. */
-export function syncFolder(path: string): void {
-  const folder = openSync(path, "r");
-  try {
-    fsyncSync(folder);
-  } finally {
-    closeSync(folder);
-  }
 }

@@ -2,7 +2,7 @@
 import { Kysely, sql } from "kysely";
 import { StoreUnavailable } from "../../errors.ts";
 import { LibsqlKysely, startLibsqlThread } from "../libsql.ts";
-import { MIGRATIONS, UNFINISHED_COPY } from "../migrations.ts";
+import { MIGRATIONS, requireOwnTables, UNFINISHED_COPY } from "../migrations.ts";
 import { connectTo, placeOf, requireVersion } from "../open-postgres.ts";
 import type { Schema } from "../schema.ts";
 
@@ -59,6 +59,8 @@ async function openDatabase(databaseUrl: string): Promise<OpenPlace> {
 
 /** Throws `StoreUnavailable` unless the store is complete and its tables are those of this version of headgate. */
 export async function requireThisSchema({ db, name }: OpenPlace): Promise<void> {
+  if (!(await requireOwnTables(db as Kysely<unknown>, name)))
+    throw new StoreUnavailable(`${name} holds no complete store`);
   const { rows } = await sql<{ name: string }>`select name from migration order by position`.execute(db);
   const names = rows.map((row) => row.name);
   if (names.includes(UNFINISHED_COPY))

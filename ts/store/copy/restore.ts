@@ -1,15 +1,16 @@
 // Restores a backup of the embedded store where no store exists: verified first, then put in place completely or not at
 // all.
-import { closeSync, copyFileSync, existsSync, fsyncSync, linkSync, mkdtempSync, openSync, rmSync } from "node:fs";
+import { closeSync, copyFileSync, existsSync, linkSync, mkdtempSync, openSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { type Kysely, sql } from "kysely";
 import { ConfigInvalid, StoreFailed, StoreUnavailable } from "../../errors.ts";
 import { reasonOf } from "../../reason.ts";
+import { lockDirectory } from "../files/directory-lock.ts";
+import { syncPath } from "../files/synced.ts";
 import { migrate } from "../migrations.ts";
+import { RESTORING } from "../new-store.ts";
 import { makeFolder } from "../open.ts";
 import type { Schema } from "../schema.ts";
-import { lockDirectory } from "./directory-lock.ts";
-import { syncFolder } from "./key-file.ts";
 import { openAlone } from "./place.ts";
 
 /** Restores the backup `file` into `dataDir`, which must not contain a store nor be in use by a service, and migrates its tables. `check` is
@@ -30,16 +31,19 @@ export async function restore(
   }
   if (!existsSync(file)) throw new ConfigInvalid(`${file} does not exist`);
   makeFolder(dataDir);
-  const unlock = lockDirectory(dataDir);
+  const unlock = lockDirectory(dataDir, { creates: false });
   let folder: string | null = null;
   try {
     // On the same file system, so that the file can be linked into place in one step.
-    folder = mkdtempSync(join(dataDir, "restoring-"));
+    // Those of a restore that was interrupted.
+    for (const name of readdirSync(dataDir).filter((each) => each.startsWith(RESTORING)))
+      rmSync(join(dataDir, name), { recursive: true, force: true });
+    folder = mkdtempSync(join(dataDir, RESTORING));
     const copy = join(folder, "headgate.db");
     closeSync(openSync(copy, "wx", 0o600));
     copyFileSync(file, copy);
     const streams = await inspected(folder, file, check);
-    sync(copy);
+    syncPath(copy);
     const forget = keep();
     try {
       linkSync(copy, place); // unlike a rename it never replaces an existing file
@@ -47,7 +51,7 @@ export async function restore(
       forget();
       throw cause;
     }
-    syncFolder(dataDir);
+    syncPath(dataDir);
     return { streams };
   } catch (cause) {
     if (cause instanceof StoreUnavailable || cause instanceof ConfigInvalid) throw cause;
@@ -81,14 +85,5 @@ async function inspected(folder: string, file: string, check: (db: Kysely<Schema
     return Number(streams);
   } finally {
     await store.close();
-  }
-}
-
-function sync(path: string): void {
-  const handle = openSync(path, "r");
-  try {
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
   }
 }
