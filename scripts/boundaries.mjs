@@ -77,6 +77,7 @@ const STOPWATCHES = new Set([
   "ts/http/request/envelope.ts",
   "ts/log.ts",
   "ts/publish/admission-steps.ts",
+  "ts/publish/bytes/pulled-bytes.ts",
   "ts/cluster/membership.ts",
   "ts/handover/predecessor.ts",
   "ts/store/postgres/connecting.ts",

@@ -62,6 +62,11 @@ impl Timeline {
         if gap > LIMIT_GAP || time - self.input_time() > LIMIT_GAP + half {
             Arrival::Discontinuity
         } else if gap >= half {
+            // Of a clock that counts less than the packets last, the samples are ahead already.
+            let gap = gap.min(time - self.input_time());
+            if gap < half {
+                return Arrival::Continues;
+            }
             let steps = (gap / TICKS_PER_SAMPLE + GAP_STEP_SAMPLES / 2) / GAP_STEP_SAMPLES;
             Arrival::Missing((steps.max(1) * GAP_STEP_SAMPLES) as usize)
         } else if gap > -half || gap < -LIMIT_GAP {
@@ -176,6 +181,34 @@ mod tests {
             (i64::MIN, Arrival::Continues),
         ] {
             assert_eq!(timeline.arrival(at(micros), PACKET), expected, "{micros}");
+        }
+    }
+
+    #[test]
+    fn a_clock_that_counts_too_little_and_is_corrected_gets_no_silence_for_it() {
+        for counted in [18_375, 19_800, 19_950] {
+            let (mut timeline, mut inserted, mut filled) = (started(), 0, 0);
+            for packet in 1..3_000 {
+                if packet * (20_000 - counted) - inserted >= 300_000 {
+                    inserted += 300_000;
+                }
+                let time = at(packet * counted + inserted);
+                match timeline.arrival(time, PACKET) {
+                    Arrival::Missing(samples) => {
+                        filled += samples;
+                        timeline.handle_filling(samples);
+                    }
+                    arrival => assert_eq!(arrival, Arrival::Continues),
+                }
+                timeline.handle_packet(time, PACKET);
+                while timeline.has_unsent() {
+                    timeline.send_frame();
+                }
+                let ahead = timeline.input_time() - ticks(time) - PACKET as i64 * TICKS_PER_SAMPLE;
+                assert!(ahead <= 320 * 1_000 * TICKS_PER_MICRO, "{counted}: {ahead}");
+            }
+            // As much as the frames were shortened, at most.
+            assert!(filled <= 3_000 * PACKET / 250, "{counted}: {filled}");
         }
     }
 
