@@ -2,7 +2,7 @@
 // Real Chromium, real service, ffmpeg.
 import type { Page, Route } from "playwright-core";
 import { expect, test } from "vitest";
-import { FOLLOWED_LIMIT } from "../ts/dashboard/shell/empty-pages.ts";
+import { FOLLOWED_LIMIT } from "../ts/dashboard/shell/loaded.ts";
 import { until } from "./support/child.ts";
 import { useDashboard } from "./support/dashboard.ts";
 import { broadcast } from "./support/ffmpeg.ts";

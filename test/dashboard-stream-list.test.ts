@@ -1,7 +1,7 @@
 // How the list of streams is maintained: each stream once, live ones first, and kept current by the event
 // stream.
 import { expect, test } from "vitest";
-import { FOLLOWED_LIMIT } from "../ts/dashboard/shell/empty-pages.ts";
+import { FOLLOWED_LIMIT } from "../ts/dashboard/shell/loaded.ts";
 import { LiveRows } from "../ts/dashboard/streams/live-rows.ts";
 import type { LiveRow, Stream, StreamState } from "../ts/dashboard/streams/records.ts";
 import { matches, type StreamFilter, StreamList, type StreamSource } from "../ts/dashboard/streams/stream-list.ts";

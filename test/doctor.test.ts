@@ -1,83 +1,19 @@
 // `headgate doctor` with real faults: each finding says what is wrong, its consequence and its remedy.
 import { generateKeyPairSync, randomBytes } from "node:crypto";
-import { chmodSync, copyFileSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, mkdtempSync, renameSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { clockFinding, descriptors } from "../ts/cli/doctor/machine.ts";
-import { openStore, type Store } from "../ts/store/open.ts";
-import { start } from "./support/child.ts";
 import { startCustomer, testCertificates } from "./support/customer.ts";
+import { changed, doctorStores, empty, finding, folder, headgate, LIMIT_MS, newStore } from "./support/doctor.ts";
 import { freePort } from "./support/free-port.ts";
 import { startPostgres } from "./support/postgres.ts";
 import { trustFile } from "./support/trust-file.ts";
 import { inWholeRun } from "./support/whole-run.ts";
 
-const LIMIT_MS = 120_000;
-
-interface Finding {
-  readonly what: string;
-  readonly state: "good" | "warning" | "bad";
-  readonly detail: string;
-  readonly why?: string;
-  readonly remedy?: string;
-}
-
-let folder: string;
-let empty: string;
-
-beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "headgate-doctor-"));
-  empty = await newStore();
-}, LIMIT_MS);
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
-async function headgate(words: readonly string[], env: Readonly<Record<string, string>>, limits = "") {
-  const command = `${limits} exec "$0" scripts/headgate.mjs "$@"`;
-  const child = start("bash", ["--norc", "-c", command, process.execPath, ...words], {
-    env: { PATH: process.env.PATH, ...env },
-  });
-  const code = await child.exit;
-  return { code, out: child.stdout(), err: child.stderr() };
-}
-
-/** The finding whose `what` begins like this, and the exit code. */
-async function finding(begins: string, env: Readonly<Record<string, string>>, limits = "") {
-  const ports = {
-    HEADGATE_HTTP_PORT: "0",
-    HEADGATE_RTMP_PORT: "0",
-    HEADGATE_METRICS_PORT: "0",
-    HEADGATE_MEDIA_PORT: "0",
-  };
-  const { code, out, err } = await headgate(
-    ["doctor", "--json"],
-    { HEADGATE_DATA_DIR: empty, ...ports, ...env },
-    limits,
-  );
-  expect(err).not.toContain("    at ");
-  const findings = JSON.parse(out) as Finding[];
-  for (const each of findings) {
-    const needs = each.state === "good" ? [undefined, undefined] : [expect.any(String), expect.any(String)];
-    expect([each.what, each.why, each.remedy]).toEqual([each.what, ...needs]);
-  }
-  const found = findings.find(({ what }) => what.startsWith(begins));
-  expect(found, `${begins} in ${out}`).toBeDefined();
-  return { code, ...(found as Finding) };
-}
-
-async function newStore(): Promise<string> {
-  const dataDir = mkdtempSync(join(folder, "data-"));
-  expect((await headgate(["init"], { HEADGATE_DATA_DIR: dataDir })).code).toBe(0);
-  return dataDir;
-}
-
-async function changed(dataDir: string, act: (db: Store["db"]) => Promise<unknown>): Promise<void> {
-  const { db, close } = await openStore({ dataDir, databaseUrl: null });
-  await act(db);
-  await close();
-}
+doctorStores();
 
 describe.concurrent("the store", () => {
   test(
@@ -143,74 +79,6 @@ describe.concurrent("the store", () => {
       expect(await finding("key ", {})).toMatchObject({ state: "good" });
       expect(await finding("pages", {})).toMatchObject({ state: "good" });
       expect(await finding("data directory ", {})).toMatchObject({ detail: expect.stringMatching(/^\d+ MB free$/) });
-    },
-    LIMIT_MS,
-  );
-});
-
-describe.concurrent("the bounded tables", () => {
-  const share = (table: "stream" | "audit" | "kept_answer", organisation: string, rows: number, bytes: number) => ({
-    ...{ organisation_id: organisation, table_name: table, rows, bytes },
-  });
-  const withShares = async (shares: readonly ReturnType<typeof share>[]) => {
-    const dataDir = await newStore();
-    await changed(dataDir, async (db) => {
-      for (const name of ["Acme", "Globex"]) {
-        const of = { id: name, hash: name, name, plan: "paid", enabled: 1, created_at: 0, updated_at: 0 } as const;
-        await db.insertInto("organisation").values(of).execute();
-      }
-      await db.deleteFrom("table_share").execute();
-      await db
-        .insertInto("table_share")
-        .values([...shares])
-        .execute();
-      await db.insertInto("delivery_share").values({ organisation_id: "Globex", bytes: 90_000_000 }).execute();
-    });
-    return { HEADGATE_DATA_DIR: dataDir };
-  };
-
-  test(
-    "who has most of each, in records and in bytes, and who has most altogether",
-    async () => {
-      const env = await withShares([
-        ...[share("stream", "Acme", 50_000, 25_000_000), share("stream", "Globex", 100, 50_000_000)],
-        ...[share("audit", "Acme", 400_000, 1_000_000), share("audit", "Globex", 300_000, 2_000_000)],
-      ]);
-      expect(await finding("largest share", env)).toMatchObject({
-        state: "good",
-        detail:
-          "stream: Globex 100 records, 50.0 MB (2 % of its limit); " +
-          "audit: Acme 400000 records, 1.0 MB (20 % of its limit)",
-      });
-      expect(await finding("organisations with the most", env)).toMatchObject({
-        state: "good",
-        detail: "Globex 142.0 MB in 300100 records, Acme 26.0 MB in 450000 records",
-      });
-    },
-    LIMIT_MS,
-  );
-
-  test(
-    "one that is nearly full for an organisation is a warning, unless its oldest records make room",
-    async () => {
-      const env = await withShares([
-        ...[share("kept_answer", "Acme", 10, 60_000_000), share("kept_answer", "Globex", 100, 100)],
-        ...[share("stream", "Globex", 4_600_000, 1), share("audit", "Acme", 2_000_000, 1)],
-      ]);
-      expect(await finding("largest share", env)).toMatchObject({
-        state: "warning",
-        detail: expect.stringMatching(/^stream: Globex 4600000 .*92 %.*; kept_answer: Acme .*94 % of its limit\)$/),
-        remedy: expect.stringContaining("answers are kept for a day"),
-      });
-    },
-    LIMIT_MS,
-  );
-
-  test(
-    "none, in a new store",
-    async () => {
-      const { state, detail } = await finding("largest share", {});
-      expect([state, detail]).toEqual(["good", expect.stringMatching(/^(none has any records|\w+: Headgate)/)]);
     },
     LIMIT_MS,
   );

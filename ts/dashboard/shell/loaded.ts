@@ -1,6 +1,5 @@
 // Loads data from the API for a page: once, again on demand, and page after page.
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { pastEmptyPages } from "./empty-pages.ts";
 
 export interface Loaded<T> {
   /** null until loaded, and again for other inputs; the previous value stays during a reload. */
@@ -114,4 +113,24 @@ export function usePages<T>(
     reload: loaded.reload,
     change: (change) => loaded.value !== null && loaded.set(change(loaded.value)),
   };
+}
+
+/** So many empty pages of a filtered list are followed by themselves; then the reader is asked: one request looks at a
+ *  bounded number of rows, so a page may be empty and still have a next one. */
+export const FOLLOWED_LIMIT = 5;
+
+/** The first page from `cursor` on that has rows, or the last one loaded. `next`: the cursor behind a page without rows;
+ *  null when it has some, or is the last one. */
+export async function pastEmptyPages<Cursor, Page>(
+  cursor: Cursor,
+  load: (cursor: Cursor) => Promise<Page>,
+  next: (page: Page) => Cursor | null,
+): Promise<Page> {
+  let page = await load(cursor);
+  for (let followed = 0; followed < FOLLOWED_LIMIT; followed += 1) {
+    const behind = next(page);
+    if (behind === null) break;
+    page = await load(behind);
+  }
+  return page;
 }

@@ -1,7 +1,7 @@
 // The streams shown in a list: loaded page after page while scrolling, live ones first, kept current by the event
 // stream. It contains each stream once, even when pages overlap.
 import { signal } from "@preact/signals";
-import { pastEmptyPages } from "../shell/empty-pages.ts";
+import { pastEmptyPages } from "../shell/loaded.ts";
 import type { Stream, StreamState } from "./records.ts";
 import { nameOf } from "./records.ts";
 
