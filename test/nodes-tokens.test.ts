@@ -112,6 +112,7 @@ test("a node with another key file is refused, whatever is due, and changes noth
   const node = await nodes.add();
   const before = await keysOf(node);
   const another = mkdtempSync(join(tmpdir(), "headgate-another-key-"));
+  const box = openSecretBox(another);
   nodes.clock.ms += 400 * DAY_MS;
   const advice = /another-key.*headgate\.key is not the key this store was made with; put the right one back/;
   for (const env of [{}, { HEADGATE_TOKEN_ALG: "EdDSA" }, { HEADGATE_TOKEN_ROTATE_DAYS: "1" }]) {
@@ -119,7 +120,6 @@ test("a node with another key file is refused, whatever is due, and changes noth
     expect(refusal).toBeInstanceOf(StoreUnavailable);
     expect(String(refusal)).toMatch(advice);
   }
-  const box = openSecretBox(another);
   const now = nodes.clock.ms;
   await expect(rotateTokenKeys(node.db, box, { ...rotation, now })).rejects.toThrow(advice);
   await expect(loadTokenKeys(node.db, box, { alg: "ES256", now, algorithm: "active" })).rejects.toThrow(advice);

@@ -98,7 +98,7 @@ export async function migrate(
   options: MigrateOptions,
   migrations: readonly Migration[] = MIGRATIONS,
 ): Promise<void> {
-  const isStore = options.isCopy || (await requireOwnTables(db, "the store"));
+  const isStore = options.isCopy || (await requireOwnTables(db, "the store", migrations));
   if (options.exists && !isStore) {
     throw new StoreUnavailable(
       "the store is not complete: a copy or a first start was interrupted. Remove it, then copy again, or start for a new, empty store",
@@ -151,11 +151,15 @@ export async function markUnfinished(db: Kysely<unknown>): Promise<void> {
 
 /** Whether there is a store, complete or not; false where there is nothing at all. Rejects with `StoreUnavailable` when
  *  there are tables, but not those of a store. `place`: for people. */
-export async function requireOwnTables(db: Kysely<unknown>, place: string): Promise<boolean> {
+export async function requireOwnTables(
+  db: Kysely<unknown>,
+  place: string,
+  [migration]: readonly Migration[] = MIGRATIONS,
+): Promise<boolean> {
   const tables = await tableNames(db);
   const names = tables.filter((name) => name !== "migration");
   const first = tables.length > names.length ? await firstRecord(db, place) : undefined;
-  if (first !== undefined && [MIGRATIONS[0]?.name, UNFINISHED_COPY].includes(first)) return true;
+  if (first !== undefined && [migration?.name, UNFINISHED_COPY].includes(first)) return true;
   const found = first === undefined ? names.slice(0, 3).join(", ") : `migration, with the row ${first}`;
   if (found === "") return false;
   throw new StoreUnavailable(
