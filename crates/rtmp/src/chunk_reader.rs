@@ -161,10 +161,10 @@ impl ChunkReader {
         }
     }
 
-    /// Whether bytes mistaken for an extended timestamp are still to be read as payload, because the allowance was
-    /// spent.
-    pub(crate) const fn has_carry(&self) -> bool {
-        self.carry_length > 0
+    /// Whether there is more to read without further input: bytes mistaken for an extended timestamp, because the
+    /// allowance was spent, or an empty message after an unfinished one.
+    pub(crate) const fn has_pending(&self) -> bool {
+        self.carry_length > 0 || matches!(self.chunk, Some((_, 0)))
     }
 
     /// Least number of bytes that complete another message; 0 between two messages.

@@ -115,10 +115,10 @@ impl Wire {
         self.allowance.begin_turn();
     }
 
-    /// Whether something besides input is to be read in the next turn: messages from an aggregate, or bytes of a chunk
-    /// header that turned out to be payload.
+    /// Whether something besides input is to be read in the next turn: messages from an aggregate, or what the reader has
+    /// taken already.
     pub(crate) fn has_waiting(&self) -> bool {
-        !self.aggregate.is_empty() || self.reader.has_carry()
+        !self.aggregate.is_empty() || self.reader.has_pending()
     }
 
     /// Total bytes received, including those not read yet.
