@@ -16,8 +16,8 @@ const LAST_TRY_MS = 1_000;
 const FAILURE_LASTS_MS = 1;
 
 /** Message and stack of an error; no stack of an expected one, such as a full disk, since its message says what has
- *  happened and there may be thousands. Other members are left out: libraries store their input there, such as the whole URL
- *  that could not be parsed, or a row. */
+ *  happened and there may be thousands. Other members are left out: libraries store their input there, such as the whole
+ *  URL that could not be parsed, or a row. */
 function errorForLog(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const { type, message, stack, code } = stdSerializers.err(error);

@@ -5,6 +5,7 @@ import type { NodeTable, Schema } from "../store/schema.ts";
 const SEQUENCE = "node_epoch";
 /** States in which a node counts as present. */
 const PRESENT = ["up", "draining"] as const;
+const isPresent = sql<boolean>`state in (${sql.join(PRESENT.map((word) => sql.lit(word)))})`;
 /** Milliseconds since 1970 on the clock of PostgreSQL, or on this machine's clock when the store is a file. */
 function storeNow(db: Kysely<Schema>): RawBuilder<number> {
   return db.getExecutor().adapter instanceof SqliteAdapter
@@ -137,9 +138,7 @@ export async function namedNodes(
     .where("epoch", "in", (eb) =>
       eb
         .selectFrom("node")
-        .select(
-          sql<number>`coalesce(max(case when state in ('up', 'draining') then epoch end), max(epoch))`.as("epoch"),
-        )
+        .select(sql<number>`coalesce(max(case when ${isPresent} then epoch end), max(epoch))`.as("epoch"))
         .groupBy("name"),
     )
     .where((eb) => eb.or([eb("state", "in", PRESENT), eb("beat_at", ">", sql<number>`${storeNow(db)} - ${goneMs}`)]))
@@ -151,7 +150,7 @@ export async function namedNodes(
 /** The present node of an embedded store, else its latest start; null before the first. While an upgrade has left others
  *  running beside it, it is the latest of them. */
 export async function lastNode(db: Kysely<Schema>): Promise<Node | null> {
-  const presence = sql`case when state in ('up', 'draining') then 0 else 1 end`;
+  const presence = sql`case when ${isPresent} then 0 else 1 end`;
   const row = await db.selectFrom("node").selectAll().orderBy(presence).orderBy("epoch", "desc").executeTakeFirst();
   return row === undefined ? null : nodeOf(row);
 }

@@ -22,7 +22,7 @@ export async function createEmbedded(dataDir: string, migrating: Migrating): Pro
   const unlock = lockFor(dataDir);
   try {
     if (existsSync(place)) return; // another process was faster
-    for (const name of namesIn(dataDir, CREATING)) rmSync(join(dataDir, name), { recursive: true, force: true });
+    removeLeftBehind(dataDir, CREATING);
     const folder = mkdtempSync(join(dataDir, CREATING));
     try {
       await fill(folder, migrating);
@@ -62,6 +62,11 @@ export function requireNothing(dataDir: string): void {
       `${KEY_FILE} of one`,
       `Set database_url if the store is in PostgreSQL, or put headgate.db back or restore a backup; for a new, empty store move ${KEY_FILE} away`,
     );
+}
+
+/** Removes the folders in which interrupted processes had prepared a store. */
+export function removeLeftBehind(dataDir: string, prefix: string): void {
+  for (const name of namesIn(dataDir, prefix)) rmSync(join(dataDir, name), { recursive: true, force: true });
 }
 
 function namesIn(folder: string, prefix: string): readonly string[] {

@@ -43,8 +43,8 @@ export interface StoreOptions {
   readonly idleThreads?: Worker[];
 }
 
-/** Opens the store and migrates its tables; creates it where nothing of another one is. The data directory (created 0700) is needed for keys in any case. Every
- *  write is on disk when its promise resolves. Rejects with `StoreUnavailable`. */
+/** Opens the store and migrates its tables; creates it where nothing of another one is. The data directory (created 0700)
+ *  is needed for keys in any case. Every write is on disk when its promise resolves. Rejects with `StoreUnavailable`. */
 export async function openStore({
   dataDir,
   databaseUrl,

@@ -1,6 +1,7 @@
 // Doctor: the service that runs here, as its metrics port shows it: whether it is the installed version, and whether an
 // upgrade of it has failed. After an update of the package whose reload failed, the former version continues to run.
 import { type Config, readVersion } from "../../config.ts";
+import { withBrackets } from "../../network.ts";
 import { type Finding, good } from "./finding.ts";
 
 /** How long a response may take, ms. */
@@ -41,7 +42,8 @@ const timesOf = (count: number) => (count === 1 ? "an upgrade of it" : `${count}
 
 async function metricsAt({ host, port }: Config["metrics"]): Promise<string> {
   const local = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
-  const address = local.includes(":") ? `[${local}]` : local;
-  const response = await fetch(`http://${address}:${port}/metrics`, { signal: AbortSignal.timeout(ANSWER_LIMIT_MS) });
+  const response = await fetch(`http://${withBrackets(local)}:${port}/metrics`, {
+    signal: AbortSignal.timeout(ANSWER_LIMIT_MS),
+  });
   return response.ok ? await response.text() : "";
 }

@@ -40,7 +40,7 @@ export function numbersOf(snapshot: PublishSnapshot, at: number, earlier: Readin
   const { gopMs, lossPercent, rttMs, skewMs, tracks } = snapshot;
   const elapsedMs = earlier === null ? 0 : at - earlier.at;
   const perMs = (now: number, before: number) => Math.max(0, now - before) / elapsedMs;
-  // Nor when the clock was set back.
+  // None after too short a time, nor when the clock was set back.
   const hasRates = earlier !== null && elapsedMs >= SHORTEST_MS;
   return {
     bitrateKbps: hasRates ? Math.round(perMs(snapshot.bytesIn, earlier.bytesIn) * 8) : null,

@@ -1,6 +1,6 @@
 // Restores a backup of the embedded store where no store exists: verified first, then put in place completely or not at
 // all.
-import { closeSync, copyFileSync, existsSync, linkSync, mkdtempSync, openSync, readdirSync, rmSync } from "node:fs";
+import { closeSync, copyFileSync, existsSync, linkSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { type Kysely, sql } from "kysely";
 import { ConfigInvalid, StoreFailed, StoreUnavailable } from "../../errors.ts";
@@ -8,7 +8,7 @@ import { reasonOf } from "../../reason.ts";
 import { lockDirectory } from "../files/directory-lock.ts";
 import { syncPath } from "../files/synced.ts";
 import { migrate } from "../migrations.ts";
-import { RESTORING } from "../new-store.ts";
+import { RESTORING, removeLeftBehind } from "../new-store.ts";
 import { makeFolder } from "../open.ts";
 import type { Schema } from "../schema.ts";
 import { openAlone } from "./place.ts";
@@ -34,10 +34,8 @@ export async function restore(
   const unlock = lockDirectory(dataDir, { creates: false });
   let folder: string | null = null;
   try {
+    removeLeftBehind(dataDir, RESTORING);
     // On the same file system, so that the file can be linked into place in one step.
-    // Those of a restore that was interrupted.
-    for (const name of readdirSync(dataDir).filter((each) => each.startsWith(RESTORING)))
-      rmSync(join(dataDir, name), { recursive: true, force: true });
     folder = mkdtempSync(join(dataDir, RESTORING));
     const copy = join(folder, "headgate.db");
     closeSync(openSync(copy, "wx", 0o600));
