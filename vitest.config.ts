@@ -86,7 +86,7 @@ const browsers = [
   "broadcast-{devices,page}",
   "dashboard-live",
   "v5-rtc-user",
-  "whip-end",
+  "whip-{clocks,end}",
   "survival-browser",
 ].map((name) => `test/${name}.test.ts`);
 /** On a busy machine a browser that encodes 720p reduces its size, and a decision is late. */

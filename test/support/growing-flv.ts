@@ -1,5 +1,5 @@
-// A recording that is still being written, read to measure in real time when its first video frame arrives and how many
-// bits of video arrive per second.
+// A recording that is still being written, read to measure in real time when its first video frame arrives, how many
+// bits of video arrive per second, and how far audio and video are apart.
 import { readFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { until } from "./child.ts";
@@ -8,22 +8,49 @@ const FILE_HEADER_BYTES = 13;
 const TAG_HEADER_BYTES = 11;
 /** PreviousTagSize. */
 const TAG_END_BYTES = 4;
+const AUDIO = 8;
 const VIDEO = 9;
 /** AVCPacketType of a frame; 0 is a decoder configuration. */
 const FRAME = 1;
 
-/** Bytes of the video frames in a file so far (FLV 10.1, E.4); 0 without a file. */
+interface Tag {
+  readonly type: number;
+  /** Of its header and its body in the file. */
+  readonly start: number;
+  readonly body: number;
+  readonly size: number;
+}
+
+/** The complete tags of a file (FLV 10.1, E.4). */
+function* tagsOf(file: Buffer): Generator<Tag> {
+  for (let start = FILE_HEADER_BYTES; start + TAG_HEADER_BYTES + 1 < file.length; ) {
+    const size = file.readUIntBE(start + 1, 3);
+    const body = start + TAG_HEADER_BYTES;
+    yield { type: file[start] ?? 0, start, body, size };
+    start = body + size + TAG_END_BYTES;
+  }
+}
+
+/** Bytes of the video frames in a file so far; 0 without a file. */
 export function videoBytes(path: string | null): number {
   if (path === null) return 0;
   const file = readFileSync(path);
   let bytes = 0;
-  for (let at = FILE_HEADER_BYTES; at + TAG_HEADER_BYTES + 1 < file.length; ) {
-    const size = file.readUIntBE(at + 1, 3);
-    const body = at + TAG_HEADER_BYTES;
-    if (file[at] === VIDEO && file[body + 1] === FRAME) bytes += size;
-    at = body + size + TAG_END_BYTES;
-  }
+  for (const { type, body, size } of tagsOf(file)) if (type === VIDEO && file[body + 1] === FRAME) bytes += size;
   return bytes;
+}
+
+/** By how much the audio is ahead of the video in what arrives during `durationMs`, ms: the median, so that a browser
+ *  that has no time for a few frames changes nothing. */
+export async function audioAhead(path: string, durationMs: number): Promise<number> {
+  const seen: number[] = [];
+  for (const ends = performance.now() + durationMs; performance.now() < ends; await pause(50)) {
+    const file = readFileSync(path);
+    const last = new Map<number, number>();
+    for (const { type, start } of tagsOf(file)) last.set(type, file.readUIntBE(start + 4, 3));
+    seen.push((last.get(AUDIO) ?? Number.NaN) - (last.get(VIDEO) ?? Number.NaN));
+  }
+  return seen.sort((a, b) => a - b)[seen.length >> 1] ?? Number.NaN;
 }
 
 /** Resolves with `performance.now()` when the first video frame is in the file. */
