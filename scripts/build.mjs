@@ -93,7 +93,7 @@ const gateway = {
     const dist = join(root, "dist");
     const old = existsSync(dist) ? readdirSync(dist).filter((name) => !OTHER_FOLDERS.includes(name)) : [];
     for (const name of old) rmSync(join(dist, name), { recursive: true, force: true });
-    run(process.execPath, [join("node_modules", "typescript", "bin", "tsc"), "-p", "tsconfig.build.json"]);
+    run(process.execPath, [join("node_modules", "ts7", "bin", "tsc"), "-p", "tsconfig.build.json"]);
     run(process.execPath, [GATEWAY_LIBRARIES]);
   },
 };

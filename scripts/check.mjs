@@ -27,13 +27,13 @@ const steps = [
   ["repeated code", () => report(repetitions(root))],
   ["lock files and hosts", () => report(foreignTexts())],
   ["licences and sources", () => run(...node("scripts/licences.mjs", "--check"))],
-  ["types", () => run(...node("node_modules/typescript/bin/tsc", "-p", "."))],
-  ["types of the broadcast page", () => run(...node("node_modules/typescript/bin/tsc", "-p", "ts/broadcast"))],
-  ["types of the dashboard", () => run(...node("node_modules/typescript/bin/tsc", "-p", "ts/dashboard"))],
-  ["types of the browser client", () => run(...node("node_modules/typescript/bin/tsc", "-p", "ts/webcaster"))],
+  ["types", () => run(...node("node_modules/ts7/bin/tsc", "-p", "."))],
+  ["types of the broadcast page", () => run(...node("node_modules/ts7/bin/tsc", "-p", "ts/broadcast"))],
+  ["types of the dashboard", () => run(...node("node_modules/ts7/bin/tsc", "-p", "ts/dashboard"))],
+  ["types of the browser client", () => run(...node("node_modules/ts7/bin/tsc", "-p", "ts/webcaster"))],
   [
     "types of the browser client's tests",
-    () => run(...node("node_modules/typescript/bin/tsc", "-p", "test/tsconfig.browser.json")),
+    () => run(...node("node_modules/ts7/bin/tsc", "-p", "test/tsconfig.browser.json")),
   ],
   [
     "lints of Rust",

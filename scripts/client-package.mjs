@@ -42,7 +42,7 @@ export function packClient(folder) {
   const out = ["--ignoreConfig", "--declaration", "--rootDir", sources, "--outDir", built];
   const files = ["index.ts", "webhook.ts"].map((name) => join(sources, name));
   run(process.execPath, [
-    join("node_modules", "typescript", "bin", "tsc"),
+    join("node_modules", "ts7", "bin", "tsc"),
     ...language,
     ...libraries,
     ...out,

@@ -82,7 +82,7 @@ export async function packWebcaster(folder) {
     "--outDir",
     join(built, "types"),
   ];
-  run(process.execPath, [join("node_modules", "typescript", "bin", "tsc"), "-p", sources, ...declarations]);
+  run(process.execPath, [join("node_modules", "ts7", "bin", "tsc"), "-p", sources, ...declarations]);
   writeFileSync(join(built, "README.md"), README);
   writeFileSync(join(built, "package.json"), `${JSON.stringify(manifest(), null, 2)}\n`);
   return pack([built], folder)[0];

@@ -45,7 +45,7 @@ test("a program installs the packed client, is type-checked against it and works
   // Declarations are checked too: nothing is skipped.
   const words = ["--strict", "--target", "es2022", "--module", "nodenext", "--lib", "es2023,dom,dom.iterable"];
   const types = ["--types", "node", "--typeRoots", join(process.cwd(), "node_modules", "@types")];
-  const tsc = join(process.cwd(), "node_modules", "typescript", "bin", "tsc");
+  const tsc = join(process.cwd(), "node_modules", "ts7", "bin", "tsc");
   execFileSync(process.execPath, [tsc, ...words, ...types, "main.ts"], { cwd: folder });
 
   const headgate = await startHeadgate();
