@@ -86,9 +86,15 @@ export type PublishingMetrics = Pick<
   | "watchPublishing"
 >;
 
+/** prom-client would wake an idle process a hundred times a second to measure the event loop's delay, which
+ *  capacity/loop-delay.ts does. */
+const NEVER_MS = 2 ** 31 - 1;
+
 export function createMetrics(): Metrics {
   const registry = new Registry();
-  collectDefaultMetrics({ register: registry });
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: NEVER_MS });
+  for (const name of registry.getMetricsAsArray().map((metric) => metric.name))
+    if (name.startsWith("nodejs_eventloop_lag_")) registry.removeSingleMetric(name);
   // Gauges with the suffix of counters, which Prometheus' checks refuse; each is the sum of the one without it.
   for (const name of ["resources", "handles", "requests"]) registry.removeSingleMetric(`nodejs_active_${name}_total`);
   const registers = [registry];

@@ -1,4 +1,4 @@
-// Measures twice a second whether this node has room, and reports the result: to the log once for each change, to the
+// Measures twice a second whether this node has room, less often while nothing happens, and reports the result: to the log once for each change, to the
 // metrics, and to every caller that asks for a place. What counts as full is decided in room.ts.
 import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
@@ -8,8 +8,9 @@ import { type Figures, Room, SHORTAGES, type Shortage } from "./room.ts";
 import type { CapacityConfig } from "./settings.ts";
 import { Slots } from "./slots.ts";
 
-/** Between two measurements, ms. */
+/** Between two measurements, ms: while there is anything to do, and otherwise. */
 const MEASURE_EVERY_MS = 500;
+const IDLE_MEASURE_EVERY_MS = 2_000;
 /** Retry-After of consecutive refusals, seconds: varied so that a crowd does not come back all at once. */
 const WAITS_S = [2, 3, 4, 5, 6] as const;
 /** A crowd is over when it has caused no refusal for this long, ms. */
@@ -70,7 +71,7 @@ export function createCapacity(deps: CapacityDeps): Capacity {
   // A monotonic clock, unlike the system's.
   const now = () => performance.now();
   const room = new Room(deps.config);
-  const figures = openFigures(deps.config);
+  const figures = openFigures(deps.config, deps.registry);
   const refusals = new Counter({
     name: "headgate_full_refusals_total",
     help: "Publishes and players refused because this node was full, by the resource that was short",
@@ -93,25 +94,40 @@ export function createCapacity(deps: CapacityDeps): Capacity {
   let crowdedAt = Number.NEGATIVE_INFINITY;
   const slots = new Slots(SETUPS_AT_ONCE);
   let timer: NodeJS.Timeout | undefined;
+  let measuredAt = Number.NEGATIVE_INFINITY;
+  let isIdle = false;
 
   function measureRoom(): void {
+    measuredAt = now();
     try {
-      room.update(measure(), now());
+      room.update(measure(), measuredAt);
       logChange();
     } catch (err) {
       log.error({ err }, "this node could not be measured");
     }
   }
 
+  function keepMeasuring(): void {
+    measureRoom();
+    timer = setTimeout(keepMeasuring, isIdle ? IDLE_MEASURE_EVERY_MS : MEASURE_EVERY_MS).unref();
+  }
+
+  /** What was measured while nothing happened may be old. */
+  function measureIfOld(): void {
+    if (timer !== undefined && now() - measuredAt > MEASURE_EVERY_MS) measureRoom();
+  }
+
   function measure(): Figures {
     const media = deps.media();
-    return {
+    const measured = {
       ...figures.read(),
       workers: media.workerStatus(),
       kernelDrops: media.kernelDrops(),
       connections: media.connections(),
       publishes: deps.publishes(),
     };
+    isIdle = !figures.isBusy() && measured.connections.held === 0 && measured.publishes === 0;
+    return measured;
   }
 
   /** Logs once for each change, however many are refused meanwhile. A crowd does not make the node full, but is logged
@@ -147,10 +163,11 @@ export function createCapacity(deps: CapacityDeps): Capacity {
 
   return {
     start() {
-      timer ??= setInterval(measureRoom, MEASURE_EVERY_MS).unref();
+      timer ??= setTimeout(keepMeasuring, MEASURE_EVERY_MS).unref();
     },
     problem: () => (room.shortage === null ? null : `full: ${room.shortage.words}`),
     take() {
+      measureIfOld();
       const { waiting } = slots;
       if (waiting >= WAITING_LIMIT) return refuse({ cause: "setups", words: `${waiting} publishes wait to be set up` });
       const place = room.take(now());
@@ -171,9 +188,12 @@ export function createCapacity(deps: CapacityDeps): Capacity {
         },
       };
     },
-    refusal: () => (room.shortage === null ? null : refuse(room.shortage)),
+    refusal() {
+      measureIfOld();
+      return room.shortage === null ? null : refuse(room.shortage);
+    },
     stop() {
-      clearInterval(timer);
+      clearTimeout(timer);
       figures.stop();
     },
   };

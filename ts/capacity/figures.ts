@@ -3,12 +3,11 @@
 import { readFileSync, statSync } from "node:fs";
 import { totalmem } from "node:os";
 import { join } from "node:path";
-import { monitorEventLoopDelay } from "node:perf_hooks";
 import { getHeapStatistics } from "node:v8";
+import type { Registry } from "prom-client";
+import { openLoopDelay } from "./loop-delay.ts";
 import type { Usage } from "./room.ts";
 
-/** How often the event loop's delay is sampled, ms. */
-const LOOP_SAMPLED_MS = 20;
 /** Version 1 of control groups reports a missing limit as a number above any machine's memory, bytes. */
 const NO_LIMIT_BYTES = 2 ** 60;
 
@@ -28,10 +27,20 @@ interface MemoryGroup {
   readonly reclaimable: RegExp;
 }
 
-/** Measures this process until `stop`. `memoryMb`: the memory available, or 0 for what the system reports. */
-export function openFigures({ memoryMb }: { readonly memoryMb: number }): { read(): ProcessFigures; stop(): void } {
-  const loop = monitorEventLoopDelay({ resolution: LOOP_SAMPLED_MS });
-  loop.enable();
+export interface ProcessMeter {
+  read(): ProcessFigures;
+  /** Whether the event loop was busy before the last reading. */
+  isBusy(): boolean;
+  stop(): void;
+}
+
+/** Measures this process until `stop`. `memoryMb`: the memory available, or 0 for what the system reports. `registry`:
+ *  for the metrics of the event loop. */
+export function openFigures(
+  { memoryMb }: { readonly memoryMb: number },
+  registry: Registry | null = null,
+): ProcessMeter {
+  const loop = openLoopDelay(registry);
   const groups = memoryGroups(readText("/proc/self/cgroup") ?? "");
   const descriptorLimit = ownDescriptorLimit();
   let last: Pick<ProcessFigures, "memory"> | null = null;
@@ -45,8 +54,6 @@ export function openFigures({ memoryMb }: { readonly memoryMb: number }): { read
 
   return {
     read() {
-      const late = Math.max(0, loop.mean / 1e6 - LOOP_SAMPLED_MS);
-      loop.reset();
       const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics();
       try {
         last = { memory: memory() };
@@ -57,10 +64,11 @@ export function openFigures({ memoryMb }: { readonly memoryMb: number }): { read
         memory: last?.memory ?? null,
         heap: { used, limit },
         descriptors: descriptorLimit === null ? null : { used: openDescriptors(), limit: descriptorLimit },
-        loopLateMs: Number.isNaN(late) ? 0 : late,
+        loopLateMs: loop.averageMs(),
       };
     },
-    stop: () => loop.disable(),
+    isBusy: loop.isBusy,
+    stop: loop.stop,
   };
 }
 

@@ -25,7 +25,7 @@ const HEADERS_LIMIT_BYTES = 16_384;
 const CONNECTIONS_LIMIT = 10_000;
 const DESCRIPTORS_SHARE = 8;
 /** How often Node checks these timeouts, ms; its own default of 30 s would turn the limits into 35 and 40 s. */
-const TIMEOUT_CHECK_MS = 1_000;
+const TIMEOUT_CHECK_MS = 2_500;
 /** While stopping: how often idle connections are closed (Node 20 does not do that itself), and when all of them are,
  *  ms. */
 const IDLE_CHECK_MS = 100;

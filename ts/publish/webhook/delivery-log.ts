@@ -55,8 +55,15 @@ export function createDeliveryLog(deps: {
   let pruning: Promise<void> | null = null;
   let stopped = false;
   const failed = (err: unknown) => log.warn({ err }, "delivery log could not be written");
-  const timer = setInterval(() => void flush().catch(failed), WRITE_INTERVAL_MS);
-  timer.unref();
+  /** Runs while entries are pending. */
+  let timer: NodeJS.Timeout | undefined;
+  const writeSoon = () => {
+    timer ??= setTimeout(async () => {
+      await flush().catch(failed);
+      timer = undefined;
+      if (!stopped && (waiting.size > 0 || dropped > 0)) writeSoon();
+    }, WRITE_INTERVAL_MS).unref();
+  };
 
   return {
     note(call, answer, tookMs) {
@@ -67,12 +74,13 @@ export function createDeliveryLog(deps: {
       }
       if (waiting.size >= WAITING_LIMIT && !waiting.has(call.id)) dropped += 1;
       else waiting.set(call.id, rowOf(call, answer, tookMs, clock.now()));
+      writeSoon();
     },
     flush,
     prune,
     async stop() {
       stopped = true;
-      clearInterval(timer);
+      clearTimeout(timer);
       await pruning?.catch(failed);
       await flush().catch(failed);
     },
