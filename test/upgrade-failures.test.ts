@@ -18,7 +18,7 @@ import { startPostgres } from "./support/postgres.ts";
 
 const LONG_MS = 240_000;
 /** The limit of the service under test, s. */
-const UPGRADE_S = 8;
+const UPGRADE_S = 15;
 
 let folder: string;
 beforeEach(() => {
