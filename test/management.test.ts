@@ -242,7 +242,7 @@ describe("a new stream", () => {
     const names = await Promise.all(
       Array.from({ length: 30 }, async () => (await createStream()).ingest.rtmp.streamname),
     );
-    for (const name of names) expect(name).toMatch(new RegExp(`^${gateway.organisation.hash}-[A-Za-z0-9]{5}$`));
+    for (const name of names) expect(name).toMatch(new RegExp(`^${gateway.organisation.hash}-[A-Za-z0-9]{14}$`));
     expect(new Set(names).size).toBe(30);
   });
 

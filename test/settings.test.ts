@@ -36,6 +36,7 @@ test("settings have the names and the defaults that operators rely on", () => {
     ["capture.directory", "HEADGATE_CAPTURE_DIRECTORY", null],
     ["capture.max_mb", "HEADGATE_CAPTURE_MAX_MB", 256],
     ["capture.max_s", "HEADGATE_CAPTURE_MAX_S", 600],
+    ["stream.name_random", "HEADGATE_STREAM_NAME_RANDOM", 14],
     ["rtmp.host", "HEADGATE_RTMP_HOST", "0.0.0.0"],
     ["rtmp.port", "HEADGATE_RTMP_PORT", 1935],
     ["rtmp.trusted_proxies", "HEADGATE_RTMP_TRUSTED_PROXIES", []],

@@ -76,7 +76,7 @@ export interface AppDeps {
   readonly db: Kysely<Schema>;
   /** The same store for reads that must not delay what `db` does. */
   readonly reads: Kysely<Schema>;
-  readonly config: Pick<Config, "capacity" | "dev" | "http" | "ingest" | "limits" | "whip">;
+  readonly config: Pick<Config, "capacity" | "dev" | "http" | "ingest" | "limits" | "nameRandom" | "whip">;
   /** Epoch ms. */
   readonly clock: { now(): number };
   readonly log: Logger;

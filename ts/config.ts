@@ -60,8 +60,7 @@ export interface Config {
     readonly gopCache: boolean;
     readonly pushSilence: boolean;
   };
-  /** Networks that may play RTMP; empty allows all. */
-  readonly play: { readonly allow: readonly string[] };
+  readonly play: { readonly allow: readonly string[] }; // networks that may play RTMP; empty allows all
   readonly publish: Pick<AdmissionDeps["settings"], "duplicate" | "holdSeconds" | "backupArgument">;
   readonly token: {
     readonly alg: SettingValue<"token.alg">;
@@ -75,6 +74,7 @@ export interface Config {
   /** Capacity limits of this node, and of one organisation on it. */
   readonly capacity: CapacityConfig;
   readonly capture: CaptureConfig;
+  readonly nameRandom: number; // random characters of a new stream's name
   /** This node among those that share a database. */
   readonly node: {
     readonly name: string;
@@ -259,6 +259,7 @@ function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults:
     },
     limits: { apiRequestsPerSecond: value("limits.api_requests_per_second"), apiBurst: value("limits.api_burst") },
     capacity: capacityOf(value),
+    nameRandom: value("stream.name_random"),
     capture: { directory: value("capture.directory"), maxMb: value("capture.max_mb"), maxS: value("capture.max_s") },
     drainS: value("drain_s"),
     upgradeS: value("upgrade_s"),

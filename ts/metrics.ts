@@ -46,6 +46,7 @@ export interface Metrics {
   /** `call`: publish, update_publish or publish_done. */
   observeWebhook(call: string, answer: WebhookOutcome, tookMs: number): void;
   countDenial(cause: string): void;
+  countPlayDenial(cause: string): void;
   countStart(protocol: Protocol): void;
   /** `reason` as recorded; the bytes of the whole publish. */
   countEnd(reason: string, bytes: { readonly bytesIn: number; readonly bytesOut: number }): void;
@@ -76,6 +77,7 @@ export type PublishingMetrics = Pick<
   Metrics,
   | "observeWebhook"
   | "countDenial"
+  | "countPlayDenial"
   | "countStart"
   | "countEnd"
   | "countPullEnd"
@@ -128,6 +130,12 @@ export function createMetrics(): Metrics {
     name: "headgate_webhook_slow_total",
     help: "Webhook answers that took longer than 300 ms",
     labelNames: ["call"],
+    registers,
+  });
+  const refused = new Counter({
+    name: "headgate_refused_total",
+    help: "Publish and play requests refused, by cause; too_many_names: whoever sent them guesses stream names",
+    labelNames: ["request", "cause"],
     registers,
   });
   const denials = new Counter({
@@ -183,8 +191,10 @@ export function createMetrics(): Metrics {
       answers.observe({ call }, tookMs / 1000);
       if (answer.outcome === "answered" && tookMs > SLOW_ANSWER_MS) slow.inc({ call });
     },
+    countPlayDenial: (cause) => refused.inc({ request: "play", cause }),
     countDenial(cause) {
       denials.inc({ cause });
+      refused.inc({ request: "publish", cause });
     },
     countStart: (protocol) => starts.inc({ protocol }),
     countEnd(reason, { bytesIn, bytesOut }) {

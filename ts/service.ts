@@ -10,6 +10,7 @@ import { type Config, readVersion } from "./config.ts";
 import type { Cluster } from "./http/cluster/elsewhere.ts";
 import { createEvents } from "./http/monitoring/events.ts";
 import type { Env } from "./http/openapi.ts";
+import { steadyClock } from "./in-time.ts";
 import { busiestOf } from "./media/workers.ts";
 import type { Media } from "./media.ts";
 import { watchTroubles } from "./metrics/node-metrics.ts";
@@ -24,6 +25,7 @@ import type { Resolve } from "./publish/addresses/resolver.ts";
 import { withAdmissionSteps } from "./publish/admission-steps.ts";
 import { createCaptures } from "./publish/capture/captures.ts";
 import { createPublishing, type Publishing } from "./publish/lifecycle.ts";
+import { createWrongNames } from "./publish/limits/wrong-names.ts";
 import { createLiveSessions } from "./publish/live-sessions.ts";
 import { createDeployment } from "./publish/monitoring/deployment.ts";
 import { createMeasurements } from "./publish/monitoring/measurements.ts";
@@ -136,6 +138,8 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     customers,
     tokenOf: requiredToken(tokens),
     isRevoked: revocations.isRevoked,
+    organisationOf: (name) => organisationOf(db, name),
+    wrongNames: createWrongNames(steadyClock(clock)),
     holdsPlayToken: playToken(tokens),
     ...(deps.otherNodes ?? plays ?? NO_OTHER_NODES),
     resolve,

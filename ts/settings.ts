@@ -2,6 +2,7 @@
 import { availableParallelism, hostname } from "node:os";
 import { CAPACITY_SETTINGS } from "./capacity/settings.ts";
 import { CAPTURE_SETTINGS } from "./publish/capture/settings.ts";
+import { STREAM_NAME_SETTINGS } from "./publish/stream-name.ts";
 import {
   addresses,
   apiKey,
@@ -157,6 +158,7 @@ export const SETTINGS = {
   },
   ...CAPACITY_SETTINGS,
   ...CAPTURE_SETTINGS,
+  ...STREAM_NAME_SETTINGS,
   "rtmp.host": { ...text, env: "HEADGATE_RTMP_HOST", fallback: "0.0.0.0", meaning: "ingest and play" },
   "rtmp.port": { ...portOrOff, env: "HEADGATE_RTMP_PORT", fallback: 1935, meaning: "off: RTMPS only" },
   "rtmp.trusted_proxies": {
@@ -179,12 +181,7 @@ export const SETTINGS = {
     meaning: "file with its private key (PEM)",
     reloads: true,
   },
-  "rtmp.tls_port": {
-    ...port,
-    env: "HEADGATE_RTMP_TLS_PORT",
-    fallback: 1936,
-    meaning: "RTMPS, if there is a certificate",
-  },
+  "rtmp.tls_port": { ...port, env: "HEADGATE_RTMP_TLS_PORT", fallback: 1936, meaning: "RTMPS, with a certificate" },
   "media.host": { ...text, env: "HEADGATE_MEDIA_HOST", fallback: "0.0.0.0", meaning: "WebRTC media (UDP)" },
   "media.port": {
     ...port,

@@ -100,6 +100,7 @@ const REFUSALS: Readonly<Record<string, Notice>> = {
     ...error("This address is not accepted", "Check it with the person who gave it to you."),
     field: "address",
   },
+  too_many_names: error("Too many wrong names came from your network", LATER),
   locked_stream: error("This stream is locked", "Ask its owner to unlock it."),
   already_live: error("This stream is already live", "Another device is broadcasting to it. End that broadcast first."),
   organisation_disabled: error("This stream's organisation is not enabled", "Ask its owner."),

@@ -60,7 +60,7 @@ export async function runStream(words: readonly string[], flags: GivenFlags): Pr
           detail: { name, tags },
         });
         const stream = await changed(at.db, operator(organisation), at.now, change, (trx) =>
-          createStream(trx, organisation, tags, at.now),
+          createStream(trx, organisation, { tags, nameRandom: at.config.nameRandom, now: at.now }),
         );
         return print(flags, record(stream), [stream.name]);
       }

@@ -60,7 +60,7 @@ interface StreamDeps extends RouteDeps {
   readonly db: Kysely<Schema>;
   readonly reads: Kysely<Schema>;
   readonly clock: { now(): number };
-  readonly config: Pick<Config, "http" | "ingest">;
+  readonly config: Pick<Config, "http" | "ingest" | "nameRandom">;
   readonly sessions: Pick<LiveSessions, "kick" | "switchTarget" | "switchTo">;
   readonly ingestPorts: () => IngestPorts;
 }
@@ -88,7 +88,9 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
         subject: id,
         detail: { name, tags: shortList(tags) },
       });
-      const stream = await changed(db, caller, now, change, (trx) => createStream(trx, caller.organisation, tags, now));
+      const stream = await changed(db, caller, now, change, (trx) =>
+        createStream(trx, caller.organisation, { tags, nameRandom: deps.config.nameRandom, now }),
+      );
       return c.json(streamRecord(stream, ingestOf(c, deps)));
     },
   );

@@ -1,7 +1,7 @@
 // Streams: named places one can publish to (M8–M12). The states live and ended are set by the life of a publish.
 import { randomUUID } from "node:crypto";
 import { type Kysely, type RawBuilder, sql } from "kysely";
-import { StoreFailed, UnknownStream } from "../errors.ts";
+import { UnknownStream } from "../errors.ts";
 import type { OrganisationTable, Schema, StreamTable } from "../store/schema.ts";
 import { checkRoom } from "../store/table-bounds.ts";
 import { randomText } from "./key-text.ts";
@@ -9,40 +9,29 @@ import { randomText } from "./key-text.ts";
 /** Limits of M8: tags of a stream, and length of a tag in characters. */
 export const TAGS_LIMIT = 50;
 export const TAG_LENGTH_LIMIT = 100;
-/** Length of the part of a stream name after the organisation's hash (M12). */
-const NAME_PART_LENGTH = 5;
 /** How much of the tags that changed the audit log keeps, characters: it keeps them for more than a year. */
 const AUDITED_CHARACTERS = 500;
-/** How often another name is tried when one is taken: of 62^5 names, five in a row are taken only when nearly all
- *  are. */
-const NAME_ATTEMPTS_LIMIT = 5;
 
-/** Creates a stream with a fresh name `<organisation hash>-<5 characters>`, in the transaction `trx`. */
+/** Creates a stream with a fresh name `<organisation hash>-<nameRandom characters>` (M12), in the transaction `trx`. */
 export async function createStream(
   trx: Kysely<Schema>,
   organisation: Pick<OrganisationTable, "id" | "hash">,
-  tags: readonly string[],
-  now: number,
+  { tags, nameRandom, now }: { readonly tags: readonly string[]; readonly nameRandom: number; readonly now: number },
 ): Promise<StreamTable> {
   await checkRoom(trx, organisation.id, "stream", "stream");
-  for (let attempt = 0; attempt < NAME_ATTEMPTS_LIMIT; attempt += 1) {
-    const created = await trx
-      .insertInto("stream")
-      .values({
-        id: randomUUID(),
-        organisation_id: organisation.id,
-        name: `${organisation.hash}-${randomText(NAME_PART_LENGTH)}`,
-        state: "created",
-        tags: JSON.stringify(tags),
-        created_at: now,
-        updated_at: now,
-      })
-      .onConflict((conflict) => conflict.column("name").doNothing())
-      .returningAll()
-      .executeTakeFirst();
-    if (created !== undefined) return created;
-  }
-  throw new StoreFailed(`no free stream name for organisation ${organisation.id}`);
+  return await trx
+    .insertInto("stream")
+    .values({
+      id: randomUUID(),
+      organisation_id: organisation.id,
+      name: `${organisation.hash}-${randomText(nameRandom)}`,
+      state: "created",
+      tags: JSON.stringify(tags),
+      created_at: now,
+      updated_at: now,
+    })
+    .returningAll()
+    .executeTakeFirstOrThrow();
 }
 
 /** True for streams with this tag; `of`: the name of their table in the statement. */

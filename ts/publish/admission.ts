@@ -23,6 +23,7 @@ import { createDenialRecords } from "./denial-records.ts";
 import { type DenialContext, type Denied, denied } from "./denials.ts";
 import type { Ends } from "./ends.ts";
 import type { OrganisationLimiter } from "./limits/organisation-limiter.ts";
+import type { WrongNames } from "./limits/wrong-names.ts";
 import type { AllowedPublish, Publishes } from "./publishes.ts";
 import { type Intent, isNameLive, type RecordedEndReason, recordIntent, recordLive } from "./record.ts";
 import { alsoReservedField, checkStreamName } from "./stream-name.ts";
@@ -68,6 +69,8 @@ export interface AdmissionDeps {
   readonly room?: Pick<Capacity, "take" | "refusal"> | null;
   /** Limits on what one organisation may start; absent: no limits. */
   readonly organisationLimits?: OrganisationLimiter;
+  /** Slows those who guess names; absent: they are not. */
+  readonly wrongNames?: WrongNames;
   readonly db: Kysely<Schema>;
   /** Why the store cannot be written; null while it can. Absent: unknown until a write is tried. */
   readonly storeProblem?: () => string | null;
@@ -178,8 +181,14 @@ export function createAdmission(deps: AdmissionDeps): {
     // Publish and backup are one broadcast, so both are pushed to the same addresses.
     const configured = writeUpstreams(settings.upstreamPush, check.name, otherArguments);
     if (configured === null) return denied("malformed_name", "Custom arguments are not UTF-8");
+    const waitS = deps.wrongNames?.waitS(request.address, check.name) ?? null;
+    if (waitS !== null) return { ...denied("too_many_names"), retryAfterS: waitS };
     const found = await findStream(db, check.name);
-    if (found === null) return denied("unknown_stream");
+    if (found === null) {
+      deps.wrongNames?.wrong(request.address, check.name);
+      return denied("unknown_stream");
+    }
+    deps.wrongNames?.right(request.address, check.name);
     about.organisation = found.organisation_id;
     about.stream = found.id;
     if (found.state === "locked") return denied("locked_stream");

@@ -4,6 +4,7 @@ export type DenialCause =
   | "malformed_name"
   | "reserved_field"
   | "unknown_stream"
+  | "too_many_names"
   | "locked_stream"
   | "already_live"
   | "organisation_disabled"
@@ -51,6 +52,7 @@ const DENIALS: Readonly<Record<DenialCause, readonly [code: Denied["code"], desc
   malformed_name: ["bad_name", "Bad stream name"],
   reserved_field: ["bad_name", "Custom arguments must not contain a reserved field"],
   unknown_stream: ["bad_name", "Unknown stream"],
+  too_many_names: ["denied", "Too many unknown stream names came from this address; try again in a minute"],
   locked_stream: ["bad_name", "Stream is locked"],
   already_live: ["bad_name", "Stream is already live"],
   organisation_disabled: ["denied", "Organisation is not enabled"],

@@ -22,7 +22,7 @@ import { type DenialCause, type Denied, denied } from "./denials.ts";
 import { createEnds } from "./ends.ts";
 import { createOrganisationLimiter } from "./limits/organisation-limiter.ts";
 import { adoptEvents } from "./orphans.ts";
-import { createPlayers, type OtherNodes } from "./players.ts";
+import { createPlayers, type PlayersDeps } from "./players.ts";
 import {
   type AllowedPublish,
   type AskedPublish,
@@ -53,8 +53,8 @@ const STOP_LIMIT_MS = 5_000;
 const REVOKED = "Token revoked";
 
 export interface PublishingDeps
-  extends OtherNodes,
-    Pick<AdmissionDeps, "isDraining" | "rtmpElsewhere" | "rivals" | "room"> {
+  extends Pick<AdmissionDeps, "isDraining" | "rtmpElsewhere" | "rivals" | "room" | "wrongNames">,
+    Pick<PlayersDeps, "elsewhere" | "isNode" | "organisationOf"> {
   readonly db: Kysely<Schema>;
   readonly reads: Kysely<Schema>;
   /** Why the store cannot be written; null while it can. Absent: unknown until a write is tried. */

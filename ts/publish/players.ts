@@ -11,6 +11,7 @@ import type { Customers } from "../organisation/customers.ts";
 import type { OrganisationSettings } from "../organisation/settings.ts";
 import type { HoldsPlayToken } from "../token/play-token.ts";
 import type { PulledBytes } from "./bytes/pulled-bytes.ts";
+import type { WrongNames } from "./limits/wrong-names.ts";
 import { type Intent, identityOf } from "./record.ts";
 
 /** Organisations whose rule is kept for when the store cannot be read; the one read first is evicted first. */
@@ -21,11 +22,19 @@ type PlayRule = Pick<OrganisationSettings, "play" | "play_addresses">;
 /** Why a player is refused, and the text it receives. */
 const REFUSALS = {
   not_live: { code: "bad_name", description: "No such stream" },
+  too_many_names: {
+    code: "denied",
+    description: "Too many unknown stream names came from this address; try again in a minute",
+  },
   address: { code: "denied", description: "This address may not play the stream" },
   token_required: { code: "denied", description: "A play token for this stream is required" },
   full: { code: "denied", description: "This server is full; try again in a moment" },
   internal_error: { code: "denied", description: "Internal error" },
 } as const;
+
+type Cause = keyof typeof REFUSALS;
+/** Players repeat these by themselves: a full node logs that it is full, and a metric counts them all. */
+const UNLOGGED: ReadonlySet<Cause> = new Set(["not_live", "too_many_names", "full"]);
 
 /** A stream that is live on another node. */
 export interface ElsewhereLive extends PullSource {
@@ -59,7 +68,11 @@ export interface PlayersDeps extends OtherNodes {
   readonly playAllow: readonly string[];
   readonly clock: { now(): number };
   readonly log: Logger;
-  readonly metrics: Pick<Metrics, "countPullEnd">;
+  readonly metrics: Pick<Metrics, "countPullEnd" | "countPlayDenial">;
+  /** Whose stream has this name; null for none. */
+  readonly organisationOf: (name: string) => Promise<string | null>;
+  /** Slows those who guess names; absent: they are not. */
+  readonly wrongNames?: WrongNames;
   readonly pulledBytes: Pick<PulledBytes, "ended">;
   /** Whether this node has room; absent where capacity is not measured. */
   readonly room?: Pick<Capacity, "refusal"> | null;
@@ -76,6 +89,10 @@ interface Live extends Pick<Intent, "clientId" | "organisationId" | "streamId"> 
   /** Where it is pulled from; null: it is published here. */
   readonly source: PullSource | null;
 }
+
+type Decision =
+  | { readonly live: Live; readonly cause: null }
+  | { /** As far as it is known. */ readonly live: Live | null; readonly cause: Cause };
 
 export function createPlayers(deps: PlayersDeps): Players {
   const { clock, log } = deps;
@@ -97,7 +114,7 @@ export function createPlayers(deps: PlayersDeps): Players {
     return { name, organisationId, streamId, clientId, source: { clientId, url, address } };
   }
 
-  async function refusalOf(event: PlayRequested, live: Live): Promise<keyof typeof REFUSALS | null> {
+  async function refusalOf(event: PlayRequested, live: Live): Promise<Cause | null> {
     if (!mayPlayAnything(event.address)) return "address";
     const rule = await ruleOf(live.organisationId);
     switch (rule.play) {
@@ -126,23 +143,43 @@ export function createPlayers(deps: PlayersDeps): Players {
     }
   }
 
+  /** Notes whether a stream has this name. Of one that is not live only the store knows; while it fails, nobody does. */
+  async function judgeName(name: string, address: string, isLive: boolean): Promise<void> {
+    if (deps.wrongNames === undefined) return;
+    const owner = isLive ? name : await deps.organisationOf(name).catch(() => name);
+    if (owner === null) deps.wrongNames.wrong(address, name);
+    else deps.wrongNames.right(address, name);
+  }
+
+  async function decide(event: PlayRequested, isNode: boolean): Promise<Decision> {
+    const name = nameOf(event);
+    const waitS = isNode ? null : (deps.wrongNames?.waitS(event.address, name) ?? null);
+    if (waitS !== null) return { live: null, cause: "too_many_names" };
+    const live = await liveOf(event);
+    if (!isNode) await judgeName(name, event.address, live !== null);
+    if (live === null) return { live, cause: "not_live" };
+    const cause = isNode ? null : deps.room?.refusal() ? "full" : await refusalOf(event, live);
+    return cause === null ? { live, cause } : { live, cause };
+  }
+
   async function ask(event: PlayRequested): Promise<void> {
     const { request, address } = event;
     let identity: object = { player: request, address };
     // The players of another node were admitted there.
     const isNode = carriesNodeArgument(event.arguments) && deps.isNode(nameOf(event), event.arguments);
-    let cause: keyof typeof REFUSALS | null;
+    let cause: Cause;
     try {
-      const live = await liveOf(event);
-      if (live === null) return deps.media().deny(request, REFUSALS.not_live);
-      identity = { ...identityOf(live), ...identity, ...(isNode && { node: true }) };
-      cause = isNode ? null : deps.room?.refusal() ? "full" : await refusalOf(event, live);
-      if (cause === null) return start(request, live.source, { counted: !isNode }, identity);
+      const decision = await decide(event, isNode);
+      const { live } = decision;
+      if (live !== null) identity = { ...identityOf(live), ...identity, ...(isNode && { node: true }) };
+      if (decision.cause === null) return start(request, decision.live.source, { counted: !isNode }, identity);
+      cause = decision.cause;
     } catch (err) {
       log.error({ err, ...identity }, "play request could not be decided");
       cause = "internal_error";
     }
-    if (cause !== "full") log.info({ cause, ...identity }, "player denied");
+    deps.metrics.countPlayDenial(cause);
+    if (!UNLOGGED.has(cause)) log.info({ cause, ...identity }, "player denied");
     deps.media().deny(request, REFUSALS[cause]);
   }
 

@@ -1,11 +1,24 @@
 // Validates stream names and custom arguments: the limits of W23 and the reserved field names of W3. Names and
 // arguments are never changed (W2).
 
+import { integer } from "../setting-kinds.ts";
 import { fieldNames, PAIRS_LIMIT, pairCount } from "./form-fields.ts";
 
 /** Longest stream name, and longest custom arguments, in bytes (W23). */
 export const NAME_LIMIT_BYTES = 255;
 export const ARGUMENTS_LIMIT_BYTES = 2048;
+
+/** Fewest random characters of a new name with 80 bits: 62 different ones carry 5.95 bits each. */
+const RANDOM_LEAST = 14;
+
+export const STREAM_NAME_SETTINGS = {
+  "stream.name_random": {
+    ...integer(RANDOM_LEAST, 64, `characters from ${RANDOM_LEAST} to 64`),
+    env: "HEADGATE_STREAM_NAME_RANDOM",
+    fallback: RANDOM_LEAST,
+    meaning: "random characters of a new stream's name: 14 carry 83 bits",
+  },
+} as const;
 
 const MISSING_NAME = "Stream name is missing: enter it as the stream key, or after /live/ in the address";
 

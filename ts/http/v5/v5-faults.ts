@@ -100,6 +100,7 @@ function denial({ cause, description, retryAfterS }: Extract<WhipOutcome, { outc
     case "too_many_streams":
     case "too_much_bitrate":
     case "too_many_setups":
+    case "too_many_names":
       return new V5Fault(102001, description, userinfo);
   }
 }

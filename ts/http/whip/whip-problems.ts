@@ -43,6 +43,7 @@ const DENIED: Readonly<Record<DenialCause, readonly [Status, title: string]>> = 
   malformed_name: [400, "Invalid stream name"],
   reserved_field: [400, "Reserved field in custom arguments"],
   unknown_stream: [404, "Unknown stream"],
+  too_many_names: [429, "Too many unknown stream names"],
   locked_stream: [403, "Stream is locked"],
   already_live: [409, "Stream is already live"],
   organisation_disabled: [403, "Organisation is not enabled"],
