@@ -77,7 +77,7 @@ const addon = {
 export const OTHER_FOLDERS = ["sdk", "broadcast", "dashboard", "release"];
 
 const GATEWAY_LIBRARIES = "scripts/gateway-libraries.mjs";
-const INSTALLED_LIBRARIES = "scripts/installed-libraries.mjs";
+const LIBRARY_FILES = "scripts/library-files.mjs";
 
 /** The gateway's TypeScript compiled to JavaScript in dist, and the libraries that it imports. */
 const gateway = {
@@ -86,7 +86,7 @@ const gateway = {
   stamp: join(root, ".build", "gateway-stamp"),
   inputs: () =>
     hashOf(
-      ["tsconfig.json", "tsconfig.build.json", "package-lock.json", GATEWAY_LIBRARIES, INSTALLED_LIBRARIES, "ts"],
+      ["tsconfig.json", "tsconfig.build.json", "package-lock.json", GATEWAY_LIBRARIES, LIBRARY_FILES, "ts"],
       isGatewayInput,
     ),
   make() {
