@@ -21,9 +21,11 @@ export function copyContents(folder, to) {
   if (missing.length > 0) throw new BuildError(`${folder} is not a built Headgate: ${missing.join(", ")} missing`);
   const manifest = manifestOf(folder);
   if (manifest.libc?.includes("musl")) throw new BuildError(`${folder} is for musl, which Debian does not use`);
+  const released = resolve(folder, "dist", "release");
   for (const path of SHIPPED) {
     const from = resolve(folder, path);
-    if (existsSync(from)) cpSync(from, join(to, path), { recursive: true, dereference: true });
+    const filter = (source) => source !== released;
+    if (existsSync(from)) cpSync(from, join(to, path), { recursive: true, dereference: true, filter });
   }
   writeFileSync(join(to, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
 }
