@@ -40,7 +40,7 @@ export async function createLog(config: Config["log"], isTerminal: boolean, to?:
 }
 
 async function readable(lines: DestinationStream, isTerminal: boolean): Promise<DestinationStream> {
-  const { readableLine } = await import("./log-readable.ts"); // seldom wanted
+  const { readableLine } = await import("./text/readable-log.ts"); // seldom wanted
   const look = readableLine(isTerminal);
   return { write: (line) => lines.write(look(printableJson(line))) };
 }
