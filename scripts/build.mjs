@@ -15,6 +15,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { pathWithoutShims } from "./build-tools.mjs";
 import { withLock } from "./lock.mjs";
 import { providePrograms, toBuild } from "./programs.mjs";
 
@@ -66,7 +67,8 @@ const addon = {
     const missing = providePrograms(toBuild);
     if (missing) throw new BuildError(missing);
     requireRust();
-    run("cargo", ["build", "--release", "--locked", "-p", "headgate-bridge"]);
+    const env = { ...process.env, PATH: pathWithoutShims(join(root, ".build", "tools")) };
+    run("cargo", ["build", "--release", "--locked", "-p", "headgate-bridge"], env);
     // Copied under another name and renamed, because a running gateway has the old file mapped.
     copyFileSync(join(targetFolder(), "release", "libheadgate_bridge.so"), `${addon.made}.new`);
     renameSync(`${addon.made}.new`, addon.made);
@@ -77,7 +79,7 @@ const addon = {
 export const OTHER_FOLDERS = ["sdk", "broadcast", "dashboard", "release"];
 
 const GATEWAY_LIBRARIES = "scripts/gateway-libraries.mjs";
-const INSTALLED_LIBRARIES = "scripts/installed-libraries.mjs";
+const LIBRARY_FILES = "scripts/library-files.mjs";
 
 /** The gateway's TypeScript compiled to JavaScript in dist, and the libraries that it imports. */
 const gateway = {
@@ -86,7 +88,7 @@ const gateway = {
   stamp: join(root, ".build", "gateway-stamp"),
   inputs: () =>
     hashOf(
-      ["tsconfig.json", "tsconfig.build.json", "package-lock.json", GATEWAY_LIBRARIES, INSTALLED_LIBRARIES, "ts"],
+      ["tsconfig.json", "tsconfig.build.json", "package-lock.json", GATEWAY_LIBRARIES, LIBRARY_FILES, "ts"],
       isGatewayInput,
     ),
   make() {
@@ -185,9 +187,9 @@ function requireVersion(what, version, atLeast, how) {
 }
 
 /** Runs a command to its end, or throws a BuildError. */
-export function run(command, args) {
+export function run(command, args, env = process.env) {
   // All output goes to standard error, whichever stream the program uses.
-  const { status, error } = spawnSync(command, args, { cwd: root, stdio: ["ignore", 2, 2] });
+  const { status, error } = spawnSync(command, args, { cwd: root, env, stdio: ["ignore", 2, 2] });
   if (error) throw new BuildError(`${command} cannot be started: ${error.message}`);
   if (status !== 0) throw new BuildError(`${command} ${args[0]} failed (exit code ${status})`);
 }

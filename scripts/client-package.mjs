@@ -7,6 +7,8 @@ import { fileURLToPath } from "node:url";
 import { root, run } from "./build.mjs";
 
 const NAME = "headgate-client";
+const LIBRARY = "openapi-fetch";
+const HELPERS = "openapi-typescript-helpers";
 const README = `# ${NAME}
 
 The typed client of Headgate's management API, and the receiver of its webhook, for Node 20 and newer, Deno, Bun and
@@ -49,9 +51,30 @@ export function packClient(folder) {
     ...files,
   ]);
   copyFileSync(join(sources, "paths.d.ts"), join(built, "paths.d.ts"));
+  bringLibrary(built);
   writeFileSync(join(built, "README.md"), README);
   writeFileSync(join(built, "package.json"), `${JSON.stringify(manifest(), null, 2)}\n`);
   return pack([built], folder)[0];
+}
+
+/** Puts the library of the client, and the types that it needs, into the package: it is then installed without a
+ *  registry, and depends on nobody else's names. */
+function bringLibrary(built) {
+  const folder = join(built, LIBRARY);
+  const installed = join(root, "node_modules");
+  mkdirSync(folder);
+  const take = (from, to, change = (text) => text) => {
+    const text = readFileSync(join(installed, from), "utf8").replace(/^\/\/# sourceMappingURL=.*$/m, "");
+    writeFileSync(join(folder, to), change(text));
+  };
+  take(`${LIBRARY}/dist/index.mjs`, "index.js");
+  take(`${LIBRARY}/dist/index.d.mts`, "index.d.ts", (text) => text.replace(`'${HELPERS}'`, "'./helpers.js'"));
+  take(`${HELPERS}/dist/index.d.mts`, "helpers.d.ts");
+  take(`${LIBRARY}/LICENSE`, "LICENSE");
+  for (const name of ["index.js", "index.d.ts"]) {
+    const path = join(built, name);
+    writeFileSync(path, readFileSync(path, "utf8").replace(`"${LIBRARY}"`, `"./${LIBRARY}/index.js"`));
+  }
 }
 
 /** Runs `npm pack`, which contacts no registry. Returns the paths of the .tgz files. */
@@ -67,7 +90,7 @@ export function pack(packageFolders, into) {
 }
 
 function manifest() {
-  const { version, license, engines, dependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  const { version, license, engines } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const entry = (name) => ({ types: `./${name}.d.ts`, default: `./${name}.js` });
   return {
     name: NAME,
@@ -78,9 +101,8 @@ function manifest() {
     sideEffects: false,
     exports: { ".": entry("index"), "./webhook": entry("webhook"), "./package.json": "./package.json" },
     types: "./index.d.ts",
-    files: ["*.js", "*.d.ts"],
+    files: ["*.js", "*.d.ts", LIBRARY],
     engines: { node: engines.node },
-    dependencies: { "openapi-fetch": dependencies["openapi-fetch"] },
   };
 }
 

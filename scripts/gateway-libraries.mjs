@@ -1,22 +1,38 @@
 // `node scripts/gateway-libraries.mjs`: bundles the libraries that the gateway in dist imports, into one file each in
 // dist/libraries instead of hundreds, and makes the gateway's own files import those. Opening and reading the many
 // files took half of the start-up time. A bundle contains only what is imported of its library; names and lines are
-// kept for readable stack traces. The build runs this on the compiler's output; running it again changes nothing.
+// kept for readable stack traces. Native parts of libraries are copied beside their bundles, and the files of the page
+// /docs into dist/swagger-ui: nothing is loaded from node_modules at run time. The build runs this on the compiler's
+// output; running it again changes nothing.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { rolldown } from "rolldown";
 import { parseAst } from "rolldown/parseAst";
 import { OTHER_FOLDERS, root } from "./build.mjs";
-import { INSTALLED_LIBRARIES } from "./installed-libraries.mjs";
+import { copyAddons, copyPageFiles } from "./library-files.mjs";
+import { provideAddons } from "./release/addons.mjs";
+import { ownTarget } from "./release/targets.mjs";
 
 const DIST = join(root, "dist");
 const FOLDER = "libraries";
 const BUILT = join(DIST, FOLDER);
 /** Prefix of a module that lists what is imported of a library. */
 const ENTRY = "entry:";
+/** Prefix of a module that takes the place of a library's own. */
+const REPLACED = "replaced:";
+/** Faster or other implementations that a library tries to load, from wherever Node finds the name. None is used. */
+const ABSENT = ["bufferutil", "pg-cloudflare", "pg-native", "utf-8-validate"];
+const NOT_FOUND = '{ code: "MODULE_NOT_FOUND" }';
+/** Modules that would search node_modules for an addon. */
+const REPLACEMENTS = new Map([
+  ["@node-rs/argon2", addonOf("argon2", "export const { hash, verify } = load();")],
+  ["@neon-rs/load", addonOf("libsql", "export { load };")],
+  ["detect-libc", "export {};"],
+  ...ABSENT.map((name) => [name, `throw Object.assign(new Error("${name} is not used"), ${NOT_FOUND});`]),
+]);
 
 const files = readdirSync(DIST, { recursive: true })
-  .filter((path) => path.endsWith(".js") && ![FOLDER, ...OTHER_FOLDERS].includes(path.split("/")[0]))
+  .filter((path) => /\.m?js$/.test(path) && ![FOLDER, ...OTHER_FOLDERS].includes(path.split("/")[0]))
   .map((path) => join(DIST, path))
   .map((path) => ({ path, text: readFileSync(path, "utf8") }))
   .map((file) => ({ ...file, imports: importsOf(file.text) }))
@@ -31,8 +47,8 @@ const bundle = await rolldown({
   input: Object.fromEntries([...wanted.keys()].map((library) => [fileOf(library), `${ENTRY}${library}`])),
   cwd: root,
   platform: "node",
-  // pg tries to load them where they are installed.
-  external: [...INSTALLED_LIBRARIES, "pg-native", "pg-cloudflare"],
+  // With the first, libsql loads its addon by the replaced module alone, and not by the name of a package.
+  transform: { define: { "process.env.LIBSQL_JS_DEV": "true", __dirname: "import.meta.dirname" } },
   plugins: [{ name: "entries", resolveId, load }],
   logLevel: "warn",
 });
@@ -46,10 +62,19 @@ await bundle.write({
 });
 await bundle.close();
 for (const file of files) writeFileSync(file.path, rewritten(file));
+const own = ownTarget();
+copyAddons(provideAddons(own), own, BUILT);
+copyPageFiles(join(DIST, "swagger-ui"));
+
+/** A module that loads the addon beside the bundle, wherever that is. */
+function addonOf(library, exported) {
+  const load = `const load = () => createRequire(import.meta.url)("./${library}.node");`;
+  return `import { createRequire } from "node:module";\n${load}\n${exported}`;
+}
 
 /** The imports of libraries in a file: positions of their names, and what is imported. */
 function importsOf(text) {
-  const isLibrary = (name) => !/^([./#]|node:)/.test(name) && !INSTALLED_LIBRARIES.includes(name);
+  const isLibrary = (name) => !/^([./#]|node:)/.test(name);
   const imports = parseAst(text).body.filter(({ source }) => source && isLibrary(source.value));
   return imports.map(({ type, specifiers, source: { value, start, end } }) => {
     const names = (specifiers ?? []).map(({ type: kind, imported }) => {
@@ -62,10 +87,12 @@ function importsOf(text) {
 }
 
 function resolveId(id) {
+  if (REPLACEMENTS.has(id)) return `\0${REPLACED}${id}`;
   return id.startsWith(ENTRY) ? `\0${id}` : null;
 }
 
 function load(id) {
+  if (id.startsWith(`\0${REPLACED}`)) return REPLACEMENTS.get(id.slice(REPLACED.length + 1));
   if (!id.startsWith(`\0${ENTRY}`)) return null;
   const library = id.slice(ENTRY.length + 1);
   return `export { ${[...wanted.get(library)].join(", ")} } from ${JSON.stringify(library)};`;

@@ -3,6 +3,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
+import { realCmake } from "./build-tools.mjs";
 
 /** @typedef {{ name: string, package: string, use: string, isThere: () => boolean }} Program */
 
@@ -51,7 +52,9 @@ const rtmpModule = "/usr/lib/nginx/modules/ngx_rtmp_module.so";
 /** @type {readonly Program[]} */
 export const toBuild = [
   { name: "cc", package: "build-essential", use: "links the media core", isThere: onPath("cc") },
-  { name: "cmake", package: "cmake", use: "builds the audio codecs", isThere: onPath("cmake") },
+  { name: "c++", package: "build-essential", use: "is what cmake asks for", isThere: onPath("c++") },
+  { name: "make", package: "build-essential", use: "builds the audio codecs", isThere: onPath("make") },
+  { name: "cmake", package: "cmake", use: "builds the audio codecs", isThere: () => realCmake() !== null },
   { name: "libclang", package: "libclang-dev", use: "reads the AAC encoder's headers", isThere: hasLibclang },
 ];
 

@@ -1,8 +1,7 @@
 // `npm run release [-- --targets linux-x64-gnu,… | own] [--built] [--try]`: makes everything that is published, in
-// dist/release: the service `headgate`, the clients `headgate-client` and `headgate-webcaster`, the media core for each
-// platform, the bill of materials, licences, changes, and SHA256SUMS over all of it. The media core is cross-built for
-// every platform; with `--built` the one for this machine is what `npm start` built (for tests: it needs this machine's
-// C library). `--try` installs and runs the packages. Exits with 1 if one of them must not be published.
+// dist/release: the service `headgate` for each platform, with everything that it needs, the clients `headgate-client` and
+// `headgate-webcaster`, the bill of materials, licences, changes, and SHA256SUMS over all of it. Exits with 1 if one of
+// them must not be published, and with 2 if the command line is not understood.
 import { createHash } from "node:crypto";
 import {
   copyFileSync,
@@ -10,50 +9,69 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { BuildError, build, root, run } from "./build.mjs";
 import { pack, packClient } from "./client-package.mjs";
 import { faultsOfAddon } from "./release/addon.mjs";
+import { provideAddons } from "./release/addons.mjs";
 import { contentsOf, faultsOfContents } from "./release/contents.mjs";
 import { headOf } from "./release/head.mjs";
-import { makePlatform, makeService } from "./release/packages.mjs";
-import { ownTarget, packageOf, targetsOf } from "./release/targets.mjs";
+import { CORE, makeService } from "./release/packages.mjs";
+import { archiveOf, ownTarget, TARGETS, targetsOf } from "./release/targets.mjs";
 import { tryRelease } from "./release/try.mjs";
 import { crossBuild } from "./release/zig.mjs";
 import { packWebcaster } from "./webcaster-package.mjs";
+
+const HELP = `npm run release [-- OPTIONS]
+
+Makes what is published, in dist/release: the service for each platform with everything that it needs, the clients, the
+bill of materials, licences, changes, and SHA256SUMS.
+
+  --targets NAMES  only these platforms, separated by commas: ${TARGETS.map(({ name }) => name).join(", ")};
+                   or own, that of this machine
+  --built          the media core for this machine is what npm start built; it then needs this machine's C library
+  --try            installs the packages in minimal root file systems and runs them there, as root; ${TARGETS.at(1)?.cpu} under qemu
+  --help           this
+
+Needs what npm start needs (Rust, a C and C++ compiler, make, cmake, libclang), and for the other platforms rustup, and Python 3.11
+or newer with venv, which installs zig and cargo-zigbuild below .build.`;
 
 /** Makes a release in `into` and returns its packages: names, folders, archives.
  *  @param {{ into?: string, targets?: string, built?: boolean }} options
  *  @throws {BuildError} if something does not build, or must not be published */
 export async function release({ into = join(root, "dist", "release"), targets, built = false } = {}) {
+  const platforms = targetsOf(targets);
   build();
   run(process.execPath, [join("scripts", "licences.mjs")]);
   const commit = headOf(root);
+  const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const staging = mkdtempSync(join(tmpdir(), "headgate-release-"));
   rmSync(into, { recursive: true, force: true });
   mkdirSync(into, { recursive: true });
   const packages = [];
   const faults = [];
-  const add = (name, make, excepted) => {
-    const folder = join(staging, name);
-    make(folder);
-    faults.push(...faultsOfContents(folder, excepted).map((fault) => `${name}/${fault}`));
-    packages.push({ name, contents: contentsOf(folder), archive: pack([folder], into)[0] });
+  const add = async (name, folder, archive, excepted) => {
+    faults.push(...(await faultsOfContents(folder, excepted)).map((fault) => `${name}/${fault}`));
+    const [packed] = pack([folder], into);
+    renameSync(packed, join(into, archive));
+    packages.push({ name, contents: contentsOf(folder), archive: join(into, archive) });
   };
-  add("headgate", (folder) => makeService(folder, commit));
-  for (const target of targetsOf(targets)) {
+  for (const target of platforms) {
     const isOwn = built && target.name === ownTarget().name;
-    const library = isOwn ? join(root, "ts", "native", "headgate.node") : crossBuild(target);
-    const name = packageOf(target);
-    faults.push(...faultsOfAddon(library, target, isOwn).map((fault) => `${name}: the addon ${fault}`));
-    add(name, (folder) => makePlatform(folder, target, library, commit), isOwn ? ["headgate.node"] : []);
+    const core = isOwn ? join(root, "ts", "native", "headgate.node") : crossBuild(target);
+    const name = `headgate for ${target.name}`;
+    faults.push(...faultsOfAddon(core, target, isOwn).map((fault) => `${name}: the addon ${fault}`));
+    const folder = join(staging, target.name);
+    makeService(folder, { target, core, addons: provideAddons(target), commit });
+    await add(name, folder, archiveOf(target, version), isOwn ? [CORE] : []);
   }
   for (const [name, make] of [
     ["headgate-client", packClient],
@@ -63,7 +81,7 @@ export async function release({ into = join(root, "dist", "release"), targets, b
     const folder = join(staging, name);
     copyFileSync(join(root, "LICENSE"), join(folder, "LICENSE"));
     rmSync(made);
-    add(name, () => {});
+    await add(name, folder, basename(made));
   }
   for (const name of ["licences.txt", "sbom.cdx.json"]) copyFileSync(join(root, "dist", name), join(into, name));
   for (const name of ["CHANGELOG.md", "LICENSE"]) copyFileSync(join(root, name), join(into, name));
@@ -105,15 +123,33 @@ function print({ archive, contents }) {
 const kilobytes = (bytes) => `${Math.ceil(bytes / 1_000).toLocaleString("en")} kB`;
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const options = { targets: { type: "string" }, built: { type: "boolean" }, try: { type: "boolean", default: false } };
   try {
-    const { values } = parseArgs({ options });
-    const packages = await release(values);
-    packages.forEach(print);
-    if (values.try) await tryRelease(join(root, "dist", "release"), targetsOf(values.targets));
+    await main();
   } catch (error) {
     if (!(error instanceof BuildError)) throw error;
     console.error(`headgate: ${error.message}`);
     process.exitCode = 1;
   }
+}
+
+async function main() {
+  const options = {
+    targets: { type: "string" },
+    built: { type: "boolean" },
+    try: { type: "boolean", default: false },
+    help: { type: "boolean", short: "h", default: false },
+  };
+  let values;
+  try {
+    ({ values } = parseArgs({ options }));
+    targetsOf(values.targets);
+  } catch (error) {
+    console.error(`headgate: ${error.message}\n\n${HELP}`);
+    process.exitCode = 2;
+    return;
+  }
+  if (values.help) return console.log(HELP);
+  const packages = await release(values);
+  packages.forEach(print);
+  if (values.try) await tryRelease(packages, targetsOf(values.targets));
 }

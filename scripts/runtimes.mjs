@@ -1,10 +1,10 @@
 // The runtimes that the service is tested on: three Nodes, Deno and Bun, each pinned to a version and a hash, from the
 // package registry into .build/runtimes. The machine's own Node is not changed.
-import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { BuildError, root, run, step } from "./build.mjs";
+import { BuildError, root, step } from "./build.mjs";
 import { withLock } from "./lock.mjs";
+import { fetchPinned } from "./pinned-package.mjs";
 
 const FOLDER = join(root, ".build", "runtimes");
 
@@ -84,20 +84,7 @@ export function provideRuntime(name) {
   const path = join(folder, "package", program);
   withLock(join(root, ".build", "runtimes-lock"), () => {
     if (!existsSync(path)) rmSync(`${folder}-stamp`, { force: true });
-    step(specifier, `${folder}-stamp`, `${specifier} ${integrity}`, () => fetch(specifier, integrity, folder));
+    step(specifier, `${folder}-stamp`, `${specifier} ${integrity}`, () => fetchPinned(specifier, integrity, folder));
   });
   return [path, ...before];
-}
-
-function fetch(specifier, integrity, folder) {
-  rmSync(folder, { recursive: true, force: true });
-  mkdirSync(folder, { recursive: true });
-  // Packed and unpacked, not installed: nothing of the package runs before its content is verified.
-  run("npm", ["pack", specifier, "--silent", "--loglevel=error", "--pack-destination", folder]);
-  const archive = join(folder, readdirSync(folder)[0]);
-  const [algorithm, wanted] = integrity.split(/-(.*)/s);
-  const came = createHash(algorithm).update(readFileSync(archive)).digest("base64");
-  if (came !== wanted) throw new BuildError(`${specifier} is not what was pinned: ${algorithm}-${came}`);
-  run("tar", ["--extract", "--gzip", "--no-same-owner", "--file", archive, "--directory", folder]);
-  rmSync(archive);
 }

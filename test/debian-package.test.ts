@@ -1,10 +1,11 @@
 // The Debian package on this machine's system, in a layer above it: installed, run as its user, upgraded,
 // purged without a trace. With lintian, and on a bare Debian: node scripts/debian/trial.mjs.
-import { mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { dependsOf, makePackage } from "../scripts/debian.mjs";
+import { faultsOfNames } from "../scripts/release/names.mjs";
 import { provideRuntime } from "../scripts/runtimes.mjs";
 import { type Child, run, until } from "./support/child.ts";
 import { type Overlay, openOverlay } from "./support/overlay.ts";
@@ -50,6 +51,19 @@ test(
     const said = system.start(`systemd-analyze verify --man=no ${UNIT}`);
     await said.exit;
     expect(`${said.stdout()}${said.stderr()}`.split("\n").filter((line) => line.includes("headgate"))).toEqual([]);
+  },
+  LIMIT_MS,
+);
+
+test(
+  "contains one addon of each kind, and no name of a package that is not in it",
+  async () => {
+    const addons = await system.run("find /usr/lib/headgate -name '*.node' | sort");
+    const expected = ["dist/libraries/argon2.node", "dist/libraries/libsql.node", "ts/native/headgate.node"];
+    expect(addons.trim().split("\n")).toEqual(expected.map((path) => `/usr/lib/headgate/${path}`));
+    const copy = join(folder, "copy");
+    await system.run(`mkdir ${copy} && cd /usr/lib/headgate && cp -r package.json deploy dist ts ${copy}`);
+    expect(await faultsOfNames(copy)).toEqual([]);
   },
   LIMIT_MS,
 );
@@ -101,6 +115,14 @@ test(
   },
   LIMIT_MS,
 );
+
+test("a package for musl does not become a Debian package", () => {
+  const musl = join(folder, "musl");
+  for (const path of ["deploy/headgate.mjs", "dist/cli/main.js", "dist/libraries/libsql.node"])
+    cpSync(path, join(musl, path));
+  writeFileSync(join(musl, "package.json"), JSON.stringify({ name: "headgate", version: "1.0.0", libc: ["musl"] }));
+  expect(() => makePackage(musl, join(folder, "musl.deb"), undefined)).toThrow("is for musl");
+});
 
 test("a package without a Node depends on a recent enough one, and every package on its glibc", async () => {
   expect(dependsOf("2.28", false)).toContain("nodejs (>= 20.19)");

@@ -28,6 +28,9 @@ afterAll(async () => {
   await headgate?.stop();
 });
 
+/** Commands at the start of a line of an example, or of code in a sentence. */
+const COMMANDS = /(?:^|`)(?:[A-Z_]+=\S+ )*headgate ([a-z]\w*)([^`\n|#;]*)/gm;
+
 /** The one example of a document in a language that contains `having`. */
 function example(document: string, language: string, having: string): string {
   const text = readFileSync(document, "utf8");
@@ -40,11 +43,9 @@ function example(document: string, language: string, having: string): string {
 /** The output of a shell that runs the lines of an example. */
 function shell(lines: string): string {
   const { host, port } = new URL(headgate.http);
-  const here = lines
-    .replaceAll("localhost:8080", host)
-    .replaceAll("localhost:9464", new URL(headgate.metrics).host)
-    .replaceAll("npx headgate", `"${process.execPath}" scripts/headgate.mjs`);
-  return execFileSync("bash", ["--norc", "-ec", here], {
+  const here = lines.replaceAll("localhost:8080", host).replaceAll("localhost:9464", new URL(headgate.metrics).host);
+  const command = `headgate() { "${process.execPath}" scripts/headgate.mjs "$@"; }`;
+  return execFileSync("bash", ["--norc", "-ec", `${command}\n${here}`], {
     env: { PATH: process.env.PATH, KEY: headgate.apiKey, HEADGATE_HTTP_PORT: port, HEADGATE_HTTP_HOST: "127.0.0.1" },
     stdio: "pipe",
   }).toString();
@@ -190,10 +191,10 @@ test("docs/troubleshooting.md, docs/production.md: the diagnostic commands, and 
 
 test("docs/operating.md: a backup with its key, and its restoration", () => {
   const data = join(folder, "operated");
-  shell(`npx headgate init --data-dir ${data}`);
+  shell(`headgate init --data-dir ${data}`);
   mkdirSync(join(folder, "backup"));
   mkdirSync(join(folder, "safe"));
-  const lines = example("docs/operating.md", "sh", "npx headgate restore")
+  const lines = example("docs/operating.md", "sh", "headgate restore")
     .replaceAll(/\/(backup|safe)\//g, `${folder}/$1/`)
     .replace("--key", `--data-dir ${data} --key`)
     .replace("/var/lib/headgate", join(folder, "restored"));
@@ -202,7 +203,7 @@ test("docs/operating.md: a backup with its key, and its restoration", () => {
 });
 
 test("every headgate command and flag in the documents exists", () => {
-  const verbs = shell("npx headgate --help");
+  const verbs = shell("headgate --help");
   const helps = new Map<string, string>();
   const wrong: string[] = [];
   for (const document of [
@@ -212,9 +213,9 @@ test("every headgate command and flag in the documents exists", () => {
       .map((name) => `docs/${name}`),
   ]) {
     const text = readFileSync(document, "utf8");
-    for (const [, verb = "", rest = ""] of text.matchAll(/npx headgate ([a-z]\w*)([^`\n|#;]*)/g)) {
+    for (const [, verb = "", rest = ""] of text.matchAll(COMMANDS)) {
       if (!new RegExp(`^ +${verb} `, "m").test(verbs)) wrong.push(`${document}: headgate ${verb}`);
-      const help = helps.get(verb) ?? shell(`npx headgate ${verb} --help`);
+      const help = helps.get(verb) ?? shell(`headgate ${verb} --help`);
       helps.set(verb, help);
       for (const [flag] of rest.matchAll(/--[a-z][a-z-]*/g))
         if (!help.includes(flag)) wrong.push(`${document}: ${verb} ${flag}`);

@@ -40,8 +40,8 @@ export async function createLog(config: Config["log"], isTerminal: boolean, to?:
 }
 
 async function readable(lines: DestinationStream, isTerminal: boolean): Promise<DestinationStream> {
-  const { prettyFactory } = await import("pino-pretty"); // seldom wanted
-  const look = prettyFactory({ colorize: isTerminal, translateTime: "SYS:HH:MM:ss.l" });
+  const { readableLine } = await import("./text/readable-log.ts"); // seldom wanted
+  const look = readableLine(isTerminal);
   return { write: (line) => lines.write(look(printableJson(line))) };
 }
 

@@ -1,16 +1,13 @@
 // Which files of a folder go into a package: those that a built Headgate runs with, whether the folder is a checkout in
 // which everything is built, or an installation that contains nothing else.
-import { closeSync, cpSync, existsSync, openSync, readdirSync, readFileSync, readSync } from "node:fs";
+import { closeSync, cpSync, existsSync, openSync, readdirSync, readFileSync, readSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { BuildError } from "../build.mjs";
-import { INSTALLED_LIBRARIES } from "../installed-libraries.mjs";
-import { withDependencies } from "../supply/components.mjs";
+import { manifestOf } from "../release/manifest.mjs";
 
-/** Required files and folders. */
-const NEEDED = ["package.json", "deploy/headgate.mjs", "dist/cli/main.js", "node_modules"];
-const SHIPPED = ["package.json", "LICENSE", "deploy/headgate.mjs", "dist", "docs", "ts/native"];
-/** Not imported: the page /docs serves its files. */
-const PAGE_FILES = "swagger-ui-dist";
+/** Required files. */
+const NEEDED = ["package.json", "deploy/headgate.mjs", "dist/cli/main.js", "dist/libraries/libsql.node"];
+const SHIPPED = ["LICENSE", "deploy/headgate.mjs", "dist", "docs", "ts/native"];
 /** e_machine of ELF (its chapter 1, ELF header) → Debian's name of the architecture. */
 export const ARCHITECTURES = { 62: "amd64", 183: "arm64" };
 const MACHINE_AT = 18;
@@ -22,26 +19,15 @@ const OLDEST_GLIBC_MINOR = 28;
 export function copyContents(folder, to) {
   const missing = NEEDED.filter((path) => !existsSync(join(folder, path)));
   if (missing.length > 0) throw new BuildError(`${folder} is not a built Headgate: ${missing.join(", ")} missing`);
-  const filter = (path) => !isForOthers(path);
-  for (const path of [...SHIPPED, ...packagesOf(folder)]) {
+  const manifest = manifestOf(folder);
+  if (manifest.libc?.includes("musl")) throw new BuildError(`${folder} is for musl, which Debian does not use`);
+  const released = resolve(folder, "dist", "release");
+  for (const path of SHIPPED) {
     const from = resolve(folder, path);
+    const filter = (source) => source !== released;
     if (existsSync(from)) cpSync(from, join(to, path), { recursive: true, dereference: true, filter });
   }
-}
-
-/** Files that packages include for developers, and addons for musl, which Debian does not use. */
-function isForOthers(path) {
-  const inPackages = path.split("/node_modules/")[1];
-  return inPackages !== undefined && (/(^|\/)\./.test(inPackages) || /-musl(\/|$)/.test(inPackages));
-}
-
-/** The packages that run in production: in a checkout those that no bundle contains, with their dependencies;
- *  otherwise all. */
-function packagesOf(folder) {
-  const lock = join(folder, "package-lock.json");
-  if (!existsSync(lock)) return ["node_modules"];
-  const { packages } = JSON.parse(readFileSync(lock, "utf8"));
-  return [...withDependencies(packages, [...INSTALLED_LIBRARIES, PAGE_FILES])];
+  writeFileSync(join(to, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
 }
 
 /** The oldest glibc that the addons in a folder accept, such as `2.28`, by the versions of the symbols that they

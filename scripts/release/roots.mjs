@@ -1,11 +1,10 @@
 // Root file systems in which a release is tried, as minimal as possible: Debian's smallest set with this machine's
 // Node; musl, a shell and Node, as in Alpine; and for other processors what runs without being set up.
-import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, readdirSync, realpathSync, rmSync, symlinkSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { run } from "../build.mjs";
 import { ARCHITECTURES } from "../debian/contents.mjs";
-import { MUSL_LIBRARIES, MUSL_NODE, MUSL_NPX, provideMuslNode } from "./musl-node.mjs";
+import { MUSL_LIBRARIES, MUSL_NODE, provideMuslNode } from "./musl-node.mjs";
 
 /** Debian's first release whose Node is new enough and whose musl runs Node: before 1.2.4 it did not support packed
  *  relocations. */
@@ -29,14 +28,10 @@ function debstrap(root, variant, include, suite, more = []) {
   run("mmdebstrap", ["--quiet", "--mode=root", `--variant=${variant}`, `--include=${include}`, ...more, suite, root]);
 }
 
-/** Debian's smallest set, this machine's Node, and its npm. */
+/** Debian's smallest set, and this machine's Node. */
 function makeBare(root) {
   debstrap(root, "minbase", "libstdc++6", BARE);
   cpSync(realpathSync(process.execPath), join(root, "usr", "bin", "node"));
-  const npx = spawnSync("sh", ["-c", "command -v npx"], { encoding: "utf8" }).stdout.trim();
-  const npm = join(dirname(realpathSync(npx)), "..");
-  cpSync(npm, join(root, "usr", "lib", "node_modules", "npm"), { recursive: true });
-  symlinkSync("../lib/node_modules/npm/bin/npx-cli.js", join(root, "usr", "bin", "npx"));
 }
 
 /** Packages that are only unpacked: programs of another processor do not run while it is made. */
@@ -61,7 +56,6 @@ function makeMusl(root, target) {
     "usr/bin/sh": "usr/bin/busybox",
     "usr/bin/env": "usr/bin/busybox",
     "usr/bin/node": join(MUSL_FOLDER, MUSL_NODE),
-    "usr/bin/npx": join(MUSL_FOLDER, MUSL_NPX),
     "usr/lib/libgcc_s.so.1": join(MUSL_FOLDER, MUSL_LIBRARIES, libgcc ?? ""),
   };
   for (const [link, to] of Object.entries(links)) {

@@ -9,4 +9,4 @@ export const GLIBC: string;
 export const TARGETS: readonly Target[];
 export function ownTarget(): Target;
 export function targetsOf(names: string | undefined): readonly Target[];
-export function packageOf(target: Target): string;
+export function archiveOf(target: Target, version: string): string;

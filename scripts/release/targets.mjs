@@ -5,7 +5,7 @@ export const GLIBC = "2.28";
 
 /**
  * @typedef {object} Target
- * @property {string} name in the name of its package, by napi-rs's convention
+ * @property {string} name in the name of the service's file, by napi-rs's convention
  * @property {string} triple as rustc calls it
  * @property {"x64" | "arm64"} cpu as npm and Node call it
  * @property {"glibc" | "musl"} libc as npm calls it
@@ -46,5 +46,7 @@ export function targetsOf(names) {
   });
 }
 
-/** @param {Target} target */
-export const packageOf = ({ name }) => `headgate-${name}`;
+/** The file of the service's package for a target.
+ *  @param {Target} target
+ *  @param {string} version */
+export const archiveOf = ({ name }, version) => `headgate-${version}-${name}.tgz`;

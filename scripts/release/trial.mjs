@@ -46,7 +46,7 @@ export async function trialOf([program = "", ...args], { cwd, dataDir, limitMs }
     const { ingest } = await made.json();
     const packets = await inAndOut(`${rtmp}/${ingest.rtmp.streamname}`, () => said.err.includes("publish started"));
     process.kill(-service.pid, "SIGTERM");
-    // npx ends by the signal itself; the service's log shows how the service ended.
+    // The service's log shows how it ended: the shell that started it may end by the signal itself.
     await within(exit, STOP_LIMIT_MS, "it does not stop");
     if (!said.err.includes('"state":"stopped"')) throw new Error("it did not stop cleanly");
     return { readyMs, packets, version };

@@ -5,27 +5,32 @@ import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, homedir } from "node:os";
 import { delimiter, join } from "node:path";
 import { BuildError, hashOf, root, run, step } from "../build.mjs";
+import { pathWithoutShims, realCmake } from "../build-tools.mjs";
 import { withLock } from "../lock.mjs";
+import { providePrograms, toBuild } from "../programs.mjs";
 import { installWheels } from "../python.mjs";
 import { GLIBC } from "./targets.mjs";
 
 const REQUIREMENTS = "scripts/release/zig-requirements.txt";
 const FOLDER = join(root, ".build", "zig");
-/** Wrappers that precede the programs that they call. */
-const SHIMS = join(FOLDER, "shims");
+/** Programs that precede others of their names. */
+const BEFORE = join(FOLDER, "before");
 /** libxaac-sys calls cmake without naming the target; cargo-zigbuild has written the toolchain file that cmake
  *  needs. */
-const CMAKE = `#!/bin/sh
+const cmakeOf = (program) => `#!/bin/sh
 CMAKE_TOOLCHAIN_FILE="$(printenv "CMAKE_TOOLCHAIN_FILE_$(echo "$TARGET" | tr - _)")" && export CMAKE_TOOLCHAIN_FILE || unset CMAKE_TOOLCHAIN_FILE
-PATH="\${PATH#*:}"
-exec cmake "$@"
+exec '${program}' "$@"
 `;
 
 /** Builds the addon of a target, and returns the path of the library.
  *  @param {import("./targets.mjs").Target} target
  *  @throws {BuildError} if a tool is missing, or the addon does not build */
 export function crossBuild({ name, triple, libc }) {
+  const cmake = realCmake();
+  if (cmake === null) throw new BuildError(providePrograms(toBuild) ?? "cmake is missing");
   provideZig();
+  mkdirSync(BEFORE, { recursive: true });
+  writeFileSync(join(BEFORE, "cmake"), cmakeOf(cmake), { mode: 0o755 });
   provideRustLibrary(triple);
   // Remapped, so that no text in the library names a folder of this machine.
   const folders = [
@@ -39,7 +44,10 @@ export function crossBuild({ name, triple, libc }) {
   const cache = join(FOLDER, "cache");
   const env = {
     ...process.env,
-    PATH: [SHIMS, join(FOLDER, "bin"), process.env.PATH].join(delimiter),
+    PATH: [BEFORE, join(FOLDER, "bin"), pathWithoutShims(join(root, ".build", "tools"))].join(delimiter),
+    // What this machine prefers, which cargo-zigbuild would not replace.
+    CMAKE_GENERATOR: undefined,
+    CMAKE_TOOLCHAIN_FILE: undefined,
     RUSTFLAGS: flags.join(" "),
     CFLAGS: folders
       .slice(0, 2)
@@ -68,8 +76,6 @@ function provideZig() {
       rmSync(FOLDER, { recursive: true, force: true });
       run("python3", ["-m", "venv", FOLDER]);
       installWheels(python, REQUIREMENTS);
-      mkdirSync(SHIMS);
-      writeFileSync(join(SHIMS, "cmake"), CMAKE, { mode: 0o755 });
     });
   });
 }

@@ -6,21 +6,16 @@ import { type Finding, good } from "./finding.ts";
 
 /** Output of scripts/build.mjs, both for the sources (`ts/cli`) and for the build (`dist/cli`). */
 const BUILT = new URL("../../../dist/", import.meta.url);
-/** The library as built in a clone; a package instead depends on the one for its platform. */
-const OWN_LIBRARY = new URL("../../../ts/native/headgate.node", import.meta.url);
-const PAGES = ["dashboard/page.html", "broadcast/page.html", "sdk/webcaster.mjs"];
+const PAGES = ["dashboard/page.html", "broadcast/page.html", "sdk/webcaster.mjs", "swagger-ui/swagger-ui-bundle.js"];
 
 /** The media core and its codecs are one library: it either loads or fails to. */
 export async function addon(): Promise<Finding> {
   const what = "media core (RTMP, WebRTC, Opus, AAC)";
   const why = "without it no media can be received: headgate serve exits with 1";
-  const remedy =
-    "install the package for this system and processor (npm does, without --omit=optional), or build it in a clone: npm start";
+  const remedy = "install the package for this system and processor again, or build it in a clone: npm start";
   try {
     const { refusesEmptyOffer } = await import("../../media.ts");
-    if (refusesEmptyOffer()) {
-      return good(what, existsSync(OWN_LIBRARY) ? "loads and works, built from source" : "loads and works");
-    }
+    if (refusesEmptyOffer()) return good(what, "loads and works");
     return { what, state: "bad", detail: "loads, but accepts an empty offer", why, remedy };
   } catch (error) {
     return { what, state: "bad", detail: reasonOf(error), why, remedy };
@@ -31,10 +26,10 @@ export async function addon(): Promise<Finding> {
 export function pages(folder = BUILT): Finding {
   const what = "pages";
   const missing = PAGES.filter((name) => !existsSync(new URL(name, folder)));
-  if (missing.length === 0) return good(what, "dashboard, broadcast page and browser client are present");
+  if (missing.length === 0) return good(what, "dashboard, broadcast page, browser client and API page are present");
   return {
     ...{ what, state: "bad", detail: `missing in ${fileURLToPath(folder)}: ${missing.join(", ")}` },
-    why: "people who open the dashboard or the broadcast page get an error",
+    why: "people who open these pages get an error",
     remedy: "build them (npm start does), or install the release again",
   };
 }

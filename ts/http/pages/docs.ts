@@ -1,8 +1,6 @@
 // /openapi.json and /docs: the generated API description, and a page that displays it without internet access. The
-// page's own files come from swagger-ui-dist, or from where a release has put them.
-import { existsSync } from "node:fs";
+// page's own files are those of swagger-ui-dist, where the build has put them.
 import { readFile } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
@@ -10,9 +8,7 @@ import { newRoutes, type RouteDeps, type Routes, z } from "../openapi.ts";
 import { baseUrlOf } from "../request/request.ts";
 import { problemPage } from "../whip/problem-page.ts";
 
-/** In a release, which does not depend on that package: it would bring its sources, and an install script of its
- *  own. */
-const RELEASED = join(import.meta.dirname, "..", "..", "..", "dist", "swagger-ui");
+const FILES = join(import.meta.dirname, "..", "..", "..", "dist", "swagger-ui");
 /** How long a browser may cache the page's files, seconds; they change only with a release. */
 const FILES_CACHE_S = 86_400;
 /** Nothing is loaded from elsewhere. Swagger UI writes style attributes. */
@@ -50,7 +46,6 @@ export function docsRoutes(
   },
 ): Routes["hono"] {
   const routes = newRoutes(deps);
-  const folder = existsSync(RELEASED) ? RELEASED : installedFolder();
   /** The page's files as sent, each read at its first request. */
   const files = new Map<string, Promise<Uint8Array<ArrayBuffer>>>();
   const problems = problemPage();
@@ -102,7 +97,7 @@ export function docsRoutes(
       if (name === "page.js") return c.body(PAGE_SCRIPT, 200, { "content-type": type });
       let file = files.get(name);
       if (file === undefined) {
-        file = readFile(join(folder, name)).then((bytes) => promisify(gzip)(bytes));
+        file = readFile(join(FILES, name)).then((bytes) => promisify(gzip)(bytes));
         files.set(name, file);
       }
       return c.body(await file, 200, { "content-type": type, "content-encoding": "gzip", vary: "accept-encoding" });
@@ -110,8 +105,4 @@ export function docsRoutes(
   );
 
   return routes.hono;
-}
-
-function installedFolder(): string {
-  return createRequire(import.meta.url)("swagger-ui-dist/absolute-path.js")() as string;
 }

@@ -1,1 +1,0 @@
-export const INSTALLED_LIBRARIES: readonly string[];

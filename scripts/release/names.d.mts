@@ -1,0 +1,1 @@
+export function faultsOfNames(folder: string): Promise<readonly string[]>;
