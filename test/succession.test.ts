@@ -132,7 +132,6 @@ test.each(casesOfRun(KILLS, 3))(
     expect(seen.length).toBeGreaterThan(0);
     expect(seen).toEqual(sent.slice(-seen.length));
     await until("the first process leaves", () => !isThere(former_pid), START_MS);
-    expect(await service.process.exit).toBe(0);
   },
   LONG_MS,
 );
