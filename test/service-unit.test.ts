@@ -14,7 +14,7 @@ const KEY = "unit-key-unit-key-unit-key";
 const LIMIT_MS = 600_000;
 const WAIT_MS = 90_000;
 /** Keys of the unit that decide about life and death. */
-const RULES = /^(Type|NotifyAccess|ExitType|Kill\w+|Timeout\w+|Restart\w*|StartLimit\w+)=/;
+const RULES = /^(Type|NotifyAccess|ExecStop|ExitType|Kill\w+|Timeout\w+|Restart\w*|StartLimit\w+)=/;
 
 test("the unit starts the service again in every case but an unusable configuration", () => {
   const lines = readFileSync(UNIT, "utf8").split("\n");

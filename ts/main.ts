@@ -19,6 +19,7 @@ import { openFormers } from "./handover/lifeline.ts";
 import { keepSockets, rtmpOf, socketsOf } from "./handover/listening-sockets.ts";
 import { openManager } from "./handover/manager.ts";
 import { createNodePorts } from "./handover/node-ports.ts";
+import { notesOfPorts, requirePorts } from "./handover/port-room.ts";
 import { openPredecessor } from "./handover/predecessor.ts";
 import { createState, notReady, watchState } from "./handover/state.ts";
 import { openElsewhere } from "./http/cluster/elsewhere.ts";
@@ -219,6 +220,8 @@ export async function serve(
       ...{ registry, node: name, metricsOf },
       problem: () => notReady(state.word(), isSuccessor) ?? storeHealth.problem() ?? service.full(),
     });
+    const portsOpen = { media: media.mediaPorts, calls: nodePorts.channel };
+    for (const note of notesOfPorts(config, portsOpen)) former?.note(note);
     await former?.prepared();
     starting.become(health);
     const metricsPort = earlyPort ?? (await openMetrics());
@@ -285,6 +288,8 @@ export async function serve(
       stopNow,
       sockets: () => socketsOf({ http: http.socket(), metrics: metricsPort.socket(), ...accepting.rtmpSockets() }),
       async stepAside() {
+        const formers = cluster.nodes().filter((node) => node.name.startsWith(formerName(name, "")));
+        await requirePorts(config, formers.length, nodePorts.pullPort === null);
         await nodePorts.open();
         await nodePorts.openPulls();
         const other = formerName(name, cluster.epoch);
