@@ -220,8 +220,7 @@ export async function serve(
       ...{ registry, node: name, metricsOf },
       problem: () => notReady(state.word(), isSuccessor) ?? storeHealth.problem() ?? service.full(),
     });
-    const portsOpen = { media: media.mediaPorts, calls: nodePorts.channel };
-    for (const note of notesOfPorts(config, portsOpen)) former?.note(note);
+    for (const note of notesOfPorts(config, media.mediaPorts, nodePorts.channel)) former?.note(note);
     await former?.prepared();
     starting.become(health);
     const metricsPort = earlyPort ?? (await openMetrics());
@@ -288,8 +287,7 @@ export async function serve(
       stopNow,
       sockets: () => socketsOf({ http: http.socket(), metrics: metricsPort.socket(), ...accepting.rtmpSockets() }),
       async stepAside() {
-        const formers = cluster.nodes().filter((node) => node.name.startsWith(formerName(name, "")));
-        await requirePorts(config, formers.length, nodePorts.pullPort === null);
+        await requirePorts(config, cluster.nodes(), nodePorts.pullPort === null);
         await nodePorts.open();
         await nodePorts.openPulls();
         const other = formerName(name, cluster.epoch);
