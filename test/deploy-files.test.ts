@@ -43,7 +43,7 @@ describe("the systemd unit", () => {
     expect(value("KillSignal")).toBe("SIGTERM");
     expect(value("RestartPreventExitStatus")).toBe("2");
     // A reload is an upgrade, in which another process becomes the main one.
-    expect([value("Type"), value("NotifyAccess")]).toEqual(["notify", "main"]);
+    expect(value("Type")).toBe("notify");
     expect(value("ExecReload")).toBe(value("ExecStart")?.replace(/ serve$/, " upgrade"));
     const names = SETTING_KEYS.map((key) => settingOf(key).env as string);
     for (const [, name] of unit.matchAll(/^Environment=(\w+)=/gm)) expect(names).toContain(name);

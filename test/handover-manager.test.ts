@@ -56,7 +56,9 @@ test("the manager's sockets are served, and it is notified of readiness and of t
 
 test("without a manager, or with sockets meant for another process, there are none", () => {
   const sockets = { LISTEN_PID: "7", LISTEN_FDS: "1", LISTEN_FDNAMES: "http" };
-  expect(readInherited({ pid: 8, ppid: 1 }, {})).toEqual({ sockets: new Map(), isSuccessor: false, manager: null });
+  expect(readInherited({ pid: 8, ppid: 1 }, {})).toEqual({
+    ...{ sockets: new Map(), lifelines: [], isSuccessor: false, manager: null },
+  });
   expect(readInherited({ pid: 8, ppid: 1 }, sockets).sockets.size).toBe(0);
   expect(readInherited({ pid: 7, ppid: 1 }, sockets).sockets).toEqual(new Map([["http", 3]]));
   expect(readInherited({ pid: 9, ppid: 7 }, { ...sockets, LISTEN_PARENT_PID: "7" }).isSuccessor).toBe(true);

@@ -11,13 +11,15 @@ import { formerName } from "./cluster/nodes.ts";
 import { answersToRivals } from "./cluster/rivals.ts";
 import { type Config, readVersion } from "./config.ts";
 import { forbidCoreDumps } from "./core-dumps.ts";
-import { UpgradeFailed } from "./errors/upgrade-failed.ts";
 import { MediaCoreMissing, StoreFailed, StoreUnavailable } from "./errors.ts";
-import { type Control, openControl } from "./handover/control.ts";
-import { createHandover, type Handover } from "./handover/handover.ts";
-import { closeSockets, readInherited, type SocketName } from "./handover/inherited.ts";
+import { type Control, controlOf } from "./handover/control.ts";
+import { createHandover } from "./handover/handover.ts";
+import { closeSockets, outlivesSuccessors, readInherited, type SocketName } from "./handover/inherited.ts";
+import { openFormers } from "./handover/lifeline.ts";
+import { keepSockets, rtmpOf, socketsOf } from "./handover/listening-sockets.ts";
 import { openManager } from "./handover/manager.ts";
 import { createNodePorts } from "./handover/node-ports.ts";
+import { notesOfPorts, requirePorts } from "./handover/port-room.ts";
 import { openPredecessor } from "./handover/predecessor.ts";
 import { createState, notReady, watchState } from "./handover/state.ts";
 import { openElsewhere } from "./http/cluster/elsewhere.ts";
@@ -25,6 +27,7 @@ import { answersAboutMetrics, createMetricsOf } from "./http/cluster/metrics-of-
 import { nodeApp } from "./http/cluster/node-app.ts";
 import { answersToOthers } from "./http/cluster/others.ts";
 import { healthApp, startingHealth } from "./http/health.ts";
+import { inTime } from "./in-time.ts";
 import { listen } from "./listen/http-port.ts";
 import { createLog } from "./log.ts";
 import { warnOfSmallBuffer } from "./media/ports.ts";
@@ -55,11 +58,20 @@ export interface RunningService {
   readonly addresses: Addresses;
   /** Resolves when a new process has taken over: call `stop` then. Publishes of this one continue until their end. */
   readonly handedOver: Promise<void>;
-  /** Whether that process has exited again: the service then has to be restarted after this one ends. */
-  isSuccessorGone(): boolean;
+  /** Whether that process has died, and no other one has taken its place: the service then has to be started again
+   *  after this one ends. */
+  isVacant(): boolean;
+  /** Resolves when the process may exit, after `stop`: where that would end the new process too, when the new one has
+   *  exited. */
+  mayExit(): Promise<void>;
+  /** The service is to stop, whichever process serves: a former one passes that on where only it can be reached. */
+  passOnStop(): void;
+  /** Resolves when a former process passes that on. */
+  readonly stopPassedOn: Promise<void>;
   /** Not ready, no new publish, running ones until `drain_s`; then everything ends and every publish_done is sent or
-   *  kept for the next start. */
-  stop(): Promise<void>;
+   *  kept for the next start. `isMeant`: the service is to stop, so no former process replaces this one, which waits for
+   *  their publishes, too. */
+  stop(isMeant: boolean): Promise<void>;
   /** Cuts the wait of `stop` short: running publishes end immediately. */
   stopNow(): void;
   /** Applies settings marked `reloads` and reads the certificates again; ignores all other settings. */
@@ -89,6 +101,11 @@ export async function serve(
   const inherited = readInherited();
   const former = inherited.isSuccessor ? openPredecessor() : null;
   const manager = openManager(inherited.manager, log);
+  let passedOn = (): void => {};
+  const stopPassedOn = new Promise<void>((resolve) => {
+    passedOn = resolve;
+  });
+  const formers = openFormers(inherited.lifelines, passedOn);
 
   /** The configuration as last reloaded. */
   let current = config;
@@ -203,6 +220,7 @@ export async function serve(
       ...{ registry, node: name, metricsOf },
       problem: () => notReady(state.word(), isSuccessor) ?? storeHealth.problem() ?? service.full(),
     });
+    for (const note of notesOfPorts(config, media.mediaPorts, nodePorts.channel)) former?.note(note);
     await former?.prepared();
     starting.become(health);
     const metricsPort = earlyPort ?? (await openMetrics());
@@ -252,18 +270,24 @@ export async function serve(
     await cluster.look();
     await former?.listening();
     let control: Control | null = null;
-    let isSuccessorGone = (): boolean => false;
     let handOverIsDone = (): void => {};
     const handedOver = new Promise<void>((resolve) => {
       handOverIsDone = resolve;
     });
-    const handOver = createHandover({
-      ...{ state, log, command, look: cluster.look },
+    let stopNow = (): void => {};
+    const stoppedNow = new Promise<void>((resolve) => {
+      stopNow = resolve;
+    });
+    const { handOver, succession } = createHandover({
+      ...{ state, log, command, formers, manager, look: cluster.look },
       limits: () => current,
       failed: upgrades.failed,
       running: () => publishing.running().length,
+      keepSockets: (sockets) => keepSockets(sockets, duplicate),
+      stopNow,
       sockets: () => socketsOf({ http: http.socket(), metrics: metricsPort.socket(), ...accepting.rtmpSockets() }),
       async stepAside() {
+        await requirePorts(config, cluster.nodes(), nodePorts.pullPort === null);
         await nodePorts.open();
         await nodePorts.openPulls();
         const other = formerName(name, cluster.epoch);
@@ -277,32 +301,35 @@ export async function serve(
         await cluster.look();
         // Those that the new process accepted before it failed.
         await publishing.takeOver("node_lost");
-        control ??= await controlOf(config, handOver, log);
+        control ??= await controlOf(config.dataDir, handOver, log);
       },
-      async leave(successor) {
+      async leave() {
         http.stopListening();
         metricsPort.stopListening();
         accepting.stopAccepting();
         await control?.close();
-        isSuccessorGone = successor.isGone;
-        await manager.tell(`MAINPID=${successor.pid}`);
         setTimeout(handOverIsDone, LAST_REQUESTS_MS);
       },
     });
-    control = await controlOf(config, handOver, log);
+    control = await controlOf(config.dataDir, handOver, log);
     started.push(async () => control?.close());
     state.become("ready");
-    await manager.tell(`READY=1\nSTATUS=Ready: ${addresses.http}, ${addresses.rtmp ?? addresses.rtmps}`);
-    let stopNow = (): void => {};
-    const stoppedNow = new Promise<void>((resolve) => {
-      stopNow = resolve;
-    });
+    // Also the main process, should the former one have died before it could report that.
+    const main = isSuccessor ? `MAINPID=${process.pid}\n` : "";
+    await manager.tell(`${main}READY=1\nSTATUS=Ready: ${addresses.http}, ${addresses.rtmp ?? addresses.rtmps}`);
     let stopped: Promise<void> | null = null;
     return {
-      stopNow,
+      stopNow() {
+        stopNow();
+        if (state.word() === "leaving") succession.cancel();
+        else formers.tell("now");
+      },
       addresses,
       handedOver,
-      isSuccessorGone: () => isSuccessorGone(),
+      isVacant: succession.isVacant,
+      mayExit: async () => await (outlivesSuccessors(inherited) ? succession.over() : undefined),
+      passOnStop: () => outlivesSuccessors(inherited) && succession.passOnStop(),
+      stopPassedOn,
       log,
       reload(next) {
         current = next;
@@ -310,22 +337,27 @@ export async function serve(
         for (const reload of reloads) reload(next);
       },
       failed: store.failed.then((error) => Promise.reject(error)),
-      stop() {
-        stopped ??= stop();
+      stop(isMeant) {
+        stopped ??= stop(isMeant);
         return stopped;
       },
     };
 
-    async function stop(): Promise<void> {
-      if (state.word() !== "leaving") {
-        state.become("draining");
+    async function stop(isMeant: boolean): Promise<void> {
+      const isFormer = state.word() === "leaving";
+      if (!isFormer) state.become("draining");
+      if (!isFormer && isMeant) {
         await manager.tell("STOPPING=1");
+        formers.tell("stopping");
       }
       cluster.drain();
       http.drain();
+      const limitMs = current.drainS * 1_000;
       const untold = logDrain(() => publishing.running().length, current.drainS, log);
-      await Promise.race([publishing.drain(current.drainS * 1_000), stoppedNow]);
+      const others = isFormer || !isMeant ? null : inTime(limitMs, formers.gone(), null);
+      await Promise.race([Promise.all([publishing.drain(limitMs), others]), stoppedNow]);
       untold();
+      if (isFormer) await succession.finish();
       await stopAll(started);
       state.become("stopped");
     }
@@ -348,38 +380,6 @@ async function loadMediaCore(): Promise<typeof import("./media/open.ts")> {
     return await import("./media/open.ts");
   } catch (cause) {
     throw new MediaCoreMissing(`the media core does not load: ${reasonOf(cause)}`, { cause });
-  }
-}
-
-function rtmpOf(sockets: ReadonlyMap<SocketName, number>): { readonly plain?: number; readonly tls?: number } {
-  const [plain, tls] = [sockets.get("rtmp"), sockets.get("rtmps")];
-  return { ...(plain !== undefined && { plain }), ...(tls !== undefined && { tls }) };
-}
-
-/** The sockets that a successor inherits, by name. */
-function socketsOf(sockets: {
-  readonly http: number | null;
-  readonly metrics: number | null;
-  readonly plain: number | null;
-  readonly tls: number | null;
-}): readonly (readonly [SocketName, number])[] {
-  const { http, metrics, plain: rtmp, tls: rtmps } = sockets;
-  // Deno and Bun do not expose the descriptors of their servers: a new process could not listen on the same ports.
-  if (http === null || metrics === null) {
-    throw new UpgradeFailed("only under Node can a service hand over its HTTP ports: restart it instead");
-  }
-  const named = { http, metrics, rtmp, rtmps };
-  const open = (["http", "metrics", "rtmp", "rtmps"] as const).map((name) => [name, named[name]] as const);
-  return open.flatMap(([name, socket]) => (socket === null ? [] : [[name, socket] as const]));
-}
-
-/** The service also runs without it, for instance when its path is too long for the system. */
-async function controlOf(config: Config, handOver: Handover, log: Logger): Promise<Control | null> {
-  try {
-    return await openControl(config.dataDir, handOver);
-  } catch (error) {
-    log.warn({ reason: reasonOf(error) }, "headgate upgrade will not reach this service");
-    return null;
   }
 }
 

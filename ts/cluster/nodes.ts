@@ -70,8 +70,8 @@ export async function renameNode(db: Kysely<Schema>, epoch: number, name: string
   });
 }
 
-/** The name of a node that has left its own to its successor process. */
-export const formerName = (name: string, epoch: number) => `${name}@${epoch}`;
+/** The name of a node that has left its own to its successor process; without an epoch, how all of them begin. */
+export const formerName = (name: string, epoch: number | "") => `${name}@${epoch}`;
 
 async function insert(
   db: Kysely<Schema>,

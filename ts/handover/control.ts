@@ -4,6 +4,7 @@ import { chmod, unlink } from "node:fs/promises";
 import { createConnection, createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import type { Logger } from "pino";
 import { UpgradeFailed } from "../errors/upgrade-failed.ts";
 import { ConfigInvalid } from "../errors.ts";
 import { reasonOf } from "../reason.ts";
@@ -49,6 +50,20 @@ export async function openControl(dataDir: string, handOver: Handover): Promise<
       server.close();
     },
   };
+}
+
+/** The service also runs without it, for instance when its path is too long for the system. */
+export async function controlOf(
+  dataDir: string,
+  handOver: Handover,
+  log: Pick<Logger, "warn">,
+): Promise<Control | null> {
+  try {
+    return await openControl(dataDir, handOver);
+  } catch (error) {
+    log.warn({ reason: reasonOf(error) }, "headgate upgrade will not reach this service");
+    return null;
+  }
 }
 
 async function answer(socket: Socket, handOver: Handover): Promise<void> {

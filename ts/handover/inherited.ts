@@ -1,5 +1,6 @@
-// What this process inherits from its parent: listening sockets, and the service manager to notify. By the protocol of
-// systemd (sd_listen_fds(3), sd_notify(3)), which a service also uses towards its successor process.
+// What this process inherits from its parent: listening sockets, and the service manager to notify, by the protocol of
+// systemd (sd_listen_fds(3), sd_notify(3)), which a service also uses towards its successor process; and the lifelines of
+// former processes, whose descriptors follow the sockets.
 import { closeSync } from "node:fs";
 import { ConfigInvalid } from "../errors.ts";
 
@@ -10,12 +11,16 @@ export type SocketName = (typeof SOCKET_NAMES)[number];
 export const FIRST_SOCKET = 3;
 /** Marks sockets inherited from a parent that, unlike systemd, cannot know the id of the process it starts. */
 const PARENT = "LISTEN_PARENT_PID";
+/** How many lifelines of former processes follow the sockets. */
+const LIFELINES = "LISTEN_LIFELINES";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface Inherited {
   /** Name → file descriptor. */
   readonly sockets: ReadonlyMap<SocketName, number>;
+  /** File descriptors of the lifelines of former processes (lifeline.ts). */
+  readonly lifelines: readonly number[];
   /** Whether the parent is the service that this process replaces. */
   readonly isSuccessor: boolean;
   /** Socket of the service manager; null without one. */
@@ -29,10 +34,11 @@ export function readInherited(
 ): Inherited {
   const isSuccessor = env[PARENT] === String(self.ppid);
   const manager = env.NOTIFY_SOCKET || null;
-  if (!isSuccessor && env.LISTEN_PID !== String(self.pid)) return { sockets: new Map(), isSuccessor, manager };
+  const isActivated = isSuccessor || env.LISTEN_PID === String(self.pid);
   const names = (env.LISTEN_FDNAMES ?? "").split(":");
   const sockets = new Map<SocketName, number>();
-  for (let at = 0; at < Number(env.LISTEN_FDS); at += 1) {
+  const count = isActivated ? Number(env.LISTEN_FDS) : 0;
+  for (let at = 0; at < count; at += 1) {
     const name = SOCKET_NAMES.find((known) => known === names[at]);
     if (name === undefined || sockets.has(name)) {
       const known = `FileDescriptorName= must be one of ${SOCKET_NAMES.join(", ")}, each once`;
@@ -40,12 +46,15 @@ export function readInherited(
     }
     sockets.set(name, FIRST_SOCKET + at);
   }
-  return { sockets, isSuccessor, manager };
+  const lifelines = isSuccessor ? Number(env[LIFELINES] ?? 0) : 0;
+  const after = FIRST_SOCKET + count;
+  return { sockets, lifelines: Array.from({ length: lifelines }, (_, at) => after + at), isSuccessor, manager };
 }
 
-/** The environment of a process that inherits sockets with these names, in this order. */
+/** The environment of a process that inherits sockets with these names, in this order, and then so many lifelines. */
 export function environmentFor(
   names: readonly SocketName[],
+  lifelines: number,
   self: { readonly pid: number } = process,
   env: Environment = process.env,
 ): Record<string, string | undefined> {
@@ -55,7 +64,17 @@ export function environmentFor(
     [PARENT]: String(self.pid),
     LISTEN_FDS: String(names.length),
     LISTEN_FDNAMES: names.join(":"),
+    [LIFELINES]: String(lifelines),
   };
+}
+
+/** Whether the end of this process would end its successors, too, or would be taken for that of the service: the first
+ *  process of a container, or one that its init process has started and watches. */
+export function outlivesSuccessors(
+  { isSuccessor, manager }: Pick<Inherited, "isSuccessor" | "manager">,
+  self: { readonly pid: number; readonly ppid: number } = process,
+): boolean {
+  return self.pid === 1 || (self.ppid === 1 && manager === null && !isSuccessor);
 }
 
 /** Closes sockets for which another descriptor exists. */

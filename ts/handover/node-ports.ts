@@ -4,13 +4,12 @@
 import { lookup } from "node:dns/promises";
 import type { Config } from "../config.ts";
 import { PortTaken } from "../errors.ts";
+import { lastPort } from "../listen/free-ports.ts";
 import { type Listening, listen } from "../listen/http-port.ts";
 import type { AcceptingMedia } from "../media/accepting.ts";
 import { nodeAddressOf } from "../own-addresses.ts";
 import { reasonOf } from "../reason.ts";
 
-/** How many ports, starting at the configured one, a process beside another tries. */
-const PORTS_TRIED = 8;
 const LOOPBACK = "127.0.0.1";
 
 export interface NodePorts {
@@ -67,14 +66,17 @@ function acceptPulls(accepting: AcceptingMedia, host: string, port: number): num
   }
 }
 
-/** The result of `open` for the first free port from `port` on; for any free one when that is 0. Rejects with the last
+/** The result of `open` for the first free port from `port` on; for any free one when that is 0. Rejects with
  *  `PortTaken`. */
 async function firstFree<T>(port: number, open: (port: number) => Promise<T>): Promise<T> {
   for (let at = port; ; at += 1) {
     try {
       return await open(at);
     } catch (error) {
-      if (!(error instanceof PortTaken) || port === 0 || at + 1 >= port + PORTS_TRIED || at === 65_535) throw error;
+      if (!(error instanceof PortTaken)) throw error;
+      if (at < lastPort(port)) continue;
+      const by = "by former processes of this service, or by other programs";
+      throw new PortTaken(`node.port: every port from ${port} to ${at} is in use, ${by}`, { cause: error });
     }
   }
 }

@@ -13,6 +13,8 @@ export interface Predecessor {
   /** The tables are being migrated from now on, until `migrated`. May be called again. */
   migrating(): void;
   migrated(): void;
+  /** Says something to the person who upgrades. */
+  note(note: string): void;
   /** Reports that everything but the ports is ready. Resolves when this process may listen. */
   prepared(): Promise<void>;
   /** Reports that this process listens, too. Resolves when the predecessor has stopped listening, or has gone. */
@@ -59,6 +61,7 @@ export function openPredecessor(): Predecessor {
       tell({ migrating: true });
     },
     migrated,
+    note: (note) => tell({ note }),
     async prepared() {
       dialogue.tell("prepared");
       await dialogue.heard("listen", ANSWER_LIMIT_MS);

@@ -5,11 +5,12 @@ import { UpgradeFailed } from "../errors/upgrade-failed.ts";
  *  From the former one: `listen`, and `yours`: it has stopped listening. */
 export type Word = "prepared" | "listen" | "listening" | "yours";
 /** `failed`, with the stack of a fault of the program. `migrating`: sent every few seconds while tables are migrated, which
- *  may take long in a large store. */
+ *  may take long in a large store. `note`: a sentence for the person who upgrades. */
 export type Message =
   | { readonly word: Word }
   | { readonly failed: string; readonly stack?: string }
-  | { readonly migrating: true };
+  | { readonly migrating: true }
+  | { readonly note: string };
 
 /** One end of the channel between the two. */
 export interface Channel {
@@ -25,7 +26,8 @@ export interface Dialogue {
   heard(word: Word, limitMs: number): Promise<void>;
 }
 
-export function converse(channel: Channel, other: string): Dialogue {
+/** `noted` is called with each note of the other. */
+export function converse(channel: Channel, other: string, noted: (note: string) => void = () => {}): Dialogue {
   const said = new Set<Word>();
   let failed: UpgradeFailed | null = null;
   let look = (): void => {};
@@ -38,6 +40,7 @@ export function converse(channel: Channel, other: string): Dialogue {
     (message) => {
       if ("failed" in message) return fail(message.failed, message.stack);
       if ("migrating" in message) return extend();
+      if ("note" in message) return noted(message.note);
       said.add(message.word);
       look();
     },

@@ -4,14 +4,12 @@ import { readCertificate } from "../certificate.ts";
 import type { Config } from "../config.ts";
 import { SystemRefused } from "../errors/system-refused.ts";
 import { ConfigInvalid, PortTaken } from "../errors.ts";
+import { lastPort } from "../listen/free-ports.ts";
 import { type Media, MediaStartError, startMedia } from "../media.ts";
 import { publicAddressesOf } from "../own-addresses.ts";
 import type { AcceptingOptions } from "./accepting.ts";
 
 export { duplicate } from "./descriptors.ts";
-
-/** How many media ports, starting at the configured one, a process beside another tries for each media worker. */
-const MEDIA_PORTS_TRIED = 8;
 
 /** How to open it beside another process, with which it may share RTMP sockets. */
 export interface OpenOptions extends AcceptingOptions {
@@ -27,13 +25,13 @@ export async function openMedia(
   { isSuccessor = false, ...accepting }: OpenOptions = {},
 ): Promise<Media> {
   const { port, workers } = config.media;
-  const last = isSuccessor && port !== 0 ? port + (MEDIA_PORTS_TRIED - 1) * workers : port;
+  const last = isSuccessor && port !== 0 ? lastPort(port) - (workers - 1) : port;
   for (let at = port; ; at += 1) {
     try {
       return await openAt(config, at, accepting, handle, failed);
     } catch (error) {
       if (!(error instanceof MediaStartError)) throw error;
-      if (error.code !== "media_port_taken" || at >= last) throw faultOf(error, config);
+      if (error.code !== "media_port_taken" || at >= last) throw faultOf(error, config, isSuccessor);
     }
   }
 }
@@ -77,7 +75,7 @@ async function openAt(
 }
 
 /** Translates the fault into an error for the operator. */
-function faultOf(cause: MediaStartError, config: Config): Error {
+function faultOf(cause: MediaStartError, config: Config, isSuccessor: boolean): Error {
   const { rtmp, media, webhook } = config;
   const taken = (where: string) =>
     new PortTaken(`cannot listen on ${where}: it is in use by another program`, { cause });
@@ -92,6 +90,13 @@ function faultOf(cause: MediaStartError, config: Config): Error {
     case "rtmp_tls_port_taken":
       return taken(`${rtmp.host}:${rtmp.tls?.port} (rtmp.tls_port)`);
     case "media_port_taken":
+      if (isSuccessor) {
+        const range = `media.port: the ports from ${media.port} to ${lastPort(media.port)}`;
+        const by = "by former processes of this service, or by other programs";
+        return new PortTaken(`${range} are in use, ${by}: ${media.workers} in a row are needed, UDP and TCP`, {
+          cause,
+        });
+      }
       return taken(`${media.host}, UDP and TCP (media.port): ${cause.message}`);
     case "io":
       return new SystemRefused(`${cause.message}; look at the limits of threads and files (${LIMITS})`, { cause });

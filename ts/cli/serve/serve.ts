@@ -48,10 +48,12 @@ async function run(flags: Readonly<Record<string, unknown>>): Promise<void> {
     console.error("headgate: the store failed:", error);
     process.exit(exitCodeOf(error));
   });
-  service.handedOver.then(() => end(service, 0));
+  service.handedOver.then(() => end(service, true));
   announce(service);
+  const stop = stopper(service);
+  service.stopPassedOn.then(() => stop("SIGTERM"));
   signals.serve({
-    stop: stopper(service),
+    stop,
     reload: createReload(loaded, load, service),
     ignored: (signal) => service.log.warn({ signal }, "this signal has no meaning here; it is ignored from now on"),
   });
@@ -71,22 +73,25 @@ function stopper(service: RunningService): (signal: NodeJS.Signals) => void {
     }
     firstAt = clock.now();
     service.log.info({ signal }, "told to stop");
-    // Nobody asked for the end of this service: a service manager is to start it again.
-    end(service, isLimit ? 1 : 0);
-    // The service manager restarts the service only once this process has ended: running publishes are not awaited.
-    if (service.isSuccessorGone()) service.stopNow();
+    service.passOnStop();
+    // Nobody asked for the end of this service at its limit: it is to be started again.
+    end(service, !isLimit);
+    // A former process that starts a new one in place of one that died.
+    if (service.isVacant()) service.stopNow();
   };
 }
 
-/** Ends the service, once, and then the process. */
-function end(service: RunningService, code: number): void {
-  service.stop().then(
-    () => process.exit(code),
-    (error: unknown) => {
-      console.error("headgate: stopping failed:", error);
-      process.exit(1);
-    },
-  );
+/** Ends the service, once, and then the process: with 1 when the service is to be started again. */
+function end(service: RunningService, isMeant: boolean): void {
+  const ended = async () => {
+    await service.stop(isMeant);
+    await service.mayExit();
+    process.exit(isMeant && !service.isVacant() ? 0 : 1);
+  };
+  ended().catch((error: unknown) => {
+    console.error("headgate: stopping failed:", error);
+    process.exit(1);
+  });
 }
 
 /** Prints the one line on standard output (operations.md §2). */
