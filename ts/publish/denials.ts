@@ -5,6 +5,7 @@ export type DenialCause =
   | "reserved_field"
   | "unknown_stream"
   | "locked_stream"
+  | "refused_after_end"
   | "already_live"
   | "organisation_disabled"
   | "token_required"
@@ -52,6 +53,7 @@ const DENIALS: Readonly<Record<DenialCause, readonly [code: Denied["code"], desc
   reserved_field: ["bad_name", "Custom arguments must not contain a reserved field"],
   unknown_stream: ["bad_name", "Unknown stream"],
   locked_stream: ["bad_name", "Stream is locked"],
+  refused_after_end: ["denied", "Publish was ended by the operator"],
   already_live: ["bad_name", "Stream is already live"],
   organisation_disabled: ["denied", "Organisation is not enabled"],
   token_required: ["denied", "A web token for this stream is required"],

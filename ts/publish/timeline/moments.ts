@@ -62,6 +62,8 @@ export interface MomentFigures {
   readonly running: { readonly lasted_ms: number; readonly bytes_in: number; readonly bytes_out: number };
   readonly ended: {
     readonly reason: string;
+    /** The reason as a sentence, with who asked for the end. */
+    readonly words: string;
     readonly lasted_ms: number;
     readonly bytes_in: number;
     readonly bytes_out: number;

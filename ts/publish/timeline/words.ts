@@ -1,5 +1,4 @@
 // The text of each moment of a publish, written for the people of the organisation.
-import { endWords } from "../monitoring/end-words.ts";
 import { irregularityWords } from "../monitoring/irregularities.ts";
 import { withoutAac } from "../transcoder-error.ts";
 import type { Moment, MomentFigures, What } from "./moments.ts";
@@ -68,8 +67,8 @@ const WORDS: Words = {
   update_unanswered: ({ cause, took_ms, detail }) =>
     `The webhook gave no answer to an update: ${spaced(cause)} after ${lasting(took_ms)}${because(detail)}.`,
   running: ({ lasted_ms, bytes_in, bytes_out }) => `Running for ${lasting(lasted_ms)}: ${sizes(bytes_in, bytes_out)}.`,
-  ended: ({ reason, lasted_ms, bytes_in, bytes_out }) =>
-    `Ended after ${lasting(lasted_ms)}, ${sizes(bytes_in, bytes_out)}: ${lowered(endWords(reason))}`,
+  ended: ({ words, lasted_ms, bytes_in, bytes_out }) =>
+    `Ended after ${lasting(lasted_ms)}, ${sizes(bytes_in, bytes_out)}: ${lowered(words)}`,
   continues: ({ client_id }) => `It took over the upstreams and players of publish ${client_id}, which was lost.`,
   continued: ({ client_id, after_ms }) =>
     `Publish ${client_id} took over its upstreams and players after ${lasting(after_ms)}.`,
