@@ -22,7 +22,7 @@ const LAYERS = [
 const FOLDERS = {
   publish: [
     ["whip", "monitoring", "timeline"],
-    ["", "upstreams", "preview", "capture", "running", "limits", "backup"],
+    ["", "upstreams", "preview", "capture", "running", "limits", "backup", "ending"],
     ["webhook", "bytes"],
     ["webhook/deliveries", "addresses"],
   ],

@@ -120,7 +120,7 @@ test.each([
       {
         media: () => ({ snapshot: () => ({ timestampMs: 1 }), whipDiagnostics: () => null }) as never,
         member: { sureForMs: () => of.sureForMs },
-        end: (reason) => ended.push(reason),
+        end: ({ code }) => ended.push(code),
         webhook: {
           async post(call) {
             calls.push(call);
@@ -134,6 +134,6 @@ test.each([
     const next = await update();
     expect(calls.map(({ deadlineMs }) => deadlineMs)).toEqual(of.deadlineMs === null ? [] : [of.deadlineMs]);
     // A whole deadline without an answer counts; one that the lease has cut short does not.
-    expect([next, ended]).toEqual(of.deadlineMs === 5_000 ? ["stop", ["customer_unreachable"]] : ["continue", []]);
+    expect([next, ended]).toEqual(of.deadlineMs === 5_000 ? ["stop", ["update_unanswered"]] : ["continue", []]);
   },
 );

@@ -88,7 +88,7 @@ test("with the page's own ffmpeg command the preview plays, graphs fill, and a k
   expect(encoder.stderr()).toMatch(/Off air|Broken pipe|Connection reset|Error/);
   await page.getByText("Not live").waitFor();
   const row = page.getByRole("table", { name: "History" }).locator("tbody tr").first();
-  await until("its end", async () => /Ended.*It was ended by a person/s.test(await row.innerText()));
+  await until("its end", async () => /Ended.*It was ended by a person: Off air/s.test(await row.innerText()));
   await row.getByRole("button", { name: "Timeline" }).click();
   const moments = page.getByRole("dialog", { name: "What happened" }).getByRole("listitem");
   await until("its first video", async () =>

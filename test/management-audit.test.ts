@@ -195,6 +195,7 @@ async function publish(stream: { id: string; name: string }, clientId: number, o
     epoch: await epoch(),
     trace: newTrace(),
     requestedAt: gateway.clock.ms,
+    sessionHash: null,
   } as const;
   expect(await recordIntent(gateway.db, intent, gateway.clock.ms)).toBe(true);
   expect(await recordLive(gateway.db, intent, gateway.clock.ms)).toBe(true);
@@ -218,9 +219,19 @@ test("bytes are reported by stream and day, and sum up to those of publish_done"
   clock.ms += DAY_MS;
   await recordBytes(db, [bytes(1, 1_000, 500)], clock.ms);
   const own = { epoch: await epoch(), whose: "own" } as const;
-  await recordEnd(db, 1, { ...own, reason: "unpublished", bytes: { bytesIn: 1_100, bytesOut: 600 } }, clock.ms);
-  await recordEnd(db, 1, { ...own, reason: "unpublished", bytes: { bytesIn: 9_999, bytesOut: 9_999 } }, clock.ms);
-  await recordEnd(db, 2, { ...own, reason: "gateway_restarted", bytes: null }, clock.ms);
+  await recordEnd(
+    db,
+    1,
+    { ...own, reason: "unpublished", ending: null, bytes: { bytesIn: 1_100, bytesOut: 600 } },
+    clock.ms,
+  );
+  await recordEnd(
+    db,
+    1,
+    { ...own, reason: "unpublished", ending: null, bytes: { bytesIn: 9_999, bytesOut: 9_999 } },
+    clock.ms,
+  );
+  await recordEnd(db, 2, { ...own, reason: "gateway_restarted", ending: null, bytes: null }, clock.ms);
 
   const usage = async (query = "") => (await gateway.call("GET", `/organisation/usage${query}`)).body;
   const days = [

@@ -69,7 +69,7 @@ test.each(["stop", "lock"])("%s ends the publish, and unlock restores the previo
     if (before !== "created") await setState(stream, before);
     expect(await put(stream, how)).toMatchObject({ status: 200, body: { id: stream.id, state: "locked" } });
     expect(await put(stream, how)).toMatchObject({ status: 200, body: { state: "locked" } });
-    expect(gateway.live.calls).toContain(`kick ${stream.id} Stream was stopped`);
+    expect(gateway.live.calls).toContain(`kick ${stream.id} Stream was ${how === "stop" ? "stopped" : "locked"}`);
     expect((await gateway.call("GET", "/stream?state=locked")).body).toHaveLength(1);
     expect(await put(stream, "unlock")).toMatchObject({ status: 200, body: { state: after } });
     expect(await put(stream, "unlock")).toMatchObject({ status: 200, body: { state: after } });
@@ -87,7 +87,7 @@ test("a deleted stream is returned once more and then unknown, and its name rema
   const stream = await newStream();
   const { status, body } = await gateway.call("DELETE", `/stream/${stream.id}`);
   expect({ status, body }).toStrictEqual({ status: 200, body: { ...stream, state: "deleted" } });
-  expect(gateway.live.calls).toEqual([`kick ${stream.id} Stream was stopped`]);
+  expect(gateway.live.calls).toEqual([`kick ${stream.id} Stream was deleted`]);
   for (const what of ["stop", "lock", "unlock", "tag"]) {
     expect(await put(stream, what, { tags: [] })).toStrictEqual(UNKNOWN);
   }

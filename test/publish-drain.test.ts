@@ -1,5 +1,6 @@
 // How publishing stops: a drain waits for running publishes and for nothing else.
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { endingOf } from "../ts/publish/ending/ending.ts";
 import { startCustomer } from "./support/customer.ts";
 import { addStream, openStage, STREAM, type Stage, until } from "./support/publishing.ts";
 
@@ -68,7 +69,8 @@ test("a publish stopped while its customer is asked is denied, logged as stopped
   await stage.close();
   stage = await openStage({ webhook: customer.url, ca: customer.ca });
   customer.answer(async ({ call }) => {
-    if (call === "publish") stage.service.sessions.kick("org1", { streamId: `stream ${STREAM}` }, "Stopped");
+    if (call === "publish")
+      stage.service.sessions.kick("org1", { streamId: `stream ${STREAM}` }, endingOf("ended_by_api", "Stopped"));
     return { status: 200 };
   });
   expect(await stage.request(STREAM)).toMatchObject({ command: "deny" });
@@ -85,5 +87,5 @@ test("an ended publish cannot be stopped", async () => {
   const clientId = await stage.allowed(STREAM);
   stage.end(clientId);
   await until(() => stage.publishing.running().length === 0);
-  expect(stage.publishing.kick(() => true, "Stopped")).toBe(false);
+  expect(stage.publishing.kick(() => true, endingOf("ended_by_api", "Stopped"))).toBe(false);
 });

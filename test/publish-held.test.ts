@@ -1,6 +1,7 @@
 // Publishes that were lost and are held: which publish continues them, what is recorded about it, and who
 // ends them.
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { endingOf } from "../ts/publish/ending/ending.ts";
 import { until } from "./support/child.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
 import { openStage, STREAM, type Stage } from "./support/publishing.ts";
@@ -104,7 +105,7 @@ test("how long a broadcaster may send nothing is set by the organisation", async
 
 test("stopping the stream ends its hold, and so does a drain", async () => {
   const first = await lost();
-  expect(stage.publishing.kick(({ intent }) => intent.name === STREAM, "Stopped")).toBe(true);
+  expect(stage.publishing.kick(({ intent }) => intent.name === STREAM, endingOf("ended_by_api", "Stopped"))).toBe(true);
   expect(released()).toEqual([first]);
   await stage.publishing.drain(1_000);
   expect(released()).toEqual([first, first]);

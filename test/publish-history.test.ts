@@ -64,6 +64,7 @@ test("a publish has its protocol, its tracks, and the reason of its end in words
       continues: null,
       end_reason: "broadcaster_left",
       end_words: "The connection to the broadcaster was lost.",
+      end: null,
       denial: null,
       bytes_in: 1_000,
       bytes_out: 500,

@@ -1,6 +1,7 @@
 // Live sessions as an operator sees and controls them, and how a stream's own upstreams reach its publishes.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { UpstreamStatus, WhipDiagnostics } from "../ts/media.ts";
+import { endingOf } from "../ts/publish/ending/ending.ts";
 import { createLiveSessions, type LiveSessions } from "../ts/publish/live-sessions.ts";
 import { addStream, openStage, STREAM, type Stage } from "./support/publishing.ts";
 
@@ -124,8 +125,8 @@ describe("a running publish", () => {
     const clientId = await stage.allowed(STREAM);
     expect(sessions.list("org2", ALL)).toEqual([]);
     expect(sessions.show("org2", clientId)).toBeUndefined();
-    expect(sessions.kick("org2", { clientId }, "")).toBe(false);
-    expect(sessions.kick("org2", { streamId: STREAM_ID }, "")).toBe(false);
+    expect(sessions.kick("org2", { clientId }, endingOf("ended_by_api"))).toBe(false);
+    expect(sessions.kick("org2", { streamId: STREAM_ID }, endingOf("ended_by_api"))).toBe(false);
     expect(
       await sessions.addUpstream("org2", clientId, { url: "rtmp://93.184.216.34/live/key", label: null }, recorded),
     ).toBe(false);
@@ -136,13 +137,13 @@ describe("a running publish", () => {
 
   test("is kicked by its client id or by its stream", async () => {
     const clientId = await stage.allowed(STREAM);
-    expect(sessions.kick("org1", { clientId }, "Enough")).toBe(true);
-    expect(sessions.kick("org1", { streamId: STREAM_ID }, "Locked")).toBe(true);
+    expect(sessions.kick("org1", { clientId }, endingOf("ended_by_api", "Enough"))).toBe(true);
+    expect(sessions.kick("org1", { streamId: STREAM_ID }, endingOf("ended_by_api", "Locked"))).toBe(true);
     expect(told("end")).toEqual([
       { command: "end", clientId, reason: "kicked", description: "Enough" },
       { command: "end", clientId, reason: "kicked", description: "Locked" },
     ]);
-    expect(sessions.kick("org1", { clientId: clientId + 1 }, "")).toBe(false);
+    expect(sessions.kick("org1", { clientId: clientId + 1 }, endingOf("ended_by_api"))).toBe(false);
   });
 
   test("gets and loses upstreams", async () => {

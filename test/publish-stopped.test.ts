@@ -3,6 +3,7 @@
 // publishes.
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { deleteStream, findStream, lockStream } from "../ts/organisation/streams.ts";
+import { endingOf } from "../ts/publish/ending/ending.ts";
 import { createLiveSessions } from "../ts/publish/live-sessions.ts";
 import { until } from "./support/child.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
@@ -46,7 +47,7 @@ test.each([
       const request = stage.ask(name);
       await pause((round / ROUNDS) * ADMISSION_MS);
       await db.transaction().execute((trx) => move(trx, stream, clock.ms));
-      sessions.kick("org1", { streamId: stream.id }, "Stopped");
+      sessions.kick("org1", { streamId: stream.id }, endingOf("ended_by_api", "Stopped"));
       const answer = await stage.answered(request);
       const isOver = () => publishing.running().every(({ intent }) => intent.name !== name);
       if (answer.command === "allow") {

@@ -1,6 +1,7 @@
 // The registry of a node's publishes, from the request to the customer until the end is in the store: names,
 // and who waits for what.
 import { beforeEach, expect, test } from "vitest";
+import { endingOf } from "../ts/publish/ending/ending.ts";
 import { createPublishes, type Publishes, type RunningPublish } from "../ts/publish/publishes.ts";
 
 const NAME = "Ab1Cd-9XyZ0";
@@ -59,9 +60,12 @@ test("an end that is still being recorded is waited for, also after a request th
 test("a publish stopped while its customer is asked reports that once it is allowed", () => {
   const reservation = publishes.reserve(SLOT, ORGANISATION);
   reservation?.ask(publishOf(1));
-  expect(publishes.stop(({ intent }) => intent.streamId === "stream1", "Locked")).toEqual({ running: [], count: 1 });
+  expect(publishes.stop(({ intent }) => intent.streamId === "stream1", endingOf("stream_locked"))).toEqual({
+    running: [],
+    count: 1,
+  });
   reservation?.settle();
-  expect(publishes.answered(1)).toBe("Locked");
+  expect(publishes.answered(1)).toEqual(endingOf("stream_locked"));
   expect(publishes.answered(1)).toBeNull();
 });
 

@@ -45,7 +45,7 @@ describe("a slash at the end of an address", () => {
     expect((await gateway.call("PUT", `${ENDPOINT}/`)).status).toBe(405);
     expect((await gateway.call("GET", `${ENDPOINT}/status.json/`)).status).toBe(200);
     expect((await gateway.call("DELETE", `${location}/`)).status).toBe(200);
-    expect((await gateway.call("DELETE", location)).status).toBe(404);
+    expect((await gateway.call("DELETE", location)).status).toBe(410);
   });
 });
 

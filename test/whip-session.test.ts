@@ -22,7 +22,7 @@ const unknownSession = (answer: WhipAnswer) =>
   expectProblem(answer, 404, "unknown_session", "Unknown session", "It has ended or never existed");
 
 describe("a session", () => {
-  test("is ended by DELETE, whatever its If-Match and its Authorization, and is unknown then", async () => {
+  test("is ended by DELETE, whatever its If-Match and its Authorization, and a repetition is told so", async () => {
     const { session, clientId } = await gateway.opened();
     const headers = { "if-match": '"stale"', authorization: "Bearer undefined" };
     const { status, body } = await gateway.call("DELETE", session, { headers });
@@ -33,7 +33,7 @@ describe("a session", () => {
       reason: "unpublished",
       description: "",
     });
-    unknownSession(await gateway.call("DELETE", session));
+    expect(await gateway.call("DELETE", session)).toMatchObject({ status: 410 });
     expect(gateway.media.commands.filter(({ command }) => command === "end")).toHaveLength(1);
   });
 
@@ -59,10 +59,10 @@ describe("a session", () => {
     expect((await gateway.call("DELETE", session)).status).toBe(200);
   });
 
-  test("is forgotten when its publish ends", async () => {
+  test("cannot be ended when its publish has ended", async () => {
     const { session, clientId } = await gateway.opened();
     gateway.end(clientId, "no_media");
-    unknownSession(await gateway.call("DELETE", session));
+    expect(await gateway.call("DELETE", session)).toMatchObject({ status: 410 });
     expect(gateway.media.commands.filter(({ command }) => command === "end")).toHaveLength(0);
   });
 
@@ -70,7 +70,7 @@ describe("a session", () => {
     const first = await gateway.opened();
     gateway.end(first.clientId);
     const second = await gateway.opened();
-    unknownSession(await gateway.call("DELETE", first.session));
+    expect(await gateway.call("DELETE", first.session)).toMatchObject({ status: 410 });
     expect((await gateway.call("DELETE", second.session)).status).toBe(200);
     expect(gateway.media.commands.filter(({ command }) => command === "end")).toMatchObject([
       { clientId: second.clientId },

@@ -36,6 +36,7 @@ import { personLimit, rateLimit } from "./http/request/rate-limit.ts";
 import { boundedBody, clientAddresses, hasLeft, readApiKey } from "./http/request/request.ts";
 import { sessionRoutes } from "./http/sessions.ts";
 import { streamRoutes } from "./http/stream.ts";
+import { streamControlRoutes } from "./http/stream-control.ts";
 import { tokenRoutes } from "./http/tokens.ts";
 import { type CheckUpstreamUrl, upstreamRoutes } from "./http/upstreams.ts";
 import { usageRoutes } from "./http/usage.ts";
@@ -140,6 +141,7 @@ export function createApp(deps: AppDeps, descriptions: Describe[] = []): Hono<En
   app.route("/", organisationRoutes({ ...deps, ...access }));
   app.route("/", webhookRoutes({ ...deps, ...access }));
   app.route("/", streamRoutes({ ...deps, ...access }));
+  app.route("/", streamControlRoutes({ ...deps, ...access }));
   app.route("/", publishRoutes(reading));
   app.route("/", sessionRoutes({ ...deps, ...access }));
   app.route("/", timelineRoutes(reading));

@@ -37,6 +37,7 @@ import { watchNode } from "./metrics/node-metrics.ts";
 import { ensureFirstOrganisation, ensureFirstPerson } from "./organisation/organisations.ts";
 import { type Addresses, addressesOf } from "./own-addresses.ts";
 import { keepRecorded } from "./publish/bytes/pulled-bytes.ts";
+import { endingFromText } from "./publish/ending/ending.ts";
 import { reasonOf } from "./reason.ts";
 import { createService } from "./service.ts";
 import { watchStore } from "./store/health.ts";
@@ -45,8 +46,6 @@ import { keepPruned } from "./store/retention.ts";
 import { openSecretBoxOf } from "./store/secret-box.ts";
 import { keepTokenKeys } from "./token/keys.ts";
 
-/** The reason sent to a broadcaster whose end was requested while its node was away. */
-const KEPT_END = "Publish was ended by the operator";
 /** How often a drain logs how many publishes it waits for, ms. */
 const DRAIN_TOLD_MS = 30_000;
 
@@ -256,8 +255,8 @@ export async function serve(
         full: service.full(),
       }),
       async alive() {
-        for (const clientId of await takeKeptEnds(db, cluster.epoch))
-          publishing.kick(({ intent }) => intent.clientId === clientId, KEPT_END);
+        for (const { clientId, ending } of await takeKeptEnds(db, cluster.epoch))
+          publishing.kick(({ intent }) => intent.clientId === clientId, endingFromText(ending));
       },
       lost: publishing.abandon,
       async gone(share) {

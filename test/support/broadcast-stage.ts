@@ -21,10 +21,10 @@ export interface BroadcastStage {
   close(): Promise<void>;
 }
 
-export async function openBroadcastStage(): Promise<BroadcastStage> {
+export async function openBroadcastStage(env: Readonly<Record<string, string>> = {}): Promise<BroadcastStage> {
   const customer = await startCustomer();
   const [headgate, pages] = await Promise.all([
-    startHeadgate({ customer, env: { HEADGATE_LOG_LEVEL: "debug" } }),
+    startHeadgate({ customer, env: { HEADGATE_LOG_LEVEL: "debug", ...env } }),
     startPages(),
   ]);
   const opened: BroadcastPage[] = [];

@@ -37,9 +37,9 @@ export function createRecordedSessions(): RecordedSessions {
           .slice(0, quantity),
       show: find,
       players: () => [{ address: "192.0.2.7", since: 0, bytesOut: 20, droppedFrames: 1 }],
-      kick(organisationId, meant, description) {
+      kick(organisationId, meant, { reason }) {
         const [id] = Object.values(meant);
-        calls.push(`kick ${id} ${description}`);
+        calls.push(`kick ${id} ${reason}`);
         return live.some(
           (each) => each.organisationId === organisationId && [each.clientId, each.streamId].includes(id),
         );

@@ -108,6 +108,7 @@ const REFUSALS: Readonly<Record<string, Notice>> = {
   bad_token: error("This link is not valid", NEW_LINK),
   token_mismatch: error("This link is for another stream", NEW_LINK),
   stopped: error("The organiser ended the broadcast", "Ask them before you try again."),
+  refused_after_end: error("The organiser ended the broadcast", "Ask them before you try again."),
   too_many_requests: error("Too many attempts from your network", LATER),
   overloaded: error("The service is busy", LATER),
   stopping: error("The service is restarting", LATER),
@@ -119,6 +120,19 @@ const REFUSALS: Readonly<Record<string, Notice>> = {
   store_failed: error("The service cannot accept a new broadcast right now", LATER),
   node_away: error("The service cannot accept a new broadcast right now", LATER),
   internal_error: error("Something went wrong in the service", LATER),
+};
+/** By the code of the problem document with which an ended session answers (docs/whip.md). */
+const ENDS: Readonly<Record<string, Notice>> = {
+  ended_by_person: error("The organiser ended the broadcast", "Ask them before you go live again."),
+  ended_by_api: error("The organiser ended the broadcast", "Ask them before you go live again."),
+  ended_by_customer: error("The organiser's server ended the broadcast", "Ask the person who invited you."),
+  token_revoked: error("This link was withdrawn", NEW_LINK),
+  stream_locked: REFUSALS.locked_stream as Notice,
+  stream_deleted: error("This stream was deleted", "Ask its owner for another one."),
+  ended_by_operator: REFUSALS.organisation_disabled as Notice,
+  ended_by_broadcaster: error("The broadcast was ended", "Somebody with its address ended it."),
+  replaced: error("Another broadcast took over this stream", "End that one before you go live again."),
+  upstream_refused: error("The receiving server refused the broadcast", "Ask the person who invited you."),
 };
 /** By the token service's reason (T3), where that is more specific than "not valid". */
 const TOKEN_FAULTS: Readonly<Record<string, Notice>> = {
@@ -144,14 +158,32 @@ const FAULTS: { readonly [reason in ErrorName]?: Notice } = {
   ),
   connection_lost: error("The connection was lost", "Check your internet connection, then broadcast again."),
   reconnect_failed: error("The connection was lost", "It did not come back. Check your network, then broadcast again."),
+  ended: error("The broadcast was ended by the organiser", "Ask them before you go live again."),
   ended_by_service: error("The broadcast was ended by the organiser", "Ask them before you go live again."),
   stream_unknown: REFUSALS.unknown_stream as Notice,
   stream_taken: REFUSALS.already_live as Notice,
   too_many_requests: REFUSALS.too_many_requests as Notice,
 };
 
-/** The service's text in place of a missing customer's reason. */
-const NO_REASON = "Publish denied";
+/** Refusals and ends with the words of a person or the customer, and the service's own texts where they gave none. */
+const QUOTED = [
+  "rejected_by_customer",
+  "stopped",
+  "refused_after_end",
+  "ended_by_person",
+  "ended_by_api",
+  "ended_by_customer",
+];
+const NO_REASON = [
+  "Publish denied",
+  "Publish was ended by the operator",
+  "Publish ended by the customer",
+  "Stream was stopped",
+  "Stream was locked",
+  "Stream was deleted",
+  "Token revoked",
+  "Organisation is not enabled",
+];
 
 /** The notice for a broadcast that was refused or failed. */
 export function failureNotice({
@@ -160,8 +192,8 @@ export function failureNotice({
   detail,
 }: Pick<WebcasterError, "reason" | "problem" | "detail">): Notice {
   if (problem === "bad_token") return tokenNotice(detail ?? "");
-  const refused = REFUSALS[problem ?? ""] ?? FAULTS[reason];
-  if (problem === "rejected_by_customer" && refused !== undefined && detail && detail !== NO_REASON) {
+  const refused = ENDS[problem ?? ""] ?? REFUSALS[problem ?? ""] ?? FAULTS[reason];
+  if (QUOTED.includes(problem ?? "") && refused !== undefined && detail && !NO_REASON.includes(detail)) {
     return { ...refused, quote: detail };
   }
   return refused ?? { ...error("The broadcast could not start", LATER), ...(detail ? { quote: detail } : {}) };

@@ -148,11 +148,11 @@ async function find(at: AtStore, flags: GivenFlags, which: string | undefined): 
 }
 
 /** The record of the API (M9). Its URLs use the host of `--url`, else the configured one. */
-function recordAt({ config }: AtStore, flags: GivenFlags) {
+function recordAt({ config, now }: AtStore, flags: GivenFlags) {
   const said = typeof flags.url === "string" && URL.canParse(flags.url) ? new URL(flags.url).origin : null;
   const ports = { rtmp: config.rtmp.port, rtmps: config.rtmp.tls?.port ?? null };
   const ingest = ingestAt(said ?? config.http.publicUrl ?? configuredUrl(config), config, ports);
-  return (stream: StreamTable) => streamRecord(stream, ingest);
+  return (stream: StreamTable) => streamRecord(stream, ingest, now);
 }
 
 /** The client id of a publish: `headgate sessions ls` shows them. */

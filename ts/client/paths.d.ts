@@ -97,6 +97,8 @@ export interface components {
       tags: string[];
       /** See PUT /stream/{id}/hold */
       hold_s: (number | null);
+      /** Until then publishes are refused after an end */
+      refused_until: (string | null);
       webrtc: true;
       transcoding: false;
       ingest: {
@@ -145,6 +147,19 @@ export interface components {
       end_reason: (string | null);
       /** end_reason in words */
       end_words: (string | null);
+      /** Who asked for the end; null for nobody */
+      end: ({
+        code: string;
+        /** What the broadcaster is told */
+        by: string;
+        /** The person or key, as in /organisation/audit */
+        who: ({
+          kind: "key" | "user" | "operator";
+          id: (string | null);
+        } | null);
+        /** The reason sent to the broadcaster */
+        reason: string;
+      } | null);
       denial: ({
         cause: string;
         /** The reason sent to the broadcaster */
@@ -970,11 +985,18 @@ export interface paths {
           id: string;
         };
       };
+      requestBody?: { content: { "application/json": {
+          /** The reason sent to the broadcaster */
+          reason?: (string | null);
+          /** For how many seconds new publishes of the stream are refused with the reason, because encoders reconnect by themselves; unlock allows them earlier. Default: 0 */
+          refuse_s?: (number | null);
+        } } };
       responses: {
         200: { content: { "application/json": components["schemas"]["Stream"] } };
         400: { content: { "application/json": components["schemas"]["ManagementError"] } };
         403: { content: { "application/json": components["schemas"]["ManagementError"] } };
         404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        413: { content: { "application/json": components["schemas"]["ManagementError"] } };
         429: { content: { "application/json": components["schemas"]["ManagementError"] } };
         500: { content: { "application/json": components["schemas"]["ManagementError"] } };
         503: { content: { "application/json": components["schemas"]["ManagementError"] } };
@@ -1119,6 +1141,8 @@ export interface paths {
       requestBody?: { content: { "application/json": {
           /** The reason sent to the broadcaster */
           reason?: (string | null);
+          /** For how many seconds new publishes of the stream are refused with the reason, because encoders reconnect by themselves; unlock allows them earlier. Default: 0 */
+          refuse_s?: (number | null);
         } } };
       responses: {
         200: { content: { "application/json": components["schemas"]["Session"] } };

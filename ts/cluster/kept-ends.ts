@@ -5,19 +5,24 @@ import type { Schema } from "../store/schema.ts";
 export interface KeptEnd {
   readonly epoch: number;
   readonly clientId: number;
+  /** Who asked for it, as `publish/ending` writes it; null when that is not known. */
+  readonly ending: string | null;
 }
 
 /** Stored once, however often it is requested. */
-export async function keepEnd(db: Kysely<Schema>, { epoch, clientId }: KeptEnd): Promise<void> {
+export async function keepEnd(db: Kysely<Schema>, { epoch, clientId, ending }: KeptEnd): Promise<void> {
   await db
     .insertInto("kept_end")
-    .values({ epoch, client_id: clientId })
+    .values({ epoch, client_id: clientId, ending })
     .onConflict((conflict) => conflict.column("client_id").doNothing())
     .execute();
 }
 
-/** Client ids of the publishes that the node has to end; each is returned only once. */
-export async function takeKeptEnds(db: Kysely<Schema>, epoch: number): Promise<readonly number[]> {
-  const rows = await db.deleteFrom("kept_end").where("epoch", "=", epoch).returning("client_id").execute();
-  return rows.map(({ client_id }) => Number(client_id));
+/** The publishes that the node has to end; each is returned only once. */
+export async function takeKeptEnds(
+  db: Kysely<Schema>,
+  epoch: number,
+): Promise<readonly Pick<KeptEnd, "clientId" | "ending">[]> {
+  const kept = db.deleteFrom("kept_end").where("epoch", "=", epoch).returning(["client_id", "ending"]);
+  return (await kept.execute()).map(({ client_id, ending }) => ({ clientId: Number(client_id), ending }));
 }

@@ -9,6 +9,7 @@ import type { Authorise, Caller } from "../organisation/callers.ts";
 import type { KeptAnswers } from "../organisation/kept-answers.ts";
 import type { ReadLimits } from "../organisation/reads/read-limits.ts";
 import { type Action, ROUTES, type RouteName } from "../organisation/roles.ts";
+import type { Ending } from "../publish/ending/ending.ts";
 import { ROLES } from "../store/schema.ts";
 import type { Trace } from "../tracing/trace.ts";
 import { codesInWords } from "./error-codes.ts";
@@ -29,6 +30,8 @@ export type Env = {
     noted?: ReturnType<typeof notedForLog>;
     /** The publish that the request would end, on a node that does not answer. */
     away?: Owned;
+    /** Who ends a publish by the request, for a node that carries it out later. */
+    ending?: Ending;
   };
 };
 
@@ -361,40 +364,3 @@ export const Organisation = z
   .openapi("Organisation");
 
 export const Role = z.enum(ROLES).openapi("Role");
-export const StreamState = z.enum(["created", "live", "ended", "locked", "deleted"]).openapi("StreamState");
-export const Tags = z
-  .array(z.string().max(100))
-  .max(50)
-  .openapi({ example: ["studio-1"] });
-
-/** The stream record (M9). */
-export const Stream = z
-  .object({
-    id: z.uuid(),
-    streamgroup: z.uuid(),
-    state: StreamState,
-    type: z.literal("low-latency"),
-    created_at: Time,
-    updated_at: Time,
-    tags: Tags,
-    hold_s: z.int().nullable().openapi({ description: "See PUT /stream/{id}/hold", example: null }),
-    webrtc: z.literal(true),
-    transcoding: z.literal(false),
-    ingest: z.object({
-      rtmp: z.object({
-        url: z.string().openapi({ example: "rtmp://ingest.example:1935/live" }),
-        streamname: z.string().openapi({ example: "Ab1Cd-9XyZ0" }),
-      }),
-      rtmps: z
-        .object({ url: z.string(), streamname: z.string() })
-        .nullable()
-        .openapi({ description: "null when this Headgate has no certificate for RTMPS" }),
-      whip: z.object({ url: z.string() }),
-    }),
-    playout: z.object({
-      rtmp: z.array(z.object({ url: z.string(), streamname: z.string(), type: z.literal("live") })),
-      hls: z.array(z.unknown()),
-      web: z.array(z.unknown()),
-    }),
-  })
-  .openapi("Stream");

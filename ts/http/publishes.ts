@@ -1,6 +1,7 @@
 // /stream/{id}/publish: the publishes of a stream, newest first, and why each ended or was denied.
 import type { Kysely } from "kysely";
 import { findStream } from "../organisation/streams.ts";
+import { END_CODES, type Ending } from "../publish/ending/ending.ts";
 import { listPublishes, type PastPublish, type PublishPosition } from "../publish/monitoring/publish-list.ts";
 import type { Schema } from "../store/schema.ts";
 import { newRoutes, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
@@ -33,6 +34,18 @@ const Publish = z
       .string()
       .nullable()
       .openapi({ description: "end_reason in words", example: "The connection to the broadcaster was lost." }),
+    end: z
+      .object({
+        code: z.string().openapi({ example: "ended_by_person" }),
+        by: z.string().openapi({ description: "What the broadcaster is told", example: "person" }),
+        who: z
+          .object({ kind: z.enum(["key", "user", "operator"]), id: z.string().nullable() })
+          .nullable()
+          .openapi({ description: "The person or key, as in /organisation/audit" }),
+        reason: z.string().openapi({ description: "The reason sent to the broadcaster", example: "Off air" }),
+      })
+      .nullable()
+      .openapi({ description: "Who asked for the end; null for nobody" }),
     denial: z
       .object({
         cause: z.string().openapi({ example: "rejected_by_customer" }),
@@ -84,6 +97,7 @@ function publishRecord(publish: PastPublish): z.infer<typeof Publish> {
     continues: publish.continues,
     end_reason: publish.endReason,
     end_words: publish.endWords,
+    end: publish.ending && endRecord(publish.ending),
     denial: publish.denial,
     bytes_in: publish.bytesIn,
     bytes_out: publish.bytesOut,
@@ -92,6 +106,8 @@ function publishRecord(publish: PastPublish): z.infer<typeof Publish> {
     dropped_frames: publish.droppedFrames,
   };
 }
+
+const endRecord = ({ code, who, reason }: Ending) => ({ code, by: END_CODES[code].by, who, reason });
 
 function timeText<Ms extends number | null>(ms: Ms): Ms extends number ? string : string | null;
 function timeText(ms: number | null): string | null {

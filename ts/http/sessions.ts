@@ -2,11 +2,13 @@
 // answered by the node that has it (cluster/forwarding.ts).
 import type { Kysely } from "kysely";
 import { InvalidValue, OperatorsUpstream, UnknownRecord, UnknownUpstream } from "../errors.ts";
-import { type Actor, type Change, recordChange } from "../organisation/audit.ts";
+import { type Actor, type Change, changed, recordChange } from "../organisation/audit.ts";
 import type { Caller } from "../organisation/callers.ts";
 import { streamsWithTag } from "../organisation/reads/stream-list.ts";
 import { BITRATE_LIMIT_KBPS } from "../organisation/settings.ts";
+import { findStream, refusalFor, refuseStream } from "../organisation/streams.ts";
 import { readUpstreamLabel, UPSTREAM_LABEL_LIMIT } from "../organisation/upstreams.ts";
+import { endingBy } from "../publish/ending/ending.ts";
 import type { LiveSession, LiveSessions } from "../publish/live-sessions.ts";
 import type { Measurements } from "../publish/monitoring/measurements.ts";
 import { STEP_MS } from "../publish/monitoring/number-history.ts";
@@ -14,15 +16,12 @@ import type { Schema } from "../store/schema.ts";
 import type { Others } from "./cluster/others.ts";
 import { newRoutes, type RouteDeps, type Routes, z } from "./openapi.ts";
 import { Numbers, Session, SessionWithDiagnostics, sessionRecord, sessionWithDiagnostics } from "./records/session.ts";
+import { EndRequest } from "./request/end-request.ts";
 import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
 import { requiredText, text, wholeNumber } from "./request/schema.ts";
 
 /** Entries per page: by default, and at most. */
 const QUANTITY = { standard: 1_000, most: 1_000 } as const;
-/** Longest reason for the broadcaster, characters, and the default. */
-const REASON_LIMIT = 200;
-const BAD_REASON = `must be at most ${REASON_LIMIT} printable ASCII characters`;
-const REASON = "Publish was ended by the operator";
 const BAD_BITRATE = `must be 0 to ${BITRATE_LIMIT_KBPS}`;
 const Page = cursorOf("session", z.tuple([z.int()]));
 
@@ -128,14 +127,10 @@ export function sessionRoutes(
     {
       tag: "Sessions",
       summary: "End a publish",
-      description: "The broadcaster can publish again at once; lock the stream to prevent that.",
-      body: z.object({
-        reason: text()
-          .refine((given) => /^[\x20-\x7e]*$/.test(given) && given.length <= REASON_LIMIT, BAD_REASON)
-          .nullable()
-          .optional()
-          .openapi({ description: "The reason sent to the broadcaster", maxLength: REASON_LIMIT, example: "Off air" }),
-      }),
+      description:
+        "Browsers stay ended; encoders reconnect by themselves, and are let in again after `refuse_s`. Lock the stream to " +
+        "keep them out until unlock.",
+      body: EndRequest,
       answer: Session,
       errors: [404],
     },
@@ -143,14 +138,15 @@ export function sessionRoutes(
       const away = c.get("away");
       if (away !== undefined && away.organisationId === caller.organisation.id) {
         if (!(await scopeOf(caller, [away.streamId]))(away.streamId)) throw new UnknownRecord("session");
-        const detail = { client_id: away.clientId };
-        await record(caller, { action: "session.kick", subject: away.streamId, detail });
+        await recordKick(caller, { ...away, detail: { client_id: away.clientId } }, body);
+        c.set("ending", endingBy(caller.who, body.reason));
         return c.json({}); // replaced by the error for the node that does not answer
       }
       const session = await find(caller, c.req.param("client_id"));
-      const reason = body.reason ?? REASON;
-      await record(caller, { action: "session.kick", subject: session.streamId, detail: detailOf(session) });
-      if (!sessions.kick(session.organisationId, { clientId: session.clientId }, reason)) {
+      await recordKick(caller, { ...session, detail: detailOf(session) }, body);
+      const ending = endingBy(caller.who, body.reason);
+      c.set("ending", ending);
+      if (!sessions.kick(session.organisationId, { clientId: session.clientId }, ending)) {
         throw new UnknownRecord("session");
       }
       return c.json(sessionRecord(session));
@@ -256,6 +252,22 @@ export function sessionRoutes(
     if (scopeTag === null) return () => true;
     const streams = await streamsWithTag(db, organisation.id, scopeTag, ids);
     return (streamId) => streams.has(streamId);
+  }
+
+  /** Its stream is refused from the same moment on, so that an encoder that reconnects at once is. */
+  async function recordKick(
+    caller: Caller & Actor,
+    of: { readonly organisationId: string; readonly streamId: string; readonly detail: object },
+    { reason, refuse_s }: z.output<typeof EndRequest>,
+  ): Promise<void> {
+    const now = clock.now();
+    const said = { ...(reason && { reason }), ...(refuse_s && { refuse_s }) };
+    const change = { action: "session.kick", subject: of.streamId, detail: { ...of.detail, ...said } };
+    await changed(db, caller, now, change, async (trx) => {
+      if (!refuse_s) return;
+      const stream = await findStream(trx, of.organisationId, of.streamId);
+      await refuseStream(trx, stream, refusalFor(refuse_s, endingBy(caller.who, reason).reason, now), now);
+    });
   }
 
   /** Called before the change takes effect: if the store fails, nothing has happened, and a retry does it once. */

@@ -1,5 +1,4 @@
 // /stream (specification §3; M8–M10).
-import type { Context } from "hono";
 import type { Kysely } from "kysely";
 import type { Config } from "../config.ts";
 import { InvalidValue } from "../errors.ts";
@@ -13,30 +12,24 @@ import {
   type StreamPosition,
   WINDOW,
 } from "../organisation/reads/stream-list.ts";
-import type { RouteName } from "../organisation/roles.ts";
 import { HOLD_LIMIT_S } from "../organisation/settings.ts";
 import {
   changeOfTags,
   createStream,
-  deleteStream,
   findStream,
-  lockStream,
   setHold,
   setTags,
   shortList,
   TAG_LENGTH_LIMIT,
   TAGS_LIMIT,
-  unlockStream,
 } from "../organisation/streams.ts";
 import type { LiveSessions } from "../publish/live-sessions.ts";
 import type { Schema, StreamState, StreamTable } from "../store/schema.ts";
-import { forgetStream } from "../token/revocations.ts";
-import { newRoutes, type RouteDeps, type Routes, Stream, z } from "./openapi.ts";
-import { type Ingest, type IngestPorts, ingestAt } from "./request/ingest.ts";
+import { newRoutes, type RouteDeps, type Routes, z } from "./openapi.ts";
+import { Stream } from "./records/stream.ts";
 import { cursorOf, FOREIGN_CURSOR, pageOf, pageQuery } from "./request/page.ts";
-import { baseUrlOf } from "./request/request.ts";
 import { text } from "./request/schema.ts";
-import { streamRecord } from "./request/stream-record.ts";
+import { type RecordDeps, recordOf } from "./request/stream-record.ts";
 
 /** States by which a list can be filtered. */
 const LISTED_STATES = ["created", "live", "ended", "locked"] as const satisfies readonly StreamState[];
@@ -53,16 +46,11 @@ const GivenTags = z
   .transform((tags): readonly string[] => tags ?? [])
   .openapi({ example: ["studio-1"] });
 
-/** The reason sent to the broadcaster of a stopped, locked or deleted stream. */
-const KICKED = "Stream was stopped";
-
-interface StreamDeps extends RouteDeps {
+interface StreamDeps extends RouteDeps, RecordDeps {
   readonly db: Kysely<Schema>;
   readonly reads: Kysely<Schema>;
-  readonly clock: { now(): number };
   readonly config: Pick<Config, "http" | "ingest" | "nameRandom">;
-  readonly sessions: Pick<LiveSessions, "kick" | "switchTarget" | "switchTo">;
-  readonly ingestPorts: () => IngestPorts;
+  readonly sessions: Pick<LiveSessions, "switchTarget" | "switchTo">;
 }
 
 export function streamRoutes(deps: StreamDeps): Routes["hono"] {
@@ -91,7 +79,7 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
       const stream = await changed(db, caller, now, change, (trx) =>
         createStream(trx, caller.organisation, { tags, nameRandom: deps.config.nameRandom, now }),
       );
-      return c.json(streamRecord(stream, ingestOf(c, deps)));
+      return c.json(recordOf(c, stream, deps));
     },
   );
 
@@ -149,14 +137,14 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
         cursorAt({ createdAt: Number(created_at), id, live: state === "live" });
       const page = { quantity, cursor: Page, positionOf };
       const streams = pageOf(c, found.streams, page, found.rest && cursorAt(found.rest));
-      return c.json(streams.map((stream) => streamRecord(stream, ingestOf(c, deps))));
+      return c.json(streams.map((stream) => recordOf(c, stream, deps)));
     },
   );
 
   routes.guarded(
     "GET /stream/{id}",
     { tag: "Streams", summary: "One stream", answer: Stream, errors: [404] },
-    async (c, caller) => c.json(streamRecord(await find(caller, c.req.param("id")), ingestOf(c, deps))),
+    async (c, caller) => c.json(recordOf(c, await find(caller, c.req.param("id")), deps)),
   );
 
   routes.guarded(
@@ -175,7 +163,7 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
       const now = clock.now();
       const change = { action: "stream.tag", subject: stream.id, detail: changeOfTags(stream, tags) };
       const tagged = await changed(db, caller, now, change, (trx) => setTags(trx, stream, tags, now));
-      return c.json(streamRecord(tagged, ingestOf(c, deps)));
+      return c.json(recordOf(c, tagged, deps));
     },
   );
 
@@ -197,7 +185,7 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
       const now = clock.now();
       const change = { action: "stream.hold", subject: stream.id, detail: { hold_s } };
       const held = await changed(db, caller, now, change, (trx) => setHold(trx, stream, hold_s, now));
-      return c.json(streamRecord(held, ingestOf(c, deps)));
+      return c.json(recordOf(c, held, deps));
     },
   );
 
@@ -233,36 +221,7 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
     },
   );
 
-  const LOCKS = "The running publish ends, and publishes are refused until unlock. The state becomes locked.";
-  steer("PUT /stream/{id}/stop", "Stop a stream", LOCKS, "stream.stop", lockStream);
-  steer("PUT /stream/{id}/lock", "Lock a stream", LOCKS, "stream.lock", lockStream);
-  const UNLOCKS = "Restores the state before the lock. A stream that is not locked is not changed.";
-  steer("PUT /stream/{id}/unlock", "Unlock a stream", UNLOCKS, "stream.unlock", unlockStream);
-  const DELETES = "The running publish ends. From then on the stream is unknown, and its name is never reused.";
-  steer("DELETE /stream/{id}", "Delete a stream", DELETES, "stream.delete", deleteStream);
-
   return routes.hono;
-
-  function steer(
-    name: `${"PUT" | "DELETE"} /stream/{id}${"/stop" | "/lock" | "/unlock" | ""}` & RouteName,
-    summary: string,
-    description: string,
-    action: string,
-    move: typeof lockStream,
-  ): void {
-    routes.guarded(name, { tag: "Streams", summary, description, answer: Stream, errors: [404] }, async (c, caller) => {
-      const stream = await find(caller, c.req.param("id"));
-      const now = clock.now();
-      const change = { action, subject: stream.id, detail: { from: stream.state } };
-      const moved = await changed(db, caller, now, change, async (trx) => {
-        if (move === deleteStream) await forgetStream(trx, stream.name, now);
-        return await move(trx, stream, now);
-      });
-      // After the store has it: a publish that reconnects meets the lock.
-      if (move !== unlockStream) sessions.kick(caller.organisation.id, { streamId: stream.id }, KICKED);
-      return c.json(streamRecord(moved, ingestOf(c, deps)));
-    });
-  }
 
   async function find({ organisation, scopeTag }: Caller, id: string): Promise<StreamTable> {
     return await findStream(db, organisation.id, id, scopeTag);
@@ -274,8 +233,4 @@ function withScope(tags: readonly string[], { scopeTag }: Caller): readonly stri
   if (scopeTag === null || tags.includes(scopeTag)) return tags;
   if (tags.length >= TAGS_LIMIT) throw new InvalidValue("tags", `must be at most ${TAGS_LIMIT}`);
   return [...tags, scopeTag];
-}
-
-function ingestOf(c: Context, { config, ingestPorts }: StreamDeps): Ingest {
-  return ingestAt(baseUrlOf(c, config), config, ingestPorts());
 }

@@ -134,11 +134,38 @@ export async function lockStream(db: Kysely<Schema>, stream: StreamTable, now: n
   return await update(db, stream, { state: "locked", state_before_lock: before, updated_at: now });
 }
 
-/** Restores the state before the lock; no effect on a stream that is not locked. */
+/** Restores the state before the lock, and ends a refusal; no effect on a stream that is neither locked nor refused. */
 export async function unlockStream(db: Kysely<Schema>, stream: StreamTable, now: number): Promise<StreamTable> {
-  if (stream.state !== "locked") return stream;
-  const state = stream.state_before_lock ?? "ended";
-  return await update(db, stream, { state, state_before_lock: null, updated_at: now });
+  const allowed = { refused_until: null, refused_reason: null, updated_at: now };
+  if (stream.state === "locked") {
+    const state = stream.state_before_lock ?? "ended";
+    return await update(db, stream, { state, state_before_lock: null, ...allowed });
+  }
+  return stream.refused_until === null ? stream : await update(db, stream, allowed);
+}
+
+/** A refusal of new publishes after an end. */
+export interface Refusal {
+  /** Epoch ms. */
+  readonly until: number;
+  /** For their broadcasters. */
+  readonly reason: string;
+}
+
+/** Null for no time at all. */
+export function refusalFor(seconds: number, reason: string, now: number): Refusal | null {
+  return seconds === 0 ? null : { until: now + seconds * 1_000, reason };
+}
+
+/** Refuses publishes of the stream for a while; null: from now on they are not refused. */
+export async function refuseStream(
+  db: Kysely<Schema>,
+  stream: StreamTable,
+  refusal: Refusal | null,
+  now: number,
+): Promise<StreamTable> {
+  const { until, reason } = refusal ?? { until: null, reason: null };
+  return await update(db, stream, { refused_until: until, refused_reason: reason, updated_at: now });
 }
 
 /** Deletes the stream permanently; its row keeps the name from being used again. */
@@ -150,7 +177,9 @@ export async function deleteStream(db: Kysely<Schema>, stream: StreamTable, now:
 async function update(
   db: Kysely<Schema>,
   stream: StreamTable,
-  change: Partial<Pick<StreamTable, "state" | "state_before_lock" | "tags" | "hold_s">> & {
+  change: Partial<
+    Pick<StreamTable, "state" | "state_before_lock" | "tags" | "hold_s" | "refused_until" | "refused_reason">
+  > & {
     readonly updated_at: number;
   },
 ): Promise<StreamTable> {

@@ -21,6 +21,8 @@ import { type BitrateLimits, bitrateLimitOf } from "./bitrate-limit.ts";
 import type { ClientIds } from "./client-ids.ts";
 import { createDenialRecords } from "./denial-records.ts";
 import { type DenialContext, type Denied, denied } from "./denials.ts";
+import { sessionHash } from "./ending/ended-sessions.ts";
+import { type RefusedStream, refusalOfStream } from "./ending/refused-streams.ts";
 import type { Ends } from "./ends.ts";
 import type { OrganisationLimiter } from "./limits/organisation-limiter.ts";
 import type { WrongNames } from "./limits/wrong-names.ts";
@@ -60,6 +62,8 @@ export interface PublishRequest {
   readonly trace?: Trace;
   /** The SDP offer of a WHIP client. */
   readonly offered?: string;
+  /** The id that its WHIP session will have. */
+  readonly session?: string;
 }
 
 export type Admission = (AllowedPublish & { readonly outcome: "allowed" }) | Denied;
@@ -191,7 +195,8 @@ export function createAdmission(deps: AdmissionDeps): {
     deps.wrongNames?.right(request.address, check.name);
     about.organisation = found.organisation_id;
     about.stream = found.id;
-    if (found.state === "locked") return denied("locked_stream");
+    const notNow = refusalOfStream(found, clock.now());
+    if (notNow !== null) return notNow;
     if (!isEnabled(found, clock.now())) return denied("organisation_disabled");
     const customer = await deps.customers.of(found.organisation_id);
     const field = alsoReservedField(request.arguments, customer.settings);
@@ -243,6 +248,7 @@ export function createAdmission(deps: AdmissionDeps): {
         backup,
         otherArguments,
         requestedAt,
+        sessionHash: request.session === undefined ? null : sessionHash(request.session),
       };
       about.clientId = intent.clientId;
       reservation.ask({ intent, claims });
@@ -303,9 +309,10 @@ export function createAdmission(deps: AdmissionDeps): {
       await withdraw(intent, "replaced");
       return denied("already_live");
     }
-    // The stream was locked or deleted, or its organisation disabled, while the customer was asked.
+    // The stream was ended, locked or deleted, or its organisation disabled, while the customer was asked.
     await withdraw(intent, "stream_withdrawn");
-    return denied("locked_stream");
+    const stream = await findStream(db, intent.name);
+    return (stream && refusalOfStream(stream, clock.now())) ?? denied("locked_stream");
   }
 
   /** Asks the customer and writes the intent at the same time. */
@@ -334,7 +341,7 @@ export function createAdmission(deps: AdmissionDeps): {
 
   /** Ends the publish if the store has its intent; publish_done then follows. */
   async function withdraw({ clientId, organisationId, epoch }: Intent, reason: RecordedEndReason): Promise<void> {
-    await deps.ends.record({ clientId, organisationId, epoch, reason, bytes: null }).done;
+    await deps.ends.record({ clientId, organisationId, epoch, reason, ending: null, bytes: null }).done;
   }
 
   async function askCustomer(
@@ -377,7 +384,8 @@ function refusalOf(answer: WebhookAnswer, settings: Customer["settings"]): Denie
 }
 
 interface FoundStream
-  extends Pick<StreamTable, "id" | "organisation_id" | "state" | "hold_s">,
+  extends Pick<StreamTable, "id" | "organisation_id" | "hold_s">,
+    RefusedStream,
     Pick<OrganisationTable, (typeof LIMIT_COLUMNS)[number]> {
   readonly enabled: OrganisationTable["enabled"];
   readonly plan: OrganisationTable["plan"];
@@ -391,6 +399,7 @@ async function findStream(db: Kysely<Schema>, name: string): Promise<FoundStream
     .selectFrom("stream")
     .innerJoin("organisation", "organisation.id", "stream.organisation_id")
     .select(["stream.id", "stream.organisation_id", "stream.state", "organisation.enabled", "organisation.webhook"])
+    .select(["stream.refused_until", "stream.refused_reason"])
     .select(["organisation.plan", "organisation.trial_ends_at", "stream.hold_s"])
     .select(LIMIT_COLUMNS)
     .where("stream.name", "=", name)

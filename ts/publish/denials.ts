@@ -6,6 +6,7 @@ export type DenialCause =
   | "unknown_stream"
   | "too_many_names"
   | "locked_stream"
+  | "refused_after_end"
   | "already_live"
   | "organisation_disabled"
   | "token_required"
@@ -54,6 +55,7 @@ const DENIALS: Readonly<Record<DenialCause, readonly [code: Denied["code"], desc
   unknown_stream: ["bad_name", "Unknown stream"],
   too_many_names: ["denied", "Too many unknown stream names came from this address; try again in a minute"],
   locked_stream: ["bad_name", "Stream is locked"],
+  refused_after_end: ["denied", "Publish was ended by the operator"],
   already_live: ["bad_name", "Stream is already live"],
   organisation_disabled: ["denied", "Organisation is not enabled"],
   token_required: ["denied", "A web token for this stream is required"],

@@ -6,6 +6,7 @@ import type { Logger } from "pino";
 import { Slots } from "../capacity/slots.ts";
 import { EVERYTHING, type Share } from "../node-share.ts";
 import type { Schema } from "../store/schema.ts";
+import type { Ending } from "./ending/ending.ts";
 import { orphans, recordOrphanEnds } from "./orphans.ts";
 import { type RecordedEndReason, recordEnd } from "./record.ts";
 import type { Outbox } from "./webhook/outbox.ts";
@@ -21,6 +22,8 @@ export interface Ended {
   /** Whose publish it was, if known. */
   readonly organisationId?: string | undefined;
   readonly reason: RecordedEndReason;
+  /** Who ended it on purpose; null for nobody. */
+  readonly ending: Ending | null;
   /** The final counters; null when there was no media. */
   readonly bytes: { readonly bytesIn: number; readonly bytesOut: number } | null;
   /** Epoch of the node that owned the publish. */

@@ -14,11 +14,13 @@ import type { HoldsPlayToken } from "../token/play-token.ts";
 import type { TokenOf } from "../token/required-token.ts";
 import type { TokenClaims } from "../token/tokens.ts";
 import type { Resolve } from "./addresses/resolver.ts";
-import { type AdmissionDeps, createAdmission, type PublishRequest } from "./admission.ts";
+import { type AdmissionDeps, createAdmission } from "./admission.ts";
 import { createOnAir, type OnAir } from "./backup/on-air.ts";
 import { createPulledBytes } from "./bytes/pulled-bytes.ts";
 import { createClientIds } from "./client-ids.ts";
 import { type DenialCause, type Denied, denied } from "./denials.ts";
+import { type Ending, endingOf } from "./ending/ending.ts";
+import { createEndings, type Endings } from "./ending/endings.ts";
 import { createEnds } from "./ends.ts";
 import { createOrganisationLimiter } from "./limits/organisation-limiter.ts";
 import { adoptEvents } from "./orphans.ts";
@@ -32,7 +34,7 @@ import {
   type StartingPublish,
 } from "./publishes.ts";
 import type { PublishingSettings } from "./publishing-settings.ts";
-import { identityOf, type RecordedEndReason } from "./record.ts";
+import { identityOf } from "./record.ts";
 import { createRefusedConnections } from "./refused-connections.ts";
 import { liveNumbers } from "./running/live-numbers.ts";
 import { createUpkeep } from "./running/upkeep.ts";
@@ -44,13 +46,12 @@ import { createWebhook } from "./webhook/call.ts";
 import { createDeliveryLog } from "./webhook/delivery-log.ts";
 import { createOutbox } from "./webhook/outbox.ts";
 import { createWorkbench, type Workbench } from "./webhook/workbench.ts";
+import type { OpenedWhip, WhipPublishRequest } from "./whip-requests.ts";
 
 /** How often running publishes are looked after (upkeep.ts), ms. */
 const UPKEEP_INTERVAL_MS = 10_000;
 /** How long `stop` waits for work under way, and then again for the outbox, ms. */
 const STOP_LIMIT_MS = 5_000;
-/** Sent to a broadcaster whose token was revoked. */
-const REVOKED = "Token revoked";
 
 export interface PublishingDeps
   extends Pick<AdmissionDeps, "isDraining" | "rtmpElsewhere" | "rivals" | "room" | "wrongNames">,
@@ -106,9 +107,11 @@ export interface Publishing
     request: WhipPublishRequest,
     open: (allowed: AllowedPublish, hold: Hold) => string,
   ): Promise<OpenedWhip | Denied>;
-  /** Ends every matching publish, including one still being admitted, which never goes live. `description` is for the
-   *  broadcaster. Held upstreams and players of a lost match end, too. False when nothing matched. */
-  kick(isMeant: (publish: AskedPublish) => boolean, description: string): boolean;
+  /** Ends every matching publish, including one still being admitted, which never goes live. Held upstreams and players
+   *  of a lost match end, too. False when nothing matched. */
+  kick(isMeant: (publish: AskedPublish) => boolean, ending: Ending): boolean;
+  /** Why WHIP sessions are over, here and on other nodes. */
+  readonly endings: Pick<Endings, "recent" | "find">;
   /** Ends every publish whose web token was revoked. Call it after a revocation. */
   endRevoked(): void;
   /** The broadcaster ends its WHIP session, which may be held; `isLeft`: it disconnected without ending the publish,
@@ -127,17 +130,6 @@ export interface Publishing
   /** Finishes ends in progress and tries the outbox once more, within 10 s. Call after `Media.stop`, when every end is
    *  known. A publish that is still running is ended by the next `takeOver`. */
   stop(): Promise<void>;
-}
-
-export interface WhipPublishRequest extends Omit<PublishRequest, "protocol"> {
-  /** The id that its session will have. */
-  readonly session: string;
-}
-
-export interface OpenedWhip {
-  readonly outcome: "opened";
-  readonly clientId: number;
-  readonly answer: string;
 }
 
 export function createPublishing(deps: PublishingDeps): Publishing {
@@ -171,8 +163,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     outbox: outbox.depth,
     live: () => liveNumbers(running(), deps.media),
   });
-  /** Publishes being ended because too many updates had no answer (W16). */
-  const unreachable = new Set<number>();
+  const endings = createEndings(deps);
   const underWay = new Set<Promise<void>>();
   const holds = createHolds<RunningPublish>(deps);
   const onAir = createOnAir({ ...deps, publishes });
@@ -236,19 +227,24 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     },
     switchTarget: onAir.switchTarget,
     switchTo: onAir.switchTo,
-    kick,
+    ...{ kick, endings },
     endRevoked() {
-      kick(isRevoked, REVOKED);
+      kick(isRevoked, endingOf("token_revoked"));
     },
     endWhip(session, isLeft = false) {
       const publish = publishes.closeSession(session);
       if (publish !== undefined) {
-        deps.media().end(publish.clientId, isLeft ? "broadcaster_left" : "unpublished", "");
+        endings.close(publish, isLeft);
         return true;
       }
       // Some clients close their connection before they send the DELETE that ends the session deliberately.
       const isHeld = (of: AskedPublish & Pick<RunningPublish, "session">) => of.session === session;
-      return isLeft ? holds.all().some(isHeld) : holds.release(isHeld);
+      if (isLeft) return holds.all().some(isHeld);
+      endings.settle(
+        ({ intent }) => holds.find(intent.clientId)?.session === session,
+        endingOf("ended_by_broadcaster"),
+      );
+      return holds.release(isHeld);
     },
     async takeOver(reason, share = EVERYTHING) {
       try {
@@ -260,7 +256,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       track(deliveries.prune());
     },
     abandon() {
-      kick(() => true, "This node lost contact with the service; publish again");
+      kick(() => true, endingOf("service_stopped", "This node lost contact with the service; publish again"));
     },
     keepPulledBytes: pulledBytes.record,
     async drain(limitMs) {
@@ -279,9 +275,10 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     },
   };
 
-  function kick(isMeant: (publish: AskedPublish) => boolean, description: string): boolean {
-    const stopped = publishes.stop(isMeant, description);
-    for (const { clientId } of stopped.running) deps.media().end(clientId, "kicked", description);
+  function kick(isMeant: (publish: AskedPublish) => boolean, ending: Ending): boolean {
+    const stopped = publishes.stop(isMeant, ending);
+    for (const publish of stopped.running) endings.end(publish, "kicked", ending);
+    endings.settle(isMeant, ending);
     const isHeld = holds.release(isMeant);
     return isHeld || stopped.count > 0;
   }
@@ -320,14 +317,14 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   async function begin(publish: StartingPublish, start: (hold: Hold) => void): Promise<Denied | null> {
     const { clientId, intent, protocol } = publish;
     // A token may have been revoked after it was verified, while the customer was being asked.
-    const stopped = publishes.answered(clientId) ?? (isRevoked(publish) ? REVOKED : null);
+    const stopped = publishes.answered(clientId) ?? (isRevoked(publish) ? endingOf("token_revoked") : null);
     if (stopped !== null) {
       publish.place.release();
       // Accepted and ended immediately: publish_done follows.
-      const recording = ends.record({ clientId, reason: "kicked", bytes: null, epoch: intent.epoch });
+      const recording = ends.record({ clientId, reason: "kicked", ending: stopped, bytes: null, epoch: intent.epoch });
       publishes.freeName(publish, recording.tried);
       await recording.done;
-      const refusal = denied("stopped", stopped);
+      const refusal = denied("stopped", stopped.reason);
       reportDenied({ ...refusal, about: identityOf(intent) }, intent.address, protocol);
       return refusal;
     }
@@ -365,9 +362,9 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     if (intent.webhook === null) return;
     const publish = { ...intent, url: intent.webhook, acceptedAt };
     const { clientId } = intent;
-    const end = (reason: "rejected_by_customer" | "customer_unreachable", description: string) => {
-      if (reason === "customer_unreachable") unreachable.add(clientId);
-      deps.media().end(clientId, "rejected_by_customer", description);
+    const end = (ending: Ending) => {
+      const running = find(clientId);
+      if (running !== undefined) endings.end(running, "rejected_by_customer", ending);
     };
     const update = createUpdate(publish, { ...deps, end, webhook, customers, clock, log, deadlineMs });
     updates.set(clientId, startUpdates(settings.updateSeconds * 1_000, update));
@@ -376,25 +373,26 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   async function end(event: PublishEnded): Promise<void> {
     if (ends.has(event.clientId)) return;
     const { clientId, bytesIn, bytesOut } = event;
+    const { reason, ending } = endings.take(event, find(clientId));
     const publish = publishes.end(clientId);
     const lastUpdate = updates.get(clientId)?.stop();
     updates.delete(clientId);
-    const reason = reasonOf(event);
-    const end = { clientId, reason, bytes: { bytesIn, bytesOut }, organisationId: publish?.intent.organisationId };
+    const end = {
+      clientId,
+      reason,
+      ending,
+      bytes: { bytesIn, bytesOut },
+      organisationId: publish?.intent.organisationId,
+    };
     const recording = ends.record({ ...end, epoch: publish?.intent.epoch ?? deps.member.epoch }, lastUpdate);
     if (publish !== undefined) publishes.freeName(publish, recording.tried);
     if (event.held && publish !== undefined) holds.add(publish);
     if (event.held && stopping) deps.media().release(clientId);
     const seconds = publish && Math.floor((clock.now() - publish.acceptedAt) / 1_000);
     const who = publish === undefined ? { clientId } : { ...identityOf(publish.intent), protocol: publish.protocol };
-    log.info({ ...who, reason, seconds, bytesIn, bytesOut, ...deps.figuresOf?.(clientId) }, "publish ended");
+    const by = ending && { code: ending.code, by: ending.who, detail: ending.reason };
+    log.info({ ...who, reason, ...by, seconds, bytesIn, bytesOut, ...deps.figuresOf?.(clientId) }, "publish ended");
     metrics.countEnd(reason, { bytesIn, bytesOut });
     await recording.done;
-  }
-
-  /** The media core has a single reason for a publish that the customer ends. */
-  function reasonOf({ clientId, reason }: PublishEnded): RecordedEndReason {
-    const unanswered = unreachable.delete(clientId);
-    return unanswered && reason === "rejected_by_customer" ? "customer_unreachable" : reason;
   }
 }

@@ -6,6 +6,7 @@ import type { Media, PlayerStatus, PublishSnapshot, PublishTracks, UpstreamStatu
 import { resolveBySystem } from "./addresses/address-guard.ts";
 import type { Resolve } from "./addresses/resolver.ts";
 import { lowestLimit } from "./bitrate-limit.ts";
+import type { Ending } from "./ending/ending.ts";
 import type { Publishing } from "./lifecycle.ts";
 import type { RunningPublish } from "./publishes.ts";
 import type { Intent } from "./record.ts";
@@ -71,11 +72,11 @@ export interface LiveSessions extends Pick<Publishing, "switchTarget" | "switchT
   players(session: LiveSession): readonly PlayerStatus[];
   /** Undefined when no such publish runs or it belongs to another organisation. */
   show(organisationId: string, clientId: number): LiveSession | undefined;
-  /** Ends the publish, or that of a stream, with `description` for the broadcaster; false when none runs. */
+  /** Ends the publish, or that of a stream; false when none runs. */
   kick(
     organisationId: string,
     meant: { readonly clientId: number } | { readonly streamId: string },
-    description: string,
+    ending: Ending,
   ): boolean;
   /** Pushes the running publish to one more upstream until it ends or the upstream is removed. Resolves to false when
    *  it does not run. Rejects with `InvalidValue` for a URL that may not be used (W21). `record` is awaited once the URL
@@ -136,10 +137,10 @@ export function createLiveSessions(deps: {
     switchTo: publishing.switchTo,
     // Publish and backup share their players.
     players: ({ clientId, onAir }) => (onAir ? media().players(clientId) : []),
-    kick(organisationId, meant, description) {
+    kick(organisationId, meant, ending) {
       const isMeant = ({ clientId, streamId }: Intent) =>
         "clientId" in meant ? clientId === meant.clientId : streamId === meant.streamId;
-      return publishing.kick(({ intent }) => intent.organisationId === organisationId && isMeant(intent), description);
+      return publishing.kick(({ intent }) => intent.organisationId === organisationId && isMeant(intent), ending);
     },
     async addUpstream(organisationId, clientId, { url, label }, record) {
       if (find(organisationId, clientId) === undefined) return false;

@@ -5,6 +5,7 @@ import { inTime } from "../in-time.ts";
 import type { Upstream } from "../media.ts";
 import { step } from "../step-times.ts";
 import type { TokenClaims } from "../token/tokens.ts";
+import type { Ending } from "./ending/ending.ts";
 import type { Intent } from "./record.ts";
 import type { UpstreamNames } from "./upstreams/deployment-upstreams.ts";
 
@@ -93,9 +94,8 @@ export interface Publishes {
   live(slot: Slot): number | null;
   /** The running publish in the other slot of the name: the backup of a publish, or the publish of a backup. */
   beside(slot: Slot): RunningPublish | undefined;
-  /** The decision about an allowed publish is over: the text for its broadcaster when it was stopped meanwhile, else
-   *  null. */
-  answered(clientId: number): string | null;
+  /** The decision about an allowed publish is over: the ending when it was stopped meanwhile, else null. */
+  answered(clientId: number): Ending | null;
   start(publish: RunningPublish): void;
   /** Marks a publish as ended; undefined when it never ran. Its name is taken until `freeName`. */
   end(clientId: number): RunningPublish | undefined;
@@ -119,10 +119,10 @@ export interface Publishes {
    *  end. */
   closeSession(session: string): RunningPublish | undefined;
   /** Returns the matching running publishes, which the caller must end. A matching publish still being decided will not
-   *  start: its broadcaster receives `description`. `count`: of both. */
+   *  start, because of `ending`. `count`: of both. */
   stop(
     isMeant: (publish: AskedPublish) => boolean,
-    description: string,
+    ending: Ending,
   ): { readonly running: readonly RunningPublish[]; readonly count: number };
   /** Calls `ended` once when the publish has ended; immediately when it does not run. */
   onEnded(clientId: number, ended: () => void): void;
@@ -134,9 +134,8 @@ export function createPublishes(): Publishes {
   const publishNames = new Map<string, NameUse>();
   const backupNames = new Map<string, NameUse>();
   const namesOf = ({ backup }: Slot) => (backup ? backupNames : publishNames);
-  /** From the request until the media core has it. `stopped`: the text for the broadcaster of one that must not
-   *  start. */
-  const asked = new Map<number, AskedPublish & { stopped: string | null }>();
+  /** From the request until the media core has it. `stopped`: why one must not start. */
+  const asked = new Map<number, AskedPublish & { stopped: Ending | null }>();
   /** In order of start. */
   const live = new Map<number, Live>();
   const sessions = new Map<string, Live>();
@@ -242,9 +241,9 @@ export function createPublishes(): Publishes {
       if (publish !== undefined) publish.isEnding = true;
       return publish;
     },
-    stop(isMeant, description) {
+    stop(isMeant, ending) {
       const waiting = [...asked.values()].filter(isMeant);
-      for (const publish of waiting) publish.stopped = description;
+      for (const publish of waiting) publish.stopped = ending;
       const meant = running().filter(isMeant);
       for (const publish of meant) publish.isEnding = true;
       return { running: meant, count: waiting.length + meant.length };

@@ -9,6 +9,7 @@ import { together } from "../store/statements/together.ts";
 import { type Trace, traceText } from "../tracing/trace.ts";
 import { addUsage } from "./bytes/daily-bytes.ts";
 import type { Denied } from "./denials.ts";
+import { type Ending, writeEnding } from "./ending/ending.ts";
 import { doneBody, type WebhookSubject } from "./webhook/body.ts";
 import { newWebhookId } from "./webhook/signature.ts";
 
@@ -32,6 +33,8 @@ export interface Intent extends WebhookSubject {
   readonly otherArguments: Uint8Array | null;
   /** When the request arrived, epoch ms. */
   readonly requestedAt: number;
+  /** What the store has of its WHIP session's id (ended-sessions.ts); null for RTMP. */
+  readonly sessionHash: string | null;
 }
 
 /** Ends that the media core does not know: the gateway died, or the other nodes declared its node dead, the stream was
@@ -49,11 +52,11 @@ export async function recordIntent(db: Kysely<Schema>, intent: Intent, now: numb
   const custom = intent.arguments === null ? null : Buffer.from(intent.arguments).toString("latin1");
   const insert = sql`
     insert into publish (client_id, organisation_id, stream_id, name, app, arguments, address, protocol, webhook, state,
-      asked_at, bytes_in, bytes_out, trace, backup, epoch)
+      asked_at, bytes_in, bytes_out, trace, backup, session, epoch)
     select cast(${clientId} as bigint), cast(${organisationId} as text), cast(${streamId} as text), cast(${name} as text),
       cast(${app} as text), cast(${custom} as text), cast(${address} as text), cast(${protocol} as text),
       cast(${webhook} as text), 'asking', cast(${now} as bigint), 0, 0, cast(${traceText(intent.trace)} as text),
-      cast(${intent.backup ? 1 : 0} as integer), epoch
+      cast(${intent.backup ? 1 : 0} as integer), cast(${intent.sessionHash} as text), epoch
     from node where epoch = ${epoch} and ${isPresent}
   `;
   const { numAffectedRows } = await step("intent", () => insert.execute(db), clientId);
@@ -87,8 +90,8 @@ export async function recordDenied(db: Kysely<Schema>, denials: readonly Denial[
   `.execute(db);
 }
 
-/** Records that the request was allowed: publish and stream become live. False when the stream was locked or deleted
- *  meanwhile, its organisation is disabled, the name is live elsewhere (also as the other one of publish and backup),
+/** Records that the request was allowed: publish and stream become live. False when the stream was locked, refused
+ *  or deleted meanwhile, its organisation is disabled, the name is live elsewhere (also as the other one of publish and backup),
  *  or the other nodes declared this node dead. */
 export async function recordLive(db: Kysely<Schema>, intent: Intent, now: number): Promise<boolean> {
   // Plain SQL, so that no admission pays for building the statement.
@@ -96,7 +99,8 @@ export async function recordLive(db: Kysely<Schema>, intent: Intent, now: number
   const publish = sql`
     update publish set state = 'live', accepted_at = cast(${now} as bigint)
     where client_id = ${clientId} and state = 'asking' and ${isOwn}
-      and exists (select 1 from stream where id = ${streamId} and state not in ('locked', 'deleted'))
+      and exists (select 1 from stream where id = ${streamId} and state not in ('locked', 'deleted')
+        and (refused_until is null or refused_until <= ${now}))
       and exists (select 1 from organisation where id = ${organisationId} and enabled = 1
         and (plan = 'paid' or trial_ends_at is null or trial_ends_at > ${now}))
       and not exists (select 1 from publish as other
@@ -144,6 +148,8 @@ export async function recordContinued(db: Kysely<Schema>, clientId: number, lost
 /** An end, and the node that reports it. */
 interface End {
   readonly reason: RecordedEndReason;
+  /** Who ended it on purpose; null for nobody. */
+  readonly ending: Ending | null;
   /** The final counters, or null to use the stored ones. */
   readonly bytes: { readonly bytesIn: number; readonly bytesOut: number } | null;
   /** Epoch of the node that reports it and will deliver the event. */
@@ -162,6 +168,7 @@ export async function recordEnd(db: Kysely<Schema>, clientId: number, end: End, 
   const all = { ...bytes, bytesOut: bytes.bytesOut + Number(row.bytes_elsewhere) };
   const body = doneBody({ ...row, clientId, arguments: customArguments }, all);
   const whose = end.whose === "own" ? isOwn : sql<boolean>`not ${isOwn}`;
+  const { end_code, end_who, end_detail } = writeEnding(end.ending);
   // Nothing read here changes later except the state, which each statement checks itself.
   await together(db, [
     addUsage(db, { clientId, ...bytes, whose }, now),
@@ -175,6 +182,7 @@ export async function recordEnd(db: Kysely<Schema>, clientId: number, end: End, 
     `.compile(db),
     sql`
       update publish set state = 'ended', ended_at = cast(${now} as bigint), end_reason = cast(${end.reason} as text),
+        end_code = cast(${end_code} as text), end_who = cast(${end_who} as text), end_detail = cast(${end_detail} as text),
         bytes_in = cast(${bytes.bytesIn} as bigint), bytes_out = cast(${bytes.bytesOut} as bigint)
       where client_id = ${clientId} and state in ('asking', 'live') and ${whose}
     `.compile(db),

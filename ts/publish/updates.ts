@@ -4,6 +4,7 @@ import type { Membership } from "../cluster/membership.ts";
 import type { Media } from "../media.ts";
 import type { Customers } from "../organisation/customers.ts";
 import type { Trace } from "../tracing/trace.ts";
+import { type Ending, endingOf } from "./ending/ending.ts";
 import type { WebhookAnswer } from "./webhook/answer.ts";
 import { updateBody, type WebhookSubject } from "./webhook/body.ts";
 import type { Webhook } from "./webhook/call.ts";
@@ -61,8 +62,7 @@ export function createUpdate(
   deps: {
     readonly media: () => Pick<Media, "snapshot" | "whipDiagnostics">;
     readonly member: Pick<Membership, "sureForMs">;
-    /** Ends the publish; `description` is for the broadcaster. */
-    readonly end: (reason: "rejected_by_customer" | "customer_unreachable", description: string) => void;
+    readonly end: (ending: Ending) => void;
     readonly webhook: Pick<Webhook, "post">;
     readonly customers: Pick<Customers, "of">;
     readonly clock: { now(): number };
@@ -127,7 +127,7 @@ export function createUpdate(
       );
       const limit = settings.update_max_unreachable;
       if (limit === 0 || unreachable < limit) return "continue"; // W16: the next tick tries again
-      deps.end("customer_unreachable", "The customer could not be reached");
+      deps.end(endingOf("update_unanswered"));
       return "stop";
     }
     unreachable = 0;
@@ -139,7 +139,7 @@ export function createUpdate(
     log.warn({ clientId, trace_id, status: answer.status, inARow: rejections }, "update_publish was rejected");
     if (answer.status !== 403 && rejections < settings.update_reject_after) return "continue";
     const reason = settings.reason_to_broadcaster ? answer.reason : null;
-    deps.end("rejected_by_customer", reason ?? "Publish ended by the customer");
+    deps.end(endingOf("ended_by_customer", reason));
     return "stop";
   }
 }

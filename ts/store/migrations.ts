@@ -16,6 +16,7 @@ import {
   heldPublishes,
   PUBLISH_ASKED,
   publishAsked,
+  publishEnding,
   publishHistory,
   publishTimeline,
 } from "./tables/publish-tables.ts";
@@ -62,6 +63,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0024-stream-lists", up: streamLists },
   { name: "0025-usage-sums", up: usageSums },
   { name: "0026-table-shares", up: tableShares },
+  { name: "0027-publish-ending", up: publishEnding },
 ];
 
 /** The tables whose rows are written by triggers on other tables. */

@@ -1,6 +1,7 @@
 // The tables of the store, one Kysely schema for libsql and PostgreSQL: text, integer and bigint only,
 // times as epoch milliseconds, JSON as text, booleans as 0 and 1.
 import type { Generated } from "kysely";
+import type { EndingColumns, RefusalColumns } from "./tables/ending-columns.ts";
 
 /** Roles of keys and people, the most powerful first. */
 export const ROLES = ["administrator", "user", "readonly"] as const;
@@ -44,7 +45,7 @@ export interface ApiKeyTable {
   revoked_at: number | null;
 }
 
-export interface StreamTable {
+export interface StreamTable extends RefusalColumns {
   id: string;
   organisation_id: string;
   /** Stream name, unique over the deployment and never reused. */
@@ -62,7 +63,7 @@ export interface StreamTable {
 
 /** One row per publish request about which the customer was asked: the intent row of W17a, written while the webhook is
  *  called. `asking` → `denied`, or `asking` → `live` → `ended`. Columns added by 0013 are null in older rows. */
-export interface PublishTable {
+export interface PublishTable extends EndingColumns {
   /** The wire's clientid. */
   client_id: number;
   organisation_id: string;
@@ -100,6 +101,8 @@ export interface PublishTable {
   continues: number | null;
   /** 1: it was published as the backup of its stream. */
   backup: Generated<number>;
+  /** Hash of its WHIP session's id; null for RTMP and in rows from before 0027. */
+  session: string | null;
 }
 
 /** Events that must arrive at the customer; written in the transaction that ends the publish. */
@@ -139,6 +142,8 @@ export interface KeptEndTable {
   client_id: number;
   /** Epoch of that node. */
   epoch: number;
+  /** JSON object of `EndingColumns`; null in rows from before 0027. */
+  ending: string | null;
 }
 
 /** One start of a service on this store. */

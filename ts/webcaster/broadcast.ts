@@ -8,6 +8,7 @@ import { type Metrics, metricsOf, type Reading, readingOf, receivedCount, type S
 import { delayBefore, type ReconnectConfig } from "./pure/reconnect.ts";
 import type { StateEvent, WebcasterState } from "./pure/state.ts";
 import { Upstream, type UpstreamOptions, type UpstreamQuality } from "./upstream.ts";
+import { isOver, type WhipSession } from "./whip-session.ts";
 
 const METRICS_EVERY_MS = 1_000;
 /** How long resuming the same session is tried before a new one is started, milliseconds. */
@@ -43,6 +44,8 @@ export class Broadcast {
   /** Aborted to try again before the pause is over. */
   #awake = new AbortController();
   #upstream: Upstream | null = null;
+  /** Lost, while the service is asked why. */
+  #leaving: Upstream | null = null;
   /** The latest attempt to connect. */
   #connecting: Promise<void> | null = null;
   #heartbeat = new Heartbeat();
@@ -142,7 +145,7 @@ export class Broadcast {
         onConnectionState: (state) => this.#host.onConnectionState(state),
         onChange: () => this.#host.onChange(),
         onInterrupted: () => this.#interrupted(this.#upstream),
-        onEnded: () => this.#lost(new WebcasterError("ended_by_service")),
+        onEnded: () => void this.#lost(new WebcasterError("ended_by_service")),
       },
     );
     // Applies what the page has changed meanwhile.
@@ -160,7 +163,8 @@ export class Broadcast {
   }
 
   #interrupted(upstream: Upstream | null): void {
-    if (upstream === null || upstream !== this.#upstream || this.#host.state !== "live") return;
+    if (upstream === null || upstream !== this.#upstream || upstream === this.#leaving) return;
+    if (this.#host.state !== "live") return;
     this.#host.go("interrupted");
     void this.#recover(upstream);
   }
@@ -169,7 +173,7 @@ export class Broadcast {
   async #recover(upstream: Upstream): Promise<void> {
     const untilMs = performance.now() + RECOVERY_LIMIT_MS;
     let restartAtMs = 0;
-    const isOurs = () => upstream === this.#upstream && this.#host.state === "recovering";
+    const isOurs = () => upstream === this.#upstream && upstream !== this.#leaving && this.#host.state === "recovering";
     while (isOurs()) {
       if ((await this.#read(upstream)) !== null && this.#isHeard && upstream.hasPath) break;
       if (performance.now() > untilMs) return this.#lost(new WebcasterError("connection_lost"));
@@ -180,7 +184,7 @@ export class Broadcast {
         } catch (error) {
           if (!isOurs()) return;
           // The service runs but does not know the session: it has ended there.
-          if (statusOf(error) === 404) return this.#lost(new WebcasterError("ended_by_service"));
+          if (isOver(statusOf(error))) return this.#lost(new WebcasterError("ended_by_service"));
           restartAtMs = performance.now() + RESTART_RETRY_MS;
         }
       }
@@ -189,22 +193,29 @@ export class Broadcast {
     if (isOurs()) this.#host.go("connected");
   }
 
-  /** This session has ended. */
-  #lost(error: WebcasterError): void {
+  /** This session has ended; if somebody ended it on purpose, for good. */
+  async #lost(error: WebcasterError): Promise<void> {
     const upstream = this.#upstream;
-    if (upstream === null) return;
+    if (upstream === null || upstream === this.#leaving) return;
+    this.#leaving = upstream;
+    const { session } = upstream;
+    const ending = (await session?.ending()) ?? null;
+    // Stopped meanwhile.
+    if (upstream !== this.#upstream) return;
     this.#upstream = null;
     upstream.drop();
-    if (this.#reconnect === null) {
-      this.#giveUp(error);
-      return;
-    }
+    if (ending?.isTransient === false) return this.#giveUp(ending);
+    if (this.#reconnect === null) return this.#giveUp(error);
     this.#host.go("lost");
     this.#host.onReconnectionState("reconnecting");
-    void this.#tryAgain(this.#reconnect, error);
+    await this.#tryAgain(this.#reconnect, session, error);
   }
 
-  async #tryAgain(config: Required<ReconnectConfig>, first: WebcasterError): Promise<void> {
+  async #tryAgain(
+    config: Required<ReconnectConfig>,
+    session: WhipSession | null,
+    first: WebcasterError,
+  ): Promise<void> {
     let error = first;
     for (let attempt = 1; ; attempt += 1) {
       const delaySec = delayBefore(attempt, config, error.retryAfterSec);
@@ -213,6 +224,12 @@ export class Broadcast {
       }
       await pause(delaySec * 1_000, firstOf(this.#over.signal, this.#awake.signal));
       if (this.#over.signal.aborted) return;
+      // Somebody may have ended it while the network was away.
+      const ending = (await session?.ending()) ?? null;
+      if (this.#over.signal.aborted) return;
+      // An earlier attempt of this page may be what replaced it.
+      const isOwn = attempt > 1 && ending?.problem === "replaced";
+      if (ending?.isTransient === false && !isOwn) return this.#giveUp(ending);
       try {
         await this.#connect();
         break;

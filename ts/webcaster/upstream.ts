@@ -65,8 +65,9 @@ export class Upstream {
     } catch (error) {
       // The caller that aborted waits until the service knows.
       if (options.signal.aborted) await upstream.close().catch(() => {});
-      else upstream.drop();
-      throw asWebcasterError(error, "connection_refused");
+      const ending = options.signal.aborted ? null : await upstream.session?.ending();
+      upstream.drop();
+      throw asWebcasterError(ending?.isTransient === false ? ending : error, "connection_refused");
     }
   }
 

@@ -1,7 +1,7 @@
 // The client side of WHIP (RFC 9725): offer, ICE restart, metadata, end. Every request has a time limit; a refusal of
 // the service becomes an error with the service's own text.
 import { WebcasterError } from "./pure/errors.ts";
-import { refusal } from "./pure/problem.ts";
+import { GONE, refusal } from "./pure/problem.ts";
 import { type IceServer, iceServersOf } from "./pure/sdp.ts";
 
 /** For an offer: meanwhile the customer is asked, for up to 10 s. */
@@ -58,6 +58,16 @@ export class WhipSession {
     return await response.text();
   }
 
+  /** Why the session has ended, as the service says for a while; null while it runs, or when that is not known. */
+  async ending(): Promise<WebcasterError | null> {
+    try {
+      await request(this.url, { method: "GET" });
+      return null;
+    } catch (error) {
+      return error instanceof WebcasterError && error.status === GONE ? error : null;
+    }
+  }
+
   async sendMetadata(handlerName: MetadataHandlerName, payload: Readonly<Record<string, unknown>>): Promise<void> {
     await request(`${this.url}/metadata`, {
       method: "POST",
@@ -71,9 +81,14 @@ export class WhipSession {
   async end(isLeft = false): Promise<void> {
     const url = isLeft ? `${this.url}?left=1` : this.url;
     await request(url, { method: "DELETE", keepalive: true }).catch((error: unknown) => {
-      if (!(error instanceof WebcasterError && error.status === 404)) throw error;
+      if (!(error instanceof WebcasterError && isOver(error.status))) throw error;
     });
   }
+}
+
+/** Whether a status says that the session has ended. */
+export function isOver(status: number | null): boolean {
+  return status === 404 || status === GONE;
 }
 
 async function request(url: string, init: RequestInit): Promise<Response> {

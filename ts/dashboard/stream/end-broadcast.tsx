@@ -1,5 +1,5 @@
-// Ends the running publish, with a reason for the broadcaster. The broadcaster may reconnect immediately;
-// only a lock prevents that.
+// Ends the running publish, with a reason for the broadcaster, and refuses the stream for a while, because encoders
+// reconnect by themselves. For longer than that it has to be locked.
 import { useState } from "preact/hooks";
 import { Dialog } from "../parts/dialog.tsx";
 import { FormField } from "../parts/form-field.tsx";
@@ -9,6 +9,8 @@ import { wordsOfError } from "../shell/errors.ts";
 
 /** The API's limit. */
 const REASON_LIMIT = 200;
+/** How long encoders are kept out, s. */
+const REFUSE_S = 30;
 const STANDARD = "Publish was ended by the operator";
 
 interface EndBroadcastProps {
@@ -26,9 +28,9 @@ export function EndBroadcast({ name, clientId, onClose }: EndBroadcastProps) {
     if (isBusy || !isReadable) return;
     setBusy(true);
     try {
-      const body = reason.trim() === "" ? {} : { reason: reason.trim() };
+      const body = { ...(reason.trim() === "" ? {} : { reason: reason.trim() }), refuse_s: REFUSE_S };
       await answerOf(api.POST("/session/{client_id}/kick", { params: { path: { client_id: clientId } }, body }));
-      say("The broadcast is ended");
+      say(`The broadcast is ended; new ones are refused for ${REFUSE_S} s`);
       onClose();
     } catch (error) {
       sayProblem(wordsOfError(error));
@@ -39,8 +41,8 @@ export function EndBroadcast({ name, clientId, onClose }: EndBroadcastProps) {
     <Dialog title={`End the broadcast of ${name}?`} onClose={onClose}>
       <form onSubmit={(event) => void submit(event)}>
         <p>
-          Viewers and upstreams lose it now. The broadcaster can start again at once; to prevent that, stop and lock the
-          stream instead.
+          Viewers and upstreams lose it now. Browsers stay ended, and encoders, which reconnect by themselves, are
+          refused for {REFUSE_S} s. To keep the broadcaster out for longer, stop and lock the stream instead.
         </p>
         <FormField
           label="Reason"

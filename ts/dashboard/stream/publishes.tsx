@@ -172,6 +172,7 @@ function causeWords(cause: string): string {
     rejected_by_customer: "Your webhook denied it.",
     customer_unreachable: "Your webhook could not be reached.",
     locked_stream: "The stream was locked.",
+    refused_after_end: "The stream was refused for a while after it was ended.",
     already_live: "The stream was live already.",
     organisation_disabled: "The organisation is not enabled.",
     token_required: "It had no valid token for the stream.",

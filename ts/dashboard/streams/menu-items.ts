@@ -2,6 +2,7 @@
 // permits.
 import { copied } from "../parts/copy-field.tsx";
 import { say, sayProblem } from "../parts/toasts.tsx";
+import { timeNow } from "../shell/clock.ts";
 import { may } from "../shell/session.ts";
 import { deleteStream, lockStream, type ShowStream, unlockStream } from "./actions.ts";
 import { addressesOf } from "./addresses.ts";
@@ -27,6 +28,9 @@ export function actionsOf(stream: Stream, show: ShowStream, open?: () => void): 
       : stream.state === "live"
         ? { title: "Stop and lock …", icon: "stop", isDanger: true, run: () => void lockStream(stream, show) }
         : { title: "Lock", icon: "lock", run: () => void lockStream(stream, show) },
+    ...(stream.state !== "locked" && isRefused(stream)
+      ? [{ title: "Allow broadcasts again", icon: "lock", run: () => void unlockStream(stream, show) } as const]
+      : []),
     { title: "Delete …", icon: "trash", isDanger: true, run: () => void deleteStream(stream, show) },
   ];
   return [
@@ -38,3 +42,6 @@ export function actionsOf(stream: Stream, show: ShowStream, open?: () => void): 
     ...(may("control_stream") ? steers : []),
   ];
 }
+
+/** Whether it is refused for a while after an end. */
+const isRefused = ({ refused_until }: Stream) => refused_until !== null && Date.parse(refused_until) > timeNow();

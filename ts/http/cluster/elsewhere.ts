@@ -7,6 +7,7 @@ import type { ClusterMembership } from "../../cluster/membership.ts";
 import { createOwners } from "../../cluster/owners.ts";
 import { createPlays, type Plays } from "../../cluster/plays.ts";
 import { createRivals, type Rivals } from "../../cluster/rivals.ts";
+import { endingText } from "../../publish/ending/ending.ts";
 import { NODE_ARGUMENT } from "../../publish/players.ts";
 import type { Schema } from "../../store/schema.ts";
 import type { Elsewhere } from "./forwarding.ts";
@@ -33,7 +34,8 @@ export function openElsewhere(deps: {
   const elsewhere: Elsewhere = {
     owners,
     channel,
-    keepEnd: ({ clientId, node }) => keepEnd(db, { clientId, epoch: node.epoch }),
+    keepEnd: ({ clientId, node }, ending) =>
+      keepEnd(db, { clientId, epoch: node.epoch, ending: ending && endingText(ending) }),
   };
   const of = { owners, channel, log };
   const plays = createPlays({ owners, key, argument: NODE_ARGUMENT, now: member.now });

@@ -7,6 +7,7 @@ import type { Node } from "../../cluster/nodes.ts";
 import type { Owned, Owners } from "../../cluster/owners.ts";
 import { NodeAway } from "../../errors/node-away.ts";
 import { BodyTooLarge } from "../../errors.ts";
+import type { Ending } from "../../publish/ending/ending.ts";
 import { traceHeaders } from "../../tracing/trace.ts";
 import { BODY_LIMIT_BYTES, type ClientAddress, outgoingOf, passedOn } from "../request/request.ts";
 import { WHIP_PATH } from "../whip/whip-problems.ts";
@@ -50,7 +51,7 @@ export interface Elsewhere {
   readonly owners: Owners;
   readonly channel: Channel;
   /** Records the end of a publish for its node, which does not answer at present. */
-  keepEnd(of: Owned): Promise<void>;
+  keepEnd(of: Owned, ending: Ending | null): Promise<void>;
 }
 
 export function forwarding({ owners, channel, keepEnd }: Elsewhere, clientAddress: ClientAddress): MiddlewareHandler {
@@ -97,7 +98,7 @@ export function forwarding({ owners, channel, keepEnd }: Elsewhere, clientAddres
     await next();
     if (!isEnding(c) || c.res.status !== 200) return;
     const late = await ownerOf(c);
-    if (late?.owned) await keepEnd(late.owned);
+    if (late?.owned) await keepEnd(late.owned, c.get("ending") ?? null);
   }
 
   /** The caller is authorised and the stored part of the change is made here; the node learns of the end when it is
@@ -106,7 +107,7 @@ export function forwarding({ owners, channel, keepEnd }: Elsewhere, clientAddres
     c.set("away", owned);
     await next();
     if (c.res.status !== 200) return;
-    await keepEnd(owned);
+    await keepEnd(owned, c.get("ending") ?? null);
     throw away;
   }
 }

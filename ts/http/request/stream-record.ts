@@ -1,10 +1,26 @@
 // A stream as the API and the command line show it.
+import type { Context } from "hono";
+import type { Config } from "../../config.ts";
+import { refusedUntil } from "../../publish/ending/refused-streams.ts";
 import type { StreamTable } from "../../store/schema.ts";
-import type { Ingest } from "./ingest.ts";
+import { type Ingest, type IngestPorts, ingestAt } from "./ingest.ts";
+import { baseUrlOf } from "./request.ts";
+
+export interface RecordDeps {
+  readonly clock: { now(): number };
+  readonly config: Pick<Config, "http" | "ingest">;
+  readonly ingestPorts: () => IngestPorts;
+}
+
+/** The same with the addresses for this request. */
+export function recordOf(c: Context, stream: StreamTable, { clock, config, ingestPorts }: RecordDeps) {
+  return streamRecord(stream, ingestAt(baseUrlOf(c, config), config, ingestPorts()), clock.now());
+}
 
 /** The stream as callers see it (M9). */
-export function streamRecord(stream: StreamTable, { rtmpUrl, rtmpsUrl, whipUrl }: Ingest) {
+export function streamRecord(stream: StreamTable, { rtmpUrl, rtmpsUrl, whipUrl }: Ingest, now: number) {
   const { id, name } = stream;
+  const refused = refusedUntil(stream, now);
   const whipQuery = `stream_name=${encodeURIComponent(name)}&stream_url=${encodeURIComponent(rtmpUrl)}`;
   return {
     id,
@@ -15,6 +31,7 @@ export function streamRecord(stream: StreamTable, { rtmpUrl, rtmpsUrl, whipUrl }
     updated_at: new Date(Number(stream.updated_at)).toISOString(),
     tags: JSON.parse(stream.tags) as readonly string[],
     hold_s: stream.hold_s === null ? null : Number(stream.hold_s),
+    refused_until: refused === null ? null : new Date(refused).toISOString(),
     webrtc: true,
     transcoding: false,
     ingest: {

@@ -19,7 +19,7 @@ export interface V5ConnectionDeps {
   readonly access: V5Access;
   readonly whip: Pick<
     Whip,
-    "limit" | "invite" | "answer" | "state" | "onEnded" | "iceServers" | "sendMetadata" | "end"
+    "limit" | "invite" | "answer" | "state" | "onEnded" | "recentEnd" | "iceServers" | "sendMetadata" | "end"
   >;
   readonly log: Logger;
   /** Called when a broadcast of this organisation has begun by the deprecated signalling. */
@@ -158,7 +158,7 @@ export function createV5Connection(deps: V5ConnectionDeps, peer: V5Peer): V5Conn
           if (broadcast !== begun) return;
           broadcast = null;
           hasEnded = true;
-          pushes.end();
+          pushes.end(whip.recentEnd(session));
         });
       },
     };

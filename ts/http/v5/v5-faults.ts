@@ -92,6 +92,7 @@ function denial({ cause, description, retryAfterS }: Extract<WhipOutcome, { outc
       return new V5Fault(106001, description, userinfo);
     case "unknown_stream":
     case "locked_stream":
+    case "refused_after_end":
     case "already_live":
     case "organisation_disabled":
     case "rejected_by_customer":

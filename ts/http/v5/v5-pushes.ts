@@ -1,6 +1,7 @@
 // Messages pushed to a client of the deprecated v5 signalling about its broadcast (api §5): that the transcoder runs,
 // our offer, our candidates, and its state.
 import { randomUUID } from "node:crypto";
+import { END_CODES, type Ending } from "../../publish/ending/ending.ts";
 import type { WhipState } from "../../publish/whip/whip-publishes.ts";
 
 /** How often the state is polled: while connecting, and afterwards, ms. */
@@ -15,8 +16,8 @@ export interface V5Pushes {
   readonly serverPeer: string;
   /** Starts with our offer, followed by the states. */
   offer(sdp: string): void;
-  /** Pushes that the broadcast has ended without a request of the client. */
-  end(): void;
+  /** Pushes that the broadcast has ended without a request of the client, and why if that is known. */
+  end(ending: Ending | null): void;
   /** Stops all pushes. */
   stop(): void;
 }
@@ -64,13 +65,20 @@ export function startV5Pushes(deps: {
       for (const candidate of candidatesOf(sdp)) push("ice_candidate", { data: { candidate } });
       if (!isOver) lookLater();
     },
-    end() {
+    end(ending) {
       if (isOver) return;
       stop();
-      push("rtmp_status", { data: { status: "error", number: BROADCAST_ENDED } });
+      const ended = ending === null ? {} : { ended: endedOf(ending) };
+      push("rtmp_status", { data: { status: "error", number: BROADCAST_ENDED, ...ended } });
     },
     stop,
   };
+}
+
+/** As in WHIP's problem document of an ended session; deployed clients ignore it. */
+function endedOf({ code, reason }: Ending): object {
+  const { by, isFinal, title } = END_CODES[code];
+  return { code, title, ended_by: by, reason, final: isFinal };
 }
 
 /** The candidates of the first section, which all sections share; browsers ignore those they already have. */

@@ -23,6 +23,7 @@ const REMEDIES: Readonly<Record<number, string>> = {
   404: "Check the name or the address; an ended session no longer exists.",
   405: "See the Allow header.",
   409: "Wait for the other publish to end, or use another stream.",
+  410: "The session has ended, as ended_by and detail say. Start a new one by itself only if final is false.",
   412: "Get the session's current entity tag.",
   413: "Send less.",
   415: "Send the content type that the Accept headers of OPTIONS name.",

@@ -50,10 +50,8 @@ export function whipRoutes({ config, log, tokens, whip, version, clientAddress, 
       return c.body(null, 200);
     });
   }
-  for (const path of [WHIP_PATH, session]) {
-    // RFC 9725 4.1: an empty response, not an error.
-    routes.get(path, (c) => c.body(null, 204));
-  }
+  // RFC 9725 4.1: an empty response, not an error.
+  routes.get(WHIP_PATH, (c) => c.body(null, 204));
 
   routes.post(WHIP_PATH, async (c) => {
     const address = clientAddress(c);

@@ -1,11 +1,12 @@
 // The errors of the WHIP endpoint as problem documents (RFC 9457, P10): one table from code to status and title.
 import { type HttpError, MethodNotAllowed, ServiceError } from "../../errors.ts";
 import type { DenialCause, Denied } from "../../publish/denials.ts";
+import { END_CODES, type Ending } from "../../publish/ending/ending.ts";
 
 /** The path of the WHIP endpoint. */
 export const WHIP_PATH = "/p/webrtc";
 
-type Status = 400 | 401 | 403 | 404 | 405 | 409 | 412 | 413 | 415 | 422 | 428 | 429 | 500 | 503 | 504;
+type Status = 400 | 401 | 403 | 404 | 405 | 409 | 410 | 412 | 413 | 415 | 422 | 428 | 429 | 500 | 503 | 504;
 
 /** Codes that only WHIP has; offers add those of the media core. */
 export type WhipFault =
@@ -45,6 +46,7 @@ const DENIED: Readonly<Record<DenialCause, readonly [Status, title: string]>> = 
   unknown_stream: [404, "Unknown stream"],
   too_many_names: [429, "Too many unknown stream names"],
   locked_stream: [403, "Stream is locked"],
+  refused_after_end: [403, "Refused after an end"],
   already_live: [409, "Stream is already live"],
   organisation_disabled: [403, "Organisation is not enabled"],
   token_required: [401, "Token required"],
@@ -78,6 +80,7 @@ export const PROBLEMS: Readonly<Record<string, readonly [status: number, title: 
   ...FAULTS,
   ...DENIED,
   ...GENERAL,
+  ...Object.fromEntries(Object.entries(END_CODES).map(([code, { title }]) => [code, [410, title]])),
 };
 
 const EXPOSE_HEADERS =
@@ -97,19 +100,35 @@ export class WhipProblem extends ServiceError {
   readonly detail: string;
   /** Retry-After, seconds; null when retrying makes no sense. */
   readonly retryAfterS: number | null;
+  /** Further members of the document. */
+  readonly more: Readonly<Record<string, string | boolean>>;
 
-  constructor(code: string, status: Status, title: string, detail: string, retryAfterS: number | null = null) {
+  constructor(
+    code: string,
+    status: Status,
+    title: string,
+    detail: string,
+    retryAfterS: number | null = null,
+    more: WhipProblem["more"] = {},
+  ) {
     super(title);
     this.code = code;
     this.status = status;
     this.title = title;
     this.detail = detail;
+    this.more = more;
     this.retryAfterS = retryAfterS ?? (status === 503 ? RETRY_AFTER_S : null);
   }
 
   static fault(code: WhipFault, detail: string, retryAfterS: number | null = null): WhipProblem {
     const [status, title] = FAULTS[code];
     return new WhipProblem(code, status, title, detail, retryAfterS);
+  }
+
+  /** The session has ended: by whom, in which words, and whether a client must not start again by itself. */
+  static ended({ code, reason }: Ending): WhipProblem {
+    const { by, isFinal, title } = END_CODES[code];
+    return new WhipProblem(code, 410, title, reason, null, { ended_by: by, final: isFinal });
   }
 
   /** The limit of one address, or of all, is exceeded. */
@@ -146,7 +165,7 @@ export function problemResponse(error: HttpError | WhipProblem): Response {
   if (error instanceof MethodNotAllowed) headers.set("allow", error.allow.join(", "));
   // RFC 9457 3.1.1: a relative reference with its full path, since the endpoint may have several host names.
   const type = `${PROBLEM_PAGE}#${code}`;
-  return new Response(JSON.stringify({ type, title, status, detail, code }), { status, headers });
+  return new Response(JSON.stringify({ type, title, status, detail, code, ...problem.more }), { status, headers });
 }
 
 function generalProblem(error: HttpError): WhipProblem {

@@ -2,6 +2,7 @@
 // capability: no Authorization is needed.
 import { Hono, type MiddlewareHandler } from "hono";
 import type { Config } from "../../config.ts";
+import type { Ending } from "../../publish/ending/ending.ts";
 import { isObject, readJsonObject } from "../../publish/whip/amf0.ts";
 import type { Whip } from "../../publish/whip/whip-publishes.ts";
 import { noteForLog } from "../request/caller.ts";
@@ -37,13 +38,22 @@ export function whipSessionRoutes({ config, whip, clientAddress }: WhipSessionDe
     if (hit !== null) throw WhipProblem.limited(hit);
     await next();
   };
+  /** For 120 s after its end the session answers every method with the reason (P7): clients ask before they reconnect. */
+  const whileRunning: MiddlewareHandler = async (c, next) => {
+    const ending = await endOf(c.req.param("session") ?? "", clientAddress(c));
+    if (ending !== null) throw WhipProblem.ended(ending);
+    await next();
+  };
   /** Comes first (P8): a client that does not know a session learns nothing about requests. */
   const known: MiddlewareHandler = async (c, next) => {
     if (!whip.has(c.req.param("session") ?? "")) throw unknownSession();
     await next();
   };
 
-  routes.patch(session, limited, known, boundedBody(), async (c) => {
+  // RFC 9725 4.1: an empty response, not an error.
+  routes.get(session, whileRunning, (c) => c.body(null, 204));
+
+  routes.patch(session, limited, whileRunning, known, boundedBody(), async (c) => {
     const type = c.req.header("content-type")?.split(";", 1)[0]?.trim().toLowerCase();
     if (type !== FRAGMENT_TYPE) {
       throw WhipProblem.fault("unsupported_media_type", `A fragment must be sent as ${FRAGMENT_TYPE}`);
@@ -75,14 +85,16 @@ export function whipSessionRoutes({ config, whip, clientAddress }: WhipSessionDe
   const limitedGuess: MiddlewareHandler = (c, next) =>
     whip.has(c.req.param("session") ?? "") ? next() : limited(c, next);
 
-  routes.delete(session, limitedGuess, (c) => {
+  routes.delete(session, limitedGuess, async (c) => {
     // A client that disconnects without ending the publish, such as a page being closed, sends `left=1`: its upstreams
     // are held.
-    if (!whip.end(c.req.param("session"), c.req.query("left") === "1")) throw unknownSession();
-    return c.body(null, 200);
+    const id = c.req.param("session");
+    if (whip.end(id, c.req.query("left") === "1")) return c.body(null, 200);
+    const ending = await endOf(id, null);
+    throw ending === null ? unknownSession() : WhipProblem.ended(ending);
   });
 
-  routes.post(`${session}/metadata`, limited, known, async (c) => {
+  routes.post(`${session}/metadata`, limited, whileRunning, known, async (c) => {
     const text = await c.req.text();
     const request = Buffer.byteLength(text) <= METADATA_LIMIT_BYTES ? readJsonObject(text) : null;
     const handler = request?.handlerName;
@@ -97,6 +109,15 @@ export function whipSessionRoutes({ config, whip, clientAddress }: WhipSessionDe
   });
 
   return routes;
+
+  /** `address`: of a request whose look-up in the store is not limited otherwise. */
+  async function endOf(id: string, address: string | null): Promise<Ending | null> {
+    const recent = whip.recentEnd(id);
+    if (recent !== null || whip.has(id)) return recent;
+    const hit = address === null ? null : whip.limit(address, "session");
+    if (hit !== null) throw WhipProblem.limited(hit);
+    return (await whip.findEnd(id)) ?? null;
+  }
 }
 
 function unknownSession(): WhipProblem {

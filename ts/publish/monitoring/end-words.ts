@@ -1,4 +1,5 @@
 // Why a publish ended, as a sentence for the people of the organisation.
+import { END_CODES, type EndCode, type Ending } from "../ending/ending.ts";
 import type { RecordedEndReason } from "../record.ts";
 
 const WORDS: Readonly<Record<RecordedEndReason, string>> = {
@@ -30,7 +31,21 @@ const WORDS: Readonly<Record<RecordedEndReason, string>> = {
   customer_unreachable: "Too many calls in a row to your webhook failed.",
 };
 
-/** The sentence for a recorded reason; the reason itself when a newer version of headgate wrote it. */
-export function endWords(reason: string): string {
-  return WORDS[reason as RecordedEndReason] ?? reason;
+/** Ends that somebody asked for, more exactly. */
+const ON_PURPOSE: { readonly [code in EndCode]?: string } = {
+  ended_by_person: "It was ended by a person",
+  ended_by_api: "It was ended through the API",
+  ended_by_customer: "Your webhook ended it",
+  token_revoked: "Its web token was revoked",
+  stream_locked: "Its stream was locked",
+  stream_deleted: "Its stream was deleted",
+  ended_by_operator: "The organisation is not enabled",
+};
+
+/** The sentence for a recorded reason; the reason itself when a newer version of headgate wrote it. `ending`: who asked
+ *  for the end, if anybody. */
+export function endWords(reason: string, ending: Ending | null = null): string {
+  const words = ending === null ? undefined : ON_PURPOSE[ending.code];
+  if (ending === null || words === undefined) return WORDS[reason as RecordedEndReason] ?? reason;
+  return ending.reason === END_CODES[ending.code].standard ? `${words}.` : `${words}: ${ending.reason}`;
 }

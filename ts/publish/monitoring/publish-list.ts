@@ -4,6 +4,7 @@ import { type Kysely, type Selectable, sql } from "kysely";
 import type { Protocol } from "../../media/protocols.ts";
 import type { PublishTracks } from "../../media.ts";
 import type { PublishTable, Schema } from "../../store/schema.ts";
+import { type Ending, readEnding } from "../ending/ending.ts";
 import { endWords } from "./end-words.ts";
 
 /** One publish from request to end; null where its row has no value. */
@@ -22,6 +23,8 @@ export interface PastPublish {
   /** A `RecordedEndReason`; `endWords` turns it into a sentence. */
   readonly endReason: string | null;
   readonly endWords: string | null;
+  /** Who asked for the end; null for nobody. */
+  readonly ending: Ending | null;
   /** Why it was denied, a `DenialCause`, and the reason sent to the broadcaster. */
   readonly denial: { readonly cause: string; readonly reason: string } | null;
   readonly bytesIn: number;
@@ -59,6 +62,7 @@ export async function endReasonOf(db: Kysely<Schema>, clientId: number): Promise
 
 function pastPublish(row: Selectable<PublishTable>): PastPublish {
   const { denial_cause: cause, denial_reason: reason, end_reason: endReason } = row;
+  const ending = readEnding(row);
   return {
     clientId: Number(row.client_id),
     state: row.state,
@@ -69,7 +73,8 @@ function pastPublish(row: Selectable<PublishTable>): PastPublish {
     endedAt: numberOrNull(row.ended_at),
     continues: numberOrNull(row.continues),
     endReason,
-    endWords: endReason === null ? null : endWords(endReason),
+    endWords: endReason === null ? null : endWords(endReason, ending),
+    ending,
     denial: cause === null || reason === null ? null : { cause, reason },
     bytesIn: Number(row.bytes_in),
     bytesOut: Number(row.bytes_out) + Number(row.bytes_elsewhere),

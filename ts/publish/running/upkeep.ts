@@ -5,6 +5,7 @@ import type { Logger } from "pino";
 import type { Media } from "../../media.ts";
 import { disabledOf } from "../../store/enabled.ts";
 import type { Schema } from "../../store/schema.ts";
+import { type Ending, endingOf } from "../ending/ending.ts";
 import { type Intent, recordBytes } from "../record.ts";
 import { createTranscoderWarnings } from "../transcoder-error.ts";
 
@@ -15,7 +16,7 @@ export function createUpkeep(deps: {
   readonly log: Logger;
   /** Running publishes and those held for a successor. */
   readonly intents: () => readonly Intent[];
-  readonly kick: (isMeant: (publish: { readonly intent: Intent }) => boolean, description: string) => boolean;
+  readonly kick: (isMeant: (publish: { readonly intent: Intent }) => boolean, ending: Ending) => boolean;
 }): () => Promise<void> {
   const { db, media, clock, log, kick } = deps;
   const warnOfTranscoders = createTranscoderWarnings(log);
@@ -28,7 +29,7 @@ export function createUpkeep(deps: {
     if (organisations.size === 0) return;
     for (const id of await disabledOf(db, [...organisations], clock.now())) {
       log.warn({ organisation: id }, "organisation is no longer enabled: its publishes end");
-      kick(({ intent }) => intent.organisationId === id, "Organisation is not enabled");
+      kick(({ intent }) => intent.organisationId === id, endingOf("ended_by_operator"));
     }
   };
 }

@@ -62,6 +62,9 @@ export interface MomentFigures {
   readonly running: { readonly lasted_ms: number; readonly bytes_in: number; readonly bytes_out: number };
   readonly ended: {
     readonly reason: string;
+    /** Who asked for the end, an `EndCode`, and the reason for the broadcaster; absent: nobody. */
+    readonly ended_by?: string;
+    readonly detail?: string;
     readonly lasted_ms: number;
     readonly bytes_in: number;
     readonly bytes_out: number;

@@ -3,6 +3,7 @@
 import type { Kysely, Selectable } from "kysely";
 import type { PublishTable, Schema } from "../../store/schema.ts";
 import { traceFrom } from "../../tracing/trace.ts";
+import { readEnding } from "../ending/ending.ts";
 import type { Delivery, Workbench } from "../webhook/workbench.ts";
 import { readKept } from "./kept-timelines.ts";
 import { type Moment, MomentList, moment, type What } from "./moments.ts";
@@ -108,7 +109,9 @@ export function createTimelines(deps: {
     if (row.state !== "ended") return [];
     const endedAt = Number(row.ended_at);
     const lasted_ms = Math.max(0, endedAt - since);
-    const end = moment(endedAt, "ended", { reason: row.end_reason ?? "internal_error", lasted_ms, ...bytes });
+    const ending = readEnding(row);
+    const by = ending && { ended_by: ending.code, detail: ending.reason };
+    const end = moment(endedAt, "ended", { reason: row.end_reason ?? "internal_error", ...by, lasted_ms, ...bytes });
     const done = deliveries.findLast(({ call }) => call === "publish_done");
     const delivery = done === undefined ? [] : [await delivered(row, done)];
     return [end, ...delivery, ...(await successorOf(row, endedAt))];

@@ -1,4 +1,5 @@
 // The text of each moment of a publish, written for the people of the organisation.
+import { readEnding } from "../ending/ending.ts";
 import { endWords } from "../monitoring/end-words.ts";
 import { irregularityWords } from "../monitoring/irregularities.ts";
 import { withoutAac } from "../transcoder-error.ts";
@@ -68,8 +69,8 @@ const WORDS: Words = {
   update_unanswered: ({ cause, took_ms, detail }) =>
     `The webhook gave no answer to an update: ${spaced(cause)} after ${lasting(took_ms)}${because(detail)}.`,
   running: ({ lasted_ms, bytes_in, bytes_out }) => `Running for ${lasting(lasted_ms)}: ${sizes(bytes_in, bytes_out)}.`,
-  ended: ({ reason, lasted_ms, bytes_in, bytes_out }) =>
-    `Ended after ${lasting(lasted_ms)}, ${sizes(bytes_in, bytes_out)}: ${lowered(endWords(reason))}`,
+  ended: ({ reason, ended_by = null, detail = null, lasted_ms, bytes_in, bytes_out }) =>
+    `Ended after ${lasting(lasted_ms)}, ${sizes(bytes_in, bytes_out)}: ${lowered(endWords(reason, readEnding({ end_code: ended_by, end_who: null, end_detail: detail })))}`,
   continues: ({ client_id }) => `It took over the upstreams and players of publish ${client_id}, which was lost.`,
   continued: ({ client_id, after_ms }) =>
     `Publish ${client_id} took over its upstreams and players after ${lasting(after_ms)}.`,

@@ -8,6 +8,7 @@ import type { Trace } from "../../tracing/trace.ts";
 import { resolveUpstream } from "../addresses/address-guard.ts";
 import type { Resolve } from "../addresses/resolver.ts";
 import { type Denied, denied } from "../denials.ts";
+import type { Ending } from "../ending/ending.ts";
 import type { Publishing } from "../lifecycle.ts";
 import type { RunningPublish } from "../publishes.ts";
 import { utf8 } from "../stream-name.ts";
@@ -101,6 +102,10 @@ export interface Whip {
   /** The STUN and TURN servers, with credentials for one client. */
   iceServers(user: string): readonly IceServer[];
   has(session: string): boolean;
+  /** Why a session of this node is over, or about to be; null: it runs, or is not known any more. */
+  recentEnd(session: string): Ending | null;
+  /** The same for a session that does not run here, also of another node; undefined: no session has such an id. */
+  findEnd(session: string): Promise<Ending | null> | undefined;
   /** The publish of a session; null when there is none (any more). */
   find(session: string): { readonly clientId: number; readonly organisation: string; readonly stream: string } | null;
   /** A trickled fragment (P8). `matches` checks the session's entity tag before anything is done. */
@@ -116,7 +121,7 @@ export interface Whip {
 
 export interface WhipDeps {
   readonly media: () => WhipMedia & Pick<Media, "snapshot">;
-  readonly publishing: Pick<Publishing, "openWhip" | "endWhip" | "onEnded" | "ofSession" | "closed">;
+  readonly publishing: Pick<Publishing, "openWhip" | "endWhip" | "onEnded" | "ofSession" | "closed" | "endings">;
   /** Called at each use: the ports of RTMP are known only once the media core has started. */
   readonly rules: () => StreamUrlRules;
   /** Resolves the host of a stream_url that is not ours. */
@@ -252,6 +257,8 @@ export function createWhip(deps: WhipDeps): Whip {
     },
     iceServers: (user) => iceServersFor(deps.ice.servers, deps.ice.turnSecret, user, clock.now()),
     has: (session) => find(session) !== undefined,
+    recentEnd: (session) => publishing.endings.recent(session),
+    findEnd: (session) => publishing.endings.find(session),
     find(session) {
       const publish = find(session);
       if (publish === undefined) return null;

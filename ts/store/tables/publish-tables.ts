@@ -54,3 +54,12 @@ export const PUBLISH_ASKED: readonly Index[] = [
 export async function publishAsked(db: Kysely<unknown>): Promise<void> {
   await db.schema.dropIndex("publish_newest").execute();
 }
+
+/** Migration 0027-publish-ending: who ended a publish, in whose words, and until when its stream is refused after that. */
+export async function publishEnding(db: Kysely<unknown>): Promise<void> {
+  const texts = ["session", "end_code", "end_who", "end_detail"] as const;
+  for (const name of texts) await db.schema.alterTable("publish").addColumn(name, "text").execute();
+  await db.schema.alterTable("stream").addColumn("refused_until", "bigint").execute();
+  await db.schema.alterTable("stream").addColumn("refused_reason", "text").execute();
+  await db.schema.alterTable("kept_end").addColumn("ending", "text").execute();
+}

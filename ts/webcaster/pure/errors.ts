@@ -43,6 +43,7 @@ export const ERRORS = {
   service_busy: [4007, "The service cannot accept this broadcast right now: try again in a moment"],
   customer_silent: [4008, "The server that authorises broadcasts did not answer: try again in a moment"],
   service_failed: [4009, "The service failed"],
+  ended: [4010, "The broadcast was ended"],
 
   unreachable: [5001, "The service cannot be reached: check the network and the address"],
   no_media_path: [5002, "Audio and video cannot reach the service: a firewall may block its media port"],
@@ -79,6 +80,10 @@ export interface ErrorContext {
   readonly problem?: string | null;
   /** How long the service asked to wait, seconds. */
   readonly retryAfterSec?: number | null;
+  /** `ended_by` of the problem document: who or what ended the broadcast, such as `person` or `customer`. */
+  readonly endedBy?: string | null;
+  /** In place of the table's sentence. */
+  readonly sentence?: string | null;
   readonly cause?: unknown;
 }
 
@@ -93,9 +98,12 @@ export class WebcasterError extends Error {
   readonly status: number | null;
   readonly problem: string | null;
   readonly retryAfterSec: number | null;
+  readonly endedBy: string | null;
 
-  constructor(reason: ErrorName, { detail, status, problem, retryAfterSec, cause }: ErrorContext = {}) {
-    const [code, sentence] = ERRORS[reason];
+  constructor(reason: ErrorName, context: ErrorContext = {}) {
+    const { detail, status, problem, retryAfterSec, endedBy, cause } = context;
+    const [code, standard] = ERRORS[reason];
+    const sentence = context.sentence ?? standard;
     super(detail ? `${sentence}: ${detail}` : sentence, { cause });
     this.reason = reason;
     this.code = code;
@@ -103,6 +111,7 @@ export class WebcasterError extends Error {
     this.status = status ?? null;
     this.problem = problem ?? null;
     this.retryAfterSec = retryAfterSec ?? null;
+    this.endedBy = endedBy ?? null;
   }
 
   /** Whether a retry may succeed without anybody changing something. */

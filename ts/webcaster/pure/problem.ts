@@ -12,15 +12,22 @@ const BY_STATUS: Readonly<Record<number, ErrorName>> = {
   504: "customer_silent",
 };
 
+/** The session has ended (docs/whip.md). */
+export const GONE = 410;
+
 /** The error for an unsuccessful status, with the problem document's own text when the body is one. `retryAfter` is the
  *  header's value: seconds or null. */
 export function refusal(status: number, body: string, retryAfter: string | null): WebcasterError {
   const document = documentOf(body);
   const seconds = Number(retryAfter ?? Number.NaN);
-  return new WebcasterError(BY_STATUS[status] ?? (status < 500 ? "request_refused" : "service_failed"), {
+  const by = BY_STATUS[status] ?? (status < 500 ? "request_refused" : "service_failed");
+  const isEnd = status === GONE;
+  // A session that was lost may be followed by another one; one that was ended on purpose must not.
+  return new WebcasterError(isEnd ? (document.final === true ? "ended" : "ended_by_service") : by, {
     status,
     detail: textOf(document.detail) ?? textOf(document.title) ?? `HTTP status ${status}`,
     problem: textOf(document.code),
+    ...(isEnd && { endedBy: textOf(document.ended_by), sentence: textOf(document.title) }),
     retryAfterSec: Number.isFinite(seconds) ? seconds : null,
   });
 }

@@ -8,6 +8,20 @@ export interface RtcUserFault {
   readonly code: number;
   readonly text: string;
   readonly message: string;
+  /** Why the service ended the broadcast, if it said so. */
+  readonly ended?: EndedBroadcast;
+}
+
+/** An end by the service. */
+export interface EndedBroadcast {
+  /** Such as `ended_by_person` (docs/whip.md). */
+  readonly code: string;
+  readonly title: string;
+  /** Who or what ended it, such as `person`, `api`, `customer` or `lock`. */
+  readonly ended_by: string;
+  readonly reason: string;
+  /** Whether somebody ended it on purpose: a page must not start it again by itself. */
+  readonly final: boolean;
 }
 
 /** The `data` of each event. */

@@ -8,6 +8,7 @@ import { WebcasterError } from "../pure/errors.ts";
 import {
   type BroadcastStatus,
   Emitter,
+  type EndedBroadcast,
   type RtcUserEvent,
   type RtcUserEventName,
   type RtcUserFault,
@@ -20,6 +21,8 @@ import { StatusOrder } from "./status-order.ts";
 /** How long the service's offer may take from the click on, ms: devices are opened and the customer is asked
  *  meanwhile. */
 const OFFER_LIMIT_MS = 60_000;
+/** How long after the loss of its media a broadcast still waits for the service to say why, ms. */
+const REASON_LIMIT_MS = 2_000;
 /** The client's own errors, in addition to those of the service. */
 const NOT_SIGNED_IN = 107001;
 const BROADCAST_RUNS = 102001;
@@ -186,7 +189,8 @@ export class RtcUser {
           ...{ signalling, sessionId: session.id, iceServers: session.iceServers, stream },
           maxVideoBitrateBps: this.#config.videoBitrate ?? null,
           onConnected: () => order.handleConnected(),
-          onLost: () => this.#fail(peer, new RtcUserError(PEER_FAILED, "The connection to the service is lost")),
+          // The service closes the media first, and says why after that.
+          onLost: () => setTimeout(() => this.#fail(peer, mediaLost()), REASON_LIMIT_MS),
         },
         String(reply.peer_id),
       );
@@ -247,12 +251,13 @@ export class RtcUser {
     if (push.type === "ice_candidate") {
       void peer.addCandidate((push.data as { readonly candidate: RTCIceCandidateInit }).candidate);
     } else if (push.type === "rtmp_status") {
-      this.#handleStatus(peer, push.data as { status: string; message?: string; number?: number });
+      this.#handleStatus(peer, push.data as StatusPush);
     }
   }
 
-  #handleStatus(peer: Peer, { status, message, number }: { status: string; message?: string; number?: number }): void {
-    if (status === "error") this.#fail(peer, new RtcUserError(number ?? UNFORESEEN, "Unknown reason", "RTMPError"));
+  #handleStatus(peer: Peer, { status, message, number, ended }: StatusPush): void {
+    const text = ended === undefined ? "Unknown reason" : `${ended.title}: ${ended.reason}`;
+    if (status === "error") this.#fail(peer, new RtcUserError(number ?? UNFORESEEN, text, "RTMPError", {}, ended ?? null));
     else this.#order?.handleStatus(message === "reconnecting" ? "reconnecting" : "broadcasting");
   }
 
@@ -343,8 +348,20 @@ export class RtcUser {
   }
 }
 
+interface StatusPush {
+  readonly status: string;
+  readonly message?: string;
+  readonly number?: number;
+  readonly ended?: EndedBroadcast;
+}
+
+function mediaLost(): RtcUserError {
+  return new RtcUserError(PEER_FAILED, "The connection to the service is lost");
+}
+
 function faultOf(error: unknown): RtcUserFault {
   const code = error instanceof RtcUserError || error instanceof WebcasterError ? error.code : UNFORESEEN;
   const message = error instanceof Error ? error.message : String(error);
-  return { code, text: message, message };
+  const ended = error instanceof RtcUserError && error.ended !== null ? { ended: error.ended } : {};
+  return { code, text: message, message, ...ended };
 }

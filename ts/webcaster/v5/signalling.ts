@@ -1,4 +1,5 @@
 // The client side of the deprecated v5 signalling socket: requests with their replies, and pushes.
+import type { EndedBroadcast } from "./events.ts";
 
 /** How long a reply is awaited, ms: meanwhile the customer may be asked, who has 5 s. */
 const REPLY_LIMIT_MS = 15_000;
@@ -9,12 +10,21 @@ const PATH = "/p/webrtcws";
 export class RtcUserError extends Error {
   readonly code: number;
   readonly userinfo: Readonly<Record<string, unknown>>;
+  /** Why the service ended the broadcast, if it said so. */
+  readonly ended: EndedBroadcast | null;
 
-  constructor(code: number, message: string, name = "ServerError", userinfo: RtcUserError["userinfo"] = {}) {
+  constructor(
+    code: number,
+    message: string,
+    name = "ServerError",
+    userinfo: RtcUserError["userinfo"] = {},
+    ended: EndedBroadcast | null = null,
+  ) {
     super(message);
     this.name = name;
     this.code = code;
     this.userinfo = userinfo;
+    this.ended = ended;
   }
 }
 

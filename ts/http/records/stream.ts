@@ -1,0 +1,40 @@
+// The stream record (M9) in the OpenAPI document.
+import { Time, z } from "../openapi.ts";
+
+const StreamState = z.enum(["created", "live", "ended", "locked", "deleted"]).openapi("StreamState");
+const Tags = z
+  .array(z.string().max(100))
+  .max(50)
+  .openapi({ example: ["studio-1"] });
+
+export const Stream = z
+  .object({
+    id: z.uuid(),
+    streamgroup: z.uuid(),
+    state: StreamState,
+    type: z.literal("low-latency"),
+    created_at: Time,
+    updated_at: Time,
+    tags: Tags,
+    hold_s: z.int().nullable().openapi({ description: "See PUT /stream/{id}/hold", example: null }),
+    refused_until: Time.nullable().openapi({ description: "Until then publishes are refused after an end" }),
+    webrtc: z.literal(true),
+    transcoding: z.literal(false),
+    ingest: z.object({
+      rtmp: z.object({
+        url: z.string().openapi({ example: "rtmp://ingest.example:1935/live" }),
+        streamname: z.string().openapi({ example: "Ab1Cd-9XyZ0" }),
+      }),
+      rtmps: z
+        .object({ url: z.string(), streamname: z.string() })
+        .nullable()
+        .openapi({ description: "null when this Headgate has no certificate for RTMPS" }),
+      whip: z.object({ url: z.string() }),
+    }),
+    playout: z.object({
+      rtmp: z.array(z.object({ url: z.string(), streamname: z.string(), type: z.literal("live") })),
+      hls: z.array(z.unknown()),
+      web: z.array(z.unknown()),
+    }),
+  })
+  .openapi("Stream");

@@ -1,0 +1,13 @@
+// What a WHIP publish is opened with, and what comes back.
+import type { PublishRequest } from "./admission.ts";
+
+export interface WhipPublishRequest extends Omit<PublishRequest, "protocol"> {
+  /** The id that its session will have. */
+  readonly session: string;
+}
+
+export interface OpenedWhip {
+  readonly outcome: "opened";
+  readonly clientId: number;
+  readonly answer: string;
+}
