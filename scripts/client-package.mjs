@@ -43,13 +43,7 @@ export function packClient(folder) {
   const libraries = ["--lib", "es2023,dom,dom.iterable", "--rewriteRelativeImportExtensions"];
   const out = ["--ignoreConfig", "--declaration", "--rootDir", sources, "--outDir", built];
   const files = ["index.ts", "webhook.ts"].map((name) => join(sources, name));
-  run(process.execPath, [
-    join("node_modules", "ts7", "bin", "tsc"),
-    ...language,
-    ...libraries,
-    ...out,
-    ...files,
-  ]);
+  run(process.execPath, [join("node_modules", "ts7", "bin", "tsc"), ...language, ...libraries, ...out, ...files]);
   copyFileSync(join(sources, "paths.d.ts"), join(built, "paths.d.ts"));
   bringLibrary(built);
   writeFileSync(join(built, "README.md"), README);
