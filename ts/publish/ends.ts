@@ -7,7 +7,7 @@ import { Slots } from "../capacity/slots.ts";
 import { EVERYTHING, type Share } from "../node-share.ts";
 import type { Schema } from "../store/schema.ts";
 import { orphans, recordOrphanEnds } from "./orphans.ts";
-import { type RecordedEndReason, recordEnd } from "./record.ts";
+import { type FinalCounters, type RecordedEndReason, recordEnd } from "./record.ts";
 import type { Outbox } from "./webhook/outbox.ts";
 
 /** Between two attempts while the store fails, ms. */
@@ -21,8 +21,8 @@ export interface Ended {
   /** Whose publish it was, if known. */
   readonly organisationId?: string | undefined;
   readonly reason: RecordedEndReason;
-  /** The final counters; null when there was no media. */
-  readonly bytes: { readonly bytesIn: number; readonly bytesOut: number } | null;
+  /** Null when there was no media. */
+  readonly counters: FinalCounters | null;
   /** Epoch of the node that owned the publish. */
   readonly epoch: number;
 }

@@ -65,7 +65,7 @@ export async function recordOrphanEnds(
       left = left.filter(({ clientId }) => !ended.has(clientId));
     }
   }
-  for (const { clientId } of left) await recordEnd(db, clientId, { ...end, bytes: null, whose: "orphaned" }, now);
+  for (const { clientId } of left) await recordEnd(db, clientId, { ...end, counters: null, whose: "orphaned" }, now);
 }
 
 /** One statement, so that nothing is repeated when two nodes end the same publishes: each takes the rows that the other
