@@ -222,16 +222,16 @@ test("bytes are reported by stream and day, and sum up to those of publish_done"
   await recordEnd(
     db,
     1,
-    { ...own, reason: "unpublished", ending: null, bytes: { bytesIn: 1_100, bytesOut: 600 } },
+    { ...own, reason: "unpublished", ending: null, counters: { bytesIn: 1_100, bytesOut: 600, droppedFrames: 0 } },
     clock.ms,
   );
   await recordEnd(
     db,
     1,
-    { ...own, reason: "unpublished", ending: null, bytes: { bytesIn: 9_999, bytesOut: 9_999 } },
+    { ...own, reason: "unpublished", ending: null, counters: { bytesIn: 9_999, bytesOut: 9_999, droppedFrames: 0 } },
     clock.ms,
   );
-  await recordEnd(db, 2, { ...own, reason: "gateway_restarted", ending: null, bytes: null }, clock.ms);
+  await recordEnd(db, 2, { ...own, reason: "gateway_restarted", ending: null, counters: null }, clock.ms);
 
   const usage = async (query = "") => (await gateway.call("GET", `/organisation/usage${query}`)).body;
   const days = [

@@ -24,7 +24,7 @@ test("an end is reported once when the store cannot take it, and once when it ha
   const { disk, db } = smallStore();
   const outbox = { hold: () => {}, release: () => {}, wake: () => {} };
   const ends = createEnds({ db, outbox, clock: { now: () => 0 }, log });
-  const ended = { reason: "unpublished", ending: null, bytes: null, epoch: 1 } as const;
+  const ended = { reason: "unpublished", ending: null, counters: null, epoch: 1 } as const;
   await Promise.all([1, 2, 3].map((clientId) => ends.record({ ...ended, clientId }).tried));
   for (let count = 0; count < 5; count += 1) await ends.retry();
   expect(lines.map((line) => JSON.parse(line) as object)).toMatchObject(

@@ -50,7 +50,7 @@ test("a publish has its protocol, its tracks, and the reason of its end in words
   const live = { state: "live", ended_at: null, end_reason: null, end_words: null, denial: null };
   expect((await history()).body).toMatchObject([live]);
   stage.clock.ms += 60_000;
-  stage.end(clientId, "broadcaster_left", { bytesIn: 1_000, bytesOut: 500 });
+  stage.end(clientId, "broadcaster_left", { bytesIn: 1_000, bytesOut: 500, droppedFrames: 5 });
   await ended(clientId);
   expect((await history()).body).toEqual([
     {
@@ -70,7 +70,7 @@ test("a publish has its protocol, its tracks, and the reason of its end in words
       bytes_out: 500,
       video: TRACKS.video,
       audio: { codec: "AAC", sample_rate: 48_000, channels: 2 },
-      dropped_frames: 3,
+      dropped_frames: 5,
     },
   ]);
 });

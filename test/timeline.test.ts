@@ -73,7 +73,9 @@ async function published(): Promise<number> {
   stage.clock.ms += 12_000;
   stage.publishing.handle({ ...change, sending: true, detail: "" });
   stage.clock.ms += 118_000;
-  stage.end(clientId, "broadcaster_left", { bytesIn: 58_200_000, bytesOut: 116_400_000 });
+  stage.end(clientId, "broadcaster_left", {
+    ...{ bytesIn: 58_200_000, bytesOut: 116_400_000, videoFrames: 4_800, droppedFrames: 3 },
+  });
   await ended(clientId);
   await customer.received("publish_done");
   await until(async () => (await told(clientId)).includes("end_delivered"));
@@ -116,6 +118,14 @@ test("it is the same after a restart, and weeks later", async () => {
   stage = await stage.crash();
   stage.clock.ms += 21 * 86_400_000;
   expect((await ask(clientId)).body).toEqual(before);
+});
+
+test("a running publish is described with the figures of now, and not with the stored ones", async () => {
+  const clientId = await stage.allowed(STREAM);
+  stage.clock.ms += 16_800;
+  stage.media.measure(clientId, { bytesIn: 2_100_000, bytesOut: 700_000, tracks: TRACKS });
+  const { body } = await ask(clientId);
+  expect(body.moments.at(-1)?.text).toBe("Running for 16.8 s: 2.1 MB in, 700.0 kB out.");
 });
 
 async function kept(clientId: number): Promise<string | undefined> {
@@ -283,7 +293,7 @@ test("the stored timeline of a publish is small, even when its upstream is lost 
   expect(bytes).toBeLessThan(20_000);
 });
 
-test("the end of a publish is one log line, with its figures", async () => {
+test("the end of a publish is one log line, with the figures of the end and not of the last reading", async () => {
   const clientId = await published();
   const lines = stage
     .log()
@@ -295,7 +305,7 @@ test("the end of a publish is one log line, with its figures", async () => {
       ...{ level: 30, time: expect.any(Number), pid: expect.any(Number), hostname: expect.any(String) },
       ...{ clientId, organisation: "org1", stream: `stream ${STREAM}`, trace_id: expect.any(String), protocol: "rtmp" },
       ...{ reason: "broadcaster_left", seconds: 192, bytesIn: 58_200_000, bytesOut: 116_400_000 },
-      ...{ frames: 30, framesDropped: 0, packetsLost: null, upstreams: 1, upstreamLosses: 1 },
+      ...{ frames: 4_800, framesDropped: 3, packetsLost: null, upstreams: 1, upstreamLosses: 1 },
       msg: "publish ended",
     },
   ]);

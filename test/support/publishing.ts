@@ -8,6 +8,7 @@ import { pino } from "pino";
 import type { Capacity } from "../../ts/capacity/capacity.ts";
 import { type Config, loadConfig } from "../../ts/config.ts";
 import type { EndReason } from "../../ts/media/codes.ts";
+import type { PublishEnded } from "../../ts/media/events.ts";
 import type { Metrics } from "../../ts/metrics.ts";
 import { changeSettings, type OrganisationSettings } from "../../ts/organisation/settings.ts";
 import type { StreamUpstreams } from "../../ts/organisation/upstreams.ts";
@@ -54,7 +55,7 @@ export interface Stage {
   end(
     clientId: number,
     reason?: EndReason,
-    bytes?: { readonly bytesIn: number; readonly bytesOut: number },
+    counters?: Partial<Pick<PublishEnded, "bytesIn" | "bytesOut" | "videoFrames" | "droppedFrames">>,
     held?: boolean,
   ): void;
   /** Forgets the process and keeps the data, as after kill -9. The old publishing has no further effect. */
@@ -171,9 +172,10 @@ async function open(options: StageOptions, folder: string): Promise<Stage> {
       if (answer.command !== "allow") throw new Error(`not allowed: ${JSON.stringify(answer)}`);
       return answer.clientId;
     },
-    end(clientId, reason = "unpublished", bytes = { bytesIn: 0, bytesOut: 0 }, held = false) {
+    end(clientId, reason = "unpublished", counters = {}, held = false) {
       media.snapshots.delete(clientId);
-      publishing.handle({ kind: "publish_ended", clientId, reason, ...bytes, held });
+      const all = { bytesIn: 0, bytesOut: 0, videoFrames: 0, droppedFrames: 0, ...counters };
+      publishing.handle({ kind: "publish_ended", clientId, reason, ...all, held });
     },
     async crash() {
       await store.close();

@@ -27,6 +27,10 @@ export interface PublishEnded {
   readonly bytesIn: number;
   /** Audio and video payload bytes sent to all upstreams and players. */
   readonly bytesOut: number;
+  /** Video frames from the broadcaster. */
+  readonly videoFrames: number;
+  /** Frames that slow upstreams and players lost, summed over them. */
+  readonly droppedFrames: number;
   /** Its publisher was lost, and its upstreams and players are held: a `HoldEnded` follows. */
   readonly held: boolean;
 }
@@ -172,6 +176,8 @@ export function readEvent(item: MailboxItem): MediaEvent {
         reason: required(item.reason) as EndReason,
         bytesIn: required(item.bytesIn),
         bytesOut: required(item.bytesOut),
+        videoFrames: required(item.videoFrames),
+        droppedFrames: required(item.droppedFrames),
         held: required(item.held),
       };
     case "hold_ended":

@@ -235,6 +235,7 @@ export interface MailboxItem {
   reason?: string
   bytesIn?: number
   bytesOut?: number
+  videoFrames?: number
   held?: boolean
   successor?: number
   onAir?: boolean

@@ -341,7 +341,7 @@ export function createAdmission(deps: AdmissionDeps): {
 
   /** Ends the publish if the store has its intent; publish_done then follows. */
   async function withdraw({ clientId, organisationId, epoch }: Intent, reason: RecordedEndReason): Promise<void> {
-    await deps.ends.record({ clientId, organisationId, epoch, reason, ending: null, bytes: null }).done;
+    await deps.ends.record({ clientId, organisationId, epoch, reason, ending: null, counters: null }).done;
   }
 
   async function askCustomer(

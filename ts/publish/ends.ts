@@ -8,7 +8,7 @@ import { EVERYTHING, type Share } from "../node-share.ts";
 import type { Schema } from "../store/schema.ts";
 import type { Ending } from "./ending/ending.ts";
 import { orphans, recordOrphanEnds } from "./orphans.ts";
-import { type RecordedEndReason, recordEnd } from "./record.ts";
+import { type FinalCounters, type RecordedEndReason, recordEnd } from "./record.ts";
 import type { Outbox } from "./webhook/outbox.ts";
 
 /** Between two attempts while the store fails, ms. */
@@ -24,8 +24,8 @@ export interface Ended {
   readonly reason: RecordedEndReason;
   /** Who ended it on purpose; null for nobody. */
   readonly ending: Ending | null;
-  /** The final counters; null when there was no media. */
-  readonly bytes: { readonly bytesIn: number; readonly bytesOut: number } | null;
+  /** Null when there was no media. */
+  readonly counters: FinalCounters | null;
   /** Epoch of the node that owned the publish. */
   readonly epoch: number;
 }

@@ -19,7 +19,7 @@ import { createOnAir, type OnAir } from "./backup/on-air.ts";
 import { createPulledBytes } from "./bytes/pulled-bytes.ts";
 import { createClientIds } from "./client-ids.ts";
 import { type DenialCause, type Denied, denied } from "./denials.ts";
-import { type Ending, endingOf } from "./ending/ending.ts";
+import { type Ending, endingOf, inLog } from "./ending/ending.ts";
 import { createEndings, type Endings } from "./ending/endings.ts";
 import { createEnds } from "./ends.ts";
 import { createOrganisationLimiter } from "./limits/organisation-limiter.ts";
@@ -321,7 +321,13 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     if (stopped !== null) {
       publish.place.release();
       // Accepted and ended immediately: publish_done follows.
-      const recording = ends.record({ clientId, reason: "kicked", ending: stopped, bytes: null, epoch: intent.epoch });
+      const recording = ends.record({
+        clientId,
+        reason: "kicked",
+        ending: stopped,
+        counters: null,
+        epoch: intent.epoch,
+      });
       publishes.freeName(publish, recording.tried);
       await recording.done;
       const refusal = denied("stopped", stopped.reason);
@@ -346,7 +352,8 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       return null;
     } catch (err) {
       log.error({ err, clientId }, "media core refused an allowed publish");
-      await end({ kind: "publish_ended", clientId, reason: "internal_error", bytesIn: 0, bytesOut: 0, held: false });
+      const none = { bytesIn: 0, bytesOut: 0, videoFrames: 0, droppedFrames: 0, held: false };
+      await end({ kind: "publish_ended", clientId, reason: "internal_error", ...none });
       return denied("internal_error");
     }
   }
@@ -372,26 +379,21 @@ export function createPublishing(deps: PublishingDeps): Publishing {
 
   async function end(event: PublishEnded): Promise<void> {
     if (ends.has(event.clientId)) return;
-    const { clientId, bytesIn, bytesOut } = event;
+    const { clientId, bytesIn, bytesOut, videoFrames: frames, droppedFrames } = event;
     const { reason, ending } = endings.take(event, find(clientId));
     const publish = publishes.end(clientId);
     const lastUpdate = updates.get(clientId)?.stop();
     updates.delete(clientId);
-    const end = {
-      clientId,
-      reason,
-      ending,
-      bytes: { bytesIn, bytesOut },
-      organisationId: publish?.intent.organisationId,
-    };
-    const recording = ends.record({ ...end, epoch: publish?.intent.epoch ?? deps.member.epoch }, lastUpdate);
+    const { organisationId, epoch = deps.member.epoch } = publish?.intent ?? {};
+    const counters = { bytesIn, bytesOut, droppedFrames };
+    const recording = ends.record({ clientId, reason, ending, counters, organisationId, epoch }, lastUpdate);
     if (publish !== undefined) publishes.freeName(publish, recording.tried);
     if (event.held && publish !== undefined) holds.add(publish);
     if (event.held && stopping) deps.media().release(clientId);
     const seconds = publish && Math.floor((clock.now() - publish.acceptedAt) / 1_000);
     const who = publish === undefined ? { clientId } : { ...identityOf(publish.intent), protocol: publish.protocol };
-    const by = ending && { code: ending.code, by: ending.who, detail: ending.reason };
-    log.info({ ...who, reason, ...by, seconds, bytesIn, bytesOut, ...deps.figuresOf?.(clientId) }, "publish ended");
+    const figures = { bytesIn, bytesOut, frames, framesDropped: droppedFrames, ...deps.figuresOf?.(clientId) };
+    log.info({ ...who, reason, ...inLog(ending), seconds, ...figures }, "publish ended");
     metrics.countEnd(reason, { bytesIn, bytesOut });
     await recording.done;
   }

@@ -66,7 +66,7 @@ export async function recordOrphanEnds(
     }
   }
   for (const { clientId } of left) {
-    await recordEnd(db, clientId, { ...end, ending: null, bytes: null, whose: "orphaned" }, now);
+    await recordEnd(db, clientId, { ...end, ending: null, counters: null, whose: "orphaned" }, now);
   }
 }
 

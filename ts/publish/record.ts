@@ -1,6 +1,7 @@
 // The stored record of a publish, from intent to end. Each function is one transaction; none does other I/O.
 import { type Kysely, sql } from "kysely";
 import type { EndReason } from "../media/codes.ts";
+import type { PublishEnded } from "../media/events.ts";
 import type { Protocol } from "../media/protocols.ts";
 import type { PublishSnapshot } from "../media.ts";
 import { step } from "../step-times.ts";
@@ -145,13 +146,16 @@ export async function recordContinued(db: Kysely<Schema>, clientId: number, lost
   await db.updateTable("publish").set({ continues: lost }).where("client_id", "=", clientId).where(isOwn).execute();
 }
 
+/** The counters of a whole publish. */
+export type FinalCounters = Pick<PublishEnded, "bytesIn" | "bytesOut" | "droppedFrames">;
+
 /** An end, and the node that reports it. */
 interface End {
   readonly reason: RecordedEndReason;
   /** Who ended it on purpose; null for nobody. */
   readonly ending: Ending | null;
-  /** The final counters, or null to use the stored ones. */
-  readonly bytes: { readonly bytesIn: number; readonly bytesOut: number } | null;
+  /** Null to use the stored ones. */
+  readonly counters: FinalCounters | null;
   /** Epoch of the node that reports it and will deliver the event. */
   readonly epoch: number;
   /** The node's own publish, or one whose node is gone; when that is no longer true, nothing happens. */
@@ -163,15 +167,19 @@ interface End {
 export async function recordEnd(db: Kysely<Schema>, clientId: number, end: End, now: number): Promise<void> {
   const row = await db.selectFrom("publish").selectAll().where("client_id", "=", clientId).executeTakeFirst();
   if (row === undefined || (row.state !== "asking" && row.state !== "live")) return;
-  const bytes = end.bytes ?? { bytesIn: Number(row.bytes_in), bytesOut: Number(row.bytes_out) };
+  const { bytesIn, bytesOut, droppedFrames } = end.counters ?? {
+    bytesIn: Number(row.bytes_in),
+    bytesOut: Number(row.bytes_out),
+    droppedFrames: row.dropped_frames,
+  };
   const customArguments = row.arguments === null ? null : Buffer.from(row.arguments, "latin1");
-  const all = { ...bytes, bytesOut: bytes.bytesOut + Number(row.bytes_elsewhere) };
+  const all = { bytesIn, bytesOut: bytesOut + Number(row.bytes_elsewhere) };
   const body = doneBody({ ...row, clientId, arguments: customArguments }, all);
   const whose = end.whose === "own" ? isOwn : sql<boolean>`not ${isOwn}`;
   const { end_code, end_who, end_detail } = writeEnding(end.ending);
   // Nothing read here changes later except the state, which each statement checks itself.
   await together(db, [
-    addUsage(db, { clientId, ...bytes, whose }, now),
+    addUsage(db, { clientId, bytesIn, bytesOut, whose }, now),
     sql`
       insert into outbox (id, organisation_id, client_id, url, body, next_attempt_at, created_at, trace, epoch)
       select cast(${newWebhookId()} as text), organisation_id, client_id, webhook,
@@ -183,7 +191,8 @@ export async function recordEnd(db: Kysely<Schema>, clientId: number, end: End, 
     sql`
       update publish set state = 'ended', ended_at = cast(${now} as bigint), end_reason = cast(${end.reason} as text),
         end_code = cast(${end_code} as text), end_who = cast(${end_who} as text), end_detail = cast(${end_detail} as text),
-        bytes_in = cast(${bytes.bytesIn} as bigint), bytes_out = cast(${bytes.bytesOut} as bigint)
+        bytes_in = cast(${bytesIn} as bigint), bytes_out = cast(${bytesOut} as bigint),
+        dropped_frames = cast(${droppedFrames} as bigint)
       where client_id = ${clientId} and state in ('asking', 'live') and ${whose}
     `.compile(db),
     // A stream ends with its last publish; a replaced publish ends while its successor is live.

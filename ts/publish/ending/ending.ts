@@ -100,6 +100,11 @@ export function endingFrom(reason: string): Ending {
   return endingOf(BY_REASON[reason as RecordedEndReason] ?? "broadcast_lost");
 }
 
+/** Its fields in the log. */
+export function inLog(ending: Ending | null) {
+  return ending && { code: ending.code, by: ending.who, detail: ending.reason };
+}
+
 export function writeEnding(ending: Ending | null): EndingColumns {
   const { code, who, reason } = ending ?? { code: null, who: null, reason: null };
   return { end_code: code, end_who: who && `${who.kind}:${who.id ?? ""}`, end_detail: reason };

@@ -35,6 +35,8 @@ export interface TimelineRecorder {
   watching(publishing: Publishing): Publishing;
   /** Takes a reading of a publish's counters. */
   seen(publish: RunningPublish, snapshot: PublishSnapshot): void;
+  /** The counters of a publish that runs here, as of now; null for any other. */
+  countersOf(clientId: number): Pick<PublishSnapshot, "bytesIn" | "bytesOut"> | null;
   /** Figures for the log line at the end of a publish; empty when nothing was observed. */
   figuresOf(clientId: number): EndFigures | Record<string, never>;
   /** The timeline of a publish that runs here, or whose end is not written yet; null for others. */
@@ -106,6 +108,7 @@ export function createTimelineRecorder(deps: {
       const memory = remember(publish);
       look(publish.clientId, memory, snapshot);
     },
+    countersOf: (clientId) => media().snapshot(clientId),
     figuresOf: (clientId) => waiting.get(clientId)?.figures ?? {},
     timelineOf(clientId) {
       const memory = memoryOf(clientId);

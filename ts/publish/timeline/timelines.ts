@@ -44,7 +44,7 @@ export interface Timelines {
 
 export function createTimelines(deps: {
   readonly db: Kysely<Schema>;
-  readonly recorder: Pick<TimelineRecorder, "timelineOf">;
+  readonly recorder: Pick<TimelineRecorder, "timelineOf" | "countersOf">;
   readonly workbench: Pick<Workbench, "ofPublish">;
   /** Epoch ms. */
   readonly clock: { now(): number };
@@ -97,14 +97,14 @@ export function createTimelines(deps: {
 
   /** The end, and whether its customer was notified; or which publish continues it. */
   async function ofEnd(row: Selectable<PublishTable>, deliveries: readonly Delivery[]): Promise<readonly Moment[]> {
-    const bytes = {
-      bytes_in: Number(row.bytes_in),
-      bytes_out: Number(row.bytes_out) + Number(row.bytes_elsewhere),
-    };
+    // While it runs, the stored ones are some seconds old.
+    const now = row.state === "live" ? recorder.countersOf(Number(row.client_id)) : null;
+    const { bytesIn, bytesOut } = now ?? { bytesIn: Number(row.bytes_in), bytesOut: Number(row.bytes_out) };
+    const bytes = { bytes_in: bytesIn, bytes_out: bytesOut + Number(row.bytes_elsewhere) };
     const since = Number(row.accepted_at ?? row.asked_at);
     if (row.state === "live") {
-      const now = clock.now();
-      return [moment(now, "running", { lasted_ms: Math.max(0, now - since), ...bytes })];
+      const at = clock.now();
+      return [moment(at, "running", { lasted_ms: Math.max(0, at - since), ...bytes })];
     }
     if (row.state !== "ended") return [];
     const endedAt = Number(row.ended_at);

@@ -29,11 +29,8 @@ export interface Look {
   readonly isConnected: boolean;
 }
 
-/** Figures of a whole publish for one log line. */
+/** Figures of a whole publish for one log line, besides those that the media core reports with the end. */
 export interface EndFigures {
-  readonly frames: number;
-  /** Frames that its readers lost. */
-  readonly framesDropped: number;
   /** RTP packets that never arrived; null for RTMP. */
   readonly packetsLost: number | null;
   readonly upstreams: number;
@@ -119,8 +116,6 @@ export class WatchedPublish {
     const { snapshot = null, diagnostics = null } = this.#look ?? {};
     const tracks = [diagnostics?.video?.track, diagnostics?.audio?.track].filter((track) => track !== undefined);
     return {
-      frames: snapshot?.videoFrames ?? 0,
-      framesDropped: snapshot?.droppedFrames ?? 0,
       packetsLost: diagnostics === null ? null : tracks.reduce((sum, { lost }) => sum + lost, 0),
       upstreams: Math.max(snapshot?.upstreams.length ?? 0, this.#upstreams.size),
       upstreamLosses: this.#losses,

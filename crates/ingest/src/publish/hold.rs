@@ -89,7 +89,15 @@ mod tests {
         assert!(publishes.find_held(1).is_none());
         assert_eq!(successor.record().bytes(), (0, 2));
         let reason = EndReason::BroadcasterLeft;
-        let ended = PublishEnded { client_id: 1, reason, bytes_in: 0, bytes_out: 5, is_held: true };
+        let ended = PublishEnded {
+            client_id: 1,
+            reason,
+            bytes_in: 0,
+            bytes_out: 5,
+            video_frames: 0,
+            dropped_frames: 0,
+            is_held: true,
+        };
         let hold_ended = HoldEnded { client_id: 1, successor: Some(2) };
         let want = [Event::PublishEnded(ended), Event::HoldEnded(hold_ended)];
         assert_eq!(publishes.mailbox().drain(), want);

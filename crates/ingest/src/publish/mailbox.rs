@@ -116,6 +116,10 @@ pub struct PublishEnded {
     pub bytes_in: u64,
     /// The same measure, sent to all upstreams and players.
     pub bytes_out: u64,
+    /// Video frames received from the broadcaster.
+    pub video_frames: u64,
+    /// Frames dropped for slow subscribers, summed over them.
+    pub dropped_frames: u64,
     /// Its stream is held for a successor: [`HoldEnded`] follows.
     pub is_held: bool,
 }

@@ -281,10 +281,18 @@ impl PublishRecord {
         (self.bytes_in.load(Ordering::Relaxed), self.bytes_out.load(Ordering::Relaxed))
     }
 
+    /// Video frames in, and frames dropped for slow subscribers, so far.
+    #[must_use]
+    pub(crate) fn frames(&self) -> (u64, u64) {
+        let (video, dropped) = (&self.video_frames, &self.dropped_frames);
+        (video.load(Ordering::Relaxed), dropped.load(Ordering::Relaxed))
+    }
+
     /// A snapshot at `now`; `wall` is the same moment on the wall clock.
     #[must_use]
     pub(crate) fn snapshot(&self, now: Instant, wall: SystemTime) -> PublishSnapshot {
         let (bytes_in, bytes_out) = self.bytes();
+        let (video_frames, dropped_frames) = self.frames();
         let last_input = Duration::from_millis(self.last_input_ms.load(Ordering::Relaxed));
         let NetworkNumbers { rtt_ms, loss_percent, skew_ms } = self.network();
         let is_on_air = self.is_on_air.load(Ordering::Relaxed);
@@ -296,8 +304,8 @@ impl PublishRecord {
             received_bytes: self.received_bytes.load(Ordering::Relaxed),
             silent: now.saturating_duration_since(self.started).saturating_sub(last_input),
             subscribers: u64::try_from(self.subscribers.load(Ordering::Relaxed)).unwrap_or(0),
-            dropped_frames: self.dropped_frames.load(Ordering::Relaxed),
-            video_frames: self.video_frames.load(Ordering::Relaxed),
+            dropped_frames,
+            video_frames,
             gop_ms: Some(self.gop_ms.load(Ordering::Relaxed)).filter(|millis| *millis > 0),
             keyframe_awaited: self.keyframe_awaited(now),
             rtt_ms,

@@ -237,9 +237,16 @@ impl Drop for PublishGuard {
             indexes.by_client_id.remove(&client_id);
         }
         drop(indexes);
-        let (reason, is_held) = (self.reason, self.is_held);
-        let ended = PublishEnded { client_id, reason, bytes_in, bytes_out, is_held };
-        self.publishes.mailbox.put(Event::PublishEnded(ended));
+        let (video_frames, dropped_frames) = self.record.frames();
+        self.publishes.mailbox.put(Event::PublishEnded(PublishEnded {
+            client_id,
+            reason: self.reason,
+            bytes_in,
+            bytes_out,
+            video_frames,
+            dropped_frames,
+            is_held: self.is_held,
+        }));
     }
 }
 
@@ -272,6 +279,24 @@ mod tests {
             .collect();
         assert_eq!(reasons, [(5, EndReason::InternalError), (6, EndReason::Unpublished)]);
         assert!(publishes.find(5).is_none());
+    }
+
+    #[test]
+    fn an_end_reports_the_figures_of_that_moment() {
+        let publishes = Publishes::new(Mailbox::new(Box::new(|| {})));
+        let guard = publishes.open(5, 0, None, Instant::now());
+        for frame in 0..76 {
+            guard.record().add_in(10, frame * 40);
+            guard.record().add_video_frame();
+        }
+        guard.record().add_dropped(3);
+        guard.record().add_out(700);
+        drop(guard);
+        let [Event::PublishEnded(ended)] = publishes.mailbox().drain()[..] else {
+            panic!("one end is reported");
+        };
+        assert_eq!((ended.bytes_in, ended.bytes_out), (760, 700));
+        assert_eq!((ended.video_frames, ended.dropped_frames), (76, 3));
     }
 
     #[test]
