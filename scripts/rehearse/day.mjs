@@ -85,7 +85,8 @@ export async function rehearseDay({ reloads, streams, tell = () => {} }) {
       const { succeeded } = await upgraded;
       await serves();
       await tryPublish(`upgrade ${turn}`);
-      tell(`upgrade ${turn} ${succeeded ? "succeeded" : "failed"}, process ${newest} was killed`);
+      const end = newest === undefined ? "before its process had started" : `process ${newest} was killed`;
+      tell(`upgrade ${turn} ${succeeded ? "succeeded" : "failed"}: ${end}`);
     }
 
     const mend = installed.broken("dist/app.js", (text) => `${text}\nthrow new TypeError("a broken version");\n`);
