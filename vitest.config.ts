@@ -61,6 +61,7 @@ const allStores = [
   "webhook-{management,settings,url}",
   "whip-{denials,token}",
   "handover",
+  "succession",
 ];
 /** Only in the whole run: packages and installations, and behaviour that other suites cover with the same
  *  browsers, nodes and programs. */
@@ -72,6 +73,7 @@ const wholeRun = [
   "runtimes-postgres",
   "client-package",
   "terminal-signals",
+  "rehearse",
   "cluster-{script,costs}",
   "store-failover-live",
   "dashboard-{looks,organisation,webhook,load}",

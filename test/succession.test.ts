@@ -3,9 +3,11 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { connect } from "node:tls";
 import { pathToFileURL } from "node:url";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { until } from "./support/child.ts";
+import { testCertificates } from "./support/customer.ts";
 import { type Broadcast, broadcast, type Packet, packetsOf } from "./support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "./support/headgate.ts";
 import { casesOfRun } from "./support/whole-run.ts";
@@ -104,6 +106,15 @@ async function serves(service: Headgate, died: number): Promise<number> {
   return serving;
 }
 
+function speaksTls(port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: "127.0.0.1", port, rejectUnauthorized: false }, () => {
+      socket.destroy();
+      resolve();
+    }).once("error", reject);
+  });
+}
+
 const videoOf = (packets: readonly Packet[]) => packets.filter(({ track }) => track === "video");
 
 const KILLS = ["SIGKILL", "exit code 7", "SIGABRT", "SIGSEGV"] as const;
@@ -139,10 +150,18 @@ test.each(casesOfRun(KILLS, 3))(
 test(
   "without any publish, too, and as often as it dies",
   async () => {
-    const service = await serving();
+    const { cert, key } = testCertificates();
+    writeFileSync(join(folder, "cert.pem"), cert);
+    writeFileSync(join(folder, "key.pem"), key);
+    const service = await serving({
+      HEADGATE_RTMP_TLS_PORT: "0",
+      HEADGATE_RTMP_TLS_CERT: join(folder, "cert.pem"),
+      HEADGATE_RTMP_TLS_KEY: join(folder, "key.pem"),
+    });
     const { pid } = await upgraded(service);
     killed(pid);
     const next = await serves(service, pid);
+    await speaksTls(Number(new URL(service.rtmps ?? "").port));
     const again = await upgraded(service);
     expect(again.former_pid).toBe(next);
     killed(again.pid);

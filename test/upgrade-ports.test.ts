@@ -8,9 +8,10 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { arePortsFree, lastPort } from "../ts/listen/free-ports.ts";
 import { start, until } from "./support/child.ts";
-import { broadcast } from "./support/ffmpeg.ts";
+import { type Broadcast, broadcast } from "./support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "./support/headgate.ts";
 import { type PostgresServer, startPostgres } from "./support/postgres.ts";
+import { inWholeRun } from "./support/whole-run.ts";
 
 const LONG_MS = 180_000;
 /** More than a process tried before that counted up to eight. */
@@ -141,6 +142,31 @@ test(
     } finally {
       sender.kill("SIGKILL");
       await sender.exit;
+    }
+  },
+  LONG_MS,
+);
+
+inWholeRun(
+  "on PostgreSQL, five upgrades fit while every former process stays",
+  async () => {
+    const { service, upgrade } = await serving("PostgreSQL", { media: 20_000, node: 30_000 });
+    const senders: Broadcast[] = [];
+    const live = async () => (await service.call("GET", "/session")) as unknown as readonly unknown[];
+    const pids: number[] = [];
+    try {
+      for (let turn = 1; turn <= 5; turn += 1) {
+        senders.push(broadcast(`${service.rtmp}/${await service.newStream()}`, { seconds: 600, size: "160x90" }));
+        await until("all are live", async () => (await live()).length === turn);
+        expect(await upgrade()).toContain("1 publish stays");
+        pids.push(successor);
+      }
+      expect(JSON.parse(await service.command(["nodes"]))).toHaveLength(6);
+    } finally {
+      // The oldest first: none of them is to replace another.
+      service.process.kill("SIGKILL");
+      for (const pid of pids.slice(0, -1)) process.kill(pid, "SIGKILL");
+      for (const sender of senders) sender.kill("SIGKILL");
     }
   },
   LONG_MS,

@@ -1,0 +1,15 @@
+// The short form of `npm run rehearse`: the day of an operator, with two upgrades whose new process is killed.
+import { expect } from "vitest";
+import { rehearseDay } from "../scripts/rehearse/day.mjs";
+import { inWholeRun } from "./support/whole-run.ts";
+
+inWholeRun(
+  "an operator's day loses no frame, and no port refuses a connection",
+  async () => {
+    const { wrong, log, refused, frames } = await rehearseDay({ reloads: 2, streams: 1 });
+    expect([wrong, wrong.length > 0 ? log : []]).toEqual([[], []]);
+    expect(refused).toBe(0);
+    expect(frames).toBeGreaterThan(0);
+  },
+  600_000,
+);
