@@ -199,6 +199,10 @@ inWholeRun(
       a().process.kill("SIGCONT");
     }
     for (const { streamname } of [kicked, locked]) await until("its end", () => done(streamname).length === 1, 20_000);
+    const [publish] = (await b().call("GET", `/stream/${kicked.stream}/publish`)) as unknown as {
+      end: object | null;
+    }[];
+    expect(publish?.end).toMatchObject({ code: "ended_by_api", reason: "Off air", who: { kind: "key" } });
     const streams = (await b().call("GET", `/stream?search=${locked.streamname}`)) as unknown as { state: string }[];
     expect(streams).toMatchObject([{ state: "locked" }]);
   },

@@ -88,10 +88,16 @@ describe("rtmp_status", () => {
     expect(await client.push("rtmp_status")).toStrictEqual(status("connected"));
   });
 
-  test("has an error number when the service ended the publish, and the socket stays open", async () => {
+  test("has an error number, and who ended the publish and why, when it was the service; the socket stays open", async () => {
     const { clientId, session } = await stage.started(client);
     stage.gateway.end(clientId, "kicked");
-    expect((await client.push("rtmp_status")).data).toStrictEqual({ status: "error", number: 4711 });
+    expect((await client.push("rtmp_status")).data).toStrictEqual({
+      ...{ status: "error", number: 4711 },
+      ended: {
+        ...{ code: "ended_by_person", title: "Ended by a person", ended_by: "person" },
+        ...{ reason: "Publish was ended by the operator", final: true },
+      },
+    });
     const { peer_id } = await client.call("start_broadcast", wanted(session));
     expect(peer_id).toEqual(expect.stringMatching(/./));
   });

@@ -173,7 +173,9 @@ test("an end by the service is a BroadcastError immediately, and the page may st
   expect(await page.run("user.startBroadcast({})")).toBe(true);
   await isBroadcasting(page);
   await headgate.call("PUT", `/stream/${stream.id}/stop`);
-  expect(await page.heard("BroadcastError", 5_000)).toMatchObject({ data: { code: expect.any(Number) } });
+  expect(await page.heard("BroadcastError", 5_000)).toMatchObject({
+    data: { code: 4711, message: "Stream was locked: Stream was stopped", ended: { ended_by: "lock", final: true } },
+  });
   await headgate.call("PUT", `/stream/${stream.id}/unlock`);
   expect(await page.run("user.startBroadcast({})")).toBe(true);
   await page.close();

@@ -132,6 +132,9 @@ const ENDS: Readonly<Record<string, Notice>> = {
   ended_by_operator: REFUSALS.organisation_disabled as Notice,
   ended_by_broadcaster: error("The broadcast was ended", "Somebody with its address ended it."),
   replaced: error("Another broadcast took over this stream", "End that one before you go live again."),
+  update_unanswered: REFUSALS.customer_unreachable as Notice,
+  broadcast_lost: error("The connection was lost", "Check your internet connection, then broadcast again."),
+  service_stopped: error("The service was restarted", LATER),
   upstream_refused: error("The receiving server refused the broadcast", "Ask the person who invited you."),
 };
 /** By the token service's reason (T3), where that is more specific than "not valid". */

@@ -604,6 +604,10 @@ export interface components {
       detail: string;
       /** Stable */
       code: string;
+      /** With 410: who or what ended the session */
+      ended_by?: string;
+      /** With 410: a client must not start again by itself */
+      final?: boolean;
     };
   };
 }
@@ -2137,8 +2141,11 @@ export interface paths {
       };
       responses: {
         204: { content: never };
+        410: { content: { "application/problem+json": components["schemas"]["Problem"] } };
         413: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        429: { content: { "application/problem+json": components["schemas"]["Problem"] } };
         500: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        503: { content: { "application/problem+json": components["schemas"]["Problem"] } };
       };
     };
     patch: {
@@ -2158,6 +2165,7 @@ export interface paths {
         204: { content: never };
         400: { content: { "application/problem+json": components["schemas"]["Problem"] } };
         404: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        410: { content: { "application/problem+json": components["schemas"]["Problem"] } };
         412: { content: { "application/problem+json": components["schemas"]["Problem"] } };
         413: { content: { "application/problem+json": components["schemas"]["Problem"] } };
         415: { content: { "application/problem+json": components["schemas"]["Problem"] } };
@@ -2181,6 +2189,7 @@ export interface paths {
       responses: {
         200: { content: never };
         404: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        410: { content: { "application/problem+json": components["schemas"]["Problem"] } };
         429: { content: { "application/problem+json": components["schemas"]["Problem"] } };
         500: { content: { "application/problem+json": components["schemas"]["Problem"] } };
         503: { content: { "application/problem+json": components["schemas"]["Problem"] } };
@@ -2218,6 +2227,7 @@ export interface paths {
         200: { content: { "application/json": Record<string, never> } };
         400: { content: { "application/problem+json": components["schemas"]["Problem"] } };
         404: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        410: { content: { "application/problem+json": components["schemas"]["Problem"] } };
         413: { content: { "application/problem+json": components["schemas"]["Problem"] } };
         429: { content: { "application/problem+json": components["schemas"]["Problem"] } };
         500: { content: { "application/problem+json": components["schemas"]["Problem"] } };

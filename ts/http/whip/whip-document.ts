@@ -16,6 +16,14 @@ const Problem = z
     status: z.int().openapi({ description: "The HTTP status", example: 404 }),
     detail: z.string().openapi({ description: "What is wrong with this request", example: "No such stream" }),
     code: z.string().openapi({ description: "Stable", example: "unknown_stream" }),
+    ended_by: z
+      .string()
+      .optional()
+      .openapi({ description: "With 410: who or what ended the session", example: "person" }),
+    final: z
+      .boolean()
+      .optional()
+      .openapi({ description: "With 410: a client must not start again by itself", example: true }),
   })
   .openapi("Problem");
 
@@ -89,10 +97,16 @@ function calls(): RouteConfig[] {
         method: "get",
         path,
         operationId: `get${name}`,
-        summary: "Nothing to read",
-        description: "No content, and no error (RFC 9725 section 4.1).",
+        summary: path === WHIP_PATH ? "Nothing to read" : "Whether a session has ended, and why",
+        description:
+          path === WHIP_PATH
+            ? "No content, and no error (RFC 9725 section 4.1)."
+            : "No content; for 120 s after the session's end, who ended it and why. Ask before you reconnect.",
         ...request,
-        responses: { 204: { description: "Nothing" }, ...problems(413, 500) },
+        responses: {
+          204: { description: "Nothing" },
+          ...(path === WHIP_PATH ? problems(413, 500) : problems(410, 413, 429, 500, 503)),
+        },
       };
     }),
     {
@@ -113,7 +127,7 @@ function calls(): RouteConfig[] {
           content: { [FRAGMENT_TYPE]: { schema: FRAGMENT } },
         },
         204: { description: "The candidates have been added" },
-        ...problems(400, 404, 412, 413, 415, 428, 429, 500, 503),
+        ...problems(400, 404, 410, 412, 413, 415, 428, 429, 500, 503),
       },
     },
     {
@@ -123,7 +137,7 @@ function calls(): RouteConfig[] {
       summary: "End the publish",
       description: "Anyone who knows the session URL can end it; no Authorization is needed.",
       request: { params: z.object({ session }), query: z.object({ left: LEFT }) },
-      responses: { 200: { description: "Ended" }, ...problems(404, 429, 500, 503) },
+      responses: { 200: { description: "Ended" }, ...problems(404, 410, 429, 500, 503) },
     },
     {
       method: "post",
@@ -151,7 +165,7 @@ function calls(): RouteConfig[] {
       },
       responses: {
         200: { description: "Sent", content: { "application/json": { schema: z.object({}) } } },
-        ...problems(400, 404, 413, 429, 500, 503),
+        ...problems(400, 404, 410, 413, 429, 500, 503),
       },
     },
     {
