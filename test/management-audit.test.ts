@@ -218,8 +218,18 @@ test("bytes are reported by stream and day, and sum up to those of publish_done"
   clock.ms += DAY_MS;
   await recordBytes(db, [bytes(1, 1_000, 500)], clock.ms);
   const own = { epoch: await epoch(), whose: "own" } as const;
-  await recordEnd(db, 1, { ...own, reason: "unpublished", counters: { bytesIn: 1_100, bytesOut: 600, droppedFrames: 0 } }, clock.ms);
-  await recordEnd(db, 1, { ...own, reason: "unpublished", counters: { bytesIn: 9_999, bytesOut: 9_999, droppedFrames: 0 } }, clock.ms);
+  await recordEnd(
+    db,
+    1,
+    { ...own, reason: "unpublished", counters: { bytesIn: 1_100, bytesOut: 600, droppedFrames: 0 } },
+    clock.ms,
+  );
+  await recordEnd(
+    db,
+    1,
+    { ...own, reason: "unpublished", counters: { bytesIn: 9_999, bytesOut: 9_999, droppedFrames: 0 } },
+    clock.ms,
+  );
   await recordEnd(db, 2, { ...own, reason: "gateway_restarted", counters: null }, clock.ms);
 
   const usage = async (query = "") => (await gateway.call("GET", `/organisation/usage${query}`)).body;
