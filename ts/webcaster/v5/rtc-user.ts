@@ -257,7 +257,8 @@ export class RtcUser {
 
   #handleStatus(peer: Peer, { status, message, number, ended }: StatusPush): void {
     const text = ended === undefined ? "Unknown reason" : `${ended.title}: ${ended.reason}`;
-    if (status === "error") this.#fail(peer, new RtcUserError(number ?? UNFORESEEN, text, "RTMPError", {}, ended ?? null));
+    if (status === "error")
+      this.#fail(peer, new RtcUserError(number ?? UNFORESEEN, text, "RTMPError", {}, ended ?? null));
     else this.#order?.handleStatus(message === "reconnecting" ? "reconnecting" : "broadcasting");
   }
 
