@@ -88,6 +88,7 @@ const browsers = [
   "broadcast-{devices,page}",
   "dashboard-live",
   "v5-rtc-user",
+  "the-end",
   "whip-{clocks,end}",
   "survival-browser",
 ].map((name) => `test/${name}.test.ts`);
