@@ -15,7 +15,7 @@ import { MediaCoreMissing, StoreFailed, StoreUnavailable } from "./errors.ts";
 import { type Control, controlOf } from "./handover/control.ts";
 import { createHandover } from "./handover/handover.ts";
 import { closeSockets, outlivesSuccessors, readInherited, type SocketName } from "./handover/inherited.ts";
-import { openFormers } from "./handover/lifeline.ts";
+import { createFormers } from "./handover/lifeline.ts";
 import { keepSockets, rtmpOf, socketsOf } from "./handover/listening-sockets.ts";
 import { openManager } from "./handover/manager.ts";
 import { createNodePorts } from "./handover/node-ports.ts";
@@ -100,11 +100,6 @@ export async function serve(
   const inherited = readInherited();
   const former = inherited.isSuccessor ? openPredecessor() : null;
   const manager = openManager(inherited.manager, log);
-  let passedOn = (): void => {};
-  const stopPassedOn = new Promise<void>((resolve) => {
-    passedOn = resolve;
-  });
-  const formers = openFormers(inherited.lifelines, passedOn);
 
   /** The configuration as last reloaded. */
   let current = config;
@@ -164,6 +159,7 @@ export async function serve(
     const { publishing, metrics, app } = service;
     await publishing.takeOver("gateway_restarted");
     const { openMedia, duplicate } = await loadMediaCore();
+    const formers = createFormers(inherited.lifelines, duplicate);
     const opening = {
       isSuccessor: former !== null,
       accepts: former === null,
@@ -268,6 +264,7 @@ export async function serve(
     accepting.startAccepting();
     await cluster.look();
     await former?.listening();
+    formers.serve();
     let control: Control | null = null;
     let handOverIsDone = (): void => {};
     const handedOver = new Promise<void>((resolve) => {
@@ -306,6 +303,7 @@ export async function serve(
         http.stopListening();
         metricsPort.stopListening();
         accepting.stopAccepting();
+        formers.leave();
         await control?.close();
         setTimeout(handOverIsDone, LAST_REQUESTS_MS);
       },
@@ -328,7 +326,7 @@ export async function serve(
       isVacant: succession.isVacant,
       mayExit: async () => await (outlivesSuccessors(inherited) ? succession.over() : undefined),
       passOnStop: () => outlivesSuccessors(inherited) && succession.passOnStop(),
-      stopPassedOn,
+      stopPassedOn: formers.stopPassedOn,
       log,
       reload(next) {
         current = next;
@@ -359,6 +357,7 @@ export async function serve(
       if (isFormer) await succession.finish();
       await stopAll(started);
       state.become("stopped");
+      succession.idle();
     }
   }
 

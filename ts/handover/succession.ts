@@ -2,6 +2,7 @@
 // Meanwhile it keeps the listening sockets open: connections wait, and none is refused.
 import type { Logger } from "pino";
 import { reasonOf } from "../reason.ts";
+import { placeOfFault } from "./fault-place.ts";
 import type { LifelineWord } from "./lifeline.ts";
 import type { ServiceManager } from "./manager.ts";
 import type { Successor } from "./successor.ts";
@@ -39,6 +40,8 @@ export interface Succession {
   finish(): Promise<void>;
   /** The service is to stop: as `finish`, but a process that is starting is ended. */
   cancel(): void;
+  /** Nothing of this process is to be waited for any more, although it stays. */
+  idle(): void;
   /** Asks the process that serves to stop. */
   passOnStop(): void;
   /** Resolves when all processes after this one have exited; call after `finish`. */
@@ -51,6 +54,7 @@ export function createSuccession(deps: SuccessionDeps): Succession {
   let status: Status = "serving";
   let current: Successor | null = null;
   let isFinished = false;
+  let isIdle = false;
   let wake = (): void => {};
   let attempt: Promise<unknown> = Promise.resolve();
   let followed: Promise<void> = Promise.resolve();
@@ -102,7 +106,8 @@ export function createSuccession(deps: SuccessionDeps): Succession {
       return successor;
     } catch (error) {
       deps.failed();
-      log.error({ reason: reasonOf(error) }, "no process could be started in place of the one that died");
+      const reason = `${reasonOf(error)}${await placeOfFault(error)}`;
+      log.error({ reason }, "no process could be started in place of the one that died");
       return null;
     }
   }
@@ -129,6 +134,10 @@ export function createSuccession(deps: SuccessionDeps): Succession {
     void finish();
   }
 
+  function tellIdle(): void {
+    if (isIdle && status === "stopped") current?.lifeline.tell("idle");
+  }
+
   return {
     follow(successor) {
       followed = follow(successor);
@@ -138,10 +147,15 @@ export function createSuccession(deps: SuccessionDeps): Succession {
       status = "stopped";
       deps.closeSockets();
       if (word === "now") deps.stopNow();
+      tellIdle();
     },
     isVacant: () => status === "vacant",
     finish,
     cancel,
+    idle() {
+      isIdle = true;
+      tellIdle();
+    },
     passOnStop: () => current?.lifeline.tell("stop"),
     over: () => followed,
   };
