@@ -65,7 +65,7 @@ test("a browser's session is patched, sent metadata, and ended through a node th
   expect((await fetch(there, fragment)).status).toBe(400); // the body is not a fragment: a node without the session would answer 404
   expect((await fetch(there, { method: "DELETE" })).status).toBe(200);
   await until("its end", () => callsOf("publish_done", name).length === 1);
-  expect((await fetch(there, { method: "DELETE" })).status).toBe(404);
+  expect((await fetch(there, { method: "DELETE" })).status).toBe(410);
   await page.page.close();
 });
 

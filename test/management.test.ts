@@ -227,6 +227,7 @@ describe("a new stream", () => {
         webrtc: true,
         transcoding: false,
         hold_s: null,
+        refused_until: null,
         ingest: {
           rtmp: { url, streamname },
           rtmps: null,
