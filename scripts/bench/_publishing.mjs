@@ -119,7 +119,8 @@ export async function openPublishing(
       });
     },
     end(clientId, bytes = { bytesIn: 0, bytesOut: 0 }) {
-      publishing.handle({ kind: "publish_ended", clientId, reason: "unpublished", ...bytes });
+      const counters = { ...bytes, videoFrames: 0, droppedFrames: 0 };
+      publishing.handle({ kind: "publish_ended", clientId, reason: "unpublished", ...counters, held: false });
     },
     /** Resolves when no publish is live in the store. */
     async recorded() {
