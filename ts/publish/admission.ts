@@ -11,8 +11,7 @@ import type { Media, Upstream } from "../media.ts";
 import { withoutMapping } from "../network.ts";
 import type { Customer, Customers } from "../organisation/customers.ts";
 import { isEnabled } from "../store/enabled.ts";
-import type { OrganisationTable, Schema, StreamTable } from "../store/schema.ts";
-import { LIMIT_COLUMNS } from "../store/tables/organisation-limits.ts";
+import type { Schema } from "../store/schema.ts";
 import type { TokenOf } from "../token/required-token.ts";
 import type { TokenClaims } from "../token/tokens.ts";
 import { newTrace, type Trace } from "../tracing/trace.ts";
@@ -22,8 +21,9 @@ import type { ClientIds } from "./client-ids.ts";
 import { createDenialRecords } from "./denial-records.ts";
 import { type DenialContext, type Denied, denied } from "./denials.ts";
 import { sessionHash } from "./ending/ended-sessions.ts";
-import { type RefusedStream, refusalOfStream } from "./ending/refused-streams.ts";
+import { refusalOfStream } from "./ending/refused-streams.ts";
 import type { Ends } from "./ends.ts";
+import { findNamed, findStream } from "./limits/named-stream.ts";
 import type { OrganisationLimiter } from "./limits/organisation-limiter.ts";
 import type { WrongNames } from "./limits/wrong-names.ts";
 import type { AllowedPublish, Publishes } from "./publishes.ts";
@@ -185,14 +185,8 @@ export function createAdmission(deps: AdmissionDeps): {
     // Publish and backup are one broadcast, so both are pushed to the same addresses.
     const configured = writeUpstreams(settings.upstreamPush, check.name, otherArguments);
     if (configured === null) return denied("malformed_name", "Custom arguments are not UTF-8");
-    const waitS = deps.wrongNames?.waitS(request.address, check.name) ?? null;
-    if (waitS !== null) return { ...denied("too_many_names"), retryAfterS: waitS };
-    const found = await findStream(db, check.name);
-    if (found === null) {
-      deps.wrongNames?.wrong(request.address, check.name);
-      return denied("unknown_stream");
-    }
-    deps.wrongNames?.right(request.address, check.name);
+    const found = await findNamed(deps, request.address, check.name);
+    if ("outcome" in found) return found;
     about.organisation = found.organisation_id;
     about.stream = found.id;
     const notNow = refusalOfStream(found, clock.now());
@@ -381,29 +375,4 @@ function refusalOf(answer: WebhookAnswer, settings: Customer["settings"]): Denie
   }
   if (answer.status === 200) return null;
   return denied("rejected_by_customer", settings.reason_to_broadcaster ? answer.reason : null);
-}
-
-interface FoundStream
-  extends Pick<StreamTable, "id" | "organisation_id" | "hold_s">,
-    RefusedStream,
-    Pick<OrganisationTable, (typeof LIMIT_COLUMNS)[number]> {
-  readonly enabled: OrganisationTable["enabled"];
-  readonly plan: OrganisationTable["plan"];
-  readonly trial_ends_at: OrganisationTable["trial_ends_at"];
-  readonly webhook: OrganisationTable["webhook"];
-}
-
-/** Deleted streams count as unknown (W22a). */
-async function findStream(db: Kysely<Schema>, name: string): Promise<FoundStream | null> {
-  const row = await db
-    .selectFrom("stream")
-    .innerJoin("organisation", "organisation.id", "stream.organisation_id")
-    .select(["stream.id", "stream.organisation_id", "stream.state", "organisation.enabled", "organisation.webhook"])
-    .select(["stream.refused_until", "stream.refused_reason"])
-    .select(["organisation.plan", "organisation.trial_ends_at", "stream.hold_s"])
-    .select(LIMIT_COLUMNS)
-    .where("stream.name", "=", name)
-    .where("stream.state", "<>", "deleted")
-    .executeTakeFirst();
-  return row ?? null;
 }

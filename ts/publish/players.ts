@@ -11,6 +11,7 @@ import type { Customers } from "../organisation/customers.ts";
 import type { OrganisationSettings } from "../organisation/settings.ts";
 import type { HoldsPlayToken } from "../token/play-token.ts";
 import type { PulledBytes } from "./bytes/pulled-bytes.ts";
+import { denied } from "./denials.ts";
 import type { WrongNames } from "./limits/wrong-names.ts";
 import { type Intent, identityOf } from "./record.ts";
 
@@ -22,10 +23,7 @@ type PlayRule = Pick<OrganisationSettings, "play" | "play_addresses">;
 /** Why a player is refused, and the text it receives. */
 const REFUSALS = {
   not_live: { code: "bad_name", description: "No such stream" },
-  too_many_names: {
-    code: "denied",
-    description: "Too many unknown stream names came from this address; try again in a minute",
-  },
+  too_many_names: denied("too_many_names"),
   address: { code: "denied", description: "This address may not play the stream" },
   token_required: { code: "denied", description: "A play token for this stream is required" },
   full: { code: "denied", description: "This server is full; try again in a moment" },
@@ -144,7 +142,7 @@ export function createPlayers(deps: PlayersDeps): Players {
   }
 
   /** Notes whether a stream has this name. Of one that is not live only the store knows; while it fails, nobody does. */
-  async function judgeName(name: string, address: string, isLive: boolean): Promise<void> {
+  async function noteName(name: string, address: string, isLive: boolean): Promise<void> {
     if (deps.wrongNames === undefined) return;
     const owner = isLive ? name : await deps.organisationOf(name).catch(() => name);
     if (owner === null) deps.wrongNames.wrong(address, name);
@@ -156,7 +154,7 @@ export function createPlayers(deps: PlayersDeps): Players {
     const waitS = isNode ? null : (deps.wrongNames?.waitS(event.address, name) ?? null);
     if (waitS !== null) return { live: null, cause: "too_many_names" };
     const live = await liveOf(event);
-    if (!isNode) await judgeName(name, event.address, live !== null);
+    if (!isNode) await noteName(name, event.address, live !== null);
     if (live === null) return { live, cause: "not_live" };
     const cause = isNode ? null : deps.room?.refusal() ? "full" : await refusalOf(event, live);
     return cause === null ? { live, cause } : { live, cause };
