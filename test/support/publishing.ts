@@ -198,11 +198,12 @@ async function open(options: StageOptions, folder: string): Promise<Stage> {
 }
 
 function configOf({ ca, settings = {}, env }: StageOptions, folder: string): Config {
-  const { config } = loadConfig({ env: { HEADGATE_DATA_DIR: folder, ...env } });
+  const { config } = loadConfig({ env: { HEADGATE_DATA_DIR: folder, HEADGATE_WEBHOOK_DEADLINE_MS: "2000", ...env } });
+  const { deadlineMs = config.webhook.deadlineMs } = settings;
   return {
     ...config,
     dev: settings.dev ?? true,
-    webhook: { deadlineMs: settings.deadlineMs ?? 2_000, updateS: settings.updateSeconds ?? 3_600, ca },
+    webhook: { deadlineMs, updateS: settings.updateSeconds ?? 3_600, ca },
     upstream: { ...config.upstream, push: settings.upstreamPush ?? [] },
     play: { allow: settings.playAllow ?? [] },
     whip: { ...config.whip, maxBitrateKbps: settings.maxBitrateKbps ?? { all: 6_000, trial: 0 } },
