@@ -89,14 +89,14 @@ const browsers = [
   "dashboard-live",
   "v5-rtc-user",
   "the-end",
-  "whip-{clocks,end}",
+  "whip-end",
   "survival-browser",
 ].map((name) => `test/${name}.test.ts`);
 /** On a busy machine a browser that encodes 720p reduces its size, and a decision is late. */
 const alone = [
   "whip-publish",
   "whip-clients-browser",
-  "whip-switch",
+  "whip-{clocks,switch}",
   "dashboard-load",
   "v5-load",
   "webhook-deadline",

@@ -15,10 +15,11 @@ const PAUSE_MS = 3_000;
 const BETWEEN_MS = 2_000;
 /** After the last pause: longer than a clock takes to be corrected. */
 const SETTLES_MS = 3_000;
-/** How long the tracks are compared then. */
+/** How long the tracks are compared, before the first pause and then. */
 const COMPARED_MS = 3_000;
-/** The tracks arrive together, but for a frame of each. */
-const APART_LIMIT_MS = 150;
+/** By how much the pauses may change how far the tracks are apart: a frame of each, and what an encoder that is late on a
+ *  busy machine is later than before. A pause that is not made up for is 3 s. */
+const APART_LIMIT_MS = 250;
 /** Chromium's start and end, on a busy machine. */
 const WALL_LIMIT_MS = 1_500;
 
@@ -40,7 +41,7 @@ afterAll(async () => {
   await customer?.close();
 });
 
-test.concurrent.each([
+test.each([
   { paused: ["audio"], times: 4 },
   { paused: ["video"], times: 2 },
   { paused: ["audio", "video"], times: 2 },
@@ -50,7 +51,9 @@ test.concurrent.each([
   expect(await page.start()).toMatchObject({ status: 201 });
   await until("the client connects", async () => (await page.state()) === "connected");
   const startedAt = performance.now();
+  const recording = await until("a recording", () => upstream.recording(name));
   await pause(BETWEEN_MS);
+  const apartBeforeMs = await audioAhead(recording, COMPARED_MS);
   for (let n = 0; n < of.times; n++) {
     await page.page.evaluate(
       `(async () => {
@@ -64,7 +67,7 @@ test.concurrent.each([
     await pause(BETWEEN_MS);
   }
   await pause(SETTLES_MS);
-  const apartMs = await audioAhead(upstream.recording(name) ?? "", COMPARED_MS);
+  const apartMs = (await audioAhead(recording, COMPARED_MS)) - apartBeforeMs;
   const wallMs = performance.now() - startedAt;
   await page.stop();
   await page.page.close();
