@@ -9,7 +9,7 @@ import { type Headgate, startHeadgate } from "./support/headgate.ts";
 import { type NginxRtmp, startNginxRtmp } from "./support/nginx-rtmp.ts";
 import { publishByAiortc, publishByPion, type WhipClient } from "./support/whip-clients.ts";
 import { expectGoodPublish } from "./support/whip-judge.ts";
-import { casesOfRun } from "./support/whole-run.ts";
+import { casesOfRun, isWholeRun } from "./support/whole-run.ts";
 
 /** Odd: silence is each second second. */
 const SECONDS = 13;
@@ -41,12 +41,9 @@ const aiortc = (oddity: string, ...kinds: readonly string[]): OddSender => ({
   kinds,
 });
 
-/** Every tenth one is in the ordinary run: those that encode meanwhile want an idle machine. */
-const SENDERS = [
+/** Every tenth one is in the ordinary run. */
+const PION = [
   pion("no-marker", "marker_misplaced"),
-  aiortc("no-marker", "marker_misplaced"),
-  aiortc("pause"),
-  aiortc("standing-pause", "time_stopped"),
   pion("first-marker", "marker_misplaced"),
   pion("every-marker", "marker_misplaced"),
   pion("start-codes", "malformed_payload"),
@@ -77,6 +74,8 @@ const SENDERS = [
   pion("zero-video", "time_missing"),
   pion("slow-audio", "time_stopped"),
 ];
+/** They encode meanwhile, and want an idle machine: only in the whole run. */
+const AIORTC = [aiortc("no-marker", "marker_misplaced"), aiortc("pause"), aiortc("standing-pause", "time_stopped")];
 
 let customer: Customer;
 let upstream: NginxRtmp;
@@ -115,7 +114,7 @@ async function kindsDuring(publish: Promise<unknown>, name: string): Promise<rea
 }
 
 describe.concurrent("complete upstream, and named, is the publish of", () => {
-  test.each(casesOfRun(SENDERS, 10))(
+  test.each([...casesOfRun(PION, 10), ...(isWholeRun ? AIORTC : [])])(
     "$name",
     { timeout: (SECONDS + 90) * 1_000 },
     async ({ name, publish, lateMs, kinds }) => {
