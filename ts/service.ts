@@ -107,6 +107,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
   const secrets = createWebhookSecrets({ db, box, clock });
   const customers = createCustomers({ db, secrets, clock });
   const streamUpstreams = createStreamUpstreams({ db, secretBox: box });
+  const ownerOf = (name: string) => organisationOf(db, name);
   const metrics = createMetrics();
   const version = readVersion();
   const member = deps.member ?? (await joinAlone(db, { name: config.node.name, version, now: clock.now() }));
@@ -138,7 +139,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     customers,
     tokenOf: requiredToken(tokens),
     isRevoked: revocations.isRevoked,
-    organisationOf: (name) => organisationOf(db, name),
+    organisationOf: ownerOf,
     wrongNames: createWrongNames(steadyClock(clock)),
     holdsPlayToken: playToken(tokens),
     ...(deps.otherNodes ?? plays ?? NO_OTHER_NODES),
@@ -186,7 +187,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     publishing,
     dev,
     resolve,
-    organisationOf: (name) => organisationOf(db, name),
+    organisationOf: ownerOf,
     clock,
     ...(elsewhere && { sessionId: elsewhere.owners.sessionId }),
     ice: config.ice,

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { wait } from "../bench/_webhook.mjs";
 import { gapsIn, play, publish } from "../upgrade/broadcasters.mjs";
+import { untilWithin } from "../upgrade/until.mjs";
 import { install } from "./installation.mjs";
 
 /** A new process is killed at most this long after the beginning of its upgrade, ms: before it listens, or after. */
@@ -15,6 +16,7 @@ const TRIED_S = 1;
 const TRIED_EVERY_MS = 100;
 /** Limit of every wait, ms. */
 const LIMIT_MS = 120_000;
+const until = untilWithin(LIMIT_MS);
 
 /** `reloads`: upgrades with a kill; `streams`: all of them published in the first process, to the end. */
 export async function rehearseDay({ reloads, streams, tell = () => {} }) {
@@ -136,14 +138,4 @@ function isOpen(port) {
     });
     socket.once("error", () => resolve(false));
   });
-}
-
-async function until(what, look) {
-  const deadline = performance.now() + LIMIT_MS;
-  for (;;) {
-    const found = await look();
-    if (found) return found;
-    if (performance.now() > deadline) throw new Error(`not within ${LIMIT_MS / 1_000} s: ${what}`);
-    await wait(100);
-  }
 }

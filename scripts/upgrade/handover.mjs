@@ -15,6 +15,7 @@ import { root } from "../build.mjs";
 import { startNode } from "../cluster/node.mjs";
 import { startPostgres } from "../cluster/postgres.mjs";
 import { publish } from "./broadcasters.mjs";
+import { untilWithin } from "./until.mjs";
 
 /** Pause between the end of an upgrade and the next one, ms. */
 const PAUSE_MS = 2_000;
@@ -23,6 +24,7 @@ const PASSING = 2;
 const PASSING_S = 6;
 /** Limit until the last of the former processes has ended and the customer has got the last event, ms. */
 const LEAVE_LIMIT_MS = 60_000;
+const until = untilWithin(LEAVE_LIMIT_MS);
 /** Members of a load's result that must be 0. */
 const NONE = [
   ...["lost", "misplaced", "corrupt", "publishers_closed", "closed_early", "visit_lost", "visit_misplaced"],
@@ -150,9 +152,9 @@ export async function rehearseHandover({
     for (const each of loads) accounts.push(await each.account());
     isOver = true;
     await Promise.all(passing);
-    await until("the former processes leave", () => pids.slice(0, -1).every((pid) => !isThere(pid)), LEAVE_LIMIT_MS);
+    await until("the former processes leave", () => pids.slice(0, -1).every((pid) => !isThere(pid)));
     const told = () => faultsOf(customer.events, new Map([...customer.events.keys()].map((id) => [id, null])));
-    await until("every end is told", () => told().wrong.length === 0, LEAVE_LIMIT_MS).catch(() => {});
+    await until("every end is told", () => told().wrong.length === 0).catch(() => {});
     for (const account of accounts) {
       for (const name of NONE) if (account[name] > 0) wrong.push(`${name}: ${account[name]}`);
       if (account.failed) wrong.push("a load failed");
@@ -177,13 +179,5 @@ function isThere(pid) {
     return process.kill(pid, 0);
   } catch {
     return false;
-  }
-}
-
-async function until(what, look, limitMs = LEAVE_LIMIT_MS) {
-  const deadline = performance.now() + limitMs;
-  while (!look()) {
-    if (performance.now() > deadline) throw new Error(`not within ${limitMs / 1_000} s: ${what}`);
-    await wait(100);
   }
 }

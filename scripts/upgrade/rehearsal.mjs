@@ -10,6 +10,7 @@ import { certificate, wait } from "../bench/_webhook.mjs";
 import { startNode } from "../cluster/node.mjs";
 import { query, startPostgres } from "../cluster/postgres.mjs";
 import { gapsIn, play, publish } from "./broadcasters.mjs";
+import { untilWithin } from "./until.mjs";
 
 /** Number of short publishes at a time, and how long each lasts, seconds. */
 const PASSING = 3;
@@ -18,6 +19,7 @@ const PASSING_S = 3;
 const ASKED_EVERY_MS = 250;
 /** Limit of every wait, ms. */
 const LIMIT_MS = 60_000;
+const until = untilWithin(LIMIT_MS);
 /** Duration of a play through another node, seconds. */
 const PLAYED_S = 2;
 
@@ -237,15 +239,5 @@ export async function rehearse({ before, after, nodes: count, streams, calmMs, t
     const reasons = {};
     for (const { end_reason: reason } of rows) reasons[reason] = (reasons[reason] ?? 0) + 1;
     return { accepted: rows.length, done: told.done, repeated: told.repeated, reasons };
-  }
-}
-
-async function until(what, look) {
-  const deadline = performance.now() + LIMIT_MS;
-  for (;;) {
-    const found = await look();
-    if (found) return found;
-    if (performance.now() > deadline) throw new Error(`not within ${LIMIT_MS / 1_000} s: ${what}`);
-    await wait(100);
   }
 }

@@ -1,5 +1,6 @@
-// Measures twice a second whether this node has room, less often while nothing happens, and reports the result: to the log once for each change, to the
-// metrics, and to every caller that asks for a place. What counts as full is decided in room.ts.
+// Measures twice a second whether this node has room, less often while nothing happens, and reports the result: to the
+// log once for each change, to the metrics, and to every caller that asks for a place. What counts as full is decided in
+// room.ts.
 import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
 import type { WorkerMedia } from "../media/workers.ts";

@@ -156,8 +156,8 @@ export function createPlayers(deps: PlayersDeps): Players {
     const live = await liveOf(event);
     if (!isNode) await noteName(name, event.address, live !== null);
     if (live === null) return { live, cause: "not_live" };
-    const cause = isNode ? null : deps.room?.refusal() ? "full" : await refusalOf(event, live);
-    return cause === null ? { live, cause } : { live, cause };
+    const refused = isNode ? null : deps.room?.refusal() ? "full" : await refusalOf(event, live);
+    return refused === null ? { live, cause: null } : { live, cause: refused };
   }
 
   async function ask(event: PlayRequested): Promise<void> {

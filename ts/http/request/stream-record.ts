@@ -12,7 +12,7 @@ export interface RecordDeps {
   readonly ingestPorts: () => IngestPorts;
 }
 
-/** The same with the addresses for this request. */
+/** The stream with the addresses at which the caller reaches this service. */
 export function recordOf(c: Context, stream: StreamTable, { clock, config, ingestPorts }: RecordDeps) {
   return streamRecord(stream, ingestAt(baseUrlOf(c, config), config, ingestPorts()), clock.now());
 }

@@ -1,7 +1,7 @@
 // Messages pushed to a client of the deprecated v5 signalling about its broadcast (api §5): that the transcoder runs,
 // our offer, our candidates, and its state.
 import { randomUUID } from "node:crypto";
-import { END_CODES, type Ending } from "../../publish/ending/ending.ts";
+import { type Ending, toldOf } from "../../publish/ending/ending.ts";
 import type { WhipState } from "../../publish/whip/whip-publishes.ts";
 
 /** How often the state is polled: while connecting, and afterwards, ms. */
@@ -68,17 +68,12 @@ export function startV5Pushes(deps: {
     end(ending) {
       if (isOver) return;
       stop();
-      const ended = ending === null ? {} : { ended: endedOf(ending) };
+      // As in WHIP's problem document of an ended session; deployed clients ignore it.
+      const ended = ending === null ? {} : { ended: toldOf(ending) };
       push("rtmp_status", { data: { status: "error", number: BROADCAST_ENDED, ...ended } });
     },
     stop,
   };
-}
-
-/** As in WHIP's problem document of an ended session; deployed clients ignore it. */
-function endedOf({ code, reason }: Ending): object {
-  const { by, isFinal, title } = END_CODES[code];
-  return { code, title, ended_by: by, reason, final: isFinal };
 }
 
 /** The candidates of the first section, which all sections share; browsers ignore those they already have. */

@@ -40,7 +40,7 @@ export function whipSessionRoutes({ config, whip, clientAddress }: WhipSessionDe
   };
   /** For 120 s after its end the session answers every method with the reason (P7): clients ask before they reconnect. */
   const whileRunning: MiddlewareHandler = async (c, next) => {
-    const ending = await endOf(c.req.param("session") ?? "", clientAddress(c));
+    const ending = await endOf(c.req.param("session") ?? "");
     if (ending !== null) throw WhipProblem.ended(ending);
     await next();
   };
@@ -50,8 +50,14 @@ export function whipSessionRoutes({ config, whip, clientAddress }: WhipSessionDe
     await next();
   };
 
+  /** An end in memory is answered whatever the limit: only the look-up in the store costs. */
+  const limitedLookUp: MiddlewareHandler = (c, next) => {
+    const id = c.req.param("session") ?? "";
+    return whip.has(id) || whip.recentEnd(id) !== null ? next() : limited(c, next);
+  };
+
   // RFC 9725 4.1: an empty response, not an error.
-  routes.get(session, whileRunning, (c) => c.body(null, 204));
+  routes.get(session, limitedLookUp, whileRunning, (c) => c.body(null, 204));
 
   routes.patch(session, limited, whileRunning, known, boundedBody(), async (c) => {
     const type = c.req.header("content-type")?.split(";", 1)[0]?.trim().toLowerCase();
@@ -90,7 +96,7 @@ export function whipSessionRoutes({ config, whip, clientAddress }: WhipSessionDe
     // are held.
     const id = c.req.param("session");
     if (whip.end(id, c.req.query("left") === "1")) return c.body(null, 200);
-    const ending = await endOf(id, null);
+    const ending = await endOf(id);
     throw ending === null ? unknownSession() : WhipProblem.ended(ending);
   });
 
@@ -110,13 +116,9 @@ export function whipSessionRoutes({ config, whip, clientAddress }: WhipSessionDe
 
   return routes;
 
-  /** `address`: of a request whose look-up in the store is not limited otherwise. */
-  async function endOf(id: string, address: string | null): Promise<Ending | null> {
+  async function endOf(id: string): Promise<Ending | null> {
     const recent = whip.recentEnd(id);
-    if (recent !== null || whip.has(id)) return recent;
-    const hit = address === null ? null : whip.limit(address, "session");
-    if (hit !== null) throw WhipProblem.limited(hit);
-    return (await whip.findEnd(id)) ?? null;
+    return recent !== null || whip.has(id) ? recent : ((await whip.findEnd(id)) ?? null);
   }
 }
 

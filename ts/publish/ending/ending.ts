@@ -100,6 +100,12 @@ export function endingFrom(reason: string): Ending {
   return endingOf(BY_REASON[reason as RecordedEndReason] ?? "broadcast_lost");
 }
 
+/** What a broadcaster's program is told of an end: `final`, whether it must not start again by itself. */
+export function toldOf({ code, reason }: Ending) {
+  const { by, isFinal, title } = END_CODES[code];
+  return { code, title, ended_by: by, reason, final: isFinal };
+}
+
 /** Its fields in the log. */
 export function inLog(ending: Ending | null) {
   return ending && { code: ending.code, by: ending.who, detail: ending.reason };
