@@ -33,7 +33,7 @@ const FOLDERS = {
   webcaster: [["v5"], [""], ["pure"]],
   dashboard: [
     [""],
-    ["organisation", "webhook", "streams", "stream", "operator"],
+    ["organisation", "webhook", "streams", "stream", "stream/connect", "operator"],
     ["stream/timeline"],
     ["shell"],
     ["parts"],
