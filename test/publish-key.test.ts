@@ -178,11 +178,11 @@ describe("a stream that needs its key", () => {
   test("is refused without the key and with a wrong one before the webhook is asked, in words that say what to do", async () => {
     expect(await stage.request(STREAM)).toMatchObject({
       code: "denied",
-      description: "The publish key is missing: copy the whole stream key again, with ?key=... at its end",
+      description: "The publish key is missing: copy the whole stream key or WHIP address again, with key=... in it",
     });
     expect(await stage.request(STREAM, { arguments: "key=wrong" })).toMatchObject({
       code: "denied",
-      description: "The publish key is wrong, or was renewed: copy the whole stream key again",
+      description: "The publish key is wrong, or was renewed: copy the whole stream key or WHIP address again",
     });
     expect([customer.requests.length, await metric("key_missing"), await metric("key_wrong")]).toEqual([0, 1, 1]);
   });
