@@ -31,6 +31,7 @@ import { createDeployment } from "./publish/monitoring/deployment.ts";
 import { createMeasurements } from "./publish/monitoring/measurements.ts";
 import { NO_OTHER_NODES, type OtherNodes } from "./publish/players.ts";
 import { createPreviews, type Previews } from "./publish/preview/previews.ts";
+import { createRefusals } from "./publish/refusals/refusals.ts";
 import { createTimelineRecorder } from "./publish/timeline/recorder.ts";
 import { createTimelines } from "./publish/timeline/timelines.ts";
 import { checkUpstreamUrl } from "./publish/upstreams/upstream-url.ts";
@@ -109,6 +110,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
   const streamUpstreams = createStreamUpstreams({ db, secretBox: box });
   const ownerOf = (name: string) => organisationOf(db, name);
   const metrics = createMetrics();
+  const refusals = createRefusals({ db, reads, clock, log, metrics });
   const version = readVersion();
   const member = deps.member ?? (await joinAlone(db, { name: config.node.name, version, now: clock.now() }));
   const { elsewhere = null, others = null, rivals = null, plays = null } = deps.cluster ?? {};
@@ -141,10 +143,11 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     isRevoked: revocations.isRevoked,
     organisationOf: ownerOf,
     wrongNames: createWrongNames(steadyClock(clock)),
-    holdsPlayToken: playToken(tokens),
+    playTokenLack: playToken(tokens),
     ...(deps.otherNodes ?? plays ?? NO_OTHER_NODES),
     resolve,
     metrics,
+    refusals,
     figuresOf: recorder.figuresOf,
     publishStarts: captures.publishStarts,
     publishDenied: captures.publishDenied,
@@ -188,6 +191,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     dev,
     resolve,
     organisationOf: ownerOf,
+    refusals,
     clock,
     ...(elsewhere && { sessionId: elsewhere.owners.sessionId }),
     ice: config.ice,
@@ -228,6 +232,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     ingestPorts: () => ({ rtmp: media().rtmpPort, rtmps: media().rtmpTlsPort }),
     version,
     whip,
+    refusals,
     elsewhere,
     others,
   };
@@ -254,6 +259,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
       events.stop();
       measurements.stop();
       await publishing.stop();
+      await refusals.stop();
       await recorder.stop();
       revocations.stop();
     },

@@ -198,8 +198,9 @@ export function createAdmission(deps: AdmissionDeps): {
 
     let { claims = null } = request;
     if (customer.settings.require_token) {
-      claims = await deps.tokenOf({ claims, arguments: request.arguments }, check.name);
-      if (claims === null) return denied("token_required");
+      const token = await deps.tokenOf({ claims, arguments: request.arguments }, check.name);
+      if (typeof token === "string") return { ...denied("token_required"), reason: token };
+      claims = token;
     }
 
     const limit = customer.settings.max_bitrate_kbps;
@@ -329,8 +330,9 @@ export function createAdmission(deps: AdmissionDeps): {
       await withdraw(intent, "internal_error");
       return denied("store_unavailable");
     }
-    if (recorded !== null) denials.add({ ...refusal, clientId }, recorded);
-    return refusal;
+    if (recorded === null) return refusal;
+    denials.add({ ...refusal, clientId }, recorded);
+    return { ...refusal, isRecorded: true };
   }
 
   /** Ends the publish if the store has its intent; publish_done then follows. */

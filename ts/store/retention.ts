@@ -17,7 +17,7 @@ export interface RetentionDays {
   readonly audit: number;
   /** Bodies of webhook calls, and events that the outbox has delivered or given up. */
   readonly deliveries: number;
-  /** Addresses and custom arguments of denied publishes, which may contain pass codes. */
+  /** Addresses and custom arguments of denied publishes, which may contain pass codes, and other refusals. */
   readonly denied: number;
 }
 
@@ -34,9 +34,10 @@ interface Kind {
   portion(db: Kysely<Schema>, before: number): CompiledQuery;
 }
 
-/** Each statement with the index it scans (migration 0008, except for the last two). */
+/** Each statement with the index it scans (migration 0008, except for refusals and the last two). */
 export const KINDS: readonly Kind[] = [
   { name: "details of denied publishes", days: "denied", portion: deniedDetails },
+  { name: "refusals", days: "denied", portion: refusals },
   { name: "publishes", days: "publishes", portion: publishes },
   { name: "deliveries", days: "deliveries", portion: deliveries },
   { name: "delivered events", days: "deliveries", portion: (db, before) => events(db, "delivered_at", before) },
@@ -67,6 +68,11 @@ function keptAnswers(db: Kysely<Schema>, before: number): CompiledQuery {
     .orderBy("begun_at")
     .limit(PORTION);
   return db.deleteFrom("kept_answer").where("id", "in", untaken(db, old)).compile();
+}
+
+function refusals(db: Kysely<Schema>, before: number): CompiledQuery {
+  const old = db.selectFrom("refusal").select("id").where("first_at", "<", before).orderBy("first_at").limit(PORTION);
+  return db.deleteFrom("refusal").where("id", "in", untaken(db, old)).compile();
 }
 
 function publishes(db: Kysely<Schema>, before: number): CompiledQuery {

@@ -1,0 +1,97 @@
+// The one place where a refusal of a publish or a play is noted, whatever refused it: counted, logged and recorded.
+// Returns immediately and never throws: nobody waits for it.
+import type { Kysely } from "kysely";
+import type { Logger } from "pino";
+import type { Metrics } from "../../metrics.ts";
+import { withoutMapping } from "../../network.ts";
+import type { Schema } from "../../store/schema.ts";
+import type { DenialContext } from "../denials.ts";
+import { createLogLines } from "./log-lines.ts";
+import type { RefusalKind } from "./pending.ts";
+import { createRefusalRecords } from "./refusal-records.ts";
+import { nameHash, nameText, nameWithoutArguments, plainText } from "./sent-name.ts";
+
+/** Log lines for one reason in a minute; the rest are summed up in one line. */
+const LINES_LIMIT = 120;
+/** Longest text kept of what a peer was told, characters. */
+const DETAIL_LIMIT = 200;
+/** Peers repeat these by themselves, and a full node logs that it is full: they are counted and recorded only. */
+const UNLOGGED: ReadonlySet<string> = new Set(["publish full", "play full", "play not_live", "play too_many_names"]);
+
+export interface Refusal extends Pick<RefusalKind, "request" | "protocol" | "reason"> {
+  /** The stream name as sent, with or without arguments; null when there was none. */
+  readonly name: Uint8Array | null;
+  /** IP address. */
+  readonly address: string;
+  /** What the peer is told; null when it is only the reason. */
+  readonly description: string | null;
+  /** What is known of the request: the organisation and the stream above all. */
+  readonly about?: DenialContext;
+  /** Further fields of the log line. */
+  readonly inLog?: object;
+  /** Whether the publish has a row of its own, as denied by the customer. */
+  readonly isRecorded?: boolean;
+}
+
+/** A publish request that is refused. */
+export type RefusedPublish = Pick<Refusal, "name" | "address" | "protocol">;
+
+export interface Refusals {
+  note(refusal: Refusal): void;
+  /** Writes what waits. Rejects when the store fails. */
+  flush(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export function createRefusals(deps: {
+  readonly db: Kysely<Schema>;
+  readonly reads: Kysely<Schema>;
+  /** Epoch ms. */
+  readonly clock: { now(): number };
+  readonly log: Logger;
+  readonly metrics: Pick<Metrics, "countRefusal">;
+}): Refusals {
+  const { clock, log, metrics } = deps;
+  const lines = createLogLines(clock, LINES_LIMIT);
+  const records = createRefusalRecords(deps);
+
+  function writeLine({ request, protocol, reason, address, about, inLog }: Refusal, name: Uint8Array | null): void {
+    const kind = `${request} ${reason}`;
+    if (UNLOGGED.has(kind)) return;
+    const hash = name === null ? {} : { nameHash: nameHash(name) };
+    lines.line(
+      kind,
+      () =>
+        log.info(
+          { cause: reason, ...about, ...inLog, ...hash, protocol, address },
+          request === "publish" ? "publish denied" : "player denied",
+        ),
+      (omitted) =>
+        log.warn({ request, cause: reason, omitted }, "more requests were refused than are logged one by one"),
+    );
+  }
+
+  return {
+    note(refusal) {
+      const { request, protocol, reason, description, about = {} } = refusal;
+      const sent = refusal.name === null ? null : nameWithoutArguments(refusal.name);
+      const name = sent === null || sent.length === 0 ? null : sent;
+      metrics.countRefusal(request, reason);
+      writeLine(refusal, name);
+      if (refusal.isRecorded) return;
+      const { organisation = null, stream = null } = about;
+      const now = clock.now();
+      records.add({
+        ...{ request, protocol, reason, organisation, stream },
+        name: stream === null && name !== null ? nameText(name) : null,
+        address: withoutMapping(refusal.address),
+        detail: description === null ? null : plainText(description, DETAIL_LIMIT),
+        count: 1,
+        firstAt: now,
+        lastAt: now,
+      });
+    },
+    flush: records.flush,
+    stop: records.stop,
+  };
+}
