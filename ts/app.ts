@@ -104,7 +104,7 @@ export interface AppDeps {
   readonly customers: Pick<Customers, "forget">;
   readonly workbench: Workbench;
   readonly whip: Whip;
-  readonly refusals: Pick<Refusals, "note">;
+  readonly refusals: Refusals;
   /** The connection to the other nodes, and queries of what runs there; null where there are none. */
   readonly elsewhere?: Elsewhere | null;
   readonly others?: Others | null;

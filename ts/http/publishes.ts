@@ -7,6 +7,7 @@ import type { Schema } from "../store/schema.ts";
 import { newRoutes, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
 import { AudioTrack, audioRecord, VideoTrack, videoRecord } from "./records/tracks.ts";
 import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
+import { timeFilters } from "./request/schema.ts";
 
 /** Entries per page: by default, and at most. */
 const QUANTITY = { standard: 50, most: 500 } as const;
@@ -70,13 +71,13 @@ export function publishRoutes(deps: RouteDeps & { readonly db: Kysely<Schema> })
       description:
         "Publishes that the webhook was asked about, or, without a webhook, those that went live; as long as " +
         "`retention.publishes_days` keeps them. Values not known for older publishes are null.",
-      query: z.object(pageQuery(QUANTITY, Page)),
+      query: z.object({ ...pageQuery(QUANTITY, Page), ...timeFilters() }),
       answer: z.array(Publish),
       errors: [404],
     },
-    async (c, { organisation, scopeTag }, { query: { quantity, cursor } }) => {
+    async (c, { organisation, scopeTag }, { query: { quantity, cursor, from = null, to = null } }) => {
       const stream = await findStream(deps.db, organisation.id, c.req.param("id"), scopeTag);
-      const page = { before: cursor ?? null, quantity: quantity + 1 };
+      const page = { before: cursor ?? null, quantity: quantity + 1, from, to };
       const found = await listPublishes(deps.db, stream.id, page);
       const positionOf = ({ askedAt, clientId }: PastPublish): PublishPosition => [askedAt, clientId];
       return c.json(pageOf(c, found, { quantity, cursor: Page, positionOf }).map(publishRecord));

@@ -14,7 +14,7 @@ import {
 import type { Schema } from "../../store/schema.ts";
 import { type Env, newRoutes, type RouteDeps, type Routes, Time, z } from "../openapi.ts";
 import { cursorOf, pageOf, pageQuery } from "../request/page.ts";
-import { text, time } from "../request/schema.ts";
+import { text, timeFilters } from "../request/schema.ts";
 
 /** Entries per page: by default, and at most. */
 const QUANTITY = { standard: 50, most: 500 } as const;
@@ -62,8 +62,7 @@ const FILTERS = {
   ...pageQuery(QUANTITY, Page),
   reason: z.enum(REFUSAL_REASONS).optional().openapi({ description: "Only refusals for this reason" }),
   request: z.enum(["publish", "play"]).optional().openapi({ description: "Only publishes, or only plays" }),
-  from: time().optional().openapi({ description: "Only refusals at this time or later" }),
-  to: time().optional().openapi({ description: "Only refusals before this time" }),
+  ...timeFilters(),
 };
 const DESCRIPTION =
   "Whatever refused them: the service itself, or the webhook. Kept as long as `retention.denied_days` says; publishes " +

@@ -56,13 +56,15 @@ export function createRefusalRecords(deps: {
       writeSoon(WRITE_INTERVAL_MS);
     },
     async flush() {
-      while (pending.size > 0) await write();
+      do await write();
+      while (pending.size > 0);
     },
     async stop() {
       stopped = true;
       clearTimeout(timer);
       try {
-        while (pending.size > 0) await write();
+        do await write();
+        while (pending.size > 0);
       } catch (err) {
         log.warn({ err, refusals: pending.size }, "refusals could not be recorded");
       }
