@@ -63,6 +63,7 @@ export const STREAM_VERBS = [
   "show NAME|ID",
   "publishes NAME|ID",
   "refusals NAME|ID",
+  "key NAME|ID",
   "switch NAME|ID [CLIENT_ID]",
   "stop NAME|ID",
   "lock NAME|ID",
@@ -88,6 +89,7 @@ export const refusalFlags = {
   ...listFlags,
   reason: { type: String, description: "only this reason, such as locked_stream" },
   request: { type: String, description: "only publish, or only play" },
+  renew: { type: Boolean, description: "key: renew it; from then on the former key is refused" },
 } as const;
 
 /** Flags of `headgate backup` and `headgate restore`. */

@@ -1,4 +1,4 @@
-// The migration 0028-refusals: refused publish and play requests that have no row in `publish`.
+// The migration 0030-refusals: refused publish and play requests that have no row in `publish`.
 import { type Kysely, sql } from "kysely";
 import type { Index } from "./indexes.ts";
 
