@@ -76,6 +76,7 @@ export const streamFlags = {
   ...organisationFlags,
   ...serviceFlags,
   tag: { type: String, description: "create: its tags, separated by commas" },
+  renew: { type: Boolean, description: "key: renew it; from then on the former key is refused" },
   ...endFlags,
   reason: { type: String, description: "stop: the reason for the broadcaster; refusals: only this one" },
   from: listFlags.from,
@@ -89,7 +90,6 @@ export const refusalFlags = {
   ...listFlags,
   reason: { type: String, description: "only this reason, such as locked_stream" },
   request: { type: String, description: "only publish, or only play" },
-  renew: { type: Boolean, description: "key: renew it; from then on the former key is refused" },
 } as const;
 
 /** Flags of `headgate backup` and `headgate restore`. */
