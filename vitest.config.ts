@@ -30,6 +30,7 @@ const stores = [
   "table-bounds",
   "client-ids",
   "token-revocation",
+  "refusals",
   "retention",
   "delivery-log",
 ];
@@ -55,6 +56,7 @@ const allStores = [
   "client-ids",
   "secret-box",
   "route-{audit,tenants}",
+  "refusals",
   "retention",
   "delivery-log",
   "pruning",
