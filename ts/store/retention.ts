@@ -1,6 +1,6 @@
 // Deletes old data: publishes, personal data of denied ones, deliveries, the audit log, nodes. In portions along an
 // index, with pauses, so that a publish request never waits for it.
-import type { CompiledQuery, Kysely } from "kysely";
+import { type CompiledQuery, type Kysely, sql } from "kysely";
 import type { Logger } from "pino";
 import { inPortions, PORTION, untaken } from "./portions.ts";
 import type { Schema } from "./schema.ts";
@@ -71,7 +71,13 @@ function keptAnswers(db: Kysely<Schema>, before: number): CompiledQuery {
 }
 
 function refusals(db: Kysely<Schema>, before: number): CompiledQuery {
-  const old = db.selectFrom("refusal").select("id").where("first_at", "<", before).orderBy("first_at").limit(PORTION);
+  const age = sql<number>`(-first_at)`;
+  const old = db
+    .selectFrom("refusal")
+    .select("id")
+    .where(sql<boolean>`${age} > ${-before}`)
+    .orderBy(age, "desc")
+    .limit(PORTION);
   return db.deleteFrom("refusal").where("id", "in", untaken(db, old)).compile();
 }
 

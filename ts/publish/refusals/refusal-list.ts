@@ -2,7 +2,6 @@
 // the customer, whose rows are in `publish`. One request looks at a bounded number of rows of each, along an index.
 import { type Kysely, type Selectable, sql } from "kysely";
 import type { PublishTable, Schema } from "../../store/schema.ts";
-import { isBehind } from "../../store/statements/newest-first.ts";
 import { lastInWindow } from "../../store/statements/window.ts";
 import type { RefusalTable } from "../../store/tables/refusal-table.ts";
 import { SHARED_MS } from "./refusal-rows.ts";
@@ -38,6 +37,7 @@ export type RefusalPosition = [at: number, rank: number, id: string];
 
 export interface RefusalFilter {
   readonly organisationId: string;
+  /** One of the organisation's; null for all. */
   readonly streamId: string | null;
   /** Whether those of no stream are included. */
   readonly unknown: boolean;
@@ -102,26 +102,24 @@ async function ownRefusals(
   const isFiltered = reason !== null || request !== null || from !== null || streamId !== null;
   let near = db.selectFrom("refusal").selectAll();
   near =
-    streamId === null
-      ? near.where("organisation_id", "=", organisationId)
-      : near.where("stream_id", "=", streamId).where("organisation_id", "=", organisationId);
+    streamId === null ? near.where("organisation_id", "=", organisationId) : near.where("stream_id", "=", streamId);
   // A row covers what follows within the time that equal refusals share.
   if (from !== null) near = near.where("first_at", ">", from - SHARED_MS);
   if (to !== null) near = near.where("first_at", "<", to);
   if (behind !== null) {
     const [at, behindRank, id] = behind;
-    if (behindRank === rank) near = near.where(isBehind("first_at", at, id));
+    if (behindRank === rank) near = near.where(sql<boolean>`(first_at, id) < (${at}, ${id})`);
     else near = near.where("first_at", behindRank < rank ? "<=" : "<", at);
   }
   near = near
     .orderBy("first_at", "desc")
-    .orderBy("id")
+    .orderBy("id", "desc")
     .limit(isFiltered ? REFUSAL_WINDOW : quantity);
   let query = db.selectFrom(near.as("near")).selectAll();
   if (reason !== null) query = query.where("reason", "=", reason);
   if (request !== null) query = query.where("request", "=", request);
   if (from !== null) query = query.where("last_at", ">=", from);
-  const found = await query.orderBy("first_at", "desc").orderBy("id").limit(quantity).execute();
+  const found = await query.orderBy("first_at", "desc").orderBy("id", "desc").limit(quantity).execute();
   const rows = found.map((row) => ({
     position: [Number(row.first_at), rank, row.id] as RefusalPosition,
     refusal: refusalOf(row),
@@ -151,7 +149,7 @@ async function deniedPublishes(db: Kysely<Schema>, filter: RefusalFilter, rank: 
     .orderBy("client_id", "desc")
     .limit(isFiltered ? REFUSAL_WINDOW : quantity);
   let query = db.selectFrom(near.as("near")).selectAll();
-  if (streamId !== null) query = query.where("state", "=", "denied").where("organisation_id", "=", organisationId);
+  if (streamId !== null) query = query.where("state", "=", "denied");
   if (reason !== null) query = query.where("denial_cause", "=", reason);
   const found = await query.orderBy("asked_at", "desc").orderBy("client_id", "desc").limit(quantity).execute();
   const rows = found.map((row) => ({
