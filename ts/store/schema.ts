@@ -1,5 +1,4 @@
-// The tables of the store, one Kysely schema for libsql and PostgreSQL: text, integer and bigint only,
-// times as epoch milliseconds, JSON as text, booleans as 0 and 1.
+// The tables of the store for libsql and PostgreSQL: text, integer and bigint; times are epoch ms, booleans 0 and 1.
 import type { Generated } from "kysely";
 import type { EndingColumns, RefusalColumns } from "./tables/ending-columns.ts";
 import type { PublishKeyColumns } from "./tables/publish-key.ts";
