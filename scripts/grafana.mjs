@@ -24,7 +24,7 @@ const ROWS = [
         "reqps",
         [
           ["sum by (protocol) (rate(headgate_publish_started_total{$of}[$range]))", "started, {{protocol}}"],
-          ['sum by (cause) (rate(headgate_publish_denied_total{$of}[$range]))', "denied: {{cause}}"],
+          ["sum by (cause) (rate(headgate_publish_denied_total{$of}[$range]))", "denied: {{cause}}"],
           ['sum by (cause) (rate(headgate_refused_total{$of,request="play"}[$range]))', "player refused: {{cause}}"],
         ],
       ],
