@@ -134,7 +134,7 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
         cursorAt({ createdAt: Number(created_at), id, live: state === "live" });
       const page = { quantity, cursor: Page, positionOf };
       const streams = pageOf(c, found.streams, page, found.rest && cursorAt(found.rest));
-      return c.json(streams.map(await recorder(c, caller, deps)));
+      return c.json(streams.map(await recorder(c, caller, { ...deps, db: reads })));
     },
   );
 

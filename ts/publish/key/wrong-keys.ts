@@ -1,9 +1,8 @@
 // Slows whoever guesses publish keys, by address and by /64, like those who guess names. The first wrong key of a stream
 // is an encoder's mistake, repeated or not: a studio with fifty outdated keys is not slowed. In memory of one node,
 // bounded.
-import { createHash } from "node:crypto";
 import { networkOf } from "../../network.ts";
-import { createWrongNames } from "../limits/wrong-names.ts";
+import { createWrongNames, hashOf } from "../limits/wrong-names.ts";
 
 /** Mistakes in memory; the one that was made first is evicted first. */
 const MISTAKES_LIMIT = 20_000;
@@ -43,6 +42,3 @@ export function createWrongKeys(clock: { now(): number }, mistakesLimit = MISTAK
 const placeOf = (address: string, streamId: string) => `${networkOf(address)} ${streamId}`;
 
 const guessOf = (streamId: string, key: string) => `${streamId} ${key}`;
-
-/** Keys are secrets. */
-const hashOf = (key: string) => createHash("sha256").update(key).digest("base64url").slice(0, 16);
