@@ -69,7 +69,9 @@ export function createPending(): Pending {
   /** The refusal with as much detail as there is room for. */
   function fitted(refusal: Readonly<PendingRefusal>): Readonly<PendingRefusal> {
     if (refusal.organisation !== null) {
-      if (countOf(refusal.organisation) < OF_ORGANISATION_LIMIT) return refusal;
+      // As much as is left, so that organisations under flood share the room, and leave as much to one without.
+      const limit = Math.min(OF_ORGANISATION_LIMIT, WAITING_LIMIT - waiting.size);
+      if (countOf(refusal.organisation) < limit) return refusal;
       return { ...refusal, stream: null, address: "" };
     }
     if (refusal.name === null) return refusal;

@@ -58,14 +58,13 @@ export function createRefusals(deps: {
   function writeLine({ request, protocol, reason, address, about, inLog }: Refusal, name: Uint8Array | null): void {
     const kind = `${request} ${reason}`;
     if (UNLOGGED.has(kind)) return;
-    const hash = name === null ? {} : { nameHash: nameHash(name) };
     lines.line(
       kind,
-      () =>
-        log.info(
-          { cause: reason, ...about, ...inLog, ...hash, protocol, address },
-          request === "publish" ? "publish denied" : "player denied",
-        ),
+      () => {
+        const hash = name === null ? {} : { nameHash: nameHash(name) };
+        const what = request === "publish" ? "publish denied" : "player denied";
+        log.info({ cause: reason, ...about, ...inLog, ...hash, protocol, address }, what);
+      },
       (omitted) =>
         log.warn({ request, cause: reason, omitted }, "more requests were refused than are logged one by one"),
     );

@@ -16,6 +16,8 @@ export const nameText = (sent: Uint8Array): string => plainText(Buffer.from(sent
 
 /** At most `most` characters, none of which controls anything. */
 export function plainText(text: string, most: number): string {
+  // What nearly every text is: a refusal must cost little.
+  if (text.length <= most && /^[\x20-\x7e]*$/.test(text)) return text;
   const plain = text.toWellFormed().replaceAll(/[\p{Cc}\p{Cf}]/gu, "\ufffd");
   const characters = [...plain];
   return characters.length <= most ? plain : `${characters.slice(0, most - 1).join("")}…`;
