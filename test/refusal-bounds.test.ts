@@ -37,6 +37,21 @@ describe("refusals that wait to be written", () => {
     expect(taken.at(-1)).toMatchObject({ name: "Ab1Cd-other", count: 1 });
   });
 
+  test("of one network without names, from 10,000 addresses and networks, leave room for others", () => {
+    const pending = createPending();
+    const nameless = { name: null, reason: "bad_request", protocol: "whip" } as const;
+    for (const each of many(10_000, (n) => ({ ...nameless, address: `2001:db8::${n.toString(16)}` })))
+      pending.add(each);
+    expect(pending.size).toBe(61);
+    for (const each of many(10_000, (n) => ({ ...nameless, address: `2001:db8:${n.toString(16)}::1` })))
+      pending.add(each);
+    pending.add(refusal({ organisation: "org1", stream: "s1", name: null }));
+    const taken = pending.take(10_000);
+    expect([taken.length, pending.dropped()]).toEqual([2_002, 0]);
+    expect(taken.at(-1)).toMatchObject({ organisation: "org1", stream: "s1", address: ADDRESS });
+    expect(taken.reduce((sum, { count }) => sum + count, 0)).toBe(20_001);
+  });
+
   test.each([
     [
       "guessed from 10,000 networks",
