@@ -36,7 +36,10 @@ export interface Refusal extends Pick<RefusalKind, "request" | "protocol" | "rea
 }
 
 /** A publish request that is refused. */
-export type RefusedPublish = Pick<Refusal, "name" | "address" | "protocol">;
+export interface RefusedPublish extends Pick<Refusal, "name" | "address" | "protocol"> {
+  /** Whether another node may take it: the caller then notes the refusal of a node without room, once none does. */
+  readonly mayMove?: boolean;
+}
 
 export interface Refusals {
   note(refusal: Refusal): void;
