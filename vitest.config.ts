@@ -30,6 +30,8 @@ const stores = [
   "table-bounds",
   "client-ids",
   "token-revocation",
+  "refusals",
+  "refusal-bounds",
   "retention",
   "delivery-log",
 ];
@@ -55,6 +57,8 @@ const allStores = [
   "client-ids",
   "secret-box",
   "route-{audit,tenants}",
+  "refusals",
+  "refusal-bounds",
   "retention",
   "delivery-log",
   "pruning",

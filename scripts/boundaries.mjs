@@ -22,7 +22,7 @@ const LAYERS = [
 const FOLDERS = {
   publish: [
     ["whip", "monitoring", "timeline"],
-    ["", "upstreams", "preview", "capture", "running", "limits", "backup", "ending", "key"],
+    ["", "upstreams", "preview", "capture", "running", "limits", "backup", "ending", "key", "refusals"],
     ["webhook", "bytes"],
     ["webhook/deliveries", "addresses"],
   ],
@@ -47,7 +47,7 @@ const PACKAGES_IN_BROWSERS = {
 };
 /** What the routes share; otherwise they do not import each other. */
 const FOR_ROUTES =
-  /^ts\/http\/((openapi|error-codes|error-answers)\.ts$|whip\/(whip-problems|problem-page)\.ts$|v5\/v5-(?!socket)|cluster\/(?!node-app)|guide\/(?!\w+-routes)|monitoring\/(?!\w+-routes)|records\/|request\/)/;
+  /^ts\/http\/((openapi|error-codes|error-answers)\.ts$|whip\/(whip-problems|whip-refusals|problem-page)\.ts$|v5\/v5-(?!socket)|cluster\/(?!node-app)|guide\/(?!\w+-routes)|monitoring\/(?!\w+-routes)|records\/|request\/)/;
 /** What any folder may import; these import each other and what is below http. Cycles are excluded by a check. */
 const FREE = new Set([
   "errors",

@@ -84,6 +84,17 @@ const FILTERED = [
   "/organisation/audit?action=key.create",
   "/organisation/audit?who=nobody",
   "/stream/m-7/publish",
+  "/refusal",
+  "/refusal?quantity=500",
+  "/refusal?reason=full",
+  "/refusal?reason=locked_stream&request=play",
+  "/refusal?request=play&from=2023-11-14T22:13:21Z",
+  "/refusal?from=2020-01-01T00:00:00Z&to=2020-01-02T00:00:00Z",
+  "/refusal?stream=m-1&reason=rejected_by_customer",
+  "/stream/m-1/refusal",
+  "/stream/m-7/publish?from=2023-11-14T22:13:21Z",
+  "/organisation/audit?from=2023-01-01T00:00:00Z&action=nothing",
+  "/organisation/webhook/deliveries?from=2023-11-14T22:13:21Z&failed=true",
   "/deployment/organisation",
 ];
 

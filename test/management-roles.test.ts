@@ -16,6 +16,8 @@ const READONLY = [
   "GET /stream/{id}",
   "GET /stream/{id}/upstream",
   "GET /stream/{id}/publish",
+  "GET /stream/{id}/refusal",
+  "GET /refusal",
   "GET /live/{file}",
   "GET /session",
   "GET /session/{client_id}",

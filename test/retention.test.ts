@@ -163,6 +163,8 @@ async function addMany(): Promise<void> {
         select 'a' || n, 'org1', n, 'operator', 'x', 'x', '{}' from numbers`,
     sql`insert into kept_answer (id, organisation_id, sealed, begun_at) ${numbers}
         select 'k' || n, 'org1', 's', n from numbers`,
+    sql`insert into refusal (id, organisation_id, request, protocol, reason, address, count, first_at, last_at) ${numbers}
+        select 'r' || n, 'org1', 'publish', 'rtmp', 'full', '203.0.113.7', 1, n, n from numbers`,
     sql`insert into node (epoch, name, state, beats, beat_at, started_at, version, status) ${numbers}
         select 100 + n, 'n', 'lost', 1, n, n, '0.1.0', '{}' from numbers`,
   ]) {

@@ -93,6 +93,8 @@ type Rows = Map<string, Readonly<Record<string, string | number>>>;
 const KNOWN: Readonly<Record<string, string>> = {
   ...{ organisation_id: "o", role: "user", state: "ended", who_kind: "key", kind: "jti" },
   "node.state": "lost",
+  "refusal.request": "publish",
+  "refusal.protocol": "rtmp",
 };
 
 /** Numbers are small, and text is JSON. */

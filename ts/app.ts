@@ -21,6 +21,7 @@ import { captureRoutes } from "./http/monitoring/capture-routes.ts";
 import { deploymentRoutes } from "./http/monitoring/deployment-routes.ts";
 import { eventRoutes } from "./http/monitoring/event-routes.ts";
 import type { Events } from "./http/monitoring/events.ts";
+import { refusalRoutes } from "./http/monitoring/refusal-routes.ts";
 import { timelineRoutes } from "./http/monitoring/timeline-routes.ts";
 import type { Describe, Env } from "./http/openapi.ts";
 import { type CheckWebhookUrl, organisationRoutes } from "./http/organisation.ts";
@@ -66,6 +67,7 @@ import type { LiveSessions } from "./publish/live-sessions.ts";
 import type { DeploymentStatus } from "./publish/monitoring/deployment.ts";
 import type { Measurements } from "./publish/monitoring/measurements.ts";
 import type { Previews } from "./publish/preview/previews.ts";
+import type { Refusals } from "./publish/refusals/refusals.ts";
 import type { Timelines } from "./publish/timeline/timelines.ts";
 import type { Workbench } from "./publish/webhook/workbench.ts";
 import type { Whip } from "./publish/whip/whip-publishes.ts";
@@ -105,6 +107,7 @@ export interface AppDeps {
   readonly customers: Pick<Customers, "forget">;
   readonly workbench: Workbench;
   readonly whip: Whip;
+  readonly refusals: Refusals;
   /** The connection to the other nodes, and queries of what runs there; null where there are none. */
   readonly elsewhere?: Elsewhere | null;
   readonly others?: Others | null;
@@ -147,6 +150,7 @@ export function createApp(deps: AppDeps, descriptions: Describe[] = []): Hono<En
   app.route("/", streamControlRoutes({ ...deps, ...access }));
   app.route("/", streamKeyRoutes({ ...deps, ...access }));
   app.route("/", publishRoutes(reading));
+  app.route("/", refusalRoutes(reading));
   app.route("/", sessionRoutes({ ...deps, ...access }));
   app.route("/", timelineRoutes(reading));
   app.route("/", captureRoutes({ ...deps, ...access }));

@@ -45,8 +45,7 @@ export interface Metrics {
   }): void;
   /** `call`: publish, update_publish or publish_done. */
   observeWebhook(call: string, answer: WebhookOutcome, tookMs: number): void;
-  countDenial(cause: string): void;
-  countPlayDenial(cause: string): void;
+  countRefusal(request: "publish" | "play", cause: string): void;
   countStart(protocol: Protocol): void;
   /** `reason` as recorded; the bytes of the whole publish. */
   countEnd(reason: string, bytes: { readonly bytesIn: number; readonly bytesOut: number }): void;
@@ -76,8 +75,6 @@ export interface Metrics {
 export type PublishingMetrics = Pick<
   Metrics,
   | "observeWebhook"
-  | "countDenial"
-  | "countPlayDenial"
   | "countStart"
   | "countEnd"
   | "countPullEnd"
@@ -140,7 +137,7 @@ export function createMetrics(): Metrics {
   });
   const denials = new Counter({
     name: "headgate_publish_denied_total",
-    help: "Publish requests denied, by cause",
+    help: "The same as headgate_refused_total of publish requests, under its former name",
     labelNames: ["cause"],
     registers,
   });
@@ -191,10 +188,9 @@ export function createMetrics(): Metrics {
       answers.observe({ call }, tookMs / 1000);
       if (answer.outcome === "answered" && tookMs > SLOW_ANSWER_MS) slow.inc({ call });
     },
-    countPlayDenial: (cause) => refused.inc({ request: "play", cause }),
-    countDenial(cause) {
-      denials.inc({ cause });
-      refused.inc({ request: "publish", cause });
+    countRefusal(request, cause) {
+      refused.inc({ request, cause });
+      if (request === "publish") denials.inc({ cause });
     },
     countStart: (protocol) => starts.inc({ protocol }),
     countEnd(reason, { bytesIn, bytesOut }) {

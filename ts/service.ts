@@ -33,6 +33,7 @@ import { createDeployment } from "./publish/monitoring/deployment.ts";
 import { createMeasurements } from "./publish/monitoring/measurements.ts";
 import { NO_OTHER_NODES, type OtherNodes } from "./publish/players.ts";
 import { createPreviews, type Previews } from "./publish/preview/previews.ts";
+import { createRefusals } from "./publish/refusals/refusals.ts";
 import { createTimelineRecorder } from "./publish/timeline/recorder.ts";
 import { createTimelines } from "./publish/timeline/timelines.ts";
 import { checkUpstreamUrl } from "./publish/upstreams/upstream-url.ts";
@@ -112,6 +113,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
   const publishKeys = createPublishKeys(box);
   const ownerOf = (name: string) => organisationOf(db, name);
   const metrics = createMetrics();
+  const refusals = createRefusals({ db, reads, clock, log, metrics });
   const version = readVersion();
   const member = deps.member ?? (await joinAlone(db, { name: config.node.name, version, now: clock.now() }));
   const { elsewhere = null, others = null, rivals = null, plays = null } = deps.cluster ?? {};
@@ -146,10 +148,11 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     wrongNames: createWrongNames(steadyClock(clock)),
     publishKeys,
     wrongKeys: createWrongKeys(steadyClock(clock)),
-    holdsPlayToken: playToken(tokens),
+    playTokenLack: playToken(tokens),
     ...(deps.otherNodes ?? plays ?? NO_OTHER_NODES),
     resolve,
     metrics,
+    refusals,
     figuresOf: recorder.figuresOf,
     publishStarts: captures.publishStarts,
     publishDenied: captures.publishDenied,
@@ -193,6 +196,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     dev,
     resolve,
     organisationOf: ownerOf,
+    refusals,
     clock,
     ...(elsewhere && { sessionId: elsewhere.owners.sessionId }),
     ice: config.ice,
@@ -234,6 +238,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     ingestPorts: () => ({ rtmp: media().rtmpPort, rtmps: media().rtmpTlsPort }),
     version,
     whip,
+    refusals,
     elsewhere,
     others,
   };
@@ -260,6 +265,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
       events.stop();
       measurements.stop();
       await publishing.stop();
+      await refusals.stop();
       await recorder.stop();
       revocations.stop();
     },

@@ -19,6 +19,7 @@ export function commandsOf(dataDir: string, url: string): Readonly<Record<string
     token: [["keys"], 0, "ES256"],
     webhook: [["test", ...asking], 1, "No webhook is set"],
     sessions: [["ls", ...asking], 0, "streamname"],
+    refusals: [[], 0, "it was told"],
     explain: [["1", ...asking], 1, "Unknown session"],
     capture: [["1", `${dataDir}/capture`, ...asking], 1, "Unknown session"],
     replay: [["package.json"], 2, "this is not a Headgate capture"],

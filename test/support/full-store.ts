@@ -55,6 +55,13 @@ export async function fillStore(db: Store["db"], count: number): Promise<void> {
     })),
   );
   await add(
+    "refusal",
+    each((at) => ({
+      ...{ id: `r${at}`, ...own, stream_id: null, name: text(at), request: "publish" as const, detail: null },
+      ...{ protocol: "whip" as const, reason: "full", address: "203.0.113.7", count: at, first_at: at, last_at: at },
+    })),
+  );
+  await add(
     "publish_timeline",
     each((at) => ({ client_id: 9_000_000_000 + at, kept: JSON.stringify({ at, text: text(at).repeat(50) }) })),
   );

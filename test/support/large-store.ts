@@ -5,7 +5,7 @@ import { stepsOf } from "./query-plans.ts";
 import { ON_POSTGRES } from "./stores.ts";
 
 /** Tables that grow with what an organisation does. */
-const LARGE = ["stream", "stream_tag", "stream_word", "publish", "usage", "delivery", "audit", "outbox"];
+const LARGE = ["stream", "stream_tag", "stream_word", "publish", "usage", "delivery", "audit", "outbox", "refusal"];
 
 /** Streams added at a time. */
 const PORTION = 5_000;
@@ -41,7 +41,7 @@ function rowsOf(
      select ${id}, ${org}, 'Many0-' || ${text("i")}, case when i % 2 = 0 then 'created' else 'ended' end,
        '["common","event-' || ${text("i")} || '"]', 1700000000000 + i, 1700000000000 + i from ${numbers()}`,
     `insert into publish (client_id, organisation_id, stream_id, name, app, address, state, asked_at, ended_at, bytes_in, bytes_out)
-     select 1000000 + i, ${org}, 'm-' || ${text(`i / ${publishes}`)}, 'Many0', 'live', '', 'ended', 1700000000000 + i, 1700000000000 + i, 1, 1
+     select 1000000 + i, ${org}, 'm-' || ${text(`i / ${publishes}`)}, 'Many0', 'live', '', case when i % 5 = 0 then 'denied' else 'ended' end, 1700000000000 + i, 1700000000000 + i, 1, 1
      from ${numbers(publishes)}`,
     `insert into "usage" (stream_id, day, organisation_id, bytes_in, bytes_out)
      select ${id}, '2025-12-15', ${org}, 1, 1 from ${numbers()}`,
@@ -50,6 +50,10 @@ function rowsOf(
     `insert into delivery (id, organisation_id, client_id, call, name, url, body, outcome, status, latency_ms, attempts, first_at, last_at, bytes)
      select 'many_' || ${text("i")}, ${org}, i, 'publish', 'Many0-' || ${text("i % 10")}, 'https://a.example/', '', 'answered', 200, 1, 1, 1700000000000 + i, 1700000000000 + i, 10
      from ${numbers()}`,
+    `insert into refusal (id, organisation_id, stream_id, request, protocol, reason, address, count, first_at, last_at)
+     select 'r-' || ${text("i")}, case when i % 4 = 0 then '' else ${org} end, case when i % 4 = 0 then null else 'm-' || ${text("i % 3")} end,
+       case when i % 2 = 0 then 'publish' else 'play' end, 'rtmp', 'full', '203.0.113.7', 1, 1700000000000 + i, 1700000000000 + i
+     from ${numbers(2)}`,
     `insert into outbox (id, organisation_id, client_id, url, body, attempts, next_attempt_at, created_at, delivered_at)
      select ${id}, ${org}, i, 'https://a.example/', '', 1, 1, 1700000000000 + i, 1700000000000 from ${numbers()}`,
   ];
@@ -70,6 +74,22 @@ export function recordStatements(reads: Kysely<Schema>): {
   };
   return {
     statements,
+    stop: () => {
+      DefaultQueryExecutor.prototype.executeQuery = executeQuery;
+    },
+  };
+}
+
+/** Counts the statements that are executed, by their text. */
+export function countStatements(): { readonly counts: ReadonlyMap<string, number>; stop(): void } {
+  const counts = new Map<string, number>();
+  const { executeQuery } = DefaultQueryExecutor.prototype;
+  DefaultQueryExecutor.prototype.executeQuery = async function (query, ...rest) {
+    counts.set(query.sql, (counts.get(query.sql) ?? 0) + 1);
+    return (await executeQuery.call(this, query, ...rest)) as never;
+  };
+  return {
+    counts,
     stop: () => {
       DefaultQueryExecutor.prototype.executeQuery = executeQuery;
     },

@@ -23,6 +23,19 @@ export const serviceFlags = {
 /** Flags of every command that calls the service. */
 export const askingFlags = { ...serviceFlags, config: storeFlags.config, json: storeFlags.json } as const;
 
+/** Flags of commands that end a publish. */
+export const endFlags = {
+  reason: { type: String, description: "stop, kick: the reason for the broadcaster" },
+  refuse: { type: Number, description: "stop, kick: for how many seconds new publishes of the stream are refused" },
+} as const;
+
+/** Flags of lists of what has happened. */
+const listFlags = {
+  from: { type: String, description: "only from this time on (2026-01-31T14:00:00Z)" },
+  to: { type: String, description: "only before this time" },
+  quantity: { type: Number, description: "how many, the newest first", default: 20 },
+} as const;
+
 /** Flags of `headgate capture`. */
 export const captureFlags = {
   ...askingFlags,
@@ -48,6 +61,8 @@ export const STREAM_VERBS = [
   "ls",
   "create",
   "show NAME|ID",
+  "publishes NAME|ID",
+  "refusals NAME|ID",
   "key NAME|ID",
   "switch NAME|ID [CLIENT_ID]",
   "stop NAME|ID",
@@ -62,6 +77,19 @@ export const streamFlags = {
   ...serviceFlags,
   tag: { type: String, description: "create: its tags, separated by commas" },
   renew: { type: Boolean, description: "key: renew it; from then on the former key is refused" },
+  ...endFlags,
+  reason: { type: String, description: "stop: the reason for the broadcaster; refusals: only this one" },
+  from: listFlags.from,
+  to: listFlags.to,
+  quantity: listFlags.quantity,
+} as const;
+
+/** Flags of `headgate refusals`. */
+export const refusalFlags = {
+  ...organisationFlags,
+  ...listFlags,
+  reason: { type: String, description: "only this reason, such as locked_stream" },
+  request: { type: String, description: "only publish, or only play" },
 } as const;
 
 /** Flags of `headgate backup` and `headgate restore`. */

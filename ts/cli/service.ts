@@ -4,6 +4,7 @@
 import { loadConfig, readVersion } from "../config.ts";
 import { askToUpgrade } from "../handover/control.ts";
 import { ask } from "./asking.ts";
+import { endOf } from "./end-flags.ts";
 import { type GivenFlags, readFlags } from "./flags.ts";
 import { print, table } from "./output.ts";
 import { unknownVerb, wanted } from "./words.ts";
@@ -41,7 +42,7 @@ export async function runSessions(words: readonly string[], flags: GivenFlags): 
       return print(flags, session, [JSON.stringify(session, null, 2)]);
     }
     case "kick":
-      return print(flags, await ask(flags, "POST", `${path()}/kick`), [`Publish ${clientId} has ended.`]);
+      return print(flags, await ask(flags, "POST", `${path()}/kick`, endOf(flags)), [`Publish ${clientId} has ended.`]);
     default:
       throw unknownVerb("sessions", verb, ["ls", "show CLIENT_ID", "kick CLIENT_ID"]);
   }

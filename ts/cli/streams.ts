@@ -17,8 +17,10 @@ import { forgetStream } from "../token/revocations.ts";
 import { ask } from "./asking.ts";
 import { type AtStore, atStore, chosenOrganisation, operator } from "./at-store.ts";
 import { STREAM_VERBS } from "./command-flags.ts";
+import { type End, endOf, refusedWords } from "./end-flags.ts";
 import type { GivenFlags } from "./flags.ts";
 import { print, table } from "./output.ts";
+import { printPublishes, printRefusals } from "./refusals.ts";
 import { recordOf, recordsOf } from "./stream-records.ts";
 import { unknownVerb, wanted } from "./words.ts";
 
@@ -82,6 +84,13 @@ export async function runStream(words: readonly string[], flags: GivenFlags): Pr
           `WHIP        ${ingest.whip.url}`,
         ]);
       }
+      case "publishes":
+      case "refusals": {
+        const stream = await find(at, flags, which);
+        if (verb === "publishes") return await printPublishes(flags, at.db, stream.id);
+        const whose = { organisationId: stream.organisation_id, streamId: stream.id, unknown: false };
+        return await printRefusals(flags, at.db, whose);
+      }
       case "key": {
         const stream = await find(at, flags, which);
         const row = flags.renew === true ? await renewKey(at, stream) : stream;
@@ -104,6 +113,12 @@ export async function runStream(words: readonly string[], flags: GivenFlags): Pr
       case "unlock":
       case "rm": {
         const stream = await find(at, flags, which);
+        const end = endOf(flags);
+        if (end !== undefined) {
+          if (verb !== "stop") throw new ConfigInvalid(`--reason and --refuse are for stream stop, not for ${verb}`);
+          const answer = await changeByService(flags, stream, verb, end);
+          return print(flags, answer, [`${stream.name} is stopped${refusedWords(end)}.`]);
+        }
         const row = await changeAtStore(at, stream, verb);
         const answer = row === null ? await changeByService(flags, stream, verb) : await record(row);
         return print(flags, answer, [`${stream.name} ${CHANGES[verb].done}.`]);
@@ -138,12 +153,18 @@ async function changeAtStore(
   });
 }
 
-async function changeByService(flags: GivenFlags, stream: StreamTable, verb: keyof typeof CHANGES): Promise<unknown> {
+async function changeByService(
+  flags: GivenFlags,
+  stream: StreamTable,
+  verb: keyof typeof CHANGES,
+  body?: End,
+): Promise<unknown> {
   const [method, path] = CHANGES[verb].call ?? ["GET", ""];
   try {
-    return await ask(flags, method, `/stream/${stream.id}${path}`);
+    return await ask(flags, method, `/stream/${stream.id}${path}`, body);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
+    if (body !== undefined) throw error;
     const message = `${stream.name} is live, and only the running service can end its publish, but it did not:\n${error.message}`;
     throw Object.assign(error, { message });
   }

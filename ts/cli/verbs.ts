@@ -4,7 +4,9 @@ import {
   askingFlags,
   backupFlags,
   captureFlags,
+  endFlags,
   organisationFlags,
+  refusalFlags,
   replayFlags,
   STREAM_VERBS,
   storeCommandFlags,
@@ -109,9 +111,15 @@ export function verbs(): Readonly<Record<string, Verb>> {
     },
     sessions: {
       words: "ls | show CLIENT_ID | kick CLIENT_ID",
-      flags: askingFlags,
+      flags: { ...askingFlags, ...endFlags },
       help: "Running publishes (calls the service with HEADGATE_API_KEY)",
       run: async (words, flags) => await (await import("./service.ts")).runSessions(words, flags),
+    },
+    refusals: {
+      words: "",
+      flags: refusalFlags,
+      help: "Refused publishes and plays, and why",
+      run: async (_, flags) => await (await import("./refusals.ts")).runRefusals(flags),
     },
     explain: {
       words: "CLIENT_ID",

@@ -191,6 +191,35 @@ export interface components {
       /** Frames dropped on the way to players and upstreams */
       dropped_frames: (number | null);
     };
+    Refusal: {
+      id: string;
+      /** When the first one was refused */
+      at: string;
+      /** When the last one was refused */
+      last_at: string;
+      /** Equal refusals that begin within the same ten minutes are one entry: same stream or name, address, protocol and reason */
+      count: number;
+      /** What was refused */
+      request: "publish" | "play";
+      protocol: "rtmp" | "whip" | "v5" | null;
+      /** A stable code; new ones may be added */
+      reason: "malformed_name" | "reserved_field" | "unknown_stream" | "too_many_names" | "locked_stream" | "refused_after_end" | "already_live" | "organisation_disabled" | "token_required" | "token_invalid" | "token_expired" | "token_revoked" | "token_of_another_stream" | "rejected_by_customer" | "customer_unreachable" | "stopped" | "stopping" | "full" | "too_many_streams" | "too_much_bitrate" | "too_many_setups" | "store_unavailable" | "internal_error" | "too_many_requests" | "overloaded" | "offer_refused" | "bad_stream_url" | "bad_request" | "key_missing" | "key_wrong" | "key_not_allowed" | "not_live" | "address";
+      /** reason in words */
+      reason_words: string;
+      /** What the last one was told */
+      detail: (string | null);
+      /** null: several addresses, or no longer kept */
+      address: (string | null);
+      /** null: no stream, or several */
+      stream: ({
+        id: string;
+        name: string;
+      } | null);
+      /** For the operator: the name that was sent, where no stream has it */
+      sent_name: (string | null);
+      /** clientid of the webhook; null: it was not asked */
+      client_id: (number | null);
+    };
     Session: {
       /** clientid of the webhook */
       client_id: number;
@@ -720,6 +749,10 @@ export interface paths {
           quantity?: number;
           /** Where the page begins: x-next-cursor of the previous page. Opaque. */
           cursor?: string;
+          /** Only entries at this time or later */
+          from?: string;
+          /** Only entries before this time */
+          to?: string;
           /** Only these events */
           call?: "publish" | "update_publish" | "publish_done";
           /** Only calls about this publish */
@@ -1114,6 +1147,10 @@ export interface paths {
           quantity?: number;
           /** Where the page begins: x-next-cursor of the previous page. Opaque. */
           cursor?: string;
+          /** Only entries at this time or later */
+          from?: string;
+          /** Only entries before this time */
+          to?: string;
         };
         path: {
           /** The id, as returned by GET /stream */
@@ -1122,6 +1159,70 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Publish"][] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/refusal": {
+    get: {
+      parameters: {
+        query?: {
+          /** Entries per page; at most 500 */
+          quantity?: number;
+          /** Where the page begins: x-next-cursor of the previous page. Opaque. */
+          cursor?: string;
+          /** Only refusals for this reason */
+          reason?: "malformed_name" | "reserved_field" | "unknown_stream" | "too_many_names" | "locked_stream" | "refused_after_end" | "already_live" | "organisation_disabled" | "token_required" | "token_invalid" | "token_expired" | "token_revoked" | "token_of_another_stream" | "rejected_by_customer" | "customer_unreachable" | "stopped" | "stopping" | "full" | "too_many_streams" | "too_much_bitrate" | "too_many_setups" | "store_unavailable" | "internal_error" | "too_many_requests" | "overloaded" | "offer_refused" | "bad_stream_url" | "bad_request" | "key_missing" | "key_wrong" | "key_not_allowed" | "not_live" | "address";
+          /** Only publishes, or only plays */
+          request?: "publish" | "play";
+          /** Only entries at this time or later */
+          from?: string;
+          /** Only entries before this time */
+          to?: string;
+          /** Only of the stream with this id */
+          stream?: string;
+        };
+      };
+      responses: {
+        200: { content: { "application/json": components["schemas"]["Refusal"][] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/stream/{id}/refusal": {
+    get: {
+      parameters: {
+        query?: {
+          /** Entries per page; at most 500 */
+          quantity?: number;
+          /** Where the page begins: x-next-cursor of the previous page. Opaque. */
+          cursor?: string;
+          /** Only refusals for this reason */
+          reason?: "malformed_name" | "reserved_field" | "unknown_stream" | "too_many_names" | "locked_stream" | "refused_after_end" | "already_live" | "organisation_disabled" | "token_required" | "token_invalid" | "token_expired" | "token_revoked" | "token_of_another_stream" | "rejected_by_customer" | "customer_unreachable" | "stopped" | "stopping" | "full" | "too_many_streams" | "too_much_bitrate" | "too_many_setups" | "store_unavailable" | "internal_error" | "too_many_requests" | "overloaded" | "offer_refused" | "bad_stream_url" | "bad_request" | "key_missing" | "key_wrong" | "key_not_allowed" | "not_live" | "address";
+          /** Only publishes, or only plays */
+          request?: "publish" | "play";
+          /** Only entries at this time or later */
+          from?: string;
+          /** Only entries before this time */
+          to?: string;
+        };
+        path: {
+          /** The id, as returned by GET /stream */
+          id: string;
+        };
+      };
+      responses: {
+        200: { content: { "application/json": components["schemas"]["Refusal"][] } };
         400: { content: { "application/json": components["schemas"]["ManagementError"] } };
         403: { content: { "application/json": components["schemas"]["ManagementError"] } };
         404: { content: { "application/json": components["schemas"]["ManagementError"] } };
@@ -1617,6 +1718,10 @@ export interface paths {
           quantity?: number;
           /** Where the page begins: x-next-cursor of the previous page. Opaque. */
           cursor?: string;
+          /** Only entries at this time or later */
+          from?: string;
+          /** Only entries before this time */
+          to?: string;
           /** Only this action; given the first part of an action, all that begin with it */
           action?: string;
           /** Id of a person or key: only changes made by them */

@@ -4,7 +4,7 @@ import { AUDIT_QUANTITY, AUDIT_WINDOW, listAudit } from "../organisation/audit.t
 import type { AuditTable, Schema } from "../store/schema.ts";
 import { newRoutes, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
 import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
-import { text } from "./request/schema.ts";
+import { text, timeFilters } from "./request/schema.ts";
 
 /** Longest filter, characters: no action or id is longer. */
 const FILTER_LIMIT = 64;
@@ -35,6 +35,7 @@ export function auditRoutes(deps: RouteDeps & { readonly db: Kysely<Schema> }): 
         "`quantity` and still have a next one, as x-next-cursor says.",
       query: z.object({
         ...pageQuery(AUDIT_QUANTITY, Page),
+        ...timeFilters(),
         action: text({ most: FILTER_LIMIT }).optional().openapi({
           description: "Only this action; given the first part of an action, all that begin with it",
           example: "stream",
@@ -49,8 +50,19 @@ export function auditRoutes(deps: RouteDeps & { readonly db: Kysely<Schema> }): 
       }),
       answer: z.array(Entry),
     },
-    async (c, { organisation }, { query: { quantity, cursor, before = null, action = null, who = null } }) => {
-      const page = { quantity: quantity + 1, before: cursor?.[0] ?? before, action, who };
+    async (
+      c,
+      { organisation },
+      { query: { quantity, cursor, before = null, action = null, who = null, ...times } },
+    ) => {
+      const page = {
+        quantity: quantity + 1,
+        before: cursor?.[0] ?? before,
+        action,
+        who,
+        from: times.from ?? null,
+        to: times.to ?? null,
+      };
       const positionOf = ({ id }: AuditTable): [string] => [id];
       const { entries: found, rest } = await listAudit(deps.db, organisation.id, page);
       const shown = { quantity, cursor: Page, positionOf };

@@ -20,7 +20,7 @@ import type { Called, Delivery, Workbench } from "../publish/webhook/workbench.t
 import type { Schema } from "../store/schema.ts";
 import { newRoutes, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
 import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
-import { text, wholeNumber } from "./request/schema.ts";
+import { text, timeFilters, wholeNumber } from "./request/schema.ts";
 
 /** How many deliveries one list returns: by default, and at most. */
 const QUANTITY = { standard: 50, most: 500, refusal: "must be a number of at least 1" } as const;
@@ -128,6 +128,7 @@ export function webhookRoutes(
         "`quantity` and still have a next one, as x-next-cursor says.",
       query: z.object({
         ...pageQuery(QUANTITY, Page),
+        ...timeFilters(),
         call: z.enum(CALLS).optional().openapi({ description: "Only these events", example: "publish" }),
         clientid: wholeNumber("must be a number").optional().openapi({ description: "Only calls about this publish" }),
         name: z
@@ -158,7 +159,8 @@ export function webhookRoutes(
       const { deliveries, rest } = await workbench.list(caller.organisation.id, {
         call,
         clientId,
-        before,
+        from: query.from ?? null,
+        before: before ?? query.to ?? null,
         name: query.name?.includes("\0") ? "" : (query.name ?? null), // no name contains one, and the store cannot hold NUL
         failed: query.failed === "true",
         behind: lastAt === undefined || id === undefined ? null : { lastAt, id },

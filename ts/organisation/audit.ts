@@ -71,12 +71,18 @@ export async function listAudit(
     readonly before: string | null;
     readonly action?: string | null;
     readonly who?: string | null;
+    /** Epoch ms: only entries from this time on, and before that one. */
+    readonly from?: number | null;
+    readonly to?: number | null;
   },
 ): Promise<{ readonly entries: readonly AuditTable[]; readonly rest: string | null }> {
-  const { before, action = null, who = null, quantity } = page;
+  const { before, action = null, who = null, from = null, to = null, quantity } = page;
   const isFiltered = action !== null || who !== null;
   let near = db.selectFrom("audit").selectAll().where("organisation_id", "=", organisationId);
   if (before !== null) near = near.where("id", "<", before);
+  // Ids ascend with time.
+  if (from !== null) near = near.where("id", ">=", digits(from, 14));
+  if (to !== null) near = near.where("id", "<", digits(to, 14));
   near = near.orderBy("id", "desc").limit(isFiltered ? AUDIT_WINDOW : quantity);
   let query = db.selectFrom(near.as("near")).selectAll();
   if (who !== null) query = query.where("who_id", "=", who);
@@ -102,11 +108,12 @@ function shortened(detail: Readonly<Record<string, unknown>>): Record<string, un
   );
 }
 
+const digits = (value: number, length: number) => String(Math.max(0, value)).padStart(length, "0");
+
 let counter = 0;
 
 /** Ids ascend with time, within one process even in the same millisecond; random digits keep processes apart. */
 function nextId(now: number): string {
   counter = (counter + 1) % 1_000_000;
-  const digits = (value: number, length: number) => String(value).padStart(length, "0");
   return `${digits(now, 14)}${digits(counter, 6)}${digits(randomInt(1_000_000), 6)}`;
 }

@@ -7,6 +7,7 @@ import { ROLES, type Role } from "../store/schema.ts";
 const LEAST_ROLE = {
   view: "readonly",
   view_deliveries: "readonly",
+  view_refusals: "readonly",
   create_stream: "user",
   change_tags: "user",
   change_upstreams: "user",
@@ -69,6 +70,7 @@ export const ROUTES = {
   "GET /stream": "view",
   "GET /stream/{id}": "view",
   "GET /stream/{id}/publish": "view",
+  "GET /stream/{id}/refusal": "view",
   "PUT /stream/{id}/tag": "change_tags",
   "PUT /stream/{id}/hold": "control_stream",
   "PUT /stream/{id}/switch": "control_stream",
@@ -78,6 +80,8 @@ export const ROUTES = {
   "PUT /stream/{id}/lock": "control_stream",
   "PUT /stream/{id}/unlock": "control_stream",
   "DELETE /stream/{id}": "control_stream",
+
+  "GET /refusal": "view_refusals",
 
   "GET /live/{file}": "view",
 

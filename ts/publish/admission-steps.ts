@@ -29,9 +29,11 @@ export function withAdmissionSteps(create: (deps: PublishingDeps) => Publishing,
         logSteps(log, { outcome: "allowed", protocol });
         metrics.countStart(protocol);
       },
-      countDenial(cause) {
-        logSteps(log, { outcome: "denied", cause });
-        metrics.countDenial(cause);
+    },
+    refusals: {
+      note(refusal) {
+        if (refusal.request === "publish") logSteps(log, { outcome: "denied", cause: refusal.reason });
+        deps.refusals.note(refusal);
       },
     },
   });

@@ -329,8 +329,9 @@ export function createAdmission(deps: AdmissionDeps): {
       await withdraw(intent, "internal_error");
       return denied("store_unavailable");
     }
-    if (recorded !== null) denials.add({ ...refusal, clientId }, recorded);
-    return refusal;
+    if (recorded === null) return refusal;
+    denials.add({ ...refusal, clientId }, recorded);
+    return { ...refusal, isRecorded: true };
   }
 
   /** Ends the publish if the store has its intent; publish_done then follows. */

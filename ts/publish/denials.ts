@@ -1,4 +1,5 @@
 // Every reason to deny a publish request, and the one table from reason to what the broadcaster receives.
+import type { RefusalReason } from "./refusals/reasons.ts";
 
 export type DenialCause =
   | "malformed_name"
@@ -30,6 +31,10 @@ export interface Denied {
   readonly code: "denied" | "bad_name";
   /** For the broadcaster; at most 200 characters, never a secret. */
   readonly description: string;
+  /** Why exactly, where the cause is less precise; absent: the cause says it. */
+  readonly reason?: RefusalReason;
+  /** Whether the store has the publish as denied. */
+  readonly isRecorded?: true;
   /** When to try again, seconds from now; absent: not given. */
   readonly retryAfterS?: number;
   /** Other servers that take the publish (`rtmp://host:port/app`); absent: none. */
@@ -77,6 +82,9 @@ const DENIALS: Readonly<Record<DenialCause, readonly [code: Denied["code"], desc
   store_unavailable: ["denied", "Temporarily unavailable"],
   internal_error: ["denied", "Internal error"],
 };
+
+/** Whether this node accepts no publish at all: another one may. */
+export const isOfNode = ({ cause }: Denied) => cause === "stopping" || cause === "full";
 
 /** A denial with `description`, or with the table's text when it is null. */
 export function denied(cause: DenialCause, description: string | null = null): Denied {

@@ -10,14 +10,14 @@ import type { PublishingMetrics } from "../metrics.ts";
 import { EVERYTHING, type Share } from "../node-share.ts";
 import type { Customers } from "../organisation/customers.ts";
 import type { Schema } from "../store/schema.ts";
-import type { HoldsPlayToken } from "../token/play-token.ts";
+import type { PlayTokenLack } from "../token/play-token.ts";
 import type { TokenClaims } from "../token/tokens.ts";
 import type { Resolve } from "./addresses/resolver.ts";
 import { type AdmissionDeps, createAdmission } from "./admission.ts";
 import { createOnAir, type OnAir } from "./backup/on-air.ts";
 import { createPulledBytes } from "./bytes/pulled-bytes.ts";
 import { createClientIds } from "./client-ids.ts";
-import { type DenialCause, type Denied, denied } from "./denials.ts";
+import { type DenialCause, type Denied, denied, isOfNode } from "./denials.ts";
 import { type Ending, endingOf, inLog } from "./ending/ending.ts";
 import { createEndings, type Endings } from "./ending/endings.ts";
 import { createEnds } from "./ends.ts";
@@ -35,6 +35,7 @@ import {
 } from "./publishes.ts";
 import type { PublishingSettings } from "./publishing-settings.ts";
 import { identityOf } from "./record.ts";
+import type { Refusals, RefusedPublish } from "./refusals/refusals.ts";
 import { createRefusedConnections } from "./refused-connections.ts";
 import { liveNumbers } from "./running/live-numbers.ts";
 import { createUpkeep } from "./running/upkeep.ts";
@@ -75,7 +76,7 @@ export interface PublishingDeps
   /** Whether a web token has been revoked. */
   readonly isRevoked: (claims: TokenClaims) => boolean;
   /** Whether a player presents the token that the organisation may require. */
-  readonly holdsPlayToken: HoldsPlayToken;
+  readonly playTokenLack: PlayTokenLack;
   /** Resolves the names that customers supply. */
   readonly resolve: Resolve;
   readonly metrics: PublishingMetrics;
@@ -83,6 +84,7 @@ export interface PublishingDeps
   readonly publishStarts?: (clientId: number, streamId: string) => void;
   /** Called when a publish request of a known stream was denied. */
   readonly publishDenied?: (streamId: string, denial: { cause: DenialCause; clientId: number | null }) => void;
+  readonly refusals: Pick<Refusals, "note">;
   /** Further fields of the log line about a publish that has ended. */
   readonly figuresOf?: (clientId: number) => object;
   readonly settings: PublishingSettings;
@@ -97,7 +99,7 @@ export interface Publishing
   readonly workbench: Workbench;
   /** Why this node accepts no WHIP publish at all for now; null while it accepts some. A refusal is counted
    *  and logged. */
-  closed(address: string): Denied | null;
+  closed(request: RefusedPublish): Denied | null;
   /** Takes an event of the media core. Never throws; every request is answered. */
   handle(event: MediaEvent): void;
   /** Decides a WHIP publish request; when it is allowed, `open` starts the media immediately and returns the
@@ -208,7 +210,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     async openWhip(request, open) {
       const admission = stopping ? denied("stopping") : await admit({ ...request, protocol: "whip" });
       if (admission.outcome === "denied") {
-        reportDenied(admission, request.address, "whip");
+        reportDenied(admission, { ...request, protocol: request.via ?? "whip" });
         return admission;
       }
       const { clientId } = admission;
@@ -219,9 +221,9 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       return refusal ?? { outcome: "opened", clientId, answer };
     },
     ...{ running, find, isEnding, ofSession, ofStream, onEnded },
-    closed(address) {
+    closed(request) {
       const refusal = stopping ? null : closed();
-      if (refusal !== null) reportDenied(refusal, address, "whip");
+      if (refusal !== null) reportDenied(refusal, request);
       return refusal;
     },
     switchTarget: onAir.switchTarget,
@@ -296,13 +298,11 @@ export function createPublishing(deps: PublishingDeps): Publishing {
 
   async function decide(event: PublishRequested): Promise<void> {
     const media = deps.media();
-    if (stopping) {
-      media.deny(event.request, { ...denied("stopping"), elsewhere: deps.rtmpElsewhere?.() ?? [] });
-      return;
-    }
-    const admission = await admit({ ...event, protocol: "rtmp" });
+    const admission = stopping
+      ? { ...denied("stopping"), elsewhere: deps.rtmpElsewhere?.() ?? [] }
+      : await admit({ ...event, protocol: "rtmp" });
     if (admission.outcome === "denied") {
-      reportDenied(admission, event.address, "rtmp");
+      reportDenied(admission, { ...event, protocol: "rtmp" });
       media.deny(event.request, admission);
       return;
     }
@@ -330,7 +330,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       publishes.freeName(publish, recording.tried);
       await recording.done;
       const refusal = denied("stopped", stopped.reason);
-      reportDenied({ ...refusal, about: identityOf(intent) }, intent.address, protocol);
+      reportDenied({ ...refusal, about: identityOf(intent) }, { ...intent, name: Buffer.from(intent.name), protocol });
       return refusal;
     }
     // Recorded before the core is told: the end may arrive in the same turn of the event loop (W12a).
@@ -357,10 +357,10 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     }
   }
 
-  function reportDenied({ cause, about }: Denied, address: string, protocol: RunningPublish["protocol"]): void {
-    // Refusals of a full node leave no line each: that the node is full is logged once.
-    if (cause !== "full") log.info({ cause, ...about, protocol, address }, "publish denied");
-    metrics.countDenial(cause);
+  function reportDenied(refusal: Denied, { name, address, protocol, mayMove = false }: RefusedPublish): void {
+    const { cause, about } = refusal;
+    if (mayMove && isOfNode(refusal)) return;
+    deps.refusals.note({ ...refusal, request: "publish", reason: refusal.reason ?? cause, name, address, protocol });
     if (about?.stream !== undefined) deps.publishDenied?.(about.stream, { cause, clientId: about.clientId ?? null });
   }
 

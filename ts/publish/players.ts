@@ -9,30 +9,36 @@ import type { Metrics } from "../metrics.ts";
 import { networkList } from "../network.ts";
 import type { Customers } from "../organisation/customers.ts";
 import type { OrganisationSettings } from "../organisation/settings.ts";
-import type { HoldsPlayToken } from "../token/play-token.ts";
+import type { PlayTokenLack } from "../token/play-token.ts";
 import type { PulledBytes } from "./bytes/pulled-bytes.ts";
 import { denied } from "./denials.ts";
 import type { WrongNames } from "./limits/wrong-names.ts";
 import { type Intent, identityOf } from "./record.ts";
+import type { RefusalReason } from "./refusals/reasons.ts";
+import type { Refusals } from "./refusals/refusals.ts";
 
 /** Organisations whose rule is kept for when the store cannot be read; the one read first is evicted first. */
 const REMEMBERED_LIMIT = 10_000;
 
 type PlayRule = Pick<OrganisationSettings, "play" | "play_addresses">;
 
+const TOKEN_REQUIRED = { code: "denied", description: "A play token for this stream is required" } as const;
+
 /** Why a player is refused, and the text it receives. */
 const REFUSALS = {
   not_live: { code: "bad_name", description: "No such stream" },
   too_many_names: denied("too_many_names"),
   address: { code: "denied", description: "This address may not play the stream" },
-  token_required: { code: "denied", description: "A play token for this stream is required" },
+  token_required: TOKEN_REQUIRED,
+  token_invalid: TOKEN_REQUIRED,
+  token_expired: TOKEN_REQUIRED,
+  token_revoked: TOKEN_REQUIRED,
+  token_of_another_stream: TOKEN_REQUIRED,
   full: { code: "denied", description: "This server is full; try again in a moment" },
   internal_error: { code: "denied", description: "Internal error" },
-} as const;
+} as const satisfies { readonly [reason in RefusalReason]?: unknown };
 
 type Cause = keyof typeof REFUSALS;
-/** Players repeat these by themselves: a full node logs that it is full, and a metric counts them all. */
-const UNLOGGED: ReadonlySet<Cause> = new Set(["not_live", "too_many_names", "full"]);
 
 /** A stream that is live on another node. */
 export interface ElsewhereLive extends PullSource {
@@ -61,12 +67,13 @@ export interface PlayersDeps extends OtherNodes {
   /** The publish that runs under a client id; null when none does. */
   readonly publishOf: (clientId: number) => Intent | null;
   readonly customers: Pick<Customers, "of">;
-  readonly holdsPlayToken: HoldsPlayToken;
+  readonly playTokenLack: PlayTokenLack;
   /** Networks that may play; empty allows all. */
   readonly playAllow: readonly string[];
   readonly clock: { now(): number };
   readonly log: Logger;
-  readonly metrics: Pick<Metrics, "countPullEnd" | "countPlayDenial">;
+  readonly metrics: Pick<Metrics, "countPullEnd">;
+  readonly refusals: Pick<Refusals, "note">;
   /** Whose stream has this name; null for none. */
   readonly organisationOf: (name: string) => Promise<string | null>;
   /** Slows those who guess names; absent: they are not. */
@@ -121,7 +128,7 @@ export function createPlayers(deps: PlayersDeps): Players {
       case "addresses":
         return networkList(rule.play_addresses)(event.address) ? null : "address";
       case "token":
-        return (await deps.holdsPlayToken(event.arguments, live.name)) ? null : "token_required";
+        return await deps.playTokenLack(event.arguments, live.name);
     }
   }
 
@@ -162,13 +169,14 @@ export function createPlayers(deps: PlayersDeps): Players {
 
   async function ask(event: PlayRequested): Promise<void> {
     const { request, address } = event;
+    let live: Live | null = null;
     let identity: object = { player: request, address };
     // The players of another node were admitted there.
     const isNode = carriesNodeArgument(event.arguments) && deps.isNode(nameOf(event), event.arguments);
     let cause: Cause;
     try {
       const decision = await decide(event, isNode);
-      const { live } = decision;
+      live = decision.live;
       if (live !== null) identity = { ...identityOf(live), ...identity, ...(isNode && { node: true }) };
       if (decision.cause === null) return start(request, decision.live.source, { counted: !isNode }, identity);
       cause = decision.cause;
@@ -176,9 +184,21 @@ export function createPlayers(deps: PlayersDeps): Players {
       log.error({ err, ...identity }, "play request could not be decided");
       cause = "internal_error";
     }
-    deps.metrics.countPlayDenial(cause);
-    if (!UNLOGGED.has(cause)) log.info({ cause, ...identity }, "player denied");
     deps.media().deny(request, REFUSALS[cause]);
+    const about = live === null ? {} : { organisation: live.organisationId, stream: live.streamId };
+    const { description } = REFUSALS[cause];
+    const { name } = event;
+    deps.refusals.note({
+      request: "play",
+      protocol: "rtmp",
+      reason: cause,
+      name,
+      address,
+      description,
+      about,
+      inLog: identity,
+      isRecorded: isNode,
+    });
   }
 
   function start(

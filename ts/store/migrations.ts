@@ -21,6 +21,7 @@ import {
   publishHistory,
   publishTimeline,
 } from "./tables/publish-tables.ts";
+import { REFUSED_PUBLISHES, refusals } from "./tables/refusal-table.ts";
 import { STREAM_LIST_TABLES, streamLists } from "./tables/stream-lists.ts";
 import { TABLE_SHARE, tableShares } from "./tables/table-share-tables.ts";
 import { revocationOrder, tokenTables } from "./tables/token-tables.ts";
@@ -66,6 +67,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0026-table-shares", up: tableShares },
   { name: "0027-publish-ending", up: publishEnding },
   { name: "0029-publish-key", up: publishKeys },
+  { name: "0030-refusals", indexes: REFUSED_PUBLISHES, up: refusals },
 ];
 
 /** The tables whose rows are written by triggers on other tables. */

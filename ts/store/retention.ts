@@ -1,6 +1,6 @@
 // Deletes old data: publishes, personal data of denied ones, deliveries, the audit log, nodes. In portions along an
 // index, with pauses, so that a publish request never waits for it.
-import type { CompiledQuery, Kysely } from "kysely";
+import { type CompiledQuery, type Kysely, sql } from "kysely";
 import type { Logger } from "pino";
 import { inPortions, PORTION, untaken } from "./portions.ts";
 import type { Schema } from "./schema.ts";
@@ -17,7 +17,7 @@ export interface RetentionDays {
   readonly audit: number;
   /** Bodies of webhook calls, and events that the outbox has delivered or given up. */
   readonly deliveries: number;
-  /** Addresses and custom arguments of denied publishes, which may contain pass codes. */
+  /** Addresses and custom arguments of denied publishes, which may contain pass codes, and other refusals. */
   readonly denied: number;
 }
 
@@ -34,9 +34,10 @@ interface Kind {
   portion(db: Kysely<Schema>, before: number): CompiledQuery;
 }
 
-/** Each statement with the index it scans (migration 0008, except for the last two). */
+/** Each statement with the index it scans (migration 0008, except for refusals and the last two). */
 export const KINDS: readonly Kind[] = [
   { name: "details of denied publishes", days: "denied", portion: deniedDetails },
+  { name: "refusals", days: "denied", portion: refusals },
   { name: "publishes", days: "publishes", portion: publishes },
   { name: "deliveries", days: "deliveries", portion: deliveries },
   { name: "delivered events", days: "deliveries", portion: (db, before) => events(db, "delivered_at", before) },
@@ -67,6 +68,17 @@ function keptAnswers(db: Kysely<Schema>, before: number): CompiledQuery {
     .orderBy("begun_at")
     .limit(PORTION);
   return db.deleteFrom("kept_answer").where("id", "in", untaken(db, old)).compile();
+}
+
+function refusals(db: Kysely<Schema>, before: number): CompiledQuery {
+  const age = sql<number>`(-first_at)`;
+  const old = db
+    .selectFrom("refusal")
+    .select("id")
+    .where(sql<boolean>`${age} > ${-before}`)
+    .orderBy(age, "desc")
+    .limit(PORTION);
+  return db.deleteFrom("refusal").where("id", "in", untaken(db, old)).compile();
 }
 
 function publishes(db: Kysely<Schema>, before: number): CompiledQuery {

@@ -1,8 +1,8 @@
-// The tables of the store, one Kysely schema for libsql and PostgreSQL: text, integer and bigint only,
-// times as epoch milliseconds, JSON as text, booleans as 0 and 1.
+// The tables of the store for libsql and PostgreSQL: text, integer and bigint; times are epoch ms, booleans 0 and 1.
 import type { Generated } from "kysely";
 import type { EndingColumns, RefusalColumns } from "./tables/ending-columns.ts";
 import type { PublishKeyColumns } from "./tables/publish-key.ts";
+import type { RefusalTables } from "./tables/refusal-table.ts";
 
 /** Roles of keys and people, the most powerful first. */
 export const ROLES = ["administrator", "user", "readonly"] as const;
@@ -369,7 +369,7 @@ export interface KeptAnswerTable {
   begun_at: number;
 }
 
-export interface Schema {
+export interface Schema extends RefusalTables {
   organisation: OrganisationTable;
   api_key: ApiKeyTable;
   stream: StreamTable;

@@ -55,6 +55,9 @@ export const TABLE_BOUNDS = {
     "one for each publish that was accepted, removed 72 h after it at the latest, and then by the retention",
   ),
   delivery: other("a limit in bytes for all; the oldest of the organisation with the most are removed"),
+  refusal: other(
+    "equal ones are one row; at most ROWS_LIMIT of publish/refusals/refusal-records.ts, then the oldest are removed",
+  ),
   usage: other("one for each stream and day"),
   usage_sum: other("one for each organisation and day, summed by triggers"),
   stream_tag: other("one for each tag of a stream, at most TAGS_LIMIT, written by triggers"),

@@ -82,6 +82,8 @@ export interface Tokens {
   verifyAny(token: string): Promise<PlayClaims>;
   /** Whether a token claims to be issued by us, valid or not. */
   isOurs(token: string): boolean;
+  /** The stream name that it claims to be for, valid or not: only for records of its refusal. */
+  nameIn(token: string): string | null;
   /** The public keys, RFC 7517, including those another node has just created. */
   jwks(): Promise<{ readonly keys: readonly JWK[] }>;
 }
@@ -119,6 +121,10 @@ export function createTokens(deps: {
       return (await held(token)).claims;
     },
     isOurs,
+    nameIn(token) {
+      const { streamname } = unverified(token) ?? {};
+      return typeof streamname === "string" ? streamname : null;
+    },
     async jwks() {
       // While the store does not answer, the known keys are used.
       await inTime(
@@ -186,12 +192,7 @@ export function createTokens(deps: {
   }
 
   function isOurs(token: string): boolean {
-    if (token.length > TOKEN_LENGTH_LIMIT) return false;
-    try {
-      return decodeJwt(token).iss === issuer;
-    } catch {
-      return false;
-    }
+    return unverified(token)?.iss === issuer;
   }
 
   /** Looks for a key that another node has just created. Rejects with `StoreFailed` when the store does not answer. */
@@ -199,6 +200,15 @@ export function createTokens(deps: {
     if (!KID.test(kid ?? "") || !isOurs(token)) return null;
     await keys.lookAgain();
     return keys.find(kid, alg);
+  }
+}
+
+function unverified(token: string): JWTPayload | null {
+  if (token.length > TOKEN_LENGTH_LIMIT) return null;
+  try {
+    return decodeJwt(token);
+  } catch {
+    return null;
   }
 }
 

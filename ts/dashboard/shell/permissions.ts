@@ -13,6 +13,7 @@ const ROLES: readonly Role[] = ["administrator", "user", "readonly"];
 export const LEAST_ROLE = {
   view: "readonly",
   view_deliveries: "readonly",
+  view_refusals: "readonly",
   create_stream: "user",
   change_tags: "user",
   change_upstreams: "user",

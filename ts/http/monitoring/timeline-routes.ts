@@ -49,7 +49,7 @@ export function timelineRoutes(
         "For a publish that is running, was denied by the webhook or has ended, as long as `retention.publishes_days` keeps it: " +
         "offer, webhook, ICE and DTLS, first video, missing keyframes, loss, upstreams, end. Its media is sampled five " +
         "times a second at the start and every five seconds afterwards. Requests that were refused before the webhook was " +
-        "called have no client id and no timeline: the log has them, as `publish denied` with the cause.",
+        "called have no client id and no timeline: see GET /refusal.",
       answer: SessionTimeline,
       errors: [404],
     },

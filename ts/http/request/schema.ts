@@ -139,6 +139,14 @@ export function time() {
     .openapi({ type: "string", format: "date-time", example: "2026-12-31T00:00:00Z" });
 }
 
+/** Query parameters of a list of what has happened. */
+export function timeFilters() {
+  return {
+    from: time().optional().openapi({ description: "Only entries at this time or later" }),
+    to: time().optional().openapi({ description: "Only entries before this time" }),
+  };
+}
+
 function isTime(given: string): boolean {
   const form = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})$/;
   return form.test(given) && !Number.isNaN(Date.parse(given));

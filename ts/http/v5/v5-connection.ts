@@ -9,6 +9,7 @@ import { readBroadcastRequest } from "./v5-broadcast.ts";
 import { faultOf, faultOfOutcome, V5Fault } from "./v5-faults.ts";
 import { readFrame, type V5Request, wrong } from "./v5-messages.ts";
 import { startV5Pushes, type V5Pushes } from "./v5-pushes.ts";
+import type { NoteV5Refusal } from "./v5-refusals.ts";
 
 /** Requests that wait their turn; a client that sends more than this many ahead is disconnected. */
 const WAITING_LIMIT = 200;
@@ -21,6 +22,7 @@ export interface V5ConnectionDeps {
     Whip,
     "limit" | "invite" | "answer" | "state" | "onEnded" | "recentEnd" | "iceServers" | "sendMetadata" | "end"
   >;
+  readonly noteRefusal: NoteV5Refusal;
   readonly log: Logger;
   /** Called when a broadcast of this organisation has begun by the deprecated signalling. */
   readonly noteUse: (organisation: string) => void;
@@ -120,7 +122,8 @@ export function createV5Connection(deps: V5ConnectionDeps, peer: V5Peer): V5Conn
 
   async function signIn(request: Extract<V5Request, { type: "sign_in" }>): Promise<Answer> {
     if (broadcast !== null) throw new V5Fault(102001, "A broadcast is running: stop it first");
-    const credential = await access.signIn(request);
+    const asked = { address: peer.address, name: null, token: request.jwt ?? request.token };
+    const credential = await deps.noteRefusal(asked, () => access.signIn(request));
     const sessionId = randomUUID();
     signedIn = { sessionId, credential };
     const iceServers = whip.iceServers(sessionId);
@@ -131,13 +134,16 @@ export function createV5Connection(deps: V5ConnectionDeps, peer: V5Peer): V5Conn
   async function start(request: Extract<V5Request, { type: "start_broadcast" }>): Promise<Answer> {
     const { credential } = requireSession(request.session_id);
     if (broadcast !== null) throw new V5Fault(102001, "A broadcast is already running: stop it first");
-    const requested = readBroadcastRequest(request);
-    const hit = whip.limit(peer.address, "offer");
-    if (hit !== null) throw faultOfOutcome({ outcome: "limited", ...hit });
-    const target = await access.target(credential, request);
     const { address, requestHost } = peer;
+    const asked = { address, name: request.streamname, token: request.jwt ?? textOf(credential) };
+    const invitation = await deps.noteRefusal(asked, async () => {
+      const requested = readBroadcastRequest(request);
+      const hit = whip.limit(address, "offer");
+      if (hit !== null) throw faultOfOutcome({ outcome: "limited", ...hit });
+      return { ...(await access.target(credential, request)), ...requested };
+    });
     // `stereo`, a query parameter of WHIP, does not exist in the v5 signalling.
-    const outcome = await whip.invite({ ...target, ...requested, address, requestHost, stereo: false });
+    const outcome = await whip.invite({ ...invitation, via: "v5", address, requestHost, stereo: false });
     if (outcome.outcome !== "opened") throw faultOfOutcome(outcome);
     const { session, organisation, answer: offer } = outcome;
     if (isClosed) {
@@ -239,6 +245,8 @@ export function createV5Connection(deps: V5ConnectionDeps, peer: V5Peer): V5Conn
     },
   };
 }
+
+const textOf = (credential: V5Credential) => (credential.kind === "token" ? credential.text : null);
 
 /** `status` carries an object, or one as text; its content is not used. */
 function dataOf(data: unknown): unknown {

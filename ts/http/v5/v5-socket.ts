@@ -5,6 +5,7 @@ import type { Logger } from "pino";
 import type { WebSocket } from "ws";
 import { TooManyRequests } from "../../errors.ts";
 import type { Authorise } from "../../organisation/callers.ts";
+import type { Refusals } from "../../publish/refusals/refusals.ts";
 import type { Whip } from "../../publish/whip/whip-publishes.ts";
 import type { Tokens } from "../../token/tokens.ts";
 import type { Env } from "../openapi.ts";
@@ -12,6 +13,7 @@ import { type ClientAddress, outgoingOf } from "../request/request.ts";
 import { createV5Access } from "./v5-access.ts";
 import { createV5Connection } from "./v5-connection.ts";
 import { createV5Limits, V5_PATH } from "./v5-limits.ts";
+import { createNoteOfRefusal } from "./v5-refusals.ts";
 
 /** Interval of pings, which detect a client that is unreachable, ms (S3). */
 const PING_PAUSE_MS = 20_000;
@@ -32,6 +34,7 @@ export interface V5SocketDeps {
   readonly tokens: Tokens;
   readonly authorise: Authorise;
   readonly whip: Whip;
+  readonly refusals: Pick<Refusals, "note">;
   readonly clientAddress: ClientAddress;
 }
 
@@ -41,6 +44,7 @@ export function v5Routes(deps: V5SocketDeps): Hono<Env> {
   const access = createV5Access(deps);
   const admitSocket = createV5Limits(clock);
   const noteUse = createNoteOfUse(deps);
+  const noteRefusal = createNoteOfRefusal(deps);
 
   // Before the socket is prepared: its place would be kept as long as the connection.
   routes.get(V5_PATH, (c, next) => (asksForSocket(c) ? next() : c.body(null, 426, { upgrade: "websocket" })));
@@ -62,7 +66,7 @@ export function v5Routes(deps: V5SocketDeps): Hono<Env> {
           // Created by `ws`, as the server in ts/listen is.
           const socket = context.raw as unknown as WebSocket;
           connection = createV5Connection(
-            { ...deps, access, noteUse },
+            { ...deps, access, noteUse, noteRefusal },
             {
               address,
               requestHost,

@@ -3,7 +3,8 @@
 import { type Context, Hono } from "hono";
 import type { Logger } from "pino";
 import type { Config } from "../../config.ts";
-import { BadToken } from "../../errors.ts";
+import { isOfNode } from "../../publish/denials.ts";
+import type { Refusals } from "../../publish/refusals/refusals.ts";
 import { summaryOf } from "../../publish/whip/sdp-summary.ts";
 import { audioBitrateWithin, CONNECT_INFO_LIMIT_BYTES, readConnectInfo } from "../../publish/whip/whip-parameters.ts";
 import type { Whip, WhipOutcome, WhipRequest } from "../../publish/whip/whip-publishes.ts";
@@ -13,6 +14,7 @@ import type { Env } from "../openapi.ts";
 import { type LoggedSubject, noteForLog } from "../request/caller.ts";
 import { baseUrlOf, type ClientAddress, hasLeft, outgoingOf } from "../request/request.ts";
 import { setWhipHeaders, WHIP_PATH, WhipProblem } from "./whip-problems.ts";
+import { bearerOf, notingRefusals } from "./whip-refusals.ts";
 
 const METHODS = "POST, PATCH, DELETE, GET, OPTIONS";
 const ALLOW_HEADERS = "Authorization, Content-Type, If-Match, ETag, traceparent, tracestate";
@@ -24,13 +26,23 @@ export interface WhipDeps {
   readonly log: Logger;
   readonly tokens: Tokens;
   readonly whip: Whip;
+  readonly refusals: Pick<Refusals, "note">;
   readonly version: string;
   readonly clientAddress: ClientAddress;
   /** Passes an offer to another node that accepts it; undefined when there is none. */
   readonly placement?: (c: Context) => Promise<Response | undefined>;
 }
 
-export function whipRoutes({ config, log, tokens, whip, version, clientAddress, placement }: WhipDeps): Hono<Env> {
+export function whipRoutes({
+  config,
+  log,
+  tokens,
+  whip,
+  refusals,
+  version,
+  clientAddress,
+  placement,
+}: WhipDeps): Hono<Env> {
   const routes = new Hono<Env>();
   const session = `${WHIP_PATH}/:session`;
 
@@ -55,26 +67,31 @@ export function whipRoutes({ config, log, tokens, whip, version, clientAddress, 
 
   routes.post(WHIP_PATH, async (c) => {
     const address = clientAddress(c);
-    const hit = whip.limit(address, "offer");
-    if (hit !== null) throw WhipProblem.limited(hit);
-    if (!isSdp(c.req.header("content-type"))) {
-      throw WhipProblem.fault("unsupported_media_type", "An offer must be sent as application/sdp");
-    }
-    const offer = await c.req.text();
     const query = readQuery(c.req.url);
-    const claims = await claimsOf(c.req.header("authorization"), tokens);
-    if (claims !== null) noteForLog(c, { caller: "token", callerId: claims.jti });
-    const outcome = await whip.open({
-      ...targetOf(query, claims),
-      claims,
-      trace: c.get("trace"),
-      offer,
-      address,
-      requestHost: new URL(c.req.url).hostname,
-      stereo: query.get("stereo")?.toString() === "1",
-      audioBitrate: audioBitrateOf(query.get("audio_bitrate")),
-      connectInfo: connectInfoOf(query.get("connect_info")),
+    const name = query.get("stream_name") ?? null;
+    const request = await notingRefusals({ refusals, tokens }, { c, address, name }, async () => {
+      const hit = whip.limit(address, "offer");
+      if (hit !== null) throw WhipProblem.limited(hit);
+      if (!isSdp(c.req.header("content-type"))) {
+        throw WhipProblem.fault("unsupported_media_type", "An offer must be sent as application/sdp");
+      }
+      const offer = await c.req.text();
+      const claims = await claimsOf(c.req.header("authorization"), tokens);
+      if (claims !== null) noteForLog(c, { caller: "token", callerId: claims.jti });
+      return {
+        ...targetOf(query, claims),
+        claims,
+        trace: c.get("trace"),
+        offer,
+        address,
+        requestHost: new URL(c.req.url).hostname,
+        stereo: query.get("stereo")?.toString() === "1",
+        audioBitrate: audioBitrateOf(query.get("audio_bitrate")),
+        connectInfo: connectInfoOf(query.get("connect_info")),
+      };
     });
+    const { offer } = request;
+    const outcome = await whip.open({ ...request, mayMove: placement !== undefined });
     noteForLog(c, subjectOf(outcome));
     if (log.isLevelEnabled("debug")) {
       const came = outcome.outcome === "opened" ? { answered: summaryOf(outcome.answer) } : codeOf(outcome);
@@ -83,8 +100,16 @@ export function whipRoutes({ config, log, tokens, whip, version, clientAddress, 
         "WHIP offer",
       );
     }
-    const elsewhere = isFull(outcome) ? await placement?.(c) : undefined;
-    if (elsewhere !== undefined) return elsewhere;
+    if (placement !== undefined && outcome.outcome === "denied" && isOfNode(outcome)) {
+      let elsewhere: Response | undefined;
+      try {
+        elsewhere = await placement(c);
+      } finally {
+        const asked = { request: "publish", protocol: "whip", name: request.streamName, address } as const;
+        if (elsewhere === undefined) refusals.note({ ...outcome, ...asked, reason: outcome.cause });
+      }
+      if (elsewhere !== undefined) return elsewhere;
+    }
     const opened = opening(outcome);
     // The client has disconnected: the publish was accepted and ends (W12a), so that its name is free
     // immediately.
@@ -97,10 +122,6 @@ export function whipRoutes({ config, log, tokens, whip, version, clientAddress, 
 
   return routes;
 }
-
-/** Whether this node accepts no new publish at all. */
-const isFull = (outcome: WhipOutcome) =>
-  outcome.outcome === "denied" && (outcome.cause === "stopping" || outcome.cause === "full");
 
 function subjectOf(outcome: WhipOutcome): LoggedSubject {
   if (outcome.outcome === "opened") {
@@ -204,16 +225,11 @@ function targetOf(
   return { streamName: name, streamUrl: url };
 }
 
-/** The claims of a web token issued by us; any other bearer is ignored: clients send "Bearer undefined". */
+/** The claims of a web token issued by us; any other bearer is ignored: clients send "Bearer undefined". Throws
+ *  `BadToken`. */
 async function claimsOf(authorization: string | undefined, tokens: Tokens): Promise<TokenClaims | null> {
-  const bearer = /^bearer +(\S+)$/i.exec(authorization ?? "")?.[1];
-  if (bearer === undefined || !tokens.isOurs(bearer)) return null;
-  try {
-    return await tokens.verify(bearer);
-  } catch (error) {
-    if (error instanceof BadToken) throw WhipProblem.fault("bad_token", error.fault);
-    throw error;
-  }
+  const bearer = bearerOf(authorization);
+  return bearer === null || !tokens.isOurs(bearer) ? null : await tokens.verify(bearer);
 }
 
 /** Deployed clients send what their user typed; null for the default bitrate. */

@@ -39,8 +39,8 @@ export async function checkCredentials(deps: CredentialsDeps, request: KeyedRequ
   const hasKeyArgument = needsKey(stream, settings);
   if (!settings.require_token && !hasKeyArgument) return { claims: request.claims, hasKeyArgument };
   const claims = await deps.tokenOf(request, stream.name);
-  if (claims !== null) return { claims, hasKeyArgument };
-  if (settings.require_token) return denied("token_required");
+  if (typeof claims !== "string") return { claims, hasKeyArgument };
+  if (settings.require_token) return { ...denied("token_required"), reason: claims };
   return checkKey(deps, request) ?? { claims: request.claims, hasKeyArgument };
 }
 

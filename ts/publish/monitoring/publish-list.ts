@@ -39,13 +39,22 @@ export interface PastPublish {
  *  only. */
 export type PublishPosition = [askedAt: number, clientId: number];
 
-/** The newest `quantity` publishes of a stream; only those after `before`. */
+/** The newest `quantity` publishes of a stream; only those after `before` in the list, and asked from `from` on and before
+ *  `to`, epoch ms. */
 export async function listPublishes(
   db: Kysely<Schema>,
   streamId: string,
-  page: { readonly before: PublishPosition | null; readonly quantity: number },
+  page: {
+    readonly before: PublishPosition | null;
+    readonly quantity: number;
+    readonly from?: number | null;
+    readonly to?: number | null;
+  },
 ): Promise<readonly PastPublish[]> {
   let query = db.selectFrom("publish").selectAll().where("stream_id", "=", streamId);
+  const { from = null, to = null } = page;
+  if (from !== null) query = query.where("asked_at", ">=", from);
+  if (to !== null) query = query.where("asked_at", "<", to);
   if (page.before !== null) {
     const [askedAt, clientId] = page.before;
     query = query.where(sql<boolean>`(asked_at, client_id) < (${askedAt}, ${clientId})`);

@@ -20,8 +20,9 @@ export interface DeliveryFilter {
   readonly name: string | null;
   /** Only those not answered with 200 (publish, update), or 2xx and 410 (publish_done). */
   readonly failed: boolean;
-  /** Epoch ms; only older ones. */
+  /** Epoch ms; only older ones, and only from `from` on. */
   readonly before: number | null;
+  readonly from?: number | null;
   /** Only those after this one in the order of the list. */
   readonly behind?: DeliveryPosition | null;
   readonly quantity: number;
@@ -33,12 +34,13 @@ export async function listDeliveries(
   organisationId: string,
   filter: DeliveryFilter,
 ): Promise<{ readonly rows: readonly Selectable<DeliveryTable>[]; readonly rest: DeliveryPosition | null }> {
-  const { call, clientId, name, failed, before, behind = null, quantity } = filter;
+  const { call, clientId, name, failed, before, from = null, behind = null, quantity } = filter;
   const isFiltered = call !== null || failed || name !== null || clientId !== null;
   let near = db.selectFrom("delivery").select(["id", "last_at"]).where("organisation_id", "=", organisationId);
   if (clientId !== null) near = near.where("client_id", "=", clientId);
   else if (name !== null) near = near.where("name", "=", name);
   else if (failed) near = near.where(sql<boolean>`${sql.raw(FAILED_DELIVERY)}`);
+  if (from !== null) near = near.where("last_at", ">=", from);
   if (before !== null) near = near.where("last_at", "<", before);
   if (behind !== null) near = near.where(isBehind("last_at", behind.lastAt, behind.id));
   near = near

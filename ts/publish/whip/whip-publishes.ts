@@ -11,6 +11,8 @@ import { type Denied, denied } from "../denials.ts";
 import type { Ending } from "../ending/ending.ts";
 import type { Publishing } from "../lifecycle.ts";
 import type { RunningPublish } from "../publishes.ts";
+import type { RefusalReason } from "../refusals/reasons.ts";
+import type { Refusals, RefusedPublish } from "../refusals/refusals.ts";
 import { utf8 } from "../stream-name.ts";
 import { type Json, writeAmf0 } from "./amf0.ts";
 import { type IceServer, iceServerLinks, iceServersFor } from "./ice-servers.ts";
@@ -28,6 +30,8 @@ export interface WhipTarget {
   /** Stream name with its arguments, percent-decoded once, bytes. */
   readonly streamName: Uint8Array;
   readonly streamUrl: string;
+  /** The signalling it came by; absent: WHIP. */
+  readonly via?: "v5";
   /** IP address of the broadcaster. */
   readonly address: string;
   /** Host name of the request: whatever it is, it counts as one of ours. */
@@ -43,6 +47,8 @@ export interface WhipTarget {
   readonly trace?: Trace;
   /** SDP of the client; absent: we make the offer. */
   readonly offer?: string;
+  /** As of `RefusedPublish`. */
+  readonly mayMove?: boolean;
 }
 
 export interface WhipRequest extends WhipTarget {
@@ -128,6 +134,7 @@ export interface WhipDeps {
   readonly resolve: Resolve;
   /** Whose stream has this name; null for none. */
   readonly organisationOf: (name: string) => Promise<string | null>;
+  readonly refusals: Pick<Refusals, "note">;
   /** Allows private addresses for a stream_url that is not ours. */
   readonly dev: boolean;
   /** Makes a session's id of a random one, so that other nodes can find its owner; by default it is used as it is. */
@@ -169,7 +176,9 @@ export function createWhip(deps: WhipDeps): Whip {
       const argumentsText = customArguments === null ? null : utf8(customArguments);
       // A URL could only carry them altered (W2).
       if (customArguments !== null && argumentsText === null) {
-        return denied("malformed_name", "Custom arguments are not UTF-8");
+        const refusal = denied("malformed_name", "Custom arguments are not UTF-8");
+        note(request, refusal.cause, refusal.description);
+        return refusal;
       }
       // A host that cannot be dialled gets the same refusal as one that is not allowed.
       const owner = (await deps.organisationOf(text)) ?? NOBODY;
@@ -177,9 +186,16 @@ export function createWhip(deps: WhipDeps): Whip {
       if (addresses.length === 0) return { outcome: "bad_stream_url" };
       ownUpstream = foreignUrl(target, text, argumentsText);
     }
-    const { address, claims, trace, offer: offered } = request;
+    const { address, claims, trace, offer: offered, via, mayMove = false } = request;
     const session = sessionId(randomUUID());
-    const about = { address, claims, ...(trace && { trace }), ...(offered !== undefined && { offered }) };
+    const about = {
+      address,
+      claims,
+      mayMove,
+      ...(trace && { trace }),
+      ...(via && { via }),
+      ...(offered !== undefined && { offered }),
+    };
     const asked = { app: APP, name, arguments: customArguments, session, ...about };
     let [organisation, stream] = ["", ""];
     const opened = await publishing.openWhip(asked, ({ clientId, intent, upstreams, maxBitrateKbps }, hold) => {
@@ -209,12 +225,21 @@ export function createWhip(deps: WhipDeps): Whip {
     return { outcome: "opened", session, clientId, organisation, stream, etag, answer, links };
   }
 
+  /** Notes what is refused here; publishing notes what it denies. */
+  function note(request: WhipTarget, reason: RefusalReason, description: string | null): void {
+    deps.refusals.note({ ...requestOf(request), request: "publish", reason, description });
+  }
+
   async function open(request: WhipTarget, offer: WhipOffer, startBitrateKbps: number): Promise<Opened> {
     const place = limits.halfOpen(request.address);
-    if ("of" in place) return { outcome: "limited", ...place };
+    if ("of" in place) {
+      note(request, limitReason(place), null);
+      return { outcome: "limited", ...place };
+    }
     let isOpen = false;
     try {
       const outcome = await admit(request, { offer, startBitrateKbps, place });
+      if (outcome.outcome === "bad_stream_url") note(request, "bad_stream_url", null);
       isOpen = outcome.outcome === "opened";
       return outcome;
     } finally {
@@ -226,13 +251,15 @@ export function createWhip(deps: WhipDeps): Whip {
     limit: limits.request,
     async open(request) {
       // A full node spends as little as possible on each offer.
-      const closed = publishing.closed(request.address);
+      const closed = publishing.closed(requestOf(request));
       if (closed !== null) return closed;
       const parsed = media().parseOffer(request.offer);
-      return parsed.outcome === "refused" ? parsed : await open(request, parsed.offer, START_BITRATE_KBPS);
+      if (parsed.outcome !== "refused") return await open(request, parsed.offer, START_BITRATE_KBPS);
+      note(request, "offer_refused", parsed.detail);
+      return parsed;
     },
     async invite({ audio, video, startBitrateKbps, ...target }) {
-      const closed = publishing.closed(target.address);
+      const closed = publishing.closed(requestOf(target));
       if (closed !== null) return closed;
       const offer = media().ownOffer(audio, video);
       return await open(target, offer, Math.min(startBitrateKbps ?? START_BITRATE_KBPS, START_BITRATE_KBPS));
@@ -282,6 +309,13 @@ export function createWhip(deps: WhipDeps): Whip {
     },
     end: publishing.endWhip,
   };
+}
+
+/** The limit that was reached, as a reason. */
+export const limitReason = ({ of }: LimitHit): RefusalReason => (of === "address" ? "too_many_requests" : "overloaded");
+
+function requestOf({ streamName, address, via, mayMove = false }: WhipTarget): RefusedPublish {
+  return { name: streamName, address, protocol: via ?? "whip", mayMove };
 }
 
 function newTag(): string {
