@@ -4,9 +4,9 @@
 import { loadConfig, readVersion } from "../config.ts";
 import { askToUpgrade } from "../handover/control.ts";
 import { ask } from "./asking.ts";
-import { endOf } from "./end-flags.ts";
 import { type GivenFlags, readFlags } from "./flags.ts";
 import { print, table } from "./output.ts";
+import { endOf } from "./stream/end-flags.ts";
 import { unknownVerb, wanted } from "./words.ts";
 
 /** Members of a session record that are shown as columns. */

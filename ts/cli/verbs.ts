@@ -87,7 +87,7 @@ export function verbs(): Readonly<Record<string, Verb>> {
       words: STREAM_VERBS.join(" | "),
       flags: streamFlags,
       help: "Streams (to end a running publish, this calls the service with HEADGATE_API_KEY)",
-      run: async (words, flags) => await (await import("./streams.ts")).runStream(words, flags),
+      run: async (words, flags) => await (await import("./stream/streams.ts")).runStream(words, flags),
     },
     token: {
       words: "create NAME | verify TOKEN | revoke JTI | keys | rotate | forget KID",
@@ -119,7 +119,7 @@ export function verbs(): Readonly<Record<string, Verb>> {
       words: "",
       flags: refusalFlags,
       help: "Refused publishes and plays, and why",
-      run: async (_, flags) => await (await import("./refusals.ts")).runRefusals(flags),
+      run: async (_, flags) => await (await import("./stream/refusals.ts")).runRefusals(flags),
     },
     explain: {
       words: "CLIENT_ID",

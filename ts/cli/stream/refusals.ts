@@ -1,15 +1,15 @@
 // `headgate refusals`, and the history of one stream: what was published, what was refused, and why. Reads the store,
 // whether the service runs or not; a running service writes a refusal within a second or two.
-import { ConfigInvalid } from "../errors.ts";
-import { publishRecord } from "../http/records/publish.ts";
-import { refusalRecord } from "../http/records/refusal.ts";
-import { listPublishes } from "../publish/monitoring/publish-list.ts";
-import { REFUSAL_REASONS, reasonWords } from "../publish/refusals/reasons.ts";
-import { listRefusals, type PastRefusal, type RefusalFilter } from "../publish/refusals/refusal-list.ts";
-import type { Store } from "../store/open.ts";
-import { atStore, chosenOrganisation } from "./at-store.ts";
-import type { GivenFlags } from "./flags.ts";
-import { print, table, timeText } from "./output.ts";
+import { ConfigInvalid } from "../../errors.ts";
+import { publishRecord } from "../../http/records/publish.ts";
+import { refusalRecord } from "../../http/records/refusal.ts";
+import { listPublishes } from "../../publish/monitoring/publish-list.ts";
+import { REFUSAL_REASONS, reasonWords } from "../../publish/refusals/reasons.ts";
+import { listRefusals, type PastRefusal, type RefusalFilter } from "../../publish/refusals/refusal-list.ts";
+import type { Store } from "../../store/open.ts";
+import { atStore, chosenOrganisation } from "../at-store.ts";
+import type { GivenFlags } from "../flags.ts";
+import { print, table, timeText } from "../output.ts";
 
 /** Most entries of one list. */
 const QUANTITY_LIMIT = 10_000;

@@ -1,14 +1,14 @@
 // Streams as `headgate stream` prints them: the records of the API (M9), with their publish keys.
-import type { Config } from "../config.ts";
-import { ingestAt } from "../http/request/ingest.ts";
-import { shownKeys, streamRecord } from "../http/request/stream-record.ts";
-import { readSettings } from "../organisation/settings.ts";
-import { createPublishKeys, needsKey } from "../publish/key/publish-key.ts";
-import type { StreamTable } from "../store/schema.ts";
-import { openSecretBoxOf } from "../store/secret-box.ts";
-import { configuredUrl } from "./asking.ts";
-import type { AtStore } from "./at-store.ts";
-import type { GivenFlags } from "./flags.ts";
+import type { Config } from "../../config.ts";
+import { ingestAt } from "../../http/request/ingest.ts";
+import { shownKeys, streamRecord } from "../../http/request/stream-record.ts";
+import { readSettings } from "../../organisation/settings.ts";
+import { createPublishKeys, needsKey } from "../../publish/key/publish-key.ts";
+import type { StreamTable } from "../../store/schema.ts";
+import { openSecretBoxOf } from "../../store/secret-box.ts";
+import { configuredUrl } from "../asking.ts";
+import type { AtStore } from "../at-store.ts";
+import type { GivenFlags } from "../flags.ts";
 
 /** The records of streams of one organisation. Rejects with `StoreUnavailable` when a publish key is needed and
  *  `headgate.key` is missing. */

@@ -1,8 +1,8 @@
 // `headgate stream …`: works on the store, whether the service runs or not. Only to end a running publish it calls the
 // service, which alone can do that.
-import { ConfigInvalid, ServiceError } from "../errors.ts";
-import { changed, recordChange } from "../organisation/audit.ts";
-import { listStreams } from "../organisation/reads/stream-list.ts";
+import { ConfigInvalid, ServiceError } from "../../errors.ts";
+import { changed, recordChange } from "../../organisation/audit.ts";
+import { listStreams } from "../../organisation/reads/stream-list.ts";
 import {
   createStream,
   deleteStream,
@@ -11,18 +11,18 @@ import {
   TAG_LENGTH_LIMIT,
   TAGS_LIMIT,
   unlockStream,
-} from "../organisation/streams.ts";
-import type { StreamTable } from "../store/schema.ts";
-import { forgetStream } from "../token/revocations.ts";
-import { ask } from "./asking.ts";
-import { type AtStore, atStore, chosenOrganisation, operator } from "./at-store.ts";
-import { STREAM_VERBS } from "./command-flags.ts";
+} from "../../organisation/streams.ts";
+import type { StreamTable } from "../../store/schema.ts";
+import { forgetStream } from "../../token/revocations.ts";
+import { ask } from "../asking.ts";
+import { type AtStore, atStore, chosenOrganisation, operator } from "../at-store.ts";
+import { STREAM_VERBS } from "../command-flags.ts";
+import type { GivenFlags } from "../flags.ts";
+import { print, table } from "../output.ts";
+import { unknownVerb, wanted } from "../words.ts";
 import { type End, endOf, refusedWords } from "./end-flags.ts";
-import type { GivenFlags } from "./flags.ts";
-import { print, table } from "./output.ts";
+import { recordOf, recordsOf } from "./records.ts";
 import { printPublishes, printRefusals } from "./refusals.ts";
-import { recordOf, recordsOf } from "./stream-records.ts";
-import { unknownVerb, wanted } from "./words.ts";
 
 /** Most streams listed: more than anybody reads, and still manageable for a terminal and a script. */
 const LIST_LIMIT = 100_000;

@@ -1,6 +1,6 @@
 // What `--reason` and `--refuse` say about the end of a publish.
-import { ConfigInvalid } from "../errors.ts";
-import type { GivenFlags } from "./flags.ts";
+import { ConfigInvalid } from "../../errors.ts";
+import type { GivenFlags } from "../flags.ts";
 
 export interface End {
   readonly reason?: string;
