@@ -1,5 +1,6 @@
 // When the outbox polls the store: an event recorded during a poll is seen by the next one, not a minute
 // later.
+import { setTimeout as delay } from "node:timers/promises";
 import { sql } from "kysely";
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -86,6 +87,33 @@ test("an event that becomes due while another organisation's is delivered is del
   const [first, second] = posted;
   expect([first?.organisation, second?.organisation]).toEqual(["C", "B"]);
   expect((second?.at ?? 0) - (first?.at ?? 0)).toBeLessThan(5_000);
+  await outbox.stop(5_000);
+});
+
+test("an organisation's only event is read once", async () => {
+  const { db, clock } = stage;
+  const event = { id: "msg_1", organisation_id: "org1", client_id: 1, url: "https://a.example/", epoch: 1 };
+  await db
+    .insertInto("outbox")
+    .values({ ...event, body: "call=publish_done", next_attempt_at: clock.ms, created_at: clock.ms })
+    .execute();
+  let reads = 0;
+  const counted = db.withPlugin({
+    transformQuery({ node }) {
+      if (node.kind === "SelectQueryNode" && node.selections?.[0]?.selection.kind === "SelectAllNode") reads += 1;
+      return node;
+    },
+    transformResult: async ({ result }) => result,
+  });
+  const outbox = outboxOf({
+    db: counted,
+    webhook: { load: () => ({ inFlight: 0, waiting: 0, open: [], slow: [] }), post: async () => ANSWER },
+  });
+  outbox.release(1, "org1");
+  const isDelivered = async () => (await db.selectFrom("outbox").select("delivered_at").execute())[0]?.delivered_at;
+  while ((await isDelivered()) === null) await delay(5);
+  await delay(50);
+  expect(reads).toBe(1);
   await outbox.stop(5_000);
 });
 

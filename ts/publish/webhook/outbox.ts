@@ -14,21 +14,16 @@ import type { Webhook } from "./call.ts";
 import { PROBE_EVERY_MS } from "./customer-gate.ts";
 import { type DeliveryOutcome, DeliveryPlaces } from "./deliveries/delivery-places.ts";
 import { clockStepFollower, type DueEvent, dueEvents, type Webhooks } from "./deliveries/due-events.ts";
+import { QUEUE_LIMIT, Round, SLEEP_LIMIT_MS } from "./deliveries/round.ts";
 import { createSettlements, type Settlement } from "./deliveries/settlements.ts";
 import { refusalsAfter, verdictOf, wasTried } from "./retry-schedule.ts";
 
 /** Events counted for the metrics; larger numbers are reported as this one. */
 const COUNTED_LIMIT = 10_000;
-/** Organisations that wait for their turn in memory; more wait in the store. */
-const QUEUE_LIMIT = 1_024;
-/** A further page of organisations is read after this many turns, and when few wait for theirs. */
-const TURNS_PER_PAGE = 64;
 /** How often the pace is checked while deliveries are in flight, ms; this process is late when that comes this much
  *  later. */
 const PACE_CHECK_MS = 50;
 const LATE_MS = 30;
-/** Longest sleep between two reads of the store, ms. */
-const SLEEP_LIMIT_MS = 60_000;
 /** Pause after the store failed, ms. */
 const STORE_FAILED_PAUSE_MS = 5_000;
 
@@ -93,19 +88,14 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   const held = new Set<number>();
   /** Event id → the delivery's promise (which never rejects). */
   const inFlight = new Map<string, Promise<void>>();
-  /** Organisations whose turn comes next, in order: each takes its turn, and waits again. */
-  const queue = new Set<string>();
-  /** The oldest due events are to be looked at. */
-  let isLookWanted = false;
-  /** The last organisation of the round through all with due events; null: no round is in progress. */
-  let roundAfter: string | null = null;
-  let hasRoundBegunAny = false;
-  let turnsSincePage = 0;
-  /** When the oldest due events must be looked at, epoch ms. */
-  let lookAt = Number.POSITIVE_INFINITY;
+  const round = new Round(events);
+  /** Organisations that may have more due events than have begun. */
+  const unfinished = new Set<string>();
   /** When an organisation whose customer only times out was last tried, epoch ms. */
   const probed = new Map<string, number>();
   let timer: NodeJS.Timeout | undefined;
+  /** When `timer` ends, epoch ms. */
+  let sleepsUntil = Number.NEGATIVE_INFINITY;
   let checking: Promise<void> | null = null;
   let checkAgain = false;
   let pacing: NodeJS.Timeout | undefined;
@@ -147,14 +137,13 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   }
 
   function checkAll(): Promise<void> {
-    isLookWanted = true;
+    round.look();
     return check();
   }
 
   /** The organisation may have due events: it gets a turn. */
   function checkNext(organisation: string): Promise<void> {
-    if (queue.size < QUEUE_LIMIT) queue.add(organisation);
-    else isLookWanted = true;
+    round.add(organisation);
     return check();
   }
 
@@ -171,14 +160,18 @@ export function createOutbox(deps: OutboxDeps): Outbox {
         checkAgain = false;
         await startDue().catch((err: unknown) => {
           log.error({ err }, "outbox could not be read");
-          lookAt = clock.now() + STORE_FAILED_PAUSE_MS;
+          round.postpone(clock.now() + STORE_FAILED_PAUSE_MS);
         });
       } while (checkAgain && !isPaused);
       checking = null;
       clearTimeout(timer);
       // A look that found no room waits for a delivery to end.
-      const pause = isLookWanted ? PROBE_EVERY_MS : Math.min(Math.max(lookAt - clock.now(), 1), SLEEP_LIMIT_MS);
-      if (!stopped) timer = setTimeout(() => void checkAll(), pause);
+      const pause = round.isLookWanted
+        ? PROBE_EVERY_MS
+        : Math.min(Math.max(round.lookAt - clock.now(), 1), SLEEP_LIMIT_MS);
+      if (stopped) return;
+      sleepsUntil = clock.now() + pause;
+      timer = setTimeout(() => void checkAll(), pause);
     })();
     return checking;
   }
@@ -204,45 +197,12 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     /** Those that wait for others' places. */
     const waiting = new Set<string>();
     while (!closed && !isPaused && places.room(performance.now()) > 0) {
-      if (queue.size === 0 || turnsSincePage >= TURNS_PER_PAGE) await findMore(now);
-      const [organisation] = queue;
+      const organisation = await round.next(now, probed.size > 0);
       if (organisation === undefined) break;
-      queue.delete(organisation);
-      turnsSincePage += 1;
       if (await takeTurn(organisation, slow, now)) waiting.add(organisation);
       if (waiting.size >= QUEUE_LIMIT) break;
     }
-    for (const organisation of waiting) queue.add(organisation);
-  }
-
-  /** Puts organisations with due events at the end of the queue: of the oldest events or, when there are more than one look
-   *  finds, of a page of the round through all. */
-  async function findMore(now: number): Promise<void> {
-    if (queue.size >= QUEUE_LIMIT / 2) return;
-    turnsSincePage = 0;
-    if (isLookWanted) {
-      isLookWanted = false;
-      const { organisations, more } = await events.oldest(now);
-      for (const organisation of organisations) queue.add(organisation);
-      if (more && roundAfter === null) {
-        roundAfter = "";
-        hasRoundBegunAny = false;
-      }
-      const next = (await events.next(now)) ?? Number.POSITIVE_INFINITY;
-      lookAt = Math.min(next, now + (probed.size > 0 ? PROBE_EVERY_MS : SLEEP_LIMIT_MS));
-      return;
-    }
-    if (roundAfter === null) return;
-    const { organisations, last } = await events.page(now, roundAfter);
-    roundAfter = last;
-    for (const organisation of organisations) queue.add(organisation);
-    if (last !== null) {
-      if (organisations.length === 0) await findMore(now);
-      return;
-    }
-    // A round in which a delivery began is followed by another: more than one look finds may be left.
-    if (hasRoundBegunAny) isLookWanted = true;
-    else lookAt = Math.min(lookAt, now + PROBE_EVERY_MS);
+    for (const organisation of waiting) round.add(organisation);
   }
 
   /** Starts what the organisation may have in flight; resolves with whether it waits for others' places. */
@@ -250,13 +210,15 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     const isSlow = slow.open.has(organisation);
     const former = isSlow ? [] : (slow.urls.get(organisation) ?? []);
     const { places: free, others } = places.placesOf(organisation, performance.now());
+    unfinished.add(organisation);
     if (free === 0) return others;
     // What the gate would refuse need not be read, claimed and put back.
     const mayTry = !isSlow || mayProbe(organisation, now);
-    if (mayTry) await start(organisation, isSlow ? 1 : free, { except: former }, now);
+    const isLast = mayTry && (await start(organisation, isSlow ? 1 : free, { except: former }, now));
+    if (isLast && former.length === 0) unfinished.delete(organisation);
     // A former webhook that only times out must not hold up events for the new one.
     if (former.length > 0 && mayProbe(organisation, now)) await start(organisation, 1, { only: former }, now);
-    return others && !isSlow;
+    return others && !isSlow && unfinished.has(organisation);
   }
 
   interface Slow {
@@ -275,21 +237,23 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   /** Whether a delivery of a slow organisation may be tried; if so, schedules the next probe. */
   function mayProbe(organisation: string, now: number): boolean {
     const last = probed.get(organisation) ?? Number.NEGATIVE_INFINITY;
-    lookAt = Math.min(lookAt, now + PROBE_EVERY_MS);
+    round.lookBy(now + PROBE_EVERY_MS);
     // A time in the future means that the clock was set back.
     if (now >= last && now < last + PROBE_EVERY_MS) return false;
     probed.set(organisation, now);
     return true;
   }
 
-  /** Claims and starts at most `quantity` deliveries of the organisation. */
-  async function start(organisation: string, quantity: number, webhooks: Webhooks, now: number): Promise<void> {
-    // Those held back or in flight may be the oldest.
+  /** Claims and starts at most `quantity` deliveries of the organisation; resolves with whether it has no more due events. */
+  async function start(organisation: string, quantity: number, webhooks: Webhooks, now: number): Promise<boolean> {
+    // Those held back or in flight may be the oldest, and one more tells whether it is the last time.
     const passedOver = held.size + (inFlight.size > 0 ? places.inFlightOf(organisation) : 0);
-    const rows = (await events.of(organisation, now, quantity + passedOver, webhooks))
-      .filter((row) => !held.has(Number(row.client_id)) && !inFlight.has(row.id))
-      .slice(0, quantity);
-    if (rows.length === 0) return;
+    const limit = quantity + passedOver + 1;
+    const due = await events.of(organisation, now, limit, webhooks);
+    const free = due.filter((row) => !held.has(Number(row.client_id)) && !inFlight.has(row.id));
+    const rows = free.slice(0, quantity);
+    const isLast = due.length < limit && rows.length === free.length;
+    if (rows.length === 0) return isLast;
     let claimed: ReadonlySet<string>;
     try {
       claimed = await events.claim(
@@ -298,20 +262,22 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       );
     } catch (err) {
       pauseAfter(err);
-      return;
+      return false;
     }
     for (const row of rows) {
       if (!claimed.has(row.id)) continue;
-      hasRoundBegunAny = true;
+      round.begun();
       const place = places.begin(organisation, performance.now());
       const done = deliver(row).then((outcome) => {
         inFlight.delete(row.id);
         places.end(place, outcome);
-        void checkNext(organisation);
+        if (unfinished.has(organisation)) void checkNext(organisation);
+        else if (round.isWorkLeft || round.lookAt < sleepsUntil || round.lookAt <= clock.now()) void check();
       });
       inFlight.set(row.id, done);
     }
     keepPace();
+    return isLast;
   }
 
   /** While deliveries are in flight: fewer at a time when this process is late with its work, and others as soon as the
@@ -324,7 +290,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       if (performance.now() - expectedAt > LATE_MS) places.late();
       if (inFlight.size === 0) return;
       keepPace();
-      if ((queue.size > 0 || isLookWanted || roundAfter !== null) && places.room(performance.now()) > 0) void check();
+      if (round.isWorkLeft && places.room(performance.now()) > 0) void check();
     }, PACE_CHECK_MS);
   }
 
@@ -348,10 +314,10 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       });
       outcome = outcomeOf(answer);
       const change = settlementOf(row, attempts, answer);
-      lookAt = Math.min(lookAt, change.next_attempt_at ?? lookAt);
+      if (change.next_attempt_at !== undefined) round.lookBy(change.next_attempt_at);
       await settle({ id: row.id, change });
     } catch (err) {
-      lookAt = Math.min(lookAt, clock.now() + deps.deadlineMs); // claimed until then
+      round.lookBy(clock.now() + deps.deadlineMs); // claimed until then
       log.error({ err, clientId }, "delivery of publish_done could not be recorded");
     }
     return outcome;

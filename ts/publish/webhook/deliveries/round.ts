@@ -1,0 +1,108 @@
+// Whose turn it is: organisations with due events, one after another, however many each has. Those of the oldest events
+// come first; when there are more than one look finds, a round goes through all. Epoch times in ms.
+import { PROBE_EVERY_MS } from "../customer-gate.ts";
+import type { DueEvents } from "./due-events.ts";
+
+/** Organisations that wait for their turn in memory; more wait in the store. */
+export const QUEUE_LIMIT = 1_024;
+/** A further page of organisations is read after this many turns, and when few wait for theirs. */
+const TURNS_PER_PAGE = 64;
+/** Longest time between two looks at the store, ms. */
+export const SLEEP_LIMIT_MS = 60_000;
+
+export class Round {
+  readonly #events: Pick<DueEvents, "oldest" | "next" | "page">;
+  /** In the order of their turns. */
+  readonly #queue = new Set<string>();
+  /** The oldest due events are to be looked at. */
+  #isLookWanted = false;
+  /** The last organisation of the page that was read; null: no round through all is in progress. */
+  #after: string | null = null;
+  #hasBegunAny = false;
+  #turnsSincePage = 0;
+  #lookAt = Number.POSITIVE_INFINITY;
+
+  constructor(events: Pick<DueEvents, "oldest" | "next" | "page">) {
+    this.#events = events;
+  }
+
+  /** When the oldest due events must be looked at. */
+  get lookAt(): number {
+    return this.#lookAt;
+  }
+
+  /** They must be looked at no later than `at`. */
+  lookBy(at: number): void {
+    this.#lookAt = Math.min(this.#lookAt, at);
+  }
+
+  /** The store failed: not before `at`. */
+  postpone(at: number): void {
+    this.#lookAt = at;
+  }
+
+  /** They must be looked at with the next turn. */
+  look(): void {
+    this.#isLookWanted = true;
+  }
+
+  /** The organisation may have due events: it gets a turn. */
+  add(organisation: string): void {
+    if (this.#queue.size < QUEUE_LIMIT) this.#queue.add(organisation);
+    else this.look();
+  }
+
+  /** A delivery began in this turn. */
+  begun(): void {
+    this.#hasBegunAny = true;
+  }
+
+  /** A look found no room, and waits for a delivery to end. */
+  get isLookWanted(): boolean {
+    return this.#isLookWanted;
+  }
+
+  /** Organisations wait for their turn, or are to be looked for. */
+  get isWorkLeft(): boolean {
+    return this.#queue.size > 0 || this.#isLookWanted || this.#after !== null;
+  }
+
+  /** The organisation whose turn it is; undefined when none waits. `isProbing`: some may be tried only now and then. */
+  async next(now: number, isProbing: boolean): Promise<string | undefined> {
+    if (this.#queue.size === 0 || this.#turnsSincePage >= TURNS_PER_PAGE) await this.#findMore(now, isProbing);
+    const [organisation] = this.#queue;
+    if (organisation === undefined) return undefined;
+    this.#queue.delete(organisation);
+    this.#turnsSincePage += 1;
+    return organisation;
+  }
+
+  /** Adds some at the end of the queue. */
+  async #findMore(now: number, isProbing: boolean): Promise<void> {
+    if (this.#queue.size >= QUEUE_LIMIT / 2) return;
+    this.#turnsSincePage = 0;
+    if (this.#isLookWanted) {
+      this.#isLookWanted = false;
+      const { organisations, more } = await this.#events.oldest(now);
+      for (const organisation of organisations) this.#queue.add(organisation);
+      if (more && this.#after === null) {
+        this.#after = "";
+        this.#hasBegunAny = false;
+      }
+      const next = (await this.#events.next(now)) ?? Number.POSITIVE_INFINITY;
+      this.#lookAt = Math.min(next, now + (isProbing ? PROBE_EVERY_MS : SLEEP_LIMIT_MS));
+      return;
+    }
+    if (this.#after === null) return;
+    const { organisations, last } = await this.#events.page(now, this.#after);
+    this.#after = last;
+    for (const organisation of organisations) this.#queue.add(organisation);
+    if (last !== null) {
+      if (organisations.length === 0) await this.#findMore(now, isProbing);
+      return;
+    }
+    // A round in which a delivery began is followed by another: more than one look finds may be left.
+    if (this.#hasBegunAny) this.#isLookWanted = true;
+    else this.lookBy(now + PROBE_EVERY_MS);
+  }
+}
