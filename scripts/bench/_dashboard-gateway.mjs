@@ -1,6 +1,6 @@
 // A gateway for _dashboard.mjs, in its own process: `STREAMS LIVE READERS` as arguments; prints one line of
 // JSON when it listens; ends when its standard input is closed.
-import { listen } from "../../dist/listen.js";
+import { listen } from "../../dist/listen/http-port.js";
 import { hashPassword } from "../../dist/organisation/passwords.js";
 import { addPerson } from "../../dist/organisation/people.js";
 import { createMeasurements } from "../../dist/publish/monitoring/measurements.js";
