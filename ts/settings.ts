@@ -56,7 +56,7 @@ export const SETTINGS = {
     secret: true,
   },
   "http.host": { ...text, env: "HEADGATE_HTTP_HOST", fallback: "0.0.0.0", meaning: "management API and tokens" },
-  "http.port": { ...port, env: "HEADGATE_HTTP_PORT", fallback: 8080, meaning: "" },
+  "http.port": { ...port, env: "HEADGATE_HTTP_PORT", fallback: 8080, meaning: "its port" },
   "http.public_url": {
     ...webUrl,
     env: "HEADGATE_PUBLIC_URL",
@@ -306,7 +306,7 @@ export const SETTINGS = {
     fallback: "127.0.0.1",
     meaning: "/metrics, /healthz, /readyz",
   },
-  "metrics.port": { ...port, env: "HEADGATE_METRICS_PORT", fallback: 9464, meaning: "" },
+  "metrics.port": { ...port, env: "HEADGATE_METRICS_PORT", fallback: 9464, meaning: "its port" },
   "ingest.hosts": {
     ...hosts,
     env: "HEADGATE_INGEST_HOSTS",

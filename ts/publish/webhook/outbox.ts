@@ -14,8 +14,8 @@ import type { Webhook } from "./call.ts";
 import { PROBE_EVERY_MS } from "./customer-gate.ts";
 import { type DeliveryOutcome, DeliveryPlaces } from "./deliveries/delivery-places.ts";
 import { clockStepFollower, type DueEvent, dueEvents, type Webhooks } from "./deliveries/due-events.ts";
-import { QUEUE_LIMIT, Round, SLEEP_LIMIT_MS } from "./deliveries/round.ts";
 import { createSettlements, type Settlement } from "./deliveries/settlements.ts";
+import { QUEUE_LIMIT, Round, SLEEP_LIMIT_MS } from "./outbox-round.ts";
 import { refusalsAfter, verdictOf, wasTried } from "./retry-schedule.ts";
 
 /** Events counted for the metrics; larger numbers are reported as this one. */
