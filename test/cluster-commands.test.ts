@@ -18,7 +18,11 @@ let captures: string;
 beforeAll(async () => {
   customer = await startCustomer();
   captures = mkdtempSync(join(tmpdir(), "headgate-captures-"));
-  cluster = await startCluster({ nodes: 2, customer, env: { HEADGATE_CAPTURE_DIRECTORY: captures } });
+  cluster = await startCluster({
+    nodes: 2,
+    customer,
+    env: { HEADGATE_CAPTURE_DIRECTORY: captures, HEADGATE_LOG_LEVEL: "debug" },
+  });
 }, 180_000);
 afterEach(() => {
   for (const each of broadcasts) each.kill("SIGKILL");

@@ -32,6 +32,7 @@ beforeAll(async () => {
     env: {
       HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0",
       HEADGATE_LOG_FORMAT: "json",
+      HEADGATE_LOG_LEVEL: "debug",
       HEADGATE_CAPTURE_DIRECTORY: join(folder, "captures"),
     },
   });

@@ -100,10 +100,10 @@ test(
     settings('drain_s = 50\n[log]\nlevel = "warn"\n');
     const service = await serving({ HEADGATE_DRAIN_S: "" });
     await service.call("GET", "/organisation");
-    settings('drain_s = 40\n[log]\nlevel = "info"\n[play]\nallow = ["127.0.0.1"]\n[token]\nissuer = "other"\n');
+    settings('drain_s = 40\n[log]\nlevel = "debug"\n[play]\nallow = ["127.0.0.1"]\n[token]\nissuer = "other"\n');
     service.process.kill("SIGHUP");
     expect(await line(service, "reload: settings have changed")).toMatchObject({
-      changed: { drain_s: 40, "log.level": "info" },
+      changed: { drain_s: 40, "log.level": "debug" },
       needRestart: ["play.allow", "token.issuer"],
       msg: "reload: settings have changed; others that have changed need a restart",
     });
@@ -115,7 +115,7 @@ test(
     service.process.kill("SIGHUP");
     const { reason } = await line(service, "reload: the settings cannot be used, and nothing has changed");
     expect(reason).toMatch(/headgate\.toml: line 2: /);
-    settings('drain_s = 40\n[log]\nlevel = "info"\n[token]\nissuer = "other"\n');
+    settings('drain_s = 40\n[log]\nlevel = "debug"\n[token]\nissuer = "other"\n');
     service.process.kill("SIGHUP");
     expect(await line(service, "reload: certificates are read again")).toMatchObject({ needRestart: ["token.issuer"] });
     service.process.kill("SIGTERM");

@@ -23,6 +23,9 @@ const READ_BY_ANY_PAGE = "/webcaster/verify";
 /** Sets its own headers: encoders read its responses, and browsers on any page. */
 const WHIP_AREA = "/p/webrtc";
 
+/** Requests with these methods may change something: their lines are in every log. */
+const CHANGES: ReadonlySet<string> = new Set(["POST", "PUT", "PATCH", "DELETE"]);
+
 export function envelope(deps: {
   readonly config: Pick<Config, "http">;
   readonly log: Logger;
@@ -52,11 +55,12 @@ export function envelope(deps: {
     const route = routeOf(c);
     const tookMs = performance.now() - startedAt;
     metrics.observeRequest({ method, route, status, tookMs });
-    if (!log.isLevelEnabled("info")) return;
+    const level = CHANGES.has(method) || status >= 500 ? "info" : "debug";
+    if (!log.isLevelEnabled(level)) return;
     const address = clientAddress(c);
     const who = callerOf(c);
     const about = { requestId, trace_id: trace.traceId, ...who };
-    log.info({ ...about, method, route, status, address, tookMs: Math.round(tookMs) }, "request answered");
+    log[level]({ ...about, method, route, status, address, tookMs: Math.round(tookMs) }, "request answered");
   };
 }
 
