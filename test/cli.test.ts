@@ -126,10 +126,14 @@ describe.concurrent("without a running service", () => {
     expect(states).toMatchObject({ store: "good", certificate: "warning", media: "good" });
     expect(Object.keys(states)).toContain("http.port");
     const behindRouter = { HEADGATE_PUBLIC_ADDRESSES: "203.0.113.1" };
-    const told = (await headgate(["doctor"], behindRouter)).out;
+    const told = (await headgate(["doctor", "--verbose"], behindRouter)).out;
     expect(told).toMatch(/^warn addresses of media: 203\.0\.113\.1 is not an address of this machine, and a datagram/m);
     expect(told).toMatch(/^(ok {3}|warn )receive buffer of the media ports: (4194304 bytes|the kernel buffers \d+)/m);
     expect(told).not.toContain("kernel drops");
+    expect(told).toMatch(/^\d+ of \d+ checks found nothing wrong$/m);
+    const short = (await headgate(["doctor"], behindRouter)).out;
+    expect(short).not.toMatch(/^ok/m);
+    expect(short).toMatch(/^\d+ of \d+ checks found nothing wrong \(--verbose lists them\)$/m);
     const broken = await headgate(["doctor"], { HEADGATE_HTTP_HOST: "203.0.113.1" });
     expect([broken.code, broken.out]).toEqual([1, expect.stringMatching(/^BAD {2}http\.port 203\.0\.113\.1:8080/m)]);
   }, 60_000);
@@ -138,7 +142,7 @@ describe.concurrent("without a running service", () => {
     const socket = createSocket("udp4").bind(0, "127.0.0.1");
     await once(socket, "listening");
     const ports = { HEADGATE_MEDIA_PORT: String(socket.address().port), HEADGATE_MEDIA_WORKERS: "1" };
-    const { out } = await headgate(["doctor"], ports);
+    const { out } = await headgate(["doctor", "--verbose"], ports);
     socket.close();
     expect(out).toMatch(/^ok {3}kernel drops on the media ports: none since the service started$/m);
   }, 60_000);

@@ -9,6 +9,7 @@ import { clockFinding, descriptors } from "../ts/cli/doctor/machine.ts";
 import { startCustomer, testCertificates } from "./support/customer.ts";
 import { changed, doctorStores, empty, finding, folder, headgate, LIMIT_MS, newStore } from "./support/doctor.ts";
 import { freePort } from "./support/free-port.ts";
+import { startHeadgate } from "./support/headgate.ts";
 import { startPostgres } from "./support/postgres.ts";
 import { trustFile } from "./support/trust-file.ts";
 import { inWholeRun } from "./support/whole-run.ts";
@@ -294,7 +295,7 @@ describe("the machine", () => {
       const few = await finding("file descriptors", {}, "ulimit -n 512;");
       expect(few).toMatchObject({
         state: "warning",
-        detail: "512",
+        detail: "512; 65536 are recommended",
         remedy: expect.stringContaining("LimitNOFILE=65536"),
       });
       const wanted = { HEADGATE_LIMITS_RTMP_CONNECTIONS: "5000" };
@@ -304,6 +305,53 @@ describe("the machine", () => {
       expect(descriptors(null, "Max open files            65536                65536                files\n")).toEqual([
         { what: "file descriptors", state: "good", detail: "65536" },
       ]);
+    },
+    LIMIT_MS,
+  );
+
+  test(
+    "a first-start.txt that is still there",
+    async () => {
+      const dataDir = await newStore();
+      writeFileSync(join(dataDir, "first-start.txt"), "secrets");
+      expect(await finding(join(dataDir, "first-start.txt"), { HEADGATE_DATA_DIR: dataDir })).toMatchObject({
+        ...{ code: 0, state: "warning", remedy: "store them elsewhere, then delete the file" },
+      });
+    },
+    LIMIT_MS,
+  );
+
+  test(
+    "two settings with the same port, unless their hosts differ",
+    async () => {
+      const port = String(await freePort());
+      const equal = { HEADGATE_HTTP_PORT: port, HEADGATE_METRICS_PORT: port };
+      expect(await finding("metrics.port", equal)).toMatchObject({
+        ...{ code: 1, state: "bad", detail: "is the same as http.port" },
+      });
+      const apart = { HEADGATE_HTTP_HOST: "127.0.0.2", HEADGATE_METRICS_HOST: "127.0.0.1" };
+      expect(await finding("metrics.port", { ...equal, ...apart })).toMatchObject({ state: "good", detail: "free" });
+    },
+    LIMIT_MS,
+  );
+
+  test(
+    "a port in use, by the service itself or by another program",
+    async () => {
+      const service = await startHeadgate();
+      try {
+        const [http, metrics] = [service.http, service.metrics].map((url) => new URL(url).port);
+        const ports = { HEADGATE_HTTP_PORT: String(http), HEADGATE_HTTP_HOST: "127.0.0.1" };
+        const own = { ...ports, HEADGATE_METRICS_PORT: String(metrics) };
+        expect(await finding("http.port", own)).toMatchObject({
+          ...{ state: "good", detail: "in use by the running service" },
+        });
+        expect(await finding("http.port", ports)).toMatchObject({
+          ...{ state: "warning", detail: "in use, and no headgate answers on metrics.port" },
+        });
+      } finally {
+        await service.stop();
+      }
     },
     LIMIT_MS,
   );

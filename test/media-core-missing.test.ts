@@ -30,7 +30,7 @@ async function headgate(...words: readonly string[]) {
 }
 
 test("doctor checks everything else and says why the core does not load", async () => {
-  const { code, out } = await headgate("doctor");
+  const { code, out } = await headgate("doctor", "--verbose");
   expect(out).toMatch(/^BAD {2}media core \(RTMP, WebRTC, Opus, AAC\): .*headgate\.node/m);
   expect(out).toMatch(/^ok {3}http\.port/m);
   expect(code).toBe(1);

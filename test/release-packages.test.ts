@@ -292,7 +292,7 @@ describe("an installed release, run by the user nobody", () => {
 
   test("has a doctor that works without the media core, and says what is missing", async () => {
     rmSync(installed(`headgate/${CORE}`));
-    const child = headgate(["doctor"]);
+    const child = headgate(["doctor", "--verbose"]);
     expect(await child.exit).toBe(1);
     expect(child.stdout()).toContain("headgate.node is missing: install the package again");
     expect(child.stdout()).toMatch(/^ok {3}http\.port/m);

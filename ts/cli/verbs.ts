@@ -50,7 +50,7 @@ export function verbs(): Readonly<Record<string, Verb>> {
     },
     doctor: {
       words: "",
-      flags: { ...settings, json },
+      flags: { ...settings, json, verbose: { type: Boolean, description: "show what is right as well" } },
       help: "Check what would prevent a service from running here: store and key, ports, certificates, names, webhooks, clock, media core",
       run: async (words, flags) => await (await import("./doctor/doctor.ts")).runDoctor(words, flags),
     },

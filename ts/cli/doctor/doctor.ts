@@ -9,7 +9,7 @@ import { certificates } from "./certificates.ts";
 import { databaseServers } from "./database-servers.ts";
 import { type Finding, linesOf } from "./finding.ts";
 import { addon, pages } from "./installation.ts";
-import { clockFinding, dataDirectory, descriptors } from "./machine.ts";
+import { clockFinding, dataDirectory, descriptors, firstStart } from "./machine.ts";
 import { mediaAddresses } from "./media-addresses.ts";
 import { names } from "./names.ts";
 import { kernelDrops, ports, receiveBuffer } from "./ports.ts";
@@ -18,16 +18,25 @@ import { running } from "./running.ts";
 import { stored } from "./stored.ts";
 import { webhooks } from "./webhooks.ts";
 
+interface DoctorFlags extends GivenFlags {
+  readonly verbose?: boolean | undefined;
+}
+
 /** Some finding is bad; all findings have been printed. */
 class NotWell extends ServiceError {
   readonly code = "not_well";
 }
 
-/** Prints all findings. Throws when one of them is bad: `ConfigInvalid` when it is the configuration. */
-export async function runDoctor(_: readonly string[], flags: GivenFlags): Promise<void> {
+/** Prints what is wrong, with `--verbose` or as JSON also what is right. Throws when a finding is bad: `ConfigInvalid`
+ *  when it is the configuration. */
+export async function runDoctor(_: readonly string[], flags: DoctorFlags): Promise<void> {
   const loaded = loadedOf(flags);
   const findings = "faults" in loaded ? await withoutConfig(loaded.faults) : await withConfig(loaded.config);
-  print(flags, findings, findings.flatMap(linesOf));
+  const wrong = findings.filter(({ state }) => state !== "good");
+  const shown = flags.verbose === true ? findings : wrong;
+  const rest = findings.length - wrong.length;
+  const summary = `${rest} of ${findings.length} checks found nothing wrong${flags.verbose ? "" : " (--verbose lists them)"}`;
+  print(flags, findings, [...shown.flatMap(linesOf), summary]);
   const bad = findings.filter(({ state }) => state === "bad").length;
   const message = `${bad} of ${findings.length} checks found a problem that must be fixed`;
   if ("faults" in loaded) throw new ConfigInvalid(message);
@@ -59,12 +68,14 @@ async function withoutConfig(faults: readonly string[]): Promise<readonly Findin
 async function withConfig(config: Config): Promise<readonly Finding[]> {
   const store = await stored(config);
   const tried = store.isOpen ? await webhooks(config, store.webhooks) : { findings: [], dates: [] };
+  const service = await running(config);
   return [
     ...dataDirectory(config),
+    ...firstStart(config),
     ...store.findings,
     ...(await databaseServers(config.databaseUrl)),
-    ...(await running(config)),
-    ...(await ports(config)),
+    ...service,
+    ...(await ports(config, service.length > 0)),
     await receiveBuffer(config),
     ...kernelDrops(config),
     ...descriptors(config),

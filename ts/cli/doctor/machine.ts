@@ -1,13 +1,14 @@
 // Doctor: what the machine provides: file descriptors, a correct clock, a writable data directory.
 import { spawnSync } from "node:child_process";
 import { accessSync, constants, existsSync, readFileSync, type StatsFs, statfsSync } from "node:fs";
+import { join } from "node:path";
 import type { Config } from "../../config.ts";
 import { reasonOf } from "../../reason.ts";
 import { FREE_AT_LEAST_BYTES } from "../../store/health.ts";
 import { type Finding, good } from "./finding.ts";
 
-/** Enough for a small node with some hundred players; each connection uses one. */
-const DESCRIPTORS_WANTED = 4_096;
+/** Each connection uses one (production.md). */
+const DESCRIPTORS_WANTED = 65_536;
 /** At least needed in addition to RTMP, for HTTP, WebRTC over TCP and the store. */
 const DESCRIPTORS_KEPT = 64;
 /** With less free space logs, the store's journal and a backup soon fill a disk, bytes. */
@@ -36,7 +37,7 @@ export function descriptors(config: Config | null, limits = readLimits()): reado
   if (soft >= DESCRIPTORS_WANTED) return [good(what, String(soft))];
   return [
     {
-      ...{ what, state: "warning", detail: `${soft}` },
+      ...{ what, state: "warning", detail: `${soft}; ${DESCRIPTORS_WANTED} are recommended` },
       why: "each broadcaster, player and upstream uses one; a quarter is reserved for HTTP and the store",
       remedy: "raise the limit: ulimit -n 65536, LimitNOFILE=65536 of systemd, --ulimit of a container",
     },
@@ -115,6 +116,19 @@ export function dataDirectory({ dataDir, databaseUrl }: Config): readonly Findin
     ];
   }
   return [diskSpace({ dataDir, databaseUrl }, statfsSync(dataDir))];
+}
+
+/** The file in which the first start leaves its secrets. */
+export function firstStart({ dataDir }: Pick<Config, "dataDir">): readonly Finding[] {
+  const path = join(dataDir, "first-start.txt");
+  if (!existsSync(path)) return [];
+  return [
+    {
+      ...{ what: path, state: "warning", detail: "is still there" },
+      why: "it has the first API key and the password of admin as plain text",
+      remedy: "store them elsewhere, then delete the file",
+    },
+  ];
 }
 
 /** `disk`: what statfs(2) says of the data directory. */

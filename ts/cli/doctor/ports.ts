@@ -7,20 +7,39 @@ import { kernelDropsOf, RECEIVE_BUFFER_BYTES, smallBufferAdvice } from "../../me
 import { reasonOf } from "../../reason.ts";
 import { type Finding, good } from "./finding.ts";
 
-export async function ports(config: Config): Promise<readonly Finding[]> {
+/** `isRunning`: the service that has this configuration runs, and so has the ports. */
+export async function ports(config: Config, isRunning: boolean): Promise<readonly Finding[]> {
   const tcp: [string, string, number][] = [
     ["http.port", config.http.host, config.http.port],
     ["metrics.port", config.metrics.host, config.metrics.port],
   ];
   if (config.rtmp.port !== null) tcp.push(["rtmp.port", config.rtmp.host, config.rtmp.port]);
   if (config.rtmp.tls !== null) tcp.push(["rtmp.tls_port", config.rtmp.host, config.rtmp.tls.port]);
-  const findings = [];
-  for (const [name, host, port] of tcp) findings.push(await portOf(name, host, port, bindTcp));
+  const findings: Finding[] = [...equalPorts(tcp)];
+  for (const [name, host, port] of tcp) findings.push(await portOf(name, host, port, bindTcp, isRunning));
   for (const port of mediaPorts(config)) {
-    findings.push(await portOf("media.port", config.media.host, port, bindUdp));
+    findings.push(await portOf("media.port", config.media.host, port, bindUdp, isRunning));
   }
   return findings;
 }
+
+/** Settings that name the same port; only one of them would get it. */
+function equalPorts(ports: readonly (readonly [name: string, host: string, port: number])[]): readonly Finding[] {
+  return ports.flatMap(([name, host, port], at) => {
+    const other = ports.slice(0, at).find((each) => port !== 0 && each[2] === port && overlap(each[1], host));
+    if (other === undefined) return [];
+    return [
+      {
+        ...{ what: `${name} ${host}:${port}`, state: "bad", detail: `is the same as ${other[0]}` },
+        why: "only one of them can open it: headgate serve exits with 3",
+        remedy: `set one of them to another port`,
+      },
+    ];
+  });
+}
+
+const ANY_HOST = ["0.0.0.0", "::"];
+const overlap = (one: string, other: string) => one === other || ANY_HOST.includes(one) || ANY_HOST.includes(other);
 
 /** The configured UDP ports; empty when free ones are chosen. */
 function mediaPorts({ media }: Config): readonly number[] {
@@ -77,6 +96,7 @@ async function portOf(
   host: string,
   port: number,
   bind: (host: string, port: number) => Promise<void>,
+  isRunning: boolean,
 ): Promise<Finding> {
   const what = `${name} ${host}:${port}`;
   try {
@@ -84,12 +104,12 @@ async function portOf(
     return good(what, port === 0 ? "any free port" : "free");
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
-    // The port is most likely used by the service itself.
     if (code === "EADDRINUSE") {
+      if (isRunning) return good(what, "in use by the running service");
       return {
-        ...{ what, state: "warning", detail: "in use: by a running headgate, or another program" },
-        why: "a second service cannot use it",
-        remedy: `none while headgate is running; otherwise stop the other program, or set ${name} to a free port`,
+        ...{ what, state: "warning", detail: "in use, and no headgate answers on metrics.port" },
+        why: "a service cannot use it: headgate serve exits with 3",
+        remedy: `stop the other program, or set ${name} to a free port`,
       };
     }
     const remedy =
