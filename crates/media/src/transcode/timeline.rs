@@ -1,6 +1,14 @@
-//! Maps samples to time, for input and output. Independent of the codecs.
+//! Maps samples to time, for input and output. Independent of the codecs, and pure: time is an argument.
+//!
+//! A packet whose timestamp neither continues those before it nor is accounted for by the time passed is doubtful: it
+//! is placed once the packet after it is known, which either continues it or not.
 //!
 //! Time is counted in sixths of a microsecond: a sample at 48 kHz lasts exactly 125.
+
+#[cfg(test)]
+mod tests;
+
+use std::time::{Duration, Instant};
 
 use crate::Timestamp;
 use crate::aac::SAMPLES_PER_FRAME;
@@ -17,12 +25,39 @@ const LONG_AGO: i64 = -2 * LIMIT_MICROS * TICKS_PER_MICRO;
 /// A hole longer than this (1 s) is not filled: a player treats it as an interruption anyway, and a jump in the
 /// timestamps by an hour must not cost an hour of encoding. The audio continues after it at its own timestamp.
 const LIMIT_GAP: i64 = TICKS_PER_SECOND;
+/// How far the samples may get ahead of the timestamps before packets are left out: a publisher may stamp some packets
+/// alike, and timestamps that went back stand still for a while. One that goes back further is doubtful.
+const LIMIT_AHEAD: i64 = TICKS_PER_SECOND / 2;
+/// The packets of a pause come when the sender pleases: the time passed accounts for this much more.
+const PAUSE_TOLERANCE: i64 = TICKS_PER_SECOND / 10;
 /// How far incoming timestamps may deviate from the sample count (5 ms) before the output follows them.
 const TOLERANCE: i64 = TICKS_PER_SECOND / 200;
 /// How much longer or shorter one frame may be while following them: 0.4 %, or 85 µs.
 const SLEW_PER_FRAME: i64 = TICKS_PER_FRAME / 250;
 /// Missing samples are counted in steps of 2.5 ms, the shortest Opus frame.
 const GAP_STEP_SAMPLES: i64 = 120;
+
+/// A packet to be placed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arriving {
+    pub(super) timestamp: Timestamp,
+    pub(super) samples: usize,
+    /// When it arrived.
+    pub(super) at: Instant,
+    /// It belongs to a pause, or is the first after one.
+    pub(super) in_pause: bool,
+}
+
+/// What is known about a packet's timestamp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Evidence {
+    /// Only those before it.
+    Before,
+    /// It was doubtful, and the packet after it continues it.
+    Confirmed,
+    /// It was doubtful, and the packet after it does not continue it.
+    Refuted,
+}
 
 /// How a packet relates to those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,12 +66,18 @@ pub(super) enum Arrival {
     First,
     /// It continues where the last one ended.
     Continues,
+    /// The same, although its timestamp says otherwise.
+    ContinuesUnstamped,
+    /// The sender's clock has gone back: [`Timeline::follow_back`].
+    Back,
     /// This many samples are missing before it; at most a second.
     Missing(usize),
-    /// Its time has already been sent, for example a duplicate or a straggler: it is not played.
+    /// More samples have come than time has passed by its timestamp: it is not played.
     Late,
     /// More than a second is missing.
     Discontinuity,
+    /// It cannot be placed yet.
+    Doubtful,
 }
 
 /// The timeline of one stream's audio.
@@ -44,6 +85,10 @@ pub(super) enum Arrival {
 pub(super) struct Timeline {
     // End of the last packet by its own timestamp; `None` before the first.
     expected: Option<i64>,
+    // The last packet that was placed by its timestamp, and when it arrived.
+    followed: Option<(i64, Instant)>,
+    // Added to timestamps since the sender's clock went back.
+    shift: i64,
     // Time of the segment's sample 0, as corrected so far.
     origin: i64,
     // Samples received and frames sent since the segment began.
@@ -54,27 +99,52 @@ pub(super) struct Timeline {
 }
 
 impl Timeline {
-    /// How a packet of this many samples relates to those before it.
-    pub(super) fn arrival(&self, timestamp: Timestamp, samples: usize) -> Arrival {
+    /// How a packet relates to those before it.
+    pub(super) fn arrival(&self, packet: &Arriving, evidence: Evidence) -> Arrival {
         let Some(expected) = self.expected else { return Arrival::First };
-        let (time, half) = (ticks(timestamp), samples as i64 * TICKS_PER_SAMPLE / 2);
-        let gap = time - expected;
-        if gap > LIMIT_GAP || time - self.input_time() > LIMIT_GAP + half {
+        if evidence == Evidence::Refuted {
+            return Arrival::ContinuesUnstamped;
+        }
+        let time = self.ticks(packet.timestamp);
+        let half = packet.samples as i64 * TICKS_PER_SAMPLE / 2;
+        // Of a clock that counts less than the packets last, the samples are ahead already.
+        let (gap, gap_in_samples) = (time - expected, time - self.input_time());
+        let is_gap = gap > LIMIT_GAP || gap.min(gap_in_samples) >= half;
+        let is_back = gap < -LIMIT_AHEAD;
+        let is_doubtful = is_back || is_gap && !self.is_accounted_for(time, packet);
+        if is_doubtful && evidence == Evidence::Before {
+            Arrival::Doubtful
+        } else if is_back {
+            Arrival::Back
+        } else if gap > LIMIT_GAP || gap_in_samples > LIMIT_GAP + half {
             Arrival::Discontinuity
-        } else if gap >= half {
-            // Of a clock that counts less than the packets last, the samples are ahead already.
-            let gap = gap.min(time - self.input_time());
-            if gap < half {
-                return Arrival::Continues;
-            }
+        } else if is_gap {
+            let gap = gap.min(gap_in_samples);
             let steps = (gap / TICKS_PER_SAMPLE + GAP_STEP_SAMPLES / 2) / GAP_STEP_SAMPLES;
             Arrival::Missing((steps.max(1) * GAP_STEP_SAMPLES) as usize)
-        } else if gap > -half || gap < -LIMIT_GAP {
-            // A clock that jumped far back is accepted, but the output only slews towards it.
-            Arrival::Continues
-        } else {
+        } else if gap <= -half && gap_in_samples < -LIMIT_AHEAD {
             Arrival::Late
+        } else {
+            Arrival::Continues
         }
+    }
+
+    /// What the packet after a doubtful one says about it.
+    pub(super) fn evidence(&self, doubtful: &Arriving, next: Timestamp) -> Evidence {
+        let length = doubtful.samples as i64 * TICKS_PER_SAMPLE;
+        let next = self.ticks(next);
+        let after = next - self.ticks(doubtful.timestamp) - length;
+        let otherwise = next - self.expected.unwrap_or(next) - length;
+        let is_continued = after > -length / 2 && after <= LIMIT_GAP && after < otherwise.abs();
+        if is_continued { Evidence::Confirmed } else { Evidence::Refuted }
+    }
+
+    /// Whether no more time lies between the last packet and this one than has passed.
+    fn is_accounted_for(&self, time: i64, packet: &Arriving) -> bool {
+        let Some((followed, since)) = self.followed else { return true };
+        let passed = ticks_of(packet.at.saturating_duration_since(since));
+        let tolerance = if packet.in_pause { PAUSE_TOLERANCE } else { 0 };
+        time - followed <= passed.saturating_add(tolerance)
     }
 
     /// Begins a segment at a timestamp, or at the end of the output if that is later.
@@ -83,7 +153,7 @@ impl Timeline {
             Some(_) => self.output_time(),
             None => i64::MIN,
         };
-        self.origin = ticks(timestamp).max(end);
+        self.origin = self.ticks(timestamp).max(end);
         (self.received_samples, self.sent_frames, self.correction) = (0, 0, 0);
     }
 
@@ -91,7 +161,7 @@ impl Timeline {
     pub(super) fn abandon_segment(&mut self) {
         self.origin = self.output_time();
         (self.received_samples, self.sent_frames, self.correction) = (0, 0, 0);
-        self.expected = Some(LONG_AGO);
+        (self.expected, self.followed) = (Some(LONG_AGO), None);
     }
 
     /// Counts samples that were generated without a packet.
@@ -99,15 +169,35 @@ impl Timeline {
         self.received_samples += samples as i64;
     }
 
-    /// Counts a packet and measures the deviation of its timestamp from the sample count.
-    pub(super) fn handle_packet(&mut self, timestamp: Timestamp, samples: usize) {
-        let time = ticks(timestamp);
+    /// The sender's clock has gone back to a packet's timestamp: its time continues where the last packet ended, or as
+    /// much later as the time passed says.
+    pub(super) fn follow_back(&mut self, packet: &Arriving) {
+        let expected = self.expected.unwrap_or_default();
+        let passed = |(followed, since): (i64, Instant)| {
+            followed.saturating_add(ticks_of(packet.at.saturating_duration_since(since)))
+        };
+        let by_arrival = self.followed.map_or(expected, passed);
+        let is_pause = by_arrival > expected + PAUSE_TOLERANCE;
+        let position = if is_pause { by_arrival } else { expected };
+        self.shift += position - self.ticks(packet.timestamp);
+    }
+
+    /// Counts a packet of this many samples and measures the deviation of its timestamp from the sample count.
+    pub(super) fn handle_packet(&mut self, packet: &Arriving, samples: usize) {
+        let time = self.ticks(packet.timestamp);
         let deviation = time - self.input_time();
         if self.correction != 0 || deviation.abs() > TOLERANCE {
             self.correction = deviation;
         }
         self.received_samples += samples as i64;
         self.expected = Some(time + samples as i64 * TICKS_PER_SAMPLE);
+        self.followed = Some((time, packet.at));
+    }
+
+    /// Counts a packet of this many samples whose timestamp means nothing.
+    pub(super) fn handle_unstamped(&mut self, samples: usize) {
+        self.received_samples += samples as i64;
+        self.expected = self.expected.map(|expected| expected + samples as i64 * TICKS_PER_SAMPLE);
     }
 
     /// Counts one frame as sent and returns its timestamp.
@@ -130,6 +220,11 @@ impl Timeline {
         self.sent_frames * i64::from(SAMPLES_PER_FRAME) < self.received_samples
     }
 
+    fn ticks(&self, timestamp: Timestamp) -> i64 {
+        let own = timestamp.as_micros().clamp(-LIMIT_MICROS, LIMIT_MICROS) * TICKS_PER_MICRO;
+        (own + self.shift).clamp(-LIMIT_MICROS * TICKS_PER_MICRO, LIMIT_MICROS * TICKS_PER_MICRO)
+    }
+
     fn input_time(&self) -> i64 {
         self.origin + self.received_samples * TICKS_PER_SAMPLE
     }
@@ -139,119 +234,6 @@ impl Timeline {
     }
 }
 
-fn ticks(timestamp: Timestamp) -> i64 {
-    timestamp.as_micros().clamp(-LIMIT_MICROS, LIMIT_MICROS) * TICKS_PER_MICRO
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const PACKET: usize = 960;
-
-    fn at(micros: i64) -> Timestamp {
-        Timestamp::from_micros(micros)
-    }
-
-    fn started() -> Timeline {
-        let mut timeline = Timeline::default();
-        timeline.begin_segment(at(0));
-        timeline.handle_packet(at(0), PACKET);
-        timeline
-    }
-
-    #[test]
-    fn a_packet_is_placed_by_its_timestamp() {
-        let timeline = started();
-        assert_eq!(Timeline::default().arrival(at(7), PACKET), Arrival::First);
-        for (micros, expected) in [
-            (20_000, Arrival::Continues),
-            (29_999, Arrival::Continues),
-            (10_001, Arrival::Continues),
-            (10_000, Arrival::Late),
-            (0, Arrival::Late),
-            (30_000, Arrival::Missing(480)),
-            (40_000, Arrival::Missing(960)),
-            (41_000, Arrival::Missing(960)),
-            (1_020_000, Arrival::Missing(48_000)),
-            (1_020_001, Arrival::Discontinuity),
-            (-980_000, Arrival::Late),
-            (-980_001, Arrival::Continues),
-            (i64::MAX, Arrival::Discontinuity),
-            (i64::MIN, Arrival::Continues),
-        ] {
-            assert_eq!(timeline.arrival(at(micros), PACKET), expected, "{micros}");
-        }
-    }
-
-    #[test]
-    fn a_clock_that_counts_too_little_and_is_corrected_gets_no_silence_for_it() {
-        for counted in [18_375, 19_800, 19_950] {
-            let (mut timeline, mut inserted, mut filled) = (started(), 0, 0);
-            for packet in 1..3_000 {
-                if packet * (20_000 - counted) - inserted >= 300_000 {
-                    inserted += 300_000;
-                }
-                let time = at(packet * counted + inserted);
-                match timeline.arrival(time, PACKET) {
-                    Arrival::Missing(samples) => {
-                        filled += samples;
-                        timeline.handle_filling(samples);
-                    }
-                    arrival => assert_eq!(arrival, Arrival::Continues),
-                }
-                timeline.handle_packet(time, PACKET);
-                while timeline.has_unsent() {
-                    timeline.send_frame();
-                }
-                let ahead = timeline.input_time() - ticks(time) - PACKET as i64 * TICKS_PER_SAMPLE;
-                assert!(ahead <= 320 * 1_000 * TICKS_PER_MICRO, "{counted}: {ahead}");
-            }
-            // As much as the frames were shortened, at most.
-            assert!(filled <= 3_000 * PACKET / 250, "{counted}: {filled}");
-        }
-    }
-
-    #[test]
-    fn three_frames_take_64_ms_exactly() {
-        let mut timeline = Timeline::default();
-        timeline.begin_segment(at(1_000));
-        let sent: Vec<_> = (0..7).map(|_| timeline.send_frame().as_micros()).collect();
-        assert_eq!(sent, [1_000, 22_333, 43_666, 65_000, 86_333, 107_666, 129_000]);
-    }
-
-    #[test]
-    fn small_deviations_are_ignored() {
-        let mut timeline = started();
-        timeline.handle_packet(at(25_000), PACKET);
-        timeline.send_frame();
-        assert_eq!(timeline.next_timestamp(), at(21_333));
-    }
-
-    #[test]
-    fn larger_deviations_are_corrected_slowly() {
-        for deviation in [8_000, -8_000] {
-            let (mut timeline, mut last) = (started(), 0);
-            for packet in 1..1_000 {
-                timeline.handle_packet(at(packet * 20_000 + deviation), PACKET);
-                while timeline.has_unsent() {
-                    let now = timeline.send_frame().as_micros();
-                    assert!(last == 0 || (now - last - 21_333).abs() <= 86, "{now} after {last}");
-                    last = now;
-                }
-            }
-            let frames = timeline.sent_frames;
-            assert!((last - (frames - 1) * 64_000 / 3 - deviation).abs() <= 2, "{last}");
-        }
-    }
-
-    #[test]
-    fn a_segment_never_starts_before_the_previous_one_ends() {
-        let mut timeline = started();
-        timeline.send_frame();
-        timeline.begin_segment(at(5));
-        assert_eq!(timeline.next_timestamp(), at(21_333));
-        timeline.begin_segment(at(9_000_000));
-        assert_eq!(timeline.next_timestamp(), at(9_000_000));
-    }
+const fn ticks_of(duration: Duration) -> i64 {
+    (duration.as_micros() as i64).saturating_mul(TICKS_PER_MICRO)
 }
