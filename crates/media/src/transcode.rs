@@ -8,6 +8,7 @@
 mod configuration;
 mod decoder;
 mod encoder;
+mod error;
 mod pcm;
 mod pipeline;
 mod pool;
@@ -23,6 +24,7 @@ use bytes::Bytes;
 pub use configuration::first_configuration;
 use configuration::{aac_frame, channels_of, configuration};
 pub use encoder::{AacBitrate, AacEncoder, EncoderError, EncoderKind};
+pub use error::TranscodeError;
 use pipeline::{Filling, Pipeline};
 pub use pool::{Encoder, EncoderPool};
 use timeline::{Arrival, Arriving, Evidence, Timeline};
@@ -32,42 +34,10 @@ use crate::{Channels, Codec, FillerBudget, Frame, FrameKind, Timestamp, aac, opu
 
 /// How much of a hole is concealed before silence follows: 120 ms, by which time concealment has faded out.
 const LIMIT_CONCEALED: usize = LONGEST_PACKET_SAMPLES as usize;
+/// What a new segment costs beside its packets, in time of encoding: two frames, one at its end and one at its beginning.
+const SEGMENT_US: i64 = 2 * aac::SAMPLES_PER_FRAME as i64 * 1_000 / 48;
 /// Duration assumed for an unreadable packet while none has been read yet: 20 ms.
 const USUAL_PACKET_SAMPLES: usize = 960;
-
-/// Why a frame could not be transcoded. The stream continues with the next one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TranscodeError {
-    /// Not an Opus frame.
-    #[error("only Opus is transcoded")]
-    Codec,
-    /// Opus of more than two channels, or of a mapping family other than 0 (RFC 7845 5.1.1).
-    #[error("Opus cannot be transcoded: {0}")]
-    Head(#[from] opus::Error),
-    /// The encoder that [`Transcoder::wanted_encoder`] returned has not been supplied.
-    #[error("transcoder has no encoder")]
-    NoEncoder,
-    /// libopus could not be initialised: out of memory.
-    #[error("no Opus decoder could be made")]
-    Decoder,
-    /// The AAC encoder failed; the transcoder requests another one.
-    #[error(transparent)]
-    Encoder(#[from] EncoderError),
-}
-
-impl TranscodeError {
-    /// Stable name for logs and metrics.
-    #[must_use]
-    pub const fn code(&self) -> &'static str {
-        match self {
-            Self::Codec => "transcode_codec",
-            Self::Head(error) => error.code(),
-            Self::NoEncoder => "aac_encoder_missing",
-            Self::Decoder => "opus_decoder_create",
-            Self::Encoder(error) => error.code(),
-        }
-    }
-}
 
 /// Counters of irregularities in a transcoded stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -213,6 +183,12 @@ impl Transcoder {
         let arrival = match arrival {
             Arrival::Missing(missing) if !self.budget.take(duration_us(missing), at) => {
                 Arrival::Discontinuity
+            }
+            arrival => arrival,
+        };
+        let arrival = match arrival {
+            Arrival::Discontinuity if !self.budget.take(SEGMENT_US, at) => {
+                Arrival::ContinuesUnstamped
             }
             arrival => arrival,
         };

@@ -21,7 +21,7 @@ const VIDEO_BACK_LIMIT_US: i64 = 1_000 * MILLI_US;
 const AHEAD_LIMIT_US: i64 = 5_000 * MILLI_US;
 /// A clock may be this much too fast for ever.
 const AHEAD_PER_MILLE: i64 = 1;
-/// How long a timestamp that is not followed yet lasts.
+/// How long a timestamp that is not followed yet lasts, unless it ends a pause.
 const OUTLIER_STEP_US: i64 = 20 * MILLI_US;
 /// Packets that were lost together are repeated together. Packets that stay late for longer than this, while the other
 /// track is on time, come from a clock that stood still.
@@ -248,7 +248,10 @@ impl TrackClock {
             return self.last_us;
         }
         self.outlier = Some((rtp, arrival));
-        self.floor_us = self.last_us + (arrival - self.last_arrival).clamp(0, OUTLIER_STEP_US);
+        let passed = arrival - self.last_arrival;
+        let is_pause = passed >= JUMP_US;
+        self.floor_us =
+            self.last_us + if is_pause { passed } else { passed.clamp(0, OUTLIER_STEP_US) };
         self.floor_us
     }
 
