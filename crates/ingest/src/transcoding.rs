@@ -23,7 +23,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
 use headgate_media::Frame;
-use headgate_media::transcode::{AacBitrate, EncoderPool};
+use headgate_transcode::{AacBitrate, EncoderPool};
 
 use crate::publish::record::StreamId;
 pub(crate) use encoders::AUDIO_BITRATE;

@@ -4,8 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use headgate_media::transcode::TranscodeError;
 use headgate_media::{Frame, FrameKind};
+use headgate_transcode::TranscodeError;
 
 use super::encoders::{Encoders, panic_words};
 use super::ring::{Encoded, TranscoderRing, lock};

@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use headgate_media::transcode::{AacBitrate, AacEncoder, EncoderError, EncoderKind};
 use headgate_media::{Channels, Codec, FrameKind, Timestamp, aac, opus};
+use headgate_transcode::{AacBitrate, AacEncoder, EncoderError, EncoderKind};
 
 use super::ring::{INPUT_LIMIT, OUTPUT_LIMIT, lock};
 use super::serve::{RETRY_PACKETS, TURN_PACKETS_LIMIT};

@@ -297,11 +297,9 @@ fn a_first_frame_that_is_off_does_not_part_the_tracks() {
                     .collect();
                 let (placed, _) = run(&sent);
                 let newest = |track| {
-                    let of_track = sent.iter().zip(&placed).filter(|((of, ..), _)| *of == track);
-                    of_track
-                        .last()
-                        .map(|((.., at), placed)| placed - at.cast_signed())
-                        .expect("some")
+                    let mut placed = sent.iter().zip(&placed).rev();
+                    let newest = placed.find(|((of, ..), _)| *of == track);
+                    newest.map(|((.., at), placed)| placed - at.cast_signed()).expect("some")
                 };
                 let apart = (newest(Video) - newest(Audio)).abs();
                 assert!(apart <= 45, "{first:?} by {off}, {late} late: {apart} apart");

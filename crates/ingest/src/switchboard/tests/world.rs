@@ -6,10 +6,10 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use bytes::Bytes;
-use headgate_media::transcode::{AacEncoder, EncoderError, EncoderPool};
 use headgate_rtmp::{
     ClientConfig, ClientRole, ClientSession, Limits, MediaKind, ServerConfig, ServerSession,
 };
+use headgate_transcode::{AacEncoder, EncoderError, EncoderPool};
 
 use super::super::message::PublishOpening;
 use super::super::*;

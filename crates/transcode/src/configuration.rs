@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::{Channels, Codec, Frame, FrameKind, Timestamp, aac, opus};
+use headgate_media::{Channels, Codec, Frame, FrameKind, Timestamp, aac, opus};
 
 /// The configuration of the AAC that a [`Transcoder`] makes of Opus with this head and first packet: subscribers can get it
 /// before there is a transcoder. `None` if such Opus cannot be transcoded.

@@ -29,8 +29,8 @@ use pipeline::{Filling, Pipeline};
 pub use pool::{Encoder, EncoderPool};
 use timeline::{Arrival, Arriving, Evidence, Timeline};
 
-use crate::opus::LONGEST_PACKET_SAMPLES;
-use crate::{Channels, Codec, FillerBudget, Frame, FrameKind, Timestamp, aac, opus};
+use headgate_media::opus::LONGEST_PACKET_SAMPLES;
+use headgate_media::{Channels, Codec, FillerBudget, Frame, FrameKind, Timestamp, aac, opus};
 
 /// How much of a hole is concealed before silence follows: 120 ms, by which time concealment has faded out.
 const LIMIT_CONCEALED: usize = LONGEST_PACKET_SAMPLES as usize;

@@ -1,7 +1,7 @@
 //! Why a frame cannot be transcoded.
 
 use super::EncoderError;
-use crate::opus;
+use headgate_media::opus;
 
 /// Why a frame could not be transcoded. The stream continues with the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -10,8 +10,8 @@ mod tests;
 
 use std::time::{Duration, Instant};
 
-use crate::Timestamp;
-use crate::aac::SAMPLES_PER_FRAME;
+use headgate_media::Timestamp;
+use headgate_media::aac::SAMPLES_PER_FRAME;
 
 const TICKS_PER_MICRO: i64 = 6;
 const TICKS_PER_SAMPLE: i64 = 125;
