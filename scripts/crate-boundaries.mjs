@@ -6,12 +6,13 @@ import { isTestFile, placeOf, productionCode } from "./rust-source.mjs";
 /** Which of our crates each crate may depend on. */
 const CRATES = {
   media: [],
+  transcode: ["media"],
   rtmp: [],
   whip: ["media"],
   capture: ["media"],
-  ingest: ["media", "rtmp", "whip", "capture"],
+  ingest: ["media", "transcode", "rtmp", "whip", "capture"],
   bridge: ["ingest"],
-  bench: ["media", "rtmp", "whip", "ingest", "peer"],
+  bench: ["media", "transcode", "rtmp", "whip", "ingest", "peer"],
   peer: [],
   fuzz: ["media", "rtmp", "whip", "ingest", "capture"],
 };
@@ -36,10 +37,10 @@ const MODULES = {
 };
 
 /** Pure Rust: time is an argument, and nothing is opened. Pure modules are in the table above. */
-const PURE = /^crates\/(media|rtmp|whip|capture)\/src\//;
+const PURE = /^crates\/(media|transcode|rtmp|whip|capture)\/src\//;
 const IMPURE =
   /\b(tokio|mio|socket2|quinn_udp)::|\b(?:std::)?net::(Tcp|Udp|ToSocketAddrs)|\bnet::\{[^}]*(Tcp|Udp)|\bos::unix::net\b|\brustls::(Stream|StreamOwned)\b|\bstd::(thread|fs)\b|\bstd::\{[^;]*\b(thread|fs)\b|\bInstant::now\b|\bSystemTime::now\b|\.elapsed\(\)/;
-const PURE_CRATES = new Set(["media", "rtmp", "whip", "capture"]);
+const PURE_CRATES = new Set(["media", "transcode", "rtmp", "whip", "capture"]);
 const IMPURE_CRATES = /^(tokio|mio|socket2|quinn-udp)(-.*)?$/;
 
 /** Libraries that only some files may use, and only their crates may depend on. */
@@ -63,15 +64,15 @@ const LIBRARIES = [
     crate: /^(opus|libxaac-sys|syom|fdk-aac-sys)$/,
     name: /\buse (::)?opus::|\bopus::(Decoder|Encoder)\b|\b(libxaac_sys|syom|fdk_aac_sys)::/,
     // The load generator encodes its own media.
-    only: /^crates\/(media\/src\/transcode(\/\w+)?\.rs$|bench\/)/,
-    homes: ["media", "bench"],
+    only: /^crates\/(transcode|bench)\//,
+    homes: ["transcode", "bench"],
     what: "a codec library",
   },
   {
     crate: /^libc$/,
     name: /\blibc::/,
-    only: /^crates\/(media\/src\/transcode\/xaac\.rs|ingest\/src\/reactor\/|bench\/src\/relay\/(ring|low_water)\.rs$)/,
-    homes: ["media", "ingest", "bench"],
+    only: /^crates\/(transcode\/src\/xaac\.rs|ingest\/src\/reactor\/|bench\/src\/relay\/(ring|low_water)\.rs$)/,
+    homes: ["transcode", "ingest", "bench"],
     what: "libc",
   },
 ];

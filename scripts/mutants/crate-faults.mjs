@@ -2,7 +2,7 @@
 
 /** Where bytes become frames and commands. [folder of the crate, package, files to leave out] */
 export const CRATES = [
-  ["crates/media", "headgate-media", /\/transcode/],
+  ["crates/media", "headgate-media", /\/fuzz/],
   ["crates/rtmp", "headgate-rtmp", /\/fuzz/],
   ["crates/whip", "headgate-whip", /\/(fuzz|transport\/(dtls|srtp|record_nonce|p224))/],
 ];

@@ -12,8 +12,6 @@ const STANDARD_COUNT = 50;
 const COPIED = ["Cargo.toml", "Cargo.lock", "crates"];
 /** Limit of the tests of one crate, ms; a fault may make them hang. */
 const LIMIT_MS = 300_000;
-/** Tests that take minutes without optimisation, of a file without faults. */
-const SPARED_TESTS = ["--skip", "transcode::"];
 /** Takes longer without optimisation than all other unit tests together: it runs after they have passed. */
 const SLOW_TEST = "a_path_that_loses_one_in_twenty_costs_hardly_a_picture";
 const OUTPUT_LIMIT_BYTES = 64 << 20;
@@ -67,9 +65,9 @@ function faultsOf(folder, name, spared) {
 /** Runs the crate's tests, the quick ones first; returns a failed test, or null. */
 function tested(copy, name) {
   for (const [which, words] of [
-    ["--lib", ["--skip", SLOW_TEST, ...SPARED_TESTS]],
+    ["--lib", ["--skip", SLOW_TEST]],
     ["--lib", [SLOW_TEST]],
-    ["--test=*", SPARED_TESTS],
+    ["--test=*", []],
   ]) {
     const said = testedIn(copy, name, which, words);
     if (said.finding !== null) return said;

@@ -5,8 +5,8 @@ use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
-use headgate_media::transcode::{AacBitrate, EncoderPool, Transcoder};
 use headgate_media::{Codec, Frame, FrameKind, Timestamp};
+use headgate_transcode::{AacBitrate, EncoderPool, Transcoder};
 
 use crate::run_queue;
 use crate::whip_load::{PREPARED, SOUND_SAMPLES, Sound, prepare_sound};

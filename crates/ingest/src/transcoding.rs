@@ -20,9 +20,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
+use std::time::Instant;
 
 use headgate_media::Frame;
-use headgate_media::transcode::{AacBitrate, EncoderPool};
+use headgate_transcode::{AacBitrate, EncoderPool};
 
 use crate::publish::record::StreamId;
 pub(crate) use encoders::AUDIO_BITRATE;
@@ -70,7 +71,11 @@ impl Transcoders {
         Self::with_pool(count, ahead, EncoderPool::new(encoders::idle_limit(ahead)))
     }
 
-    fn with_pool(count: usize, ahead: usize, pool: EncoderPool) -> (Self, TranscodingThreads) {
+    pub(crate) fn with_pool(
+        count: usize,
+        ahead: usize,
+        pool: EncoderPool,
+    ) -> (Self, TranscodingThreads) {
         let (jobs, inboxes) = (0..count.max(1)).map(|_| channel()).unzip();
         let (running, failed) = (AtomicUsize::new(0), AtomicU64::new(0));
         let shared =
@@ -148,7 +153,7 @@ impl TranscodingThreads {
             let (shared, notify) = (self.shared.clone(), notify.clone());
             let serve = move || {
                 while let Ok(Job::Serve(ring)) = inbox.recv() {
-                    shared.serve(&ring, &notify);
+                    shared.serve(&ring, &notify, Instant::now());
                 }
             };
             started(Builder::new().name(format!("audio-{index}")).spawn(serve)?);
@@ -176,8 +181,8 @@ impl Shared {
     }
 
     /// Runs one turn of a ring on its audio thread.
-    fn serve(&self, ring: &Arc<TranscoderRing>, notify: &Notify) {
-        let outcome = ring.take_turn(&self.encoders);
+    fn serve(&self, ring: &Arc<TranscoderRing>, notify: &Notify, now: Instant) {
+        let outcome = ring.take_turn(&self.encoders, now);
         if outcome.is_first_failure {
             self.failed.fetch_add(1, Ordering::Relaxed);
         }

@@ -1,6 +1,6 @@
-//! Frames, the unit that every protocol converts to and from, and the transcoding of Opus to AAC for subscribers that
-//! need it.
-//! No protocol, no I/O, no clock.
+//! Frames, the unit that every protocol converts to and from. No protocol, no codec, no I/O, no clock.
+
+#![forbid(unsafe_code)]
 
 pub mod aac;
 mod filler_budget;
@@ -11,7 +11,6 @@ mod irregularity;
 pub mod opus;
 pub mod repair;
 pub mod time_policy;
-pub mod transcode;
 
 pub use crate::opus::Channels;
 pub use filler_budget::FillerBudget;

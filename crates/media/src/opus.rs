@@ -1,4 +1,4 @@
-//! Properties of an Opus packet that can be read without decoding it, and the OpusHead. Not a decoder (`transcode`).
+//! Properties of an Opus packet that can be read without decoding it, and the OpusHead. Not a decoder.
 //!
 //! Sources: RFC 6716 3.1 and 3.2; RFC 7845 5.1.
 

@@ -252,12 +252,19 @@ impl TimePolicy {
             return self.accept(index, own, self.tracks[index].steps, arrival);
         }
         let shift = pending.out - pending.own;
-        let step = shift - this.shift;
+        let (step, before) = (shift - this.shift, this.shift);
+        // The track's only frame before was too late.
+        let is_first = (1..=APART_US).contains(&step) && this.is_first();
         (this.shift, this.placed, this.before) = (shift, pending.out, pending.out);
         if this.own.is_some() {
             let steps = this.steps.saturating_add(step);
             this.steps = steps;
             self.note_step(index, steps, arrival);
+            let other = &mut self.tracks[1 - index];
+            if is_first && other.has_begun && other.shift == before {
+                (other.shift, other.steps) = (other.shift + step, steps);
+                (other.placed, other.before) = (other.placed + step, other.before + step);
+            }
         } else {
             // The tracks count from different points.
             this.steps = self.steps_us;

@@ -11,6 +11,8 @@ use crate::sender_reports::SenderReports;
 
 /// A timestamp this much further ahead than the time passed is a jump of the sender's clock.
 const JUMP_US: i64 = 500 * MILLI_US;
+/// The same for audio, whose packets follow each other closely and do not wait at their sender.
+const AUDIO_JUMP_US: i64 = 100 * MILLI_US;
 /// A timestamp that goes back further than this is a jump. Audio is in order.
 const AUDIO_BACK_LIMIT_US: i64 = 120 * MILLI_US;
 /// Video may be reordered.
@@ -19,7 +21,7 @@ const VIDEO_BACK_LIMIT_US: i64 = 1_000 * MILLI_US;
 const AHEAD_LIMIT_US: i64 = 5_000 * MILLI_US;
 /// A clock may be this much too fast for ever.
 const AHEAD_PER_MILLE: i64 = 1;
-/// How long a timestamp that is not followed yet lasts.
+/// How long a timestamp that is not followed yet lasts, unless it ends a pause.
 const OUTLIER_STEP_US: i64 = 20 * MILLI_US;
 /// Packets that were lost together are repeated together. Packets that stay late for longer than this, while the other
 /// track is on time, come from a clock that stood still.
@@ -59,6 +61,8 @@ pub(crate) struct TrackClock {
     rate: i64,
     /// Timestamps go back by this much at most because frames are reordered.
     back_limit: i64,
+    /// They get ahead of the time passed by this much at most.
+    jump_limit: i64,
     /// Whether packets may wait at their sender while those of the other track are sent.
     may_wait: bool,
     started: i64,
@@ -91,18 +95,19 @@ pub(crate) struct TrackClock {
 impl TrackClock {
     /// The clock of audio.
     pub(crate) fn of_audio() -> Self {
-        Self::new(AUDIO_RATE, AUDIO_BACK_LIMIT_US, false)
+        Self::new(AUDIO_RATE, (AUDIO_BACK_LIMIT_US, AUDIO_JUMP_US), false)
     }
 
     /// The clock of video.
     pub(crate) fn of_video() -> Self {
-        Self::new(VIDEO_RATE, VIDEO_BACK_LIMIT_US, true)
+        Self::new(VIDEO_RATE, (VIDEO_BACK_LIMIT_US, JUMP_US), true)
     }
 
-    fn new(rate: u32, back_limit: i64, may_wait: bool) -> Self {
+    fn new(rate: u32, (back_limit, jump_limit): (i64, i64), may_wait: bool) -> Self {
         Self {
             rate: i64::from(rate),
             back_limit,
+            jump_limit,
             may_wait,
             started: 0,
             ssrc: None,
@@ -224,9 +229,9 @@ impl TrackClock {
             AHEAD_LIMIT_US + (arrival - self.started).saturating_mul(AHEAD_PER_MILLE) / 1000;
         step < -self.back_limit
             || late < -ahead_limit
-            || (step - (arrival - self.last_arrival) > JUMP_US
-                && late < self.least_late - JUMP_US
-                && late < -JUMP_US)
+            || (step - (arrival - self.last_arrival) > self.jump_limit
+                && late < self.least_late - self.jump_limit
+                && late < -self.jump_limit)
     }
 
     /// A timestamp far from its neighbours is not followed; after a second one the clock is another.
@@ -243,7 +248,10 @@ impl TrackClock {
             return self.last_us;
         }
         self.outlier = Some((rtp, arrival));
-        self.floor_us = self.last_us + (arrival - self.last_arrival).clamp(0, OUTLIER_STEP_US);
+        let passed = arrival - self.last_arrival;
+        let is_pause = passed >= JUMP_US;
+        self.floor_us =
+            self.last_us + if is_pause { passed } else { passed.clamp(0, OUTLIER_STEP_US) };
         self.floor_us
     }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use bytes::Bytes;
-use headgate_media::transcode::AacBitrate;
+use headgate_transcode::AacBitrate;
 use headgate_whip::sdp::{
     AnswerSettings, Offer, OfferError, OwnOffer, read_fragment, read_offer, write_answer,
 };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use headgate_media::Frame;
-use headgate_media::transcode::AacBitrate;
+use headgate_transcode::AacBitrate;
 use headgate_whip::WhipSession;
 
 use super::relay::Relay;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use headgate_media::transcode::{AacBitrate, first_configuration};
 use headgate_media::{Codec, Frame, FrameKind, Track};
+use headgate_transcode::{AacBitrate, first_configuration};
 
 use super::join_point::JoinPoint;
 use super::message::{PublishOpening, WhipOpening};

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use headgate_media::Frame;
-use headgate_media::transcode::AacBitrate;
+use headgate_transcode::AacBitrate;
 
 use super::join_point::JoinPoint;
 use super::keys::{SessionKey, StreamKey};

@@ -1,6 +1,7 @@
 //! Whole workers in virtual time, with RTMP peers in memory built on our own protocol crate; no socket, no clock, no
 //! thread.
 
+mod audio_clocks;
 mod backup;
 mod backup_away;
 mod backup_random;

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use headgate_media::Channels;
-use headgate_media::transcode::{AacBitrate, Encoder, EncoderKind, EncoderPool};
+use headgate_transcode::{AacBitrate, Encoder, EncoderKind, EncoderPool};
 
 use super::ring::TranscoderRing;
 

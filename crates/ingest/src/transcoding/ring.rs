@@ -5,8 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use crossbeam_queue::ArrayQueue;
-use headgate_media::transcode::{AacBitrate, Encoder};
 use headgate_media::{Frame, FrameKind};
+use headgate_transcode::{AacBitrate, Encoder};
 
 use super::turn::Turn;
 use crate::publish::record::StreamId;

@@ -4,8 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use headgate_media::transcode::TranscodeError;
 use headgate_media::{Frame, FrameKind};
+use headgate_transcode::TranscodeError;
 
 use super::encoders::{Encoders, panic_words};
 use super::ring::{Encoded, TranscoderRing, lock};
@@ -24,11 +24,11 @@ const BROKEN_ENCODERS_LIMIT: u32 = 3;
 
 impl TranscoderRing {
     /// Transcodes some of the waiting frames. A panic ends only this ring's transcoder.
-    pub(super) fn take_turn(self: &Arc<Self>, encoders: &Encoders) -> Outcome {
+    pub(super) fn take_turn(self: &Arc<Self>, encoders: &Encoders, now: Instant) -> Outcome {
         self.clear_scheduled();
         let mut turn = lock(&self.turn);
         let (was_failing, had_failed) = (turn.is_failing, turn.has_failed);
-        let run = catch_unwind(AssertUnwindSafe(|| turn.run(self, encoders)));
+        let run = catch_unwind(AssertUnwindSafe(|| turn.run(self, encoders, now)));
         let has_more = run.unwrap_or_else(|panic| {
             turn.end();
             turn.fail(self, format!("the transcoder panicked: {}", panic_words(&*panic)));
@@ -41,7 +41,7 @@ impl TranscoderRing {
 
 impl Turn {
     /// Returns true if packets are left for another turn.
-    fn run(&mut self, ring: &Arc<TranscoderRing>, encoders: &Encoders) -> bool {
+    fn run(&mut self, ring: &Arc<TranscoderRing>, encoders: &Encoders, now: Instant) -> bool {
         let delivery = ring.take_delivery();
         if ring.is_closed() {
             // Returns its encoders to the pool.
@@ -67,7 +67,7 @@ impl Turn {
                 self.phase = left.checked_sub(1).map_or(Phase::Running, Phase::Pausing);
                 continue;
             }
-            self.transcode(packet, ring, encoders, &mut made);
+            self.transcode(packet, now, ring, encoders, &mut made);
             frames += made.len();
             self.put(&mut made, ring);
         }
@@ -77,6 +77,7 @@ impl Turn {
     fn transcode(
         &mut self,
         packet: Frame,
+        now: Instant,
         ring: &Arc<TranscoderRing>,
         encoders: &Encoders,
         made: &mut Vec<Frame>,
@@ -89,7 +90,7 @@ impl Turn {
             };
             transcoder.give_encoder(encoder);
         }
-        match transcoder.handle_frame(&packet, Instant::now(), made) {
+        match transcoder.handle_frame(&packet, now, made) {
             Ok(()) => {}
             Err(error @ TranscodeError::Encoder(_)) => {
                 self.broken_encoders += 1;

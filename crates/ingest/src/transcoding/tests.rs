@@ -4,11 +4,11 @@ mod failures;
 
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use headgate_media::transcode::{AacBitrate, AacEncoder, EncoderError, EncoderKind};
 use headgate_media::{Channels, Codec, FrameKind, Timestamp, aac, opus};
+use headgate_transcode::{AacBitrate, AacEncoder, EncoderError, EncoderKind};
 
 use super::ring::{INPUT_LIMIT, OUTPUT_LIMIT, lock};
 use super::serve::{RETRY_PACKETS, TURN_PACKETS_LIMIT};
@@ -58,6 +58,29 @@ impl AacEncoder for FakeEncoder {
     }
 }
 
+impl TranscodingThreads {
+    /// Does at `now` what waits for the threads; returns the streams with something new.
+    pub(crate) fn run(&self, now: Instant) -> Vec<StreamId> {
+        let notified = Arc::<Mutex<Vec<StreamId>>>::default();
+        let heard = notified.clone();
+        let notify: Notify = Arc::new(move |_, stream| lock(&heard).push(stream));
+        loop {
+            let jobs = self.inboxes.iter().filter_map(|inbox| inbox.try_recv().ok());
+            let jobs: Vec<_> = jobs.collect();
+            for job in &jobs {
+                if let Job::Serve(ring) = job {
+                    self.shared.serve(ring, &notify, now);
+                }
+            }
+            let work = self.shared.encoders.poll();
+            if jobs.is_empty() && work.is_none() {
+                return std::mem::take(&mut *lock(&notified));
+            }
+            work.into_iter().for_each(|work| self.shared.make(work));
+        }
+    }
+}
+
 /// One audio thread and the thread that creates encoders, step by step.
 struct Steps {
     transcoders: Transcoders,
@@ -103,7 +126,7 @@ impl Steps {
     /// Runs one turn of the audio thread; false if it has nothing to do.
     fn serve_one(&self) -> bool {
         let Ok(Job::Serve(ring)) = self.threads.inboxes[0].try_recv() else { return false };
-        self.threads.shared.serve(&ring, &self.notify);
+        self.threads.shared.serve(&ring, &self.notify, Instant::now());
         true
     }
 

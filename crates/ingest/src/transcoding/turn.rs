@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use headgate_media::Frame;
-use headgate_media::transcode::{AacBitrate, Transcoder};
+use headgate_transcode::{AacBitrate, Transcoder};
 
 /// The audio thread's side of a ring.
 pub(super) struct Turn {

@@ -1,4 +1,4 @@
-//! Silent frames for a decoder configuration, to continue a stream whose encoder is gone. Not an encoder (`transcode`).
+//! Silent frames for a decoder configuration, to continue a stream whose encoder is gone. Not an encoder.
 //!
 //! Source: ISO 14496-3 4.4.1.1 and 4.4.2.1: elements without a spectrum (`max_sfb` 0), then the end element.
 

@@ -281,3 +281,29 @@ fn steps_back_of_up_to_120_ms_are_raised() {
     let (_, counts) = run(&sent);
     assert!(matches!(counts[..], [(TimeBackward, _)]), "{counts:?}");
 }
+
+#[test]
+fn a_first_frame_that_is_off_does_not_part_the_tracks() {
+    for off in [600, 1_000, 5_000, 9_900, 20_000, 3_600_000, -600, -5_000, -3_600_000] {
+        for first in [Video, Audio] {
+            for (start, late) in [(0, 0), (50_000_000, 0), (50_000_000, 200)] {
+                let clock = |of, at: u64| {
+                    let is_off = of == first && at < late + 15;
+                    wire(start + at.cast_signed() + if is_off { off } else { 0 })
+                };
+                let sent: Vec<_> = live(20_000, clock)
+                    .into_iter()
+                    .filter(|(track, _, at)| *track != first || *at >= late)
+                    .collect();
+                let (placed, _) = run(&sent);
+                let newest = |track| {
+                    let mut placed = sent.iter().zip(&placed).rev();
+                    let newest = placed.find(|((of, ..), _)| *of == track);
+                    newest.map(|((.., at), placed)| placed - at.cast_signed()).expect("some")
+                };
+                let apart = (newest(Video) - newest(Audio)).abs();
+                assert!(apart <= 45, "{first:?} by {off}, {late} late: {apart} apart");
+            }
+        }
+    }
+}

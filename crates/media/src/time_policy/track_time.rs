@@ -54,6 +54,11 @@ impl TrackTime {
         Self { has_begun: true, shift, steps, arrival, distance, ..Self::default() }
     }
 
+    /// Whether only its first frame has been placed where it says.
+    pub(super) const fn is_first(&self) -> bool {
+        self.distance == GAP_LIMIT_US && self.placed == self.before
+    }
+
     /// The longest step forward that the track's frame rate accounts for.
     pub(super) const fn usual_limit(&self) -> i64 {
         let usual = self.distance.saturating_mul(3);

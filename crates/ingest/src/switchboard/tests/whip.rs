@@ -131,6 +131,12 @@ impl Client {
         std::iter::from_fn(|| self.publisher.poll_transmit()).map(|(_, bytes)| bytes).collect()
     }
 
+    /// An Opus packet at this RTP time.
+    pub(super) fn send_opus(&mut self, world: &mut World, rtp: u32, packet: &[u8]) {
+        self.publisher.send_audio(world.now, rtp, packet);
+        self.exchange(world);
+    }
+
     /// 40 ms of media: one video frame and two audio packets.
     pub(super) fn send_media(&mut self, world: &mut World) {
         let n = self.frames;

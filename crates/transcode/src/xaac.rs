@@ -11,8 +11,8 @@ use std::ptr::{self, NonNull};
 use libxaac_sys as xaac;
 
 use super::encoder::{AacEncoder, EncoderError, EncoderKind};
-use crate::aac::SAMPLES_PER_FRAME;
-use crate::opus::SAMPLE_RATE;
+use headgate_media::aac::SAMPLES_PER_FRAME;
+use headgate_media::opus::SAMPLE_RATE;
 
 /// Samples by which a decoder's output lags behind the encoder's input: 1024 for the transform's overlap and 576 for
 /// the transient look-ahead.

@@ -1,6 +1,6 @@
 //! The interface of an AAC encoder and its errors. Not the encoder itself (`xaac`).
 
-use crate::Channels;
+use headgate_media::Channels;
 
 /// Lowest bitrate per channel at which AAC-LC is still intelligible, in bit/s.
 const LEAST_CHANNEL_BITRATE: u32 = 16_000;

@@ -1,8 +1,8 @@
 //! A buffer of samples between the decoder, which usually produces 20 ms at a time, and the encoder, which takes 1024
 //! samples.
 
-use crate::Channels;
-use crate::aac::SAMPLES_PER_FRAME;
+use headgate_media::Channels;
+use headgate_media::aac::SAMPLES_PER_FRAME;
 
 const FRAME: usize = SAMPLES_PER_FRAME as usize;
 

@@ -5,8 +5,10 @@
 //! with silence, and the frames that contain only that silence are not sent, so that the first frame sent has the first
 //! packet's timestamp.
 
+mod configuration;
 mod decoder;
 mod encoder;
+mod error;
 mod pcm;
 mod pipeline;
 mod pool;
@@ -19,59 +21,30 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
+pub use configuration::first_configuration;
+use configuration::{aac_frame, channels_of, configuration};
 pub use encoder::{AacBitrate, AacEncoder, EncoderError, EncoderKind};
+pub use error::TranscodeError;
 use pipeline::{Filling, Pipeline};
 pub use pool::{Encoder, EncoderPool};
-use timeline::{Arrival, Timeline};
+use timeline::{Arrival, Arriving, Evidence, Timeline};
 
-use crate::opus::LONGEST_PACKET_SAMPLES;
-use crate::{Channels, Codec, FillerBudget, Frame, FrameKind, Timestamp, aac, opus};
+use headgate_media::opus::LONGEST_PACKET_SAMPLES;
+use headgate_media::{Channels, Codec, FillerBudget, Frame, FrameKind, Timestamp, aac, opus};
 
 /// How much of a hole is concealed before silence follows: 120 ms, by which time concealment has faded out.
 const LIMIT_CONCEALED: usize = LONGEST_PACKET_SAMPLES as usize;
+/// What a new segment costs beside its packets, in time of encoding: two frames, one at its end and one at its beginning.
+const SEGMENT_US: i64 = 2 * aac::SAMPLES_PER_FRAME as i64 * 1_000 / 48;
 /// Duration assumed for an unreadable packet while none has been read yet: 20 ms.
 const USUAL_PACKET_SAMPLES: usize = 960;
-
-/// Why a frame could not be transcoded. The stream continues with the next one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TranscodeError {
-    /// Not an Opus frame.
-    #[error("only Opus is transcoded")]
-    Codec,
-    /// Opus of more than two channels, or of a mapping family other than 0 (RFC 7845 5.1.1).
-    #[error("Opus cannot be transcoded: {0}")]
-    Head(#[from] opus::Error),
-    /// The encoder that [`Transcoder::wanted_encoder`] returned has not been supplied.
-    #[error("transcoder has no encoder")]
-    NoEncoder,
-    /// libopus could not be initialised: out of memory.
-    #[error("no Opus decoder could be made")]
-    Decoder,
-    /// The AAC encoder failed; the transcoder requests another one.
-    #[error(transparent)]
-    Encoder(#[from] EncoderError),
-}
-
-impl TranscodeError {
-    /// Stable name for logs and metrics.
-    #[must_use]
-    pub const fn code(&self) -> &'static str {
-        match self {
-            Self::Codec => "transcode_codec",
-            Self::Head(error) => error.code(),
-            Self::NoEncoder => "aac_encoder_missing",
-            Self::Decoder => "opus_decoder_create",
-            Self::Encoder(error) => error.code(),
-        }
-    }
-}
 
 /// Counters of irregularities in a transcoded stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TranscodeCounters {
     /// Packets that could not be decoded and were concealed.
     pub corrupt_packets: u64,
-    /// Packets dropped because their time had passed.
+    /// Packets dropped because they were repeated, or more of them came than time passed by their timestamps.
     pub late_packets: u64,
     /// Samples (per channel) generated for missing or corrupt packets.
     pub concealed_samples: u64,
@@ -93,6 +66,10 @@ pub struct Transcoder {
     // `None` before the first packet.
     pipeline: Option<Pipeline>,
     timeline: Timeline,
+    // Placed when the packet after it is known.
+    doubtful: Option<(Frame, Instant)>,
+    // Timestamp and data of the last packet.
+    last: Option<(Timestamp, Bytes)>,
     // Duration of the last packet that could be read.
     packet_samples: usize,
     packet_is_dtx: bool,
@@ -112,6 +89,8 @@ impl Transcoder {
             spare: None,
             pipeline: None,
             timeline: Timeline::default(),
+            doubtful: None,
+            last: None,
             packet_samples: USUAL_PACKET_SAMPLES,
             packet_is_dtx: false,
             budget: FillerBudget::default(),
@@ -124,10 +103,6 @@ impl Transcoder {
     #[must_use]
     pub fn wanted_encoder(&self, frame: &Frame) -> Option<EncoderKind> {
         if frame.codec != Codec::Opus || frame.kind != FrameKind::Audio || self.refused.is_some() {
-            return None;
-        }
-        let samples = self.samples(frame);
-        if self.timeline.arrival(frame.timestamp, samples) == Arrival::Late {
             return None;
         }
         let channels = self.channels(frame);
@@ -149,7 +124,8 @@ impl Transcoder {
     /// Takes one Opus frame and appends the AAC frames it completes: a `Configuration` before the first and whenever
     /// the channels change, then `Audio`, with strictly increasing timestamps. An Opus `Configuration` is checked and
     /// not forwarded. Holes of up to a second before the frame, which arrived at `now`, are filled within a budget; after
-    /// others the audio continues at the frame's own timestamp.
+    /// others the audio continues at the frame's own timestamp. A frame that the time passed does not account for waits
+    /// for the next one.
     ///
     /// # Errors
     /// Another codec, more than two channels, or no decoder or encoder. `out` keeps what was appended, and the next
@@ -175,14 +151,52 @@ impl Transcoder {
         if self.wanted_encoder(frame).is_some() {
             return Err(TranscodeError::NoEncoder);
         }
-        let (packet, mut samples) = (&frame.data[..], self.samples(frame));
-        let arrival = match self.timeline.arrival(frame.timestamp, samples) {
-            Arrival::Missing(missing) if !self.budget.take(duration_us(missing), now) => {
+        let this = (frame.timestamp, frame.data.clone());
+        if self.last.as_ref() == Some(&this) {
+            self.counters.late_packets += 1;
+            return Ok(());
+        }
+        self.last = Some(this);
+        if let Some((doubtful, at)) = self.doubtful.take() {
+            let arriving = self.arriving(&doubtful, at);
+            let evidence = self.timeline.evidence(&arriving, frame.timestamp);
+            self.place(&doubtful, at, evidence, out)?;
+        }
+        self.place(frame, now, Evidence::Before, out)
+    }
+
+    /// Handles a packet that arrived at `at`, unless it has to wait for the next one.
+    fn place(
+        &mut self,
+        frame: &Frame,
+        at: Instant,
+        evidence: Evidence,
+        out: &mut Vec<Frame>,
+    ) -> Result<(), TranscodeError> {
+        let arriving = self.arriving(frame, at);
+        let mut arrival = self.timeline.arrival(&arriving, evidence);
+        if arrival == Arrival::Back {
+            self.counters.discontinuities += 1;
+            self.timeline.follow_back(&arriving);
+            arrival = self.timeline.arrival(&arriving, Evidence::Confirmed);
+        }
+        let arrival = match arrival {
+            Arrival::Missing(missing) if !self.budget.take(duration_us(missing), at) => {
                 Arrival::Discontinuity
             }
             arrival => arrival,
         };
+        let arrival = match arrival {
+            Arrival::Discontinuity if !self.budget.take(SEGMENT_US, at) => {
+                Arrival::ContinuesUnstamped
+            }
+            arrival => arrival,
+        };
         match arrival {
+            Arrival::Doubtful => {
+                self.doubtful = Some((frame.clone(), at));
+                return Ok(());
+            }
             Arrival::Late => {
                 self.counters.late_packets += 1;
                 return Ok(());
@@ -196,12 +210,25 @@ impl Transcoder {
                     pipeline.restart();
                 }
             }
-            Arrival::Continues | Arrival::Missing(_) => {}
+            Arrival::Continues
+            | Arrival::ContinuesUnstamped
+            | Arrival::Missing(_)
+            | Arrival::Back => {}
         }
         self.prepare(self.channels(frame), out)?;
         if let Arrival::Missing(missing) = arrival {
-            self.fill(missing, packet, samples, out)?;
+            self.fill(missing, &frame.data, arriving.samples, out)?;
         }
+        let samples = self.decode(&frame.data, arriving.samples);
+        match arrival {
+            Arrival::ContinuesUnstamped => self.timeline.handle_unstamped(samples),
+            _ => self.timeline.handle_packet(&arriving, samples),
+        }
+        self.send(out)
+    }
+
+    /// Decodes a packet, or conceals it if it is corrupt; returns its samples.
+    fn decode(&mut self, packet: &[u8], mut samples: usize) -> usize {
         if let Some(pipeline) = &mut self.pipeline {
             if opus::duration(packet).is_ok() && pipeline.decode(packet, samples) {
                 (self.packet_samples, self.packet_is_dtx) = (samples, opus::is_dtx(packet));
@@ -213,8 +240,7 @@ impl Transcoder {
                 self.counters.concealed_samples += samples as u64;
             }
         }
-        self.timeline.handle_packet(frame.timestamp, samples);
-        self.send(out)
+        samples
     }
 
     /// Appends the frames with the end of the audio, padded with silence.
@@ -222,6 +248,9 @@ impl Transcoder {
     /// # Errors
     /// When the encoder failed.
     pub fn finish(mut self, out: &mut Vec<Frame>) -> Result<(), TranscodeError> {
+        if let Some((doubtful, at)) = self.doubtful.take() {
+            self.place(&doubtful, at, Evidence::Refuted, out)?;
+        }
         self.flush(out)
     }
 
@@ -229,6 +258,12 @@ impl Transcoder {
     #[must_use]
     pub const fn counters(&self) -> TranscodeCounters {
         self.counters
+    }
+
+    fn arriving(&self, packet: &Frame, at: Instant) -> Arriving {
+        let (timestamp, samples) = (packet.timestamp, self.samples(packet));
+        let in_pause = self.packet_is_dtx || opus::is_dtx(&packet.data);
+        Arriving { timestamp, samples, at, in_pause }
     }
 
     /// Samples in the packet or, if it cannot be read, in the last one that could.
@@ -330,30 +365,7 @@ impl Transcoder {
     }
 }
 
-/// The configuration of the AAC that a [`Transcoder`] makes of Opus with this head and first packet: subscribers can get it
-/// before there is a transcoder. `None` if such Opus cannot be transcoded.
-#[must_use]
-pub fn first_configuration(head: &Frame, packet: &Frame) -> Option<Frame> {
-    opus::head_channels(&head.data).ok()?;
-    Some(configuration(channels_of(packet), packet.timestamp))
-}
-
-/// Channels of an Opus packet; mono if it is unreadable.
-fn channels_of(packet: &Frame) -> Channels {
-    let is_readable = opus::duration(&packet.data).is_ok();
-    opus::channels(&packet.data).ok().filter(|_| is_readable).unwrap_or(Channels::Mono)
-}
-
 /// Duration of samples at 48 kHz, rounded down.
 const fn duration_us(samples: usize) -> i64 {
     samples as i64 * 1_000 / 48
-}
-
-fn configuration(channels: Channels, timestamp: Timestamp) -> Frame {
-    let data = Bytes::copy_from_slice(&aac::lc_48k(channels));
-    aac_frame(FrameKind::Configuration, timestamp, data)
-}
-
-const fn aac_frame(kind: FrameKind, timestamp: Timestamp, data: Bytes) -> Frame {
-    Frame { codec: Codec::Aac, kind, timestamp, composition_ms: 0, data }
 }

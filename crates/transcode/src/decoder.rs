@@ -2,8 +2,8 @@
 
 use ::opus::Decoder;
 
-use crate::Channels;
-use crate::opus::SAMPLE_RATE;
+use headgate_media::Channels;
+use headgate_media::opus::SAMPLE_RATE;
 
 /// A libopus decoder.
 pub(super) struct OpusDecoder {

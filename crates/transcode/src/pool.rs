@@ -156,8 +156,8 @@ impl Drop for Encoder {
 #[allow(clippy::unwrap_used, reason = "a test ends at what it does not expect")]
 mod tests {
     use super::*;
-    use crate::Channels;
-    use crate::transcode::AacBitrate;
+    use crate::AacBitrate;
+    use headgate_media::Channels;
 
     #[test]
     fn encoders_return_to_the_pool_and_the_one_idle_longest_makes_room() {

@@ -4,7 +4,7 @@ use super::super::encoder::{AacBitrate, EncoderError, EncoderKind};
 use super::super::xaac::Xaac;
 use super::super::{FrameKind, Timestamp, aac_frame};
 use super::support::{channels, decode_aac, stereo};
-use crate::aac::SILENCE_STEREO;
+use headgate_media::aac::SILENCE_STEREO;
 
 const SAMPLES: usize = 1024;
 

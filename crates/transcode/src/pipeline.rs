@@ -7,8 +7,8 @@ use super::decoder::OpusDecoder;
 use super::encoder::EncoderError;
 use super::pcm::Pcm;
 use super::pool::Encoder;
-use crate::Channels;
-use crate::aac::SAMPLES_PER_FRAME;
+use headgate_media::Channels;
+use headgate_media::aac::SAMPLES_PER_FRAME;
 
 const FRAME_SAMPLES: usize = SAMPLES_PER_FRAME as usize;
 
