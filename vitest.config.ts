@@ -31,6 +31,7 @@ const stores = [
   "client-ids",
   "token-revocation",
   "refusals",
+  "refusal-bounds",
   "retention",
   "delivery-log",
 ];
@@ -57,6 +58,7 @@ const allStores = [
   "secret-box",
   "route-{audit,tenants}",
   "refusals",
+  "refusal-bounds",
   "retention",
   "delivery-log",
   "pruning",

@@ -59,7 +59,11 @@ test("a full node reports it to load balancers, to its operator and to the other
 }, 120_000);
 
 test("an offer to a full node is sent to one with room, and only once", async () => {
-  const name = await node(1).newStream();
+  const { id, ingest } = (await node(1).call("POST", "/stream")) as {
+    readonly id: string;
+    readonly ingest: { readonly rtmp: { readonly streamname: string } };
+  };
+  const name = ingest.rtmp.streamname;
   // It reads the nodes every two seconds: until then it may not know the others yet.
   const metrics = async () => await (await fetch(`${node(0).metrics}/metrics`)).text();
   const knowsThem = async () => /^headgate_nodes\{state="up"\} 3$/m.test(await metrics());
@@ -74,6 +78,12 @@ test("an offer to a full node is sent to one with room, and only once", async ()
   const again = await offer(`${node(0).whip(name)}&${new URL(location).search.split("&").at(-1)}`);
   expect([again.status, again.headers.get("retry-after")]).toEqual([503, expect.stringMatching(/^\d$/)]);
   expect(await again.json()).toMatchObject({ code: "full" });
+  // What another node took was not refused.
+  const rows = await until("its row", async () => {
+    const found = (await node(1).call("GET", `/refusal?stream=${id}`)) as unknown as readonly unknown[];
+    return found.length > 0 && found;
+  });
+  expect(rows).toMatchObject([{ reason: "full", protocol: "whip", count: 1 }]);
 }, 60_000);
 
 test("an encoder that cannot be redirected is told why it is refused", async () => {

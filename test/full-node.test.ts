@@ -39,10 +39,16 @@ describe("by WHIP", () => {
     await gateway.opened();
   });
 
-  test("refused offers of a crowd are not logged one by one", async () => {
+  test("refused offers of a crowd are not logged one by one, and the first ones with their stream", async () => {
     capacity.full = "a media worker is 40 ms late";
-    for (let offer = 0; offer < 10; offer += 1) await gateway.offer(TO_STREAM);
-    expect(gateway.log()).not.toContain("publish denied");
+    for (let offer = 0; offer < 30; offer += 1) await gateway.offer(TO_STREAM);
+    const lines = () => gateway.log().match(/"cause":"full".*"msg":"publish denied"/g) ?? [];
+    await until(() => lines().length === 10);
+    expect(lines().every((line) => line.includes(`"stream":"stream ${STREAM}"`))).toBe(true);
+    gateway.clock.ms += 60_000;
+    await gateway.offer(TO_STREAM);
+    await until(() => lines().length === 11);
+    expect(gateway.log()).toContain('"cause":"full","omitted":20');
     expect(gateway.log()).not.toContain("request cannot be served now");
   });
 });

@@ -1,121 +1,16 @@
 // Every refused publish and play is a row: of its stream where it is known, with the name as sent where it is not. Equal
 // ones share a row, and a flood makes few rows and few writes.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createLogLines } from "../ts/publish/refusals/log-lines.ts";
-import { createPending, type PendingRefusal } from "../ts/publish/refusals/pending.ts";
 import { listRefusals, type RefusalFilter } from "../ts/publish/refusals/refusal-list.ts";
-import { createRefusalRecords } from "../ts/publish/refusals/refusal-records.ts";
-import { createRefusalRows, SHARED_MS } from "../ts/publish/refusals/refusal-rows.ts";
+import { SHARED_MS } from "../ts/publish/refusals/refusal-rows.ts";
 import { prune } from "../ts/store/retention.ts";
 import { startCustomer } from "./support/customer.ts";
 import { GivenCapacity } from "./support/given-capacity.ts";
-import { recordStatements } from "./support/large-store.ts";
 import { addStream, openStage, STREAM, type Stage, until } from "./support/publishing.ts";
 
 const ADDRESS = "203.0.113.7";
 const ID = `stream ${STREAM}`;
-const AT = SHARED_MS * 3_000;
 const DAY_MS = 86_400_000;
-
-const refusal = (change: Partial<PendingRefusal> = {}): PendingRefusal => ({
-  ...{ request: "publish", protocol: "rtmp", reason: "unknown_stream", organisation: null, stream: null },
-  ...{ name: "Ab1Cd-wrong", address: ADDRESS, detail: "Unknown stream", count: 1, firstAt: AT, lastAt: AT },
-  ...change,
-});
-const many = (count: number, change: (n: number) => Partial<PendingRefusal>) =>
-  Array.from({ length: count }, (_, n) => refusal(change(n)));
-
-describe("refusals that wait to be written", () => {
-  test("are one when they are equal, with what the last one was told", () => {
-    const pending = createPending();
-    for (let n = 0; n < 1_000; n += 1) pending.add(refusal({ detail: `told ${n}`, firstAt: AT + n, lastAt: AT + n }));
-    expect(pending.take(10)).toEqual([refusal({ count: 1_000, detail: "told 999", firstAt: AT, lastAt: AT + 999 })]);
-    expect(pending.size).toBe(0);
-  });
-
-  test("of one network that guesses names are counted without them, and those of others keep theirs", () => {
-    const pending = createPending();
-    for (const each of many(10_000, (n) => ({ name: `Ab1Cd-${n}` }))) pending.add(each);
-    pending.add(refusal({ name: "Ab1Cd-other", address: "203.0.113.8" }));
-    const taken = pending.take(1_000);
-    expect(taken).toHaveLength(52);
-    expect(taken.find(({ name }) => name === null)).toMatchObject({ count: 9_950, address: ADDRESS });
-    expect(taken.at(-1)).toMatchObject({ name: "Ab1Cd-other", count: 1 });
-  });
-
-  test.each([
-    [
-      "guessed from 10,000 networks",
-      (n: number) => ({ name: `Ab1Cd-${n}`, address: `2001:db8:${n.toString(16)}::1` }),
-      2_001,
-    ],
-    [
-      "of one organisation at 10,000 streams",
-      (n: number) => ({ organisation: "org1", stream: `s${n}`, name: null }),
-      1_001,
-    ],
-  ])("%s are bounded, and all are counted", (_, change, most) => {
-    const pending = createPending();
-    for (const each of many(10_000, change)) pending.add(each);
-    expect(pending.size).toBe(most);
-    expect(pending.take(10_000).reduce((sum, { count }) => sum + count, 0)).toBe(10_000);
-    expect(pending.dropped()).toBe(0);
-  });
-
-  test("of many organisations are dropped beyond the limit, and counted", () => {
-    const pending = createPending();
-    for (const each of many(6_000, (n) => ({ organisation: `org${n}`, stream: `s${n}` }))) pending.add(each);
-    expect([pending.size, pending.dropped(), pending.dropped()]).toEqual([5_000, 1_000, 0]);
-  });
-});
-
-describe("rows", () => {
-  test("of one stream from many addresses are few, and count all", () => {
-    const rows = createRefusalRows();
-    const known = { organisation: "org1", stream: "s1", name: null } as const;
-    const made = rows.rowsOf(many(500, (n) => ({ ...known, address: `192.0.2.${n % 256}`, firstAt: AT + n })));
-    expect(made).toHaveLength(21);
-    expect(made.reduce((sum, { count }) => sum + count, 0)).toBe(500);
-    expect(made.at(-1)).toMatchObject({ stream_id: "s1", address: "" });
-    expect(rows.rowsOf([refusal({ ...known, stream: "s2" })])).toMatchObject([{ stream_id: "s2", address: ADDRESS }]);
-  });
-
-  test("of guessed names are twenty for a network, and bounded for all networks", () => {
-    const rows = createRefusalRows();
-    expect(rows.rowsOf(many(50, (n) => ({ name: `Ab1Cd-${n}` })))).toHaveLength(21);
-    const made = rows.rowsOf(many(2_000, (n) => ({ name: `Ab1Cd-${n}`, address: `2001:db8:${n.toString(16)}::1` })));
-    expect(made.length).toBeLessThanOrEqual(500);
-    expect(made.at(-1)).toMatchObject({ name: null, address: "", organisation_id: "" });
-  });
-
-  test("are the same on every node and after a restart, and new after ten minutes", () => {
-    const idOf = (of: PendingRefusal) => createRefusalRows().rowsOf([of])[0]?.id;
-    expect(idOf(refusal({ firstAt: AT + 1, count: 7 }))).toBe(idOf(refusal()));
-    for (const other of [
-      { firstAt: AT + SHARED_MS },
-      { reason: "full" },
-      { address: "192.0.2.1" },
-      { name: "x" },
-    ] as const)
-      expect(idOf(refusal(other))).not.toBe(idOf(refusal()));
-  });
-});
-
-test("log lines of one kind are bounded, and others are not", () => {
-  let ms = AT;
-  const lines = createLogLines({ now: () => ms }, 3);
-  const written: unknown[] = [];
-  const line = (kind: string) =>
-    lines.line(
-      kind,
-      () => written.push(kind),
-      (omitted) => written.push(omitted),
-    );
-  for (const kind of ["a", "a", "a", "a", "a", "b"]) line(kind);
-  ms += 60_000;
-  line("a");
-  expect(written).toEqual(["a", "a", "a", "b", 2, "a"]);
-});
 
 describe("in the store", () => {
   let stage: Stage;
@@ -326,19 +221,6 @@ describe("in the store", () => {
     expect(paged).toEqual(whole);
   });
 
-  test("ten thousand refusals of guessed names make few rows, few writes and few look-ups", async () => {
-    const { statements, stop } = recordStatements(stage.reads);
-    for (let n = 0; n < 10_000; n += 1) stage.ask(`Ab1Cd-${n}`);
-    while (stage.media.commands.length < 10_000) await new Promise((resolve) => setTimeout(resolve, 20));
-    await list();
-    stop();
-    const rows = await stage.db.selectFrom("refusal").select("count").execute();
-    expect(rows.length).toBeLessThanOrEqual(50);
-    expect(rows.reduce((sum, { count }) => sum + Number(count), 0)).toBe(10_000);
-    expect(statements.size).toBeLessThan(50);
-    expect(stage.log().match(/"msg":"publish denied"/g)?.length).toBeLessThanOrEqual(240);
-  });
-
   test("no publish waits for them, and none is lost while the store cannot be written", async () => {
     const insertInto = stage.db.insertInto.bind(stage.db) as (table: string) => unknown;
     let failures = 0;
@@ -356,30 +238,6 @@ describe("in the store", () => {
     Object.assign(stage.db, { insertInto });
     expect(await list()).toMatchObject([{ sentName: "Ab1Cd-wrong", count: 2 }]);
     expect(failures).toBeGreaterThan(0);
-  });
-
-  test("each organisation has a limited number of rows, and the oldest make room", async () => {
-    const { db, reads, service } = stage;
-    const records = createRefusalRecords({ db, reads, log: service.appDeps.log, rowsLimit: 30 });
-    for (let n = 0; n < 100; n += 1) {
-      const at = AT + n * SHARED_MS;
-      records.add(refusal({ name: `Ab1Cd-${n}`, firstAt: at, lastAt: at }));
-      records.add(refusal({ organisation: "org9", stream: `s${n}`, name: null, firstAt: at, lastAt: at }));
-      if (n % 40 === 0) await records.flush();
-    }
-    await records.stop();
-    const after = createRefusalRecords({ db, reads, log: service.appDeps.log, rowsLimit: 30 });
-    for (const organisation of [null, "org9"]) after.add(refusal({ organisation, firstAt: AT * 2, lastAt: AT * 2 }));
-    await after.flush();
-    for (const organisation of ["", "org9"]) {
-      const rows = await db
-        .selectFrom("refusal")
-        .select("first_at")
-        .where("organisation_id", "=", organisation)
-        .execute();
-      expect(rows).toHaveLength(30);
-      expect(Math.min(...rows.map(({ first_at }) => Number(first_at)))).toBeGreaterThan(AT + 60 * SHARED_MS);
-    }
   });
 
   test("are removed as the personal data of denied publishes is", async () => {

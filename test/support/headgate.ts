@@ -22,6 +22,8 @@ export interface Headgate {
   /** The WHIP URL of a stream; `name` may carry encoded arguments. */
   whip(name: string): string;
   readonly apiKey: string;
+  /** What it was started with, for an operator's commands. */
+  readonly env: Readonly<Record<string, string | undefined>>;
   readonly process: Child;
   /** Calls the management API and returns the JSON answer; fails on any status but 200. */
   call(method: string, path: string, body?: unknown): Promise<Record<string, unknown>>;
@@ -114,6 +116,7 @@ export async function startHeadgate(options: HeadgateOptions = {}): Promise<Head
     metrics,
     whip: (name) => `${http}/p/webrtc?stream_name=${encodeURIComponent(name)}&stream_url=${encodeURIComponent(rtmp)}`,
     apiKey,
+    env,
     process: process_,
     call,
     async newStream() {

@@ -80,6 +80,22 @@ export function recordStatements(reads: Kysely<Schema>): {
   };
 }
 
+/** Counts the statements that are executed, by their text. */
+export function countStatements(): { readonly counts: ReadonlyMap<string, number>; stop(): void } {
+  const counts = new Map<string, number>();
+  const { executeQuery } = DefaultQueryExecutor.prototype;
+  DefaultQueryExecutor.prototype.executeQuery = async function (query, ...rest) {
+    counts.set(query.sql, (counts.get(query.sql) ?? 0) + 1);
+    return (await executeQuery.call(this, query, ...rest)) as never;
+  };
+  return {
+    counts,
+    stop: () => {
+      DefaultQueryExecutor.prototype.executeQuery = executeQuery;
+    },
+  };
+}
+
 interface Analysed {
   readonly "Node Type": string;
   readonly "Relation Name"?: string;

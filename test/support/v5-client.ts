@@ -23,9 +23,11 @@ export interface V5Client {
   close(): Promise<void>;
 }
 
-/** Connects to the socket of the service at `http`; message ids count from `firstId`. */
-export async function connectV5(http: string, firstId = 7): Promise<V5Client> {
-  const socket = new WebSocket(`${http.replace(/^http/, "ws")}/p/webrtcws`);
+/** Connects to the socket of the service at `http`; message ids count from `firstId`. `address`: of the client, by default
+ *  its own; the service must trust ours as a proxy's. */
+export async function connectV5(http: string, firstId = 7, address?: string): Promise<V5Client> {
+  const headers = address === undefined ? {} : { "x-forwarded-for": address };
+  const socket = new WebSocket(`${http.replace(/^http/, "ws")}/p/webrtcws`, { headers });
   const messages: Message[] = [];
   const taken = new Set<Message>();
   let code: number | null = null;

@@ -6,7 +6,7 @@ import { addApiKey } from "../../ts/organisation/api-keys.ts";
 import { until } from "./child.ts";
 import { addStream, STREAM } from "./publishing.ts";
 import type { V5Client } from "./v5-client.ts";
-import { openWhipGateway, type WhipGateway } from "./whip-gateway.ts";
+import { openWhipGateway, type WhipGateway, type WhipGatewayOptions } from "./whip-gateway.ts";
 
 export const OUTPUT = "rtmp://ingest.example/live";
 /** A stream of another organisation. */
@@ -48,15 +48,16 @@ export const wanted = (session: string, more: object = {}) => ({
   ...more,
 });
 
-export async function openV5Stage(): Promise<V5Stage> {
+export async function openV5Stage(options: Pick<WhipGatewayOptions, "capacity"> = {}): Promise<V5Stage> {
   const env = {
+    HEADGATE_TRUSTED_PROXIES: "127.0.0.1",
     HEADGATE_ICE_SERVERS: "stun:stun.example:3478,turn:turn.example:3478",
     HEADGATE_ICE_TURN_SECRET: "s3cret",
     // Each test makes new connections from one address.
     HEADGATE_LIMITS_WHIP_REQUESTS_PER_SECOND: "0",
     HEADGATE_LIMITS_WHIP_HALF_OPEN_PER_ADDRESS: "0",
   };
-  const gateway = await openWhipGateway({ env });
+  const gateway = await openWhipGateway({ ...options, env });
   const address = { name: "test", host: "127.0.0.1", port: 0 };
   const port = await listen(gateway.fetch, address, { takesWebSockets: true });
   const now = gateway.clock.ms;

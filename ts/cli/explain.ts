@@ -7,7 +7,7 @@ import { wanted } from "./words.ts";
 /** The message when there is no such publish. */
 const NOT_KEPT =
   "Publishes are kept for retention.publishes_days. A request that was rejected before the webhook was called has no client " +
-  "id: look for publish denied in the log.";
+  "id: headgate stream refusals NAME, or publish denied in the log, says why.";
 
 /** From the response of GET /session/{client_id}/timeline. */
 interface ShownTimeline {

@@ -1,6 +1,8 @@
 // `headgate refusals`, and the history of one stream: what was published, what was refused, and why. Reads the store,
 // whether the service runs or not; a running service writes a refusal within a second or two.
 import { ConfigInvalid } from "../errors.ts";
+import { publishRecord } from "../http/records/publish.ts";
+import { refusalRecord } from "../http/records/refusal.ts";
 import { listPublishes } from "../publish/monitoring/publish-list.ts";
 import { REFUSAL_REASONS, reasonWords } from "../publish/refusals/reasons.ts";
 import { listRefusals, type PastRefusal, type RefusalFilter } from "../publish/refusals/refusal-list.ts";
@@ -38,7 +40,7 @@ export async function printRefusals(flags: GivenFlags, db: Store["db"], whose: W
     of.detail,
   ]);
   const heading = ["first at", "times", "what", "protocol", "stream name", "address", "reason", "it was told"];
-  print(flags, found.map(recordOf), table([heading, ...rows]));
+  print(flags, found.map(refusalRecord), table([heading, ...rows]));
 }
 
 export async function printPublishes(flags: GivenFlags, db: Store["db"], streamId: string): Promise<void> {
@@ -49,11 +51,7 @@ export async function printPublishes(flags: GivenFlags, db: Store["db"], streamI
     of.denial === null ? of.endWords : `${reasonWords(of.denial.cause)} ${of.denial.reason}`,
   ]);
   const heading = ["asked at", "client id", "state", "protocol", "address", "ended at", "why"];
-  print(flags, publishes, table([heading, ...rows]));
-}
-
-function recordOf({ firstAt, lastAt, ...refusal }: PastRefusal): object {
-  return { at: timeText(firstAt), last_at: timeText(lastAt), ...refusal, reason_words: reasonWords(refusal.reason) };
+  print(flags, publishes.map(publishRecord), table([heading, ...rows]));
 }
 
 function filterOf({ reason, request, from, to, quantity }: GivenFlags): Filter {

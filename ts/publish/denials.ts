@@ -83,6 +83,9 @@ const DENIALS: Readonly<Record<DenialCause, readonly [code: Denied["code"], desc
   internal_error: ["denied", "Internal error"],
 };
 
+/** Whether this node accepts no publish at all: another one may. */
+export const isOfNode = ({ cause }: Denied) => cause === "stopping" || cause === "full";
+
 /** A denial with `description`, or with the table's text when it is null. */
 export function denied(cause: DenialCause, description: string | null = null): Denied {
   const [code, standard] = DENIALS[cause];

@@ -17,7 +17,7 @@ import { type AdmissionDeps, createAdmission } from "./admission.ts";
 import { createOnAir, type OnAir } from "./backup/on-air.ts";
 import { createPulledBytes } from "./bytes/pulled-bytes.ts";
 import { createClientIds } from "./client-ids.ts";
-import { type DenialCause, type Denied, denied } from "./denials.ts";
+import { type DenialCause, type Denied, denied, isOfNode } from "./denials.ts";
 import { type Ending, endingOf, inLog } from "./ending/ending.ts";
 import { createEndings, type Endings } from "./ending/endings.ts";
 import { createEnds } from "./ends.ts";
@@ -357,8 +357,9 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     }
   }
 
-  function reportDenied(refusal: Denied, { name, address, protocol }: RefusedPublish): void {
+  function reportDenied(refusal: Denied, { name, address, protocol, mayMove = false }: RefusedPublish): void {
     const { cause, about } = refusal;
+    if (mayMove && isOfNode(refusal)) return;
     deps.refusals.note({ ...refusal, request: "publish", reason: refusal.reason ?? cause, name, address, protocol });
     if (about?.stream !== undefined) deps.publishDenied?.(about.stream, { cause, clientId: about.clientId ?? null });
   }

@@ -6,6 +6,8 @@ export interface WhipPublishRequest extends Omit<PublishRequest, "protocol"> {
   readonly session: string;
   /** The signalling it came by; absent: WHIP. */
   readonly via?: "v5";
+  /** As of `RefusedPublish`. */
+  readonly mayMove?: boolean;
 }
 
 export interface OpenedWhip {

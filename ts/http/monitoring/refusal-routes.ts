@@ -3,16 +3,16 @@ import type { Context } from "hono";
 import type { Kysely } from "kysely";
 import { isOperator } from "../../organisation/organisations.ts";
 import { findStream } from "../../organisation/streams.ts";
-import { REFUSAL_REASONS, reasonWords } from "../../publish/refusals/reasons.ts";
+import { REFUSAL_REASONS } from "../../publish/refusals/reasons.ts";
 import {
   listRefusals,
-  type PastRefusal,
   REFUSAL_WINDOW,
   type RefusalFilter,
   type RefusalPosition,
 } from "../../publish/refusals/refusal-list.ts";
 import type { Schema } from "../../store/schema.ts";
-import { type Env, newRoutes, type RouteDeps, type Routes, Time, z } from "../openapi.ts";
+import { type Env, newRoutes, type RouteDeps, type Routes, z } from "../openapi.ts";
+import { Refusal, refusalRecord } from "../records/refusal.ts";
 import { cursorOf, pageOf, pageQuery } from "../request/page.ts";
 import { text, timeFilters } from "../request/schema.ts";
 
@@ -21,42 +21,6 @@ const QUANTITY = { standard: 50, most: 500 } as const;
 /** Longest id of a stream in a filter, characters. */
 const ID_LIMIT = 64;
 const Page = cursorOf("refusal", z.tuple([z.int(), z.int(), z.string().max(ID_LIMIT)]));
-
-const Refusal = z
-  .object({
-    id: z.string(),
-    at: Time.openapi({ description: "When the first one was refused" }),
-    last_at: Time.openapi({ description: "When the last one was refused" }),
-    count: z.int().openapi({
-      description:
-        "Equal refusals that begin within the same ten minutes are one entry: same stream or name, address, protocol and reason",
-      example: 1,
-    }),
-    request: z.enum(["publish", "play"]).openapi({ description: "What was refused" }),
-    protocol: z.enum(["rtmp", "whip", "v5"]).nullable(),
-    reason: z
-      .enum(REFUSAL_REASONS)
-      .openapi({ description: "A stable code; new ones may be added", example: "locked_stream" }),
-    reason_words: z.string().openapi({ description: "reason in words", example: "The stream is locked." }),
-    detail: z.string().nullable().openapi({ description: "What the last one was told", example: "Stream is locked" }),
-    address: z
-      .string()
-      .nullable()
-      .openapi({ description: "null: several addresses, or no longer kept", example: "203.0.113.7" }),
-    stream: z
-      .object({ id: z.string(), name: z.string() })
-      .nullable()
-      .openapi({ description: "null: no stream, or several" }),
-    sent_name: z
-      .string()
-      .nullable()
-      .openapi({ description: "For the operator: the name that was sent, where no stream has it" }),
-    client_id: z
-      .int()
-      .nullable()
-      .openapi({ description: "clientid of the webhook; null: it was not asked", example: 100_482 }),
-  })
-  .openapi("Refusal");
 
 const FILTERS = {
   ...pageQuery(QUANTITY, Page),
@@ -129,15 +93,4 @@ export function refusalRoutes(deps: RouteDeps & { readonly db: Kysely<Schema> })
     const page = { quantity, cursor: Page, positionOf: ({ position }: (typeof refusals)[number]) => position };
     return c.json(pageOf(c, refusals, page, rest).map(refusalRecord));
   }
-}
-
-function refusalRecord(refusal: PastRefusal): Omit<z.infer<typeof Refusal>, "reason"> & { readonly reason: string } {
-  const { id, request, protocol, reason, detail, address, stream, sentName, clientId, count } = refusal;
-  return {
-    id,
-    at: new Date(refusal.firstAt).toISOString(),
-    last_at: new Date(refusal.lastAt).toISOString(),
-    ...{ count, request, protocol, reason, reason_words: reasonWords(reason), detail, address, stream },
-    ...{ sent_name: sentName, client_id: clientId },
-  };
 }

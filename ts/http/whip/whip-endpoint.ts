@@ -3,6 +3,7 @@
 import { type Context, Hono } from "hono";
 import type { Logger } from "pino";
 import type { Config } from "../../config.ts";
+import { isOfNode } from "../../publish/denials.ts";
 import type { Refusals } from "../../publish/refusals/refusals.ts";
 import { summaryOf } from "../../publish/whip/sdp-summary.ts";
 import { audioBitrateWithin, CONNECT_INFO_LIMIT_BYTES, readConnectInfo } from "../../publish/whip/whip-parameters.ts";
@@ -90,7 +91,7 @@ export function whipRoutes({
       };
     });
     const { offer } = request;
-    const outcome = await whip.open(request);
+    const outcome = await whip.open({ ...request, mayMove: placement !== undefined });
     noteForLog(c, subjectOf(outcome));
     if (log.isLevelEnabled("debug")) {
       const came = outcome.outcome === "opened" ? { answered: summaryOf(outcome.answer) } : codeOf(outcome);
@@ -99,8 +100,16 @@ export function whipRoutes({
         "WHIP offer",
       );
     }
-    const elsewhere = isFull(outcome) ? await placement?.(c) : undefined;
-    if (elsewhere !== undefined) return elsewhere;
+    if (placement !== undefined && outcome.outcome === "denied" && isOfNode(outcome)) {
+      let elsewhere: Response | undefined;
+      try {
+        elsewhere = await placement(c);
+      } finally {
+        const asked = { request: "publish", protocol: "whip", name: request.streamName, address } as const;
+        if (elsewhere === undefined) refusals.note({ ...outcome, ...asked, reason: outcome.cause });
+      }
+      if (elsewhere !== undefined) return elsewhere;
+    }
     const opened = opening(outcome);
     // The client has disconnected: the publish was accepted and ends (W12a), so that its name is free
     // immediately.
@@ -113,10 +122,6 @@ export function whipRoutes({
 
   return routes;
 }
-
-/** Whether this node accepts no new publish at all. */
-const isFull = (outcome: WhipOutcome) =>
-  outcome.outcome === "denied" && (outcome.cause === "stopping" || outcome.cause === "full");
 
 function subjectOf(outcome: WhipOutcome): LoggedSubject {
   if (outcome.outcome === "opened") {

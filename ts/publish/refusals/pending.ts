@@ -6,9 +6,11 @@ import type { RefusalReason } from "./reasons.ts";
 
 /** Different refusals of one organisation; further ones are counted without stream and address. */
 const OF_ORGANISATION_LIMIT = 1_000;
-/** Names from one network whose stream is not known; further ones are counted without name. */
+/** Refusals from one network whose stream is not known; further ones are counted without name. */
 const OF_NETWORK_LIMIT = 50;
-/** The same of all networks; further ones are counted without address, too. */
+/** Those and different addresses of it; further ones are counted without address, too. */
+const OF_NETWORK_IN_ALL_LIMIT = 60;
+/** The same of all networks. */
 const UNKNOWN_LIMIT = 2_000;
 /** All; further ones are dropped and counted. */
 const WAITING_LIMIT = 5_000;
@@ -69,13 +71,15 @@ export function createPending(): Pending {
   /** The refusal with as much detail as there is room for. */
   function fitted(refusal: Readonly<PendingRefusal>): Readonly<PendingRefusal> {
     if (refusal.organisation !== null) {
-      if (countOf(refusal.organisation) < OF_ORGANISATION_LIMIT) return refusal;
+      // As much as is left, so that organisations under flood share the room, and leave as much to one without.
+      const limit = Math.min(OF_ORGANISATION_LIMIT, WAITING_LIMIT - waiting.size);
+      if (countOf(refusal.organisation) < limit) return refusal;
       return { ...refusal, stream: null, address: "" };
     }
-    if (refusal.name === null) return refusal;
-    if (countOf(UNKNOWN) >= UNKNOWN_LIMIT) return { ...refusal, name: null, address: "" };
-    if (countOf(networkOf(refusal.address)) >= OF_NETWORK_LIMIT) return { ...refusal, name: null };
-    return refusal;
+    const ofNetwork = countOf(networkOf(refusal.address));
+    if (countOf(UNKNOWN) >= UNKNOWN_LIMIT || ofNetwork >= OF_NETWORK_IN_ALL_LIMIT)
+      return { ...refusal, name: null, address: "" };
+    return ofNetwork < OF_NETWORK_LIMIT ? refusal : { ...refusal, name: null };
   }
 
   return {
@@ -111,9 +115,9 @@ export function createPending(): Pending {
 
 const UNKNOWN = "unknown";
 
-function ownersOf({ organisation, address, name }: RefusalKind): readonly string[] {
+function ownersOf({ organisation, address }: RefusalKind): readonly string[] {
   if (organisation !== null) return [organisation];
-  return name === null ? [] : [UNKNOWN, networkOf(address)];
+  return address === "" ? [] : [UNKNOWN, networkOf(address)];
 }
 
 export function merge(into: PendingRefusal, other: Readonly<PendingRefusal>): void {

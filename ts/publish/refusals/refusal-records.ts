@@ -7,6 +7,7 @@ import type { Schema } from "../../store/schema.ts";
 import type { RefusalTable } from "../../store/tables/refusal-table.ts";
 import { createPending, type PendingRefusal } from "./pending.ts";
 import { createRefusalRows } from "./refusal-rows.ts";
+import { streamsNamed } from "./stream-look-up.ts";
 
 /** Rows of one organisation, and of all names that no stream has; beyond, the oldest are removed. */
 export const ROWS_LIMIT = 50_000;
@@ -19,9 +20,8 @@ const WRITE_INTERVAL_MS = 1_000;
 const RETRY_MS = 5_000;
 /** Refusals in one write. */
 const AT_A_TIME = 500;
-/** Rows, and names, in one statement. */
+/** Rows in one statement. */
 const ROWS_PER_STATEMENT = 40;
-const NAMES_PER_STATEMENT = 100;
 
 export interface RefusalRecords {
   /** Returns immediately. */
@@ -123,18 +123,12 @@ export function createRefusalRecords(deps: {
     if (added.size > REMEMBERED_LIMIT) added.delete(added.keys().next().value ?? "");
   }
 
-  /** Names of deleted streams, too: their organisation learns why. */
   async function withStreams(refusals: readonly PendingRefusal[]): Promise<readonly PendingRefusal[]> {
     const names = new Set(refusals.flatMap(({ organisation, name }) => (organisation === null && name ? [name] : [])));
-    const found = new Map<string, { readonly id: string; readonly organisation_id: string }>();
-    for (const some of portions([...names], NAMES_PER_STATEMENT)) {
-      const streams = reads.selectFrom("stream").select(["id", "organisation_id", "name"]).where("name", "in", some);
-      for (const { name, ...stream } of await streams.execute()) found.set(name, stream);
-    }
+    const found = await streamsNamed(reads, names);
     return refusals.map((refusal) => {
-      const stream = refusal.organisation === null && refusal.name !== null ? found.get(refusal.name) : undefined;
-      if (stream === undefined) return refusal;
-      return { ...refusal, organisation: stream.organisation_id, stream: stream.id, name: null };
+      const known = refusal.organisation === null && refusal.name !== null ? found.get(refusal.name) : undefined;
+      return known === undefined ? refusal : { ...refusal, ...known, name: null };
     });
   }
 
@@ -175,10 +169,6 @@ export function createRefusalRecords(deps: {
       () => stopped,
     );
   }
-}
-
-function* portions<T>(all: readonly T[], most: number): Generator<readonly T[]> {
-  for (let from = 0; from < all.length; from += most) yield all.slice(from, from + most);
 }
 
 /** The refusal that is counted by a row that could not be written. */

@@ -10,7 +10,7 @@ import { keyOf, merge, type PendingRefusal } from "./pending.ts";
 export const SHARED_MS = 600_000;
 /** Rows with an address of one stream, in that time and from one node. */
 const OF_STREAM_LIMIT = 20;
-/** Rows of one organisation that name a stream. */
+/** Rows of one organisation that have an address or name a stream. */
 const OF_ORGANISATION_LIMIT = 5_000;
 /** Rows with a name that no stream has, from one network, and from all. */
 const OF_NETWORK_LIMIT = 20;
@@ -40,7 +40,9 @@ export function createRefusalRows(): RefusalRows {
   }
 
   function placed(refusal: PendingRefusal): { readonly id: string; readonly refusal: PendingRefusal } {
-    for (const { limits, ...less } of formsOf(refusal)) {
+    // An organisation may take as much as is left: those under flood leave as much to one without.
+    const left = ALL_LIMIT - (known.get(ALL)?.size ?? 0);
+    for (const { limits, ...less } of formsOf(refusal, left)) {
       const form = { ...refusal, ...less };
       const id = idOf(form);
       if (isAdmitted(id, limits)) return { id, refusal: form };
@@ -67,10 +69,10 @@ export function createRefusalRows(): RefusalRows {
 }
 
 /** The forms in which a refusal can be counted, that with the most detail first, each with its limits. */
-function* formsOf({ organisation, stream, name, address }: PendingRefusal) {
+function* formsOf({ organisation, stream, name, address }: PendingRefusal, left: number) {
   const all = [ALL, ALL_LIMIT] as const;
   if (organisation !== null) {
-    const ofOrganisation = [organisation, OF_ORGANISATION_LIMIT] as const;
+    const ofOrganisation = [organisation, Math.min(OF_ORGANISATION_LIMIT, left)] as const;
     yield { address, limits: [[stream ?? organisation, OF_STREAM_LIMIT], ofOrganisation, all] as const };
     if (stream !== null) yield { address: "", limits: [ofOrganisation, all] as const };
     return;

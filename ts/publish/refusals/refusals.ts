@@ -10,13 +10,15 @@ import { createLogLines } from "./log-lines.ts";
 import type { RefusalKind } from "./pending.ts";
 import { createRefusalRecords } from "./refusal-records.ts";
 import { nameHash, nameText, nameWithoutArguments, plainText } from "./sent-name.ts";
+import { createStreamLookUps } from "./stream-look-up.ts";
 
 /** Log lines for one reason in a minute; the rest are summed up in one line. */
 const LINES_LIMIT = 120;
+/** The same for reasons that a crowd is refused for, and peers repeat by themselves. */
+const CROWD_LINES_LIMIT = 10;
 /** Longest text kept of what a peer was told, characters. */
 const DETAIL_LIMIT = 200;
-/** Peers repeat these by themselves, and a full node logs that it is full: they are counted and recorded only. */
-const UNLOGGED: ReadonlySet<string> = new Set(["publish full", "play full", "play not_live", "play too_many_names"]);
+const OF_CROWDS: ReadonlySet<string> = new Set(["publish full", "play full", "play not_live", "play too_many_names"]);
 
 export interface Refusal extends Pick<RefusalKind, "request" | "protocol" | "reason"> {
   /** The stream name as sent, with or without arguments; null when there was none. */
@@ -34,7 +36,10 @@ export interface Refusal extends Pick<RefusalKind, "request" | "protocol" | "rea
 }
 
 /** A publish request that is refused. */
-export type RefusedPublish = Pick<Refusal, "name" | "address" | "protocol">;
+export interface RefusedPublish extends Pick<Refusal, "name" | "address" | "protocol"> {
+  /** Whether another node may take it: the caller then notes the refusal of a node without room, once none does. */
+  readonly mayMove?: boolean;
+}
 
 export interface Refusals {
   note(refusal: Refusal): void;
@@ -53,19 +58,26 @@ export function createRefusals(deps: {
 }): Refusals {
   const { clock, log, metrics } = deps;
   const lines = createLogLines(clock, LINES_LIMIT);
+  const crowdLines = createLogLines(clock, CROWD_LINES_LIMIT);
   const records = createRefusalRecords(deps);
+  const lookUps = createStreamLookUps(deps.reads);
 
-  function writeLine({ request, protocol, reason, address, about, inLog }: Refusal, name: Uint8Array | null): void {
-    const kind = `${request} ${reason}`;
-    if (UNLOGGED.has(kind)) return;
+  /** One line with the stream, which may have to be looked up, and the hash of the name. */
+  async function writeLine(refusal: Refusal, name: Uint8Array | null): Promise<void> {
+    const { request, protocol, reason, address, about, inLog } = refusal;
+    const isKnown = about?.stream !== undefined || name === null;
+    const known = isKnown ? null : await lookUps.find(nameText(name));
     const hash = name === null ? {} : { nameHash: nameHash(name) };
-    lines.line(
+    const what = request === "publish" ? "publish denied" : "player denied";
+    log.info({ cause: reason, ...about, ...known, ...inLog, ...hash, protocol, address }, what);
+  }
+
+  function writeLines(refusal: Refusal, name: Uint8Array | null): void {
+    const { request, reason } = refusal;
+    const kind = `${request} ${reason}`;
+    (OF_CROWDS.has(kind) ? crowdLines : lines).line(
       kind,
-      () =>
-        log.info(
-          { cause: reason, ...about, ...inLog, ...hash, protocol, address },
-          request === "publish" ? "publish denied" : "player denied",
-        ),
+      () => void writeLine(refusal, name),
       (omitted) =>
         log.warn({ request, cause: reason, omitted }, "more requests were refused than are logged one by one"),
     );
@@ -77,7 +89,7 @@ export function createRefusals(deps: {
       const sent = refusal.name === null ? null : nameWithoutArguments(refusal.name);
       const name = sent === null || sent.length === 0 ? null : sent;
       metrics.countRefusal(request, reason);
-      writeLine(refusal, name);
+      writeLines(refusal, name);
       if (refusal.isRecorded) return;
       const { organisation = null, stream = null } = about;
       const now = clock.now();
@@ -91,7 +103,13 @@ export function createRefusals(deps: {
         lastAt: now,
       });
     },
-    flush: records.flush,
-    stop: records.stop,
+    async flush() {
+      await lookUps.settled();
+      await records.flush();
+    },
+    async stop() {
+      await lookUps.settled();
+      await records.stop();
+    },
   };
 }

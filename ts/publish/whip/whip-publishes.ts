@@ -47,6 +47,8 @@ export interface WhipTarget {
   readonly trace?: Trace;
   /** SDP of the client; absent: we make the offer. */
   readonly offer?: string;
+  /** As of `RefusedPublish`. */
+  readonly mayMove?: boolean;
 }
 
 export interface WhipRequest extends WhipTarget {
@@ -184,11 +186,12 @@ export function createWhip(deps: WhipDeps): Whip {
       if (addresses.length === 0) return { outcome: "bad_stream_url" };
       ownUpstream = foreignUrl(target, text, argumentsText);
     }
-    const { address, claims, trace, offer: offered, via } = request;
+    const { address, claims, trace, offer: offered, via, mayMove = false } = request;
     const session = sessionId(randomUUID());
     const about = {
       address,
       claims,
+      mayMove,
       ...(trace && { trace }),
       ...(via && { via }),
       ...(offered !== undefined && { offered }),
@@ -311,8 +314,8 @@ export function createWhip(deps: WhipDeps): Whip {
 /** The limit that was reached, as a reason. */
 export const limitReason = ({ of }: LimitHit): RefusalReason => (of === "address" ? "too_many_requests" : "overloaded");
 
-function requestOf({ streamName, address, via }: WhipTarget): RefusedPublish {
-  return { name: streamName, address, protocol: via ?? "whip" };
+function requestOf({ streamName, address, via, mayMove = false }: WhipTarget): RefusedPublish {
+  return { name: streamName, address, protocol: via ?? "whip", mayMove };
 }
 
 function newTag(): string {
