@@ -83,6 +83,12 @@ export const toTest = [
   },
   { name: "PostgreSQL", package: "postgresql", use: "the other store", isThere: hasPostgres },
   {
+    name: "libfaketime",
+    package: "libfaketime",
+    use: "steps the clock of a rehearsal",
+    isThere: library("faketime/libfaketimeMT.so.1"),
+  },
+  {
     name: "HAProxy",
     package: "haproxy",
     use: "balances nodes, sends PROXY headers",

@@ -1,9 +1,12 @@
-// `npm run rehearse -- [RELOADS] [--streams 2]`: the day of an operator as one script (rehearse/day.mjs), with 10 upgrades
-// whose new process is killed. Prints the result, and exits with 1 if something was wrong.
+// `npm run rehearse -- [RELOADS] [--streams 2]`: the day of an operator as one script (rehearse/day.mjs), from the
+// installation to the removal, with 10 upgrades whose new process is killed. Prints the result, and exits with 1 if
+// something was wrong. As root a disk is filled as well.
 import { parseArgs } from "node:util";
 import { BuildError, build } from "./build.mjs";
 import { providePrograms, toTest } from "./programs.mjs";
 import { rehearseDay } from "./rehearse/day.mjs";
+
+const NEEDED = ["ffmpeg", "ffprobe", "PostgreSQL", "libfaketime"];
 
 const { values, positionals } = parseArgs({
   options: { streams: { type: "string", default: "2" } },
@@ -16,7 +19,7 @@ if (![reloads, streams].every((each) => Number.isInteger(each) && each > 0)) {
 }
 try {
   build();
-  const missing = providePrograms(toTest.filter(({ name }) => ["ffmpeg", "ffprobe"].includes(name)));
+  const missing = providePrograms(toTest.filter(({ name }) => NEEDED.includes(name)));
   if (missing) throw new BuildError(missing);
 } catch (error) {
   if (!(error instanceof BuildError)) throw error;

@@ -13,7 +13,8 @@ const READY_LIMIT_MS = 60_000;
 /** Interval between checks whether it answers, ms. */
 const ASKED_EVERY_MS = 100;
 
-/** Starts the server on `data`, which is created if it does not exist, and creates its database. */
+/** Starts the server on `data`, which is created if it does not exist, and creates its database. `settings` may open a
+ *  TCP port as well. */
 export async function startPostgres(data, { connections, settings = {} }) {
   // A socket's path may have only 107 bytes, so it is not in the data folder.
   const sockets = mkdtempSync(join(tmpdir(), "headgate-postgres-"));
@@ -36,7 +37,8 @@ export async function startPostgres(data, { connections, settings = {} }) {
     server.kill("SIGINT");
     rmSync(sockets, { recursive: true, force: true });
   };
-  const urlOf = (database) => `postgres:///${database}?user=postgres&host=${encodeURIComponent(sockets)}`;
+  const urlOf = (database) =>
+    `postgres:///${database}?user=postgres&host=${encodeURIComponent(sockets)}&port=${settings.port ?? 5432}`;
   try {
     await answers(urlOf("postgres"), server);
     const [found] = await query(urlOf("postgres"), `select 1 from pg_database where datname = '${DATABASE}'`);
