@@ -191,6 +191,24 @@ describe("the history of a stream", () => {
     expect(await dash.faults()).toEqual([]);
   });
 
+  test("names the person who ended a broadcast, and the key", async () => {
+    const stream = await newStream();
+    const dash = await dashboard.open(`/dashboard/streams/${stream.id}`, "administrator");
+    const end = async (kick: (path: string) => Promise<unknown>) => {
+      const encoder = broadcast(`${dashboard.headgate.rtmp}/${stream.name}`, { seconds: 30, size: "160x90" });
+      await dash.page.getByRole("button", { name: "End broadcast" }).waitFor();
+      const sessions = (await dashboard.headgate.call("GET", "/session")) as unknown as { client_id: number }[];
+      await kick(`/session/${sessions.at(-1)?.client_id}/kick`);
+      await encoder.exit;
+    };
+    await end((path) => dashboard.headgate.call("POST", path, { reason: "Wrong room" }));
+    await historyOf(dash).filter({ hasText: "By the key hg_" }).waitFor();
+    await end((path) => dash.call("POST", path, { reason: "Off air" }));
+    const row = historyOf(dash).filter({ hasText: "It was ended by a person: Off air" });
+    await row.waitFor();
+    expect(await row.innerText()).toContain("By admin");
+  });
+
   test("links to the refusals of this stream and time", async () => {
     const dash = await dashboard.open(`/dashboard/streams/${locked.id}`, "readonly");
     await historyOf(dash).first().waitFor();

@@ -40,7 +40,7 @@ export function More({ publish: { client_id }, explain }: MoreProps) {
   );
 }
 
-export function Outcome({ denial, end_words, accepted_at, ended_at, dropped_frames }: Publish) {
+export function Outcome({ denial, end, end_words, accepted_at, ended_at, dropped_frames }: Publish) {
   if (denial !== null) {
     return (
       <>
@@ -54,6 +54,7 @@ export function Outcome({ denial, end_words, accepted_at, ended_at, dropped_fram
   return (
     <>
       {end_words ?? "It ended."}
+      {end !== null && end.who !== null && <small class="second">By {whoWords(end.who)}</small>}
       <small class="second">
         After {durationWords(Date.parse(ended_at) - Date.parse(accepted_at))}
         {dropped_frames !== null &&
@@ -62,6 +63,12 @@ export function Outcome({ denial, end_words, accepted_at, ended_at, dropped_fram
       </small>
     </>
   );
+}
+
+function whoWords({ kind, id, name }: NonNullable<NonNullable<Publish["end"]>["who"]>): string {
+  if (kind === "operator") return "the operator";
+  if (kind === "key") return name === null ? `the key hg_${id}_…` : `the key “${name}”`;
+  return name ?? "a person who was removed since";
 }
 
 export function Source({ protocol, address, continues }: Publish) {
