@@ -33,14 +33,14 @@ const FOLDERS = {
   webcaster: [["v5"], [""], ["pure"]],
   dashboard: [
     [""],
-    ["organisation", "webhook", "streams", "stream", "stream/connect", "operator"],
-    ["stream/timeline"],
+    ["organisation", "webhook", "streams", "stream", "stream/connect", "stream/history", "operator", "refusals"],
+    ["stream/timeline", "lists"],
     ["shell"],
     ["parts"],
   ],
 };
 /** Folders of browser code, and which others each may import. The gateway and these never import each other. */
-const IN_BROWSERS = { webcaster: [], broadcast: ["webcaster"], dashboard: ["client"] };
+const IN_BROWSERS = { webcaster: [], broadcast: ["webcaster"], dashboard: ["client", "text"] };
 /** The packages that browser code may import; webcaster and broadcast rely on the browser alone. */
 const PACKAGES_IN_BROWSERS = {
   dashboard: /^(preact(\/hooks)?|preact-iso\/router|@preact\/signals|openapi-fetch|uplot|mpegts\.js|qr)$/,

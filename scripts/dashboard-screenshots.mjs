@@ -173,9 +173,13 @@ async function furnish() {
     encoders.push(encoder);
     return encoder;
   };
-  await new Promise((resolve) => publish(streams[2], "wrong").once("exit", resolve));
+  const refused = (stream, passcode) => new Promise((resolve) => publish(stream, passcode).once("exit", resolve));
+  await refused(streams[2], "wrong");
   publish(streams[0], "s3cret");
   await call("PUT", `/stream/${streams[3].id}/lock`);
+  for (let times = 0; times < 3; times += 1) await refused(streams[3], "s3cret");
+  await refused(streams[2], "s3cret&clientid=7");
+  await refused({ ingest: { rtmp: { streamname: "Ab1Cd-guessedByNobody" } } }, "s3cret");
   const { id } = await call("GET", "/organisation");
   rememberUsage(id, streams);
   for (let tries = 0; tries < 100; tries += 1) {

@@ -37,6 +37,27 @@ export const SHOTS = [
       await page.waitForSelector("[role=menuitem]");
     },
   },
+  { name: "refusals", path: "/dashboard/refusals" },
+  { name: "refusals-none", path: "/dashboard/refusals?reason=full&from=2026-01-31T14:00Z&to=2026-01-31T14:05Z" },
+  { name: "stream-locked", path: ({ streams }) => `/dashboard/streams/${streams[3].id}` },
+  {
+    name: "stream-timeline",
+    path: ({ live }) => `/dashboard/streams/${live.id}`,
+    act: async (page) => {
+      await page.getByRole("button", { name: "Timeline" }).first().click();
+      await page.waitForSelector("ol.timeline");
+    },
+  },
+  {
+    name: "stream-key",
+    path: ({ streams }) => `/dashboard/streams/${streams[1].id}`,
+    act: async (page) => {
+      const needed = page.getByLabel("Publishes of this stream");
+      if (!(await needed.isVisible())) await page.locator("summary", { hasText: "Publish key" }).click();
+      await needed.selectOption("yes");
+      await page.getByRole("button", { name: "Renew the key" }).waitFor();
+    },
+  },
   { name: "webhook", path: "/dashboard/webhook" },
   { name: "deliveries", path: "/dashboard/deliveries" },
   { name: "delivery", path: ({ denied }) => `/dashboard/deliveries/${denied.id}` },

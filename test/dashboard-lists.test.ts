@@ -135,6 +135,19 @@ test("a further page of a stream's history that cannot be loaded is reported, an
   await expectReportedFailure(`/dashboard/streams/${id}`, /\/stream\/[^/]+\/publish(\?|$)/, "History", said);
 });
 
+test("a further page of the refusals that cannot be loaded is reported, and can be loaded again", async () => {
+  const { headgate } = dashboard;
+  for (const args of ["?clientid=7", "?app=x"]) {
+    await broadcast(`${headgate.rtmp}/${await headgate.newStream()}${args}`, { seconds: 2 }).exit;
+  }
+  await until("the refusals", async () => {
+    const refusals = (await headgate.call("GET", "/refusal")) as unknown as readonly unknown[];
+    return refusals.length > 1;
+  });
+  const said = "More refusals could not be loaded";
+  await expectReportedFailure("/dashboard/refusals", /\/refusal(\?|$)/, "Refusals", said);
+});
+
 test("a further page of the organisations that cannot be loaded is reported, and can be loaded again", async () => {
   await dashboard.headgate.command(["organisation", "create", "Somebody else"]);
   const said = "More organisations could not be loaded";

@@ -11,6 +11,8 @@ const DESKTOP = { width: 1_280, height: 860 };
 
 let dashboard: Dashboard;
 let found: string[] = [];
+/** Id of a stream with refusals. */
+let locked = "";
 
 beforeAll(async () => {
   dashboard = await startDashboard();
@@ -22,6 +24,18 @@ beforeAll(async () => {
   customer.answer("reset");
   await headgate.call("POST", "/organisation/webhook/test", {});
   customer.answer({ status: 200 });
+  const { id, ingest } = (await headgate.call("POST", "/stream")) as {
+    readonly id: string;
+    readonly ingest: { readonly rtmp: { readonly streamname: string } };
+  };
+  await headgate.call("PUT", `/stream/${id}/lock`);
+  for (const name of [ingest.rtmp.streamname, ingest.rtmp.streamname, `A-${"n".repeat(90)}`])
+    await broadcast(`${headgate.rtmp}/${name}`, { seconds: 2 }).exit;
+  await until("the refusals", async () => {
+    const refusals = (await headgate.call("GET", "/refusal")) as unknown as readonly { readonly count: number }[];
+    return refusals.reduce((sum, { count }) => sum + count, 0) === 3;
+  });
+  locked = id;
 }, 90_000);
 afterAll(() => dashboard?.close());
 
@@ -66,7 +80,8 @@ test("the login passes, also after a refusal", async () => {
 
 test("every page passes as administrator", async () => {
   const { page, ...dash } = await openForAxe("/dashboard/streams", "administrator");
-  for (const path of ["webhook", "deliveries", "usage", "settings", "keys", "people", "audit", "account", "nowhere"]) {
+  const paths = ["webhook", "deliveries", "usage", "settings", "keys", "people", "audit", "account", "nowhere"];
+  for (const path of ["refusals", ...paths]) {
     // Navigates within the page: axe stays loaded, and the router is exercised.
     await page.evaluate(
       `history.pushState(null, "", "/dashboard/${path}"); dispatchEvent(new PopStateEvent("popstate"))`,
@@ -77,6 +92,20 @@ test("every page passes as administrator", async () => {
     });
     await judge({ page }, path);
   }
+  expect(found).toEqual([]);
+  expect(await dash.faults()).toEqual([]);
+  await page.context().close();
+}, 90_000);
+
+test("the history of a stream with refusals passes, and so do its publish key and an empty list", async () => {
+  await dashboard.headgate.call("PUT", `/stream/${locked}/key`, { publish_key: true });
+  const { page, ...dash } = await openForAxe(`/dashboard/streams/${locked}`, "administrator");
+  await page.getByText("2 times, last").waitFor();
+  await page.getByRole("button", { name: "Renew the key" }).waitFor();
+  await judge({ page }, "history");
+  await dash.press("Yesterday");
+  await page.getByText("Nothing happened at this time").waitFor();
+  await judge({ page }, "an empty history");
   expect(found).toEqual([]);
   expect(await dash.faults()).toEqual([]);
   await page.context().close();

@@ -2,6 +2,7 @@
 // bodies.
 import { describe, expect, test } from "vitest";
 import { HeadgateError } from "../ts/client/index.ts";
+import { fieldOf, ofField, quickRanges, rangeOf, rangeQuery, rangeTexts } from "../ts/dashboard/lists/time-range.ts";
 import { AREAS, actionWords, detailWords } from "../ts/dashboard/organisation/audit-words.ts";
 import { newPassword } from "../ts/dashboard/organisation/new-password.ts";
 import { SETTING_WORDS } from "../ts/dashboard/organisation/setting-words.ts";
@@ -10,13 +11,17 @@ import { bitrateWords, bytesWords, counted, durationWords, relativeTime } from "
 import { filteredAddress, isReadable } from "../ts/dashboard/shell/addresses.ts";
 import { addCommands, type Command, findCommands, inGroups, matching } from "../ts/dashboard/shell/commands.ts";
 import { wordsOfError } from "../ts/dashboard/shell/errors.ts";
+import type { Pages } from "../ts/dashboard/shell/loaded.ts";
 import { LEAST_ROLE, mayDo } from "../ts/dashboard/shell/permissions.ts";
+import { mergedPages, type Publish, type Refusal } from "../ts/dashboard/stream/history/merged.ts";
 import { type Answer, denialWords, longWords, shortWords, toneOf } from "../ts/dashboard/webhook/answer-words.ts";
 import { fieldsOf } from "../ts/dashboard/webhook/form-body.ts";
 import { type Action, ROUTES, requireRole } from "../ts/organisation/roles.ts";
 import { organisationSettings } from "../ts/organisation/settings.ts";
+import { REFUSAL_REASONS } from "../ts/publish/refusals/reasons.ts";
 import { UNREACHABLE_CAUSES } from "../ts/publish/webhook/answer.ts";
 import { ROLES } from "../ts/store/schema.ts";
+import { refusalWords } from "../ts/text/refusal-words.ts";
 
 test("the page agrees with the API on what each role may do", () => {
   // Whether somebody sees the deployment is read from /me, because that depends on the organisation as well
@@ -85,9 +90,97 @@ test("times are written as people say them", () => {
   const ago = [5_000, 3 * minute, 2 * hour, day, 5 * day].map((ms) => relativeTime(now - ms, now));
   expect(ago).toEqual(["just now", "3 min ago", "2 h ago", "1 day ago", "5 days ago"]);
   expect([2 * hour, 20 * day].map((ms) => relativeTime(now + ms, now))).toEqual(["in 2 h", "in 20 days"]);
-  expect(relativeTime(now - 100 * day, now)).toContain("2026");
+  expect([59, 60, 100, 364, 365, 800].map((days) => relativeTime(now - days * day, now))).toEqual([
+    "59 days ago",
+    "1 month ago",
+    "3 months ago",
+    "11 months ago",
+    "1 year ago",
+    "2 years ago",
+  ]);
   expect([5_000, 30_000].map((ms) => relativeTime(now + ms, now))).toEqual(["just now", "in a moment"]);
   expect([187_000, 3_723_000, -1].map(durationWords)).toEqual(["3:07", "1:02:03", "0:00"]);
+});
+
+test("a span of time is the same in the page's address, in the fields and in a request", () => {
+  const from = Date.UTC(2026, 0, 31, 14, 0);
+  const texts = { from: "2026-01-31T14:00Z", to: "2026-01-31T14:05:07.250Z" };
+  const range = { from, to: from + 307_250 };
+  expect(rangeTexts(range)).toEqual(texts);
+  expect(rangeOf(texts)).toEqual(range);
+  expect(rangeQuery({ from, to: null })).toEqual({ from: texts.from });
+  expect(ofField(fieldOf(from))).toBe(from);
+  expect(fieldOf(from)).toMatch(/^2026-0[12]-[03]\d[T]\d\d:\d\d$/);
+  for (const unreadable of ["", "yesterday", "2026-01-31", "31.1.2026 14:00", "2026-13-31T14:00Z", "1769868000000"])
+    expect(rangeOf({ from: unreadable }), unreadable).toEqual({ from: null, to: null });
+});
+
+test("the spans that are one press away end now, or are whole days of the browser", () => {
+  const now = new Date(2026, 2, 1, 14, 2, 33).getTime();
+  const at = (...parts: [number, number, number, number?, number?]) => new Date(...parts).getTime();
+  expect(Object.fromEntries(quickRanges(now))).toEqual({
+    "Last hour": { from: at(2026, 2, 1, 13, 2), to: null },
+    "Last 24 hours": { from: at(2026, 1, 28, 14, 2), to: null },
+    Today: { from: at(2026, 2, 1), to: null },
+    Yesterday: { from: at(2026, 1, 28), to: at(2026, 2, 1) },
+    "Last 7 days": { from: at(2026, 1, 22, 14, 2), to: null },
+  });
+});
+
+describe("a stream's history of publishes and refusals", () => {
+  const at = (minute: number) => `2026-01-31T14:${String(minute).padStart(2, "0")}:00.000Z`;
+  const publishes = (minutes: readonly number[], hasMore = false) =>
+    pagesOf(
+      minutes.map((minute) => ({ asked_at: at(minute) }) as Publish),
+      hasMore,
+    );
+  const refusals = (minutes: readonly number[], hasMore = false, client_id: number | null = null) =>
+    pagesOf(
+      minutes.map((minute) => ({ at: at(minute), client_id }) as Refusal),
+      hasMore,
+    );
+  const asked: unknown[] = [];
+  const pagesOf = <Row>(rows: readonly Row[] | null, hasMore: boolean): Pages<Row> => ({
+    ...{ rows, hasMore, error: null, isLoading: false, change() {} },
+    async more() {
+      asked.push(rows);
+    },
+    async reload() {},
+  });
+  const minutesOf = (merged: ReturnType<typeof mergedPages>) =>
+    merged.rows?.map(({ kind, at }) => `${kind.charAt(0)}${Number(at.slice(14, 16))}`);
+
+  test.each([
+    ["complete lists", publishes([9, 5, 1]), refusals([7, 2]), ["p9", "r7", "p5", "r2", "p1"]],
+    ["publishes that go on", publishes([9, 5], true), refusals([7, 2]), ["p9", "r7", "p5"]],
+    ["refusals that go on", publishes([9, 5, 1]), refusals([7, 2], true), ["p9", "r7", "p5", "r2"]],
+    ["two that go on", publishes([9, 5], true), refusals([8, 7], true), ["p9", "r8", "r7"]],
+    ["an empty page that goes on", publishes([9, 5]), refusals([], true), []],
+    ["denied publishes, which are in both", publishes([9]), refusals([9], false, 7), ["p9"]],
+  ])("%s: nothing is shown whose place is not known yet", (_, published, refused, expected) => {
+    expect(minutesOf(mergedPages(published, refused))).toEqual(expected);
+  });
+
+  test("loads only the list that keeps the other one back, and waits for both", async () => {
+    const [published, refused] = [publishes([9, 5], true), refusals([8, 7], true)];
+    await mergedPages(published, refused).more();
+    expect(asked.splice(0)).toEqual([refused.rows]);
+    expect(mergedPages(published, pagesOf<Refusal>(null, false)).rows).toBeNull();
+  });
+});
+
+test("every reason of a refusal has a title of its own, says what happened, and what to do about it", () => {
+  const all = REFUSAL_REASONS.map(refusalWords);
+  expect(new Set(all.map(({ title }) => title)).size).toBe(all.length);
+  expect(new Set(all.map(({ happened }) => happened)).size).toBe(all.length);
+  for (const { title, happened, advice } of all) {
+    expect(title.length, title).toBeLessThan(30);
+    expect([happened, advice], title).toEqual([
+      expect.stringMatching(/^[A-Z].+\.$/),
+      expect.stringMatching(/^[A-Z].+\.$/),
+    ]);
+  }
+  expect(refusalWords("of_a_newer_version")).toMatchObject({ happened: "Refused: of a newer version.", advice: "" });
 });
 
 test("amounts have a unit and three digits", () => {

@@ -167,6 +167,8 @@ export interface components {
         who: ({
           kind: "key" | "user" | "operator";
           id: (string | null);
+          /** E-mail address of the person, or label of the key; null: none, no longer known, or the caller is an API key that is not an administrator's */
+          name: (string | null);
         } | null);
         /** The reason sent to the broadcaster */
         reason: string;

@@ -6,6 +6,7 @@ import type { PageEntry } from "./shell/page-entry.ts";
 
 const streams = lazyPage(async () => (await import("./streams/page.tsx")).StreamsPage);
 const stream = lazyPage(async () => (await import("./stream/page.tsx")).StreamPage);
+const refusals = lazyPage(async () => (await import("./refusals/page.tsx")).RefusalsPage);
 const operator = lazyPage(async () => (await import("./operator/page.tsx")).OperatorPage);
 const webhook = lazyPage(async () => (await import("./webhook/page.tsx")).WebhookPage);
 const deliveries = lazyPage(async () => (await import("./webhook/deliveries.tsx")).DeliveriesPage);
@@ -28,6 +29,15 @@ export const PAGES: readonly PageEntry[] = [
     component: streams,
   },
   { path: "/dashboard/streams/:id", title: "Stream", icon: "streams", under: "/dashboard/streams", component: stream },
+  {
+    path: "/dashboard/refusals",
+    title: "Refusals",
+    icon: "refusals",
+    group: "Broadcasts",
+    needs: "view_refusals",
+    words: "refused denied rejected why not live",
+    component: refusals,
+  },
   { path: "/dashboard/webhook", title: "Webhook", icon: "webhook", group: "Webhook", component: webhook },
   {
     path: "/dashboard/deliveries",

@@ -1,5 +1,6 @@
 // /stream/{id}/publish: the publishes of a stream, newest first, and why each ended or was denied.
 import type { Kysely } from "kysely";
+import { namesOf, seesNames } from "../organisation/reads/names.ts";
 import { findStream } from "../organisation/streams.ts";
 import { listPublishes, type PastPublish, type PublishPosition } from "../publish/monitoring/publish-list.ts";
 import type { Schema } from "../store/schema.ts";
@@ -26,12 +27,16 @@ export function publishRoutes(deps: RouteDeps & { readonly db: Kysely<Schema> })
       answer: z.array(Publish),
       errors: [404],
     },
-    async (c, { organisation, scopeTag }, { query: { quantity, cursor, from = null, to = null } }) => {
+    async (c, caller, { query: { quantity, cursor, from = null, to = null } }) => {
+      const { organisation, scopeTag } = caller;
       const stream = await findStream(deps.db, organisation.id, c.req.param("id"), scopeTag);
       const page = { before: cursor ?? null, quantity: quantity + 1, from, to };
       const found = await listPublishes(deps.db, stream.id, page);
       const positionOf = ({ askedAt, clientId }: PastPublish): PublishPosition => [askedAt, clientId];
-      return c.json(pageOf(c, found, { quantity, cursor: Page, positionOf }).map(publishRecord));
+      const shown = pageOf(c, found, { quantity, cursor: Page, positionOf });
+      const enders = seesNames(caller) ? shown.map(({ ending }) => ending?.who ?? null) : [];
+      const nameOf = await namesOf(deps.db, organisation.id, enders);
+      return c.json(shown.map((publish) => publishRecord(publish, nameOf)));
     },
   );
   return routes.hono;

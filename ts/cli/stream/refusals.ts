@@ -3,10 +3,12 @@
 import { ConfigInvalid } from "../../errors.ts";
 import { publishRecord } from "../../http/records/publish.ts";
 import { refusalRecord } from "../../http/records/refusal.ts";
+import { namesOf } from "../../organisation/reads/names.ts";
 import { listPublishes } from "../../publish/monitoring/publish-list.ts";
 import { REFUSAL_REASONS, reasonWords } from "../../publish/refusals/reasons.ts";
 import { listRefusals, type PastRefusal, type RefusalFilter } from "../../publish/refusals/refusal-list.ts";
 import type { Store } from "../../store/open.ts";
+import type { StreamTable } from "../../store/schema.ts";
 import { atStore, chosenOrganisation } from "../at-store.ts";
 import type { GivenFlags } from "../flags.ts";
 import { print, table, timeText } from "../output.ts";
@@ -43,15 +45,22 @@ export async function printRefusals(flags: GivenFlags, db: Store["db"], whose: W
   print(flags, found.map(refusalRecord), table([heading, ...rows]));
 }
 
-export async function printPublishes(flags: GivenFlags, db: Store["db"], streamId: string): Promise<void> {
+export async function printPublishes(
+  flags: GivenFlags,
+  db: Store["db"],
+  stream: Pick<StreamTable, "id" | "organisation_id">,
+): Promise<void> {
   const { quantity, from, to } = filterOf(flags);
-  const publishes = await listPublishes(db, streamId, { before: null, quantity, from, to });
+  const publishes = await listPublishes(db, stream.id, { before: null, quantity, from, to });
   const rows = publishes.map((of) => [
     ...[timeText(of.askedAt), of.clientId, of.state, of.protocol, of.address, timeText(of.endedAt)],
     of.denial === null ? of.endWords : `${reasonWords(of.denial.cause)} ${of.denial.reason}`,
   ]);
   const heading = ["asked at", "client id", "state", "protocol", "address", "ended at", "why"];
-  print(flags, publishes.map(publishRecord), table([heading, ...rows]));
+  const enders = publishes.map(({ ending }) => ending?.who ?? null);
+  const nameOf = await namesOf(db, stream.organisation_id, enders);
+  const records = publishes.map((publish) => publishRecord(publish, nameOf));
+  print(flags, records, table([heading, ...rows]));
 }
 
 function filterOf({ reason, request, from, to, quantity }: GivenFlags): Filter {

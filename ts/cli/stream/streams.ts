@@ -87,7 +87,7 @@ export async function runStream(words: readonly string[], flags: GivenFlags): Pr
       case "publishes":
       case "refusals": {
         const stream = await find(at, flags, which);
-        if (verb === "publishes") return await printPublishes(flags, at.db, stream.id);
+        if (verb === "publishes") return await printPublishes(flags, at.db, stream);
         const whose = { organisationId: stream.organisation_id, streamId: stream.id, unknown: false };
         return await printRefusals(flags, at.db, whose);
       }

@@ -1,13 +1,13 @@
-// The audit log: who changed what, and when, by area and page after page.
+// The audit log: who changed what, and when, by time, area and person, page after page.
 import { useLocation } from "preact-iso/router";
+import { PagedTable } from "../lists/paged-table.tsx";
+import { TimeFilter } from "../lists/time-filter.tsx";
+import { rangeOf, rangeQuery, rangeTexts } from "../lists/time-range.ts";
 import { FormField } from "../parts/form-field.tsx";
-import { Empty, Problem } from "../parts/states.tsx";
-import { MoreRows, NothingYet, Table } from "../parts/table.tsx";
+import { Empty } from "../parts/states.tsx";
 import { filteredAddress } from "../shell/addresses.ts";
 import { answerOf, api, type Records } from "../shell/client.ts";
-import { wordsOfError } from "../shell/errors.ts";
 import { useLoaded, usePages } from "../shell/loaded.ts";
-import { LoadedView } from "../shell/loaded-view.tsx";
 import { Page } from "../shell/page.tsx";
 import { TimeText } from "../shell/time-text.tsx";
 import { AREAS, actionWords, detailWords } from "./audit-words.ts";
@@ -18,6 +18,7 @@ const PATH = "/dashboard/audit";
 export function AuditPage() {
   const { query, route } = useLocation();
   const { area = "", who = "" } = query;
+  const { from, to } = rangeTexts(rangeOf(query));
   const names = useLoaded(loadNames);
   const entries = usePages<Entry>(
     (cursor, signal) =>
@@ -27,15 +28,16 @@ export function AuditPage() {
             ...(cursor === undefined ? {} : { cursor }),
             ...(area in AREAS ? { action: area } : {}),
             ...(who === "" ? {} : { who }),
+            ...rangeQuery(rangeOf(query)),
           },
         },
         signal,
       }),
     answerOf,
-    [area, who],
+    [area, who, from, to],
   );
-  const filter = (change: { readonly area?: string; readonly who?: string }) =>
-    route(filteredAddress(PATH, { area, who, ...change }), true);
+  const filter = (change: Readonly<Record<string, string>>) =>
+    route(filteredAddress(PATH, { area, who, from, to, ...change }), true);
   const known = names.value ?? new Map<string, string>();
   return (
     <Page
@@ -43,6 +45,7 @@ export function AuditPage() {
       lead="Every change and who made it, newest first. Kept for 400 days unless the operator has set another time."
     >
       <search class="filters" aria-label="Audit log">
+        <TimeFilter range={rangeOf(query)} onChange={(range) => filter(rangeTexts(range))} />
         <FormField label="What">
           {(field) => (
             <select {...field} value={area} onChange={(event) => filter({ area: event.currentTarget.value })}>
@@ -68,46 +71,26 @@ export function AuditPage() {
             </select>
           )}
         </FormField>
-        {(area !== "" || who !== "") && (
+        {[area, who, from, to].some(Boolean) && (
           <button type="button" class="quiet" onClick={() => route(PATH, true)}>
             Clear the filter
           </button>
         )}
       </search>
-      <LoadedView
-        of={{ value: entries.rows, error: entries.error, reload: entries.reload }}
-        words="Loading the audit log …"
-      >
-        {(rows) =>
-          rows.length === 0 && entries.hasMore ? (
-            <NothingYet
-              isLoading={entries.isLoading}
-              problem={entries.error !== null && wordsOfError(entries.error)}
-              onMore={() => void entries.more()}
-            />
-          ) : rows.length === 0 ? (
-            <Empty title="No matching changes" icon="audit" />
-          ) : (
-            <>
-              <Table
-                caption="Changes"
-                rows={rows}
-                keyOf={({ id }) => id}
-                columns={[
-                  { title: "What", isHead: true, cell: ({ action }) => actionWords(action) },
-                  { title: "Who", cell: (entry) => whoOf(entry, known) },
-                  { title: "Details", cell: (entry) => <Details entry={entry} /> },
-                  { title: "When", cell: ({ at }) => <TimeText at={at} /> },
-                ]}
-              />
-              {entries.error !== null && (
-                <Problem title="More entries could not be loaded">{wordsOfError(entries.error)}</Problem>
-              )}
-              {entries.hasMore && <MoreRows isLoading={entries.isLoading} onMore={() => void entries.more()} />}
-            </>
-          )
-        }
-      </LoadedView>
+      <PagedTable
+        pages={entries}
+        caption="Changes"
+        keyOf={({ id }) => id}
+        columns={[
+          { title: "What", isHead: true, cell: ({ action }) => actionWords(action) },
+          { title: "Who", cell: (entry) => whoOf(entry, known) },
+          { title: "Details", cell: (entry) => <Details entry={entry} /> },
+          { title: "When", cell: ({ at }) => <TimeText at={at} /> },
+        ]}
+        loading="Loading the audit log …"
+        failed="More entries could not be loaded"
+        empty={<Empty title="No matching changes" icon="audit" />}
+      />
     </Page>
   );
 }

@@ -3,10 +3,14 @@
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
+/** Up to here days are counted, then months of so many days, and years. */
+const MONTHS_FROM_DAYS = 60;
+const MONTH_DAYS = 30.44;
+const YEAR_DAYS = 365;
 /** Assumed largest difference between the browser's clock and the service's. */
 const SKEW_MS = 10_000;
 
-/** "just now", "3 min ago", "in 2 h", "5 days ago"; beyond a month the date. */
+/** "just now", "3 min ago", "in 2 h", "5 days ago", "4 months ago". */
 export function relativeTime(at: number, now: number): string {
   const away = Math.abs(now - at);
   const said = (amount: string) => (at <= now ? `${amount} ago` : `in ${amount}`);
@@ -14,13 +18,25 @@ export function relativeTime(at: number, now: number): string {
   if (away < HOUR_MS) return said(`${Math.floor(away / MINUTE_MS)} min`);
   if (away < DAY_MS) return said(`${Math.floor(away / HOUR_MS)} h`);
   const days = Math.floor(away / DAY_MS);
-  if (days <= 31) return said(days === 1 ? "1 day" : `${days} days`);
-  return new Intl.DateTimeFormat(undefined, { dateStyle: "medium" }).format(at);
+  if (days < MONTHS_FROM_DAYS) return said(counted(days, "day"));
+  if (days < YEAR_DAYS) return said(counted(Math.floor(days / MONTH_DAYS), "month"));
+  return said(counted(Math.floor(days / YEAR_DAYS), "year"));
 }
 
-/** The full date and time, in the browser's own language and time zone. */
+/** One for all: making a formatter takes longer than using it. */
+const dateAndTime = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+
+/** The full date and time, in the browser's own language and time zone. The one format of times in the dashboard. */
 export function absoluteTime(at: number): string {
-  return new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" }).format(at);
+  return dateAndTime.format(at);
+}
+
+const timeToMinutes = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
+const timeToSeconds = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
+
+/** The time of `absoluteTime` for the axis of a graph, whose marks are so many seconds apart. */
+export function axisTime(at: number, stepS: number): string {
+  return (stepS < 60 ? timeToSeconds : timeToMinutes).format(at);
 }
 
 /** "3:07", "1:02:03". */

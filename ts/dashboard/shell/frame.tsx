@@ -141,10 +141,11 @@ export function Mark() {
 
 function frameCommands(pages: readonly PageEntry[], me: Me, route: (path: string) => void): readonly Command[] {
   const seen = pages.filter(({ path, needs }) => !path.includes(":") && (needs === undefined || mayDo(me, needs)));
-  const opens = seen.map(({ path, title, icon }) => ({
+  const opens = seen.map(({ path, title, icon, words = "" }) => ({
     id: path,
     title,
     icon,
+    words,
     group: "Go to",
     run: () => route(path),
   }));

@@ -12,6 +12,8 @@ export interface PageEntry {
   readonly icon: IconName;
   /** The heading of the navigation under which it is listed; absent: not in the navigation. */
   readonly group?: "Broadcasts" | "Webhook" | "Organisation" | "Operator";
+  /** Further words by which the command palette finds it. */
+  readonly words?: string;
   /** Path of the page that the navigation highlights while this one is open. */
   readonly under?: string;
   /** People without the permission do not see it: neither in the navigation nor at its path. */

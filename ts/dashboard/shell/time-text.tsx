@@ -1,14 +1,23 @@
-// A time formatted for people, with the exact one as a tooltip.
+// A time for people: the exact one, and how long ago that is. Nothing else in the dashboard shows a time.
 import { absoluteTime, relativeTime } from "../parts/time-words.ts";
 import { now, timeNow } from "./clock.ts";
 
-/** `at`: in the API's format, or epoch ms; null shows "never", or `none`. */
-export function TimeText({ at, none = "never" }: { readonly at: string | number | null; readonly none?: string }) {
+interface TimeTextProps {
+  /** In the API's format, or epoch ms; null shows "never", or `none`. */
+  readonly at: string | number | null;
+  readonly none?: string;
+  /** Shown in place of how long ago it is. */
+  readonly beside?: string;
+}
+
+/** In a table the two are one below the other. The tooltip has the time in UTC, as logs have it. */
+export function TimeText({ at, none = "never", beside }: TimeTextProps) {
   if (at === null) return <span class="soft">{none}</span>;
   const ms = typeof at === "number" ? at : Date.parse(at);
+  const exact = new Date(ms).toISOString();
   return (
-    <time dateTime={new Date(ms).toISOString()} title={absoluteTime(ms)}>
-      {relativeTime(ms, Math.max(now.value, timeNow()))}
+    <time class="both" dateTime={exact} title={exact}>
+      <span>{absoluteTime(ms)}</span> <small>{beside ?? relativeTime(ms, Math.max(now.value, timeNow()))}</small>
     </time>
   );
 }

@@ -2,8 +2,11 @@
 import { useEffect, useRef } from "preact/hooks";
 import UPlot from "uplot";
 import { colourOf, onSchemeChange } from "../parts/colours.ts";
+import { axisTime } from "../parts/time-words.ts";
 
 const HEIGHT_PX = 110;
+/** Between two times of the axis: the longest has seconds, and "PM" behind them. */
+const AXIS_SPACE_PX = 84;
 /** All graphs of a page share one crosshair. */
 const SYNC_KEY = "stream";
 
@@ -63,7 +66,13 @@ function make(element: HTMLElement, words: (value: number) => string, least: num
       cursor: { sync: { key: SYNC_KEY }, y: false, drag: { x: false, y: false } },
       scales: { x: { time: true }, y: { range: (_, low, high) => rangeOf(low, high, least) } },
       axes: [
-        { ...axis, size: 22, grid: { show: false } },
+        {
+          ...axis,
+          size: 22,
+          space: AXIS_SPACE_PX,
+          grid: { show: false },
+          values: (_plot, splits, _axis, _space, step) => splits.map((at) => axisTime(at * 1_000, step)),
+        },
         { ...axis, size: 58, values: (_, splits) => splits.map(words), space: 36 },
       ],
       series: [{}, { stroke: ink("--accent"), width: 1.75, points: { show: false }, spanGaps: false }],

@@ -15,11 +15,11 @@ import { StatePill } from "../streams/state-pill.tsx";
 import { BitrateLimit } from "./bitrate-limit.tsx";
 import { EndBroadcast } from "./end-broadcast.tsx";
 import { Graphs } from "./graphs.tsx";
+import { History } from "./history/history.tsx";
 import { Instructions } from "./instructions.tsx";
 import { Now } from "./now.tsx";
 import { Players } from "./players.tsx";
 import { Preview } from "./preview.tsx";
-import { Publishes } from "./publishes.tsx";
 import { StreamTags } from "./stream-tags.tsx";
 import { TokenMaker } from "./token-maker.tsx";
 import { Upstreams } from "./upstreams.tsx";
@@ -115,7 +115,7 @@ function Known({ stream, watch }: { readonly stream: Stream; readonly watch: Str
       )}
       {!isFresh && instructions}
       {may("create_token") && <TokenMaker stream={stream} />}
-      <Publishes streamId={stream.id} changes={watch.changes} />
+      <History streamId={stream.id} changes={watch.changes} />
     </Page>
   );
 }

@@ -3,12 +3,12 @@
 import { useState } from "preact/hooks";
 import { CopyField } from "../parts/copy-field.tsx";
 import { FormField } from "../parts/form-field.tsx";
-import { absoluteTime } from "../parts/time-words.ts";
 import { sayProblem } from "../parts/toasts.tsx";
 import { answerOf, api } from "../shell/client.ts";
 import { timeNow } from "../shell/clock.ts";
 import { wordsOfError } from "../shell/errors.ts";
 import { Section } from "../shell/page.tsx";
+import { TimeText } from "../shell/time-text.tsx";
 import { withArguments } from "../streams/addresses.ts";
 import { ArgumentsField } from "../streams/arguments-field.tsx";
 import { nameOf, type Stream } from "../streams/records.ts";
@@ -121,7 +121,11 @@ export function TokenMaker({ stream }: { readonly stream: Stream }) {
 }
 
 function MadeToken({ kind, exp, token, address }: Made) {
-  const until = <p>Valid until {absoluteTime(exp * 1_000)}. It is shown only once.</p>;
+  const until = (
+    <p>
+      Valid until <TimeText at={exp * 1_000} />. It is shown only once.
+    </p>
+  );
   if (kind === "play") {
     return (
       <div class="made stack">

@@ -72,7 +72,10 @@ export function StreamRow({ stream, live, index, top, show, onTag, open }: Strea
         {row === null ? (
           <TimeText at={stream.created_at} />
         ) : (
-          <span title="Live since">{durationWords(now.value - Date.parse(row.accepted_at))}</span>
+          <TimeText
+            at={row.accepted_at}
+            beside={`live for ${durationWords(now.value - Date.parse(row.accepted_at))}`}
+          />
         )}
       </div>
       <div role="cell" class="stream-menu">

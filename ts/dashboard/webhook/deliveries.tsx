@@ -1,16 +1,16 @@
-// The delivery log of the webhook with the outcome of each call, filtered by event, stream name, publish and failure.
-
-import { useState } from "preact/hooks";
+// The delivery log of the webhook with the outcome of each call, filtered by time, event, stream name, publish and failure.
 import { useLocation } from "preact-iso/router";
+import { PagedTable } from "../lists/paged-table.tsx";
+import { TextFilter } from "../lists/text-filter.tsx";
+import { TimeFilter } from "../lists/time-filter.tsx";
+import { rangeOf, rangeQuery, rangeTexts } from "../lists/time-range.ts";
 import { FormField } from "../parts/form-field.tsx";
-import { Empty, Problem } from "../parts/states.tsx";
+import { Empty } from "../parts/states.tsx";
 import { StatusPill } from "../parts/status-pill.tsx";
-import { type Column, MoreRows, NothingYet, Table } from "../parts/table.tsx";
+import type { Column } from "../parts/table.tsx";
 import { addressOf, filteredAddress } from "../shell/addresses.ts";
 import { answerOf, api, type Records } from "../shell/client.ts";
-import { wordsOfError } from "../shell/errors.ts";
 import { usePages } from "../shell/loaded.ts";
-import { LoadedView } from "../shell/loaded-view.tsx";
 import { Page } from "../shell/page.tsx";
 import { TimeText } from "../shell/time-text.tsx";
 import { CALL_WORDS, shortWords, toneOf } from "./answer-words.ts";
@@ -41,6 +41,7 @@ const COLUMNS: readonly Column<Delivery>[] = [
 export function DeliveriesPage() {
   const { query, route } = useLocation();
   const { call = "", name = "", clientid = "", failed = "" } = query;
+  const { from, to } = rangeTexts(rangeOf(query));
   const isCall = (given: string): given is Call => given in CALL_WORDS;
   const deliveries = usePages<Delivery>(
     (cursor, signal) =>
@@ -52,16 +53,17 @@ export function DeliveriesPage() {
             ...(name === "" ? {} : { name }),
             ...(/^\d{1,15}$/.test(clientid) ? { clientid: Number(clientid) } : {}),
             ...(failed === "true" ? { failed: "true" as const } : {}),
+            ...rangeQuery(rangeOf(query)),
           },
         },
         signal,
       }),
     answerOf,
-    [call, name, clientid, failed],
+    [call, name, clientid, failed, from, to],
   );
   const filter = (change: Readonly<Record<string, string>>) =>
-    route(filteredAddress(PATH, { call, name, clientid, failed, ...change }), true);
-  const isFiltered = [call, name, clientid, failed].some(Boolean);
+    route(filteredAddress(PATH, { call, name, clientid, failed, from, to, ...change }), true);
+  const isFiltered = [call, name, clientid, failed, from, to].some(Boolean);
   return (
     <Page
       title="Deliveries"
@@ -73,6 +75,7 @@ export function DeliveriesPage() {
       }
     >
       <search class="filters" aria-label="Deliveries">
+        <TimeFilter range={rangeOf(query)} onChange={(range) => filter(rangeTexts(range))} />
         <FormField label="Event">
           {(field) => (
             <select {...field} value={call} onChange={(event) => filter({ call: event.currentTarget.value })}>
@@ -106,69 +109,21 @@ export function DeliveriesPage() {
           </button>
         )}
       </search>
-      <LoadedView
-        of={{ value: deliveries.rows, error: deliveries.error, reload: deliveries.reload }}
-        words="Loading the deliveries …"
-      >
-        {(rows) =>
-          rows.length === 0 && deliveries.hasMore ? (
-            <NothingYet
-              isLoading={deliveries.isLoading}
-              problem={deliveries.error !== null && wordsOfError(deliveries.error)}
-              onMore={() => void deliveries.more()}
-            />
-          ) : rows.length === 0 ? (
-            <Empty title={isFiltered ? "No deliveries match the filter" : "Nothing was sent yet"} icon="deliveries">
-              {isFiltered
-                ? "The stream name must be the full name, without the question mark and what follows it."
-                : "As soon as somebody publishes, the calls to your webhook and its answers appear here."}
-            </Empty>
-          ) : (
-            <>
-              <Table caption="Deliveries" columns={COLUMNS} rows={rows} keyOf={({ id }) => id} />
-              {deliveries.error !== null && (
-                <Problem title="More deliveries could not be loaded">{wordsOfError(deliveries.error)}</Problem>
-              )}
-              {deliveries.hasMore && (
-                <MoreRows isLoading={deliveries.isLoading} onMore={() => void deliveries.more()} />
-              )}
-            </>
-          )
+      <PagedTable
+        pages={deliveries}
+        caption="Deliveries"
+        columns={COLUMNS}
+        keyOf={({ id }) => id}
+        loading="Loading the deliveries …"
+        failed="More deliveries could not be loaded"
+        empty={
+          <Empty title={isFiltered ? "No deliveries match the filter" : "Nothing was sent yet"} icon="deliveries">
+            {isFiltered
+              ? "The stream name must be the full name, without the question mark and what follows it."
+              : "As soon as somebody publishes, the calls to your webhook and its answers appear here."}
+          </Empty>
         }
-      </LoadedView>
+      />
     </Page>
-  );
-}
-
-interface TextFilterProps {
-  readonly label: string;
-  readonly value: string;
-  readonly isNumber?: boolean;
-  readonly onChange: (value: string) => void;
-}
-
-/** Takes effect on Enter, or when the field loses focus. */
-function TextFilter({ label, value, isNumber = false, onChange }: TextFilterProps) {
-  const [given, setGiven] = useState<string | null>(null);
-  const done = () => {
-    if (given !== null && given.trim() !== value) onChange(given.trim());
-    setGiven(null);
-  };
-  return (
-    <FormField label={label}>
-      {(field) => (
-        <input
-          {...field}
-          type="text"
-          inputMode={isNumber ? "numeric" : "text"}
-          autocomplete="off"
-          spellcheck={false}
-          value={given ?? value}
-          onInput={(event) => setGiven(event.currentTarget.value)}
-          onKeyDown={(event) => event.key === "Enter" && done()}
-          onBlur={done}
-        />
-      )}
-    </FormField>
   );
 }

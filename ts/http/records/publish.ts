@@ -1,4 +1,5 @@
 // A publish in the history of its stream, in the API and at the command line.
+import type { NameOf } from "../../organisation/reads/names.ts";
 import { END_CODES, type Ending } from "../../publish/ending/ending.ts";
 import type { PastPublish } from "../../publish/monitoring/publish-list.ts";
 import { Time, z } from "../openapi.ts";
@@ -31,7 +32,15 @@ export const Publish = z
         code: z.string().openapi({ example: "ended_by_person" }),
         by: z.string().openapi({ description: "What the broadcaster is told", example: "person" }),
         who: z
-          .object({ kind: z.enum(["key", "user", "operator"]), id: z.string().nullable() })
+          .object({
+            kind: z.enum(["key", "user", "operator"]),
+            id: z.string().nullable(),
+            name: z.string().nullable().openapi({
+              description:
+                "E-mail address of the person, or label of the key; null: none, no longer known, or the caller is an API key that is not an administrator's",
+              example: "ada@customer.example",
+            }),
+          })
           .nullable()
           .openapi({ description: "The person or key, as in /organisation/audit" }),
         reason: z.string().openapi({ description: "The reason sent to the broadcaster", example: "Off air" }),
@@ -52,7 +61,8 @@ export const Publish = z
   })
   .openapi("Publish");
 
-export function publishRecord(publish: PastPublish): z.infer<typeof Publish> {
+/** `nameOf`: from `namesOf`, or a function that gives null to those who see no names. */
+export function publishRecord(publish: PastPublish, nameOf: NameOf): z.infer<typeof Publish> {
   return {
     client_id: publish.clientId,
     state: publish.state,
@@ -64,7 +74,7 @@ export function publishRecord(publish: PastPublish): z.infer<typeof Publish> {
     continues: publish.continues,
     end_reason: publish.endReason,
     end_words: publish.endWords,
-    end: publish.ending && endRecord(publish.ending),
+    end: publish.ending && endRecord(publish.ending, nameOf),
     denial: publish.denial,
     bytes_in: publish.bytesIn,
     bytes_out: publish.bytesOut,
@@ -74,7 +84,9 @@ export function publishRecord(publish: PastPublish): z.infer<typeof Publish> {
   };
 }
 
-const endRecord = ({ code, who, reason }: Ending) => ({ code, by: END_CODES[code].by, who, reason });
+function endRecord({ code, who, reason }: Ending, nameOf: NameOf) {
+  return { code, by: END_CODES[code].by, who: who && { ...who, name: nameOf(who) }, reason };
+}
 
 function timeText<Ms extends number | null>(ms: Ms): Ms extends number ? string : string | null;
 function timeText(ms: number | null): string | null {

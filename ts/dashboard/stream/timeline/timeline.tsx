@@ -1,7 +1,7 @@
 // The timeline of one broadcast, from its request to its end, in a dialog above the history.
 import { CopyField } from "../../parts/copy-field.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
-import { absoluteTime, durationWords } from "../../parts/time-words.ts";
+import { durationWords } from "../../parts/time-words.ts";
 import { answerOf, api } from "../../shell/client.ts";
 import { useLoaded } from "../../shell/loaded.ts";
 import { LoadedView } from "../../shell/loaded-view.tsx";
@@ -26,17 +26,10 @@ export function Timeline({ clientId, onClose }: TimelineProps) {
       <LoadedView of={loaded} words="Loading what happened …">
         {({ moments, trace_id, is_watched, state }) => (
           <div class="stack">
-            {moments[0] && (
-              <p>
-                Began <TimeText at={moments[0].at} />.
-              </p>
-            )}
             <ol class="timeline">
               {moments.map(({ at, offset_ms, what, text }, place) => (
                 <li key={`${place} ${what}`}>
-                  <time dateTime={at} title={absoluteTime(Date.parse(at))}>
-                    {offsetWords(offset_ms)}
-                  </time>
+                  <TimeText at={at} beside={offsetWords(offset_ms)} />
                   <span>{text}</span>
                 </li>
               ))}
