@@ -31,7 +31,7 @@ export function RefusalReason({
 }: Pick<Refusal, "reason_words" | "detail"> & { readonly reason: string }) {
   const { advice } = refusalWords(reason);
   return (
-    <>
+    <div class="refusal-reason">
       <strong>{reason_words}</strong>
       {advice !== "" && <span class="second">{advice}</span>}
       {detail !== null && (
@@ -39,7 +39,7 @@ export function RefusalReason({
           It was told: <span class="told">{detail}</span>
         </small>
       )}
-    </>
+    </div>
   );
 }
 

@@ -6,7 +6,7 @@ import { axisTime } from "../parts/time-words.ts";
 
 const HEIGHT_PX = 110;
 /** Between two times of the axis: the longest has seconds, and "PM" behind them. */
-const AXIS_SPACE_PX = 84;
+const AXIS_SPACE_PX = 66;
 /** All graphs of a page share one crosshair. */
 const SYNC_KEY = "stream";
 
