@@ -4,6 +4,7 @@ import type { EndingColumns, RefusalColumns } from "./tables/ending-columns.ts";
 import type { PublishKeyColumns } from "./tables/publish-key.ts";
 import type { RefusalTables } from "./tables/refusal-table.ts";
 import type { StreamListTables } from "./tables/stream-lists.ts";
+import type { StreamTitleColumns, StreamTitleTables } from "./tables/stream-titles.ts";
 
 /** Roles of keys and people, the most powerful first. */
 export const ROLES = ["administrator", "user", "readonly"] as const;
@@ -47,7 +48,7 @@ export interface ApiKeyTable {
   revoked_at: number | null;
 }
 
-export interface StreamTable extends RefusalColumns, PublishKeyColumns {
+export interface StreamTable extends RefusalColumns, PublishKeyColumns, StreamTitleColumns {
   id: string;
   organisation_id: string;
   /** Stream name, unique over the deployment and never reused. */
@@ -346,7 +347,7 @@ export interface KeptAnswerTable {
   begun_at: number;
 }
 
-export interface Schema extends RefusalTables, StreamListTables {
+export interface Schema extends RefusalTables, StreamListTables, StreamTitleTables {
   organisation: OrganisationTable;
   api_key: ApiKeyTable;
   stream: StreamTable;
