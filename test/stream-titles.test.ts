@@ -318,3 +318,47 @@ describe("a search", () => {
     expect(await byId("a1b2c3")).toEqual([id]);
   });
 });
+
+describe("the broadcaster of a web token", () => {
+  const shown = async (token: string) => {
+    const { status, body } = await gateway.call("POST", "/webcaster/stream", { key: null, body: { token } });
+    return { status, body };
+  };
+  const newToken = async (streamname: string, key = gateway.keys.administrator) => {
+    const body = { streamname, ingesturl: "rtmp://in.example/live" };
+    const answer = await gateway.call("POST", "/webcaster", { key, body });
+    return (answer.body as { readonly data: { readonly token: string } }).data.token;
+  };
+  const titled = (title: string | null) => ({ status: 200, body: { success: true, data: { title } } });
+
+  test("sees the title, and nothing of the external id", async () => {
+    const stream = await create({ title: "Evening show", external_id: "event-1" });
+    const token = await newToken(`${nameOf(stream)}?passcode=a`);
+    expect(await shown(token)).toEqual(titled("Evening show"));
+    await put(stream.id, "title", { title: "Night show" });
+    expect(await shown(token)).toEqual(titled("Night show"));
+    await put(stream.id, "title", { title: null });
+    expect(await shown(token)).toEqual(titled(null));
+  });
+
+  test("sees none of a deleted stream, of no stream, and of another organisation's", async () => {
+    const stream = await create({ title: "Evening show" });
+    const token = await newToken(nameOf(stream));
+    expect(await shown(await newToken("nothing"))).toEqual(titled(null));
+    const other = await gateway.newOrganisation("Other");
+    expect(await shown(await newToken(nameOf(stream), other.keys.administrator))).toEqual(titled(null));
+    await call("DELETE", `/stream/${stream.id}`);
+    expect((await shown(token)).body).not.toMatchObject({ data: { title: "Evening show" } });
+  });
+
+  test("with one that is not valid sees nothing but why", async () => {
+    const stream = await create({ title: "Evening show" });
+    const token = await newToken(nameOf(stream));
+    const invalid = (message: string) => ({ status: 403, body: { success: false, errorCode: 1002, message } });
+    expect(await shown(`${token}x`)).toEqual(invalid("jwt malformed"));
+    expect(await shown("a.b.c")).toEqual(invalid("jwt malformed"));
+    expect((await shown(nameOf(stream))).status).toBe(403);
+    gateway.clock.ms += 8 * 86_400_000;
+    expect(await shown(token)).toEqual(invalid("jwt expired"));
+  });
+});

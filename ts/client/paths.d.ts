@@ -90,7 +90,6 @@ export interface components {
       silence_s: number;
       /** Additional fields of update_publish, after the documented ones */
       update_fields: ("bitrate" | "bytes_in" | "bytes_out" | "dropped_frames" | "fps" | "loss" | "rtt")[];
-      warnings?: components["schemas"]["Warnings"];
     };
     Stream: {
       id: string;
@@ -2062,6 +2061,30 @@ export interface paths {
           success: true;
           data: {
             token: string;
+          };
+          warnings?: components["schemas"]["Warnings"];
+        } } };
+        400: { content: { "application/json": components["schemas"]["TokenError"] } };
+        403: { content: { "application/json": components["schemas"]["TokenError"] } };
+        413: { content: { "application/json": components["schemas"]["TokenError"] } };
+        429: { content: { "application/json": components["schemas"]["TokenError"] } };
+        500: { content: { "application/json": components["schemas"]["TokenError"] } };
+        503: { content: { "application/json": components["schemas"]["TokenError"] } };
+      };
+    };
+  };
+  "/webcaster/stream": {
+    post: {
+      parameters: {};
+      requestBody: { content: { "application/json": {
+          /** The web token */
+          token: string;
+        } } };
+      responses: {
+        200: { content: { "application/json": {
+          success: true;
+          data: {
+            title: (string | null);
           };
           warnings?: components["schemas"]["Warnings"];
         } } };

@@ -52,6 +52,10 @@ interface Described {
   readonly properties?: Record<string, object>;
 }
 interface Operation {
+  /** A body with `additionalProperties: false` is refused instead. */
+  readonly requestBody?: {
+    readonly content: Readonly<Record<string, { readonly schema: { readonly additionalProperties?: boolean } }>>;
+  };
   readonly responses: Readonly<
     Record<string, { readonly content?: Readonly<Record<string, { readonly schema: Described }>> }>
   >;
@@ -63,9 +67,12 @@ interface Document {
 
 /** Adds `warnings` to the records themselves: generated clients keep the types they have. */
 function describeWarnings({ paths, components: { schemas } }: Document): void {
-  for (const [method, { responses }] of Object.values(paths).flatMap((methods) => Object.entries(methods))) {
+  for (const [method, { requestBody, responses }] of Object.values(paths).flatMap((methods) =>
+    Object.entries(methods),
+  )) {
     const answer = responses["200"]?.content?.["application/json"]?.schema;
-    if (answer === undefined || !isWarned(method.toUpperCase())) continue;
+    const isStrict = requestBody?.content["application/json"]?.schema.additionalProperties === false;
+    if (answer === undefined || isStrict || !isWarned(method.toUpperCase())) continue;
     const record = answer.$ref === undefined ? answer : schemas[answer.$ref.slice(SCHEMAS.length)];
     if (record !== undefined && "properties" in record && record.properties !== undefined)
       record.properties["warnings"] = { $ref: `${SCHEMAS}Warnings` };

@@ -105,6 +105,7 @@ export const ROUTES = {
 
   "POST /webcaster": "create_token",
   "POST /webcaster/verify": "anyone",
+  "POST /webcaster/stream": "anyone",
   "POST /webcaster/revoke": "revoke_token",
   "GET /.well-known/jwks.json": "anyone",
 
