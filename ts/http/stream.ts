@@ -22,7 +22,7 @@ import {
   TAG_LENGTH_LIMIT,
   TAGS_LIMIT,
 } from "../organisation/streams.ts";
-import { createTitledStream, readExternalId } from "../organisation/titles/stream-titles.ts";
+import { createTitledStream, givenTexts, readExternalId } from "../organisation/titles/stream-titles.ts";
 import type { LiveSessions } from "../publish/live-sessions.ts";
 import type { Schema, StreamState, StreamTable } from "../store/schema.ts";
 import { newRoutes, type RouteDeps, type Routes, z } from "./openapi.ts";
@@ -79,12 +79,12 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
       const { publish_key = null } = body;
       const texts = textsOf(body);
       const now = clock.now();
-      const change = ({ id, name, title, external_id }: StreamTable) => ({
+      const change = (made: StreamTable) => ({
         action: "stream.create",
-        subject: id,
+        subject: made.id,
         detail: {
-          ...{ name, tags: shortList(tags), ...(publish_key !== null && { publish_key }) },
-          ...{ ...(title !== null && { title }), ...(external_id !== null && { external_id }) },
+          ...{ name: made.name, tags: shortList(tags), ...givenTexts(made) },
+          ...(publish_key !== null && { publish_key }),
         },
       });
       const { organisation, scopeTag: seenBy } = caller;

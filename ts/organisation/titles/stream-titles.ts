@@ -39,6 +39,11 @@ function shortened(parameter: string, given: string | null, most: number): strin
   return text === "" ? null : text;
 }
 
+/** Those of a new stream, for the audit log. */
+export function givenTexts({ title, external_id }: Pick<StreamTable, "title" | "external_id">) {
+  return { ...(title !== null && { title }), ...(external_id !== null && { external_id }) };
+}
+
 /** Creates a stream with title and external id, like `createStream` and `setTexts`. */
 export async function createTitledStream(
   trx: Kysely<Schema>,
