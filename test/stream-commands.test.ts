@@ -133,7 +133,10 @@ describe.concurrent.each(storesOfRun)("streams on %s", (kind) => {
     expect((await headgate(["stream", "ls"], env)).out).toMatch(/Evening show +event-1/);
     expect((await headgate(["stream", "show", made.id], env)).out).toContain("title       Evening show\n");
     const taken = await headgate(["stream", "create", "--external-id", "event-1"], env);
-    expect([taken.code === 0, taken.err]).toEqual([false, expect.stringContaining("external_id is that of the stream")]);
+    expect([taken.code === 0, taken.err]).toEqual([
+      false,
+      expect.stringContaining("external_id is that of the stream"),
+    ]);
     const cleared = ["--title", "Night", "--external-id", ""];
     const set = { title: "Night", external_id: null };
     expect(await json(["stream", "set", made.id, ...cleared], env)).toMatchObject(set);
