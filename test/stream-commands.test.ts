@@ -137,7 +137,7 @@ describe.concurrent.each(storesOfRun)("streams on %s", (kind) => {
       false,
       expect.stringContaining("external_id is that of the stream"),
     ]);
-    const cleared = ["--title", "Night", "--external-id", ""];
+    const cleared = ["--title", "Night", "--external-id", " "];
     const set = { title: "Night", external_id: null };
     expect(await json(["stream", "set", made.id, ...cleared], env)).toMatchObject(set);
     expect(await service.call("GET", `/stream/${made.id}`)).toMatchObject(set);

@@ -1,4 +1,4 @@
-// What `--title` and `--external-id` say; an empty text clears.
+// What `--title` and `--external-id` say; a space alone clears.
 import { ConfigInvalid } from "../../errors.ts";
 import { recordChange } from "../../organisation/audit.ts";
 import { readExternalId, readTitle, type StreamTexts, setTexts } from "../../organisation/titles/stream-titles.ts";
