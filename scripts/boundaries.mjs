@@ -26,8 +26,11 @@ const FOLDERS = {
     ["webhook", "bytes"],
     ["webhook/deliveries", "addresses"],
   ],
-  http: [["", "whip", "v5", "pages", "monitoring", "records", "cluster", "guide", "stream-key"], ["request"]],
-  organisation: [["", "reads"]],
+  http: [
+    ["", "whip", "v5", "pages", "monitoring", "records", "cluster", "guide", "stream-key", "stream-title"],
+    ["request"],
+  ],
+  organisation: [["", "reads", "titles"]],
   store: [["copy"], [""], ["tables", "postgres", "statements", "files"]],
   cli: [["", "serve", "store", "doctor", "webhook", "stream"]],
   webcaster: [["v5"], [""], ["pure"]],

@@ -66,6 +66,53 @@ test("with a token link and only the keyboard one can go live, be seen by player
   expect(await broadcast.says("#target")).toBe(`Your link leads to ${name}.`);
 });
 
+test("a link shows the title of its stream, as text and in whatever direction, and webhook calls never contain it", async () => {
+  const title = "<b>مساء</b> \u202eEvening show";
+  const created = { title, external_id: "event-4711" };
+  const { ingest } = (await stage.headgate.call("POST", "/stream", created)) as {
+    readonly ingest: { readonly rtmp: { readonly streamname: string } };
+  };
+  const name = ingest.rtmp.streamname;
+  await stage.headgate.call("PUT", "/organisation/settings", {
+    update_fields: ["bitrate", "bytes_in", "bytes_out", "dropped_frames", "fps", "loss", "rtt"],
+  });
+  const { page, ...broadcast } = await stage.open(`/broadcast#token=${await stage.newToken(name)}`, PHONE);
+  await until("the title", async () => (await broadcast.says("#target")).includes("Evening show"));
+  expect(await page.textContent("#target strong")).toBe(title);
+  expect(await broadcast.says("#target")).toContain(`(${name})`);
+  expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
+  await broadcast.press();
+  await broadcast.reaches("ready");
+  await broadcast.press();
+  await broadcast.reaches("live");
+  expect(await broadcast.says("#status")).toContain("Evening show");
+  await broadcast.press();
+  await broadcast.reaches("ended");
+  expect(await broadcast.faults()).toEqual([]);
+  await until("publish_done", () => stage.customer.calls("publish_done").find(({ body }) => body.includes(name)));
+  const calls = (["publish", "update_publish", "publish_done"] as const).flatMap((call) => stage.customer.calls(call));
+  const told = JSON.stringify(calls.filter(({ body }) => body.includes(name)));
+  expect(told).toContain("call=publish_done");
+  for (const text of ["Evening", "%3Cb", "event-4711", "title", "external"]) expect(told).not.toContain(text);
+  expect(stage.headgate.process.stderr()).not.toContain("Evening");
+});
+
+test("a long title without spaces fits a phone, and a stream without one shows its name", async () => {
+  const { ingest } = (await stage.headgate.call("POST", "/stream", { title: "W".repeat(200) })) as {
+    readonly ingest: { readonly rtmp: { readonly streamname: string } };
+  };
+  const { page, ...broadcast } = await stage.open(
+    `/broadcast#token=${await stage.newToken(ingest.rtmp.streamname)}`,
+    PHONE,
+  );
+  await until("the title", async () => (await broadcast.says("#target")).includes("WWW"));
+  expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
+  const name = await stage.headgate.newStream();
+  const other = await stage.open(`/broadcast#token=${await stage.newToken(name)}`);
+  await other.page.waitForLoadState("networkidle");
+  expect(await other.says("#target")).toBe(`Your link leads to ${name}.`);
+});
+
 inWholeRun("without a link the name is entered, and its custom arguments reach the customer", async () => {
   const name = await stage.headgate.newStream();
   const { page, ...broadcast } = await stage.open("/broadcast");

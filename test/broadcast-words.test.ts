@@ -18,6 +18,7 @@ const state: PageState = {
   stage: "off",
   isWaiting: false,
   link,
+  title: null,
   streamName: "",
   address: "rtmp://in.example/live",
   choice: { source: "camera", cameraId: "", microphoneId: "", quality: STANDARD },
@@ -188,4 +189,10 @@ test("a browser's H.264 can send each quality within the service's limit", () =>
     expect([width % 2, height % 2]).toEqual([0, 0]);
     expect(videoBitrate).toBeLessThan(6_000_000);
   }
+});
+
+test("the title of a link's stream takes the place of its name, isolated from the sentence", () => {
+  const live = { ...state, stage: "live" } as const;
+  expect(wordsOf(live).status).toBe("You are live on Ab1Cd-9XyZ0.");
+  expect(wordsOf({ ...live, title: "مساء" }).status).toBe("You are live on \u2068مساء\u2069.");
 });

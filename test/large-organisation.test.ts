@@ -61,6 +61,12 @@ const FILTERED = [
   ...["zzzz", "common", "z", "event-1999", "mmo", "Many0-19", "%", "%_", "vent"].map(
     (text) => `/stream?search=${encodeURIComponent(text)}`,
   ),
+  "/stream?search=show",
+  "/stream?search=how%201999",
+  "/stream?search=show%207&order=live",
+  "/stream?external_id=id-1999",
+  "/stream?external_id=id-7&tags[]=common&search=show&order=live",
+  "/stream?external_id=nothing",
   "/stream?search=zzzz&state=locked",
   "/stream?search=vent&order=live",
   "/stream?tags[]=common",
@@ -141,6 +147,24 @@ test("the counts of an open dashboard", async () => {
 test.each(routes)("%s", async (route) => {
   const { method, path, body } = requestOf(route, inventory);
   expect(await faultsDuring(() => gateway.call(method, path, { body }))).toEqual([]);
+});
+
+test("a stream with a title and an external id, a taken one, and its end", async () => {
+  const faults = await faultsDuring(async () => {
+    const { body } = await gateway.call("POST", "/stream", { body: { title: "Show 7", external_id: "id-new" } });
+    const { id } = body as { readonly id: string };
+    const taken = { body: { external_id: "id-7" } };
+    for (const [path, given] of [
+      ["title", { body: { title: "Show 8" } }],
+      ["external-id", { body: { external_id: "id-newer" } }],
+    ] as const) {
+      expect((await gateway.call("PUT", `/stream/${id}/${path}`, given)).status).toBe(200);
+    }
+    expect((await gateway.call("PUT", `/stream/${id}/external-id`, taken)).status).toBe(400);
+    expect((await gateway.call("POST", "/stream", { key: limited, ...taken })).status).toBe(400);
+    expect((await gateway.call("DELETE", `/stream/${id}`)).status).toBe(200);
+  });
+  expect(faults).toEqual([]);
 });
 
 test("a table of usage with a key of one tag is read in steps, and is complete", async () => {

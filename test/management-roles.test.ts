@@ -30,6 +30,8 @@ const USER = [
   ...READONLY,
   "POST /stream",
   "PUT /stream/{id}/tag",
+  "PUT /stream/{id}/title",
+  "PUT /stream/{id}/external-id",
   "POST /stream/{id}/upstream",
   "DELETE /stream/{id}/upstream/{upstream_id}",
   "POST /session/{client_id}/upstream",

@@ -116,7 +116,7 @@ describe("the webhook", () => {
     gateway.clock.ms += 1_500;
     const record = organisationRecord(URL_OF_CUSTOMER, "2026-01-01T00:00:01.500Z");
     const { status, body } = await setWebhook({ webhook: URL_OF_CUSTOMER, other: 1 });
-    expect({ status, body }).toStrictEqual({ status: 200, body: record });
+    expect({ status, body }).toStrictEqual({ status: 200, body: { ...record, warnings: ["other"] } });
     expect((await gateway.call("GET", "/organisation")).body).toStrictEqual(record);
   });
 
@@ -224,6 +224,8 @@ describe("a new stream", () => {
         created_at: START,
         updated_at: START,
         tags: [],
+        title: null,
+        external_id: null,
         webrtc: true,
         transcoding: false,
         hold_s: null,

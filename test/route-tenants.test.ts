@@ -13,7 +13,15 @@ const naming = guarded.filter(
   (route) => (route.includes("{") && ROUTES[route] !== "capture") || route === "POST /webcaster/revoke",
 );
 /** What a key limited to a tag may do at all (M4). */
-const SCOPED = ["view", "create_stream", "change_tags", "change_upstreams", "create_token", "control_stream"];
+const SCOPED = [
+  "view",
+  "create_stream",
+  "change_tags",
+  "change_titles",
+  "change_upstreams",
+  "create_token",
+  "control_stream",
+];
 const isScoped = (route: RouteName) => SCOPED.includes(ROUTES[route]);
 const TABLES = ["organisation", "stream", "stream_upstream", "person", "token_revocation", "audit"] as const;
 

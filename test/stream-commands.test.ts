@@ -126,6 +126,23 @@ describe.concurrent.each(storesOfRun)("streams on %s", (kind) => {
     expect(shown.out).toContain(`RTMP        ${service.rtmp}/${name}\n`);
   }, 90_000);
 
+  test.sequential("create and set take a title and an external id, which ls and show print", async () => {
+    const texts = ["--title", " Evening show ", "--external-id", "event-1"];
+    const made = (await json(["stream", "create", ...texts], env)) as { readonly id: string };
+    expect(made).toMatchObject({ title: "Evening show", external_id: "event-1" });
+    expect((await headgate(["stream", "ls"], env)).out).toMatch(/Evening show +event-1/);
+    expect((await headgate(["stream", "show", made.id], env)).out).toContain("title       Evening show\n");
+    const taken = await headgate(["stream", "create", "--external-id", "event-1"], env);
+    expect([taken.code === 0, taken.err]).toEqual([
+      false,
+      expect.stringContaining("external_id is that of the stream"),
+    ]);
+    const cleared = ["--title", "Night", "--external-id", " "];
+    const set = { title: "Night", external_id: null };
+    expect(await json(["stream", "set", made.id, ...cleared], env)).toMatchObject(set);
+    expect(await service.call("GET", `/stream/${made.id}`)).toMatchObject(set);
+  }, 90_000);
+
   test.sequential("a stream that is not live is locked, unlocked and removed without a running service", async () => {
     const { id, name } = await newStream();
     expect(await json(["stream", "lock", name], env)).toMatchObject({ id, state: "locked" });

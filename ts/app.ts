@@ -39,6 +39,7 @@ import { sessionRoutes } from "./http/sessions.ts";
 import { streamRoutes } from "./http/stream.ts";
 import { streamControlRoutes } from "./http/stream-control.ts";
 import { streamKeyRoutes } from "./http/stream-key/key-routes.ts";
+import { streamTitleRoutes } from "./http/stream-title/title-routes.ts";
 import { tokenRoutes } from "./http/tokens.ts";
 import { type CheckUpstreamUrl, upstreamRoutes } from "./http/upstreams.ts";
 import { usageRoutes } from "./http/usage.ts";
@@ -149,6 +150,7 @@ export function createApp(deps: AppDeps, descriptions: Describe[] = []): Hono<En
   app.route("/", streamRoutes({ ...deps, ...access }));
   app.route("/", streamControlRoutes({ ...deps, ...access }));
   app.route("/", streamKeyRoutes({ ...deps, ...access }));
+  app.route("/", streamTitleRoutes({ ...deps, ...access }));
   app.route("/", publishRoutes(reading));
   app.route("/", refusalRoutes(reading));
   app.route("/", sessionRoutes({ ...deps, ...access }));

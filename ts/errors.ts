@@ -121,9 +121,12 @@ export class WrongCredentials extends ServiceError {
 export class NotUnique extends ServiceError {
   readonly code = "not_unique";
   readonly parameter: string;
-  constructor(parameter: string) {
-    super(`Not unique: ${parameter}`);
+  /** Id of the stream that has the value already; null where it is something else, or hidden from the caller. */
+  readonly stream: string | null;
+  constructor(parameter: string, reason = "", stream: string | null = null) {
+    super(`Not unique: ${parameter}${reason && ` ${reason}`}`);
     this.parameter = parameter;
+    this.stream = stream;
   }
 }
 

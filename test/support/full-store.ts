@@ -32,10 +32,19 @@ export async function fillStore(db: Store["db"], count: number): Promise<void> {
       ...{
         tags: JSON.stringify([text(at)]),
         hold_s: at % 2 ? 10 : null,
+        title: at % 2 ? text(at) : null,
         created_at: 1_700_000_000_000 + at,
         updated_at: at,
       },
     })),
+  );
+  await add(
+    "stream_external_id",
+    each((at) => ({ ...own, external_id: `${text(at)}${at}`, stream_id: `${text(at)}s${at}` })),
+  );
+  await add(
+    "stream_text",
+    each((at) => ({ ...own, word: `${text(at)}${at}`, stream_id: `${text(at)}s${at}` })),
   );
   const stream = (at: number) => `${text(at)}s${at}`;
   await add(

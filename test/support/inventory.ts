@@ -129,6 +129,8 @@ const BODIES: { readonly [route in RouteName]?: (owned: Inventory) => object } =
   "POST /organisation/key": () => ({ role: "readonly" }),
   "POST /stream": () => ({ tags: [] }),
   "PUT /stream/{id}/tag": () => ({ tags: ["another"] }),
+  "PUT /stream/{id}/title": () => ({ title: "Evening show" }),
+  "PUT /stream/{id}/external-id": ({ stream }) => ({ external_id: `event-${stream.name}` }),
   "PUT /stream/{id}/hold": () => ({ hold_s: 20 }),
   "PUT /stream/{id}/switch": () => ({}),
   "PUT /stream/{id}/key": () => ({ publish_key: true }),

@@ -5,12 +5,15 @@ import { stepsOf } from "./query-plans.ts";
 import { ON_POSTGRES } from "./stores.ts";
 
 /** Tables that grow with what an organisation does. */
-const LARGE = ["stream", "stream_tag", "stream_word", "publish", "usage", "delivery", "audit", "outbox", "refusal"];
+const LARGE = [
+  ...["stream", "stream_tag", "stream_word", "stream_text", "stream_external_id"],
+  ...["publish", "usage", "delivery", "audit", "outbox", "refusal"],
+];
 
 /** Streams added at a time. */
 const PORTION = 5_000;
 
-/** Adds `count` streams with two tags each, and for each of them `publishes` publishes, a delivery, an audit entry and
+/** Adds `count` streams with two tags, a title and an external id each, and for each of them `publishes` publishes, a delivery, an audit entry and
  *  the bytes of a day. */
 export async function addManyRows(
   db: Kysely<Schema>,
@@ -37,9 +40,15 @@ function rowsOf(
   const text = (value: string) => `cast(${value} as text)`;
   const id = `'m-' || ${text("i")}`;
   return [
-    `insert into stream (id, organisation_id, name, state, tags, created_at, updated_at)
+    `insert into stream (id, organisation_id, name, state, tags, title, external_id, found_by, created_at, updated_at)
      select ${id}, ${org}, 'Many0-' || ${text("i")}, case when i % 2 = 0 then 'created' else 'ended' end,
-       '["common","event-' || ${text("i")} || '"]', 1700000000000 + i, 1700000000000 + i from ${numbers()}`,
+       '["common","event-' || ${text("i")} || '"]', 'Show ' || ${text("i")}, 'id-' || ${text("i")},
+       'show ' || ${text("i")} || '\nid-' || ${text("i")}, 1700000000000 + i, 1700000000000 + i from ${numbers()}`,
+    `insert into stream_external_id (organisation_id, external_id, stream_id)
+     select ${org}, 'id-' || ${text("i")}, ${id} from ${numbers()}`,
+    `insert into stream_text (organisation_id, word, stream_id)
+     select ${org}, substr('show ' || ${text("i")}, cast(place.value as integer)), ${id}
+     from ${numbers()}, json_each('[1,2,3,4,5,6,7,8]') as place where true on conflict do nothing`,
     `insert into publish (client_id, organisation_id, stream_id, name, app, address, state, asked_at, ended_at, bytes_in, bytes_out)
      select 1000000 + i, ${org}, 'm-' || ${text(`i / ${publishes}`)}, 'Many0', 'live', '', case when i % 5 = 0 then 'denied' else 'ended' end, 1700000000000 + i, 1700000000000 + i, 1, 1
      from ${numbers(publishes)}`,

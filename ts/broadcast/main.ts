@@ -25,12 +25,18 @@ addEventListener("pagehide", () => page.leave());
 addEventListener("hashchange", () => location.reload());
 if (link.kind === "token") void verify(link.token);
 
-/** Reports an expired link before the camera is on; if the page is offline, that happens later. */
+/** Reports an expired link before the camera is on, and shows the stream's title; if the page is offline, the former
+ *  happens later. */
 async function verify(token: string): Promise<void> {
   const body = JSON.stringify({ token });
   const headers = { "content-type": "application/json" };
-  const response = await fetch("/webcaster/verify", { method: "POST", headers, body }).catch(() => null);
-  if (response?.status !== 403) return;
-  const { message } = (await response.json().catch(() => ({}))) as { readonly message?: string };
-  page.refuseLink(message ?? "");
+  const response = await fetch("/webcaster/stream", { method: "POST", headers, body }).catch(() => null);
+  const answer = (await response?.json().catch(() => null)) as Partial<Answer> | null | undefined;
+  if (response?.status === 403) page.refuseLink(answer?.message ?? "");
+  else if (response?.ok) page.showTitle(answer?.data?.title ?? null);
+}
+
+interface Answer {
+  readonly message: string;
+  readonly data: { readonly title: string | null };
 }

@@ -30,6 +30,8 @@ export interface Page {
   leave(): void;
   /** Reports that the link's token is invalid. */
   refuseLink(fault: string): void;
+  /** Shows the title of the link's stream. */
+  showTitle(title: string | null): void;
 }
 
 export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock }: PageDeps): Page {
@@ -37,6 +39,7 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
     stage: "off",
     isWaiting: false,
     link,
+    title: null,
     streamName: "",
     address: ingestUrl,
     choice: { source: "camera", cameraId: "", microphoneId: "", quality: STANDARD },
@@ -288,6 +291,7 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
       set({ stage: "off" });
     },
     refuseLink: (fault) => set({ notice: notices.tokenNotice(fault) }),
+    showTitle: (title) => set({ title }),
   };
 }
 

@@ -36,6 +36,8 @@ export interface PageState {
   /** Whether going live waits for a device that is still opening. */
   readonly isWaiting: boolean;
   readonly link: Link;
+  /** Of the stream of the link; null for none, or not known. */
+  readonly title: string | null;
   /** As entered; unused when there is a link. */
   readonly streamName: string;
   readonly address: string;

@@ -89,16 +89,18 @@ export function createView(page: Document, actions: Actions): View {
     });
   }
 
-  function showDestination({ link, streamName, address, stage, notice: shown }: PageState): void {
+  function showDestination({ link, title, streamName, address, stage, notice: shown }: PageState): void {
     const isByHand = link.kind !== "token";
     element("target").hidden = isByHand;
     element("name-field").hidden = !isByHand;
     element("address-field").hidden = !isByHand;
     const name = streamOf({ link, streamName });
-    whenNew("target", name, () => {
+    whenNew("target", [name, title], () => {
       const strong = page.createElement("strong");
-      strong.textContent = name;
-      element("target").replaceChildren("Your link leads to ", strong, ".");
+      const isolated = page.createElement("bdi");
+      isolated.textContent = title ?? name;
+      strong.append(isolated);
+      element("target").replaceChildren("Your link leads to ", strong, title === null ? "." : ` (${name}).`);
     });
     for (const [field, text] of [
       ["name", streamName],

@@ -63,7 +63,8 @@ function statusOf(state: PageState): string {
     case "connecting":
       return "Connecting…";
     case "live":
-      return `You are live on ${streamOf(state)}.`;
+      // The isolates keep a title written from right to left, or marks in it, from reordering the sentence.
+      return `You are live on ${state.title === null ? streamOf(state) : `\u2068${state.title}\u2069`}.`;
     case "reconnecting":
       return "The connection was lost. Trying again…";
     case "ended":

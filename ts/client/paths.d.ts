@@ -21,6 +21,7 @@ export interface components {
       };
       created_at: string;
       updated_at: string;
+      warnings?: components["schemas"]["Warnings"];
     };
     ManagementError: {
       error: {
@@ -40,6 +41,7 @@ export interface components {
       latency_ms: number;
       /** Whether this answer would let a publish proceed */
       allows: boolean;
+      warnings?: components["schemas"]["Warnings"];
     };
     Delivery: {
       /** The webhook-id */
@@ -97,6 +99,10 @@ export interface components {
       created_at: string;
       updated_at: string;
       tags: string[];
+      /** See PUT /stream/{id}/title */
+      title: (string | null);
+      /** Your own id of the stream: see PUT /stream/{id}/external-id */
+      external_id: (string | null);
       /** See PUT /stream/{id}/hold */
       hold_s: (number | null);
       /** See PUT /stream/{id}/key; null: the organisation's setting applies */
@@ -135,12 +141,14 @@ export interface components {
         hls: unknown[];
         web: unknown[];
       };
+      warnings?: components["schemas"]["Warnings"];
     };
     StreamState: "created" | "live" | "ended" | "locked" | "deleted";
     Switched: {
       client_id: number;
       /** false: it takes over at its next keyframe */
       on_air: boolean;
+      warnings?: components["schemas"]["Warnings"];
     };
     Publish: {
       /** clientid of the webhook */
@@ -258,6 +266,7 @@ export interface components {
       upstreams: components["schemas"]["SessionUpstream"][];
       /** Why the audio is not transcoded to AAC although a player or an upstream needs AAC; null when there is no problem */
       transcoder_error: (string | null);
+      warnings?: components["schemas"]["Warnings"];
     };
     SessionUpstream: {
       /** For an upstream of the stream, its id in GET /stream/{id}/upstream */
@@ -406,6 +415,7 @@ export interface components {
       } | null);
       /** Path of the file on the node that has the publish */
       path: string;
+      warnings?: components["schemas"]["Warnings"];
     };
     User: {
       id: string;
@@ -414,6 +424,7 @@ export interface components {
       created_at: string;
       updated_at: string;
       last_login_at: (string | null);
+      warnings?: components["schemas"]["Warnings"];
     };
     Role: "administrator" | "user" | "readonly";
     Key: {
@@ -441,6 +452,7 @@ export interface components {
       last_used_at: (string | null);
       /** The key itself, shown only in this response */
       key: string;
+      warnings?: components["schemas"]["Warnings"];
     };
     RotatedKey: {
       /** The part of the key after hg_ */
@@ -456,6 +468,7 @@ export interface components {
       /** The key itself, shown only in this response */
       key: string;
       former: components["schemas"]["Key"];
+      warnings?: components["schemas"]["Warnings"];
     };
     AuditEntry: {
       id: string;
@@ -614,6 +627,7 @@ export interface components {
       operator: boolean;
       /** Send it as x-csrf-token with every request of the session that changes something; null for a key */
       csrf_token: (string | null);
+      warnings?: components["schemas"]["Warnings"];
     };
     Upstream: {
       id: string;
@@ -628,6 +642,7 @@ export interface components {
       /** Why the push of the running publish last stopped; null if it never has */
       last_error: (string | null);
       created_at: string;
+      warnings?: components["schemas"]["Warnings"];
     };
     TokenError: {
       success: false;
@@ -651,6 +666,7 @@ export interface components {
       /** With 410: a client must not start again by itself */
       final?: boolean;
     };
+    Warnings: string[];
   };
 }
 
@@ -708,6 +724,7 @@ export interface paths {
       responses: {
         200: { content: { "application/json": {
           secret: string;
+          warnings?: components["schemas"]["Warnings"];
         } } };
         400: { content: { "application/json": components["schemas"]["ManagementError"] } };
         403: { content: { "application/json": components["schemas"]["ManagementError"] } };
@@ -883,6 +900,10 @@ export interface paths {
       };
       requestBody?: { content: { "application/json": {
           tags?: (string[] | null);
+          /** For people: without control characters, and trimmed; null for none */
+          title?: (string | null);
+          /** Your own id of the stream: printable characters, trimmed, unique in the organisation among streams that are not deleted, and case-sensitive; null for none */
+          external_id?: (string | null);
           /** Whether publishes need the publish key; null: publish_key of /organisation/settings applies */
           publish_key?: (boolean | null);
         } } };
@@ -908,8 +929,10 @@ export interface paths {
           state?: "created" | "live" | "ended" | "locked";
           /** Only streams with all of these tags */
           "tags[]"?: string[];
-          /** Only streams with this text in their name or in a tag, ignoring case (see above) */
+          /** Only streams with this text in their name, title, external id or a tag, ignoring case (see above) */
           search?: string;
+          /** Only the stream with exactly this external id */
+          external_id?: string;
           /** Which streams come first */
           order?: "newest" | "live";
         };
@@ -1135,6 +1158,54 @@ export interface paths {
         403: { content: { "application/json": components["schemas"]["ManagementError"] } };
         404: { content: { "application/json": components["schemas"]["ManagementError"] } };
         409: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/stream/{id}/title": {
+    put: {
+      parameters: {
+        path: {
+          /** The id, as returned by GET /stream */
+          id: string;
+        };
+      };
+      requestBody: { content: { "application/json": {
+          /** For people: without control characters, and trimmed; null for none */
+          title: (string | null);
+        } } };
+      responses: {
+        200: { content: { "application/json": components["schemas"]["Stream"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        413: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/stream/{id}/external-id": {
+    put: {
+      parameters: {
+        path: {
+          /** The id, as returned by GET /stream */
+          id: string;
+        };
+      };
+      requestBody: { content: { "application/json": {
+          /** Your own id of the stream: printable characters, trimmed, unique in the organisation among streams that are not deleted, and case-sensitive; null for none */
+          external_id: (string | null);
+        } } };
+      responses: {
+        200: { content: { "application/json": components["schemas"]["Stream"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        413: { content: { "application/json": components["schemas"]["ManagementError"] } };
         429: { content: { "application/json": components["schemas"]["ManagementError"] } };
         500: { content: { "application/json": components["schemas"]["ManagementError"] } };
         503: { content: { "application/json": components["schemas"]["ManagementError"] } };
@@ -1831,6 +1902,7 @@ export interface paths {
       responses: {
         200: { content: { "application/json": {
           signed_out: true;
+          warnings?: components["schemas"]["Warnings"];
         } } };
         400: { content: { "application/json": components["schemas"]["ManagementError"] } };
         403: { content: { "application/json": components["schemas"]["ManagementError"] } };
@@ -1864,6 +1936,7 @@ export interface paths {
       responses: {
         200: { content: { "application/json": {
           changed: true;
+          warnings?: components["schemas"]["Warnings"];
         } } };
         400: { content: { "application/json": components["schemas"]["ManagementError"] } };
         403: { content: { "application/json": components["schemas"]["ManagementError"] } };
@@ -1965,6 +2038,7 @@ export interface paths {
           data: {
             token: string;
           };
+          warnings?: components["schemas"]["Warnings"];
         } } };
         400: { content: { "application/json": components["schemas"]["TokenError"] } };
         403: { content: { "application/json": components["schemas"]["TokenError"] } };
@@ -1990,6 +2064,31 @@ export interface paths {
           data: {
             token: string;
           };
+          warnings?: components["schemas"]["Warnings"];
+        } } };
+        400: { content: { "application/json": components["schemas"]["TokenError"] } };
+        403: { content: { "application/json": components["schemas"]["TokenError"] } };
+        413: { content: { "application/json": components["schemas"]["TokenError"] } };
+        429: { content: { "application/json": components["schemas"]["TokenError"] } };
+        500: { content: { "application/json": components["schemas"]["TokenError"] } };
+        503: { content: { "application/json": components["schemas"]["TokenError"] } };
+      };
+    };
+  };
+  "/webcaster/stream": {
+    post: {
+      parameters: {};
+      requestBody: { content: { "application/json": {
+          /** The web token */
+          token: string;
+        } } };
+      responses: {
+        200: { content: { "application/json": {
+          success: true;
+          data: {
+            title: (string | null);
+          };
+          warnings?: components["schemas"]["Warnings"];
         } } };
         400: { content: { "application/json": components["schemas"]["TokenError"] } };
         403: { content: { "application/json": components["schemas"]["TokenError"] } };
@@ -2022,6 +2121,7 @@ export interface paths {
           exp: number;
           /** Stream name for the player, after a url of the stream's playout */
           streamname: string;
+          warnings?: components["schemas"]["Warnings"];
         } } };
         400: { content: { "application/json": components["schemas"]["ManagementError"] } };
         403: { content: { "application/json": components["schemas"]["ManagementError"] } };
@@ -2057,6 +2157,7 @@ export interface paths {
             jti?: string;
             streamname?: string;
           };
+          warnings?: components["schemas"]["Warnings"];
         } } };
         400: { content: { "application/json": components["schemas"]["TokenError"] } };
         403: { content: { "application/json": components["schemas"]["TokenError"] } };
@@ -2392,7 +2493,9 @@ export interface paths {
           payload: Record<string, unknown>;
         } } };
       responses: {
-        200: { content: { "application/json": Record<string, never> } };
+        200: { content: { "application/json": {
+          warnings?: components["schemas"]["Warnings"];
+        } } };
         400: { content: { "application/problem+json": components["schemas"]["Problem"] } };
         404: { content: { "application/problem+json": components["schemas"]["Problem"] } };
         410: { content: { "application/problem+json": components["schemas"]["Problem"] } };

@@ -3,6 +3,7 @@
 import { OpenAPIHono, type RouteConfig } from "@hono/zod-openapi";
 import { API_KEY_HEADER } from "../api-key-headers.ts";
 import { API_KEY_SCHEME, type Describe, type Registry, SESSION_SCHEME, z } from "./openapi.ts";
+import { isWarned, WARNINGS } from "./request/warnings.ts";
 
 const HEAD = {
   title: "Headgate",
@@ -15,11 +16,13 @@ const HEAD = {
 /** Contact for support; the address is not known here. */
 const CONTACT = { name: "The operator of this Headgate" };
 
+const SCHEMAS = "#/components/schemas/";
+
 /** The OpenAPI 3.1 document of everything described, without `servers`. */
 export function documentOf(descriptions: readonly Describe[], version: string): object {
   const described = new OpenAPIHono();
   for (const describe of descriptions) describe(described.openAPIRegistry);
-  return described.getOpenAPI31Document({
+  const document = described.getOpenAPI31Document({
     openapi: "3.1.0",
     info: {
       ...HEAD,
@@ -40,6 +43,41 @@ export function documentOf(descriptions: readonly Describe[], version: string): 
       { name: "Documents", description: "This document, and pages that show it" },
     ],
   });
+  describeWarnings(document as unknown as Document);
+  return document;
+}
+
+interface Described {
+  readonly $ref?: string;
+  readonly properties?: Record<string, object>;
+}
+interface Operation {
+  /** A body with `additionalProperties: false` is refused instead. */
+  readonly requestBody?: {
+    readonly content: Readonly<Record<string, { readonly schema: { readonly additionalProperties?: boolean } }>>;
+  };
+  readonly responses: Readonly<
+    Record<string, { readonly content?: Readonly<Record<string, { readonly schema: Described }>> }>
+  >;
+}
+interface Document {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: { readonly schemas: Record<string, Described | typeof WARNINGS> };
+}
+
+/** Adds `warnings` to the records themselves: generated clients keep the types they have. */
+function describeWarnings({ paths, components: { schemas } }: Document): void {
+  for (const [method, { requestBody, responses }] of Object.values(paths).flatMap((methods) =>
+    Object.entries(methods),
+  )) {
+    const answer = responses["200"]?.content?.["application/json"]?.schema;
+    const isStrict = requestBody?.content["application/json"]?.schema.additionalProperties === false;
+    if (answer === undefined || isStrict || !isWarned(method.toUpperCase())) continue;
+    const record = answer.$ref === undefined ? answer : schemas[answer.$ref.slice(SCHEMAS.length)];
+    if (record !== undefined && "properties" in record && record.properties !== undefined)
+      record.properties["warnings"] = { $ref: `${SCHEMAS}Warnings` };
+  }
+  schemas["Warnings"] = WARNINGS;
 }
 
 /** Adds the parts that no route describes. */

@@ -61,7 +61,7 @@ const TABLE: Table = {
     status: 400,
     means: "not_unique",
     message: ({ message }) => message,
-    userinfo: ({ parameter }) => ({ parameter }),
+    userinfo: ({ parameter, stream }) => ({ parameter, ...(stream !== null && { stream }) }),
   },
   unknown_record: { status: 404, means: ({ kind }) => UNKNOWN[kind] },
   // M14

@@ -17,7 +17,8 @@ import { loggedCaller, type notedForLog, noteForLog } from "./request/caller.ts"
 import { answeredOnce, IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_LIMIT } from "./request/once.ts";
 import { readsStore } from "./request/reads-store.ts";
 import { credentialsOf } from "./request/request.ts";
-import { queryReader, readBody } from "./request/schema.ts";
+import { queryReader, readBody, unreadMembers } from "./request/schema.ts";
+import { isWarned, withWarnings } from "./request/warnings.ts";
 
 export { z };
 
@@ -132,16 +133,23 @@ export function newRoutes({ authorise, keptAnswers, descriptions, readLimits, co
         );
         if (caller.who.kind === "user") countPerson(c, caller.who.id);
         const request = await read(c);
-        const answer = () => serve(c as never, { ...caller, requestId: c.get("requestId") }, request);
+        const answer = async () =>
+          await withWarnings(
+            await serve(c as never, { ...caller, requestId: c.get("requestId") }, request),
+            request.unknown,
+          );
         if (c.req.method === "POST") return await answeredOnce(c, keptAnswers, caller, answer);
-        return readsStore(name) ? await readLimits.run(caller.organisation.id, async () => answer()) : await answer();
+        return readsStore(name) ? await readLimits.run(caller.organisation.id, answer) : await answer();
       });
     },
     open(name, text, serve) {
       if (ROUTES[name] !== "anyone") throw new TypeError(`${name} is not for anyone in roles.ts`);
       descriptions.push((registry) => registry.registerPath(descriptionOf(name, text, null)));
       const read = readerOf(text);
-      hono.on(...placeOf(name), async (c) => await serve(c as never, await read(c)));
+      hono.on(...placeOf(name), async (c) => {
+        const request = await read(c);
+        return await withWarnings(await serve(c as never, request), request.unknown);
+      });
     },
   };
 }
@@ -176,12 +184,13 @@ const REPEATABLE = z.object({
 function readerOf<Query extends z.ZodObject, Body extends z.ZodObject>({
   query,
   body,
-}: RouteText<Query, Body>): (c: Context) => Promise<Request<Query, Body>> {
+}: RouteText<Query, Body>): (c: Context) => Promise<Request<Query, Body> & { readonly unknown: readonly string[] }> {
   const readQuery = queryReader(query ?? (NO_QUERY as unknown as Query));
-  return async (c) => ({
-    query: readQuery(c),
-    body: body === undefined ? ({} as z.output<Body>) : await readBody(c, body),
-  });
+  return async (c) => {
+    const query = readQuery(c);
+    if (body !== undefined) return { query, ...(await readBody(c, body)) };
+    return { query, body: {} as z.output<Body>, unknown: isWarned(c.req.method) ? await unreadMembers(c) : [] };
+  };
 }
 
 function descriptionOf(name: RouteName, text: RouteText, action: Action | null): RouteConfig {

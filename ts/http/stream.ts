@@ -15,7 +15,6 @@ import {
 import { HOLD_LIMIT_S } from "../organisation/settings.ts";
 import {
   changeOfTags,
-  createStream,
   findStream,
   setHold,
   setTags,
@@ -23,6 +22,7 @@ import {
   TAG_LENGTH_LIMIT,
   TAGS_LIMIT,
 } from "../organisation/streams.ts";
+import { createTitledStream, givenTexts, readExternalId } from "../organisation/titles/stream-titles.ts";
 import type { LiveSessions } from "../publish/live-sessions.ts";
 import type { Schema, StreamState, StreamTable } from "../store/schema.ts";
 import { newRoutes, type RouteDeps, type Routes, z } from "./openapi.ts";
@@ -31,6 +31,7 @@ import { cursorOf, FOREIGN_CURSOR, pageOf, pageQuery } from "./request/page.ts";
 import { GivenPublishKey } from "./request/publish-key.ts";
 import { text } from "./request/schema.ts";
 import { type RecordDeps, recorder, recordOf } from "./request/stream-record.ts";
+import { GivenExternalId, GivenTitle, textsOf } from "./request/stream-texts.ts";
 
 /** States by which a list can be filtered. */
 const LISTED_STATES = ["created", "live", "ended", "locked"] as const satisfies readonly StreamState[];
@@ -63,22 +64,32 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
       tag: "Streams",
       summary: "Create a stream",
       description:
-        "No body is needed. Unknown members are ignored. Without a webhook, and without require_token in " +
+        "No body is needed. Unknown members are ignored, and named in `warnings`. Without a webhook, and without require_token in " +
         "/organisation/settings, anyone who knows the name can publish; by default, anyone who knows it can play.",
-      body: z.object({ tags: GivenTags.optional(), publish_key: GivenPublishKey.optional() }),
+      body: z.object({
+        tags: GivenTags.optional(),
+        title: GivenTitle.optional(),
+        external_id: GivenExternalId.optional(),
+        publish_key: GivenPublishKey.optional(),
+      }),
       answer: Stream,
     },
     async (c, caller, { body }) => {
       const tags = withScope(body.tags ?? [], caller);
       const { publish_key = null } = body;
+      const texts = textsOf(body);
       const now = clock.now();
-      const change = ({ id, name }: StreamTable) => ({
+      const change = (made: StreamTable) => ({
         action: "stream.create",
-        subject: id,
-        detail: { name, tags: shortList(tags), ...(publish_key !== null && { publish_key }) },
+        subject: made.id,
+        detail: {
+          ...{ name: made.name, tags: shortList(tags), ...givenTexts(made) },
+          ...(publish_key !== null && { publish_key }),
+        },
       });
-      const given = { tags, publishKey: publish_key, nameRandom: deps.config.nameRandom, now };
-      const stream = await changed(db, caller, now, change, (trx) => createStream(trx, caller.organisation, given));
+      const { organisation, scopeTag: seenBy } = caller;
+      const given = { tags, publishKey: publish_key, ...texts, seenBy, nameRandom: deps.config.nameRandom, now };
+      const stream = await changed(db, caller, now, change, (trx) => createTitledStream(trx, organisation, given));
       return c.json(await recordOf(c, caller, stream, deps));
     },
   );
@@ -92,8 +103,8 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
         "With `order=live`, live streams come before all others; a stream that goes live or ends between two pages may then " +
         "appear on both or on neither.\n\nOf streams with `tags[]` or `search` one request looks at " +
         `${WINDOW} at most: a page may then be shorter than \`quantity\` and still have a next one, as x-next-cursor says. ` +
-        "`search` finds every stream by any part of its name after the hyphen, by the beginning of its name or of a tag, or " +
-        `by the beginning of a word in a tag; text within a word of a tag is found in the newest ${WINDOW} streams.`,
+        "`search` finds every stream by any part of its name after the hyphen, of its title and of its external id, by the " +
+        `beginning of its name or of a tag, or by the beginning of a word in a tag; text within a word of a tag is found in the newest ${WINDOW} streams.`,
       query: z.object({
         ...pageQuery({ standard: QUANTITY_DEFAULT, most: QUANTITY_LIMIT }, Page),
         state: z.enum(LISTED_STATES).optional().openapi({ description: "Only streams in this state", example: "live" }),
@@ -102,8 +113,13 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
           .optional()
           .openapi({ description: "Only streams with all of these tags", example: ["studio-1"] }),
         search: text({ most: SEARCH_LIMIT }).optional().openapi({
-          description: "Only streams with this text in their name or in a tag, ignoring case (see above)",
+          description:
+            "Only streams with this text in their name, title, external id or a tag, ignoring case (see above)",
           example: "studio",
+        }),
+        external_id: text().optional().openapi({
+          description: "Only the stream with exactly this external id",
+          example: "event-4711",
         }),
         order: z
           .enum(["newest", "live"])
@@ -112,10 +128,13 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
       }),
       answer: z.array(Stream),
     },
-    async (c, caller, { query: { quantity, cursor = null, state = null, search, order, ...query } }) => {
+    async (c, caller, { query: { quantity, cursor = null, state = null, search, order, external_id, ...query } }) => {
       const { organisation, scopeTag } = caller;
+      const externalId = external_id === undefined ? null : readExternalId(external_id);
+      // Else a caller who has no id to ask for would take the first stream for the one that was meant.
+      if (external_id !== undefined && externalId === null) throw new InvalidValue("external_id", "must not be empty");
       const tags = [...(query["tags[]"] ?? []), ...(scopeTag === null ? [] : [scopeTag])];
-      const filter = { quantity: quantity + 1, state, tags, search: search || null };
+      const filter = { quantity: quantity + 1, state, tags, search: search || null, externalId };
       const [createdAt, id, live] = cursor ?? [];
       // A cursor of one order is invalid in the other.
       if (cursor !== null && (live !== undefined) !== (order === "live"))

@@ -1,12 +1,14 @@
-// /webcaster and /webcaster/verify: web tokens (specification §5, §6; T1–T5).
+// /webcaster, /webcaster/verify and /webcaster/stream: web tokens (specification §5, §6; T1–T5).
+import type { Context } from "hono";
 import { cors } from "hono/cors";
 import type { Kysely } from "kysely";
 import { InvalidValue } from "../errors.ts";
 import { findStreamByName } from "../organisation/streams.ts";
+import { titleOf } from "../organisation/titles/stream-titles.ts";
 import type { Schema } from "../store/schema.ts";
 import { checkExpiry } from "../token/expiry.ts";
 import { withoutArguments } from "../token/revocations.ts";
-import { type Tokens, VALIDITY_DEFAULT_S } from "../token/tokens.ts";
+import { opensStreamsOf, type TokenClaims, type Tokens, VALIDITY_DEFAULT_S } from "../token/tokens.ts";
 import { newRoutes, type RouteDeps, type Routes, UnixTime, z } from "./openapi.ts";
 import { noteForLog } from "./request/caller.ts";
 import { requiredText } from "./request/schema.ts";
@@ -17,6 +19,11 @@ const CLAIM_LIMIT_BYTES = 2_048;
 const PREFLIGHT_AGE_S = 600;
 
 const Token = z.object({ success: z.literal(true), data: z.object({ token: z.string() }) });
+const TokenStream = z.object({
+  success: z.literal(true),
+  data: z.object({ title: z.string().nullable().openapi({ example: "Evening show" }) }),
+});
+const GivenToken = z.object({ token: z.string().min(1).openapi({ description: "The web token" }) });
 const Claim = requiredText()
   .refine(
     (given) => Buffer.byteLength(given) <= CLAIM_LIMIT_BYTES,
@@ -81,17 +88,42 @@ export function webcasterRoutes(
       summary: "Verify a web token",
       description:
         "Can be called from any web page. A token that is not valid: 403 with errorCode 1002 and the reason.",
-      body: z.object({ token: z.string().min(1).openapi({ description: "The web token" }) }),
+      body: GivenToken,
       bodyRequired: true,
       answer: Token,
       errors: [403],
     },
     async (c, { body: { token } }) => {
-      const { jti, org } = await tokens.verify(token);
-      noteForLog(c, { caller: "token", callerId: jti, ...(org === null ? {} : { organisationHash: org }) });
+      await verified(c, token);
       return c.json({ success: true, data: { token } });
     },
   );
 
+  routes.open(
+    "POST /webcaster/stream",
+    {
+      tag: "Tokens",
+      summary: "What the broadcaster with a web token sees of the stream",
+      description: "For /broadcast. `title` is null for a stream without one, and where there is no such stream.",
+      body: GivenToken,
+      bodyRequired: true,
+      answer: TokenStream,
+      errors: [403],
+    },
+    async (c, { body: { token } }) => {
+      const claims = await verified(c, token);
+      const name = withoutArguments(claims.streamname);
+      const title = opensStreamsOf(claims, name) ? await titleOf(db, name) : null;
+      return c.json({ success: true, data: { title } });
+    },
+  );
+
   return routes.hono;
+
+  async function verified(c: Context, token: string): Promise<TokenClaims> {
+    const claims = await tokens.verify(token);
+    const { jti, org } = claims;
+    noteForLog(c, { caller: "token", callerId: jti, ...(org === null ? {} : { organisationHash: org }) });
+    return claims;
+  }
 }

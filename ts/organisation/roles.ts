@@ -10,6 +10,7 @@ const LEAST_ROLE = {
   view_refusals: "readonly",
   create_stream: "user",
   change_tags: "user",
+  change_titles: "user",
   change_upstreams: "user",
   create_token: "user",
   revoke_token: "administrator", // it ends broadcasts
@@ -31,6 +32,7 @@ const SCOPED: ReadonlySet<Action> = new Set([
   "view",
   "create_stream",
   "change_tags",
+  "change_titles",
   "change_upstreams",
   "create_token",
   "control_stream",
@@ -72,6 +74,8 @@ export const ROUTES = {
   "GET /stream/{id}/publish": "view",
   "GET /stream/{id}/refusal": "view",
   "PUT /stream/{id}/tag": "change_tags",
+  "PUT /stream/{id}/title": "change_titles",
+  "PUT /stream/{id}/external-id": "change_titles",
   "PUT /stream/{id}/hold": "control_stream",
   "PUT /stream/{id}/switch": "control_stream",
   "PUT /stream/{id}/key": "control_stream",
@@ -101,6 +105,7 @@ export const ROUTES = {
 
   "POST /webcaster": "create_token",
   "POST /webcaster/verify": "anyone",
+  "POST /webcaster/stream": "anyone",
   "POST /webcaster/revoke": "revoke_token",
   "GET /.well-known/jwks.json": "anyone",
 

@@ -5,6 +5,7 @@ import { UnknownStream } from "../errors.ts";
 import type { OrganisationTable, Schema, StreamTable } from "../store/schema.ts";
 import { checkRoom } from "../store/table-bounds.ts";
 import { randomText } from "./key-text.ts";
+import { forgetTexts } from "./titles/found-by.ts";
 
 /** Limits of M8: tags of a stream, and length of a tag in characters. */
 export const TAGS_LIMIT = 50;
@@ -202,7 +203,9 @@ export async function refuseStream(
 
 /** Deletes the stream permanently; its row keeps the name from being used again. */
 export async function deleteStream(db: Kysely<Schema>, stream: StreamTable, now: number): Promise<StreamTable> {
-  return await update(db, stream, { state: "deleted", updated_at: now });
+  const deleted = await update(db, stream, { state: "deleted", updated_at: now });
+  await forgetTexts(db, deleted);
+  return deleted;
 }
 
 /** Throws `UnknownStream` when it was deleted meanwhile. */

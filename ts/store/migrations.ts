@@ -23,6 +23,7 @@ import {
 } from "./tables/publish-tables.ts";
 import { REFUSED_PUBLISHES, refusals } from "./tables/refusal-table.ts";
 import { STREAM_LIST_TABLES, streamLists } from "./tables/stream-lists.ts";
+import { streamTitles } from "./tables/stream-titles.ts";
 import { TABLE_SHARE, tableShares } from "./tables/table-share-tables.ts";
 import { revocationOrder, tokenTables } from "./tables/token-tables.ts";
 import { USAGE_SUM_TABLES, usageSums } from "./tables/usage-sums.ts";
@@ -68,6 +69,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0027-publish-ending", up: publishEnding },
   { name: "0029-publish-key", up: publishKeys },
   { name: "0030-refusals", indexes: REFUSED_PUBLISHES, up: refusals },
+  { name: "0031-stream-titles", up: streamTitles },
 ];
 
 /** The tables whose rows are written by triggers on other tables. */

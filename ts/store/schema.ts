@@ -3,6 +3,8 @@ import type { Generated } from "kysely";
 import type { EndingColumns, RefusalColumns } from "./tables/ending-columns.ts";
 import type { PublishKeyColumns } from "./tables/publish-key.ts";
 import type { RefusalTables } from "./tables/refusal-table.ts";
+import type { StreamListTables } from "./tables/stream-lists.ts";
+import type { StreamTitleColumns, StreamTitleTables } from "./tables/stream-titles.ts";
 
 /** Roles of keys and people, the most powerful first. */
 export const ROLES = ["administrator", "user", "readonly"] as const;
@@ -46,7 +48,7 @@ export interface ApiKeyTable {
   revoked_at: number | null;
 }
 
-export interface StreamTable extends RefusalColumns, PublishKeyColumns {
+export interface StreamTable extends RefusalColumns, PublishKeyColumns, StreamTitleColumns {
   id: string;
   organisation_id: string;
   /** Stream name, unique over the deployment and never reused. */
@@ -259,30 +261,6 @@ export interface UsageSumTable {
   readonly bytes_out: number;
 }
 
-/** The tags of streams that are not deleted. */
-export interface StreamTagTable {
-  readonly organisation_id: string;
-  readonly tag: string;
-  /** The stream's created_at with its sign reversed: in ascending order the newest stream is first. */
-  readonly age: number;
-  readonly stream_id: string;
-}
-
-/** The beginnings of words in names and tags of streams that are not deleted, in lower case (tables/stream-lists.ts). */
-export interface StreamWordTable {
-  readonly organisation_id: string;
-  readonly word: string;
-  readonly stream_id: string;
-}
-
-/** How many streams of an organisation are in a state, in shards. */
-export interface StreamCountTable {
-  readonly organisation_id: string;
-  readonly state: StreamState;
-  readonly shard: number;
-  readonly streams: number;
-}
-
 /** An upstream that a stream is always pushed to. */
 export interface StreamUpstreamTable {
   id: string;
@@ -369,7 +347,7 @@ export interface KeptAnswerTable {
   begun_at: number;
 }
 
-export interface Schema extends RefusalTables {
+export interface Schema extends RefusalTables, StreamListTables, StreamTitleTables {
   organisation: OrganisationTable;
   api_key: ApiKeyTable;
   stream: StreamTable;
@@ -385,9 +363,6 @@ export interface Schema extends RefusalTables {
   audit: AuditTable;
   usage: UsageTable;
   usage_sum: UsageSumTable;
-  stream_tag: StreamTagTable;
-  stream_word: StreamWordTable;
-  stream_count: StreamCountTable;
   webhook_secret: WebhookSecretTable;
   organisation_setting: OrganisationSettingTable;
   delivery: DeliveryTable;

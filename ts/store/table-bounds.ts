@@ -63,6 +63,8 @@ export const TABLE_BOUNDS = {
   stream_tag: other("one for each tag of a stream, at most TAGS_LIMIT, written by triggers"),
   stream_word: other("one for each word of a stream's name and tags, whose lengths are limited, written by triggers"),
   stream_count: other("one for each organisation, state and counter, written by triggers"),
+  stream_external_id: other("at most one for each stream that has such an id"),
+  stream_text: other("one for each character of a stream's title and external id, whose lengths are limited"),
   token_revocation: other("one for each stream, and at most REVOKED_LIMIT tokens"),
   kept_end: other("one for each publish that is live"),
   token_key: other("the deployment's, not an organisation's"),

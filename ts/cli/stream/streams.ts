@@ -4,7 +4,6 @@ import { ConfigInvalid, ServiceError } from "../../errors.ts";
 import { changed, recordChange } from "../../organisation/audit.ts";
 import { listStreams } from "../../organisation/reads/stream-list.ts";
 import {
-  createStream,
   deleteStream,
   lockStream,
   renewPublishKey,
@@ -12,6 +11,7 @@ import {
   TAGS_LIMIT,
   unlockStream,
 } from "../../organisation/streams.ts";
+import { createTitledStream, givenTexts } from "../../organisation/titles/stream-titles.ts";
 import type { StreamTable } from "../../store/schema.ts";
 import { forgetStream } from "../../token/revocations.ts";
 import { ask } from "../asking.ts";
@@ -23,6 +23,7 @@ import { unknownVerb, wanted } from "../words.ts";
 import { type End, endOf, refusedWords } from "./end-flags.ts";
 import { recordOf, recordsOf } from "./records.ts";
 import { printPublishes, printRefusals } from "./refusals.ts";
+import { changeTexts, textsOf } from "./texts.ts";
 
 /** Most streams listed: more than anybody reads, and still manageable for a terminal and a script. */
 const LIST_LIMIT = 100_000;
@@ -50,23 +51,28 @@ export async function runStream(words: readonly string[], flags: GivenFlags): Pr
         const organisation = await chosenOrganisation(at, flags);
         const filter = { quantity: LIST_LIMIT, state: null, tags: [] };
         const { streams } = await listStreams(at.db, organisation, filter);
-        const rows = streams.map(({ name, state, id, tags }) => [name, state, id, tagsText(tags)]);
+        const rows = streams.map(({ name, state, id, tags, title, external_id }) => [
+          ...[name, state, id, title, external_id],
+          tagsText(tags),
+        ]);
         return print(
           flags,
           flags.json === true && (await recordsOf(at, flags, streams)),
-          table([["name", "state", "id", "tags"], ...rows]),
+          table([["name", "state", "id", "title", "external id", "tags"], ...rows]),
         );
       }
       case "create": {
         const organisation = await chosenOrganisation(at, flags);
         const tags = tagsOf(flags);
-        const change = ({ id, name }: StreamTable) => ({
+        const { title = null, externalId = null } = textsOf(flags);
+        const change = (made: StreamTable) => ({
           action: "stream.create",
-          subject: id,
-          detail: { name, tags },
+          subject: made.id,
+          detail: { name: made.name, tags, ...givenTexts(made) },
         });
+        const given = { tags, title, externalId, seenBy: null, nameRandom: at.config.nameRandom, now: at.now };
         const stream = await changed(at.db, operator(organisation), at.now, change, (trx) =>
-          createStream(trx, organisation, { tags, nameRandom: at.config.nameRandom, now: at.now }),
+          createTitledStream(trx, organisation, given),
         );
         return print(flags, await record(stream), [stream.name]);
       }
@@ -76,6 +82,8 @@ export async function runStream(words: readonly string[], flags: GivenFlags): Pr
         return print(flags, stream, [
           `name        ${ingest.rtmp.streamname}`,
           `id          ${rest.id}`,
+          `title       ${rest.title ?? "–"}`,
+          `external id ${rest.external_id ?? "–"}`,
           `state       ${rest.state}`,
           `tags        ${rest.tags.join(", ")}`.trimEnd(),
           `created     ${rest.created_at}`,
@@ -83,6 +91,10 @@ export async function runStream(words: readonly string[], flags: GivenFlags): Pr
           `RTMP        ${ingest.rtmp.url}/${ingest.rtmp.stream_key}`,
           `WHIP        ${ingest.whip.url}`,
         ]);
+      }
+      case "set": {
+        const stream = await changeTexts(at, await find(at, flags, which), textsOf(flags));
+        return print(flags, await record(stream), [`${stream.name} is changed.`]);
       }
       case "publishes":
       case "refusals": {

@@ -31,6 +31,8 @@ const ACTIONS: Readonly<Record<string, string>> = {
   "stream.publish_key": "Changed whether a stream needs its publish key",
   "stream.lock": "Locked a stream",
   "stream.stop": "Stopped a stream",
+  "stream.title": "Changed the title of a stream",
+  "stream.external_id": "Changed the external id of a stream",
   "stream.tag": "Changed tags of a stream",
   "stream.switch": "Switched a stream to its other publish",
   "stream.hold": "Changed how long lost publishes of a stream are held",

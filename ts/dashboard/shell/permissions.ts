@@ -16,6 +16,7 @@ export const LEAST_ROLE = {
   view_refusals: "readonly",
   create_stream: "user",
   change_tags: "user",
+  change_titles: "user",
   change_upstreams: "user",
   create_token: "user",
   revoke_token: "administrator",

@@ -87,6 +87,7 @@ function Known({ stream, watch }: { readonly stream: Stream; readonly watch: Str
       lead={
         <span class="row">
           <StatePill state={state} />
+          {stream.title !== null && <bdi>{stream.title}</bdi>}
           <span>
             Created <TimeText at={stream.created_at} />
           </span>

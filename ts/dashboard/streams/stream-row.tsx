@@ -39,6 +39,11 @@ export function StreamRow({ stream, live, index, top, show, onTag, open }: Strea
         <a href={address} title={name}>
           {name}
         </a>
+        {stream.title !== null && (
+          <bdi class="soft" title={stream.title}>
+            {stream.title}
+          </bdi>
+        )}
         {row !== null && row.condition !== "good" && (
           <span class="condition" data-tone={row.condition}>
             {CONDITIONS[row.condition]}

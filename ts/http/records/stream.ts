@@ -21,6 +21,11 @@ export const Stream = z
     created_at: Time,
     updated_at: Time,
     tags: Tags,
+    title: z.string().nullable().openapi({ description: "See PUT /stream/{id}/title", example: "Evening show" }),
+    external_id: z
+      .string()
+      .nullable()
+      .openapi({ description: "Your own id of the stream: see PUT /stream/{id}/external-id", example: "event-4711" }),
     hold_s: z.int().nullable().openapi({ description: "See PUT /stream/{id}/hold", example: null }),
     publish_key: z
       .boolean()

@@ -3,13 +3,27 @@
 import { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { InvalidValue, MalformedJson, ParameterRequired, type ServiceError, WrongDataType } from "../../errors.ts";
+import { unknownMembers } from "./warnings.ts";
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** The body parsed by `schema`, whatever its content type says (M5); no body counts as an empty object. Throws
- *  `MalformedJson`, `ParameterRequired`, `WrongDataType` or `InvalidValue`. */
-export async function readBody<Schema extends z.ZodObject>(c: Context, schema: Schema): Promise<z.output<Schema>> {
-  return parsed(schema, jsonObject(await c.req.text()), "is not known");
+/** The body parsed by `schema`, whatever its content type says (M5), and the names of the members that it ignores; no
+ *  body counts as an empty object. Throws `MalformedJson`, `ParameterRequired`, `WrongDataType` or `InvalidValue`. */
+export async function readBody<Schema extends z.ZodObject>(
+  c: Context,
+  schema: Schema,
+): Promise<{ readonly body: z.output<Schema>; readonly unknown: readonly string[] }> {
+  const given = jsonObject(await c.req.text());
+  return { body: parsed(schema, given, "is not known"), unknown: unknownMembers(schema, given) };
+}
+
+/** The names of the members of a body, if there is one, that nobody reads. */
+export async function unreadMembers(c: Context): Promise<readonly string[]> {
+  try {
+    return unknownMembers(z.object({}), JSON.parse(await c.req.text()));
+  } catch {
+    return []; // the route needs none, so it may be anything
+  }
 }
 
 /** A parser of queries by `schema`: for a name that ends with [] every value, for others the first. It throws

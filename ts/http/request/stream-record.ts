@@ -59,6 +59,8 @@ export function streamRecord(
     created_at: new Date(Number(stream.created_at)).toISOString(),
     updated_at: new Date(Number(stream.updated_at)).toISOString(),
     tags: JSON.parse(stream.tags) as readonly string[],
+    title: stream.title,
+    external_id: stream.external_id,
     hold_s: stream.hold_s === null ? null : Number(stream.hold_s),
     publish_key: stream.publish_key === null ? null : Number(stream.publish_key) !== 0,
     refused_until: refused === null ? null : new Date(refused).toISOString(),

@@ -37,8 +37,10 @@ export interface StreamFilter {
   readonly notIn?: StreamState;
   /** Streams must have all of them. */
   readonly tags: readonly string[];
-  /** Part of the name or of a tag, case-insensitive; null for any. */
+  /** Part of the name, a tag, the title or the external id, case-insensitive; null for any. */
   readonly search?: string | null;
+  /** Only the stream with this external id; null for any. */
+  readonly externalId?: string | null;
 }
 
 export interface StreamPage {
@@ -62,9 +64,12 @@ export async function listStreams(
   organisation: Pick<OrganisationTable, "id">,
   filter: StreamFilter,
 ): Promise<StreamPage> {
-  const { tags, state, search = null, behind = null, quantity } = filter;
+  const { tags, state, search = null, externalId = null, behind = null, quantity } = filter;
   const { id } = organisation;
   const [tag, ...further] = tags;
+  if (externalId !== null) {
+    return { streams: await lookedUp(db, await withExternalId(db, id, externalId), filter), rest: null };
+  }
   // Few are live, so no window is needed.
   if (state === "live" || (tag === undefined && search === null)) {
     return { streams: await filtered(db, newest(db, id, state, behind), filter), rest: null };
@@ -75,9 +80,10 @@ export async function listStreams(
     return await windowed(db, window, { ...filter, tags: further });
   }
   const begun = await beginningWith(db, id, search ?? "");
-  if (begun === null) return await windowed(db, newestWindow(db, id, state, behind), filter);
+  const titled = begun === null ? null : await titledLike(db, id, search ?? "");
+  if (begun === null || titled === null) return await windowed(db, newestWindow(db, id, state, behind), filter);
   const near = await filtered(db, newestWindow(db, id, null, null).rows, { ...filter, quantity: WINDOW });
-  const found = await lookedUp(db, [...new Set([...begun, ...near.map((stream) => stream.id)])], filter);
+  const found = await lookedUp(db, [...new Set([...begun, ...titled, ...near.map((stream) => stream.id)])], filter);
   return { streams: found.slice(0, quantity), rest: null };
 }
 
@@ -218,6 +224,41 @@ async function beginningWith(
   return rows.length === COMMON ? null : rows.map(({ stream_id: id }) => id);
 }
 
+/** The same for an end of the title or of the external id. */
+async function titledLike(
+  db: Kysely<Schema>,
+  organisationId: string,
+  search: string,
+): Promise<readonly string[] | null> {
+  const text = [...search.toLowerCase()].slice(0, WORD_LIMIT).join("");
+  const rows = await db
+    .selectFrom("stream_text")
+    .select("stream_id")
+    .where("organisation_id", "=", organisationId)
+    .where("word", ">=", text)
+    .where("word", "<", `${text}${LAST_CHARACTER}`)
+    .orderBy("word")
+    .orderBy("stream_id")
+    .limit(COMMON)
+    .execute();
+  return rows.length === COMMON ? null : rows.map(({ stream_id: id }) => id);
+}
+
+/** Id of the stream, or none. */
+async function withExternalId(
+  db: Kysely<Schema>,
+  organisationId: string,
+  externalId: string,
+): Promise<readonly string[]> {
+  const found = await db
+    .selectFrom("stream_external_id")
+    .select("stream_id")
+    .where("organisation_id", "=", organisationId)
+    .where("external_id", "=", externalId)
+    .executeTakeFirst();
+  return found === undefined ? [] : [found.stream_id];
+}
+
 /** The streams with these ids that pass the filters, in the order of the list. */
 async function lookedUp(
   db: Kysely<Schema>,
@@ -237,10 +278,11 @@ async function lookedUp(
   return found.sort((one, other) => Number(other.created_at) - Number(one.created_at) || (one.id < other.id ? -1 : 1));
 }
 
-/** True for `listed` streams with `search` in the name or in a tag, case-insensitive. */
+/** True for `listed` streams with `search` in the name, a tag, the title or the external id, case-insensitive. */
 function isLike(search: string): RawBuilder<boolean> {
   const part = `%${search.replaceAll(/[\\%_]/g, "\\$&")}%`;
   const has = (column: string) => sql`lower(${sql.ref(column)}) like lower(${part}) escape '\\'`;
   return sql<boolean>`(${has("listed.name")} or exists (select 1 from json_each(listed.tags)
-    where ${has("json_each.value")}))`;
+    where ${has("json_each.value")})
+    or listed.found_by like ${part.toLowerCase()} escape '\\')`;
 }

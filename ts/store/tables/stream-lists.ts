@@ -1,8 +1,39 @@
 // What lists, searches and counts of streams read instead of all streams of an organisation: their tags, the beginnings
 // of words in their names and tags, and how many are in each state. Maintained by triggers, whoever writes the streams.
 import { type Kysely, PostgresAdapter, sql } from "kysely";
+import type { StreamState } from "../schema.ts";
 import { addJsonEach } from "./json-each.ts";
 import { countedAdded, countedBy, SHARD } from "./shards.ts";
+
+/** The tags of streams that are not deleted. */
+interface StreamTagTable {
+  readonly organisation_id: string;
+  readonly tag: string;
+  /** The stream's created_at with its sign reversed: in ascending order the newest stream is first. */
+  readonly age: number;
+  readonly stream_id: string;
+}
+
+/** The beginnings of words in names and tags of streams that are not deleted, in lower case. */
+interface StreamWordTable {
+  readonly organisation_id: string;
+  readonly word: string;
+  readonly stream_id: string;
+}
+
+/** How many streams of an organisation are in a state, in shards. */
+interface StreamCountTable {
+  readonly organisation_id: string;
+  readonly state: StreamState;
+  readonly shard: number;
+  readonly streams: number;
+}
+
+export interface StreamListTables {
+  stream_tag: StreamTagTable;
+  stream_word: StreamWordTable;
+  stream_count: StreamCountTable;
+}
 
 /** Words are indexed by their first characters, and only those that begin in the first characters of a tag: bounds on
  *  what one stream takes. */
