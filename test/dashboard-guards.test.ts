@@ -36,7 +36,14 @@ test.each(["user", "readonly"] as const)(
     const { page, ...dash } = await open("/dashboard/webhook", role);
     await dash.shows("Webhook");
     const links = await page.locator("nav a").allInnerTexts();
-    expect(links.map((text) => text.trim())).toEqual(["Streams", "Webhook", "Deliveries", "Usage", "Settings"]);
+    expect(links.map((text) => text.trim())).toEqual([
+      "Streams",
+      "Refusals",
+      "Webhook",
+      "Deliveries",
+      "Usage",
+      "Settings",
+    ]);
     expect(await page.locator("main").innerText()).not.toContain("webhook-secret");
     for (const [path, title, forbidden] of PAGES) {
       await page.goto(dashboard.headgate.http + path);

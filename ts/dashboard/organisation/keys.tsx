@@ -88,7 +88,7 @@ export function KeysPage() {
                     <>
                       {key.label ?? <span class="soft">no label</span>}
                       <br />
-                      <small class="mono">hg_{key.id}_…</small>
+                      <small class="mono nowrap">hg_{key.id}_…</small>
                     </>
                   ),
                 },
