@@ -9,11 +9,11 @@ use bytes::Bytes;
 use headgate_rtmp::{
     ClientConfig, ClientRole, ClientSession, Limits, MediaKind, ServerConfig, ServerSession,
 };
-use headgate_transcode::{AacEncoder, EncoderError, EncoderPool};
 
 use super::super::message::PublishOpening;
 use super::super::*;
 use super::peer::{Peer, Remote, take};
+use super::recorder::recording_encoders;
 use crate::publish::mailbox::{
     Event, HoldEnded, Mailbox, OnAirChanged, PlayEnded, PlayRequested, PublishEnded, PullEnded,
     SourceWanted,
@@ -76,7 +76,7 @@ impl World {
         let publishes = Publishes::new(Mailbox::new(Box::new(|| {})));
         let heard = Arc::<Mutex<Vec<i16>>>::default();
         let samples = heard.clone();
-        let pool = EncoderPool::with_factory(1, move |_| Ok(Box::new(Recorder(samples.clone()))));
+        let pool = recording_encoders(samples);
         let (transcoders, audio) = Transcoders::with_pool(1, 0, pool);
         let context = Context {
             worker,
@@ -371,24 +371,6 @@ impl World {
     /// The reasons of the ends so far, with client ids.
     pub(super) fn reasons(&self) -> Vec<(u64, EndReason)> {
         self.ended.iter().map(|ended| (ended.client_id, ended.reason)).collect()
-    }
-}
-
-/// An encoder without delay that records its input. Its frames are as long as those of 64 kbit/s.
-struct Recorder(Arc<Mutex<Vec<i16>>>);
-
-impl AacEncoder for Recorder {
-    fn encode(&mut self, pcm: &[i16]) -> Result<&[u8], EncoderError> {
-        self.0.lock().expect("one thread").extend(pcm);
-        Ok(&[0x55; 171])
-    }
-
-    fn reset(&mut self) -> Result<(), EncoderError> {
-        Ok(())
-    }
-
-    fn delay_samples(&self) -> u32 {
-        0
     }
 }
 
