@@ -29,7 +29,7 @@ const FOLDERS = {
   http: [["", "whip", "v5", "pages", "monitoring", "records", "cluster", "guide", "stream-key"], ["request"]],
   organisation: [["", "reads"]],
   store: [["copy"], [""], ["tables", "postgres", "statements", "files"]],
-  cli: [["", "serve", "store", "doctor", "webhook", "stream"]],
+  cli: [["", "serve", "store", "doctor", "webhook", "stream", "asked"]],
   webcaster: [["v5"], [""], ["pure"]],
   dashboard: [
     [""],
