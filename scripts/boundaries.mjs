@@ -32,7 +32,7 @@ const FOLDERS = {
   ],
   organisation: [["", "reads", "titles"]],
   store: [["copy"], [""], ["tables", "postgres", "statements", "files"]],
-  cli: [["", "serve", "store", "doctor", "webhook", "stream"]],
+  cli: [["", "serve", "store", "doctor", "webhook", "stream", "asked"]],
   webcaster: [["v5"], [""], ["pure"]],
   dashboard: [
     [""],

@@ -95,6 +95,38 @@ export const refusalFlags = {
   request: { type: String, description: "only publish, or only play" },
 } as const;
 
+/** The verbs of `headgate settings`. */
+export const SETTINGS_VERBS = ["show", "set NAME VALUE"] as const;
+
+/** Flags of `headgate usage`. */
+export const usageFlags = {
+  ...askingFlags,
+  from: { type: String, description: "the first day (2026-01-31); default: 30 days ago" },
+  to: { type: String, description: "the last day" },
+  stream: { type: String, description: "only of the stream with this id" },
+} as const;
+
+/** Flags of `headgate audit`. */
+export const auditFlags = {
+  ...askingFlags,
+  ...listFlags,
+  action: { type: String, description: "only this action, such as stream.lock" },
+  who: { type: String, description: "only changes by this person or key" },
+} as const;
+
+/** The verbs of `headgate webhook`. */
+export const WEBHOOK_VERBS = [
+  "show",
+  "set URL",
+  "rm",
+  "secret",
+  "test",
+  "deliveries",
+  "delivery ID",
+  "replay ID",
+  "simulate",
+] as const;
+
 /** Flags of `headgate backup` and `headgate restore`. */
 export const backupFlags = {
   ...storeFlags,
@@ -113,7 +145,7 @@ export const storeCommandFlags = {
 /** Flags of `headgate webhook`. */
 export const webhookFlags = {
   ...askingFlags,
-  json: { type: Boolean, description: "deliveries: print JSON, as test and replay always do" },
+  json: { type: Boolean, description: "print JSON, as test, delivery and replay always do" },
   arguments: { type: String, description: "test: custom arguments, as after the ? of a stream name" },
   failed: { type: Boolean, description: "deliveries: only failed ones" },
   name: { type: String, description: "deliveries: only of this stream name" },

@@ -2,16 +2,20 @@
 import type { Flags } from "cleye";
 import {
   askingFlags,
+  auditFlags,
   backupFlags,
   captureFlags,
   endFlags,
   organisationFlags,
   refusalFlags,
   replayFlags,
+  SETTINGS_VERBS,
   STREAM_VERBS,
   storeCommandFlags,
   storeFlags,
   streamFlags,
+  usageFlags,
+  WEBHOOK_VERBS,
   type WebhookFlags,
   webhookFlags,
 } from "./command-flags.ts";
@@ -101,13 +105,37 @@ export function verbs(): Readonly<Record<string, Verb>> {
       run: async (words, flags) => await (await import("./keys.ts")).runToken(words, flags),
     },
     webhook: {
-      words: "test | deliveries | replay ID | simulate",
+      words: WEBHOOK_VERBS.join(" | "),
       flags: webhookFlags,
-      help: "Test the webhook, list its deliveries, send one again, or simulate a customer",
+      help: "Set and test the webhook, list its deliveries, send one again, or simulate a customer",
       run: async (words, flags) => {
         const { runWebhook } = await import("./webhook/command.ts");
         await runWebhook(words, flags as unknown as WebhookFlags & GivenFlags);
       },
+    },
+    settings: {
+      words: SETTINGS_VERBS.join(" | "),
+      flags: askingFlags,
+      help: "Settings of the organisation (calls the service with HEADGATE_API_KEY)",
+      run: async (words, flags) => await (await import("./asked/settings.ts")).runSettings(words, flags),
+    },
+    usage: {
+      words: "",
+      flags: usageFlags,
+      help: "Bytes in and out, per stream and day (calls the service with HEADGATE_API_KEY)",
+      run: async (_, flags) => await (await import("./asked/accounts.ts")).runUsage(flags),
+    },
+    audit: {
+      words: "",
+      flags: auditFlags,
+      help: "What was changed, when and by whom (calls the service with HEADGATE_API_KEY)",
+      run: async (_, flags) => await (await import("./asked/accounts.ts")).runAudit(flags),
+    },
+    api: {
+      words: "METHOD PATH [BODY]",
+      flags: askingFlags,
+      help: "Any request of the API, with HEADGATE_API_KEY; prints the response as JSON (headgate openapi lists them)",
+      run: async (words, flags) => await (await import("./asked/settings.ts")).runApi(words, flags),
     },
     sessions: {
       words: "ls | show CLIENT_ID | kick CLIENT_ID",

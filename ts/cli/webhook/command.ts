@@ -5,16 +5,31 @@ import { clock } from "../../clock.ts";
 import { ConfigInvalid, PortTaken } from "../../errors.ts";
 import { jsonText } from "../../text/terminal.ts";
 import { ask } from "../asking.ts";
-import type { WebhookFlags } from "../command-flags.ts";
+import { WEBHOOK_VERBS, type WebhookFlags } from "../command-flags.ts";
 import type { GivenFlags } from "../flags.ts";
-import { printLine } from "../output.ts";
+import { printLine, print as printRecord } from "../output.ts";
 import { unknownVerb, wanted } from "../words.ts";
 import { simulate } from "./simulate.ts";
 
-/** `words`: test, deliveries, replay and an id, or simulate. Throws `ConfigInvalid` for anything else. */
+/** `words`: one of `WEBHOOK_VERBS`. Throws `ConfigInvalid` for anything else. */
 export async function runWebhook(words: readonly string[], flags: WebhookFlags & GivenFlags): Promise<void> {
   const [verb, id] = words;
   switch (verb) {
+    case "show":
+      return shown(flags, await ask(flags, "GET", "/organisation"));
+    case "set": {
+      const webhook = wanted(id, "the URL of the webhook");
+      return shown(flags, await ask(flags, "PUT", "/organisation/webhook", { webhook }));
+    }
+    case "rm":
+      return shown(flags, await ask(flags, "DELETE", "/organisation/webhook"));
+    case "secret": {
+      const made = (await ask(flags, "POST", "/organisation/webhook/secret")) as { readonly secret: string };
+      return printRecord(flags, made, [
+        `Secret that signs the calls, shown only once: ${made.secret}`,
+        "A former one also signs them for 24 hours.",
+      ]);
+    }
     case "test": {
       const body = flags.arguments === undefined ? {} : { arguments: flags.arguments };
       const answer = (await ask(flags, "POST", "/organisation/webhook/test", body)) as Pick<Delivery, "outcome">;
@@ -31,6 +46,10 @@ export async function runWebhook(words: readonly string[], flags: WebhookFlags &
       for (const delivery of list as Delivery[]) printLine(lineOf(delivery));
       return;
     }
+    case "delivery": {
+      const delivery = wanted(id, "the id of a delivery (headgate webhook deliveries)");
+      return print(await ask(flags, "GET", `/organisation/webhook/deliveries/${encodeURIComponent(delivery)}`));
+    }
     case "replay": {
       const delivery = wanted(id, "the id of a delivery (headgate webhook deliveries)");
       const path = `/organisation/webhook/deliveries/${encodeURIComponent(delivery)}/replay`;
@@ -39,8 +58,13 @@ export async function runWebhook(words: readonly string[], flags: WebhookFlags &
     case "simulate":
       return await runSimulation(flags);
     default:
-      throw unknownVerb("webhook", verb, ["test", "deliveries", "replay ID", "simulate"]);
+      throw unknownVerb("webhook", verb, WEBHOOK_VERBS);
   }
+}
+
+function shown(flags: GivenFlags, organisation: unknown): void {
+  const { webhook } = organisation as { readonly webhook: string | null };
+  printRecord(flags, organisation, [webhook === null ? "No webhook is set." : `The webhook is ${webhook}`]);
 }
 
 interface Delivery {
