@@ -21,8 +21,9 @@ export async function runAudit(flags: GivenFlags): Promise<void> {
 }
 
 function query(flags: GivenFlags, names: readonly string[]): URLSearchParams {
-  const given = names.flatMap((name) => (flags[name] === undefined ? [] : [[name, String(flags[name])]]));
-  return new URLSearchParams(given);
+  const query = new URLSearchParams();
+  for (const name of names) if (flags[name] !== undefined) query.set(name, String(flags[name]));
+  return query;
 }
 
 /** The members of records of one kind as columns. */
