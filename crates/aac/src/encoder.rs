@@ -1,0 +1,368 @@
+//! The encoder: what happens to a frame, in order.
+
+use crate::bands::{LIMIT_BANDS, LINES, Layout};
+use crate::bits::BitWriter;
+use crate::blocks::{self, Detector, Sequencer};
+use crate::filterbank::{FilterBank, Scratch, Sequence, Shape};
+use crate::psychoacoustics::{Energies, Model};
+use crate::quantiser;
+use crate::rate::{self, BUFFER_BITS, Budget, Demand, Rate};
+use crate::sections::{Spectrum, ZERO, coded};
+use crate::syntax::{self, Frame, MidSide};
+use crate::tns::Filter;
+use crate::tuning::tune;
+
+/// Lowest and highest bitrate, in bit/s.
+const BITRATES: std::ops::RangeInclusive<u32> = 16_000..=384_000;
+
+/// What an encoder makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Channels of input and output: 1 or 2.
+    pub channels: u8,
+    /// Bits per second over all channels.
+    pub bitrate: u32,
+    /// Largest access unit in bytes, if smaller than the standard's 768 for each channel.
+    pub largest_access_unit: Option<u16>,
+}
+
+/// Why an encoder did nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EncoderError {
+    /// Neither one nor two channels, or a bitrate outside the limits.
+    #[error("no AAC-LC encoder has {channels} channels at {bitrate} bit/s")]
+    Config {
+        /// Channels asked for.
+        channels: u8,
+        /// Bit/s asked for.
+        bitrate: u32,
+    },
+    /// Not exactly one frame of samples: a bug in the caller.
+    #[error("AAC encoder was given the wrong number of samples")]
+    Length,
+}
+
+/// One channel's part of the state.
+struct Channel {
+    // The last three frames of samples, the oldest at `Encoder::oldest`.
+    samples: [Box<[f32; LINES]>; 3],
+    detector: Detector,
+    model: Model,
+    // Of the frame that is being coded.
+    lines: Box<[f32; LINES]>,
+    powers: Box<[f32; LINES]>,
+    energies: Energies,
+    thresholds: [f32; LIMIT_BANDS],
+    factors: [f32; LIMIT_BANDS],
+    spectrum: Spectrum,
+    filters: [Filter; 8],
+}
+
+impl Channel {
+    fn new() -> Self {
+        Self {
+            samples: std::array::from_fn(|_| Box::new([0.0; LINES])),
+            detector: Detector::default(),
+            model: Model::new(),
+            lines: Box::new([0.0; LINES]),
+            powers: Box::new([0.0; LINES]),
+            energies: Energies::new(),
+            thresholds: [0.0; LIMIT_BANDS],
+            factors: [0.0; LIMIT_BANDS],
+            spectrum: Spectrum::new(),
+            filters: [Filter::default(); 8],
+        }
+    }
+}
+
+/// An AAC-LC encoder.
+pub struct Encoder {
+    config: Config,
+    bank: &'static FilterBank,
+    scratch: Scratch,
+    channels: Vec<Channel>,
+    // Which of the three frames of samples is the oldest.
+    oldest: usize,
+    sequencer: Sequencer,
+    shape: Shape,
+    layout: Layout,
+    mid_side: [bool; LIMIT_BANDS],
+    demand: Box<Demand>,
+    rate: Rate,
+    out: BitWriter,
+    bandwidth: usize,
+}
+
+impl Encoder {
+    /// An encoder at the beginning of a stream.
+    ///
+    /// # Errors
+    /// When no stream can have that many channels or that bitrate.
+    pub fn new(config: Config) -> Result<Self, EncoderError> {
+        let Config { channels, bitrate, .. } = config;
+        if !(1..=2).contains(&channels) || !BITRATES.contains(&bitrate) {
+            return Err(EncoderError::Config { channels, bitrate });
+        }
+        let count = usize::from(channels);
+        let bank = FilterBank::shared();
+        let buffer = BUFFER_BITS * count;
+        let most = config.largest_access_unit.map_or(buffer, |bytes| usize::from(bytes) * 8);
+        Ok(Self {
+            config,
+            bank,
+            scratch: bank.scratch(),
+            channels: (0..count).map(|_| Channel::new()).collect(),
+            oldest: 0,
+            sequencer: Sequencer::default(),
+            shape: Shape::Sine,
+            layout: Layout::long(),
+            mid_side: [false; LIMIT_BANDS],
+            demand: Box::new(Demand::new()),
+            rate: Rate::new(bitrate, count, most),
+            out: BitWriter::with_capacity(buffer / 8 + 512),
+            bandwidth: bandwidth(bitrate / u32::from(channels)),
+        })
+    }
+
+    /// Encodes one frame of interleaved samples as one raw data block, which is valid until the next call.
+    ///
+    /// # Errors
+    /// The wrong number of samples.
+    pub fn encode(&mut self, samples: &[i16]) -> Result<&[u8], EncoderError> {
+        self.encode_from(samples, |sample| f32::from(sample))
+    }
+
+    /// The same from samples between -1 and 1; what is beyond is clipped, and what is no number is silent.
+    ///
+    /// # Errors
+    /// The wrong number of samples.
+    pub fn encode_f32(&mut self, samples: &[f32]) -> Result<&[u8], EncoderError> {
+        self.encode_from(samples, |sample| {
+            if sample.is_nan() { 0.0 } else { (sample * 32_768.0).clamp(-32_768.0, 32_768.0) }
+        })
+    }
+
+    /// The AudioSpecificConfig (1.6.2.1): AAC-LC, 48 kHz, frames of 1024 samples.
+    #[must_use]
+    pub const fn audio_specific_config(&self) -> [u8; 2] {
+        [0b0001_0001, 0b1000_0000 | self.config.channels << 3]
+    }
+
+    fn encode_from<T: Copy>(
+        &mut self,
+        samples: &[T],
+        convert: impl Fn(T) -> f32,
+    ) -> Result<&[u8], EncoderError> {
+        let count = self.channels.len();
+        if samples.len() != LINES * count {
+            return Err(EncoderError::Length);
+        }
+        for (index, channel) in self.channels.iter_mut().enumerate() {
+            let target = &mut channel.samples[self.oldest];
+            for (target, samples) in target.iter_mut().zip(samples.chunks_exact(count)) {
+                *target = convert(samples[index]);
+            }
+        }
+        let newest = self.oldest;
+        self.oldest = (self.oldest + 1) % 3;
+        let attacks = self.channels.iter_mut().fold(0, |attacks, channel| {
+            attacks | channel.detector.handle_frame(&channel.samples[newest])
+        });
+        let sequence = self.sequencer.handle_attacks(attacks);
+        self.analyse(sequence);
+        Ok(self.code(sequence))
+    }
+
+    /// Transforms the two frames of samples before the newest, and finds how much noise each band may have.
+    fn analyse(&mut self, sequence: Sequence) {
+        let frames = [self.oldest, (self.oldest + 1) % 3];
+        let next_shape = Shape::Sine;
+        let shapes = [self.shape, next_shape];
+        self.shape = next_shape;
+        for channel in &mut self.channels {
+            let [first, second] = frames.map(|frame| &*channel.samples[frame]);
+            let target = if sequence == Sequence::Short { &mut channel.powers } else { &mut channel.lines };
+            self.bank.transform(sequence, shapes, [first, second], &mut self.scratch, target);
+        }
+        if sequence == Sequence::Short {
+            let mut lengths = [0; 8];
+            let groups =
+                blocks::group(self.channels.iter().map(|channel| &*channel.powers), &mut lengths);
+            self.layout = Layout::short(&lengths[..groups]);
+            for channel in &mut self.channels {
+                blocks::interleave(&channel.powers, &lengths[..groups], &mut channel.lines);
+            }
+        } else if self.layout.is_short() {
+            self.layout = Layout::long();
+        }
+        for channel in &mut self.channels {
+            channel.energies.measure(&self.layout, &channel.lines[..]);
+            channel.model.thresholds(&self.layout, &channel.energies, &mut channel.thresholds);
+        }
+    }
+
+    /// Decides for each band whether sum and difference take fewer bits than left and right.
+    fn choose_mid_side(&mut self, bands: usize) {
+        let [left, right] = &mut self.channels[..] else { return };
+        for band in coded(&self.layout, bands) {
+            let lines = self.layout.lines(band);
+            let (l, r) = (&mut left.lines[lines.clone()], &mut right.lines[lines]);
+            let mut products = [0.0_f32; 4];
+            for (l, r) in l.chunks_exact(4).zip(r.chunks_exact(4)) {
+                for lane in 0..4 {
+                    products[lane] += l[lane] * r[lane];
+                }
+            }
+            let product: f32 = products.iter().sum();
+            let (left_energy, right_energy) = (left.energies.energy[band], right.energies.energy[band]);
+            let sum = left_energy + right_energy;
+            let mid = (0.25 * (sum + 2.0 * product)).max(f32::MIN_POSITIVE);
+            let side = (0.25 * (sum - 2.0 * product)).max(f32::MIN_POSITIVE);
+            let (left_threshold, right_threshold) = (left.thresholds[band], right.thresholds[band]);
+            let common = 0.5 * left_threshold.min(right_threshold);
+            let ratio = |energy: f32, threshold: f32| (energy / threshold).max(1.0);
+            let apart = ratio(left_energy, left_threshold) * ratio(right_energy, right_threshold);
+            let together = ratio(mid, common) * ratio(side, common);
+            let used = together <= apart;
+            self.mid_side[band] = used;
+            if used {
+                for (l, r) in l.iter_mut().zip(r) {
+                    (*l, *r) = (0.5 * (*l + *r), 0.5 * (*l - *r));
+                }
+                (left.energies.energy[band], right.energies.energy[band]) = (mid, side);
+                (left.thresholds[band], right.thresholds[band]) = (common, common);
+            }
+        }
+    }
+
+    fn code(&mut self, sequence: Sequence) -> &[u8] {
+        let bands = self.layout.bands_below(self.bandwidth);
+        self.choose_mid_side(bands);
+        self.demand.clear();
+        for channel in &mut self.channels {
+            for band in coded(&self.layout, bands) {
+                let lines = self.layout.lines(band);
+                let width = lines.len();
+                let (sum, roots) =
+                    quantiser::powers(&channel.lines[lines.clone()], &mut channel.powers[lines]);
+                let energy = channel.energies.energy[band];
+                let _ = energy;
+                let factor = rate::scale_factor(channel.thresholds[band], roots);
+                channel.factors[band] = factor;
+                self.demand.add(width, sum, factor);
+            }
+        }
+        let mut frame = Frame { sequence, shape: self.shape, layout: &self.layout, bands };
+        let mid_side = (self.channels.len() == 2).then(|| mid_side(&frame, &self.mid_side));
+        let filters = if self.layout.is_short() { 8 } else { 1 };
+        let mut side = syntax::fixed_bits(&frame, mid_side)
+            + self
+                .channels
+                .iter()
+                .map(|channel| syntax::channel_bits(&frame, &channel.filters[..filters]))
+                .sum::<usize>();
+        // Sections and scale factors, about.
+        let overhead = side + self.channels.len() * layout_bits(&self.layout, bands);
+        let budget = self.rate.budget(&self.demand, overhead);
+        let mut shift = budget.shift;
+        let mut used = side + quantise(&mut self.channels, &self.layout, bands, shift);
+        if used > budget.most {
+            let corrected = self.rate.correct(&self.demand, budget, used);
+            shift = corrected;
+            used = side + quantise(&mut self.channels, &self.layout, bands, corrected);
+        }
+        while used > budget.most && frame.bands > 0 {
+            frame.bands -= 1;
+            let mid_side = (self.channels.len() == 2).then(|| self::mid_side(&frame, &self.mid_side));
+            side = syntax::fixed_bits(&frame, mid_side)
+                + self
+                    .channels
+                    .iter()
+                    .map(|channel| syntax::channel_bits(&frame, &channel.filters[..filters]))
+                    .sum::<usize>();
+            used = side
+                + self
+                    .channels
+                    .iter_mut()
+                    .map(|channel| channel.spectrum.choose_books(&self.layout, frame.bands))
+                    .sum::<usize>();
+        }
+        self.out.clear();
+        let mut parts = self.channels.iter().map(|channel| syntax::Channel {
+            spectrum: &channel.spectrum,
+            filters: &channel.filters[..filters],
+        });
+        match (parts.next(), parts.next()) {
+            (Some(one), None) => syntax::write_single(&frame, &one, &mut self.out),
+            (Some(one), Some(two)) => syntax::write_pair(
+                &frame,
+                self::mid_side(&frame, &self.mid_side),
+                [&one, &two],
+                &mut self.out,
+            ),
+            (None, _) => {}
+        }
+        debug_assert_eq!(self.out.bits(), used);
+        let bits = self.out.bits().next_multiple_of(8);
+        self.rate.handle_frame(bits, Some((&self.demand, shift, overhead)));
+        self.out.finish()
+    }
+}
+
+fn layout_bits(layout: &Layout, bands: usize) -> usize {
+    bands * layout.groups().len() * 5 / 2
+}
+
+/// How the choice of each band is written.
+fn mid_side<'a>(frame: &Frame<'_>, used: &'a [bool; LIMIT_BANDS]) -> MidSide<'a> {
+    let mut bands = coded(frame.layout, frame.bands);
+    let count = coded(frame.layout, frame.bands).filter(|band| used[*band]).count();
+    match (count, bands.next()) {
+        (0, _) | (_, None) => MidSide::Off,
+        (count, Some(_)) if count == coded(frame.layout, frame.bands).count() => MidSide::All,
+        (_, Some(_)) => MidSide::Some(used),
+    }
+}
+
+/// Quantises all channels and returns the bits of their sections, scale factors and lines.
+fn quantise(channels: &mut [Channel], layout: &Layout, bands: usize, shift: f32) -> usize {
+    let mut bits = 0;
+    for channel in channels {
+        let spectrum = &mut channel.spectrum;
+        let mut last: Option<i16> = None;
+        for band in coded(layout, bands) {
+            let lines = layout.lines(band);
+            spectrum.books[band] = ZERO;
+            let mut factor = rate::legal(channel.factors[band] + shift);
+            if let Some(last) = last {
+                factor = factor.max(last - 60);
+            }
+            spectrum.scale_factors[band] = factor;
+            spectrum.largest[band] = quantiser::quantise(
+                &channel.lines[lines.clone()],
+                &channel.powers[lines.clone()],
+                quantiser::gain(factor),
+                &mut spectrum.lines[lines],
+            );
+            if spectrum.largest[band] > 0 {
+                last = Some(factor);
+            }
+        }
+        // TODO raise before.
+        bits += spectrum.choose_books(layout, bands);
+    }
+    bits
+}
+
+/// Lines that are coded, by the bitrate of each channel.
+const fn bandwidth(bitrate: u32) -> usize {
+    let hertz = match bitrate {
+        0..20_000 => 8_000,
+        20_000..28_000 => 11_000,
+        28_000..40_000 => 14_000,
+        40_000..56_000 => 16_000,
+        56_000..80_000 => 17_500,
+        _ => 20_000,
+    };
+    hertz * LINES / 24_000
+}

@@ -1,0 +1,192 @@
+//! How much noise each band may have: energies spread over neighbouring bands, less an offset that depends on
+//! tonality, not below the threshold in quiet, and not far above what the frame before allowed (pre-echoes).
+
+use std::sync::OnceLock;
+
+use crate::bands::{LIMIT_BANDS, LONG, LONG_BANDS, Layout, SHORT, SHORT_BANDS};
+use crate::log::exp2;
+use crate::tuning::tune;
+
+/// Level of a full-scale sine at the listener, in decibels of sound pressure.
+const FULL_SCALE: f32 = 96.0;
+/// Energy of the lines of a long window for a signal of power 1.
+const LONG_ENERGY: f32 = (1 << 21) as f32;
+/// The same for one short window.
+const SHORT_ENERGY: f32 = (1 << 15) as f32;
+
+/// Sums of each band of one channel.
+#[derive(Clone)]
+pub(crate) struct Energies {
+    /// Sum of the squares.
+    pub(crate) energy: [f32; LIMIT_BANDS],
+    /// Sum of the magnitudes.
+    pub(crate) magnitude: [f32; LIMIT_BANDS],
+}
+
+impl Energies {
+    pub(crate) const fn new() -> Self {
+        Self { energy: [0.0; LIMIT_BANDS], magnitude: [0.0; LIMIT_BANDS] }
+    }
+
+    /// Sums the lines, in coding order.
+    pub(crate) fn measure(&mut self, layout: &Layout, lines: &[f32]) {
+        for band in 0..layout.bands() {
+            let (mut squares, mut magnitudes) = ([0.0_f32; 4], [0.0_f32; 4]);
+            for four in lines[layout.lines(band)].chunks_exact(4) {
+                for lane in 0..4 {
+                    squares[lane] += four[lane] * four[lane];
+                    magnitudes[lane] += four[lane].abs();
+                }
+            }
+            self.energy[band] = squares.iter().sum::<f32>() + f32::MIN_POSITIVE;
+            self.magnitude[band] = magnitudes.iter().sum();
+        }
+    }
+}
+
+/// What a kind of window fixes.
+struct Scale {
+    /// Of the energy that spreads to the band above and below.
+    upwards: Vec<f32>,
+    downwards: Vec<f32>,
+    /// Threshold in quiet of the whole band.
+    quiet: Vec<f32>,
+}
+
+impl Scale {
+    fn new(offsets: &[u16], lines: f32, energy: f32) -> Self {
+        let hertz = |line: f32| line * 24_000.0 / lines;
+        let centre = |band: usize| {
+            bark(hertz((f32::from(offsets[band]) + f32::from(offsets[band + 1])) / 2.0))
+        };
+        let bands = offsets.len() - 1;
+        let slope = |band: usize, decibels: f32| {
+            let distance = if band + 1 < bands { centre(band + 1) - centre(band) } else { 1.0 };
+            10.0_f32.powf(-decibels * distance / 10.0)
+        };
+        let quiet = |band: usize| {
+            let (first, end) = (f32::from(offsets[band]), f32::from(offsets[band + 1]));
+            let steps = (0..8).map(|step| first + (end - first) * (step as f32 + 0.5) / 8.0);
+            let least = steps.map(|line| quiet(hertz(line))).fold(f32::INFINITY, f32::min);
+            // The power of a full-scale sine is half the square of 32,768.
+            energy * (1 << 29) as f32 * 10.0_f32.powf((least - FULL_SCALE) / 10.0)
+        };
+        Self {
+            upwards: (0..bands).map(|band| slope(band, tune(0, 15.0))).collect(),
+            downwards: (0..bands).map(|band| slope(band, tune(1, 30.0))).collect(),
+            quiet: (0..bands).map(quiet).collect(),
+        }
+    }
+}
+
+/// The model of one channel.
+#[derive(Clone)]
+pub(crate) struct Model {
+    // Of the last long window: what it allowed before pre-echo control, and how tonal each band was, from 0 to 1.
+    before: [f32; LONG_BANDS],
+    tonality: [f32; LONG_BANDS],
+}
+
+impl Model {
+    pub(crate) const fn new() -> Self {
+        Self { before: [f32::INFINITY; LONG_BANDS], tonality: [0.5; LONG_BANDS] }
+    }
+
+    /// The noise energy that each band may have.
+    pub(crate) fn thresholds(
+        &mut self,
+        layout: &Layout,
+        energies: &Energies,
+        thresholds: &mut [f32; LIMIT_BANDS],
+    ) {
+        static SCALES: OnceLock<[Scale; 2]> = OnceLock::new();
+        let [long, short] = SCALES.get_or_init(|| {
+            [Scale::new(&LONG, 1024.0, LONG_ENERGY), Scale::new(&SHORT, 128.0, SHORT_ENERGY)]
+        });
+        if layout.is_short() {
+            Self::short(short, layout, energies, thresholds);
+            self.before.fill(f32::INFINITY);
+        } else {
+            self.long(long, layout, energies, thresholds);
+        }
+    }
+
+    fn long(
+        &mut self,
+        scale: &Scale,
+        layout: &Layout,
+        energies: &Energies,
+        thresholds: &mut [f32; LIMIT_BANDS],
+    ) {
+        let mut raw = [0.0_f32; LONG_BANDS];
+        for (band, raw) in raw.iter_mut().enumerate() {
+            let (energy, magnitude) = (energies.energy[band], energies.magnitude[band]);
+            // 2/pi for noise, less the fewer lines stand out.
+            let flatness = magnitude * magnitude / (energy * layout.lines(band).len() as f32);
+            *raw = ((0.6 - flatness) / 0.35).clamp(0.0, 1.0);
+        }
+        for band in 0..LONG_BANDS {
+            let below = raw[band.saturating_sub(1)];
+            let above = raw[(band + 1).min(LONG_BANDS - 1)];
+            let tonality = 0.25 * below + 0.5 * raw[band] + 0.25 * above;
+            self.tonality[band] += 0.5 * (tonality - self.tonality[band]);
+            // In decibels over three, near enough: doublings.
+            let offset = tune(2, 2.5) + tune(3, 4.0) * self.tonality[band];
+            thresholds[band] = energies.energy[band] * exp2(-offset);
+        }
+        spread(scale, &mut thresholds[..LONG_BANDS]);
+        for band in 0..LONG_BANDS {
+            let allowed = thresholds[band].max(scale.quiet[band]);
+            thresholds[band] = allowed.min(self.before[band] * tune(4, 3.0)).max(scale.quiet[band]);
+            self.before[band] = allowed;
+        }
+    }
+
+    fn short(
+        scale: &Scale,
+        layout: &Layout,
+        energies: &Energies,
+        thresholds: &mut [f32; LIMIT_BANDS],
+    ) {
+        let factor = exp2(-tune(5, 3.0));
+        let mut before = [f32::INFINITY; SHORT_BANDS];
+        for (group, length) in layout.groups().iter().enumerate() {
+            let first = group * SHORT_BANDS;
+            let windows = f32::from(*length);
+            let thresholds = &mut thresholds[first..first + SHORT_BANDS];
+            for (threshold, energy) in thresholds.iter_mut().zip(&energies.energy[first..]) {
+                *threshold = energy * factor;
+            }
+            spread(scale, thresholds);
+            for (band, threshold) in thresholds.iter_mut().enumerate() {
+                let allowed = (*threshold / windows).max(scale.quiet[band]);
+                *threshold = allowed.min(before[band] * 4.0).max(scale.quiet[band]) * windows;
+                before[band] = allowed;
+            }
+        }
+    }
+}
+
+fn spread(scale: &Scale, thresholds: &mut [f32]) {
+    for band in 1..thresholds.len() {
+        let masked = thresholds[band - 1] * scale.upwards[band - 1];
+        thresholds[band] = thresholds[band].max(masked);
+    }
+    for band in (1..thresholds.len()).rev() {
+        let masked = thresholds[band] * scale.downwards[band - 1];
+        thresholds[band - 1] = thresholds[band - 1].max(masked);
+    }
+}
+
+/// The critical-band rate (Zwicker).
+fn bark(hertz: f32) -> f32 {
+    13.0 * (0.000_76 * hertz).atan() + 3.5 * (hertz / 7_500.0).powi(2).atan()
+}
+
+/// The threshold in quiet in decibels of sound pressure (Terhardt).
+fn quiet(hertz: f32) -> f32 {
+    let kilohertz = (hertz / 1_000.0).max(0.02);
+    let level = 3.64 * kilohertz.powf(-0.8) - 6.5 * (-0.6 * (kilohertz - 3.3).powi(2)).exp()
+        + 0.001 * kilohertz.powi(4);
+    level.min(70.0)
+}
