@@ -6,8 +6,9 @@ use crate::blocks::{self, Detector, Sequencer};
 use crate::filterbank::{FilterBank, Scratch, Sequence, Shape};
 use crate::psychoacoustics::{Energies, Model};
 use crate::quantiser;
-use crate::rate::{self, BUFFER_BITS, Budget, Demand, Rate};
-use crate::sections::{Spectrum, ZERO, coded};
+use crate::rate::{self, BUFFER_BITS, Demand, Rate};
+use crate::log::log2;
+use crate::sections::{NOISE, Spectrum, ZERO, coded};
 use crate::syntax::{self, Frame, MidSide};
 use crate::tns::Filter;
 use crate::tuning::tune;
@@ -54,6 +55,8 @@ struct Channel {
     energies: Energies,
     thresholds: [f32; LIMIT_BANDS],
     factors: [f32; LIMIT_BANDS],
+    // Bands that are replaced by noise.
+    noise: [bool; LIMIT_BANDS],
     spectrum: Spectrum,
     filters: [Filter; 8],
 }
@@ -69,6 +72,7 @@ impl Channel {
             energies: Energies::new(),
             thresholds: [0.0; LIMIT_BANDS],
             factors: [0.0; LIMIT_BANDS],
+            noise: [false; LIMIT_BANDS],
             spectrum: Spectrum::new(),
             filters: [Filter::default(); 8],
         }
@@ -120,7 +124,7 @@ impl Encoder {
             demand: Box::new(Demand::new()),
             rate: Rate::new(bitrate, count, most),
             out: BitWriter::with_capacity(buffer / 8 + 512),
-            bandwidth: bandwidth(bitrate / u32::from(channels)),
+            bandwidth: (bandwidth(bitrate / u32::from(channels)) as f32 * tune(9, 1.0)) as usize,
         })
     }
 
@@ -223,6 +227,13 @@ impl Encoder {
             let ratio = |energy: f32, threshold: f32| (energy / threshold).max(1.0);
             let apart = ratio(left_energy, left_threshold) * ratio(right_energy, right_threshold);
             let together = ratio(mid, common) * ratio(side, common);
+            let noise = [left.noise[band], right.noise[band]];
+            if noise != [false; 2] {
+                // Of two channels of noise: whether it is the same one.
+                self.mid_side[band] = noise == [true; 2]
+                    && product > tune(15, 0.6) * (left_energy * right_energy).sqrt();
+                continue;
+            }
             let used = together <= apart;
             self.mid_side[band] = used;
             if used {
@@ -235,19 +246,54 @@ impl Encoder {
         }
     }
 
+    /// Replaces bands by noise that would keep hardly any line.
+    fn choose_noise(&mut self, bands: usize) {
+        let first = self.layout.bands_below((tune(14, 6000.0) * LINES as f32 / 24_000.0) as usize);
+        let shift = 0.375 * self.rate.shift();
+        for channel in &mut self.channels {
+            channel.noise.fill(false);
+            for band in coded(&self.layout, bands) {
+                if band % self.layout.bands_per_group() < first {
+                    continue;
+                }
+                let energy = channel.energies.energy[band];
+                let width = self.layout.lines(band).len() as f32;
+                let magnitude = channel.energies.magnitude[band];
+                let flatness = magnitude * magnitude / (energy * width);
+                let ratio = log2(energy / channel.thresholds[band]) - shift;
+                channel.noise[band] = ratio < tune(13, 1.5) && flatness > 0.45 && energy > 4.0 * width;
+            }
+        }
+    }
+
     fn code(&mut self, sequence: Sequence) -> &[u8] {
         let bands = self.layout.bands_below(self.bandwidth);
+        self.choose_noise(bands);
         self.choose_mid_side(bands);
         self.demand.clear();
+        let mut noises = 0;
         for channel in &mut self.channels {
             for band in coded(&self.layout, bands) {
                 let lines = self.layout.lines(band);
                 let width = lines.len();
+                if channel.noise[band] {
+                    let group = band / self.layout.bands_per_group();
+                    let windows = f32::from(self.layout.groups()[group]);
+                    channel.factors[band] = 2.0 * log2(channel.energies.energy[band] / windows);
+                    noises += 1;
+                    continue;
+                }
                 let (sum, roots) =
                     quantiser::powers(&channel.lines[lines.clone()], &mut channel.powers[lines]);
                 let energy = channel.energies.energy[band];
-                let _ = energy;
-                let factor = rate::scale_factor(channel.thresholds[band], roots);
+                let rho = tune(10, 0.0);
+                let threshold = if rho == 0.0 {
+                    channel.thresholds[band]
+                } else {
+                    let t = crate::log::log2(channel.thresholds[band]);
+                    crate::log::exp2(t + rho * (crate::log::log2(energy) - 3.0 - t))
+                };
+                let factor = rate::scale_factor(threshold, roots);
                 channel.factors[band] = factor;
                 self.demand.add(width, sum, factor);
             }
@@ -262,7 +308,7 @@ impl Encoder {
                 .map(|channel| syntax::channel_bits(&frame, &channel.filters[..filters]))
                 .sum::<usize>();
         // Sections and scale factors, about.
-        let overhead = side + self.channels.len() * layout_bits(&self.layout, bands);
+        let overhead = side + self.channels.len() * layout_bits(&self.layout, bands) + 2 * noises;
         let budget = self.rate.budget(&self.demand, overhead);
         let mut shift = budget.shift;
         let mut used = side + quantise(&mut self.channels, &self.layout, bands, shift);
@@ -329,13 +375,22 @@ fn quantise(channels: &mut [Channel], layout: &Layout, bands: usize, shift: f32)
     let mut bits = 0;
     for channel in channels {
         let spectrum = &mut channel.spectrum;
-        let mut last: Option<i16> = None;
+        let (mut last, mut last_noise): (Option<i16>, Option<i16>) = (None, None);
         for band in coded(layout, bands) {
             let lines = layout.lines(band);
+            if channel.noise[band] {
+                let noise = (channel.factors[band].round() as i16).clamp(-100, 155);
+                let last = last_noise.unwrap_or(noise);
+                spectrum.scale_factors[band] = noise.clamp(last - 60, last + 60);
+                last_noise = Some(spectrum.scale_factors[band]);
+                spectrum.books[band] = NOISE;
+                spectrum.largest[band] = 0;
+                continue;
+            }
             spectrum.books[band] = ZERO;
             let mut factor = rate::legal(channel.factors[band] + shift);
             if let Some(last) = last {
-                factor = factor.max(last - 60);
+                factor = factor.clamp(last - 60, last + 60);
             }
             spectrum.scale_factors[band] = factor;
             spectrum.largest[band] = quantiser::quantise(
@@ -348,7 +403,6 @@ fn quantise(channels: &mut [Channel], layout: &Layout, bands: usize, shift: f32)
                 last = Some(factor);
             }
         }
-        // TODO raise before.
         bits += spectrum.choose_books(layout, bands);
     }
     bits
@@ -362,7 +416,7 @@ const fn bandwidth(bitrate: u32) -> usize {
         28_000..40_000 => 14_000,
         40_000..56_000 => 16_000,
         56_000..80_000 => 17_500,
-        _ => 20_000,
+        _ => 24_000,
     };
     hertz * LINES / 24_000
 }

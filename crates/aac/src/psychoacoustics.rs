@@ -69,7 +69,7 @@ impl Scale {
             let steps = (0..8).map(|step| first + (end - first) * (step as f32 + 0.5) / 8.0);
             let least = steps.map(|line| quiet(hertz(line))).fold(f32::INFINITY, f32::min);
             // The power of a full-scale sine is half the square of 32,768.
-            energy * (1 << 29) as f32 * 10.0_f32.powf((least - FULL_SCALE) / 10.0)
+            energy * (1 << 29) as f32 * 10.0_f32.powf((least - tune(11, FULL_SCALE)) / 10.0)
         };
         Self {
             upwards: (0..bands).map(|band| slope(band, tune(0, 15.0))).collect(),

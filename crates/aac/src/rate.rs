@@ -117,6 +117,11 @@ impl Rate {
         Self { mean, level: capacity / 2, capacity, most, shift: 4.0, calibration: 1.0 }
     }
 
+    /// The usual shift.
+    pub(crate) const fn shift(&self) -> f32 {
+        self.shift
+    }
+
     /// The budget of the next frame, of which `side` bits are no lines.
     pub(crate) fn budget(&self, demand: &Demand, side: usize) -> Budget {
         let (mean, level) = (self.bits(self.mean), self.bits(self.level));
