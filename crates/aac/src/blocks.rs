@@ -3,8 +3,9 @@
 
 use crate::bands::{LINES, SHORT_BANDS, SHORT_LINES, SHORT_WINDOWS, SHORT};
 use crate::filterbank::Sequence;
-use crate::tuning::TUNING;
 
+/// Ratio to that mean that makes a transient.
+const ATTACK: f32 = 10.0;
 /// Energies of eighths of a frame are compared with a mean that decays by this factor each eighth.
 const DECAY: f32 = 0.7;
 /// Energy of an eighth (of samples of 16 bits, after the high-pass) below which nothing is a transient.
@@ -25,7 +26,7 @@ impl Detector {
         let mut attacks = 0;
         for (eighth, samples) in samples.chunks_exact(SHORT_LINES).enumerate() {
             let energy = self.energy(samples);
-            if energy > self.mean * TUNING.attack && energy > QUIET {
+            if energy > self.mean * ATTACK && energy > QUIET {
                 attacks |= 1 << eighth;
             }
             self.mean = (self.mean * DECAY + energy * (1.0 - DECAY)).max(energy * 0.1);

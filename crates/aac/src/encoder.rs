@@ -7,14 +7,24 @@ use crate::filterbank::{FilterBank, Scratch, Sequence, Shape};
 use crate::psychoacoustics::{Energies, Model};
 use crate::quantiser;
 use crate::rate::{self, BUFFER_BITS, Demand, Rate};
-use crate::log::log2;
+use crate::log::{exp2, log2};
 use crate::sections::{NOISE, Spectrum, ZERO, coded};
 use crate::syntax::{self, Frame, MidSide};
 use crate::tns::Filter;
-use crate::tuning::tune;
 
 /// Lowest and highest bitrate, in bit/s.
 const BITRATES: std::ops::RangeInclusive<u32> = 16_000..=384_000;
+
+/// Line from which a band may be replaced by noise: 6 kHz.
+const FIRST_NOISE: usize = 6_000 * LINES / 24_000;
+/// Ratio of a band's energy to its noise, in doublings, below which it keeps hardly any line.
+const LEAST_RATIO: f32 = 1.5;
+/// Squared mean magnitude to mean energy, 0.64 of noise, below which lines stand out.
+const LEAST_FLATNESS: f32 = 0.45;
+/// Correlation of two channels from which both get the same noise.
+const SAME_NOISE: f32 = 0.6;
+/// How much of the noise is shared out by energy rather than by the thresholds.
+const BY_ENERGY: f32 = 0.2;
 
 /// What an encoder makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +97,9 @@ pub struct Encoder {
     channels: Vec<Channel>,
     // Which of the three frames of samples is the oldest.
     oldest: usize,
+    // Of each of them: whether it is silent, and whether both channels are equal.
+    silent: [bool; 3],
+    equal: [bool; 3],
     sequencer: Sequencer,
     shape: Shape,
     layout: Layout,
@@ -117,6 +130,8 @@ impl Encoder {
             scratch: bank.scratch(),
             channels: (0..count).map(|_| Channel::new()).collect(),
             oldest: 0,
+            silent: [true; 3],
+            equal: [count == 2; 3],
             sequencer: Sequencer::default(),
             shape: Shape::Sine,
             layout: Layout::long(),
@@ -124,7 +139,7 @@ impl Encoder {
             demand: Box::new(Demand::new()),
             rate: Rate::new(bitrate, count, most),
             out: BitWriter::with_capacity(buffer / 8 + 512),
-            bandwidth: (bandwidth(bitrate / u32::from(channels)) as f32 * tune(9, 1.0)) as usize,
+            bandwidth: bandwidth(bitrate / u32::from(channels)),
         })
     }
 
@@ -169,21 +184,83 @@ impl Encoder {
         }
         let newest = self.oldest;
         self.oldest = (self.oldest + 1) % 3;
-        let attacks = self.channels.iter_mut().fold(0, |attacks, channel| {
-            attacks | channel.detector.handle_frame(&channel.samples[newest])
-        });
+        self.silent[newest] =
+            self.channels.iter().all(|channel| channel.samples[newest].iter().all(|s| *s == 0.0));
+        self.equal[newest] = match &self.channels[..] {
+            [left, right] => left.samples[newest] == right.samples[newest],
+            _ => false,
+        };
+        let attacks = self.detect(newest);
         let sequence = self.sequencer.handle_attacks(attacks);
-        self.analyse(sequence);
-        Ok(self.code(sequence))
+        let frames = [self.oldest, (self.oldest + 1) % 3];
+        if frames.iter().all(|frame| self.silent[*frame]) {
+            return Ok(self.code_silence(sequence));
+        }
+        let equal = frames.iter().all(|frame| self.equal[*frame]);
+        self.analyse(sequence, frames, equal);
+        Ok(self.code(sequence, equal))
+    }
+
+    /// The transients of the newest frame, of all channels.
+    fn detect(&mut self, newest: usize) -> u8 {
+        if self.silent[newest] {
+            for channel in &mut self.channels {
+                channel.detector = Detector::default();
+            }
+            return 0;
+        }
+        let distinct = if self.equal[newest] { 1 } else { self.channels.len() };
+        let mut attacks = 0;
+        for channel in &mut self.channels[..distinct] {
+            attacks |= channel.detector.handle_frame(&channel.samples[newest]);
+        }
+        if let ([left, right], 1) = (&mut self.channels[..], distinct) {
+            right.detector = left.detector.clone();
+        }
+        attacks
+    }
+
+    /// A frame without any band.
+    fn code_silence(&mut self, sequence: Sequence) -> &[u8] {
+        self.shape = Shape::Sine;
+        if (sequence == Sequence::Short) != self.layout.is_short() {
+            self.layout =
+                if sequence == Sequence::Short { Layout::short(&[8]) } else { Layout::long() };
+        }
+        for channel in &mut self.channels {
+            channel.model.forget();
+            channel.spectrum.largest.fill(0);
+        }
+        let frame = Frame { sequence, shape: self.shape, layout: &self.layout, bands: 0 };
+        self.out.clear();
+        let filters = [Filter::default(); 8];
+        let filters = &filters[..if frame.layout.is_short() { 8 } else { 1 }];
+        match &self.channels[..] {
+            [left, right] => {
+                let channels = [left, right]
+                    .map(|channel| syntax::Channel { spectrum: &channel.spectrum, filters });
+                let [left, right] = &channels;
+                syntax::write_pair(&frame, MidSide::Off, [left, right], &mut self.out);
+            }
+            channels => {
+                for channel in channels {
+                    let channel = syntax::Channel { spectrum: &channel.spectrum, filters };
+                    syntax::write_single(&frame, &channel, &mut self.out);
+                }
+            }
+        }
+        let bits = self.out.bits().next_multiple_of(8);
+        self.rate.handle_frame(bits, None);
+        self.out.finish()
     }
 
     /// Transforms the two frames of samples before the newest, and finds how much noise each band may have.
-    fn analyse(&mut self, sequence: Sequence) {
-        let frames = [self.oldest, (self.oldest + 1) % 3];
+    fn analyse(&mut self, sequence: Sequence, frames: [usize; 2], equal: bool) {
+        let distinct = if equal { 1 } else { self.channels.len() };
         let next_shape = Shape::Sine;
         let shapes = [self.shape, next_shape];
         self.shape = next_shape;
-        for channel in &mut self.channels {
+        for channel in &mut self.channels[..distinct] {
             let [first, second] = frames.map(|frame| &*channel.samples[frame]);
             let target = if sequence == Sequence::Short { &mut channel.powers } else { &mut channel.lines };
             self.bank.transform(sequence, shapes, [first, second], &mut self.scratch, target);
@@ -191,17 +268,24 @@ impl Encoder {
         if sequence == Sequence::Short {
             let mut lengths = [0; 8];
             let groups =
-                blocks::group(self.channels.iter().map(|channel| &*channel.powers), &mut lengths);
+                blocks::group(self.channels[..distinct].iter().map(|channel| &*channel.powers), &mut lengths);
             self.layout = Layout::short(&lengths[..groups]);
-            for channel in &mut self.channels {
+            for channel in &mut self.channels[..distinct] {
                 blocks::interleave(&channel.powers, &lengths[..groups], &mut channel.lines);
             }
         } else if self.layout.is_short() {
             self.layout = Layout::long();
         }
-        for channel in &mut self.channels {
+        for channel in &mut self.channels[..distinct] {
             channel.energies.measure(&self.layout, &channel.lines[..]);
             channel.model.thresholds(&self.layout, &channel.energies, &mut channel.thresholds);
+        }
+        if let ([left, right], true) = (&mut self.channels[..], equal) {
+            // The sum is the left channel, and the difference is empty.
+            right.model = left.model.clone();
+            right.energies = left.energies.clone();
+            right.thresholds = left.thresholds;
+            right.lines.fill(0.0);
         }
     }
 
@@ -231,7 +315,7 @@ impl Encoder {
             if noise != [false; 2] {
                 // Of two channels of noise: whether it is the same one.
                 self.mid_side[band] = noise == [true; 2]
-                    && product > tune(15, 0.6) * (left_energy * right_energy).sqrt();
+                    && product > SAME_NOISE * (left_energy * right_energy).sqrt();
                 continue;
             }
             let used = together <= apart;
@@ -248,7 +332,7 @@ impl Encoder {
 
     /// Replaces bands by noise that would keep hardly any line.
     fn choose_noise(&mut self, bands: usize) {
-        let first = self.layout.bands_below((tune(14, 6000.0) * LINES as f32 / 24_000.0) as usize);
+        let first = self.layout.bands_below(FIRST_NOISE);
         let shift = 0.375 * self.rate.shift();
         for channel in &mut self.channels {
             channel.noise.fill(false);
@@ -261,15 +345,19 @@ impl Encoder {
                 let magnitude = channel.energies.magnitude[band];
                 let flatness = magnitude * magnitude / (energy * width);
                 let ratio = log2(energy / channel.thresholds[band]) - shift;
-                channel.noise[band] = ratio < tune(13, 1.5) && flatness > 0.45 && energy > 4.0 * width;
+                channel.noise[band] = ratio < LEAST_RATIO && flatness > LEAST_FLATNESS && energy > 4.0 * width;
             }
         }
     }
 
-    fn code(&mut self, sequence: Sequence) -> &[u8] {
+    fn code(&mut self, sequence: Sequence, equal: bool) -> &[u8] {
         let bands = self.layout.bands_below(self.bandwidth);
         self.choose_noise(bands);
-        self.choose_mid_side(bands);
+        if equal {
+            self.mid_side.fill(true);
+        } else {
+            self.choose_mid_side(bands);
+        }
         self.demand.clear();
         let mut noises = 0;
         for channel in &mut self.channels {
@@ -286,13 +374,7 @@ impl Encoder {
                 let (sum, roots) =
                     quantiser::powers(&channel.lines[lines.clone()], &mut channel.powers[lines]);
                 let energy = channel.energies.energy[band];
-                let rho = tune(10, 0.0);
-                let threshold = if rho == 0.0 {
-                    channel.thresholds[band]
-                } else {
-                    let t = crate::log::log2(channel.thresholds[band]);
-                    crate::log::exp2(t + rho * (crate::log::log2(energy) - 3.0 - t))
-                };
+                let threshold = shared_out(channel.thresholds[band], energy);
                 let factor = rate::scale_factor(threshold, roots);
                 channel.factors[band] = factor;
                 self.demand.add(width, sum, factor);
@@ -355,6 +437,13 @@ impl Encoder {
     }
 }
 
+/// The noise of a band when not all of it is shared out by the thresholds.
+fn shared_out(threshold: f32, energy: f32) -> f32 {
+    let threshold = log2(threshold);
+    exp2(threshold + BY_ENERGY * (log2(energy) - 3.0 - threshold))
+}
+
+/// Bits of sections and scale factors, about.
 fn layout_bits(layout: &Layout, bands: usize) -> usize {
     bands * layout.groups().len() * 5 / 2
 }

@@ -15,7 +15,6 @@ mod rate;
 mod sections;
 mod syntax;
 mod tns;
-mod tuning;
 
 pub use encoder::{Config, Encoder, EncoderError};
 

@@ -5,10 +5,19 @@ use std::sync::OnceLock;
 
 use crate::bands::{LIMIT_BANDS, LONG, LONG_BANDS, Layout, SHORT, SHORT_BANDS};
 use crate::log::exp2;
-use crate::tuning::tune;
 
 /// Level of a full-scale sine at the listener, in decibels of sound pressure.
-const FULL_SCALE: f32 = 96.0;
+const FULL_SCALE: f32 = 115.0;
+/// How fast masking decays towards higher and lower bands, in decibels for each Bark.
+const UPWARDS: f32 = 8.0;
+const DOWNWARDS: f32 = 15.0;
+/// How far noise must be below noise, and how much further below tones, in doublings of energy.
+const NOISE_OFFSET: f32 = 2.5;
+const TONE_OFFSET: f32 = 6.0;
+/// The same for short windows, whose few lines show no tones.
+const SHORT_OFFSET: f32 = 3.0;
+/// How much more noise a band may have than the frame before allowed.
+const PRE_ECHO: f32 = 3.0;
 /// Energy of the lines of a long window for a signal of power 1.
 const LONG_ENERGY: f32 = (1 << 21) as f32;
 /// The same for one short window.
@@ -69,11 +78,11 @@ impl Scale {
             let steps = (0..8).map(|step| first + (end - first) * (step as f32 + 0.5) / 8.0);
             let least = steps.map(|line| quiet(hertz(line))).fold(f32::INFINITY, f32::min);
             // The power of a full-scale sine is half the square of 32,768.
-            energy * (1 << 29) as f32 * 10.0_f32.powf((least - tune(11, FULL_SCALE)) / 10.0)
+            energy * (1 << 29) as f32 * 10.0_f32.powf((least - FULL_SCALE) / 10.0)
         };
         Self {
-            upwards: (0..bands).map(|band| slope(band, tune(0, 15.0))).collect(),
-            downwards: (0..bands).map(|band| slope(band, tune(1, 30.0))).collect(),
+            upwards: (0..bands).map(|band| slope(band, UPWARDS)).collect(),
+            downwards: (0..bands).map(|band| slope(band, DOWNWARDS)).collect(),
             quiet: (0..bands).map(quiet).collect(),
         }
     }
@@ -90,6 +99,11 @@ pub(crate) struct Model {
 impl Model {
     pub(crate) const fn new() -> Self {
         Self { before: [f32::INFINITY; LONG_BANDS], tonality: [0.5; LONG_BANDS] }
+    }
+
+    /// Begins anew after silence.
+    pub(crate) fn forget(&mut self) {
+        self.before.fill(f32::INFINITY);
     }
 
     /// The noise energy that each band may have.
@@ -131,13 +145,13 @@ impl Model {
             let tonality = 0.25 * below + 0.5 * raw[band] + 0.25 * above;
             self.tonality[band] += 0.5 * (tonality - self.tonality[band]);
             // In decibels over three, near enough: doublings.
-            let offset = tune(2, 2.5) + tune(3, 4.0) * self.tonality[band];
+            let offset = NOISE_OFFSET + TONE_OFFSET * self.tonality[band];
             thresholds[band] = energies.energy[band] * exp2(-offset);
         }
         spread(scale, &mut thresholds[..LONG_BANDS]);
         for band in 0..LONG_BANDS {
             let allowed = thresholds[band].max(scale.quiet[band]);
-            thresholds[band] = allowed.min(self.before[band] * tune(4, 3.0)).max(scale.quiet[band]);
+            thresholds[band] = allowed.min(self.before[band] * PRE_ECHO).max(scale.quiet[band]);
             self.before[band] = allowed;
         }
     }
@@ -148,7 +162,7 @@ impl Model {
         energies: &Energies,
         thresholds: &mut [f32; LIMIT_BANDS],
     ) {
-        let factor = exp2(-tune(5, 3.0));
+        let factor = exp2(-SHORT_OFFSET);
         let mut before = [f32::INFINITY; SHORT_BANDS];
         for (group, length) in layout.groups().iter().enumerate() {
             let first = group * SHORT_BANDS;

@@ -39,7 +39,7 @@ pub(crate) fn gain(scale_factor: i16) -> f32 {
 pub(crate) fn quantise(lines: &[f32], powers: &[f32], gain: f32, out: &mut [i16]) -> u16 {
     // At this size a number has no fraction, and the lowest bits of its representation count units.
     const WHOLE: f32 = 8_388_608.0;
-    let rounding = crate::tuning::tune(12, ROUNDING) - 0.5;
+    let rounding = ROUNDING - 0.5;
     let mut largest = [0_i32; 4];
     for ((lines, powers), out) in
         lines.chunks_exact(4).zip(powers.chunks_exact(4)).zip(out.chunks_exact_mut(4))

@@ -4,7 +4,6 @@
 use crate::bands::LIMIT_BANDS;
 use crate::log::log2;
 use crate::quantiser::{LIMIT_FACTOR, UNITY};
-use crate::tuning::tune;
 
 /// Bits of a decoder's input buffer for each channel, and so most of an access unit.
 pub(crate) const BUFFER_BITS: usize = 6_144;
@@ -18,6 +17,11 @@ const FIRST_LEVEL: f32 = -5.0;
 const FINEST: f32 = -24.0;
 /// Coarsest shift.
 const COARSEST: f32 = 60.0;
+
+/// How far a frame's bits follow its demand, how far the level of the reservoir, and how fast the usual shift follows.
+const BY_DEMAND: f32 = 0.8;
+const BY_LEVEL: f32 = 0.15;
+const FOLLOWING: f32 = 0.06;
 
 /// What the search for step sizes must know of the bands of a frame.
 #[derive(Clone)]
@@ -129,7 +133,7 @@ impl Rate {
         let side = side as f32;
         let wanted = demand.bits(self.shift).0 * self.calibration + side;
         let most = (mean + level).min(self.most as f32);
-        let bits = mean + tune(6, 0.8) * (wanted - mean) + tune(7, 0.15) * (level - 0.5 * capacity);
+        let bits = mean + BY_DEMAND * (wanted - mean) + BY_LEVEL * (level - 0.5 * capacity);
         let bits = bits.clamp(mean * 0.25, (mean + 0.7 * level).min(most)).max(side + 8.0);
         let shift = demand.shift_for((bits - side) / self.calibration, self.shift);
         Budget { shift, bits: bits as usize, most: most as usize }
@@ -145,7 +149,7 @@ impl Rate {
     pub(crate) fn handle_frame(&mut self, bits: usize, lines: Option<(&Demand, f32, usize)>) {
         self.level = (self.level + self.mean - bits as i64 * DENOMINATOR).min(self.capacity);
         let Some((demand, shift, side)) = lines else { return };
-        self.shift += tune(8, 0.06) * (shift - self.shift);
+        self.shift += FOLLOWING * (shift - self.shift);
         let (expected, _) = demand.bits(shift);
         if expected > 100.0 {
             let ratio = (bits as f32 - side as f32).max(0.0) / expected;
