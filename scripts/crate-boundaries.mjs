@@ -5,6 +5,9 @@ import { isTestFile, placeOf, productionCode } from "./rust-source.mjs";
 
 /** Which of our crates each crate may depend on. */
 const CRATES = {
+  aac: [],
+  // Measures the encoders; outside the workspace.
+  quality: ["aac", "media"],
   media: [],
   rtmp: [],
   whip: ["media"],
@@ -36,10 +39,10 @@ const MODULES = {
 };
 
 /** Pure Rust: time is an argument, and nothing is opened. Pure modules are in the table above. */
-const PURE = /^crates\/(media|rtmp|whip|capture)\/src\//;
+const PURE = /^crates\/(aac|media|rtmp|whip|capture)\/src\//;
 const IMPURE =
   /\b(tokio|mio|socket2|quinn_udp)::|\b(?:std::)?net::(Tcp|Udp|ToSocketAddrs)|\bnet::\{[^}]*(Tcp|Udp)|\bos::unix::net\b|\brustls::(Stream|StreamOwned)\b|\bstd::(thread|fs)\b|\bstd::\{[^;]*\b(thread|fs)\b|\bInstant::now\b|\bSystemTime::now\b|\.elapsed\(\)/;
-const PURE_CRATES = new Set(["media", "rtmp", "whip", "capture"]);
+const PURE_CRATES = new Set(["aac", "media", "rtmp", "whip", "capture"]);
 const IMPURE_CRATES = /^(tokio|mio|socket2|quinn-udp)(-.*)?$/;
 
 /** Libraries that only some files may use, and only their crates may depend on. */
@@ -70,8 +73,8 @@ const LIBRARIES = [
   {
     crate: /^libc$/,
     name: /\blibc::/,
-    only: /^crates\/(media\/src\/transcode\/xaac\.rs|ingest\/src\/reactor\/|bench\/src\/relay\/(ring|low_water)\.rs$)/,
-    homes: ["media", "ingest", "bench"],
+    only: /^crates\/(media\/src\/transcode\/xaac\.rs|ingest\/src\/reactor\/|bench\/src\/relay\/(ring|low_water)\.rs$|quality\/src\/main\.rs$)/,
+    homes: ["media", "ingest", "bench", "quality"],
     what: "libc",
   },
 ];

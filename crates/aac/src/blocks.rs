@@ -1,7 +1,7 @@
 //! When a frame is cut into short windows: transients, found in the energies of eighths of a frame, one frame ahead
 //! of the transform. And how short windows are grouped.
 
-use crate::bands::{LINES, SHORT_BANDS, SHORT_LINES, SHORT_WINDOWS, SHORT};
+use crate::bands::{LINES, SHORT, SHORT_BANDS, SHORT_LINES, SHORT_WINDOWS};
 use crate::filterbank::Sequence;
 
 /// Ratio to that mean that makes a transient.

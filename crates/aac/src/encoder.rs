@@ -4,10 +4,10 @@ use crate::bands::{LIMIT_BANDS, LINES, Layout};
 use crate::bits::BitWriter;
 use crate::blocks::{self, Detector, Sequencer};
 use crate::filterbank::{FilterBank, Scratch, Sequence, Shape};
+use crate::log::{exp2, log2};
 use crate::psychoacoustics::{Energies, Model};
 use crate::quantiser;
 use crate::rate::{self, BUFFER_BITS, Demand, Rate};
-use crate::log::{exp2, log2};
 use crate::sections::{NOISE, Spectrum, ZERO, coded};
 use crate::syntax::{self, Frame, MidSide};
 use crate::tns::Filter;
@@ -262,13 +262,16 @@ impl Encoder {
         self.shape = next_shape;
         for channel in &mut self.channels[..distinct] {
             let [first, second] = frames.map(|frame| &*channel.samples[frame]);
-            let target = if sequence == Sequence::Short { &mut channel.powers } else { &mut channel.lines };
+            let target =
+                if sequence == Sequence::Short { &mut channel.powers } else { &mut channel.lines };
             self.bank.transform(sequence, shapes, [first, second], &mut self.scratch, target);
         }
         if sequence == Sequence::Short {
             let mut lengths = [0; 8];
-            let groups =
-                blocks::group(self.channels[..distinct].iter().map(|channel| &*channel.powers), &mut lengths);
+            let groups = blocks::group(
+                self.channels[..distinct].iter().map(|channel| &*channel.powers),
+                &mut lengths,
+            );
             self.layout = Layout::short(&lengths[..groups]);
             for channel in &mut self.channels[..distinct] {
                 blocks::interleave(&channel.powers, &lengths[..groups], &mut channel.lines);
@@ -302,7 +305,8 @@ impl Encoder {
                 }
             }
             let product: f32 = products.iter().sum();
-            let (left_energy, right_energy) = (left.energies.energy[band], right.energies.energy[band]);
+            let (left_energy, right_energy) =
+                (left.energies.energy[band], right.energies.energy[band]);
             let sum = left_energy + right_energy;
             let mid = (0.25 * (sum + 2.0 * product)).max(f32::MIN_POSITIVE);
             let side = (0.25 * (sum - 2.0 * product)).max(f32::MIN_POSITIVE);
@@ -345,7 +349,8 @@ impl Encoder {
                 let magnitude = channel.energies.magnitude[band];
                 let flatness = magnitude * magnitude / (energy * width);
                 let ratio = log2(energy / channel.thresholds[band]) - shift;
-                channel.noise[band] = ratio < LEAST_RATIO && flatness > LEAST_FLATNESS && energy > 4.0 * width;
+                channel.noise[band] =
+                    ratio < LEAST_RATIO && flatness > LEAST_FLATNESS && energy > 4.0 * width;
             }
         }
     }
@@ -401,7 +406,8 @@ impl Encoder {
         }
         while used > budget.most && frame.bands > 0 {
             frame.bands -= 1;
-            let mid_side = (self.channels.len() == 2).then(|| self::mid_side(&frame, &self.mid_side));
+            let mid_side =
+                (self.channels.len() == 2).then(|| self::mid_side(&frame, &self.mid_side));
             side = syntax::fixed_bits(&frame, mid_side)
                 + self
                     .channels

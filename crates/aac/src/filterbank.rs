@@ -272,9 +272,9 @@ mod tests {
                     let inverse = inverse(&lines[window * SHORT_LINES..][..SHORT_LINES]);
                     let rising = &bank.short_windows[if window == 0 { left } else { right }];
                     for (n, value) in inverse.iter().enumerate() {
-                        let factor = rising.get(n).unwrap_or_else(|| {
-                            &bank.short_windows[right][2 * SHORT_LINES - 1 - n]
-                        });
+                        let factor = rising
+                            .get(n)
+                            .unwrap_or_else(|| &bank.short_windows[right][2 * SHORT_LINES - 1 - n]);
                         out[FLAT + window * SHORT_LINES + n] += value * f64::from(*factor);
                     }
                 }

@@ -9,8 +9,8 @@ use crate::quantiser::{LIMIT_FACTOR, UNITY};
 pub(crate) const BUFFER_BITS: usize = 6_144;
 /// Bits per line by the logarithm of the mean quantised magnitude to base 2, from `FIRST_LEVEL` in steps of a half.
 const LINE_BITS: [f32; 24] = [
-    0.02, 0.04, 0.08, 0.14, 0.25, 0.4, 0.62, 0.95, 1.3, 1.7, 2.1, 2.55, 3.0, 3.5, 4.0, 4.5, 5.0, 5.55, 6.1, 6.7, 7.3,
-    7.9, 8.5, 9.1,
+    0.02, 0.04, 0.08, 0.14, 0.25, 0.4, 0.62, 0.95, 1.3, 1.7, 2.1, 2.55, 3.0, 3.5, 4.0, 4.5, 5.0,
+    5.55, 6.1, 6.7, 7.3, 7.9, 8.5, 9.1,
 ];
 const FIRST_LEVEL: f32 = -5.0;
 /// Finest shift of all scale factors: 27 dB below the thresholds, where nothing is gained any more.

@@ -191,8 +191,18 @@ impl Spectrum {
             // Each has a code of known length for zeros; the scale factor repeats the one before.
             let (pairs, fours) = (lines.len() as u32 / 2, lines.len() as u32 / 4);
             return [
-                0, 1 + fours, 1 + 3 * fours, 1 + fours, 1 + 4 * fours, 1 + pairs, 1 + 3 * pairs,
-                1 + pairs, 1 + 5 * pairs, 1 + pairs, 1 + 6 * pairs, 1 + 4 * pairs,
+                0,
+                1 + fours,
+                1 + 3 * fours,
+                1 + fours,
+                1 + 4 * fours,
+                1 + pairs,
+                1 + 3 * pairs,
+                1 + pairs,
+                1 + 5 * pairs,
+                1 + pairs,
+                1 + 6 * pairs,
+                1 + 4 * pairs,
             ];
         }
         let lengths = Lengths::shared();

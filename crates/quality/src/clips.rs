@@ -48,7 +48,8 @@ struct Noise(u64);
 impl Noise {
     /// Between -1 and 1.
     fn next(&mut self) -> f32 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 40) as f32 / (1 << 23) as f32 - 1.0
     }
 }
@@ -79,7 +80,8 @@ fn glockenspiel(noise: &mut Noise, out: &mut [[f32; 2]]) {
         let place = 0.5 + 0.3 * noise.next();
         for (index, out) in out[at..].iter_mut().take(2 * RATE).enumerate() {
             let time = index as f32 / RATE as f32;
-            let partials: [(f32, f32, f32); 4] = [(1.0, 0.25, 2.5), (2.756, 0.12, 5.0), (5.404, 0.06, 9.0), (0.5, 0.02, 3.0)];
+            let partials: [(f32, f32, f32); 4] =
+                [(1.0, 0.25, 2.5), (2.756, 0.12, 5.0), (5.404, 0.06, 9.0), (0.5, 0.02, 3.0)];
             let value: f32 = partials
                 .iter()
                 .map(|(ratio, level, decay)| {
@@ -126,7 +128,8 @@ fn rising(noise: &mut Noise, out: &mut [[f32; 2]]) {
     let length = out.len() as f32;
     let mut low = [0.0_f32; 2];
     for (index, out) in out.iter_mut().enumerate() {
-        let (time, gain) = (index as f32 / RATE as f32, 10.0_f32.powf(index as f32 / length * 5.0 - 5.0));
+        let (time, gain) =
+            (index as f32 / RATE as f32, 10.0_f32.powf(index as f32 / length * 5.0 - 5.0));
         let chord: f32 = [220.0, 277.2, 329.6, 880.0, 2_217.0]
             .iter()
             .map(|hertz| (TAU * hertz * time).sin() * 0.16)

@@ -39,7 +39,8 @@ fn main() -> Result<(), Failure> {
         let at = arguments.iter().position(|argument| argument == name)?;
         arguments.get(at + 1).cloned()
     };
-    let [folder, model] = [0, 1].map(|index| PathBuf::from(arguments.get(index).cloned().unwrap_or_default()));
+    let [folder, model] =
+        [0, 1].map(|index| PathBuf::from(arguments.get(index).cloned().unwrap_or_default()));
     let mut clips = clips::all(&folder)?;
     if let Some(names) = option("--clips") {
         clips.retain(|clip| names.split(',').any(|name| clip.name.starts_with(name)));
@@ -74,12 +75,20 @@ fn cost(clips: &[Clip], channels: usize, bitrate: u32) -> Result<(), Failure> {
     }
     println!(
         "{bitrate} bit/s, {channels} channels: ours {:.3} ms per stream-second, libxaac {:.3}, ratio {:.3}",
-        least[0], least[1], least[0] / least[1]
+        least[0],
+        least[1],
+        least[0] / least[1]
     );
     Ok(())
 }
 
-fn compare(clips: &[Clip], model: &Path, scores: &Path, channels: usize, bitrate: u32) -> Result<(), Failure> {
+fn compare(
+    clips: &[Clip],
+    model: &Path,
+    scores: &Path,
+    channels: usize,
+    bitrate: u32,
+) -> Result<(), Failure> {
     let known = Mutex::new(read_scores(scores));
     let next = AtomicUsize::new(0);
     let rows = Mutex::new(BTreeMap::new());
@@ -160,17 +169,29 @@ fn mixed(clip: &Clip, channels: usize) -> Vec<i16> {
     if channels == 2 {
         return clip.samples.clone();
     }
-    clip.samples.chunks_exact(2).map(|pair| ((i32::from(pair[0]) + i32::from(pair[1])) / 2) as i16).collect()
+    clip.samples
+        .chunks_exact(2)
+        .map(|pair| ((i32::from(pair[0]) + i32::from(pair[1])) / 2) as i16)
+        .collect()
 }
 
-fn encode(codec: Codec, samples: &[i16], channels: usize, bitrate: u32) -> Result<Encoded, Failure> {
+fn encode(
+    codec: Codec,
+    samples: &[i16],
+    channels: usize,
+    bitrate: u32,
+) -> Result<Encoded, Failure> {
     let mut units = Vec::with_capacity(samples.len() / 1024 + 4);
     let silence = vec![0; 1024 * channels];
     let frames = samples.chunks_exact(1024 * channels).chain(std::iter::repeat_n(&silence[..], 3));
     let (delay, before);
     match codec {
         Codec::Ours => {
-            let config = headgate_aac::Config { channels: channels as u8, bitrate, largest_access_unit: None };
+            let config = headgate_aac::Config {
+                channels: channels as u8,
+                bitrate,
+                largest_access_unit: None,
+            };
             let mut encoder = headgate_aac::Encoder::new(config)?;
             delay = headgate_aac::DELAY_SAMPLES;
             before = processor_seconds();
@@ -200,14 +221,20 @@ fn processor_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
-fn score_of(encoded: &Encoded, samples: &[i16], channels: usize, model: &Path) -> Result<f64, Failure> {
+fn score_of(
+    encoded: &Encoded,
+    samples: &[i16],
+    channels: usize,
+    model: &Path,
+) -> Result<f64, Failure> {
     let decoded = decode(&encoded.units, channels)?;
     let skip = (encoded.delay * channels).min(decoded.len());
     let mono = |samples: &[i16]| -> Vec<f64> {
         samples
             .chunks_exact(channels)
             .map(|frame| {
-                frame.iter().map(|sample| f64::from(*sample) / 32_768.0).sum::<f64>() / channels as f64
+                frame.iter().map(|sample| f64::from(*sample) / 32_768.0).sum::<f64>()
+                    / channels as f64
             })
             .collect()
     };
@@ -218,7 +245,9 @@ fn score_of(encoded: &Encoded, samples: &[i16], channels: usize, model: &Path) -
     let mut manager = VisqolManager::<NUM_BANDS_AUDIO>::new(variant, DEFAULT_WINDOW_SIZE);
     let mut reference = AudioSignal::new(&reference, RATE as u32);
     let mut degraded = AudioSignal::new(degraded, RATE as u32);
-    let result = manager.compute_results(&mut reference, &mut degraded).map_err(|error| error.to_string())?;
+    let result = manager
+        .compute_results(&mut reference, &mut degraded)
+        .map_err(|error| error.to_string())?;
     Ok(result.moslqo)
 }
 
@@ -228,8 +257,13 @@ fn decode(units: &[Vec<u8>], channels: usize) -> Result<Vec<i16>, Failure> {
     for unit in units {
         let length = unit.len() + 7;
         stream.extend([
-            0xff, 0xf1, 0x4c, (channels as u8) << 6 | (length >> 11) as u8, (length >> 3) as u8,
-            (length << 5) as u8 | 0x1f, 0xfc,
+            0xff,
+            0xf1,
+            0x4c,
+            (channels as u8) << 6 | (length >> 11) as u8,
+            (length >> 3) as u8,
+            (length << 5) as u8 | 0x1f,
+            0xfc,
         ]);
         stream.extend(unit);
     }
