@@ -22,18 +22,18 @@ const LAYERS = [
 const FOLDERS = {
   publish: [
     ["whip", "monitoring", "timeline"],
-    ["", "upstreams", "preview", "capture", "running", "limits", "backup", "ending"],
+    ["", "upstreams", "preview", "capture", "running", "limits", "backup", "ending", "key"],
     ["webhook", "bytes"],
     ["webhook/deliveries", "addresses"],
   ],
-  http: [["", "whip", "v5", "pages", "monitoring", "records", "cluster", "guide"], ["request"]],
+  http: [["", "whip", "v5", "pages", "monitoring", "records", "cluster", "guide", "stream-key"], ["request"]],
   organisation: [["", "reads"]],
   store: [["copy"], [""], ["tables", "postgres", "statements", "files"]],
   cli: [["", "serve", "store", "doctor", "webhook"]],
   webcaster: [["v5"], [""], ["pure"]],
   dashboard: [
     [""],
-    ["organisation", "webhook", "streams", "stream", "operator"],
+    ["organisation", "webhook", "streams", "stream", "stream/connect", "operator"],
     ["stream/timeline"],
     ["shell"],
     ["parts"],

@@ -3,7 +3,13 @@
 import { execFileSync } from "node:child_process";
 import { expect, test } from "vitest";
 import { type Finding, findingsOf, type Observed } from "../ts/dashboard/stream/diagnosis.ts";
-import { ffmpegCommands, gstreamerCommands, obsSteps, shellWord } from "../ts/dashboard/stream/instructions-text.ts";
+import {
+  ffmpegCommands,
+  gstreamerCommands,
+  obsSteps,
+  playCommands,
+  shellWord,
+} from "../ts/dashboard/stream/instructions-text.ts";
 import { type NumberName, Series } from "../ts/dashboard/stream/series.ts";
 import { addressesOf, withArguments } from "../ts/dashboard/streams/addresses.ts";
 import type { Numbers, Session, Stream } from "../ts/dashboard/streams/records.ts";
@@ -138,8 +144,9 @@ test("the history precedes newer points, and unknown values are gaps", () => {
 
 const stream = {
   ingest: {
-    rtmp: { url: "rtmp://in.example:1935/live", streamname: "Ab1Cd-9XyZ0" },
-    rtmps: { url: "rtmps://in.example:1936/live", streamname: "Ab1Cd-9XyZ0" },
+    key: null,
+    rtmp: { url: "rtmp://in.example:1935/live", streamname: "Ab1Cd-9XyZ0", stream_key: "Ab1Cd-9XyZ0" },
+    rtmps: { url: "rtmps://in.example:1936/live", streamname: "Ab1Cd-9XyZ0", stream_key: "Ab1Cd-9XyZ0" },
     whip: {
       url: "https://in.example/p/webrtc?stream_name=Ab1Cd-9XyZ0&stream_url=rtmp%3A%2F%2Fin.example%3A1935%2Flive",
     },
@@ -153,6 +160,22 @@ test("addresses contain custom arguments, escaped once in the WHIP address", () 
   expect(new URL(addresses.whip).searchParams.get("stream_url")).toBe("rtmp://in.example:1935/live");
   expect(withArguments("name", " ")).toBe("name");
   expect(addressesOf(stream).whip).toBe(stream.ingest.whip.url);
+});
+
+test("addresses for broadcasters contain the publish key, before custom arguments, and those for players never do", () => {
+  const { rtmp, whip } = stream.ingest;
+  const keyed = { ...rtmp, stream_key: `${rtmp.streamname}?key=K3y` };
+  const url = whip.url.replace(rtmp.streamname, encodeURIComponent(keyed.stream_key));
+  const ingest = { ...stream.ingest, key: "K3y", rtmp: keyed, whip: { url } };
+  const addresses = addressesOf({ ...stream, ingest }, "?a=b");
+  expect(addresses).toMatchObject({
+    key: "Ab1Cd-9XyZ0?key=K3y&a=b",
+    rtmp: "rtmp://in.example:1935/live/Ab1Cd-9XyZ0?key=K3y&a=b",
+    play: "rtmp://in.example:1935/live/Ab1Cd-9XyZ0?a=b",
+  });
+  expect(new URL(addresses.whip).searchParams.get("stream_name")).toBe("Ab1Cd-9XyZ0?key=K3y&a=b");
+  for (const { text } of playCommands(addresses)) expect(text).not.toContain("K3y");
+  expect(addressesOf({ ...stream, ingest }).whip).toBe(url);
 });
 
 test("commands contain the stream's own values as one shell word, whatever they are", () => {

@@ -45,6 +45,20 @@ async function lost(options: { readonly arguments?: string | null } = {}): Promi
   return clientId;
 }
 
+test("a publish continues it with a renewed publish key, if its other custom arguments are the same", async () => {
+  await stage.change({ publish_key: true });
+  const keyOf = async () => {
+    const row = await stage.db.selectFrom("stream").selectAll().executeTakeFirstOrThrow();
+    return stage.service.appDeps.publishKeys.of(row);
+  };
+  const first = await lost({ arguments: `pass=1&key=${await keyOf()}` });
+  await stage.db.updateTable("stream").set({ key_salt: "renewed" }).execute();
+  const second = await lost({ arguments: `key=${await keyOf()}&pass=1` });
+  expect(holdOf(second)).toMatchObject({ continues: first });
+  const third = await stage.allowed(STREAM, { arguments: `key=${await keyOf()}&pass=2` });
+  expect(holdOf(third)).toMatchObject({ continues: null });
+});
+
 test("a publish with the same name and custom arguments continues it, and its record says which one", async () => {
   const first = await lost({ arguments: "pass=1" });
   await customer.received("publish_done");

@@ -120,6 +120,7 @@ describe("the settings", () => {
     publish_on_hook_unreachable: "deny",
     strict_arguments: false,
     require_token: false,
+    publish_key: false,
     update_reject_after: 1,
     update_max_unreachable: 0,
     reason_to_broadcaster: true,

@@ -37,6 +37,7 @@ import { boundedBody, clientAddresses, hasLeft, readApiKey } from "./http/reques
 import { sessionRoutes } from "./http/sessions.ts";
 import { streamRoutes } from "./http/stream.ts";
 import { streamControlRoutes } from "./http/stream-control.ts";
+import { streamKeyRoutes } from "./http/stream-key/key-routes.ts";
 import { tokenRoutes } from "./http/tokens.ts";
 import { type CheckUpstreamUrl, upstreamRoutes } from "./http/upstreams.ts";
 import { usageRoutes } from "./http/usage.ts";
@@ -59,6 +60,7 @@ import { createReadLimits } from "./organisation/reads/read-limits.ts";
 import type { StreamUpstreams } from "./organisation/upstreams.ts";
 import type { WebhookSecrets } from "./organisation/webhook-secret.ts";
 import type { Captures } from "./publish/capture/captures.ts";
+import type { PublishKeys } from "./publish/key/publish-key.ts";
 import type { Publishing } from "./publish/lifecycle.ts";
 import type { LiveSessions } from "./publish/live-sessions.ts";
 import type { DeploymentStatus } from "./publish/monitoring/deployment.ts";
@@ -98,6 +100,7 @@ export interface AppDeps {
   readonly deployment: () => Promise<DeploymentStatus>;
   /** Every node; null while the store does not answer. */
   readonly nodes: () => Promise<readonly DeploymentNode[] | null>;
+  readonly publishKeys: PublishKeys;
   readonly secrets: WebhookSecrets;
   readonly customers: Pick<Customers, "forget">;
   readonly workbench: Workbench;
@@ -142,6 +145,7 @@ export function createApp(deps: AppDeps, descriptions: Describe[] = []): Hono<En
   app.route("/", webhookRoutes({ ...deps, ...access }));
   app.route("/", streamRoutes({ ...deps, ...access }));
   app.route("/", streamControlRoutes({ ...deps, ...access }));
+  app.route("/", streamKeyRoutes({ ...deps, ...access }));
   app.route("/", publishRoutes(reading));
   app.route("/", sessionRoutes({ ...deps, ...access }));
   app.route("/", timelineRoutes(reading));

@@ -134,7 +134,7 @@ export function createMetrics(): Metrics {
   });
   const refused = new Counter({
     name: "headgate_refused_total",
-    help: "Publish and play requests refused, by cause; too_many_names: whoever sent them guesses stream names",
+    help: "Publish and play requests refused, by cause; too_many_names: whoever sent them guesses stream names or publish keys",
     labelNames: ["request", "cause"],
     registers,
   });

@@ -24,6 +24,8 @@ import { checkWebhookUrl, resolveBySystem } from "./publish/addresses/address-gu
 import type { Resolve } from "./publish/addresses/resolver.ts";
 import { withAdmissionSteps } from "./publish/admission-steps.ts";
 import { createCaptures } from "./publish/capture/captures.ts";
+import { createPublishKeys } from "./publish/key/publish-key.ts";
+import { createWrongKeys } from "./publish/key/wrong-keys.ts";
 import { createPublishing, type Publishing } from "./publish/lifecycle.ts";
 import { createWrongNames } from "./publish/limits/wrong-names.ts";
 import { createLiveSessions } from "./publish/live-sessions.ts";
@@ -107,6 +109,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
   const secrets = createWebhookSecrets({ db, box, clock });
   const customers = createCustomers({ db, secrets, clock });
   const streamUpstreams = createStreamUpstreams({ db, secretBox: box });
+  const publishKeys = createPublishKeys(box);
   const ownerOf = (name: string) => organisationOf(db, name);
   const metrics = createMetrics();
   const version = readVersion();
@@ -141,6 +144,8 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     isRevoked: revocations.isRevoked,
     organisationOf: ownerOf,
     wrongNames: createWrongNames(steadyClock(clock)),
+    publishKeys,
+    wrongKeys: createWrongKeys(steadyClock(clock)),
     holdsPlayToken: playToken(tokens),
     ...(deps.otherNodes ?? plays ?? NO_OTHER_NODES),
     resolve,
@@ -210,6 +215,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     tokens,
     revocations,
     metrics,
+    publishKeys,
     secrets,
     customers,
     workbench: publishing.workbench,

@@ -131,6 +131,7 @@ const BODIES: { readonly [route in RouteName]?: (owned: Inventory) => object } =
   "PUT /stream/{id}/tag": () => ({ tags: ["another"] }),
   "PUT /stream/{id}/hold": () => ({ hold_s: 20 }),
   "PUT /stream/{id}/switch": () => ({}),
+  "PUT /stream/{id}/key": () => ({ publish_key: true }),
   "POST /session/{client_id}/kick": () => ({}),
   "PUT /session/{client_id}/bitrate": () => ({ max_bitrate_kbps: 500 }),
   "POST /session/{client_id}/upstream": () => ({ url: UPSTREAM }),

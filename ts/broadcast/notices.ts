@@ -105,6 +105,14 @@ const REFUSALS: Readonly<Record<string, Notice>> = {
   already_live: error("This stream is already live", "Another device is broadcasting to it. End that broadcast first."),
   organisation_disabled: error("This stream's organisation is not enabled", "Ask its owner."),
   token_required: error("This stream needs a link", "Ask its owner for a broadcast link and open it."),
+  key_missing: {
+    ...error("The publish key is missing", "Copy the whole stream key again: the name and ?key=… at its end."),
+    field: "name",
+  },
+  key_wrong: {
+    ...error("The publish key is not valid", "It is mistyped, or was renewed. Ask the stream's owner for the new one."),
+    field: "name",
+  },
   bad_token: error("This link is not valid", NEW_LINK),
   token_mismatch: error("This link is for another stream", NEW_LINK),
   stopped: error("The organiser ended the broadcast", "Ask them before you try again."),

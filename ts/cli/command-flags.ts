@@ -48,6 +48,7 @@ export const STREAM_VERBS = [
   "ls",
   "create",
   "show NAME|ID",
+  "key NAME|ID",
   "switch NAME|ID [CLIENT_ID]",
   "stop NAME|ID",
   "lock NAME|ID",
@@ -60,6 +61,7 @@ export const streamFlags = {
   ...organisationFlags,
   ...serviceFlags,
   tag: { type: String, description: "create: its tags, separated by commas" },
+  renew: { type: Boolean, description: "key: renew it; from then on the former key is refused" },
 } as const;
 
 /** Flags of `headgate backup` and `headgate restore`. */

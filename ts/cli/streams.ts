@@ -1,25 +1,25 @@
 // `headgate stream …`: works on the store, whether the service runs or not. Only to end a running publish it calls the
 // service, which alone can do that.
 import { ConfigInvalid, ServiceError } from "../errors.ts";
-import { ingestAt } from "../http/request/ingest.ts";
-import { streamRecord } from "../http/request/stream-record.ts";
 import { changed, recordChange } from "../organisation/audit.ts";
 import { listStreams } from "../organisation/reads/stream-list.ts";
 import {
   createStream,
   deleteStream,
   lockStream,
+  renewPublishKey,
   TAG_LENGTH_LIMIT,
   TAGS_LIMIT,
   unlockStream,
 } from "../organisation/streams.ts";
 import type { StreamTable } from "../store/schema.ts";
 import { forgetStream } from "../token/revocations.ts";
-import { ask, configuredUrl } from "./asking.ts";
+import { ask } from "./asking.ts";
 import { type AtStore, atStore, chosenOrganisation, operator } from "./at-store.ts";
 import { STREAM_VERBS } from "./command-flags.ts";
 import type { GivenFlags } from "./flags.ts";
 import { print, table } from "./output.ts";
+import { recordOf, recordsOf } from "./stream-records.ts";
 import { unknownVerb, wanted } from "./words.ts";
 
 /** Most streams listed: more than anybody reads, and still manageable for a terminal and a script. */
@@ -42,14 +42,18 @@ const CHANGES = {
 export async function runStream(words: readonly string[], flags: GivenFlags): Promise<void> {
   const [verb, which] = words;
   await atStore(flags, async (at) => {
-    const record = recordAt(at, flags);
+    const record = (stream: StreamTable) => recordOf(at, flags, stream);
     switch (verb) {
       case "ls": {
         const organisation = await chosenOrganisation(at, flags);
         const filter = { quantity: LIST_LIMIT, state: null, tags: [] };
         const { streams } = await listStreams(at.db, organisation, filter);
         const rows = streams.map(({ name, state, id, tags }) => [name, state, id, tagsText(tags)]);
-        return print(flags, streams.map(record), table([["name", "state", "id", "tags"], ...rows]));
+        return print(
+          flags,
+          flags.json === true && (await recordsOf(at, flags, streams)),
+          table([["name", "state", "id", "tags"], ...rows]),
+        );
       }
       case "create": {
         const organisation = await chosenOrganisation(at, flags);
@@ -62,10 +66,10 @@ export async function runStream(words: readonly string[], flags: GivenFlags): Pr
         const stream = await changed(at.db, operator(organisation), at.now, change, (trx) =>
           createStream(trx, organisation, { tags, nameRandom: at.config.nameRandom, now: at.now }),
         );
-        return print(flags, record(stream), [stream.name]);
+        return print(flags, await record(stream), [stream.name]);
       }
       case "show": {
-        const stream = record(await find(at, flags, which));
+        const stream = await record(await find(at, flags, which));
         const { ingest, playout, ...rest } = stream;
         return print(flags, stream, [
           `name        ${ingest.rtmp.streamname}`,
@@ -74,9 +78,18 @@ export async function runStream(words: readonly string[], flags: GivenFlags): Pr
           `tags        ${rest.tags.join(", ")}`.trimEnd(),
           `created     ${rest.created_at}`,
           `changed     ${rest.updated_at}`,
-          `RTMP        ${ingest.rtmp.url}/${ingest.rtmp.streamname}`,
+          `RTMP        ${ingest.rtmp.url}/${ingest.rtmp.stream_key}`,
           `WHIP        ${ingest.whip.url}`,
         ]);
+      }
+      case "key": {
+        const stream = await find(at, flags, which);
+        const row = flags.renew === true ? await renewKey(at, stream) : stream;
+        const { name } = row;
+        const shown = await record(row);
+        const { key, rtmp } = shown.ingest;
+        const none = `Publishes of ${name} need no publish key: see PUT /stream/{id}/key and publish_key in /organisation/settings.`;
+        return print(flags, shown, [key === null ? none : rtmp.stream_key]);
       }
       case "switch": {
         const stream = await find(at, flags, which);
@@ -92,13 +105,19 @@ export async function runStream(words: readonly string[], flags: GivenFlags): Pr
       case "rm": {
         const stream = await find(at, flags, which);
         const row = await changeAtStore(at, stream, verb);
-        const answer = row === null ? await changeByService(flags, stream, verb) : record(row);
+        const answer = row === null ? await changeByService(flags, stream, verb) : await record(row);
         return print(flags, answer, [`${stream.name} ${CHANGES[verb].done}.`]);
       }
       default:
         throw unknownVerb("stream", verb, STREAM_VERBS);
     }
   });
+}
+
+async function renewKey({ db, now }: AtStore, stream: StreamTable): Promise<StreamTable> {
+  const change = { action: "stream.key", subject: stream.id };
+  const actor = operator({ id: stream.organisation_id });
+  return await changed(db, actor, now, change, (trx) => renewPublishKey(trx, stream, now));
 }
 
 /** Null while a publish of the stream runs that `verb` would have to end. */
@@ -145,14 +164,6 @@ async function find(at: AtStore, flags: GivenFlags, which: string | undefined): 
     throw new ConfigInvalid(`there is no stream ${word}${place}: headgate stream ls`);
   }
   return stream;
-}
-
-/** The record of the API (M9). Its URLs use the host of `--url`, else the configured one. */
-function recordAt({ config, now }: AtStore, flags: GivenFlags) {
-  const said = typeof flags.url === "string" && URL.canParse(flags.url) ? new URL(flags.url).origin : null;
-  const ports = { rtmp: config.rtmp.port, rtmps: config.rtmp.tls?.port ?? null };
-  const ingest = ingestAt(said ?? config.http.publicUrl ?? configuredUrl(config), config, ports);
-  return (stream: StreamTable) => streamRecord(stream, ingest, now);
 }
 
 /** The client id of a publish: `headgate sessions ls` shows them. */

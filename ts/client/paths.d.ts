@@ -74,6 +74,8 @@ export interface components {
       reason_to_broadcaster: boolean;
       /** Every publish needs a web token for its stream: a WHIP bearer, or token= in the arguments (W22) */
       require_token: boolean;
+      /** Every publish needs the publish key of its stream, as key= in the arguments, or a web token for it (M12a). A stream's own setting (PUT /stream/{id}/key) overrides it; publishes that already run continue */
+      publish_key: boolean;
       /** Who may play by RTMP: anyone who knows the name, anyone with a play token (POST /stream/{id}/play-token) as token= after the name, or the addresses of play_addresses. Players that already play continue */
       play: "open" | "token" | "addresses";
       /** IP addresses and networks that may play when play is addresses */
@@ -97,6 +99,8 @@ export interface components {
       tags: string[];
       /** See PUT /stream/{id}/hold */
       hold_s: (number | null);
+      /** See PUT /stream/{id}/key; null: the organisation's setting applies */
+      publish_key: (boolean | null);
       /** Until then publishes are refused after an end */
       refused_until: (string | null);
       webrtc: true;
@@ -105,15 +109,22 @@ export interface components {
         rtmp: {
           url: string;
           streamname: string;
+          /** What an encoder sends: the name, and `?key=…` if publishes need the publish key */
+          stream_key: string;
         };
         /** null when this Headgate has no certificate for RTMPS */
         rtmps: ({
           url: string;
           streamname: string;
+          /** What an encoder sends: the name, and `?key=…` if publishes need the publish key */
+          stream_key: string;
         } | null);
         whip: {
+          /** With the publish key, if publishes need one */
           url: string;
         };
+        /** The publish key; null: publishes need none; `…` here and in the addresses for the role readonly */
+        key: (string | null);
       };
       playout: {
         rtmp: {
@@ -801,6 +812,8 @@ export interface paths {
           reason_to_broadcaster?: boolean;
           /** Every publish needs a web token for its stream: a WHIP bearer, or token= in the arguments (W22) */
           require_token?: boolean;
+          /** Every publish needs the publish key of its stream, as key= in the arguments, or a web token for it (M12a). A stream's own setting (PUT /stream/{id}/key) overrides it; publishes that already run continue */
+          publish_key?: boolean;
           /** Who may play by RTMP: anyone who knows the name, anyone with a play token (POST /stream/{id}/play-token) as token= after the name, or the addresses of play_addresses. Players that already play continue */
           play?: "open" | "token" | "addresses";
           /** IP addresses and networks that may play when play is addresses */
@@ -835,6 +848,8 @@ export interface paths {
       };
       requestBody?: { content: { "application/json": {
           tags?: (string[] | null);
+          /** Whether publishes need the publish key; null: publish_key of /organisation/settings applies */
+          publish_key?: (boolean | null);
         } } };
       responses: {
         200: { content: { "application/json": components["schemas"]["Stream"] } };
@@ -1039,6 +1054,52 @@ export interface paths {
         400: { content: { "application/json": components["schemas"]["ManagementError"] } };
         403: { content: { "application/json": components["schemas"]["ManagementError"] } };
         404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/stream/{id}/key": {
+    put: {
+      parameters: {
+        path: {
+          /** The id, as returned by GET /stream */
+          id: string;
+        };
+      };
+      requestBody: { content: { "application/json": {
+          /** Whether publishes need the publish key; null: publish_key of /organisation/settings applies */
+          publish_key: (boolean | null);
+        } } };
+      responses: {
+        200: { content: { "application/json": components["schemas"]["Stream"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        413: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+    post: {
+      parameters: {
+        path: {
+          /** The id, as returned by GET /stream */
+          id: string;
+        };
+        header?: {
+          /** Repeating a request with the same key within 24 hours returns the first response; a different request with it is refused: 409 with code 9409. While the first request is running: 409 with code 9410 and Retry-After */
+          "Idempotency-Key"?: string;
+        };
+      };
+      responses: {
+        200: { content: { "application/json": components["schemas"]["Stream"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        409: { content: { "application/json": components["schemas"]["ManagementError"] } };
         429: { content: { "application/json": components["schemas"]["ManagementError"] } };
         500: { content: { "application/json": components["schemas"]["ManagementError"] } };
         503: { content: { "application/json": components["schemas"]["ManagementError"] } };

@@ -24,7 +24,6 @@ import { type RecordDeps, recordOf } from "./request/stream-record.ts";
 const STOPPED = "Stream was stopped";
 
 interface ControlDeps extends RouteDeps, RecordDeps {
-  readonly db: Kysely<Schema>;
   readonly sessions: Pick<LiveSessions, "kick">;
 }
 
@@ -106,7 +105,7 @@ export function streamControlRoutes(deps: ControlDeps): Routes["hono"] {
       c.set("ending", ending);
       sessions.kick(caller.organisation.id, { streamId: stream.id }, ending);
     }
-    return recordOf(c, after, deps);
+    return await recordOf(c, caller, after, deps);
   }
 }
 

@@ -28,8 +28,9 @@ import type { Schema, StreamState, StreamTable } from "../store/schema.ts";
 import { newRoutes, type RouteDeps, type Routes, z } from "./openapi.ts";
 import { Stream } from "./records/stream.ts";
 import { cursorOf, FOREIGN_CURSOR, pageOf, pageQuery } from "./request/page.ts";
+import { GivenPublishKey } from "./request/publish-key.ts";
 import { text } from "./request/schema.ts";
-import { type RecordDeps, recordOf } from "./request/stream-record.ts";
+import { type RecordDeps, recorder, recordOf } from "./request/stream-record.ts";
 
 /** States by which a list can be filtered. */
 const LISTED_STATES = ["created", "live", "ended", "locked"] as const satisfies readonly StreamState[];
@@ -47,7 +48,6 @@ const GivenTags = z
   .openapi({ example: ["studio-1"] });
 
 interface StreamDeps extends RouteDeps, RecordDeps {
-  readonly db: Kysely<Schema>;
   readonly reads: Kysely<Schema>;
   readonly config: Pick<Config, "http" | "ingest" | "nameRandom">;
   readonly sessions: Pick<LiveSessions, "switchTarget" | "switchTo">;
@@ -65,21 +65,21 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
       description:
         "No body is needed. Unknown members are ignored. Without a webhook, and without require_token in " +
         "/organisation/settings, anyone who knows the name can publish; by default, anyone who knows it can play.",
-      body: z.object({ tags: GivenTags.optional() }),
+      body: z.object({ tags: GivenTags.optional(), publish_key: GivenPublishKey.optional() }),
       answer: Stream,
     },
     async (c, caller, { body }) => {
       const tags = withScope(body.tags ?? [], caller);
+      const { publish_key = null } = body;
       const now = clock.now();
       const change = ({ id, name }: StreamTable) => ({
         action: "stream.create",
         subject: id,
-        detail: { name, tags: shortList(tags) },
+        detail: { name, tags: shortList(tags), ...(publish_key !== null && { publish_key }) },
       });
-      const stream = await changed(db, caller, now, change, (trx) =>
-        createStream(trx, caller.organisation, { tags, nameRandom: deps.config.nameRandom, now }),
-      );
-      return c.json(recordOf(c, stream, deps));
+      const given = { tags, publishKey: publish_key, nameRandom: deps.config.nameRandom, now };
+      const stream = await changed(db, caller, now, change, (trx) => createStream(trx, caller.organisation, given));
+      return c.json(await recordOf(c, caller, stream, deps));
     },
   );
 
@@ -112,11 +112,8 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
       }),
       answer: z.array(Stream),
     },
-    async (
-      c,
-      { organisation, scopeTag },
-      { query: { quantity, cursor = null, state = null, search, order, ...query } },
-    ) => {
+    async (c, caller, { query: { quantity, cursor = null, state = null, search, order, ...query } }) => {
+      const { organisation, scopeTag } = caller;
       const tags = [...(query["tags[]"] ?? []), ...(scopeTag === null ? [] : [scopeTag])];
       const filter = { quantity: quantity + 1, state, tags, search: search || null };
       const [createdAt, id, live] = cursor ?? [];
@@ -137,14 +134,14 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
         cursorAt({ createdAt: Number(created_at), id, live: state === "live" });
       const page = { quantity, cursor: Page, positionOf };
       const streams = pageOf(c, found.streams, page, found.rest && cursorAt(found.rest));
-      return c.json(streams.map((stream) => recordOf(c, stream, deps)));
+      return c.json(streams.map(await recorder(c, caller, { ...deps, db: reads })));
     },
   );
 
   routes.guarded(
     "GET /stream/{id}",
     { tag: "Streams", summary: "One stream", answer: Stream, errors: [404] },
-    async (c, caller) => c.json(recordOf(c, await find(caller, c.req.param("id")), deps)),
+    async (c, caller) => c.json(await recordOf(c, caller, await find(caller, c.req.param("id")), deps)),
   );
 
   routes.guarded(
@@ -163,7 +160,7 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
       const now = clock.now();
       const change = { action: "stream.tag", subject: stream.id, detail: changeOfTags(stream, tags) };
       const tagged = await changed(db, caller, now, change, (trx) => setTags(trx, stream, tags, now));
-      return c.json(recordOf(c, tagged, deps));
+      return c.json(await recordOf(c, caller, tagged, deps));
     },
   );
 
@@ -185,7 +182,7 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
       const now = clock.now();
       const change = { action: "stream.hold", subject: stream.id, detail: { hold_s } };
       const held = await changed(db, caller, now, change, (trx) => setHold(trx, stream, hold_s, now));
-      return c.json(recordOf(c, held, deps));
+      return c.json(await recordOf(c, caller, held, deps));
     },
   );
 

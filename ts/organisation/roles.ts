@@ -72,6 +72,8 @@ export const ROUTES = {
   "PUT /stream/{id}/tag": "change_tags",
   "PUT /stream/{id}/hold": "control_stream",
   "PUT /stream/{id}/switch": "control_stream",
+  "PUT /stream/{id}/key": "control_stream",
+  "POST /stream/{id}/key": "control_stream",
   "PUT /stream/{id}/stop": "control_stream",
   "PUT /stream/{id}/lock": "control_stream",
   "PUT /stream/{id}/unlock": "control_stream",

@@ -39,6 +39,12 @@ const SWITCHES = {
   require_token: z
     .boolean()
     .describe("Every publish needs a web token for its stream: a WHIP bearer, or token= in the arguments (W22)"),
+  publish_key: z
+    .boolean()
+    .describe(
+      "Every publish needs the publish key of its stream, as key= in the arguments, or a web token for it (M12a). " +
+        "A stream's own setting (PUT /stream/{id}/key) overrides it; publishes that already run continue",
+    ),
   play: z
     .enum(["open", "token", "addresses"])
     .describe(
@@ -88,6 +94,7 @@ export const DEFAULT_SETTINGS: OrganisationSettings = {
   update_max_unreachable: 0,
   reason_to_broadcaster: true,
   require_token: false,
+  publish_key: false,
   play: "open",
   play_addresses: [],
   max_bitrate_kbps: 0,

@@ -9,6 +9,8 @@ import { randomText } from "./key-text.ts";
 /** Limits of M8: tags of a stream, and length of a tag in characters. */
 export const TAGS_LIMIT = 50;
 export const TAG_LENGTH_LIMIT = 100;
+/** Characters of what a renewed publish key is derived from: 131 bits. */
+const KEY_SALT_LENGTH = 22;
 /** How much of the tags that changed the audit log keeps, characters: it keeps them for more than a year. */
 const AUDITED_CHARACTERS = 500;
 
@@ -16,7 +18,18 @@ const AUDITED_CHARACTERS = 500;
 export async function createStream(
   trx: Kysely<Schema>,
   organisation: Pick<OrganisationTable, "id" | "hash">,
-  { tags, nameRandom, now }: { readonly tags: readonly string[]; readonly nameRandom: number; readonly now: number },
+  {
+    tags,
+    publishKey = null,
+    nameRandom,
+    now,
+  }: {
+    readonly tags: readonly string[];
+    /** Null: the organisation's setting applies. */
+    readonly publishKey?: boolean | null;
+    readonly nameRandom: number;
+    readonly now: number;
+  },
 ): Promise<StreamTable> {
   await checkRoom(trx, organisation.id, "stream", "stream");
   return await trx
@@ -27,6 +40,7 @@ export async function createStream(
       name: `${organisation.hash}-${randomText(nameRandom)}`,
       state: "created",
       tags: JSON.stringify(tags),
+      publish_key: columnOf(publishKey),
       created_at: now,
       updated_at: now,
     })
@@ -126,6 +140,24 @@ export async function setHold(
   return await update(db, stream, { hold_s: seconds, updated_at: now });
 }
 
+/** Sets whether publishes need the publish key, from the next one on; null: the organisation's setting applies. */
+export async function setPublishKey(
+  db: Kysely<Schema>,
+  stream: StreamTable,
+  isNeeded: boolean | null,
+  now: number,
+): Promise<StreamTable> {
+  return await update(db, stream, { publish_key: columnOf(isNeeded), updated_at: now });
+}
+
+/** Renews the publish key. What it is derived from is random, and no counter: a store that is restored from a backup
+ *  must not repeat a key. */
+export async function renewPublishKey(db: Kysely<Schema>, stream: StreamTable, now: number): Promise<StreamTable> {
+  return await update(db, stream, { key_salt: randomText(KEY_SALT_LENGTH), updated_at: now });
+}
+
+const columnOf = (isNeeded: boolean | null) => (isNeeded === null ? null : Number(isNeeded));
+
 /** Locks the stream, so that publishes are refused (M11); no effect on a locked stream. The caller must end a running
  *  publish. */
 export async function lockStream(db: Kysely<Schema>, stream: StreamTable, now: number): Promise<StreamTable> {
@@ -178,7 +210,17 @@ async function update(
   db: Kysely<Schema>,
   stream: StreamTable,
   change: Partial<
-    Pick<StreamTable, "state" | "state_before_lock" | "tags" | "hold_s" | "refused_until" | "refused_reason">
+    Pick<
+      StreamTable,
+      | "state"
+      | "state_before_lock"
+      | "tags"
+      | "hold_s"
+      | "publish_key"
+      | "key_salt"
+      | "refused_until"
+      | "refused_reason"
+    >
   > & {
     readonly updated_at: number;
   },

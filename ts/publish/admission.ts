@@ -12,7 +12,6 @@ import { withoutMapping } from "../network.ts";
 import type { Customer, Customers } from "../organisation/customers.ts";
 import { isEnabled } from "../store/enabled.ts";
 import type { Schema } from "../store/schema.ts";
-import type { TokenOf } from "../token/required-token.ts";
 import type { TokenClaims } from "../token/tokens.ts";
 import { newTrace, type Trace } from "../tracing/trace.ts";
 import { readBackupArgument } from "./backup/argument.ts";
@@ -23,6 +22,8 @@ import { type DenialContext, type Denied, denied } from "./denials.ts";
 import { sessionHash } from "./ending/ended-sessions.ts";
 import { refusalOfStream } from "./ending/refused-streams.ts";
 import type { Ends } from "./ends.ts";
+import { type CredentialsDeps, checkCredentials } from "./key/credentials.ts";
+import { withoutKeyArgument } from "./key/key-argument.ts";
 import { findNamed, findStream } from "./limits/named-stream.ts";
 import type { OrganisationLimiter } from "./limits/organisation-limiter.ts";
 import type { WrongNames } from "./limits/wrong-names.ts";
@@ -68,7 +69,7 @@ export interface PublishRequest {
 
 export type Admission = (AllowedPublish & { readonly outcome: "allowed" }) | Denied;
 
-export interface AdmissionDeps {
+export interface AdmissionDeps extends CredentialsDeps {
   /** Whether this node has room; absent where capacity is not measured. */
   readonly room?: Pick<Capacity, "take" | "refusal"> | null;
   /** Limits on what one organisation may start; absent: no limits. */
@@ -91,8 +92,6 @@ export interface AdmissionDeps {
   readonly publishes: Publishes;
   readonly webhook: Webhook;
   readonly customers: Pick<Customers, "of">;
-  /** The web token that an organisation may require. */
-  readonly tokenOf: TokenOf;
   readonly outbox: Outbox;
   readonly media: () => Media;
   /** The upstreams that a stream is pushed to. */
@@ -196,11 +195,11 @@ export function createAdmission(deps: AdmissionDeps): {
     const field = alsoReservedField(request.arguments, customer.settings);
     if (field !== null) return denied("reserved_field", `Custom arguments must not contain ${field}`);
 
-    let { claims = null } = request;
-    if (customer.settings.require_token) {
-      claims = await deps.tokenOf({ claims, arguments: request.arguments }, check.name);
-      if (claims === null) return denied("token_required");
-    }
+    const { claims: given = null, address } = request;
+    const asked = { address, arguments: request.arguments, claims: given, settings: customer.settings };
+    const authorised = await checkCredentials(deps, { ...asked, stream: { ...found, name: check.name } });
+    if ("outcome" in authorised) return authorised;
+    const { claims, hasKeyArgument } = authorised;
 
     const limit = customer.settings.max_bitrate_kbps;
     const maxBitrateKbps = bitrateLimitOf(settings.maxBitrateKbps, found.plan, limit);
@@ -240,7 +239,8 @@ export function createAdmission(deps: AdmissionDeps): {
         epoch: deps.member.epoch,
         trace: request.trace,
         backup,
-        otherArguments,
+        // A renewed key, or a token in its place, is still the same broadcast.
+        otherArguments: hasKeyArgument ? withoutKeyArgument(otherArguments) : otherArguments,
         requestedAt,
         sessionHash: request.session === undefined ? null : sessionHash(request.session),
       };

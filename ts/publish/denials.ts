@@ -10,6 +10,8 @@ export type DenialCause =
   | "already_live"
   | "organisation_disabled"
   | "token_required"
+  | "key_missing"
+  | "key_wrong"
   | "rejected_by_customer"
   | "customer_unreachable"
   | "stopped"
@@ -59,6 +61,11 @@ const DENIALS: Readonly<Record<DenialCause, readonly [code: Denied["code"], desc
   already_live: ["bad_name", "Stream is already live"],
   organisation_disabled: ["denied", "Organisation is not enabled"],
   token_required: ["denied", "A web token for this stream is required"],
+  key_missing: [
+    "denied",
+    "The publish key is missing: copy the whole stream key or WHIP address again, with key=... in it",
+  ],
+  key_wrong: ["denied", "The publish key is wrong, or was renewed: copy the whole stream key or WHIP address again"],
   rejected_by_customer: ["denied", "Publish denied"],
   customer_unreachable: ["denied", "Publish could not be authorised"],
   stopped: ["denied", "Publish was ended by the operator"],

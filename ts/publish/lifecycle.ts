@@ -11,7 +11,6 @@ import { EVERYTHING, type Share } from "../node-share.ts";
 import type { Customers } from "../organisation/customers.ts";
 import type { Schema } from "../store/schema.ts";
 import type { HoldsPlayToken } from "../token/play-token.ts";
-import type { TokenOf } from "../token/required-token.ts";
 import type { TokenClaims } from "../token/tokens.ts";
 import type { Resolve } from "./addresses/resolver.ts";
 import { type AdmissionDeps, createAdmission } from "./admission.ts";
@@ -22,6 +21,7 @@ import { type DenialCause, type Denied, denied } from "./denials.ts";
 import { type Ending, endingOf, inLog } from "./ending/ending.ts";
 import { createEndings, type Endings } from "./ending/endings.ts";
 import { createEnds } from "./ends.ts";
+import type { CredentialsDeps } from "./key/credentials.ts";
 import { createOrganisationLimiter } from "./limits/organisation-limiter.ts";
 import { adoptEvents } from "./orphans.ts";
 import { createPlayers, type PlayersDeps } from "./players.ts";
@@ -55,6 +55,7 @@ const STOP_LIMIT_MS = 5_000;
 
 export interface PublishingDeps
   extends Pick<AdmissionDeps, "isDraining" | "rtmpElsewhere" | "rivals" | "room" | "wrongNames">,
+    CredentialsDeps,
     Pick<PlayersDeps, "elsewhere" | "isNode" | "organisationOf"> {
   readonly db: Kysely<Schema>;
   readonly reads: Kysely<Schema>;
@@ -71,8 +72,6 @@ export interface PublishingDeps
   readonly log: Logger;
   /** Webhook keys and settings of the organisations. */
   readonly customers: Pick<Customers, "of">;
-  /** The web token of a publish, which its organisation may require. */
-  readonly tokenOf: TokenOf;
   /** Whether a web token has been revoked. */
   readonly isRevoked: (claims: TokenClaims) => boolean;
   /** Whether a player presents the token that the organisation may require. */

@@ -11,6 +11,7 @@ import { managementTables } from "./tables/management-tables.ts";
 import { nodesByStart, nodeTables } from "./tables/node-tables.ts";
 import { operatorOrganisation } from "./tables/operator-organisation.ts";
 import { organisationLimits } from "./tables/organisation-limits.ts";
+import { publishKeys } from "./tables/publish-key.ts";
 import {
   backupPublishes,
   heldPublishes,
@@ -64,6 +65,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0025-usage-sums", up: usageSums },
   { name: "0026-table-shares", up: tableShares },
   { name: "0027-publish-ending", up: publishEnding },
+  { name: "0029-publish-key", up: publishKeys },
 ];
 
 /** The tables whose rows are written by triggers on other tables. */

@@ -2,6 +2,7 @@
 // times as epoch milliseconds, JSON as text, booleans as 0 and 1.
 import type { Generated } from "kysely";
 import type { EndingColumns, RefusalColumns } from "./tables/ending-columns.ts";
+import type { PublishKeyColumns } from "./tables/publish-key.ts";
 
 /** Roles of keys and people, the most powerful first. */
 export const ROLES = ["administrator", "user", "readonly"] as const;
@@ -45,7 +46,7 @@ export interface ApiKeyTable {
   revoked_at: number | null;
 }
 
-export interface StreamTable extends RefusalColumns {
+export interface StreamTable extends RefusalColumns, PublishKeyColumns {
   id: string;
   organisation_id: string;
   /** Stream name, unique over the deployment and never reused. */

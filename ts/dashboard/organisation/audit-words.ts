@@ -27,6 +27,8 @@ const ACTIONS: Readonly<Record<string, string>> = {
   "settings.change": "Changed settings",
   "stream.create": "Created a stream",
   "stream.delete": "Deleted a stream",
+  "stream.key": "Renewed the publish key of a stream",
+  "stream.publish_key": "Changed whether a stream needs its publish key",
   "stream.lock": "Locked a stream",
   "stream.stop": "Stopped a stream",
   "stream.tag": "Changed tags of a stream",

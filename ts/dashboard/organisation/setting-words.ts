@@ -23,6 +23,10 @@ export const SETTING_WORDS: Readonly<Record<SettingName, SettingWords>> = {
     label: "Every publish needs a web token",
     help: "A WHIP bearer, or token= in the custom arguments, for that stream. Otherwise anyone who knows the stream name can try to publish.",
   },
+  publish_key: {
+    label: "Every publish needs the publish key",
+    help: "The addresses of each stream then end in a secret of their own, so that who plays a stream cannot publish to it. Copy them into the encoders again; broadcasts that are live continue. A stream can have its own setting.",
+  },
   strict_arguments: {
     label: "Refuse custom arguments named time or timestamp",
     help: "Otherwise they are forwarded, because signed URLs use them. The names of Headgate’s own fields are always refused.",

@@ -102,6 +102,7 @@ function Group({ name, settings, change, isLocked }: GroupProps) {
           <ChoiceSetting {...common} name="publish_on_hook_unreachable" words={UNREACHABLE_WORDS} />
           <SwitchSetting {...common} name="reason_to_broadcaster" />
           <SwitchSetting {...common} name="require_token" />
+          <SwitchSetting {...common} name="publish_key" />
           <SwitchSetting {...common} name="strict_arguments" />
         </>
       );

@@ -66,10 +66,10 @@ export function gstreamerCommands(addresses: Addresses): readonly Command[] {
 }
 
 /** Commands for watching it. */
-export function playCommands({ rtmp }: Pick<Addresses, "rtmp">): readonly Command[] {
+export function playCommands({ play }: Pick<Addresses, "play">): readonly Command[] {
   return [
-    { title: "ffplay", text: `ffplay -fflags nobuffer ${shellWord(rtmp)}` },
-    { title: "VLC", text: `vlc ${shellWord(rtmp)}` },
+    { title: "ffplay", text: `ffplay -fflags nobuffer ${shellWord(play)}` },
+    { title: "VLC", text: `vlc ${shellWord(play)}` },
   ];
 }
 

@@ -3,9 +3,11 @@ import { useId, useState } from "preact/hooks";
 import { CopyField } from "../parts/copy-field.tsx";
 import { Section } from "../shell/page.tsx";
 import { may } from "../shell/session.ts";
+import type { ShowStream } from "../streams/actions.ts";
 import { type Addresses, addressesOf } from "../streams/addresses.ts";
 import { ArgumentsField } from "../streams/arguments-field.tsx";
 import type { Stream } from "../streams/records.ts";
+import { PublishKey } from "./connect/publish-key.tsx";
 import {
   type Command,
   ffmpegCommands,
@@ -20,7 +22,7 @@ import { QrCode } from "./qr-code.tsx";
 const PROGRAMS = ["Addresses", "OBS", "ffmpeg", "GStreamer", "Browser", "Watch it"] as const;
 type Program = (typeof PROGRAMS)[number];
 
-export function Instructions({ stream }: { readonly stream: Stream }) {
+export function Instructions({ stream, show }: { readonly stream: Stream; readonly show: ShowStream }) {
   const id = useId();
   const [program, setProgram] = useState<Program>("Addresses");
   const [customArguments, setArguments] = useState("");
@@ -59,6 +61,7 @@ export function Instructions({ stream }: { readonly stream: Stream }) {
       >
         <For program={program} addresses={addresses} />
       </div>
+      <PublishKey stream={stream} show={show} />
       <details class="arguments">
         <summary>Custom arguments</summary>
         <ArgumentsField
@@ -165,10 +168,10 @@ function InBrowser({ key }: Addresses) {
     <div class="with-qr">
       <div class="stack">
         <p>
-          Open this page on any computer or phone, enter the stream name, and go live with camera, microphone or screen:
+          Open this page on any computer or phone, enter the stream key, and go live with camera, microphone or screen:
         </p>
         <CopyField label="Broadcast page" value={page} />
-        <CopyField label="Stream name" value={key} />
+        <CopyField label="Stream key" value={key} />
         {may("create_token") && (
           <p>
             Or <a href="#tokens">create a link</a> that needs no name: it is valid for a limited time, and its QR code

@@ -79,7 +79,7 @@ function Known({ stream, watch }: { readonly stream: Stream; readonly watch: Str
     [watch, route],
   );
   const isFresh = state === "created";
-  const instructions = <Instructions stream={stream} />;
+  const instructions = <Instructions stream={stream} show={show} />;
   return (
     <Page
       title={nameOf(stream)}

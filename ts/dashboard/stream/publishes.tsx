@@ -176,6 +176,8 @@ function causeWords(cause: string): string {
     already_live: "The stream was live already.",
     organisation_disabled: "The organisation is not enabled.",
     token_required: "It had no valid token for the stream.",
+    key_missing: "It had no publish key.",
+    key_wrong: "Its publish key was wrong, or had been renewed.",
     reserved_field: "Its custom arguments use a reserved name.",
     malformed_name: "Its stream name is not valid.",
     stopped: "It was ended while your webhook was being called.",

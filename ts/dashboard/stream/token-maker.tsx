@@ -127,7 +127,7 @@ function MadeToken({ kind, exp, token, address }: Made) {
       <div class="made stack">
         {until}
         <CopyField label="Address for players" value={address} />
-        {playCommands({ rtmp: address }).map(({ title, text }) => (
+        {playCommands({ play: address }).map(({ title, text }) => (
           <CopyField key={title} label={`${title} command`} value={text} isCode />
         ))}
       </div>

@@ -58,6 +58,27 @@ export async function setTags(stream: Stream, tags: readonly string[], show: Sho
   return (await changed(stream, { ...stream, tags: [...tags] }, call, show)) !== null;
 }
 
+/** Null: the organisation's setting applies. */
+export async function setPublishKey(stream: Stream, publish_key: boolean | null, show: ShowStream): Promise<void> {
+  const call = () =>
+    answerOf(api.PUT("/stream/{id}/key", { params: { path: { id: stream.id } }, body: { publish_key } }));
+  await changed(stream, null, call, show);
+}
+
+/** Renews the publish key, with confirmation: every encoder of the stream needs the new one. */
+export async function renewPublishKey(stream: Stream, show: ShowStream): Promise<void> {
+  const name = nameOf(stream);
+  const goesOn = stream.state === "live" ? "The broadcast that is live goes on. " : "";
+  const question = {
+    title: `Renew the publish key of ${name}?`,
+    text: `${goesOn}From now on the present key is refused, and every encoder needs the new one. Links and web tokens keep working.`,
+    does: "Renew the key",
+  };
+  if (!(await confirm(question))) return;
+  const call = () => answerOf(api.POST("/stream/{id}/key", { params: { path: { id: stream.id } } }));
+  if ((await changed(stream, null, call, show)) !== null) say("The key is renewed: copy the new addresses");
+}
+
 async function changed(
   stream: Stream,
   guess: Stream | null,

@@ -4,6 +4,8 @@ import { nameOf } from "./records.ts";
 
 /** The addresses for a broadcaster, including custom arguments (what follows the `?` of a stream name; "" for none). */
 export interface Addresses {
+  /** The address for players: without the publish key. */
+  readonly play: string;
   /** Server and stream key, as OBS names them. */
   readonly server: string;
   readonly key: string;
@@ -15,8 +17,9 @@ export interface Addresses {
 
 export function addressesOf(stream: Stream, customArguments = ""): Addresses {
   const { rtmp, rtmps, whip } = stream.ingest;
-  const key = withArguments(nameOf(stream), customArguments);
+  const key = withArguments(rtmp.stream_key, customArguments);
   return {
+    play: `${rtmp.url}/${withArguments(nameOf(stream), customArguments)}`,
     server: rtmp.url,
     key,
     rtmp: `${rtmp.url}/${key}`,
@@ -25,10 +28,10 @@ export function addressesOf(stream: Stream, customArguments = ""): Addresses {
   };
 }
 
-/** `NAME?passcode=s3cret`; a leading `?` of the arguments is optional. */
+/** `NAME?passcode=s3cret`; a leading `?` of the arguments is optional, and those of a stream key come first. */
 export function withArguments(name: string, customArguments: string): string {
   const given = customArguments.trim().replace(/^\?/, "");
-  return given === "" ? name : `${name}?${given}`;
+  return given === "" ? name : `${name}${name.includes("?") ? "&" : "?"}${given}`;
 }
 
 /** The stream name is one parameter of the WHIP address: its own `?`, `&` and `=` are escaped. */

@@ -84,6 +84,8 @@ function denial({ cause, description, retryAfterS }: Extract<WhipOutcome, { outc
     case "reserved_field":
       return new V5Fault(101003, description, { parameter: "streamname", cause });
     case "token_required":
+    case "key_missing":
+    case "key_wrong":
       return new V5Fault(103001, description, { cause });
     case "stopping":
     case "full":

@@ -50,6 +50,8 @@ const DENIED: Readonly<Record<DenialCause, readonly [Status, title: string]>> = 
   already_live: [409, "Stream is already live"],
   organisation_disabled: [403, "Organisation is not enabled"],
   token_required: [401, "Token required"],
+  key_missing: [403, "Publish key required"],
+  key_wrong: [403, "Wrong publish key"],
   rejected_by_customer: [403, "Publish denied"],
   customer_unreachable: [504, "Publish could not be authorised"],
   stopped: [403, "Publish was ended by the operator"],

@@ -7,7 +7,7 @@ import type { RefusedStream } from "../ending/refused-streams.ts";
 import type { WrongNames } from "./wrong-names.ts";
 
 export interface NamedStream
-  extends Pick<StreamTable, "id" | "organisation_id" | "hold_s">,
+  extends Pick<StreamTable, "id" | "organisation_id" | "hold_s" | "publish_key" | "key_salt">,
     RefusedStream,
     Pick<OrganisationTable, "enabled" | "plan" | "trial_ends_at" | "webhook" | (typeof LIMIT_COLUMNS)[number]> {}
 
@@ -33,6 +33,7 @@ export async function findStream(db: Kysely<Schema>, name: string): Promise<Name
     .select(["stream.id", "stream.organisation_id", "stream.state", "organisation.enabled", "organisation.webhook"])
     .select(["stream.refused_until", "stream.refused_reason"])
     .select(["organisation.plan", "organisation.trial_ends_at", "stream.hold_s"])
+    .select(["stream.publish_key", "stream.key_salt"])
     .select(LIMIT_COLUMNS)
     .where("stream.name", "=", name)
     .where("stream.state", "<>", "deleted")

@@ -91,5 +91,5 @@ function forgetOld(times: Times, now: number): void {
   }
 }
 
-/** Names are secrets, and may be long. */
-const hashOf = (name: string) => createHash("sha256").update(name).digest("base64url").slice(0, 16);
+/** What is kept of a name or a key that was tried: they are secrets, and may be long. */
+export const hashOf = (tried: string) => createHash("sha256").update(tried).digest("base64url").slice(0, 16);

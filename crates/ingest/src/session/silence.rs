@@ -125,7 +125,7 @@ impl Silence {
     pub(crate) fn handle_successor(&mut self) {
         if let Phase::CatchingUp(catch_up) = &mut self.phase {
             catch_up.since = self.newest_video.unwrap_or_default();
-            (catch_up.pause, catch_up.shift_us) = (None, None);
+            (catch_up.pause, catch_up.shift) = (None, None);
         }
     }
 
@@ -211,7 +211,7 @@ impl Silence {
                 });
                 let (floor_us, silence) = (run.next_us(), Some(run));
                 let since = newest_video;
-                Phase::CatchingUp(CatchUp { silence, floor_us, since, pause, shift_us: None })
+                Phase::CatchingUp(CatchUp { silence, floor_us, since, pause, shift: None })
             }
             phase => phase,
         };

@@ -10,6 +10,8 @@ const STOOD_STILL_US: i64 = 1_000_000;
 /// Audio that is further than this behind the silence already sent, or has not caught up with it after so much video,
 /// is no longer left out: its timestamps are shifted to continue there.
 const BEHIND_LIMIT_US: i64 = 10_000_000;
+/// Networks move audio and video against each other by less than this.
+const JITTER_US: i64 = 300_000;
 
 /// Audio that starts after silence was written for its time.
 #[derive(Debug)]
@@ -23,8 +25,24 @@ pub(super) struct CatchUp {
     /// For audio that has paused: how far it was behind the video before, and by how much less than the time that has
     /// passed its timestamps went on.
     pub(super) pause: Option<(i64, i64)>,
-    /// Offset added to the audio's timestamps, once it was too far behind.
-    pub(super) shift_us: Option<i64>,
+    /// Once the audio was too far behind.
+    pub(super) shift: Option<Shift>,
+}
+
+/// What is added to the timestamps of audio whose clock stood still.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shift {
+    by_us: i64,
+    /// How far the audio was behind the video with it.
+    lag_us: i64,
+}
+
+impl Shift {
+    /// Whether the audio is that much further ahead of the video since that its clock has been corrected.
+    fn is_undone(self, lag_us: i64) -> bool {
+        let ahead = self.lag_us.saturating_sub(lag_us.saturating_sub(self.by_us));
+        ahead >= STOOD_STILL_US.min(self.by_us / 2).max(JITTER_US)
+    }
 }
 
 impl CatchUp {
@@ -34,26 +52,32 @@ impl CatchUp {
         if behind <= 0 {
             return Some(0);
         }
-        let waited = newest_video.as_micros().saturating_sub(self.since.as_micros());
         let lag = newest_video.as_micros().saturating_sub(frame.as_micros());
+        if self.shift.is_some_and(|shift| shift.is_undone(lag)) {
+            (self.shift, self.pause, self.since) = (None, None, newest_video);
+        }
+        let waited = newest_video.as_micros().saturating_sub(self.since.as_micros());
         let lacks = self.pause.filter(|(before, lacks)| {
             waited >= STOOD_STILL_US
                 && *lacks >= STOOD_STILL_US
                 && lag.saturating_sub(*before) >= STOOD_STILL_US
         });
-        match (self.shift_us, lacks) {
-            (None, Some((_, lacks))) => self.shift_us = Some(lacks),
+        let by_us = match (self.shift, lacks) {
+            (None, Some((_, lacks))) => Some(lacks),
             (None, None) if behind > BEHIND_LIMIT_US || waited > BEHIND_LIMIT_US => {
                 // Beside the video, where it was, rather than where the silence ends.
                 let is_same = |lacks: &i64| lacks.abs_diff(behind) < STOOD_STILL_US.unsigned_abs();
                 let lacks = self.pause.map(|(_, lacks)| lacks).filter(is_same);
-                self.shift_us = Some(lacks.unwrap_or(behind));
+                Some(lacks.unwrap_or(behind))
             }
-            (Some(shift), _) if behind.saturating_sub(shift) > BEHIND_LIMIT_US => {
-                self.shift_us = Some(behind);
+            (Some(shift), _) if behind.saturating_sub(shift.by_us) > BEHIND_LIMIT_US => {
+                Some(behind)
             }
-            (None | Some(_), _) => {}
+            (None | Some(_), _) => None,
+        };
+        if let Some(by_us) = by_us {
+            self.shift = Some(Shift { by_us, lag_us: lag.saturating_sub(by_us) });
         }
-        self.shift_us.filter(|shift| *shift >= behind)
+        self.shift.map(|shift| shift.by_us).filter(|by_us| *by_us >= behind)
     }
 }

@@ -94,9 +94,14 @@ impl Stream {
     /// Asserts that audio goes forward, without holes longer than `hole_ms`.
     #[track_caller]
     fn assert_continuous(&self, hole_ms: i64) {
+        self.assert_steps(1, hole_ms);
+    }
+
+    #[track_caller]
+    fn assert_steps(&self, least_us: i64, hole_ms: i64) {
         for pair in self.audio().windows(2) {
             let step = pair[1].timestamp.as_micros() - pair[0].timestamp.as_micros();
-            assert!(step > 0 && step <= hole_ms * 1_000, "{pair:?}");
+            assert!(step >= least_us && step <= hole_ms * 1_000, "{pair:?}");
         }
     }
 }
@@ -240,6 +245,30 @@ fn a_clock_that_stood_still_over_the_pause_is_brought_back_beside_the_video() {
         assert!((0..=45).contains(&beside), "{beside} ms after pause {pause}");
     }
     stream.assert_continuous(60);
+}
+
+#[test]
+fn a_clock_that_is_corrected_after_the_pause_is_not_corrected_twice() {
+    for corrected_after_ms in [100, 900, 1_100, 2_500, 4_000] {
+        for error_ms in [-60, -20, -1, 0, 1, 20, 60, 400] {
+            let mut stream = Stream::new(Codec::Opus, &opus::head(Channels::Mono));
+            for pause in 0..4 {
+                let (begin, what) = (pause * 15_000, format!("{corrected_after_ms} {error_ms}"));
+                stream.run(begin + 5_000, true);
+                stream.run(begin + 8_000, false);
+                // The audio continues where it stopped, until its clock is known to have stood still.
+                stream.late_ms += 3_000;
+                stream.run(begin + 8_000 + corrected_after_ms, true);
+                stream.late_ms += error_ms - 3_000;
+                stream.run(begin + 15_000, true);
+                let last = stream.audio().last().expect("audio").timestamp.as_millis();
+                let ahead = last + stream.late_ms - begin - 14_980;
+                assert!(ahead.abs() <= 60, "{what}: {ahead} ms ahead after pause {pause}");
+            }
+            // A corrected clock may name the time of the last frame again.
+            stream.assert_steps(0, 60 + error_ms.abs());
+        }
+    }
 }
 
 #[test]

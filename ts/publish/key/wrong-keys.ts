@@ -1,0 +1,44 @@
+// Slows whoever guesses publish keys, by address and by /64, like those who guess names. The first wrong key of a stream
+// is an encoder's mistake, repeated or not: a studio with fifty outdated keys is not slowed. In memory of one node,
+// bounded.
+import { networkOf } from "../../network.ts";
+import { createWrongNames, hashOf } from "../limits/wrong-names.ts";
+
+/** Mistakes in memory; the one that was made first is evicted first. */
+const MISTAKES_LIMIT = 20_000;
+
+export interface WrongKeys {
+  /** To be called before a key is compared: null, or in how many seconds this address may try another one. */
+  waitS(address: string, streamId: string, key: string): number | null;
+  wrong(address: string, streamId: string, key: string): void;
+  right(address: string, streamId: string, key: string): void;
+}
+
+/** `clock`: a steady one, ms. */
+export function createWrongKeys(clock: { now(): number }, mistakesLimit = MISTAKES_LIMIT): WrongKeys {
+  const guesses = createWrongNames(clock);
+  /** The hash of the first wrong key, by network and stream. */
+  const mistakes = new Map<string, string>();
+
+  return {
+    waitS(address, streamId, key) {
+      const mistake = mistakes.get(placeOf(address, streamId)) ?? null;
+      return mistake === null || mistake === hashOf(key) ? null : guesses.waitS(address, guessOf(streamId, key));
+    },
+    wrong(address, streamId, key) {
+      const place = placeOf(address, streamId);
+      const mistake = mistakes.get(place) ?? null;
+      if (mistake === null) mistakes.set(place, hashOf(key));
+      else if (mistake !== hashOf(key)) guesses.wrong(address, guessOf(streamId, key));
+      if (mistakes.size > mistakesLimit) mistakes.delete(mistakes.keys().next().value ?? "");
+    },
+    right(address, streamId, key) {
+      mistakes.delete(placeOf(address, streamId));
+      guesses.right(address, guessOf(streamId, key));
+    },
+  };
+}
+
+const placeOf = (address: string, streamId: string) => `${networkOf(address)} ${streamId}`;
+
+const guessOf = (streamId: string, key: string) => `${streamId} ${key}`;
