@@ -134,7 +134,9 @@ impl Rate {
         let wanted = demand.bits(self.shift).0 * self.calibration + side;
         let most = (mean + level).min(self.most as f32);
         let bits = mean + BY_DEMAND * (wanted - mean) + BY_LEVEL * (level - 0.5 * capacity);
-        let bits = bits.clamp(mean * 0.25, (mean + 0.7 * level).min(most)).max(side + 8.0);
+        // What a full reservoir cannot keep is lost, so it is spent.
+        let least = (mean - (capacity - level)).max(mean * 0.25);
+        let bits = bits.max(least).min(mean + 0.7 * level).min(most).max(side + 8.0);
         let shift = demand.shift_for((bits - side) / self.calibration, self.shift);
         Budget { shift, bits: bits as usize, most: most as usize }
     }

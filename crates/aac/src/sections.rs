@@ -186,26 +186,20 @@ impl Spectrum {
     /// Bits of the lines of a band in each book.
     fn count(&self, layout: &Layout, band: usize) -> [u32; BOOKS] {
         let mut counts = [NEVER; BOOKS];
+        let lengths = Lengths::shared();
         let (lines, largest) = (&self.lines[layout.lines(band)], self.largest[band]);
         if largest == 0 {
-            // Each has a code of known length for zeros; the scale factor repeats the one before.
-            let (pairs, fours) = (lines.len() as u32 / 2, lines.len() as u32 / 4);
-            return [
-                0,
-                1 + fours,
-                1 + 3 * fours,
-                1 + fours,
-                1 + 4 * fours,
-                1 + pairs,
-                1 + 3 * pairs,
-                1 + pairs,
-                1 + 5 * pairs,
-                1 + pairs,
-                1 + 6 * pairs,
-                1 + 4 * pairs,
-            ];
+            // Only zeros; the scale factor repeats the one before.
+            let (fours, pairs) = (lines.len() as u32 / 4, lines.len() as u32 / 2);
+            counts[usize::from(ZERO)] = 0;
+            for (count, zeros) in counts[1..5].iter_mut().zip(lengths.quadruples[312]) {
+                *count = 1 + u32::from(zeros) * fours;
+            }
+            for (count, zeros) in counts[5..].iter_mut().zip(lengths.pairs[SIDE * SIDE / 2]) {
+                *count = 1 + u32::from(zeros) * pairs;
+            }
+            return counts;
         }
-        let lengths = Lengths::shared();
         let mut sums = [0_u16; 8];
         let mut escapes = 0;
         if largest < FIRST_ESCAPE as u16 {
