@@ -4,8 +4,8 @@ use crate::bands::{LIMIT_BANDS, LINES, Layout};
 use crate::bits::BitWriter;
 use crate::blocks::{self, Detector, Sequencer};
 use crate::filterbank::{FilterBank, Scratch, Sequence, Shape};
-use crate::log::{exp2, log2};
-use crate::psychoacoustics::{Energies, Model};
+use crate::log::log2;
+use crate::psychoacoustics::{Energies, Model, quiet_level};
 use crate::quantiser;
 use crate::rate::{self, BUFFER_BITS, Demand, Rate};
 use crate::sections::{NOISE, Spectrum, ZERO, coded};
@@ -25,6 +25,8 @@ const LEAST_FLATNESS: f32 = 0.45;
 const SAME_NOISE: f32 = 0.6;
 /// How much of the noise is shared out by energy rather than by the thresholds.
 const BY_ENERGY: f32 = 0.2;
+/// How far below the threshold in quiet noise is not reduced further, in doublings of energy.
+const BELOW_QUIET: f32 = 2.0;
 
 /// What an encoder makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +67,8 @@ struct Channel {
     energies: Energies,
     thresholds: [f32; LIMIT_BANDS],
     factors: [f32; LIMIT_BANDS],
+    // The least scale factors: what is finer cannot be heard.
+    least: [f32; LIMIT_BANDS],
     // Bands that are replaced by noise.
     noise: [bool; LIMIT_BANDS],
     spectrum: Spectrum,
@@ -82,6 +86,7 @@ impl Channel {
             energies: Energies::new(),
             thresholds: [0.0; LIMIT_BANDS],
             factors: [0.0; LIMIT_BANDS],
+            least: [0.0; LIMIT_BANDS],
             noise: [false; LIMIT_BANDS],
             spectrum: Spectrum::new(),
             filters: [Filter::default(); 8],
@@ -379,10 +384,12 @@ impl Encoder {
                 let (sum, roots) =
                     quantiser::powers(&channel.lines[lines.clone()], &mut channel.powers[lines]);
                 let energy = channel.energies.energy[band];
-                let threshold = shared_out(channel.thresholds[band], energy);
-                let factor = rate::scale_factor(threshold, roots);
+                let level = shared_out(channel.thresholds[band], energy);
+                let factor = rate::scale_factor(level, roots);
+                let least = quiet_level(&self.layout, band) - BELOW_QUIET;
                 channel.factors[band] = factor;
-                self.demand.add(width, sum, factor);
+                channel.least[band] = factor + 8.0 / 3.0 * (least - level);
+                self.demand.add(width, sum, factor, channel.least[band]);
             }
         }
         let mut frame = Frame { sequence, shape: self.shape, layout: &self.layout, bands };
@@ -443,10 +450,10 @@ impl Encoder {
     }
 }
 
-/// The noise of a band when not all of it is shared out by the thresholds.
+/// The level (logarithm to base 2) of the noise of a band when not all of it is shared out by the thresholds.
 fn shared_out(threshold: f32, energy: f32) -> f32 {
     let threshold = log2(threshold);
-    exp2(threshold + BY_ENERGY * (log2(energy) - 3.0 - threshold))
+    threshold + BY_ENERGY * (log2(energy) - 3.0 - threshold)
 }
 
 /// Bits of sections and scale factors, about.
@@ -483,7 +490,7 @@ fn quantise(channels: &mut [Channel], layout: &Layout, bands: usize, shift: f32)
                 continue;
             }
             spectrum.books[band] = ZERO;
-            let mut factor = rate::legal(channel.factors[band] + shift);
+            let mut factor = rate::legal((channel.factors[band] + shift).max(channel.least[band]));
             if let Some(last) = last {
                 factor = factor.clamp(last - 60, last + 60);
             }

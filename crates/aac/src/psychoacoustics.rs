@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 
 use crate::bands::{LIMIT_BANDS, LONG, LONG_BANDS, Layout, SHORT, SHORT_BANDS};
-use crate::log::exp2;
+use crate::log::{exp2, log2};
 
 /// Level of a full-scale sine at the listener, in decibels of sound pressure.
 const FULL_SCALE: f32 = 115.0;
@@ -60,9 +60,19 @@ struct Scale {
     downwards: Vec<f32>,
     /// Threshold in quiet of the whole band.
     quiet: Vec<f32>,
+    // Its logarithm.
+    quiet_levels: Vec<f32>,
 }
 
 impl Scale {
+    /// Those of long and of short windows.
+    fn shared() -> &'static [Self; 2] {
+        static SHARED: OnceLock<[Scale; 2]> = OnceLock::new();
+        SHARED.get_or_init(|| {
+            [Self::new(&LONG, 1024.0, LONG_ENERGY), Self::new(&SHORT, 128.0, SHORT_ENERGY)]
+        })
+    }
+
     fn new(offsets: &[u16], lines: f32, energy: f32) -> Self {
         let hertz = |line: f32| line * 24_000.0 / lines;
         let centre = |band: usize| {
@@ -84,6 +94,7 @@ impl Scale {
             upwards: (0..bands).map(|band| slope(band, UPWARDS)).collect(),
             downwards: (0..bands).map(|band| slope(band, DOWNWARDS)).collect(),
             quiet: (0..bands).map(quiet).collect(),
+            quiet_levels: (0..bands).map(|band| log2(quiet(band))).collect(),
         }
     }
 }
@@ -113,10 +124,7 @@ impl Model {
         energies: &Energies,
         thresholds: &mut [f32; LIMIT_BANDS],
     ) {
-        static SCALES: OnceLock<[Scale; 2]> = OnceLock::new();
-        let [long, short] = SCALES.get_or_init(|| {
-            [Scale::new(&LONG, 1024.0, LONG_ENERGY), Scale::new(&SHORT, 128.0, SHORT_ENERGY)]
-        });
+        let [long, short] = Scale::shared();
         if layout.is_short() {
             Self::short(short, layout, energies, thresholds);
             self.before.fill(f32::INFINITY);
@@ -189,6 +197,17 @@ fn spread(scale: &Scale, thresholds: &mut [f32]) {
     for band in (1..thresholds.len()).rev() {
         let masked = thresholds[band] * scale.downwards[band - 1];
         thresholds[band - 1] = thresholds[band - 1].max(masked);
+    }
+}
+
+/// The threshold in quiet of a band of all windows of its group, as a logarithm to base 2.
+pub(crate) fn quiet_level(layout: &Layout, band: usize) -> f32 {
+    let [long, short] = Scale::shared();
+    let (group, band) = (band / layout.bands_per_group(), band % layout.bands_per_group());
+    if layout.is_short() {
+        short.quiet_levels[band] + log2(f32::from(layout.groups()[group]))
+    } else {
+        long.quiet_levels[band]
     }
 }
 

@@ -75,7 +75,7 @@ mod tests {
                 let (_, roots) = powers(&lines, &mut roots_of);
                 let energy: f32 = lines.iter().map(|line| line * line).sum();
                 let wanted = energy * 10.0_f32.powf(-decibels / 10.0);
-                let exact = scale_factor(wanted, roots);
+                let exact = scale_factor(wanted.log2(), roots);
                 let factor = legal(exact);
                 if factor == 0 {
                     continue;

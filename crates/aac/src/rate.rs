@@ -26,14 +26,14 @@ const FOLLOWING: f32 = 0.06;
 /// What the search for step sizes must know of the bands of a frame.
 #[derive(Clone)]
 pub(crate) struct Demand {
-    // Width, logarithm of the mean magnitude to the power 3/4, and scale factor by the threshold.
-    bands: [(f32, f32, f32); 2 * LIMIT_BANDS],
+    // Width, logarithm of the mean magnitude to the power 3/4, scale factor by the threshold, and the least one.
+    bands: [(f32, f32, f32, f32); 2 * LIMIT_BANDS],
     count: usize,
 }
 
 impl Demand {
     pub(crate) const fn new() -> Self {
-        Self { bands: [(0.0, 0.0, 0.0); 2 * LIMIT_BANDS], count: 0 }
+        Self { bands: [(0.0, 0.0, 0.0, 0.0); 2 * LIMIT_BANDS], count: 0 }
     }
 
     pub(crate) fn clear(&mut self) {
@@ -41,17 +41,18 @@ impl Demand {
     }
 
     /// Adds a band.
-    pub(crate) fn add(&mut self, width: usize, sum_of_powers: f32, scale_factor: f32) {
+    pub(crate) fn add(&mut self, width: usize, sum_of_powers: f32, scale_factor: f32, least: f32) {
         let level = log2((sum_of_powers / width as f32).max(1e-9));
-        self.bands[self.count] = (width as f32, level, scale_factor);
+        self.bands[self.count] = (width as f32, level, scale_factor, least);
         self.count += 1;
     }
 
     /// The bits of all bands if all scale factors are shifted, and how many fewer they get for each step.
     fn bits(&self, shift: f32) -> (f32, f32) {
         let (mut bits, mut slope) = (0.0, 0.0);
-        for (width, level, factor) in &self.bands[..self.count] {
-            let magnitude = level - 0.1875 * (factor + shift - f32::from(UNITY));
+        for (width, level, factor, least) in &self.bands[..self.count] {
+            let shifted = factor + shift;
+            let magnitude = level - 0.1875 * (shifted.max(*least) - f32::from(UNITY));
             let position = (magnitude - FIRST_LEVEL) * 2.0;
             if position <= 0.0 {
                 continue;
@@ -59,7 +60,9 @@ impl Demand {
             let index = (position as usize).min(LINE_BITS.len() - 2);
             let (low, high) = (LINE_BITS[index], LINE_BITS[index + 1]);
             bits += width * (low + (high - low) * (position - index as f32));
-            slope += width * (high - low) * 2.0 * 0.1875;
+            if shifted > *least {
+                slope += width * (high - low) * 2.0 * 0.1875;
+            }
         }
         (bits, slope)
     }
@@ -78,10 +81,10 @@ impl Demand {
     }
 }
 
-/// The scale factor at which a band has that noise energy: the error of a magnitude is that of its power 3/4, uniform
+/// The scale factor at which a band has noise energy of that level (logarithm to base 2): the error of a magnitude is that of its power 3/4, uniform
 /// over a step, times the slope of the power 4/3, which sums to `4/27 * step^1.5 * sum of square roots`.
-pub(crate) fn scale_factor(threshold: f32, sum_of_roots: f32) -> f32 {
-    let step = 2.0 / 3.0 * (2.754_888 + log2(threshold) - log2(sum_of_roots.max(1e-9)));
+pub(crate) fn scale_factor(level: f32, sum_of_roots: f32) -> f32 {
+    let step = 2.0 / 3.0 * (2.754_888 + level - log2(sum_of_roots.max(1e-9)));
     f32::from(UNITY) + 4.0 * step
 }
 
