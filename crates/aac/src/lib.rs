@@ -7,6 +7,7 @@ mod bits;
 mod blocks;
 mod encoder;
 mod filterbank;
+pub mod fuzz;
 mod huffman;
 mod log;
 mod psychoacoustics;
