@@ -153,7 +153,7 @@ impl Encoder {
     /// # Errors
     /// The wrong number of samples.
     pub fn encode(&mut self, samples: &[i16]) -> Result<&[u8], EncoderError> {
-        self.encode_from(samples, |sample| f32::from(sample))
+        self.encode_from(samples, f32::from)
     }
 
     /// The same from samples between -1 and 1; what is beyond is clipped, and what is no number is silent.

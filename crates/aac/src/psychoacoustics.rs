@@ -133,6 +133,10 @@ impl Model {
         }
     }
 
+    #[expect(
+        clippy::needless_range_loop,
+        reason = "each band reads its neighbours and several arrays"
+    )]
     fn long(
         &mut self,
         scale: &Scale,
