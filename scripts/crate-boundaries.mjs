@@ -16,7 +16,7 @@ const CRATES = {
   bridge: ["ingest"],
   bench: ["media", "rtmp", "whip", "ingest", "peer"],
   peer: [],
-  fuzz: ["media", "rtmp", "whip", "ingest", "capture"],
+  fuzz: ["aac", "media", "rtmp", "whip", "ingest", "capture"],
 };
 /** Two protocols must not depend on each other, not even in tests. */
 const STRANGERS = { rtmp: "whip", whip: "rtmp" };
