@@ -24,7 +24,7 @@ const LEAST_FLATNESS: f32 = 0.45;
 /// Correlation of two channels from which both get the same noise.
 const SAME_NOISE: f32 = 0.6;
 /// How much of the noise is shared out by energy rather than by the thresholds.
-const BY_ENERGY: f32 = 0.2;
+const BY_ENERGY: f32 = 0.1;
 /// How far below the threshold in quiet noise is not reduced further, in doublings of energy.
 const BELOW_QUIET: f32 = 2.0;
 
@@ -515,10 +515,9 @@ const fn bandwidth(bitrate: u32) -> usize {
     let hertz = match bitrate {
         0..20_000 => 8_000,
         20_000..28_000 => 11_000,
-        28_000..40_000 => 14_000,
-        40_000..56_000 => 16_000,
-        56_000..80_000 => 17_500,
-        _ => 24_000,
+        28_000..40_000 => 16_000,
+        40_000..80_000 => 18_000,
+        _ => 20_000,
     };
     hertz * LINES / 24_000
 }

@@ -1,5 +1,6 @@
-//! How much noise each band may have: energies spread over neighbouring bands, less an offset that depends on
-//! tonality, not below the threshold in quiet, and not far above what the frame before allowed (pre-echoes).
+//! How much noise each band may have: energies spread over neighbouring bands, less an offset, not below the threshold
+//! in quiet, and not far above what the frame before allowed (pre-echoes). Tonality plays no part: a larger offset for
+//! tones takes bits from all other bands, and scores lower at every bitrate.
 
 use std::sync::OnceLock;
 
@@ -8,13 +9,12 @@ use crate::log::{exp2, log2};
 
 /// Level of a full-scale sine at the listener, in decibels of sound pressure.
 const FULL_SCALE: f32 = 115.0;
-/// How fast masking decays towards higher and lower bands, in decibels for each Bark.
-const UPWARDS: f32 = 8.0;
-const DOWNWARDS: f32 = 15.0;
-/// How far noise must be below noise, and how much further below tones, in doublings of energy.
-const NOISE_OFFSET: f32 = 2.5;
-const TONE_OFFSET: f32 = 6.0;
-/// The same for short windows, whose few lines show no tones.
+/// How fast masking decays towards higher and lower bands, in decibels for each Bark: as at high levels, since what the
+/// bitrate leaves is noise far above the thresholds.
+const UPWARDS: f32 = 3.0;
+const DOWNWARDS: f32 = 10.0;
+/// How far noise must be below what masks it, in doublings of energy, in long and in short windows.
+const LONG_OFFSET: f32 = 2.5;
 const SHORT_OFFSET: f32 = 3.0;
 /// How much more noise a band may have than the frame before allowed.
 const PRE_ECHO: f32 = 3.0;
@@ -102,14 +102,13 @@ impl Scale {
 /// The model of one channel.
 #[derive(Clone)]
 pub(crate) struct Model {
-    // Of the last long window: what it allowed before pre-echo control, and how tonal each band was, from 0 to 1.
+    // What the last long window allowed before pre-echo control.
     before: [f32; LONG_BANDS],
-    tonality: [f32; LONG_BANDS],
 }
 
 impl Model {
     pub(crate) const fn new() -> Self {
-        Self { before: [f32::INFINITY; LONG_BANDS], tonality: [0.5; LONG_BANDS] }
+        Self { before: [f32::INFINITY; LONG_BANDS] }
     }
 
     /// Begins anew after silence.
@@ -129,36 +128,14 @@ impl Model {
             Self::short(short, layout, energies, thresholds);
             self.before.fill(f32::INFINITY);
         } else {
-            self.long(long, layout, energies, thresholds);
+            self.long(long, energies, thresholds);
         }
     }
 
-    #[expect(
-        clippy::needless_range_loop,
-        reason = "each band reads its neighbours and several arrays"
-    )]
-    fn long(
-        &mut self,
-        scale: &Scale,
-        layout: &Layout,
-        energies: &Energies,
-        thresholds: &mut [f32; LIMIT_BANDS],
-    ) {
-        let mut raw = [0.0_f32; LONG_BANDS];
-        for (band, raw) in raw.iter_mut().enumerate() {
-            let (energy, magnitude) = (energies.energy[band], energies.magnitude[band]);
-            // 2/pi for noise, less the fewer lines stand out.
-            let flatness = magnitude * magnitude / (energy * layout.lines(band).len() as f32);
-            *raw = ((0.6 - flatness) / 0.35).clamp(0.0, 1.0);
-        }
-        for band in 0..LONG_BANDS {
-            let below = raw[band.saturating_sub(1)];
-            let above = raw[(band + 1).min(LONG_BANDS - 1)];
-            let tonality = 0.25 * below + 0.5 * raw[band] + 0.25 * above;
-            self.tonality[band] += 0.5 * (tonality - self.tonality[band]);
-            // In decibels over three, near enough: doublings.
-            let offset = NOISE_OFFSET + TONE_OFFSET * self.tonality[band];
-            thresholds[band] = energies.energy[band] * exp2(-offset);
+    fn long(&mut self, scale: &Scale, energies: &Energies, thresholds: &mut [f32; LIMIT_BANDS]) {
+        let factor = exp2(-LONG_OFFSET);
+        for (threshold, energy) in thresholds.iter_mut().zip(&energies.energy[..LONG_BANDS]) {
+            *threshold = energy * factor;
         }
         spread(scale, &mut thresholds[..LONG_BANDS]);
         for band in 0..LONG_BANDS {
