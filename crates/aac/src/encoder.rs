@@ -3,30 +3,15 @@
 use crate::bands::{LIMIT_BANDS, LINES, Layout};
 use crate::bits::BitWriter;
 use crate::blocks::{self, Detector, Sequencer};
+use crate::channel::Channel;
 use crate::filterbank::{FilterBank, Scratch, Sequence, Shape};
-use crate::log::log2;
-use crate::psychoacoustics::{Energies, Model, quiet_level};
-use crate::quantiser;
-use crate::rate::{self, BUFFER_BITS, Demand, Rate};
-use crate::sections::{NOISE, Spectrum, ZERO, coded};
+use crate::rate::{BUFFER_BITS, Demand, Rate};
+use crate::stereo;
 use crate::syntax::{self, Frame, MidSide};
 use crate::tns::Filter;
 
 /// Lowest and highest bitrate, in bit/s.
 const BITRATES: std::ops::RangeInclusive<u32> = 16_000..=384_000;
-
-/// Line from which a band may be replaced by noise: 6 kHz.
-const FIRST_NOISE: usize = 6_000 * LINES / 24_000;
-/// Ratio of a band's energy to its noise, in doublings, below which it keeps hardly any line.
-const LEAST_RATIO: f32 = 1.5;
-/// Squared mean magnitude to mean energy, 0.64 of noise, below which lines stand out.
-const LEAST_FLATNESS: f32 = 0.45;
-/// Correlation of two channels from which both get the same noise.
-const SAME_NOISE: f32 = 0.6;
-/// How much of the noise is shared out by energy rather than by the thresholds.
-const BY_ENERGY: f32 = 0.1;
-/// How far below the threshold in quiet noise is not reduced further, in doublings of energy.
-const BELOW_QUIET: f32 = 2.0;
 
 /// What an encoder makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,45 +38,6 @@ pub enum EncoderError {
     /// Not exactly one frame of samples: a bug in the caller.
     #[error("AAC encoder was given the wrong number of samples")]
     Length,
-}
-
-/// One channel's part of the state.
-struct Channel {
-    // The last three frames of samples, the oldest at `Encoder::oldest`.
-    samples: [Box<[f32; LINES]>; 3],
-    detector: Detector,
-    model: Model,
-    // Of the frame that is being coded.
-    lines: Box<[f32; LINES]>,
-    powers: Box<[f32; LINES]>,
-    energies: Energies,
-    thresholds: [f32; LIMIT_BANDS],
-    factors: [f32; LIMIT_BANDS],
-    // The least scale factors: what is finer cannot be heard.
-    least: [f32; LIMIT_BANDS],
-    // Bands that are replaced by noise.
-    noise: [bool; LIMIT_BANDS],
-    spectrum: Spectrum,
-    filters: [Filter; 8],
-}
-
-impl Channel {
-    fn new() -> Self {
-        Self {
-            samples: std::array::from_fn(|_| Box::new([0.0; LINES])),
-            detector: Detector::default(),
-            model: Model::new(),
-            lines: Box::new([0.0; LINES]),
-            powers: Box::new([0.0; LINES]),
-            energies: Energies::new(),
-            thresholds: [0.0; LIMIT_BANDS],
-            factors: [0.0; LIMIT_BANDS],
-            least: [0.0; LIMIT_BANDS],
-            noise: [false; LIMIT_BANDS],
-            spectrum: Spectrum::new(),
-            filters: [Filter::default(); 8],
-        }
-    }
 }
 
 /// An AAC-LC encoder.
@@ -297,103 +243,23 @@ impl Encoder {
         }
     }
 
-    /// Decides for each band whether sum and difference take fewer bits than left and right.
-    fn choose_mid_side(&mut self, bands: usize) {
-        let [left, right] = &mut self.channels[..] else { return };
-        for band in coded(&self.layout, bands) {
-            let lines = self.layout.lines(band);
-            let (l, r) = (&mut left.lines[lines.clone()], &mut right.lines[lines]);
-            let mut products = [0.0_f32; 4];
-            for (l, r) in l.chunks_exact(4).zip(r.chunks_exact(4)) {
-                for lane in 0..4 {
-                    products[lane] += l[lane] * r[lane];
-                }
-            }
-            let product: f32 = products.iter().sum();
-            let (left_energy, right_energy) =
-                (left.energies.energy[band], right.energies.energy[band]);
-            let sum = left_energy + right_energy;
-            let mid = (0.25 * (sum + 2.0 * product)).max(f32::MIN_POSITIVE);
-            let side = (0.25 * (sum - 2.0 * product)).max(f32::MIN_POSITIVE);
-            let (left_threshold, right_threshold) = (left.thresholds[band], right.thresholds[band]);
-            let common = 0.5 * left_threshold.min(right_threshold);
-            let ratio = |energy: f32, threshold: f32| (energy / threshold).max(1.0);
-            let apart = ratio(left_energy, left_threshold) * ratio(right_energy, right_threshold);
-            let together = ratio(mid, common) * ratio(side, common);
-            let noise = [left.noise[band], right.noise[band]];
-            if noise != [false; 2] {
-                // Of two channels of noise: whether it is the same one.
-                self.mid_side[band] = noise == [true; 2]
-                    && product > SAME_NOISE * (left_energy * right_energy).sqrt();
-                continue;
-            }
-            let used = together <= apart;
-            self.mid_side[band] = used;
-            if used {
-                for (l, r) in l.iter_mut().zip(r) {
-                    (*l, *r) = (0.5 * (*l + *r), 0.5 * (*l - *r));
-                }
-                (left.energies.energy[band], right.energies.energy[band]) = (mid, side);
-                (left.thresholds[band], right.thresholds[band]) = (common, common);
-            }
-        }
-    }
-
-    /// Replaces bands by noise that would keep hardly any line.
-    fn choose_noise(&mut self, bands: usize) {
-        let first = self.layout.bands_below(FIRST_NOISE);
-        let shift = 0.375 * self.rate.shift();
-        for channel in &mut self.channels {
-            channel.noise.fill(false);
-            for band in coded(&self.layout, bands) {
-                if band % self.layout.bands_per_group() < first {
-                    continue;
-                }
-                let energy = channel.energies.energy[band];
-                let width = self.layout.lines(band).len() as f32;
-                let magnitude = channel.energies.magnitude[band];
-                let flatness = magnitude * magnitude / (energy * width);
-                let ratio = log2(energy / channel.thresholds[band]) - shift;
-                channel.noise[band] =
-                    ratio < LEAST_RATIO && flatness > LEAST_FLATNESS && energy > 4.0 * width;
-            }
-        }
-    }
-
     fn code(&mut self, sequence: Sequence, equal: bool) -> &[u8] {
         let bands = self.layout.bands_below(self.bandwidth);
-        self.choose_noise(bands);
+        for channel in &mut self.channels {
+            channel.choose_noise(&self.layout, bands, self.rate.shift());
+        }
         if equal {
             self.mid_side.fill(true);
-        } else {
-            self.choose_mid_side(bands);
+        } else if let [left, right] = &mut self.channels[..] {
+            stereo::choose(&self.layout, bands, [left, right], &mut self.mid_side);
         }
         self.demand.clear();
         let mut noises = 0;
         for channel in &mut self.channels {
-            for band in coded(&self.layout, bands) {
-                let lines = self.layout.lines(band);
-                let width = lines.len();
-                if channel.noise[band] {
-                    let group = band / self.layout.bands_per_group();
-                    let windows = f32::from(self.layout.groups()[group]);
-                    channel.factors[band] = 2.0 * log2(channel.energies.energy[band] / windows);
-                    noises += 1;
-                    continue;
-                }
-                let (sum, roots) =
-                    quantiser::powers(&channel.lines[lines.clone()], &mut channel.powers[lines]);
-                let energy = channel.energies.energy[band];
-                let level = shared_out(channel.thresholds[band], energy);
-                let factor = rate::scale_factor(level, roots);
-                let least = quiet_level(&self.layout, band) - BELOW_QUIET;
-                channel.factors[band] = factor;
-                channel.least[band] = factor + 8.0 / 3.0 * (least - level);
-                self.demand.add(width, sum, factor, channel.least[band]);
-            }
+            noises += channel.demand(&self.layout, bands, &mut self.demand);
         }
         let mut frame = Frame { sequence, shape: self.shape, layout: &self.layout, bands };
-        let mid_side = (self.channels.len() == 2).then(|| mid_side(&frame, &self.mid_side));
+        let mid_side = (self.channels.len() == 2).then(|| stereo::written(&frame, &self.mid_side));
         let filters = if self.layout.is_short() { 8 } else { 1 };
         let mut side = syntax::fixed_bits(&frame, mid_side)
             + self
@@ -414,7 +280,7 @@ impl Encoder {
         while used > budget.most && frame.bands > 0 {
             frame.bands -= 1;
             let mid_side =
-                (self.channels.len() == 2).then(|| self::mid_side(&frame, &self.mid_side));
+                (self.channels.len() == 2).then(|| stereo::written(&frame, &self.mid_side));
             side = syntax::fixed_bits(&frame, mid_side)
                 + self
                     .channels
@@ -437,7 +303,7 @@ impl Encoder {
             (Some(one), None) => syntax::write_single(&frame, &one, &mut self.out),
             (Some(one), Some(two)) => syntax::write_pair(
                 &frame,
-                self::mid_side(&frame, &self.mid_side),
+                stereo::written(&frame, &self.mid_side),
                 [&one, &two],
                 &mut self.out,
             ),
@@ -450,64 +316,14 @@ impl Encoder {
     }
 }
 
-/// The level (logarithm to base 2) of the noise of a band when not all of it is shared out by the thresholds.
-fn shared_out(threshold: f32, energy: f32) -> f32 {
-    let threshold = log2(threshold);
-    threshold + BY_ENERGY * (log2(energy) - 3.0 - threshold)
-}
-
 /// Bits of sections and scale factors, about.
 fn layout_bits(layout: &Layout, bands: usize) -> usize {
     bands * layout.groups().len() * 5 / 2
 }
 
-/// How the choice of each band is written.
-fn mid_side<'a>(frame: &Frame<'_>, used: &'a [bool; LIMIT_BANDS]) -> MidSide<'a> {
-    let mut bands = coded(frame.layout, frame.bands);
-    let count = coded(frame.layout, frame.bands).filter(|band| used[*band]).count();
-    match (count, bands.next()) {
-        (0, _) | (_, None) => MidSide::Off,
-        (count, Some(_)) if count == coded(frame.layout, frame.bands).count() => MidSide::All,
-        (_, Some(_)) => MidSide::Some(used),
-    }
-}
-
 /// Quantises all channels and returns the bits of their sections, scale factors and lines.
 fn quantise(channels: &mut [Channel], layout: &Layout, bands: usize, shift: f32) -> usize {
-    let mut bits = 0;
-    for channel in channels {
-        let spectrum = &mut channel.spectrum;
-        let (mut last, mut last_noise): (Option<i16>, Option<i16>) = (None, None);
-        for band in coded(layout, bands) {
-            let lines = layout.lines(band);
-            if channel.noise[band] {
-                let noise = (channel.factors[band].round() as i16).clamp(-100, 155);
-                let last = last_noise.unwrap_or(noise);
-                spectrum.scale_factors[band] = noise.clamp(last - 60, last + 60);
-                last_noise = Some(spectrum.scale_factors[band]);
-                spectrum.books[band] = NOISE;
-                spectrum.largest[band] = 0;
-                continue;
-            }
-            spectrum.books[band] = ZERO;
-            let mut factor = rate::legal((channel.factors[band] + shift).max(channel.least[band]));
-            if let Some(last) = last {
-                factor = factor.clamp(last - 60, last + 60);
-            }
-            spectrum.scale_factors[band] = factor;
-            spectrum.largest[band] = quantiser::quantise(
-                &channel.lines[lines.clone()],
-                &channel.powers[lines.clone()],
-                quantiser::gain(factor),
-                &mut spectrum.lines[lines],
-            );
-            if spectrum.largest[band] > 0 {
-                last = Some(factor);
-            }
-        }
-        bits += spectrum.choose_books(layout, bands);
-    }
-    bits
+    channels.iter_mut().map(|channel| channel.quantise(layout, bands, shift)).sum()
 }
 
 /// Lines that are coded, by the bitrate of each channel.

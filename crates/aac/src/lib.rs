@@ -5,6 +5,7 @@
 mod bands;
 mod bits;
 mod blocks;
+mod channel;
 mod encoder;
 mod filterbank;
 pub mod fuzz;
@@ -14,6 +15,7 @@ mod psychoacoustics;
 mod quantiser;
 mod rate;
 mod sections;
+mod stereo;
 mod syntax;
 mod tns;
 
