@@ -129,7 +129,11 @@ impl Channel {
             spectrum.books[band] = ZERO;
             let mut factor = rate::legal((self.factors[band] + shift).max(self.least[band]));
             if let Some(last) = last {
-                factor = factor.clamp(last - 60, last + 60);
+                // A difference of 1 costs more bits than 1.5 dB of noise are worth.
+                factor = match factor - last {
+                    -1..=1 => last,
+                    difference => last + difference.clamp(-60, 60),
+                };
             }
             spectrum.scale_factors[band] = factor;
             spectrum.largest[band] = quantiser::quantise(

@@ -14,6 +14,8 @@ mod log;
 mod psychoacoustics;
 mod quantiser;
 mod rate;
+#[cfg(test)]
+mod reader_tests;
 mod sections;
 mod stereo;
 mod syntax;

@@ -1,6 +1,9 @@
 //! Every stream is legal: a decoder that knows nothing of this encoder accepts each access unit.
 #![allow(clippy::unwrap_used, reason = "a test ends at what it does not expect")]
 
+use std::io::Write;
+use std::process::{Command, Stdio};
+
 use headgate_aac::{Config, DELAY_SAMPLES, Encoder, FRAME_SAMPLES};
 use symphonia_codec_aac::AacDecoder;
 use symphonia_core::codecs::audio::well_known::CODEC_ID_AAC;
@@ -46,41 +49,47 @@ fn round_trip(config: Config, samples: &[f32]) -> (Vec<f32>, usize) {
     (out, bytes)
 }
 
+/// Whatever is hard: noise, silence, no numbers, full scale, clicks and tones, three frames each.
+fn extreme(channels: u8, bitrate: u32) -> Vec<f32> {
+    let mut noise = Noise(u64::from(bitrate));
+    let mut samples = Vec::new();
+    for frame in 0..60 {
+        for index in 0..FRAME_SAMPLES * usize::from(channels) {
+            let time = index as f32 / f32::from(channels);
+            samples.push(match frame / 3 % 10 {
+                0 => noise.next(),
+                1 => 0.0,
+                2 => f32::NAN,
+                3 => f32::INFINITY,
+                4 => noise.next().signum(),
+                5 => (time * 0.1).sin() * 1e9,
+                6 => {
+                    if index == 700 {
+                        1.0
+                    } else {
+                        0.0
+                    }
+                }
+                7 => noise.next() * 1e-4,
+                8 => {
+                    if index / 64 % 2 == 0 {
+                        1.0
+                    } else {
+                        -1.0
+                    }
+                }
+                _ => (time * 0.02).sin() * 0.5,
+            });
+        }
+    }
+    samples
+}
+
 #[test]
 fn extreme_input_makes_legal_streams_at_every_bitrate() {
     for channels in [1, 2] {
         for bitrate in [16_000, 32_000, 48_000, 64_000, 96_000, 128_000, 192_000, 320_000] {
-            let mut noise = Noise(u64::from(bitrate));
-            let mut samples = Vec::new();
-            for frame in 0..60 {
-                for index in 0..FRAME_SAMPLES * usize::from(channels) {
-                    let time = index as f32 / f32::from(channels);
-                    samples.push(match frame / 3 % 10 {
-                        0 => noise.next(),
-                        1 => 0.0,
-                        2 => f32::NAN,
-                        3 => f32::INFINITY,
-                        4 => noise.next().signum(),
-                        5 => (time * 0.1).sin() * 1e9,
-                        6 => {
-                            if index == 700 {
-                                1.0
-                            } else {
-                                0.0
-                            }
-                        }
-                        7 => noise.next() * 1e-4,
-                        8 => {
-                            if index / 64 % 2 == 0 {
-                                1.0
-                            } else {
-                                -1.0
-                            }
-                        }
-                        _ => (time * 0.02).sin() * 0.5,
-                    });
-                }
-            }
+            let samples = extreme(channels, bitrate);
             round_trip(config(channels, bitrate), &samples);
         }
     }
@@ -154,4 +163,43 @@ fn equal_channels_are_decoded_as_equal_channels() {
     let (decoded, _) = round_trip(config(2, 128_000), &samples);
     // Tones and everything coded are equal; noise that replaces lines is the same in a decoder that supports it.
     assert!(decoded.chunks_exact(2).all(|pair| (pair[0] - pair[1]).abs() < 0.2));
+}
+
+#[test]
+fn ffmpeg_decodes_every_stream_without_a_warning() {
+    for channels in [1, 2] {
+        for bitrate in [16_000, 32_000, 64_000, 96_000, 128_000, 192_000, 320_000] {
+            let samples = extreme(channels, bitrate);
+            let mut encoder = Encoder::new(config(channels, bitrate)).unwrap();
+            let mut stream = Vec::new();
+            for samples in samples.chunks_exact(FRAME_SAMPLES * usize::from(channels)) {
+                let unit = encoder.encode_f32(samples).unwrap();
+                let length = unit.len() + 7;
+                // An ADTS header: AAC-LC, 48 kHz, no checksum.
+                let last = [(length << 5) as u8 | 0x1f, 0xfc];
+                let sizes = [channels << 6 | (length >> 11) as u8, (length >> 3) as u8];
+                stream.extend([&[0xff, 0xf1, 0x4c], &sizes[..], &last, unit].concat());
+            }
+            let (frames, complaints) = ffmpeg(stream, channels);
+            assert_eq!(complaints, "", "{channels} channels at {bitrate} bit/s");
+            assert_eq!(frames, samples.len() / FRAME_SAMPLES / usize::from(channels));
+        }
+    }
+}
+
+/// Decodes a stream by ffmpeg; returns how many frames it made, and what it complained about.
+fn ffmpeg(stream: Vec<u8>, channels: u8) -> (usize, String) {
+    let mut child = Command::new("ffmpeg")
+        .args(["-v", "warning", "-f", "aac", "-i", "pipe:0", "-f", "s16le", "pipe:1"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("ffmpeg is installed");
+    let mut input = child.stdin.take().unwrap();
+    let writer = std::thread::spawn(move || input.write_all(&stream));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    let frames = output.stdout.len() / 2 / FRAME_SAMPLES / usize::from(channels);
+    (frames, String::from_utf8_lossy(&output.stderr).into_owned())
 }
