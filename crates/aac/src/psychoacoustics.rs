@@ -9,9 +9,9 @@ use crate::log::{exp2, log2};
 
 /// Level of a full-scale sine at the listener, in decibels of sound pressure.
 const FULL_SCALE: f32 = 115.0;
-/// How fast masking decays towards higher and lower bands, in decibels for each Bark: as at high levels, since what the
-/// bitrate leaves is noise far above the thresholds.
-const UPWARDS: f32 = 3.0;
+/// How fast masking decays towards higher and lower bands, in decibels for each Bark: slower than in hearing, since what
+/// the bitrate leaves is noise above the thresholds, which then falls where the louder bands below are.
+const UPWARDS: f32 = 1.0;
 const DOWNWARDS: f32 = 10.0;
 /// How far noise must be below what masks it, in doublings of energy, in long and in short windows.
 const LONG_OFFSET: f32 = 2.5;
