@@ -121,7 +121,7 @@ impl Rate {
         // What the buffer holds besides a mean frame, and no more than 0.8 % of the bits of ten seconds.
         let capacity = (buffer - mean).clamp(0, i64::from(bitrate) * 8 / 100 * DENOMINATOR);
         let most = most.min(BUFFER_BITS * channels);
-        Self { mean, level: capacity / 2, capacity, most, shift: 0.0, calibration: 1.0 }
+        Self { mean, level: capacity / 2, capacity, most, shift: -8.0, calibration: 1.0 }
     }
 
     /// The usual shift.
