@@ -125,14 +125,19 @@ impl Encoder {
     }
 
     /// Encodes one frame. After an error the encoder is not used again.
-    pub(super) fn encode(&mut self, pcm: &[i16]) -> Result<&[u8], EncoderError> {
+    ///
+    /// # Errors
+    /// The wrong number of samples, or a frame that the encoder rejects.
+    pub fn encode(&mut self, pcm: &[i16]) -> Result<&[u8], EncoderError> {
         self.is_encoding = true;
         let data = self.encoder.as_mut().ok_or(EncoderError::Length)?.encode(pcm)?;
         self.is_encoding = false;
         Ok(data)
     }
 
-    pub(super) fn delay_samples(&self) -> usize {
+    /// Samples by which the decoded output lags behind the input.
+    #[must_use]
+    pub fn delay_samples(&self) -> usize {
         self.encoder.as_ref().map_or(0, |encoder| encoder.delay_samples() as usize)
     }
 }

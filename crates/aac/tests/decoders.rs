@@ -1,0 +1,205 @@
+//! Every stream is legal: a decoder that knows nothing of this encoder accepts each access unit.
+#![allow(clippy::unwrap_used, reason = "a test ends at what it does not expect")]
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use headgate_aac::{Config, DELAY_SAMPLES, Encoder, FRAME_SAMPLES};
+use symphonia_codec_aac::AacDecoder;
+use symphonia_core::codecs::audio::well_known::CODEC_ID_AAC;
+use symphonia_core::codecs::audio::{AudioCodecParameters, AudioDecoder, AudioDecoderOptions};
+use symphonia_core::packet::Packet;
+use symphonia_core::units::{Duration, Timestamp};
+
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self) -> f32 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 40) as f32 / (1 << 23) as f32 - 1.0
+    }
+}
+
+fn config(channels: u8, bitrate: u32) -> Config {
+    Config { channels, bitrate, largest_access_unit: None }
+}
+
+/// Encodes, decodes each unit, and returns the decoded samples (interleaved) and the bytes.
+fn round_trip(config: Config, samples: &[f32]) -> (Vec<f32>, usize) {
+    let mut encoder = Encoder::new(config).unwrap();
+    let mut parameters = AudioCodecParameters::new();
+    parameters
+        .for_codec(CODEC_ID_AAC)
+        .with_sample_rate(48_000)
+        .with_extra_data(Box::new(encoder.audio_specific_config()));
+    let mut decoder = AacDecoder::try_new(&parameters, &AudioDecoderOptions::default()).unwrap();
+    let (mut out, mut bytes, mut frame) = (Vec::new(), 0, Vec::new());
+    let size = FRAME_SAMPLES * usize::from(config.channels);
+    for samples in samples.chunks_exact(size) {
+        let unit = encoder.encode_f32(samples).unwrap();
+        assert!(unit.len() <= 768 * usize::from(config.channels));
+        bytes += unit.len();
+        let packet = Packet::new(0, Timestamp::new(0), Duration::new(1_024), unit.to_vec());
+        let decoded = decoder.decode(&packet).unwrap();
+        frame.clear();
+        decoded.copy_to_vec_interleaved::<f32>(&mut frame);
+        out.extend_from_slice(&frame);
+    }
+    (out, bytes)
+}
+
+/// Whatever is hard: noise, silence, no numbers, full scale, clicks and tones, three frames each.
+fn extreme(channels: u8, bitrate: u32) -> Vec<f32> {
+    let mut noise = Noise(u64::from(bitrate));
+    let mut samples = Vec::new();
+    for frame in 0..60 {
+        for index in 0..FRAME_SAMPLES * usize::from(channels) {
+            let time = index as f32 / f32::from(channels);
+            samples.push(match frame / 3 % 10 {
+                0 => noise.next(),
+                1 => 0.0,
+                2 => f32::NAN,
+                3 => f32::INFINITY,
+                4 => noise.next().signum(),
+                5 => (time * 0.1).sin() * 1e9,
+                6 => {
+                    if index == 700 {
+                        1.0
+                    } else {
+                        0.0
+                    }
+                }
+                7 => noise.next() * 1e-4,
+                8 => {
+                    if index / 64 % 2 == 0 {
+                        1.0
+                    } else {
+                        -1.0
+                    }
+                }
+                _ => (time * 0.02).sin() * 0.5,
+            });
+        }
+    }
+    samples
+}
+
+#[test]
+fn extreme_input_makes_legal_streams_at_every_bitrate() {
+    for channels in [1, 2] {
+        for bitrate in [16_000, 32_000, 48_000, 64_000, 96_000, 128_000, 192_000, 320_000] {
+            let samples = extreme(channels, bitrate);
+            round_trip(config(channels, bitrate), &samples);
+        }
+    }
+}
+
+#[test]
+fn a_tone_comes_back_after_the_delay() {
+    for (channels, bitrate) in [(1_u8, 64_000), (2, 128_000)] {
+        let width = usize::from(channels);
+        let samples: Vec<f32> = (0..50 * FRAME_SAMPLES)
+            .flat_map(|time| {
+                let value = (time as f32 * 0.061).sin() * 0.4 + (time as f32 * 0.173).sin() * 0.2;
+                [value, -0.5 * value].into_iter().take(width)
+            })
+            .collect();
+        let (decoded, _) = round_trip(config(channels, bitrate), &samples);
+        let from = 20 * FRAME_SAMPLES * width;
+        let (mut signal, mut error) = (0.0, 0.0);
+        for (sample, decoded) in
+            samples[from..].iter().zip(&decoded[from + DELAY_SAMPLES * width..])
+        {
+            signal += sample * sample;
+            error += (sample - decoded) * (sample - decoded);
+        }
+        let decibels = 10.0 * (signal / error).log10();
+        assert!(decibels > 30.0, "{channels} channels: {decibels} dB");
+    }
+}
+
+#[test]
+fn noise_takes_the_bitrate_within_one_percent_and_silence_next_to_nothing() {
+    for (channels, bitrate) in [(1, 32_000), (1, 64_000), (2, 96_000), (2, 128_000), (2, 192_000)] {
+        let mut noise = Noise(7);
+        let (frames, mut low) = (469, 0.0);
+        let samples: Vec<f32> = (0..frames * FRAME_SAMPLES * usize::from(channels))
+            .map(|_| {
+                low += 0.2 * (noise.next() - low);
+                low
+            })
+            .collect();
+        let (_, bytes) = round_trip(config(channels, bitrate), &samples);
+        let rate = bytes as f64 * 8.0 * 48_000.0 / (frames * FRAME_SAMPLES) as f64;
+        assert!((rate / f64::from(bitrate) - 1.0).abs() < 0.01, "{rate} for {bitrate}");
+        let silence = vec![0.0; samples.len()];
+        let (_, bytes) = round_trip(config(channels, bitrate), &silence);
+        assert!(bytes <= frames * 12, "{bytes}");
+    }
+}
+
+#[test]
+fn no_access_unit_is_larger_than_asked_for() {
+    let config = Config { channels: 2, bitrate: 128_000, largest_access_unit: Some(400) };
+    let mut encoder = Encoder::new(config).unwrap();
+    let mut noise = Noise(3);
+    for frame in 0..200 {
+        let gain = if frame % 20 == 0 { 1.0 } else { 0.001 };
+        let samples: Vec<f32> = (0..2 * FRAME_SAMPLES).map(|_| gain * noise.next()).collect();
+        assert!(encoder.encode_f32(&samples).unwrap().len() <= 400);
+    }
+}
+
+#[test]
+fn equal_channels_are_decoded_as_equal_channels() {
+    let mut noise = Noise(5);
+    let samples: Vec<f32> = (0..40 * FRAME_SAMPLES)
+        .flat_map(|time| {
+            let value = 0.2 * noise.next() + 0.3 * (time as f32 * 0.05).sin();
+            [value, value]
+        })
+        .collect();
+    let (decoded, _) = round_trip(config(2, 128_000), &samples);
+    // Tones and everything coded are equal; noise that replaces lines is the same in a decoder that supports it.
+    assert!(decoded.chunks_exact(2).all(|pair| (pair[0] - pair[1]).abs() < 0.2));
+}
+
+#[test]
+fn ffmpeg_decodes_every_stream_without_a_warning() {
+    for channels in [1, 2] {
+        for bitrate in [16_000, 32_000, 64_000, 96_000, 128_000, 192_000, 320_000] {
+            let samples = extreme(channels, bitrate);
+            let mut encoder = Encoder::new(config(channels, bitrate)).unwrap();
+            let mut stream = Vec::new();
+            for samples in samples.chunks_exact(FRAME_SAMPLES * usize::from(channels)) {
+                let unit = encoder.encode_f32(samples).unwrap();
+                let length = unit.len() + 7;
+                // An ADTS header: AAC-LC, 48 kHz, no checksum.
+                let last = [(length << 5) as u8 | 0x1f, 0xfc];
+                let sizes = [channels << 6 | (length >> 11) as u8, (length >> 3) as u8];
+                stream.extend([&[0xff, 0xf1, 0x4c], &sizes[..], &last, unit].concat());
+            }
+            let (frames, complaints) = ffmpeg(stream, channels);
+            assert_eq!(complaints, "", "{channels} channels at {bitrate} bit/s");
+            assert_eq!(frames, samples.len() / FRAME_SAMPLES / usize::from(channels));
+        }
+    }
+}
+
+/// Decodes a stream by ffmpeg; returns how many frames it made, and what it complained about.
+fn ffmpeg(stream: Vec<u8>, channels: u8) -> (usize, String) {
+    let mut child = Command::new("ffmpeg")
+        .args(["-v", "warning", "-f", "aac", "-i", "pipe:0", "-f", "s16le", "pipe:1"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("ffmpeg is installed");
+    let mut input = child.stdin.take().unwrap();
+    let writer = std::thread::spawn(move || input.write_all(&stream));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    let frames = output.stdout.len() / 2 / FRAME_SAMPLES / usize::from(channels);
+    (frames, String::from_utf8_lossy(&output.stderr).into_owned())
+}
