@@ -225,7 +225,7 @@ fn read(codes: &Codes, channels: u8, bitrate: u32, frames: impl Iterator<Item = 
     let buffer = (BUFFER_BITS * usize::from(channels)) as f64;
     let (mut fullness, mut before) = (buffer, 0);
     for (number, samples) in frames.enumerate() {
-        let unit = encoder.encode_f32(&samples).unwrap();
+        let unit = encoder.encode_f32(&samples).expect("valid samples");
         let mut reader = Reader { bytes: unit, position: 0, codes };
         let sequence = reader.block(channels);
         assert!(may_follow(before, sequence), "frame {number}: {sequence} after {before}");
