@@ -39,7 +39,7 @@ async function publish(stream: Stream, seconds = 60) {
 test("a user creates a stream with tags, finds it by them, and by the command palette", async () => {
   const { page, ...dash } = await open("/dashboard/streams", "user");
   await dash.press("New stream");
-  await page.getByRole("dialog").getByRole("textbox").fill("studio-7,");
+  await page.getByRole("dialog").getByRole("textbox", { name: "Tags" }).fill("studio-7,");
   await page.keyboard.type("evening show");
   await page.keyboard.press("Enter");
   await dash.press("Create stream");

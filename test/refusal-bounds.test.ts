@@ -195,7 +195,8 @@ describe("in the store", () => {
       stop();
       const [lookUps = 0, ...others] = [...counts.values()].toSorted((one, other) => other - one);
       expect(lookUps).toBe(2_000);
-      expect(others.reduce((sum, count) => sum + count, 0)).toBeLessThan(100);
+      // What is read and written by the second, however long it takes.
+      expect(others.reduce((sum, count) => sum + count, 0)).toBeLessThan(400);
       const found = await stage.db.selectFrom("refusal").select("count").execute();
       expect(found.reduce((sum, { count }) => sum + Number(count), 0)).toBe(2_001);
       expect(found.length).toBeLessThanOrEqual(rows + 1);
