@@ -167,7 +167,7 @@ describe("in the store", () => {
     await stage.service.appDeps.refusals.flush();
     stop();
     const rows = await stage.db.selectFrom("refusal").select("count").execute();
-    expect(rows.length).toBeLessThanOrEqual(50);
+    expect(rows.length).toBeLessThanOrEqual(100);
     expect(rows.reduce((sum, { count }) => sum + Number(count), 0)).toBe(10_000);
     // A hundred names of a network are looked up before it is known that they are wrong.
     expect([...counts.values()].reduce((sum, count) => sum + count, 0)).toBeLessThan(120);
@@ -199,7 +199,8 @@ describe("in the store", () => {
       expect(others.reduce((sum, count) => sum + count, 0)).toBeLessThan(400);
       const found = await stage.db.selectFrom("refusal").select("count").execute();
       expect(found.reduce((sum, { count }) => sum + Number(count), 0)).toBe(2_001);
-      expect(found.length).toBeLessThanOrEqual(rows + 1);
+      // Twice as many when ten minutes of the clock end meanwhile.
+      expect(found.length).toBeLessThanOrEqual(2 * (rows + 1));
     },
   );
 
