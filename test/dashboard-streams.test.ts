@@ -244,8 +244,9 @@ inWholeRun("markup in every text written by others is shown as text", async () =
   await page.goto(`${dashboard.headgate.http}/dashboard/streams/${stream.id}`);
   await until("the denial", async () => (await page.locator(".said").count()) > 0);
   await until("the upstream", async () => (await page.locator("main").innerText()).split("<img").length > 3);
-  await page.locator("summary").click();
-  await page.locator("details input").fill(`p=${MARKUP}`);
+  const customArguments = page.locator("details", { hasText: "Custom arguments" });
+  await customArguments.locator("summary").click();
+  await customArguments.locator("input").fill(`p=${MARKUP}`);
   await page.getByRole("tab", { name: "ffmpeg" }).click();
   expect(await page.locator("[data-program=ffmpeg]").innerText()).toContain("<img");
   expect(await page.locator(".planted, img").count()).toBe(0);

@@ -10,7 +10,7 @@ export function commandsOf(dataDir: string, url: string): Readonly<Record<string
   return {
     serve: [[], 4, "is in use by another headgate process"],
     init: [[], 0, "nothing was changed"],
-    doctor: [[], 0, "any free port"],
+    doctor: [[], 0, "checks found nothing wrong"],
     config: [["check"], 0, "The configuration is valid."],
     organisation: [["ls"], 0, "Headgate"],
     user: [["ls"], 0, "admin"],
