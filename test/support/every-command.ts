@@ -20,7 +20,7 @@ export function commandsOf(dataDir: string, url: string): Readonly<Record<string
     webhook: [["test", ...asking], 1, "No webhook is set"],
     settings: [["show", ...asking], 0, "hold_s"],
     usage: [asking, 0, "total"],
-    audit: [asking, 0, "action"],
+    audit: [asking, 0, "none"],
     api: [["GET", "/me", ...asking], 0, "role"],
     sessions: [["ls", ...asking], 0, "streamname"],
     refusals: [[], 0, "it was told"],
