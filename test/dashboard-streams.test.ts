@@ -55,7 +55,7 @@ test("a user creates a stream with tags, finds it by them, and by the command pa
   expect(new URL(page.url()).search).toBe("?tag=studio-7");
   await page.reload();
   await until("the filter again", async () => (await page.getByRole("row").count()) === 2);
-  await page.getByPlaceholder("Name or tag").fill("no such thing");
+  await page.getByPlaceholder("Name, title or tag").fill("no such thing");
   await page.getByText("No matching streams").waitFor();
   await dash.press("Show all streams");
   await until("all", async () => (await page.getByRole("row").count()) > 2);

@@ -80,7 +80,7 @@ export function Filters({ filter, counts, onChange }: FiltersProps) {
             <input
               {...field}
               type="search"
-              placeholder="Name or tag"
+              placeholder="Name, title or tag"
               maxLength={SEARCH_LIMIT}
               autocomplete="off"
               autocapitalize="off"

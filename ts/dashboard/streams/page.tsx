@@ -21,7 +21,7 @@ import { VirtualList } from "./virtual-list.tsx";
 
 /** Height of a row, pixels, as in style/d-streams.css. */
 const ROW_PX = 53;
-const CARD_PX = 134;
+const CARD_PX = 152;
 const PHONE = matchMedia("(width < 48rem)");
 
 export function StreamsPage() {

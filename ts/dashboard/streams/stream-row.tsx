@@ -39,15 +39,15 @@ export function StreamRow({ stream, live, index, top, show, onTag, open }: Strea
         <a href={address} title={name}>
           {name}
         </a>
-        {stream.title !== null && (
-          <bdi class="soft" title={stream.title}>
-            {stream.title}
-          </bdi>
-        )}
         {row !== null && row.condition !== "good" && (
           <span class="condition" data-tone={row.condition}>
             {CONDITIONS[row.condition]}
           </span>
+        )}
+        {stream.title !== null && (
+          <bdi class="stream-title" title={stream.title}>
+            {stream.title}
+          </bdi>
         )}
       </div>
       <div role="cell" class="stream-tags">
