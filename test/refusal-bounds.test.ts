@@ -169,8 +169,13 @@ describe("in the store", () => {
     const rows = await stage.db.selectFrom("refusal").select("count").execute();
     expect(rows.length).toBeLessThanOrEqual(100);
     expect(rows.reduce((sum, { count }) => sum + Number(count), 0)).toBe(10_000);
-    // A hundred names of a network are looked up before it is known that they are wrong.
-    expect([...counts.values()].reduce((sum, count) => sum + count, 0)).toBeLessThan(120);
+    // A hundred names of a network are looked up before it is known that they are wrong. What the service asks its
+    // store by itself takes its own time, and is not counted.
+    const of = (table: string) =>
+      [...counts].filter(([sql]) => sql.includes(`"${table}"`)).reduce((sum, [, count]) => sum + count, 0);
+    expect([of("refusal"), of("stream")], JSON.stringify([...counts])).toSatisfy(
+      ([writes = 0, looks = 0]) => writes <= 20 && looks > 0 && looks <= 120,
+    );
     expect(stage.log().match(/"msg":"publish denied"/g)?.length).toBeLessThanOrEqual(240);
   });
 
