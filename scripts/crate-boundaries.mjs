@@ -6,10 +6,10 @@ import { isTestFile, placeOf, productionCode } from "./rust-source.mjs";
 /** Which of our crates each crate may depend on. */
 const CRATES = {
   aac: [],
-  // Measures the encoders; outside the workspace.
-  quality: ["aac", "media", "transcode"],
+  // Measures the encoder; outside the workspace.
+  quality: ["aac"],
   media: [],
-  transcode: ["media"],
+  transcode: ["aac", "media"],
   rtmp: [],
   whip: ["media"],
   capture: ["media"],
@@ -64,8 +64,8 @@ const LIBRARIES = [
     what: "webrtc-rs's SDP parser",
   },
   {
-    crate: /^(opus|libxaac-sys|syom|fdk-aac-sys)$/,
-    name: /\buse (::)?opus::|\bopus::(Decoder|Encoder)\b|\b(libxaac_sys|syom|fdk_aac_sys)::/,
+    crate: /^(opus|syom|fdk-aac-sys)$/,
+    name: /\buse (::)?opus::|\bopus::(Decoder|Encoder)\b|\b(syom|fdk_aac_sys)::/,
     // The load generator encodes its own media.
     only: /^crates\/(transcode|bench)\//,
     homes: ["transcode", "bench"],
@@ -74,8 +74,8 @@ const LIBRARIES = [
   {
     crate: /^libc$/,
     name: /\blibc::/,
-    only: /^crates\/(transcode\/src\/xaac\.rs|ingest\/src\/reactor\/|bench\/src\/relay\/(ring|low_water)\.rs$|quality\/src\/main\.rs$)/,
-    homes: ["transcode", "ingest", "bench", "quality"],
+    only: /^crates\/(ingest\/src\/reactor\/|bench\/src\/relay\/(ring|low_water)\.rs$|quality\/src\/main\.rs$)/,
+    homes: ["ingest", "bench", "quality"],
     what: "libc",
   },
 ];

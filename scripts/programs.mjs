@@ -10,17 +10,6 @@ import { realCmake } from "./build-tools.mjs";
 const onPath = (name) => () =>
   (process.env.PATH ?? "").split(delimiter).some((folder) => existsSync(join(folder, name)));
 const file = (path) => () => existsSync(path);
-/** In the folders of Debian's LLVM versions, or where the environment says (clang-sys reads the same variable). */
-const hasLibclang = () => {
-  const folders = ["/usr/lib", "/usr/local/lib", "/usr/lib64", process.env.LIBCLANG_PATH ?? ""];
-  for (const entry of existsSync("/usr/lib") ? readdirSync("/usr/lib") : []) {
-    if (entry.startsWith("llvm")) folders.push(`/usr/lib/${entry}/lib`);
-    if (entry.endsWith("-linux-gnu")) folders.push(`/usr/lib/${entry}`);
-  }
-  return folders.some(
-    (folder) => existsSync(folder) && readdirSync(folder).some((name) => /^libclang(-\d+)?\.so/.test(name)),
-  );
-};
 /** Debian installs the servers of all versions side by side, outside of the path. */
 const hasPostgres = () => {
   const folder = "/usr/lib/postgresql";
@@ -52,10 +41,8 @@ const rtmpModule = "/usr/lib/nginx/modules/ngx_rtmp_module.so";
 /** @type {readonly Program[]} */
 export const toBuild = [
   { name: "cc", package: "build-essential", use: "links the media core", isThere: onPath("cc") },
-  { name: "c++", package: "build-essential", use: "is what cmake asks for", isThere: onPath("c++") },
-  { name: "make", package: "build-essential", use: "builds the audio codecs", isThere: onPath("make") },
-  { name: "cmake", package: "cmake", use: "builds the audio codecs", isThere: () => realCmake() !== null },
-  { name: "libclang", package: "libclang-dev", use: "reads the AAC encoder's headers", isThere: hasLibclang },
+  { name: "make", package: "build-essential", use: "builds libopus", isThere: onPath("make") },
+  { name: "cmake", package: "cmake", use: "builds libopus", isThere: () => realCmake() !== null },
 ];
 
 /** @type {readonly Program[]} */

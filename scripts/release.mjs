@@ -41,8 +41,8 @@ bill of materials, licences, changes, and SHA256SUMS.
   --try            installs the packages in minimal root file systems and runs them there, as root; ${TARGETS.at(1)?.cpu} under qemu
   --help           this
 
-Needs what npm start needs (Rust, a C and C++ compiler, make, cmake, libclang), and for the other platforms rustup, and Python 3.11
-or newer with venv, which installs zig and cargo-zigbuild below .build.`;
+Needs what npm start needs (Rust, a C compiler, make, cmake), and for the other platforms rustup, and Python 3.11 or newer with
+venv, which installs zig and cargo-zigbuild below .build.`;
 
 /** Makes a release in `into` and returns its packages: names, folders, archives.
  *  @param {{ into?: string, targets?: string, built?: boolean }} options

@@ -19,7 +19,7 @@ describe("the components of a release", () => {
   });
 
   test("are those of the media core, the gateway and the pages, and nothing that only builds or tests", () => {
-    for (const name of ["rustls", "libxaac-sys", "hono", "jose", "preact", "@picocss/pico", "uplot"]) {
+    for (const name of ["rustls", "opusic-sys", "hono", "jose", "preact", "@picocss/pico", "uplot"]) {
       expect(named(name), name).toBeDefined();
     }
     for (const name of ["vitest", "@biomejs/biome", "rolldown", "typescript", "headgate-bench"]) {

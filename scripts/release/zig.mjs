@@ -1,7 +1,7 @@
 // cargo-zigbuild and zig, pinned, in .build/zig, and Rust's standard library for a target. Made once, and again if the
 // pins change. The machine's own Python is not changed.
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { availableParallelism, homedir } from "node:os";
 import { delimiter, join } from "node:path";
 import { BuildError, hashOf, root, run, step } from "../build.mjs";
@@ -13,24 +13,13 @@ import { GLIBC } from "./targets.mjs";
 
 const REQUIREMENTS = "scripts/release/zig-requirements.txt";
 const FOLDER = join(root, ".build", "zig");
-/** Programs that precede others of their names. */
-const BEFORE = join(FOLDER, "before");
-/** libxaac-sys calls cmake without naming the target; cargo-zigbuild has written the toolchain file that cmake
- *  needs. */
-const cmakeOf = (program) => `#!/bin/sh
-CMAKE_TOOLCHAIN_FILE="$(printenv "CMAKE_TOOLCHAIN_FILE_$(echo "$TARGET" | tr - _)")" && export CMAKE_TOOLCHAIN_FILE || unset CMAKE_TOOLCHAIN_FILE
-exec '${program}' "$@"
-`;
 
 /** Builds the addon of a target, and returns the path of the library.
  *  @param {import("./targets.mjs").Target} target
  *  @throws {BuildError} if a tool is missing, or the addon does not build */
 export function crossBuild({ name, triple, libc }) {
-  const cmake = realCmake();
-  if (cmake === null) throw new BuildError(providePrograms(toBuild) ?? "cmake is missing");
+  if (realCmake() === null) throw new BuildError(providePrograms(toBuild) ?? "cmake is missing");
   provideZig();
-  mkdirSync(BEFORE, { recursive: true });
-  writeFileSync(join(BEFORE, "cmake"), cmakeOf(cmake), { mode: 0o755 });
   provideRustLibrary(triple);
   // Remapped, so that no text in the library names a folder of this machine.
   const folders = [
@@ -44,7 +33,7 @@ export function crossBuild({ name, triple, libc }) {
   const cache = join(FOLDER, "cache");
   const env = {
     ...process.env,
-    PATH: [BEFORE, join(FOLDER, "bin"), pathWithoutShims(join(root, ".build", "tools"))].join(delimiter),
+    PATH: [join(FOLDER, "bin"), pathWithoutShims(join(root, ".build", "tools"))].join(delimiter),
     // What this machine prefers, which cargo-zigbuild would not replace.
     CMAKE_GENERATOR: undefined,
     CMAKE_TOOLCHAIN_FILE: undefined,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use headgate_media::{Codec, Frame, FrameKind, Timestamp};
-use headgate_transcode::{AacBitrate, EncoderPool, Transcoder};
+use headgate_transcode::{AacBitrate, Encoders, Transcoder};
 
 use crate::run_queue;
 use crate::whip_load::{PREPARED, SOUND_SAMPLES, Sound, prepare_sound};
@@ -14,7 +14,7 @@ use crate::whip_load::{PREPARED, SOUND_SAMPLES, Sound, prepare_sound};
 /// The service's default.
 const BITRATE: AacBitrate = AacBitrate::PerChannel(64_000);
 const PACKETS_PER_SECOND: u32 = 50;
-/// Seconds of each stream before the measurement: encoders are made for the first packet.
+/// Seconds of each stream before the measurement.
 const WARM_SECONDS: u32 = 1;
 
 pub(crate) struct Run {
@@ -38,15 +38,12 @@ pub(crate) fn run(run: &Run) -> io::Result<String> {
 }
 
 fn transcode(run: &Run, packets: &[Bytes]) -> io::Result<Duration> {
-    let encoders = EncoderPool::new(0);
-    let mut transcoders: Vec<_> = (0..run.streams).map(|_| Transcoder::new(BITRATE)).collect();
+    let transcoder = || Transcoder::new(BITRATE, Encoders::default());
+    let mut transcoders: Vec<_> = std::iter::repeat_with(transcoder).take(run.streams).collect();
     let mut out = Vec::new();
     measured(run, |number| {
         for (stream, transcoder) in transcoders.iter_mut().enumerate() {
             let frame = packet(packets, number, stream);
-            if let Some(kind) = transcoder.wanted_encoder(&frame) {
-                transcoder.give_encoder(encoders.make(kind).map_err(io::Error::other)?);
-            }
             out.clear();
             transcoder
                 .handle_frame(&frame, std::time::Instant::now(), &mut out)

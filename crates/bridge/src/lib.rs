@@ -17,8 +17,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use headgate_ingest::{
-    AddedUpstream, Denial, ENCODERS_AHEAD, EndReason, Event, Ingest, IngestConfig, RtmpTls,
-    Upstream, UpstreamSource, UpstreamUrl, validate_fragment,
+    AddedUpstream, Denial, EndReason, Event, Ingest, IngestConfig, RtmpTls, Upstream,
+    UpstreamSource, UpstreamUrl, validate_fragment,
 };
 use napi::bindgen_prelude::{AsyncTask, Either, Function, Result, Task};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
@@ -93,7 +93,6 @@ fn config_of(options: MediaOptions) -> Result<IngestConfig> {
         caches_gop: options.gop_cache,
         pushes_silence: options.push_silence,
         captures: options.captures,
-        encoders_ahead: ENCODERS_AHEAD,
         rtmp_connections: options.rtmp_connections as usize,
         rtmp_connections_per_address: options.rtmp_connections_per_address as usize,
     })

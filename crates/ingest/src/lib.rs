@@ -48,7 +48,6 @@ pub use reactor::connection_limits::ConnectionCount;
 pub use reactor::tls::TlsError;
 pub use reactor::worker_load::WorkerStatus;
 pub use replay::{Comparison, ReplayError, Replayed, ReplayedTrack, replay};
-pub use transcoding::ENCODERS_AHEAD;
 
 #[cfg(test)]
 mod sample;

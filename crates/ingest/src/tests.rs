@@ -105,7 +105,6 @@ impl Core {
             public_addresses: vec![public],
             workers,
             audio_workers: 1,
-            encoders_ahead: 0,
             caches_gop: true,
             pushes_silence: true,
             captures: false,

@@ -4,11 +4,7 @@
 //! Contract: a stream's media worker opens a [`TranscoderRing`], pushes its Opus frames in order of arrival, and closes
 //! it. When `notify` names the stream, the worker reads [`TranscoderRing::failure`] and drains the ring; `notify` is
 //! called again only for what is added after that. Only one worker uses a ring. Nothing here blocks the caller.
-//!
-//! Encoders are created on a thread of their own, in the order in which streams requested them. Until a stream's
-//! encoder is ready its packets wait in its ring, and its audio thread serves other streams.
 
-mod encoders;
 mod ring;
 mod serve;
 #[cfg(test)]
@@ -23,16 +19,13 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
 use headgate_media::Frame;
-use headgate_transcode::{AacBitrate, EncoderPool};
+use headgate_transcode::{AacBitrate, Encoders};
 
 use crate::publish::record::StreamId;
-pub(crate) use encoders::AUDIO_BITRATE;
-use encoders::Encoders;
 pub(crate) use ring::TranscoderRing;
 
-/// Encoders of each kind in demand that production creates in advance: one for the next stream, and another one while
-/// that one is being replaced.
-pub const ENCODERS_AHEAD: usize = 2;
+/// Default AAC bitrate, unless the publish requests another.
+pub(crate) const AUDIO_BITRATE: AacBitrate = AacBitrate::PerChannel(64_000);
 
 /// Called with a media worker and one of its streams whose ring has new output or a new failure.
 pub(crate) type Notify = Arc<dyn Fn(usize, StreamId) + Send + Sync>;
@@ -65,21 +58,11 @@ enum Job {
 }
 
 impl Transcoders {
-    /// `count` audio threads, at least one, and `ahead` encoders of each kind in demand created in advance. The threads
-    /// run once [`TranscodingThreads::spawn`] is called.
-    pub(crate) fn new(count: usize, ahead: usize) -> (Self, TranscodingThreads) {
-        Self::with_pool(count, ahead, EncoderPool::new(encoders::idle_limit(ahead)))
-    }
-
-    pub(crate) fn with_pool(
-        count: usize,
-        ahead: usize,
-        pool: EncoderPool,
-    ) -> (Self, TranscodingThreads) {
+    /// `count` audio threads, at least one. They run once [`TranscodingThreads::spawn`] is called.
+    pub(crate) fn new(count: usize, encoders: Encoders) -> (Self, TranscodingThreads) {
         let (jobs, inboxes) = (0..count.max(1)).map(|_| channel()).unzip();
         let (running, failed) = (AtomicUsize::new(0), AtomicU64::new(0));
-        let shared =
-            Arc::new(Shared { jobs, encoders: Encoders::new(pool, ahead), running, failed });
+        let shared = Arc::new(Shared { jobs, encoders, running, failed });
         let threads = TranscodingThreads { shared: shared.clone(), inboxes };
         (Self { shared, next_thread: AtomicUsize::new(0) }, threads)
     }
@@ -94,7 +77,8 @@ impl Transcoders {
         let thread =
             self.next_thread.fetch_add(1, Ordering::Relaxed) % self.shared.jobs.len().max(1);
         self.shared.running.fetch_add(1, Ordering::Relaxed);
-        Arc::new(TranscoderRing::new(stream, worker, thread, bitrate))
+        let encoders = self.shared.encoders.clone();
+        Arc::new(TranscoderRing::new(stream, worker, thread, bitrate, encoders))
     }
 
     /// Passes an Opus frame, a packet or a configuration, to a stream's transcoder. If its ring is full, the oldest
@@ -122,25 +106,17 @@ impl Transcoders {
         self.shared.failed.load(Ordering::Relaxed)
     }
 
-    /// Creates encoders of the usual kinds in advance, while the client of a stream with Opus connects. This is not
-    /// done at the start of the process: four encoders take 0.2 s of a core, and a node that only receives RTMP needs
-    /// none.
-    pub(crate) fn warm(&self) {
-        self.shared.encoders.warm();
-    }
-
     /// Ends the threads. Frames that wait in the rings are dropped.
     pub(crate) fn stop(&self) {
         for inbox in &self.shared.jobs {
             // Fails only if the thread has already ended.
             let _ = inbox.send(Job::Stop);
         }
-        self.shared.encoders.stop();
     }
 }
 
 impl TranscodingThreads {
-    /// Starts the audio threads and the thread that creates encoders, and passes each to `started`.
+    /// Starts the audio threads and passes each to `started`.
     ///
     /// # Errors
     /// The system refused a thread; those already started end with [`Transcoders::stop`].
@@ -158,13 +134,6 @@ impl TranscodingThreads {
             };
             started(Builder::new().name(format!("audio-{index}")).spawn(serve)?);
         }
-        let shared = self.shared;
-        let make = move || {
-            while let Some(work) = shared.encoders.wait() {
-                shared.make(work);
-            }
-        };
-        started(Builder::new().name("audio-encoders".to_owned()).spawn(make)?);
         Ok(())
     }
 }
@@ -182,7 +151,7 @@ impl Shared {
 
     /// Runs one turn of a ring on its audio thread.
     fn serve(&self, ring: &Arc<TranscoderRing>, notify: &Notify, now: Instant) {
-        let outcome = ring.take_turn(&self.encoders, now);
+        let outcome = ring.take_turn(now);
         if outcome.is_first_failure {
             self.failed.fetch_add(1, Ordering::Relaxed);
         }
@@ -191,13 +160,6 @@ impl Shared {
         }
         if outcome.has_more {
             self.schedule(ring);
-        }
-    }
-
-    /// Creates one encoder, on the thread for that.
-    fn make(&self, work: encoders::Work) {
-        if let Some(ring) = self.encoders.make(work) {
-            self.schedule(&ring);
         }
     }
 }

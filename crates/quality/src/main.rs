@@ -1,5 +1,6 @@
-//! `headgate-quality FOLDER MODEL [--rates 128000,64000m] [--clips NAME,..] [--cost] [--scores FILE]`: cost and
-//! MOS-LQO of our AAC encoder beside libxaac. FOLDER has the clips of the script; a rate that ends in `m` is mono.
+//! `headgate-quality FOLDER MODEL [--rates 128000,64000m] [--clips NAME,..] [--cost]`: cost and MOS-LQO of our AAC
+//! encoder, beside the recorded scores of libxaac, the former encoder. FOLDER has the clips as raw samples; a rate that
+//! ends in `m` is mono.
 
 mod clips;
 
@@ -11,8 +12,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clips::{Clip, RATE};
-use headgate_media::Channels;
-use headgate_transcode::{AacBitrate, EncoderKind, EncoderPool};
+use headgate_aac::{Config, DELAY_SAMPLES, Encoder};
 use visqol_rs::AudioSignal;
 use visqol_rs::constants::{DEFAULT_WINDOW_SIZE, NUM_BANDS_AUDIO};
 use visqol_rs::variant::Variant;
@@ -20,11 +20,8 @@ use visqol_rs::visqol_manager::VisqolManager;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Codec {
-    Ours,
-    Xaac,
-}
+/// Scores of libxaac 0.1.0, by clip, channels and bitrate; measured while it was the service's encoder.
+const FORMER: &str = include_str!("../libxaac.scores");
 
 /// Access units, the delay in samples, and the seconds on the processor.
 struct Encoded {
@@ -46,50 +43,36 @@ fn main() -> Result<(), Failure> {
         clips.retain(|clip| names.split(',').any(|name| clip.name.starts_with(name)));
     }
     let rates = option("--rates").unwrap_or_else(|| "128000,96000,64000,64000m".into());
-    let scores = option("--scores").map_or_else(|| folder.join("libxaac.scores"), PathBuf::from);
     for rate in rates.split(',') {
         let channels = if rate.ends_with('m') { 1 } else { 2 };
         let bitrate: u32 = rate.trim_end_matches('m').parse()?;
         if arguments.iter().any(|argument| argument == "--cost") {
             cost(&clips, channels, bitrate)?;
         } else {
-            compare(&clips, &model, &scores, channels, bitrate)?;
+            compare(&clips, &model, channels, bitrate)?;
         }
     }
     Ok(())
 }
 
-/// Encodes all clips in turn by both encoders, three times, and prints the least cost of each.
+/// Encodes all clips in turn, five times, and prints the least cost.
 fn cost(clips: &[Clip], channels: usize, bitrate: u32) -> Result<(), Failure> {
-    let mut least = [f64::INFINITY; 2];
+    let mut least = f64::INFINITY;
     for _ in 0..5 {
-        for (least, codec) in least.iter_mut().zip([Codec::Ours, Codec::Xaac]) {
-            let (mut seconds, mut audio) = (0.0, 0.0);
-            for clip in clips {
-                let samples = mixed(clip, channels);
-                seconds += encode(codec, &samples, channels, bitrate)?.seconds;
-                audio += samples.len() as f64 / (channels * RATE) as f64;
-            }
-            *least = least.min(seconds * 1_000.0 / audio);
+        let (mut seconds, mut audio) = (0.0, 0.0);
+        for clip in clips {
+            let samples = mixed(clip, channels);
+            seconds += encode(&samples, channels, bitrate)?.seconds;
+            audio += samples.len() as f64 / (channels * RATE) as f64;
         }
+        least = least.min(seconds * 1_000.0 / audio);
     }
-    println!(
-        "{bitrate} bit/s, {channels} channels: ours {:.3} ms per stream-second, libxaac {:.3}, ratio {:.3}",
-        least[0],
-        least[1],
-        least[0] / least[1]
-    );
+    println!("{bitrate} bit/s, {channels} channels: {least:.3} ms per stream-second");
     Ok(())
 }
 
-fn compare(
-    clips: &[Clip],
-    model: &Path,
-    scores: &Path,
-    channels: usize,
-    bitrate: u32,
-) -> Result<(), Failure> {
-    let known = Mutex::new(read_scores(scores));
+fn compare(clips: &[Clip], model: &Path, channels: usize, bitrate: u32) -> Result<(), Failure> {
+    let known = former_scores();
     let next = AtomicUsize::new(0);
     let rows = Mutex::new(BTreeMap::new());
     let failures = Mutex::new(Vec::new());
@@ -113,56 +96,53 @@ fn compare(
             });
         }
     });
-    let known = known.into_inner().map_err(|_| "a thread panicked")?;
-    let lines: String = known.iter().map(|(name, score)| format!("{name} {score}\n")).collect();
-    std::fs::write(scores, lines)?;
     println!("{bitrate} bit/s, {channels} channels     ours libxaac   diff   kbit/s");
+    let (mut ours_sum, mut rows_count) = (0.0, 0.0);
     let (mut sum, mut count, mut least) = (0.0, 0.0, f64::INFINITY);
     for (name, (ours, theirs, rate)) in rows.into_inner().map_err(|_| "a thread panicked")? {
+        (ours_sum, rows_count) = (ours_sum + ours, rows_count + 1.0);
+        let Some(theirs) = theirs else {
+            println!("  {name:24} {ours:7.3}       -       - {rate:7.1}");
+            continue;
+        };
         println!("  {name:24} {ours:7.3} {theirs:7.3} {:+7.3} {rate:7.1}", ours - theirs);
         (sum, count, least) = (sum + ours - theirs, count + 1.0, least.min(ours - theirs));
     }
-    println!("  mean {:+.4}, least {least:+.4}", sum / count);
+    println!("  mean {:.4}", ours_sum / rows_count);
+    if count > 0.0 {
+        println!("  mean difference {:+.4}, least {least:+.4}", sum / count);
+    }
     for failure in failures.into_inner().map_err(|_| "a thread panicked")? {
         println!("  {failure}");
     }
     Ok(())
 }
 
+/// Our score, the former encoder's if it is on record, and our bitrate in kbit/s.
+type Row = (f64, Option<f64>, f64);
+
 fn row(
     clip: &Clip,
     model: &Path,
-    known: &Mutex<BTreeMap<String, f64>>,
+    known: &BTreeMap<String, f64>,
     channels: usize,
     bitrate: u32,
-) -> Result<(f64, f64, f64), Failure> {
+) -> Result<Row, Failure> {
     let samples = mixed(clip, channels);
-    let ours = encode(Codec::Ours, &samples, channels, bitrate)?;
+    let ours = encode(&samples, channels, bitrate)?;
     let seconds = samples.len() as f64 / (channels * RATE) as f64;
     let rate = ours.units.iter().map(Vec::len).sum::<usize>() as f64 * 8.0 / seconds / 1_000.0;
     let score = score_of(&ours, &samples, channels, model)?;
-    let key = format!("{}:{channels}:{bitrate}", clip.name);
-    let before = known.lock().map_err(|_| "a thread panicked")?.get(&key).copied();
-    let theirs = match before {
-        Some(score) => score,
-        None => {
-            let theirs = encode(Codec::Xaac, &samples, channels, bitrate)?;
-            let score = score_of(&theirs, &samples, channels, model)?;
-            known.lock().map_err(|_| "a thread panicked")?.insert(key, score);
-            score
-        }
-    };
-    Ok((score, theirs, rate))
+    let former = known.get(&format!("{}:{channels}:{bitrate}", clip.name)).copied();
+    Ok((score, former, rate))
 }
 
-fn read_scores(path: &Path) -> BTreeMap<String, f64> {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    text.lines()
-        .filter_map(|line| {
-            let (name, score) = line.split_once(' ')?;
-            Some((name.to_owned(), score.parse().ok()?))
-        })
-        .collect()
+fn former_scores() -> BTreeMap<String, f64> {
+    let score = |line: &str| {
+        let (name, score) = line.split_once(' ')?;
+        Some((name.to_owned(), score.parse().ok()?))
+    };
+    FORMER.lines().filter_map(score).collect()
 }
 
 fn mixed(clip: &Clip, channels: usize) -> Vec<i16> {
@@ -175,42 +155,17 @@ fn mixed(clip: &Clip, channels: usize) -> Vec<i16> {
         .collect()
 }
 
-fn encode(
-    codec: Codec,
-    samples: &[i16],
-    channels: usize,
-    bitrate: u32,
-) -> Result<Encoded, Failure> {
+fn encode(samples: &[i16], channels: usize, bitrate: u32) -> Result<Encoded, Failure> {
     let mut units = Vec::with_capacity(samples.len() / 1024 + 4);
     let silence = vec![0; 1024 * channels];
     let frames = samples.chunks_exact(1024 * channels).chain(std::iter::repeat_n(&silence[..], 3));
-    let (delay, before);
-    match codec {
-        Codec::Ours => {
-            let config = headgate_aac::Config {
-                channels: channels as u8,
-                bitrate,
-                largest_access_unit: None,
-            };
-            let mut encoder = headgate_aac::Encoder::new(config)?;
-            delay = headgate_aac::DELAY_SAMPLES;
-            before = processor_seconds();
-            for frame in frames {
-                units.push(encoder.encode(frame)?.to_vec());
-            }
-        }
-        Codec::Xaac => {
-            let layout = if channels == 1 { Channels::Mono } else { Channels::Stereo };
-            let kind = EncoderKind::new(layout, AacBitrate::Total(bitrate));
-            let mut encoder = EncoderPool::new(0).make(kind)?;
-            delay = encoder.delay_samples();
-            before = processor_seconds();
-            for frame in frames {
-                units.push(encoder.encode(frame)?.to_vec());
-            }
-        }
+    let config = Config { channels: channels as u8, bitrate, largest_access_unit: None };
+    let mut encoder = Encoder::new(config)?;
+    let before = processor_seconds();
+    for frame in frames {
+        units.push(encoder.encode(frame)?.to_vec());
     }
-    Ok(Encoded { units, delay, seconds: processor_seconds() - before })
+    Ok(Encoded { units, delay: DELAY_SAMPLES, seconds: processor_seconds() - before })
 }
 
 /// Time of this thread on the processor.

@@ -1,36 +1,14 @@
-//! The interface of an AAC encoder and its errors. Not the encoder itself (`xaac`).
+//! The AAC encoders of transcoders: their bitrates and who makes them. Not the encoding itself (`headgate-aac`).
 
+use std::sync::Arc;
+
+use headgate_aac::{Config, DELAY_SAMPLES, Encoder, FRAME_SAMPLES};
 use headgate_media::Channels;
 
 /// Lowest bitrate per channel at which AAC-LC is still intelligible, in bit/s.
 const LEAST_CHANNEL_BITRATE: u32 = 16_000;
 /// Highest bitrate per channel: AAC-LC gains nothing beyond it.
 const LIMIT_CHANNEL_BITRATE: u32 = 192_000;
-
-/// An error of an encoder, with the library's own status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum EncoderError {
-    /// No encoder could be created: out of memory, or a configuration the library rejects.
-    #[error("no AAC encoder could be made (status {0:#x})")]
-    Create(i32),
-    /// A frame was rejected.
-    #[error("AAC encoder refused a frame (status {0:#x})")]
-    Encode(i32),
-    /// Not exactly one frame of samples: a bug in the caller.
-    #[error("AAC encoder was given the wrong number of samples")]
-    Length,
-}
-
-impl EncoderError {
-    /// Stable name for logs and metrics.
-    #[must_use]
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::Create(_) => "aac_encoder_create",
-            Self::Encode(_) | Self::Length => "aac_encoder_frame",
-        }
-    }
-}
 
 /// The bitrate of AAC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,8 +19,8 @@ pub enum AacBitrate {
     Total(u32),
 }
 
-/// The properties that make two encoders interchangeable. Always AAC-LC at 48 kHz.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// What an encoder makes. Always AAC-LC at 48 kHz.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EncoderKind {
     /// Channels of input and output.
     pub channels: Channels,
@@ -66,18 +44,54 @@ impl EncoderKind {
 
 /// An encoder that takes 1024 samples per channel at a time.
 pub trait AacEncoder: Send {
-    /// Encodes one frame of interleaved samples as one raw data block, which is valid until the next call.
-    ///
-    /// # Errors
-    /// The wrong number of samples, or a frame that the encoder rejects; the encoder is not used after that.
-    fn encode(&mut self, pcm: &[i16]) -> Result<&[u8], EncoderError>;
+    /// Encodes one frame of interleaved samples, of exactly the kind's channels, as one raw data block, which is valid
+    /// until the next call.
+    fn encode(&mut self, pcm: &[i16]) -> &[u8];
 
-    /// Forgets the audio encoded so far, so that another stream can use the encoder.
-    ///
-    /// # Errors
-    /// When the encoder failed and must be freed.
-    fn reset(&mut self) -> Result<(), EncoderError>;
+    /// Frames by which the decoded output lags behind the input.
+    fn delay_frames(&self) -> usize;
+}
 
-    /// Samples by which the decoded output lags behind the input.
-    fn delay_samples(&self) -> u32;
+impl AacEncoder for Encoder {
+    fn encode(&mut self, pcm: &[i16]) -> &[u8] {
+        Self::encode(self, pcm).expect("one frame of samples")
+    }
+
+    fn delay_frames(&self) -> usize {
+        const { assert!(DELAY_SAMPLES.is_multiple_of(FRAME_SAMPLES), "frames keep their time") }
+        DELAY_SAMPLES / FRAME_SAMPLES
+    }
+}
+
+/// Makes the encoders of any number of transcoders; cheap to clone. By default they are those of `headgate-aac`, which
+/// take microseconds to make.
+#[derive(Clone)]
+pub struct Encoders(Arc<dyn Fn(EncoderKind) -> Box<dyn AacEncoder> + Send + Sync>);
+
+impl Encoders {
+    /// Encoders that `make` makes.
+    pub fn new(make: impl Fn(EncoderKind) -> Box<dyn AacEncoder> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(make))
+    }
+
+    /// An encoder at the beginning of a stream.
+    pub(super) fn make(&self, kind: EncoderKind) -> Box<dyn AacEncoder> {
+        (self.0)(kind)
+    }
+}
+
+impl Default for Encoders {
+    fn default() -> Self {
+        Self::new(|EncoderKind { channels, bitrate }| {
+            let channels = channels.count();
+            let encoder = Encoder::new(Config { channels, bitrate, largest_access_unit: None });
+            Box::new(encoder.expect("one or two channels and a bitrate within the limits"))
+        })
+    }
+}
+
+impl std::fmt::Debug for Encoders {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Encoders").finish_non_exhaustive()
+    }
 }

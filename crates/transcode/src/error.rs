@@ -1,6 +1,5 @@
 //! Why a frame cannot be transcoded.
 
-use super::EncoderError;
 use headgate_media::opus;
 
 /// Why a frame could not be transcoded. The stream continues with the next one.
@@ -12,15 +11,9 @@ pub enum TranscodeError {
     /// Opus of more than two channels, or of a mapping family other than 0 (RFC 7845 5.1.1).
     #[error("Opus cannot be transcoded: {0}")]
     Head(#[from] opus::Error),
-    /// The encoder that [`Transcoder::wanted_encoder`] returned has not been supplied.
-    #[error("transcoder has no encoder")]
-    NoEncoder,
     /// libopus could not be initialised: out of memory.
     #[error("no Opus decoder could be made")]
     Decoder,
-    /// The AAC encoder failed; the transcoder requests another one.
-    #[error(transparent)]
-    Encoder(#[from] EncoderError),
 }
 
 impl TranscodeError {
@@ -30,9 +23,7 @@ impl TranscodeError {
         match self {
             Self::Codec => "transcode_codec",
             Self::Head(error) => error.code(),
-            Self::NoEncoder => "aac_encoder_missing",
             Self::Decoder => "opus_decoder_create",
-            Self::Encoder(error) => error.code(),
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Transcodes Opus frames to AAC-LC frames, with one [`Transcoder`] per stream. The only code that uses codec
 //! libraries.
 //!
-//! An AAC frame's timestamp is that of the first sample a decoder outputs for it. The encoder's delay is first filled
-//! with silence, and the frames that contain only that silence are not sent, so that the first frame sent has the first
-//! packet's timestamp.
+//! An AAC frame's timestamp is that of the first sample a decoder outputs for it. The frames for which a decoder
+//! outputs nothing but the encoder's delay are not sent, so that the first frame sent has the first packet's timestamp.
+#![forbid(unsafe_code)]
 
 mod configuration;
 mod decoder;
@@ -11,11 +11,9 @@ mod encoder;
 mod error;
 mod pcm;
 mod pipeline;
-mod pool;
 #[cfg(test)]
 mod tests;
 mod timeline;
-mod xaac;
 
 use std::time::Instant;
 
@@ -23,10 +21,9 @@ use bytes::Bytes;
 
 pub use configuration::first_configuration;
 use configuration::{aac_frame, channels_of, configuration};
-pub use encoder::{AacBitrate, AacEncoder, EncoderError, EncoderKind};
+pub use encoder::{AacBitrate, AacEncoder, EncoderKind, Encoders};
 pub use error::TranscodeError;
 use pipeline::{Filling, Pipeline};
-pub use pool::{Encoder, EncoderPool};
 use timeline::{Arrival, Arriving, Evidence, Timeline};
 
 use headgate_media::opus::LONGEST_PACKET_SAMPLES;
@@ -48,21 +45,17 @@ pub struct TranscodeCounters {
     pub late_packets: u64,
     /// Samples (per channel) generated for missing or corrupt packets.
     pub concealed_samples: u64,
-    /// Holes of more than a second, or left by a failed encoder, after which the audio continued at its own timestamps.
+    /// Holes of more than a second, after which the audio continued at its own timestamps.
     pub discontinuities: u64,
-    /// Frames that the encoder failed to encode.
-    pub lost_frames: u64,
 }
 
 /// Transcodes one stream's Opus to AAC-LC at 48 kHz. Mono stays mono until a stereo packet arrives; from then on the
 /// output stays stereo.
 ///
-/// Before each frame, call [`Transcoder::wanted_encoder`]; if it returns a kind, supply such an encoder with
-/// [`Transcoder::give_encoder`]. Then pass the frame to [`Transcoder::handle_frame`]. Nothing here blocks.
+/// Nothing here blocks.
 pub struct Transcoder {
     bitrate: AacBitrate,
-    // Supplied and not in use yet.
-    spare: Option<Encoder>,
+    encoders: Encoders,
     // `None` before the first packet.
     pipeline: Option<Pipeline>,
     timeline: Timeline,
@@ -83,10 +76,10 @@ pub struct Transcoder {
 impl Transcoder {
     /// A transcoder for one stream. [`EncoderKind::new`] gives the bounds of `bitrate`.
     #[must_use]
-    pub fn new(bitrate: AacBitrate) -> Self {
+    pub fn new(bitrate: AacBitrate, encoders: Encoders) -> Self {
         Self {
             bitrate,
-            spare: None,
+            encoders,
             pipeline: None,
             timeline: Timeline::default(),
             doubtful: None,
@@ -99,28 +92,6 @@ impl Transcoder {
         }
     }
 
-    /// The kind of encoder that must be supplied before `frame` can be handled; `None` when it can be handled now.
-    #[must_use]
-    pub fn wanted_encoder(&self, frame: &Frame) -> Option<EncoderKind> {
-        if frame.codec != Codec::Opus || frame.kind != FrameKind::Audio || self.refused.is_some() {
-            return None;
-        }
-        let channels = self.channels(frame);
-        let is_equipped = self
-            .pipeline
-            .as_ref()
-            .is_some_and(|pipeline| pipeline.channels() == channels && pipeline.has_encoder());
-        let kind = EncoderKind::new(channels, self.bitrate);
-        let is_given = self.spare.as_ref().is_some_and(|spare| spare.kind() == kind);
-        (!is_equipped && !is_given).then_some(kind)
-    }
-
-    /// Supplies an encoder of the kind that [`Transcoder::wanted_encoder`] returned. It returns to its pool when the
-    /// transcoder is dropped.
-    pub fn give_encoder(&mut self, encoder: Encoder) {
-        self.spare = Some(encoder);
-    }
-
     /// Takes one Opus frame and appends the AAC frames it completes: a `Configuration` before the first and whenever
     /// the channels change, then `Audio`, with strictly increasing timestamps. An Opus `Configuration` is checked and
     /// not forwarded. Holes of up to a second before the frame, which arrived at `now`, are filled within a budget; after
@@ -128,7 +99,7 @@ impl Transcoder {
     /// for the next one.
     ///
     /// # Errors
-    /// Another codec, more than two channels, or no decoder or encoder. `out` keeps what was appended, and the next
+    /// Another codec, more than two channels, or no decoder. `out` keeps what was appended, and the next
     /// frame may be handled as usual. A corrupt packet is not an error: it is concealed and counted.
     pub fn handle_frame(
         &mut self,
@@ -147,9 +118,6 @@ impl Transcoder {
         }
         if frame.kind != FrameKind::Audio {
             return Ok(());
-        }
-        if self.wanted_encoder(frame).is_some() {
-            return Err(TranscodeError::NoEncoder);
         }
         let this = (frame.timestamp, frame.data.clone());
         if self.last.as_ref() == Some(&this) {
@@ -204,7 +172,7 @@ impl Transcoder {
             Arrival::First => self.timeline.begin_segment(frame.timestamp),
             Arrival::Discontinuity => {
                 self.counters.discontinuities += 1;
-                self.flush(out)?;
+                self.flush(out);
                 self.timeline.begin_segment(frame.timestamp);
                 if let Some(pipeline) = &mut self.pipeline {
                     pipeline.restart();
@@ -217,14 +185,15 @@ impl Transcoder {
         }
         self.prepare(self.channels(frame), out)?;
         if let Arrival::Missing(missing) = arrival {
-            self.fill(missing, &frame.data, arriving.samples, out)?;
+            self.fill(missing, &frame.data, arriving.samples, out);
         }
         let samples = self.decode(&frame.data, arriving.samples);
         match arrival {
             Arrival::ContinuesUnstamped => self.timeline.handle_unstamped(samples),
             _ => self.timeline.handle_packet(&arriving, samples),
         }
-        self.send(out)
+        self.send(out);
+        Ok(())
     }
 
     /// Decodes a packet, or conceals it if it is corrupt; returns its samples.
@@ -246,12 +215,13 @@ impl Transcoder {
     /// Appends the frames with the end of the audio, padded with silence.
     ///
     /// # Errors
-    /// When the encoder failed.
+    /// When the last packet needed another decoder and there was none.
     pub fn finish(mut self, out: &mut Vec<Frame>) -> Result<(), TranscodeError> {
         if let Some((doubtful, at)) = self.doubtful.take() {
             self.place(&doubtful, at, Evidence::Refuted, out)?;
         }
-        self.flush(out)
+        self.flush(out);
+        Ok(())
     }
 
     /// Counters since the start.
@@ -279,24 +249,15 @@ impl Transcoder {
         }
     }
 
-    /// Puts the supplied encoder into use, with a decoder of the same channels.
+    /// Provides a decoder and an encoder of these channels.
     fn prepare(&mut self, channels: Channels, out: &mut Vec<Frame>) -> Result<(), TranscodeError> {
-        if let Some(pipeline) = &self.pipeline
-            && pipeline.channels() == channels
-            && pipeline.has_encoder()
-        {
+        if self.pipeline.as_ref().is_some_and(|pipeline| pipeline.channels() == channels) {
             return Ok(());
         }
-        let encoder = self.spare.take().ok_or(TranscodeError::NoEncoder)?;
+        let encoder = self.encoders.make(EncoderKind::new(channels, self.bitrate));
         match &mut self.pipeline {
-            Some(pipeline) if pipeline.channels() == channels => {
-                pipeline.install(encoder);
-                return Ok(());
-            }
-            Some(pipeline) if pipeline.has_encoder() => {
-                pipeline.widen(encoder).map_err(|_| TranscodeError::Decoder)?;
-            }
-            slot @ (Some(_) | None) => {
+            Some(pipeline) => pipeline.widen(encoder).map_err(|_| TranscodeError::Decoder)?,
+            slot @ None => {
                 let made = Pipeline::new(channels, encoder).map_err(|_| TranscodeError::Decoder)?;
                 *slot = Some(made);
             }
@@ -306,26 +267,19 @@ impl Transcoder {
     }
 
     /// Appends the audio remaining in the encoder; a new segment must begin afterwards.
-    fn flush(&mut self, out: &mut Vec<Frame>) -> Result<(), TranscodeError> {
+    fn flush(&mut self, out: &mut Vec<Frame>) {
         while self.timeline.has_unsent()
             && let Some(pipeline) = &mut self.pipeline
         {
             pipeline.fill(Filling::Silence, aac::SAMPLES_PER_FRAME as usize);
-            self.send(out)?;
+            self.send(out);
         }
-        Ok(())
     }
 
     /// Fills the hole before a packet: the last `samples` of it from the packet's redundancy. Before that the audio is
     /// concealed, for at most [`LIMIT_CONCEALED`] or throughout a pause that the sender announced, and silent for the
     /// rest.
-    fn fill(
-        &mut self,
-        missing: usize,
-        packet: &[u8],
-        samples: usize,
-        out: &mut Vec<Frame>,
-    ) -> Result<(), TranscodeError> {
+    fn fill(&mut self, missing: usize, packet: &[u8], samples: usize, out: &mut Vec<Frame>) {
         let recovered = missing.min(samples);
         let audible = if self.packet_is_dtx { missing } else { missing.min(LIMIT_CONCEALED) };
         let concealed = audible.saturating_sub(recovered);
@@ -342,26 +296,17 @@ impl Transcoder {
                 self.timeline.handle_filling(step);
                 self.counters.concealed_samples += step as u64;
                 left -= step;
-                self.send(out)?;
+                self.send(out);
             }
         }
-        Ok(())
     }
 
     /// Appends the frames whose samples are complete.
-    fn send(&mut self, out: &mut Vec<Frame>) -> Result<(), TranscodeError> {
-        let Some(pipeline) = &mut self.pipeline else { return Ok(()) };
-        while let Some(frame) = pipeline.next_frame() {
-            match frame {
-                Ok(data) => out.push(aac_frame(FrameKind::Audio, self.timeline.send_frame(), data)),
-                Err(error) => {
-                    self.counters.lost_frames += 1;
-                    self.timeline.abandon_segment();
-                    return Err(error.into());
-                }
-            }
+    fn send(&mut self, out: &mut Vec<Frame>) {
+        let Some(pipeline) = &mut self.pipeline else { return };
+        while let Some(data) = pipeline.next_frame() {
+            out.push(aac_frame(FrameKind::Audio, self.timeline.send_frame(), data));
         }
-        Ok(())
     }
 }
 

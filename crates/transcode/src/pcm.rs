@@ -54,11 +54,10 @@ impl Pcm {
         self.encoded = self.encoded.saturating_sub(frames * FRAME * self.width());
     }
 
-    /// Starts again with this many silent samples.
-    pub(super) fn restart(&mut self, silent_samples: usize) {
+    /// Discards all samples.
+    pub(super) fn clear(&mut self) {
         self.samples.clear();
         self.encoded = 0;
-        self.grow(silent_samples);
     }
 
     /// Converts from mono to stereo.

@@ -4,13 +4,9 @@ use ::opus::Error;
 use bytes::Bytes;
 
 use super::decoder::OpusDecoder;
-use super::encoder::EncoderError;
+use super::encoder::AacEncoder;
 use super::pcm::Pcm;
-use super::pool::Encoder;
 use headgate_media::Channels;
-use headgate_media::aac::SAMPLES_PER_FRAME;
-
-const FRAME_SAMPLES: usize = SAMPLES_PER_FRAME as usize;
 
 /// How a period without packets is filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,47 +23,33 @@ pub(super) enum Filling<'a> {
 pub(super) struct Pipeline {
     decoder: OpusDecoder,
     pcm: Pcm,
-    // `None` after a failure, until `install`.
-    encoder: Option<Encoder>,
-    // Frames encoded in advance so that the next output begins with the segment, and how many of them are outstanding.
-    priming_frames: usize,
+    encoder: Box<dyn AacEncoder>,
+    // Frames still to be encoded, and not sent, before the next output begins with the segment: the encoder's delay.
     unprimed: usize,
 }
 
 impl Pipeline {
     /// A pipeline at the beginning of a segment.
-    pub(super) fn new(channels: Channels, encoder: Encoder) -> Result<Self, Error> {
-        let decoder = OpusDecoder::new(channels)?;
-        let pcm = Pcm::new(channels);
-        let mut pipeline = Self { decoder, pcm, encoder: None, priming_frames: 0, unprimed: 0 };
-        pipeline.install(encoder);
-        Ok(pipeline)
-    }
-
-    /// Replaces an encoder that failed, at the beginning of a segment.
-    pub(super) fn install(&mut self, encoder: Encoder) {
-        let lead = lead_samples(&encoder);
-        self.priming_frames = (encoder.delay_samples() + lead) / FRAME_SAMPLES;
-        self.unprimed = self.priming_frames;
-        self.pcm.restart(lead);
-        self.encoder = Some(encoder);
+    pub(super) fn new(channels: Channels, encoder: Box<dyn AacEncoder>) -> Result<Self, Error> {
+        let (decoder, pcm) = (OpusDecoder::new(channels)?, Pcm::new(channels));
+        Ok(Self { decoder, pcm, unprimed: encoder.delay_frames(), encoder })
     }
 
     /// Continues in stereo without a gap: the two-channel encoder first encodes again what the old one still holds.
-    pub(super) fn widen(&mut self, encoder: Encoder) -> Result<(), Error> {
+    pub(super) fn widen(&mut self, encoder: Box<dyn AacEncoder>) -> Result<(), Error> {
         self.decoder = OpusDecoder::new(Channels::Stereo)?;
         self.pcm.widen();
-        self.pcm.rewind(self.priming_frames - self.unprimed);
-        self.unprimed = self.priming_frames;
-        self.encoder = Some(encoder);
+        self.pcm.rewind(self.encoder.delay_frames() - self.unprimed);
+        self.unprimed = encoder.delay_frames();
+        self.encoder = encoder;
         Ok(())
     }
 
     /// Begins a segment unrelated to the audio before it.
     pub(super) fn restart(&mut self) {
         self.decoder.reset();
-        self.unprimed = self.priming_frames;
-        self.pcm.restart(self.encoder.as_ref().map_or(0, lead_samples));
+        self.unprimed = self.encoder.delay_frames();
+        self.pcm.clear();
     }
 
     /// Decodes a packet of this many samples. Returns `false` and adds nothing if it is corrupt.
@@ -89,32 +71,20 @@ impl Pipeline {
         }
     }
 
-    /// The next AAC frame, if its samples are complete. After an error there is no encoder.
-    pub(super) fn next_frame(&mut self) -> Option<Result<Bytes, EncoderError>> {
-        while let (Some(encoder), Some(pcm)) = (&mut self.encoder, self.pcm.next_frame()) {
-            match encoder.encode(pcm) {
-                Ok(_) if self.unprimed > 0 => self.unprimed -= 1,
-                Ok(data) => return Some(Ok(Bytes::copy_from_slice(data))),
-                Err(error) => {
-                    self.encoder = None;
-                    return Some(Err(error));
-                }
+    /// The next AAC frame, if its samples are complete.
+    pub(super) fn next_frame(&mut self) -> Option<Bytes> {
+        while let Some(pcm) = self.pcm.next_frame() {
+            let data = self.encoder.encode(pcm);
+            if self.unprimed == 0 {
+                return Some(Bytes::copy_from_slice(data));
             }
+            self.unprimed -= 1;
         }
-        self.pcm.forget(self.priming_frames);
+        self.pcm.forget(self.encoder.delay_frames());
         None
     }
 
     pub(super) const fn channels(&self) -> Channels {
         self.decoder.channels()
     }
-
-    pub(super) const fn has_encoder(&self) -> bool {
-        self.encoder.is_some()
-    }
-}
-
-/// Silent samples that extend the encoder's delay to a whole number of frames.
-fn lead_samples(encoder: &Encoder) -> usize {
-    encoder.delay_samples().next_multiple_of(FRAME_SAMPLES) - encoder.delay_samples()
 }

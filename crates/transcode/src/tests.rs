@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test ends at what it does not expect")]
 
 mod bounds;
+mod encoders;
 mod figures;
 mod support;
-mod xaac;
 
 use super::*;
 use support::*;
@@ -187,42 +187,6 @@ fn pauses_of_the_sender_keep_their_length() {
 }
 
 #[test]
-fn a_failing_encoder_is_replaced_and_time_continues() {
-    // Fails on loud samples, of which packet 20 contains some.
-    struct Fake;
-    impl encoder::AacEncoder for Fake {
-        fn encode(&mut self, pcm: &[i16]) -> Result<&[u8], EncoderError> {
-            let loud = pcm.iter().any(|sample| *sample > 1_000);
-            if loud { Err(EncoderError::Encode(-1)) } else { Ok(&[1]) }
-        }
-        fn reset(&mut self) -> Result<(), EncoderError> {
-            Ok(())
-        }
-        fn delay_samples(&self) -> u32 {
-            1024
-        }
-    }
-    let pool = EncoderPool::with_factory(4, |_| Ok(Box::new(Fake)));
-    let mut pcm = vec![0; 100 * PACKET];
-    pcm[20 * PACKET..21 * PACKET].fill(20_000);
-    let (mut transcoder, mut out, mut failures) = (Transcoder::new(stereo(0)), Vec::new(), 0);
-    for frame in encode(&pcm, 1, 0) {
-        failures += u64::from(handle(&mut transcoder, &pool, &frame, &mut out).is_err());
-    }
-    assert!((1..=3).contains(&failures), "{failures}");
-    assert_eq!(transcoder.counters().lost_frames, failures);
-    let times = micros(&out);
-    assert!(times.len() > 80 && times.is_sorted_by(|a, b| a < b));
-    assert!(times[times.len() - 1] > 1_900_000, "{times:?}");
-    drop(transcoder);
-    assert_eq!(
-        pool.idle(EncoderKind::new(Channels::Mono, stereo(0))),
-        1,
-        "those that failed are gone"
-    );
-}
-
-#[test]
 fn random_packets_do_no_harm() {
     let mut random = Random(11);
     let frames: Vec<_> = (0..1_000)
@@ -258,7 +222,7 @@ fn packets_of_every_duration_add_up() {
 
 #[test]
 fn frames_of_other_codecs_are_rejected_and_configurations_ignored() {
-    let mut transcoder = Transcoder::new(stereo(128_000));
+    let mut transcoder = Transcoder::new(stereo(128_000), Encoders::default());
     let mut frame = opus_frame(0, &opus::head(Channels::Stereo));
     frame.kind = FrameKind::Configuration;
     assert_eq!(transcoder.handle_frame(&frame, arrival(&frame), &mut Vec::new()), Ok(()));
@@ -272,7 +236,5 @@ fn frames_of_other_codecs_are_rejected_and_configurations_ignored() {
 #[test]
 fn a_transcoder_can_be_moved_to_another_thread() {
     const fn sendable<T: Send>() {}
-    const fn shareable<T: Send + Sync + Clone>() {}
     sendable::<Transcoder>();
-    shareable::<EncoderPool>();
 }

@@ -20,8 +20,6 @@ const TICKS_PER_SECOND: i64 = 1_000_000 * TICKS_PER_MICRO;
 
 /// Incoming timestamps further from zero than this (4,500 years) are clamped to it, so that sums cannot overflow.
 const LIMIT_MICROS: i64 = 1 << 57;
-/// Earlier than any timestamp by more than the longest hole that is filled.
-const LONG_AGO: i64 = -2 * LIMIT_MICROS * TICKS_PER_MICRO;
 /// A hole longer than this (1 s) is not filled: a player treats it as an interruption anyway, and a jump in the
 /// timestamps by an hour must not cost an hour of encoding. The audio continues after it at its own timestamp.
 const LIMIT_GAP: i64 = TICKS_PER_SECOND;
@@ -155,13 +153,6 @@ impl Timeline {
         };
         self.origin = self.ticks(timestamp).max(end);
         (self.received_samples, self.sent_frames, self.correction) = (0, 0, 0);
-    }
-
-    /// Discards what was received and not sent; the next packet is a discontinuity.
-    pub(super) fn abandon_segment(&mut self) {
-        self.origin = self.output_time();
-        (self.received_samples, self.sent_frames, self.correction) = (0, 0, 0);
-        (self.expected, self.followed) = (Some(LONG_AGO), None);
     }
 
     /// Counts samples that were generated without a packet.

@@ -170,9 +170,6 @@ impl Ingest {
             self.begin_armed(guard.record());
         }
         let expected = offered.client_sends();
-        if expected.audio.is_some() {
-            self.shared.transcoders.warm();
-        }
         let session =
             WhipSession::new(&self.identity, expected, &credentials, max_bitrate_kbps, now);
         let (audio_bitrate, connect_info) = (

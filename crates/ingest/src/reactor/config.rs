@@ -27,8 +27,6 @@ pub struct IngestConfig {
     pub public_addresses: Vec<IpAddr>,
     /// Threads that transcode Opus to AAC; at least one.
     pub audio_workers: usize,
-    /// AAC encoders that are created in advance for each kind in demand.
-    pub encoders_ahead: usize,
     /// Media workers; at least one.
     pub workers: usize,
     /// Whether players that join late start with the cached GOP.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Instant;
 
+use headgate_transcode::Encoders;
 use mio::{Interest, Poll, Waker};
 
 use super::accept::{Acceptor, RtmpPorts};
@@ -54,7 +55,7 @@ pub(crate) fn open(config: &IngestConfig, publishes: Arc<Publishes>) -> Result<O
         inboxes.push(Inbox::new(commands, waker));
         parts.push((poll, udp, tcp, receiver));
     }
-    let (transcoders, transcoding) = Transcoders::new(config.audio_workers, config.encoders_ahead);
+    let (transcoders, transcoding) = Transcoders::new(config.audio_workers, Encoders::default());
     let transcoders = Arc::new(transcoders);
     let connections = ConnectionLimits::new(
         config.rtmp_connections,

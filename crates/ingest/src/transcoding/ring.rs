@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use crossbeam_queue::ArrayQueue;
 use headgate_media::{Frame, FrameKind};
-use headgate_transcode::{AacBitrate, Encoder};
+use headgate_transcode::{AacBitrate, Encoders};
 
 use super::turn::Turn;
 use crate::publish::record::StreamId;
@@ -30,8 +30,6 @@ pub(crate) struct TranscoderRing {
     is_announced: AtomicBool,
     is_closed: AtomicBool,
     failure: Mutex<Option<String>>,
-    // From the thread that creates encoders, for the next turn.
-    delivery: Mutex<Option<Result<Encoder, String>>>,
     // Only the audio thread takes this lock, so it never waits.
     pub(super) turn: Mutex<Turn>,
     // The decoder configuration of the last drained frame. Only the worker takes this lock.
@@ -46,7 +44,13 @@ pub(super) struct Encoded {
 }
 
 impl TranscoderRing {
-    pub(super) fn new(stream: StreamId, worker: usize, thread: usize, bitrate: AacBitrate) -> Self {
+    pub(super) fn new(
+        stream: StreamId,
+        worker: usize,
+        thread: usize,
+        bitrate: AacBitrate,
+        encoders: Encoders,
+    ) -> Self {
         Self {
             stream,
             worker,
@@ -57,8 +61,7 @@ impl TranscoderRing {
             is_announced: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             failure: Mutex::default(),
-            delivery: Mutex::default(),
-            turn: Mutex::new(Turn::new(bitrate)),
+            turn: Mutex::new(Turn::new(bitrate, encoders)),
             drained_configuration: Mutex::default(),
         }
     }
@@ -84,8 +87,8 @@ impl TranscoderRing {
         frames
     }
 
-    /// Why no AAC is produced; `None` while it is. A transcoder without an encoder requests one again after a while;
-    /// one that panicked stays failed until the stream opens another.
+    /// Why no AAC is produced; `None` while it is. A transcoder that panicked stays failed until the stream opens
+    /// another.
     pub(crate) fn failure(&self) -> Option<String> {
         lock(&self.failure).clone()
     }
@@ -143,15 +146,6 @@ impl TranscoderRing {
 
     pub(super) fn set_failure(&self, failure: Option<String>) {
         *lock(&self.failure) = failure;
-    }
-
-    /// Sets the encoder that the ring waits for, or why there is none. The ring must be scheduled afterwards.
-    pub(super) fn deliver(&self, encoder: Result<Encoder, String>) {
-        *lock(&self.delivery) = Some(encoder);
-    }
-
-    pub(super) fn take_delivery(&self) -> Option<Result<Encoder, String>> {
-        lock(&self.delivery).take()
     }
 }
 

@@ -1,4 +1,4 @@
-//! The audio threads and the thread that creates encoders, stepped by hand: no thread runs and no time passes.
+//! The audio threads, stepped by hand: no thread runs and no time passes.
 
 mod failures;
 
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use headgate_media::{Channels, Codec, FrameKind, Timestamp, aac, opus};
-use headgate_transcode::{AacBitrate, AacEncoder, EncoderError, EncoderKind};
+use headgate_transcode::{AacEncoder, EncoderKind};
 
 use super::ring::{INPUT_LIMIT, OUTPUT_LIMIT, lock};
-use super::serve::{RETRY_PACKETS, TURN_PACKETS_LIMIT};
+use super::serve::TURN_PACKETS_LIMIT;
 use super::*;
 
 const WORKER: usize = 3;
@@ -23,38 +23,28 @@ const STEREO: [u8; 3] = [0xfc, 0xff, 0xfe];
 #[derive(Default)]
 struct Factory {
     made: Mutex<Vec<EncoderKind>>,
-    is_broken: AtomicBool,
     panics: AtomicBool,
     encoders_panic: AtomicBool,
-    encoders_fail: AtomicBool,
 }
 
 impl Factory {
-    fn create(self: &Arc<Self>, kind: EncoderKind) -> Result<Box<dyn AacEncoder>, EncoderError> {
+    fn create(self: &Arc<Self>, kind: EncoderKind) -> Box<dyn AacEncoder> {
         lock(&self.made).push(kind);
         assert!(!self.panics.load(Ordering::Relaxed), "factory on fire");
-        if self.is_broken.load(Ordering::Relaxed) {
-            return Err(EncoderError::Create(7));
-        }
-        Ok(Box::new(FakeEncoder(self.clone())))
+        Box::new(FakeEncoder(self.clone()))
     }
 }
 
 struct FakeEncoder(Arc<Factory>);
 
 impl AacEncoder for FakeEncoder {
-    fn encode(&mut self, _: &[i16]) -> Result<&[u8], EncoderError> {
+    fn encode(&mut self, _: &[i16]) -> &[u8] {
         assert!(!self.0.encoders_panic.load(Ordering::Relaxed), "encoder on fire");
-        let fails = self.0.encoders_fail.load(Ordering::Relaxed);
-        if fails { Err(EncoderError::Encode(9)) } else { Ok(b"aac") }
+        b"aac"
     }
 
-    fn reset(&mut self) -> Result<(), EncoderError> {
-        Ok(())
-    }
-
-    fn delay_samples(&self) -> u32 {
-        aac::SAMPLES_PER_FRAME
+    fn delay_frames(&self) -> usize {
+        1
     }
 }
 
@@ -72,16 +62,14 @@ impl TranscodingThreads {
                     self.shared.serve(ring, &notify, now);
                 }
             }
-            let work = self.shared.encoders.poll();
-            if jobs.is_empty() && work.is_none() {
+            if jobs.is_empty() {
                 return std::mem::take(&mut *lock(&notified));
             }
-            work.into_iter().for_each(|work| self.shared.make(work));
         }
     }
 }
 
-/// One audio thread and the thread that creates encoders, step by step.
+/// One audio thread, step by step.
 struct Steps {
     transcoders: Transcoders,
     threads: TranscodingThreads,
@@ -91,11 +79,11 @@ struct Steps {
 }
 
 impl Steps {
-    fn new(ahead: usize) -> Self {
+    fn new() -> Self {
         let (factory, notified) = (Arc::<Factory>::default(), Arc::<Mutex<Vec<u64>>>::default());
         let (creator, heard) = (factory.clone(), notified.clone());
-        let pool = EncoderPool::with_factory(8, move |kind| creator.create(kind));
-        let (transcoders, threads) = Transcoders::with_pool(1, ahead, pool);
+        let encoders = Encoders::new(move |kind| creator.create(kind));
+        let (transcoders, threads) = Transcoders::new(1, encoders);
         let notify: Notify = Arc::new(move |worker, stream: StreamId| {
             assert_eq!(worker, WORKER);
             lock(&heard).push(stream.0);
@@ -107,12 +95,10 @@ impl Steps {
         self.transcoders.open(StreamId(stream), WORKER, AUDIO_BITRATE)
     }
 
-    /// Opens a stream that has its encoder and whose output is drained.
+    /// Opens a stream whose output so far is drained.
     fn open_running(&self, stream: u64) -> Arc<TranscoderRing> {
         let ring = self.open(stream);
         self.push(&ring, 0..5);
-        self.serve_all();
-        self.make_one();
         self.serve_all();
         assert!(!ring.drain().is_empty());
         lock(&self.notified).clear();
@@ -134,14 +120,8 @@ impl Steps {
         while self.serve_one() {}
     }
 
-    /// Performs one task of the thread that creates encoders; false if it has nothing to do.
-    fn make_one(&self) -> bool {
-        let work = self.threads.shared.encoders.poll();
-        work.map(|work| self.threads.shared.make(work)).is_some()
-    }
-
-    fn made(&self) -> usize {
-        lock(&self.factory.made).len()
+    fn made(&self) -> Vec<EncoderKind> {
+        lock(&self.factory.made).clone()
     }
 
     fn notified(&self) -> Vec<u64> {
@@ -160,137 +140,37 @@ fn kind(channels: Channels) -> EncoderKind {
 }
 
 #[test]
-fn a_join_waits_for_its_encoder_and_other_streams_of_the_thread_do_not() {
-    let steps = Steps::new(0);
+fn a_join_gets_aac_in_its_first_turn() {
+    let steps = Steps::new();
     let running = steps.open_running(1);
     let joining = steps.open(2);
     steps.push(&joining, 0..5);
     steps.push(&running, 5..10);
-    steps.serve_all();
-    assert_eq!(steps.made(), 1, "none was made on the audio thread");
-    assert_eq!(steps.notified(), [1]);
-    assert!(!running.drain().is_empty() && joining.drain().is_empty());
-    assert!(steps.make_one());
-    steps.serve_all();
-    assert_eq!(steps.notified(), [2]);
+    assert!(steps.serve_one() && steps.serve_one() && !steps.serve_one());
+    assert_eq!(steps.notified(), [2, 1]);
+    assert!(!running.drain().is_empty());
     let frames = joining.drain();
     assert_eq!(frames[0].kind, FrameKind::Configuration);
-    assert_eq!(frames[1].timestamp, Timestamp::ZERO, "what waited is not lost");
+    assert_eq!(frames[1].timestamp, Timestamp::ZERO, "nothing is lost");
     assert_eq!(frames.len(), 1 + 3, "5 packets are 3 whole frames behind one of priming");
     assert_eq!((steps.transcoders.running(), steps.transcoders.failed()), (2, 0));
+    assert_eq!(steps.made(), [kind(Channels::Mono); 2]);
 }
 
 #[test]
-fn a_waiting_stream_does_not_request_an_encoder_for_each_packet() {
-    let steps = Steps::new(0);
-    let ring = steps.open(1);
-    for index in 0..20 {
-        steps.push(&ring, index..index + 1);
-        steps.serve_all();
-    }
-    assert!(steps.make_one() && !steps.make_one());
-    assert_eq!(steps.made(), 1);
-}
-
-#[test]
-fn streams_get_encoders_in_the_order_of_their_requests() {
-    let steps = Steps::new(0);
-    let rings: Vec<_> = (1..=3).map(|stream| steps.open(stream)).collect();
-    for ring in &rings {
-        steps.push(ring, 0..5);
-    }
-    steps.serve_all();
-    for stream in 1..=3 {
-        assert!(steps.make_one());
-        steps.serve_all();
-        assert_eq!(steps.notified(), [stream]);
-    }
-}
-
-#[test]
-fn a_returned_encoder_goes_to_the_stream_that_waits_longest() {
-    let steps = Steps::new(0);
-    let ending = steps.open_running(1);
-    let waiting = steps.open(2);
-    steps.push(&waiting, 0..5);
-    steps.serve_all();
-    steps.transcoders.close(&ending);
-    steps.serve_all();
-    let newcomer = steps.open(3);
-    steps.push(&newcomer, 0..5);
-    steps.serve_all();
-    assert!(steps.notified().is_empty(), "the newcomer does not overtake");
-    assert!(steps.make_one());
-    steps.serve_all();
-    assert_eq!((steps.notified(), steps.made()), (vec![2], 1), "the used one was enough");
-    assert!(steps.make_one());
-    steps.serve_all();
-    assert_eq!((steps.notified(), steps.made()), (vec![3], 2));
-}
-
-#[test]
-fn a_stream_that_closes_while_it_waits_uses_no_encoder() {
-    let steps = Steps::new(0);
+fn a_stream_that_closes_before_its_turn_uses_no_encoder() {
+    let steps = Steps::new();
     let ring = steps.open(1);
     steps.push(&ring, 0..5);
-    steps.serve_all();
     steps.transcoders.close(&ring);
     steps.transcoders.close(&ring);
     steps.serve_all();
-    assert!(!steps.make_one());
-    assert_eq!((steps.made(), steps.transcoders.running()), (0, 0));
-}
-
-#[test]
-fn an_encoder_delivered_after_the_close_goes_back_to_the_pool() {
-    let steps = Steps::new(0);
-    let ring = steps.open(1);
-    steps.push(&ring, 0..5);
-    steps.serve_all();
-    assert!(steps.make_one());
-    steps.transcoders.close(&ring);
-    steps.serve_all();
-    let next = steps.open(2);
-    steps.push(&next, 0..5);
-    steps.serve_all();
-    assert_eq!((steps.notified(), steps.made()), (vec![2], 1));
-}
-
-#[test]
-fn encoders_are_made_in_advance_only_for_kinds_that_were_requested() {
-    let steps = Steps::new(2);
-    assert!(!steps.make_one(), "no publish with Opus is starting");
-    steps.transcoders.warm();
-    while steps.make_one() {}
-    let mut made = lock(&steps.factory.made).clone();
-    made.sort_by_key(|kind| kind.channels.count());
-    let [mono, stereo] = [Channels::Mono, Channels::Stereo].map(kind);
-    assert_eq!(made, [mono, mono, stereo, stereo]);
-    // The encoder that was taken is replaced.
-    let ring = steps.open(1);
-    steps.push(&ring, 0..5);
-    steps.serve_all();
-    assert_eq!(steps.notified(), [1], "an idle encoder is available immediately");
-    while steps.make_one() {}
-    assert_eq!(lock(&steps.factory.made)[4..], [mono]);
-}
-
-#[test]
-fn a_request_precedes_encoders_made_in_advance() {
-    let steps = Steps::new(2);
-    steps.transcoders.warm();
-    assert!(steps.make_one());
-    let ring = steps.transcoders.open(StreamId(1), WORKER, AacBitrate::PerChannel(48_000));
-    steps.push(&ring, 0..5);
-    steps.serve_all();
-    assert!(steps.make_one());
-    let made = lock(&steps.factory.made).clone();
-    assert_eq!(made[1], EncoderKind::new(Channels::Mono, AacBitrate::PerChannel(48_000)));
+    assert_eq!((steps.made(), steps.transcoders.running()), (vec![], 0));
 }
 
 #[test]
 fn a_burst_shares_its_thread() {
-    let steps = Steps::new(0);
+    let steps = Steps::new();
     let [joining, running] = [1, 2].map(|stream| steps.open_running(stream));
     steps.push(&joining, 5..405);
     steps.push(&running, 5..10);
@@ -304,13 +184,9 @@ fn a_burst_shares_its_thread() {
 
 #[test]
 fn a_stream_that_waits_too_long_loses_its_oldest_packets() {
-    let steps = Steps::new(0);
+    let steps = Steps::new();
     let ring = steps.open(1);
-    steps.push(&ring, 0..10);
-    steps.serve_all();
-    steps.push(&ring, 10..2_000);
-    steps.serve_all();
-    assert!(steps.make_one());
+    steps.push(&ring, 0..2_000);
     steps.serve_all();
     let frames = ring.drain();
     assert!(frames.len() <= INPUT_LIMIT, "{}", frames.len());
@@ -321,11 +197,10 @@ fn a_stream_that_waits_too_long_loses_its_oldest_packets() {
 
 #[test]
 fn a_worker_that_does_not_drain_loses_the_oldest_frames_and_no_configuration() {
-    let steps = Steps::new(0);
+    let steps = Steps::new();
     let ring = steps.open(1);
     steps.push(&ring, 0..1);
     steps.serve_all();
-    assert!(steps.make_one());
     for start in (1..2_000).step_by(100) {
         steps.push(&ring, start..start + 100);
         steps.serve_all();
@@ -343,52 +218,37 @@ fn a_worker_that_does_not_drain_loses_the_oldest_frames_and_no_configuration() {
 }
 
 #[test]
-fn stereo_audio_waits_for_a_stereo_encoder_and_loses_nothing() {
-    let steps = Steps::new(0);
+fn stereo_audio_continues_mono_audio_and_loses_nothing() {
+    let steps = Steps::new();
     let ring = steps.open_running(1);
     steps.push(&ring, 5..10);
-    (10..20).for_each(|index| steps.transcoders.push(&ring, packet(index, &STEREO)));
     steps.serve_all();
     let before = ring.drain();
     assert!(before.iter().all(|frame| frame.kind == FrameKind::Audio));
-    assert!(steps.make_one());
+    (10..20).for_each(|index| steps.transcoders.push(&ring, packet(index, &STEREO)));
     steps.serve_all();
     let after = ring.drain();
     assert_eq!(after[0].data[..], aac::lc_48k(Channels::Stereo));
     let last = before.last().expect("some").timestamp.as_micros();
     assert!((21_333..=21_334).contains(&(after[1].timestamp.as_micros() - last)));
-    assert_eq!(lock(&steps.factory.made)[..], [Channels::Mono, Channels::Stereo].map(kind));
+    assert_eq!(steps.made(), [Channels::Mono, Channels::Stereo].map(kind));
 }
 
 #[test]
-fn on_real_threads_audio_continues_while_an_encoder_is_being_made() {
+fn on_real_threads_streams_of_all_threads_get_aac() {
     let limit = Duration::from_secs(60);
-    let (begun, has_begun) = channel();
-    let (release, released) = channel::<()>();
-    let released = Mutex::new(released);
-    let pool = EncoderPool::with_factory(8, move |kind| {
-        if kind.channels == Channels::Stereo {
-            begun.send(()).expect("the test waits");
-            lock(&released).recv_timeout(limit).expect("released");
-        }
-        Arc::<Factory>::default().create(kind)
-    });
-    let (transcoders, threads) = Transcoders::with_pool(1, 0, pool);
+    let (transcoders, threads) = Transcoders::new(2, Encoders::default());
     let (heard, notified) = channel();
     let notify = Arc::new(move |_, stream: StreamId| heard.send(stream.0).expect("the test waits"));
     let mut started = Vec::new();
     threads.spawn(notify, |thread| started.push(thread)).expect("threads");
-    let [mono, stereo] =
-        [1, 2].map(|stream| transcoders.open(StreamId(stream), WORKER, AUDIO_BITRATE));
-    (0..5).for_each(|index| transcoders.push(&mono, packet(index, &MONO)));
-    assert_eq!(notified.recv_timeout(limit), Ok(1));
-    assert!(!mono.drain().is_empty());
-    (0..5).for_each(|index| transcoders.push(&stereo, packet(index, &STEREO)));
-    assert_eq!(has_begun.recv_timeout(limit), Ok(()));
-    (5..10).for_each(|index| transcoders.push(&mono, packet(index, &MONO)));
-    assert_eq!(notified.recv_timeout(limit), Ok(1), "while the other's encoder is being made");
-    release.send(()).expect("the factory waits");
-    assert_eq!(notified.recv_timeout(limit), Ok(2));
+    assert_eq!(started.len(), 2);
+    for (stream, data) in [(1, &MONO), (2, &STEREO)] {
+        let ring = transcoders.open(StreamId(stream), WORKER, AUDIO_BITRATE);
+        (0..5).for_each(|index| transcoders.push(&ring, packet(index, data)));
+        assert_eq!(notified.recv_timeout(limit), Ok(stream));
+        assert!(!ring.drain().is_empty());
+    }
     transcoders.stop();
     for thread in started {
         thread.join().expect("ends");

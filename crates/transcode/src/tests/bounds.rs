@@ -13,16 +13,12 @@ struct Recorder {
 }
 
 impl AacEncoder for Recorder {
-    fn encode(&mut self, pcm: &[i16]) -> Result<&[u8], EncoderError> {
+    fn encode(&mut self, pcm: &[i16]) -> &[u8] {
         self.heard.lock().unwrap().extend(pcm);
-        Ok(b"aac")
+        b"aac"
     }
 
-    fn reset(&mut self) -> Result<(), EncoderError> {
-        Ok(())
-    }
-
-    fn delay_samples(&self) -> u32 {
+    fn delay_frames(&self) -> usize {
         0
     }
 }
@@ -31,11 +27,10 @@ impl AacEncoder for Recorder {
 fn record(frames: &[Frame]) -> (Vec<i16>, Vec<Frame>, TranscodeCounters) {
     let heard = Arc::<Mutex<Vec<i16>>>::default();
     let recorder = heard.clone();
-    let pool =
-        EncoderPool::with_factory(2, move |_| Ok(Box::new(Recorder { heard: recorder.clone() })));
-    let (mut transcoder, mut out) = (Transcoder::new(stereo(128_000)), Vec::new());
+    let encoders = Encoders::new(move |_| Box::new(Recorder { heard: recorder.clone() }));
+    let (mut transcoder, mut out) = (Transcoder::new(stereo(128_000), encoders), Vec::new());
     for frame in frames {
-        handle(&mut transcoder, &pool, frame, &mut out).unwrap();
+        transcoder.handle_frame(frame, arrival(frame), &mut out).unwrap();
     }
     let samples = std::mem::take(&mut *heard.lock().unwrap());
     (samples, out, transcoder.counters())
@@ -88,9 +83,8 @@ fn a_gap_of_one_second_is_filled_and_a_longer_one_is_not() {
 #[test]
 fn holes_are_filled_for_five_seconds_more_than_the_time_passed() {
     let frames = encode(&tones(1.0, 1), 1, 0);
-    let (mut transcoder, mut out) = (Transcoder::new(stereo(128_000)), Vec::new());
-    let kind = EncoderKind::new(Channels::Mono, stereo(128_000));
-    transcoder.give_encoder(EncoderPool::new(0).make(kind).unwrap());
+    let encoders = Encoders::default();
+    let (mut transcoder, mut out) = (Transcoder::new(stereo(128_000), encoders), Vec::new());
     let now = arrival(&frames[0]);
     for (n, frame) in frames.iter().enumerate() {
         let timestamp = Timestamp::from_micros(frame.timestamp.as_micros() + n as i64 * 900_000);
@@ -101,27 +95,8 @@ fn holes_are_filled_for_five_seconds_more_than_the_time_passed() {
 }
 
 #[test]
-fn without_its_encoder_a_packet_is_rejected_and_not_counted() {
-    let frames = encode(&tones(0.2, 1), 1, 0);
-    let (mut transcoder, mut out) = (Transcoder::new(stereo(128_000)), Vec::new());
-    let kind = EncoderKind::new(Channels::Mono, stereo(128_000));
-    assert_eq!(transcoder.wanted_encoder(&frames[0]), Some(kind));
-    assert_eq!(
-        transcoder.handle_frame(&frames[0], arrival(&frames[0]), &mut out),
-        Err(TranscodeError::NoEncoder)
-    );
-    transcoder.give_encoder(EncoderPool::new(0).make(kind).unwrap());
-    assert_eq!(transcoder.wanted_encoder(&frames[0]), None);
-    for frame in &frames {
-        transcoder.handle_frame(frame, arrival(frame), &mut out).unwrap();
-    }
-    assert_eq!(micros(&out)[0], 0);
-    assert_eq!(transcoder.counters(), TranscodeCounters::default());
-}
-
-#[test]
 fn multichannel_opus_is_rejected_until_the_configuration_changes() {
-    let mut transcoder = Transcoder::new(stereo(128_000));
+    let mut transcoder = Transcoder::new(stereo(128_000), Encoders::default());
     let packet = opus_frame(0, &[0xfc, 0xff, 0xfe]);
     let mut head = opus::head(Channels::Stereo);
     for (channels, family, is_refused) in [(6, 1, true), (2, 0, false)] {
@@ -134,7 +109,7 @@ fn multichannel_opus_is_rejected_until_the_configuration_changes() {
         };
         let now = arrival(&configuration);
         assert_eq!(transcoder.handle_frame(&configuration, now, &mut Vec::new()), expected);
-        assert_eq!(transcoder.wanted_encoder(&packet).is_none(), is_refused);
+        assert_eq!(transcoder.handle_frame(&packet, now, &mut Vec::new()), expected);
     }
     assert_eq!(opus::Error::Multichannel { family: 1, channels: 6 }.code(), "opus_multichannel");
 }

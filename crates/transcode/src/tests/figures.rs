@@ -1,7 +1,6 @@
 //! The cost of transcoding. Run with `--ignored --nocapture --test-threads=1`.
 
 use std::fs;
-use std::time::Instant;
 
 use super::support::*;
 use super::*;
@@ -28,20 +27,18 @@ fn resident_kib() -> i64 {
 fn cpu_per_stream_second() {
     for (count, bitrate) in [(2, 96_000), (2, 128_000), (1, 96_000), (1, 128_000)] {
         let frames = encode(&speech(SECONDS as f64, count), count, 0);
-        let pool = EncoderPool::new(STREAMS);
-        let kind = EncoderKind::new(channels(count), stereo(bitrate));
-        pool.warm(kind, STREAMS).unwrap();
-        let mut streams: Vec<_> = (0..STREAMS).map(|_| Transcoder::new(stereo(bitrate))).collect();
+        let transcoder = || Transcoder::new(stereo(bitrate), Encoders::default());
+        let mut streams: Vec<_> = std::iter::repeat_with(transcoder).take(STREAMS).collect();
         let mut out = Vec::new();
         let before = cpu_nanos();
         for frame in &frames {
             for stream in &mut streams {
-                handle(stream, &pool, frame, &mut out).unwrap();
+                stream.handle_frame(frame, arrival(frame), &mut out).unwrap();
                 out.clear();
             }
         }
         let micros = (cpu_nanos() - before) / 1_000 / (SECONDS * STREAMS) as u64;
-        println!("{count} channels, {} bit/s: {micros} µs per stream-second", kind.bitrate);
+        println!("{count} channels, {bitrate} bit/s in stereo: {micros} µs per stream-second");
     }
 }
 
@@ -50,24 +47,26 @@ fn cpu_per_stream_second() {
 fn memory_per_stream() {
     for count in [2, 1] {
         let frames = encode(&speech(1.0, count), count, 0);
-        let pool = EncoderPool::new(100);
         let kind = EncoderKind::new(channels(count), stereo(96_000));
-        pool.warm(kind, 1).unwrap();
-        let (start, before) = (Instant::now(), resident_kib());
-        pool.warm(kind, 21).unwrap();
-        let (made, after) = (start.elapsed().as_millis() / 20, resident_kib());
-        let mut streams: Vec<_> = (0..20).map(|_| Transcoder::new(stereo(96_000))).collect();
+        let encoders = Encoders::default();
+        // Tables of the process.
+        drop(encoders.make(kind));
+        let (start, before) = (cpu_nanos(), resident_kib());
+        let made: Vec<_> = (0..STREAMS).map(|_| encoders.make(kind)).collect();
+        let (took, idle) = (cpu_nanos() - start, resident_kib());
+        let transcoder = || Transcoder::new(stereo(96_000), encoders.clone());
+        let mut streams: Vec<_> = std::iter::repeat_with(transcoder).take(STREAMS).collect();
         for stream in &mut streams {
             let mut out = Vec::new();
             for frame in &frames {
-                handle(stream, &pool, frame, &mut out).unwrap();
+                stream.handle_frame(frame, arrival(frame), &mut out).unwrap();
             }
         }
-        let used = resident_kib();
         println!(
-            "{count} channels: {made} ms to make, {} KiB idle, {} KiB at work with its decoder",
-            (after - before) / 20,
-            (used - before) / 20
+            "{count} channels: {} µs to make, {} KiB, {} KiB at work with its decoder",
+            took / 1_000 / made.len() as u64,
+            (idle - before) / STREAMS as i64,
+            (resident_kib() - idle) / STREAMS as i64
         );
     }
 }

@@ -82,20 +82,6 @@ pub(super) fn opus_frame(micros: i64, packet: &[u8]) -> Frame {
     }
 }
 
-/// Passes a frame to the transcoder, after the encoder it requests.
-pub(super) fn handle(
-    transcoder: &mut Transcoder,
-    pool: &EncoderPool,
-    frame: &Frame,
-    out: &mut Vec<Frame>,
-) -> Result<(), TranscodeError> {
-    if let Some(kind) = transcoder.wanted_encoder(frame) {
-        let idle = pool.take(kind);
-        transcoder.give_encoder(idle.map_or_else(|| pool.make(kind), Ok)?);
-    }
-    transcoder.handle_frame(frame, arrival(frame), out)
-}
-
 /// In real time, by its timestamp.
 pub(super) fn arrival(frame: &Frame) -> Instant {
     static START: OnceLock<Instant> = OnceLock::new();
@@ -105,10 +91,10 @@ pub(super) fn arrival(frame: &Frame) -> Instant {
 
 /// The output of a new transcoder for the frames, its end included, and its counters.
 pub(super) fn transcode(frames: &[Frame]) -> (Vec<Frame>, TranscodeCounters) {
-    let (mut transcoder, pool) = (Transcoder::new(stereo(128_000)), EncoderPool::new(0));
+    let mut transcoder = Transcoder::new(stereo(128_000), Encoders::default());
     let mut out = Vec::new();
     for frame in frames {
-        handle(&mut transcoder, &pool, frame, &mut out).unwrap();
+        transcoder.handle_frame(frame, arrival(frame), &mut out).unwrap();
     }
     let counters = transcoder.counters();
     transcoder.finish(&mut out).unwrap();
@@ -138,7 +124,7 @@ pub(super) fn micros(frames: &[Frame]) -> Vec<i64> {
 pub(super) fn decode_aac(frames: &[Frame], count: usize) -> Option<Vec<i16>> {
     let stream: Vec<u8> = audio(frames).flat_map(|frame| adts(&frame.data, count)).collect();
     let mut ffmpeg = Command::new("ffmpeg")
-        .args(["-v", "error", "-f", "aac", "-i", "-", "-f", "s16le", "-"])
+        .args(["-v", "warning", "-f", "aac", "-i", "-", "-f", "s16le", "-"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -2,27 +2,23 @@
 
 use std::sync::{Arc, Mutex};
 
-use headgate_transcode::{AacEncoder, EncoderError, EncoderPool};
+use headgate_transcode::{AacEncoder, Encoders};
 
 /// One audio thread's encoders, which append their input to `samples`.
-pub(super) fn recording_encoders(samples: Arc<Mutex<Vec<i16>>>) -> EncoderPool {
-    EncoderPool::with_factory(1, move |_| Ok(Box::new(Recorder(samples.clone()))))
+pub(super) fn recording_encoders(samples: Arc<Mutex<Vec<i16>>>) -> Encoders {
+    Encoders::new(move |_| Box::new(Recorder(samples.clone())))
 }
 
 /// An encoder without delay that records its input. Its frames are as long as those of 64 kbit/s.
 struct Recorder(Arc<Mutex<Vec<i16>>>);
 
 impl AacEncoder for Recorder {
-    fn encode(&mut self, pcm: &[i16]) -> Result<&[u8], EncoderError> {
+    fn encode(&mut self, pcm: &[i16]) -> &[u8] {
         self.0.lock().expect("one thread").extend(pcm);
-        Ok(&[0x55; 171])
+        &[0x55; 171]
     }
 
-    fn reset(&mut self) -> Result<(), EncoderError> {
-        Ok(())
-    }
-
-    fn delay_samples(&self) -> u32 {
+    fn delay_frames(&self) -> usize {
         0
     }
 }

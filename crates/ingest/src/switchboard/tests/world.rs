@@ -76,8 +76,7 @@ impl World {
         let publishes = Publishes::new(Mailbox::new(Box::new(|| {})));
         let heard = Arc::<Mutex<Vec<i16>>>::default();
         let samples = heard.clone();
-        let pool = recording_encoders(samples);
-        let (transcoders, audio) = Transcoders::with_pool(1, 0, pool);
+        let (transcoders, audio) = Transcoders::new(1, recording_encoders(samples));
         let context = Context {
             worker,
             workers,
