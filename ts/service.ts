@@ -170,11 +170,12 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
   });
   const publishing = recorder.watching(decided);
   revocations.listen(publishing.endRevoked);
-  const sessions = createLiveSessions({ publishing, media, dev, resolve });
+  const findingsOf = (clientId: number) => measurements.findingsOf(clientId);
+  const sessions = createLiveSessions({ publishing, media, findingsOf, dev, resolve });
   const previews = createPreviews({ publishing, media, log });
   metrics.watchPreviews(previews.running);
-  watchTroubles(metrics.registry, recorder.troubles);
   const measurements = createMeasurements({ publishing, media, clock, log, seen: recorder.seen });
+  watchTroubles(metrics.registry, measurements.troubles);
   const events = createEvents({ db: reads, measurements, sessions, others, clock, log });
   const deployment = createDeployment({
     ...{ db, config, publishing, media, version, clock },
@@ -231,7 +232,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     captures,
     runningPublish: publishing.find,
     measurements,
-    timelines: createTimelines({ db: reads, recorder, workbench: publishing.workbench, clock }),
+    timelines: createTimelines({ db: reads, recorder, workbench: publishing.workbench, findingsOf, clock }),
     events,
     deployment,
     nodes,

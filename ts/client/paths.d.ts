@@ -266,6 +266,8 @@ export interface components {
       upstreams: components["schemas"]["SessionUpstream"][];
       /** Why the audio is not transcoded to AAC although a player or an upstream needs AAC; null when there is no problem */
       transcoder_error: (string | null);
+      /** What is wrong with it at its last reading, at most five seconds ago; the worst first */
+      findings: components["schemas"]["SessionFinding"][];
       warnings?: components["schemas"]["Warnings"];
     };
     SessionUpstream: {
@@ -287,6 +289,15 @@ export interface components {
       reconnects: number;
       /** Why the upstream gets no audio unless it accepts Opus; null when there is no problem */
       audio_error: (string | null);
+    };
+    SessionFinding: {
+      code: "silent" | "no_media" | "no_video" | "no_audio" | "video_stopped" | "keyframes_missing" | "keyframes_rare" | "packet_loss" | "audio_video_apart" | "long_round_trip" | "frame_rate_unsteady" | "bitrate_fell" | "bitrate_limit_reached" | "upstream_down" | "audio_not_transcoded" | "frames_dropped" | "irregular";
+      /** note: worth knowing; attention: viewers may get broken media soon, or some do; bad: they get broken media or none */
+      severity: "note" | "attention" | "bad";
+      since: string;
+      words: string;
+      /** What viewers notice, and what to do */
+      advice: string;
     };
     SessionWithDiagnostics: {
       /** clientid of the webhook */
@@ -324,6 +335,8 @@ export interface components {
       upstreams: components["schemas"]["SessionUpstream"][];
       /** Why the audio is not transcoded to AAC although a player or an upstream needs AAC; null when there is no problem */
       transcoder_error: (string | null);
+      /** What is wrong with it at its last reading, at most five seconds ago; the worst first */
+      findings: components["schemas"]["SessionFinding"][];
       numbers: components["schemas"]["SessionNumbers"];
       /** Its players, oldest first; at most a thousand */
       players: components["schemas"]["SessionPlayer"][];
@@ -392,6 +405,8 @@ export interface components {
         /** Values used in the text; their names depend on the code */
         figures: Record<string, (string | number | boolean | null)>;
       }[];
+      /** What is wrong with it now, the worst first; empty unless it is running */
+      findings: components["schemas"]["SessionFinding"][];
     };
     Capture: {
       id: string;

@@ -12,8 +12,6 @@ import { actionsOf } from "./menu-items.ts";
 import { type LiveRow, nameOf, type Stream } from "./records.ts";
 import { StatePill } from "./state-pill.tsx";
 
-const CONDITIONS = { good: "Good", attention: "Needs attention", bad: "Bad" } as const;
-
 interface StreamRowProps {
   readonly stream: Stream;
   readonly live: Signal<LiveRow | null>;
@@ -39,11 +37,7 @@ export function StreamRow({ stream, live, index, top, show, onTag, open }: Strea
         <a href={address} title={name}>
           {name}
         </a>
-        {row !== null && row.condition !== "good" && (
-          <span class="condition" data-tone={row.condition}>
-            {CONDITIONS[row.condition]}
-          </span>
-        )}
+        {row !== null && <Condition row={row} />}
         {stream.title !== null && (
           <bdi class="stream-title" title={stream.title}>
             {stream.title}
@@ -87,6 +81,19 @@ export function StreamRow({ stream, live, index, top, show, onTag, open }: Strea
         <MenuButton label={`Actions for ${name}`} items={() => actionsOf(stream, show, () => open(address))} />
       </div>
     </div>
+  );
+}
+
+/** What is wrong: the worst finding, and how many others; all of them in the tooltip. */
+export function Condition({ row: { condition, findings = [] } }: { readonly row: LiveRow }) {
+  if (condition === "good") return null;
+  const serious = findings.filter(({ severity }) => severity !== "note");
+  const [worst, ...others] = serious.map(({ words }) => words);
+  return (
+    <span class="condition" data-tone={condition} title={serious.map(({ words }) => words).join("\n")}>
+      {worst ?? (condition === "bad" ? "Bad" : "Needs attention")}
+      {others.length > 0 && ` and ${others.length} more`}
+    </span>
   );
 }
 
