@@ -63,6 +63,8 @@ export interface ServiceDeps {
   readonly openCapacity?: (deps: CapacityDeps) => Capacity;
   /** Whether this node accepts no new publishes for now; by default it accepts them. */
   readonly isDraining?: () => boolean;
+  /** Whether it stops when its publishes have ended; by default it does not. */
+  readonly isStopping?: () => boolean;
   /** Called at each use: the media core starts after this, once publishing has taken over what the previous process
    *  left. */
   readonly media: () => Media;
@@ -234,6 +236,10 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     measurements,
     timelines: createTimelines({ db: reads, recorder, workbench: publishing.workbench, findingsOf, clock }),
     events,
+    refusesPublishes() {
+      if (deps.isDraining?.() || deps.isStopping?.()) return "draining";
+      return full() === null ? null : "full";
+    },
     deployment,
     nodes,
     ingestPorts: () => ({ rtmp: media().rtmpPort, rtmps: media().rtmpTlsPort }),

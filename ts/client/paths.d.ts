@@ -230,6 +230,19 @@ export interface components {
       /** clientid of the webhook; null: it was not asked */
       client_id: (number | null);
     };
+    OrganisationStatus: {
+      /** The latest call to the webhook, if it failed within the last hour: no answer, or one that is neither 200 nor a refusal (403); for publish_done neither 2xx nor 410 */
+      webhook_failure: ({
+        /** Id of the call in GET /organisation/webhook/deliveries */
+        delivery: string;
+        call: "publish" | "update_publish" | "publish_done";
+        outcome: "answered" | "deadline" | "name_not_resolved" | "connection_refused" | "certificate" | "tls" | "connection" | "address_refused" | "breaker_open" | "no_place";
+        status: (number | null);
+        at: string;
+      } | null);
+      /** Why the node that answered takes no new publishes; null while it does */
+      refuses_publishes: "draining" | "full" | null;
+    };
     Session: {
       /** clientid of the webhook */
       client_id: number;
@@ -1314,6 +1327,19 @@ export interface paths {
         400: { content: { "application/json": components["schemas"]["ManagementError"] } };
         403: { content: { "application/json": components["schemas"]["ManagementError"] } };
         404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/organisation/status": {
+    get: {
+      parameters: {};
+      responses: {
+        200: { content: { "application/json": components["schemas"]["OrganisationStatus"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
         429: { content: { "application/json": components["schemas"]["ManagementError"] } };
         500: { content: { "application/json": components["schemas"]["ManagementError"] } };
         503: { content: { "application/json": components["schemas"]["ManagementError"] } };
