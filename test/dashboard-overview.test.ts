@@ -59,7 +59,7 @@ test("a quiet organisation is told so, on the first page", async () => {
   await until("the figures", async () => /^0 streams are live$/.test(await figure(dash, "live")));
   expect(await figure(dash, "refused")).toBe("0 publishes and plays");
   expect(await figure(dash, "latency")).toBe("– no calls");
-  expect(await figure(dash, "upstreams")).toBe("0 down, 0 receive their streams");
+  expect(await figure(dash, "upstreams")).toBe("0 down: no live stream has an upstream");
   expect(await dash.says(".banners")).toBe("");
   expect(await dash.page.locator("nav [aria-current=page]").innerText()).toBe("Overview");
   expect(await faultsOfLooks(dash)).toEqual([]);

@@ -66,6 +66,47 @@ test("a user creates a stream with tags, finds it by them, and by the command pa
   expect(await dash.faults()).toEqual([]);
 });
 
+test("a user gives a stream a title and an id afterwards; the palette finds it by the title and shows its name too", async () => {
+  const taken = await newStream();
+  await dashboard.headgate.call("PUT", `/stream/${taken.id}/external-id`, { external_id: "event-1" });
+  const stream = await newStream();
+  const { page, ...dash } = await open(`/dashboard/streams/${stream.id}`, "user");
+  await dash.press("Add a title");
+  await dash.fill("Title", "Morning run");
+  await dash.fill("Your own id", "event-1");
+  await dash.press("Save");
+  expect(await dash.news("external_id")).toContain(nameOf(taken));
+  await dash.fill("Your own id", "event-2");
+  await dash.press("Save");
+  await page.getByRole("button", { name: "Change the title" }).waitFor();
+  expect(await dash.says(".page-head")).toMatch(/Morning run Your id event-2/);
+  await dash.command("morning");
+  const option = page.getByRole("option", { name: nameOf(stream) });
+  await option.waitFor();
+  expect((await option.innerText()).replaceAll(/\s+/g, " ")).toBe(`${nameOf(stream)} Morning run`);
+  await page.keyboard.press("Escape");
+  await dash.press("Change the title");
+  await dash.fill("Title", "");
+  await dash.press("Save");
+  await page.getByRole("button", { name: "Add a title" }).waitFor();
+  expect(await dash.says(".page-head")).not.toContain("Morning run");
+  expect(await dash.faults()).toEqual([]);
+});
+
+test("the page of a locked stream has Unlock in plain sight, for administrators only", async () => {
+  const stream = await newStream();
+  await dashboard.headgate.call("PUT", `/stream/${stream.id}/lock`);
+  const path = `/dashboard/streams/${stream.id}`;
+  const reader = await open(path, "readonly");
+  await reader.shows(nameOf(stream));
+  expect(await reader.page.getByRole("button", { name: "Unlock" }).count()).toBe(0);
+  const { page, ...dash } = await open(path, "administrator");
+  await dash.press("Unlock");
+  await dash.news("can be broadcast to again");
+  await page.getByRole("button", { name: "Unlock" }).waitFor({ state: "detached" });
+  expect(await dash.faults()).toEqual([]);
+});
+
 test("a stream that goes live moves to the top by itself, with its figures, and moves back when it ends", async () => {
   const stream = await newStream(["on-air"]);
   await newStream();

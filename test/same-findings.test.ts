@@ -102,7 +102,7 @@ test("the same stream has the same findings in list, page, timeline, explain, AP
   const list = await opened("/dashboard/streams");
   const condition = list.locator(".stream-row .condition");
   await condition.waitFor();
-  expect(await condition.innerText()).toBe(`${WORDS[0]} and 2 more`);
+  expect(await condition.innerText()).toBe("Rare keyframes, 2 more");
   expect((await condition.getAttribute("title"))?.split("\n")).toEqual(WORDS);
   const page = await opened(`/dashboard/streams/${encodeURIComponent(ID)}`);
   await page.locator(".findings .note.attention").first().waitFor();

@@ -28,7 +28,7 @@ export function Banner() {
         </p>
       )}
       {refuses !== null && (
-        <p class="banner">
+        <p class="banner" data-tone="attention">
           <span>{REFUSING[refuses]}</span>
         </p>
       )}

@@ -66,12 +66,16 @@ export function LiveNow({ rows, isLost }: Live) {
 
 export function UpstreamsNow({ rows }: Live) {
   const { connected, down, rows: affected } = upstreamsOf(rows.onAir.value);
+  const isUsed = connected + down > 0;
   return (
     <Section title="Upstreams">
       <p class="figure" data-figure="upstreams">
         <strong class={down > 0 ? "failing" : undefined}>{down.toLocaleString()}</strong>{" "}
         <span>
-          down, {connected.toLocaleString()} {connected === 1 ? "receives its stream" : "receive their streams"}
+          down
+          {isUsed
+            ? `, ${connected.toLocaleString()} ${connected === 1 ? "receives its stream" : "receive their streams"}`
+            : ": no live stream has an upstream"}
         </span>
       </p>
       <StreamList

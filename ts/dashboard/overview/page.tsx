@@ -7,8 +7,8 @@ export function OverviewPage() {
   const live = useLive();
   return (
     <Page title="Overview">
-      <LiveNow {...live} />
       <div class="grid-2 overview">
+        <LiveNow {...live} />
         <Refused />
         <WebhookLately />
         <UpstreamsNow {...live} />

@@ -45,12 +45,10 @@ function Findings({ findings, isSettled }: FindingsProps) {
         {findings.map(({ code, severity, since, words, advice }) => (
           <li key={`${code} ${since} ${words}`} class={severity === "note" ? "note" : `note ${severity}`}>
             <strong>{words}</strong>
-            <span>
-              {advice}{" "}
-              <small class="soft">
-                Since <TimeText at={since} />
-              </small>
-            </span>
+            <span>{advice}</span>
+            <small class="soft">
+              Since <TimeText at={since} />
+            </small>
           </li>
         ))}
       </ul>

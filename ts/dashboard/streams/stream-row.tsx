@@ -7,6 +7,7 @@ import { now } from "../shell/clock.ts";
 import { TimeText } from "../shell/time-text.tsx";
 import type { ShowStream } from "./actions.ts";
 import { codecName } from "./codec-name.ts";
+import { FINDING_TITLES } from "./finding-titles.ts";
 import { MenuButton } from "./menu.tsx";
 import { actionsOf } from "./menu-items.ts";
 import { type LiveRow, nameOf, type Stream } from "./records.ts";
@@ -84,15 +85,17 @@ export function StreamRow({ stream, live, index, top, show, onTag, open }: Strea
   );
 }
 
-/** What is wrong: the worst finding, and how many others; all of them in the tooltip. */
-export function Condition({ row: { condition, findings = [] } }: { readonly row: LiveRow }) {
+/** What is wrong: the worst finding, and how many others; all of them in words in the tooltip. */
+function Condition({ row: { condition, findings = [] } }: { readonly row: LiveRow }) {
   if (condition === "good") return null;
   const serious = findings.filter(({ severity }) => severity !== "note");
-  const [worst, ...others] = serious.map(({ words }) => words);
+  const [worst, ...others] = serious;
+  // A node of an older version, or a newer one with another code, says less.
+  const title = (worst && FINDING_TITLES[worst.code]) ?? (condition === "bad" ? "Bad" : "Needs attention");
   return (
     <span class="condition" data-tone={condition} title={serious.map(({ words }) => words).join("\n")}>
-      {worst ?? (condition === "bad" ? "Bad" : "Needs attention")}
-      {others.length > 0 && ` and ${others.length} more`}
+      {title}
+      {others.length > 0 && `, ${others.length} more`}
     </span>
   );
 }
