@@ -72,18 +72,23 @@ test("a user gives a stream a title and an id afterwards; the palette finds it b
   const stream = await newStream();
   const { page, ...dash } = await open(`/dashboard/streams/${stream.id}`, "user");
   await dash.press("Add a title");
-  await dash.fill("Title", "Morning run");
+  await dash.fill("Title", "Morning run along the river, with guests");
   await dash.fill("Your own id", "event-1");
   await dash.press("Save");
   await dash.news("is already taken");
   await dash.fill("Your own id", "event-2");
   await dash.press("Save");
   await page.getByRole("button", { name: "Change the title" }).waitFor();
-  expect(await dash.says(".page-head")).toMatch(/Morning run Your id event-2/);
+  expect(await dash.says(".page-head")).toContain("Morning run along the river, with guests Your id event-2");
   await dash.command("morning");
   const option = page.getByRole("option", { name: nameOf(stream) });
   await option.waitFor();
-  expect((await option.innerText()).replaceAll(/\s+/g, " ")).toBe(`${nameOf(stream)} Morning run`);
+  expect((await option.innerText()).replaceAll(/\s+/g, " ")).toBe(
+    `${nameOf(stream)} Morning run along the river, with guests`,
+  );
+  await page.setViewportSize(PHONE);
+  expect((await option.boundingBox())?.height).toBeLessThan(60);
+  await page.setViewportSize(DESKTOP);
   await page.keyboard.press("Escape");
   await dash.press("Change the title");
   await dash.fill("Title", "");

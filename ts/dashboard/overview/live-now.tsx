@@ -38,7 +38,7 @@ export function LiveNow({ rows, isLost }: Live) {
   const live = rows.onAir.value;
   const found = needAttention(live);
   return (
-    <Section title="Live now" actions={<a href="/dashboard/streams?state=live">Live streams</a>}>
+    <Section title="Live now" actions={<a href="/dashboard/streams?state=live">All live</a>}>
       {isLost && (
         <p class="note attention" role="status">
           The connection for live figures is lost. Reconnecting; the figures may be out of date.

@@ -111,13 +111,10 @@ function Readers({ row: { players, upstreams } }: { readonly row: LiveRow }) {
   return (
     <>
       {counted(players, "player")}
-      {pushes > 0 && (
-        <span class={upstreams.failing > 0 ? "failing" : "soft"}>
-          {" "}
-          ·{" "}
-          {upstreams.failing > 0
-            ? `${upstreams.failing} of ${counted(pushes, "upstream")} down`
-            : counted(pushes, "upstream")}
+      {pushes > 0 && upstreams.failing === 0 && <span class="soft"> · {counted(pushes, "upstream")}</span>}
+      {upstreams.failing > 0 && (
+        <span class="failing" title={`${upstreams.failing} of ${counted(pushes, "upstream")} down`}>
+          {counted(upstreams.failing, "upstream")} down
         </span>
       )}
     </>
