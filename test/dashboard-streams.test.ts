@@ -301,7 +301,7 @@ inWholeRun("markup in every text written by others is shown as text", async () =
 
 inWholeRun("axe finds nothing serious in either scheme, and a phone scrolls in one direction only", async () => {
   const stream = await newStream(["a-rather-long-tag-of-a-studio-somewhere-without-any-space-in-it", "b"]);
-  const encoder = await publish(stream);
+  const encoder = await publish(stream, 300);
   const { page, ...dash } = await open("/dashboard/streams", "administrator", { viewport: DESKTOP });
   await page.evaluate(axe.source);
   const found: string[] = [];
