@@ -36,7 +36,17 @@ const FOLDERS = {
   webcaster: [["v5"], [""], ["pure"]],
   dashboard: [
     [""],
-    ["organisation", "webhook", "streams", "stream", "stream/connect", "stream/history", "operator", "refusals"],
+    [
+      "organisation",
+      "webhook",
+      "streams",
+      "stream",
+      "stream/connect",
+      "stream/history",
+      "operator",
+      "refusals",
+      "overview",
+    ],
     ["stream/timeline", "lists"],
     ["shell"],
     ["parts"],

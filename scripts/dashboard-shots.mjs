@@ -5,6 +5,7 @@
  *  `live` one, the `denied` delivery. `act`: what is pressed before the screenshot is taken. */
 export const SHOTS = [
   { name: "login", path: "/dashboard/", signedOut: true },
+  { name: "overview", path: "/dashboard/overview" },
   { name: "streams", path: "/dashboard/streams" },
   { name: "stream", path: ({ live }) => `/dashboard/streams/${live.id}` },
   { name: "stream-new", path: ({ streams }) => `/dashboard/streams/${streams[1].id}` },

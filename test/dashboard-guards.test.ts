@@ -37,6 +37,7 @@ test.each(["user", "readonly"] as const)(
     await dash.shows("Webhook");
     const links = await page.locator("nav a").allInnerTexts();
     expect(links.map((text) => text.trim())).toEqual([
+      "Overview",
       "Streams",
       "Refusals",
       "Webhook",
@@ -204,9 +205,9 @@ test("the root redirects to the dashboard, whose document is revalidated each ti
 });
 
 test("the first page loads less than 90 kB of script, nothing from elsewhere, and no graphs or player", async () => {
-  const { page, ...dash } = await open("/dashboard/streams", "readonly");
-  await dash.shows("Streams");
-  await page.waitForLoadState("load");
+  const { page, ...dash } = await open("/dashboard/", "readonly");
+  await dash.shows("Overview");
+  await page.getByText("streams are live").waitFor();
   const loaded = async () =>
     (await page.evaluate(
       `performance.getEntriesByType("resource").map(({ name, encodedBodySize }) => ({ name, size: encodedBodySize }))`,

@@ -139,13 +139,13 @@ test("a sign-out that finds no session leads to the login", async () => {
 
 test("a Headgate that does not answer is reported, and a button tries again", async () => {
   const { page, ...dash } = await open("/dashboard/", "readonly");
-  await dash.shows("Streams");
+  await dash.shows("Overview");
   await page.route("**/me", (route) => route.abort());
   await page.reload();
   await page.getByText("Headgate does not answer").waitFor();
   await page.unroute("**/me");
   await dash.press("Try again");
-  await dash.shows("Streams");
+  await dash.shows("Overview");
 });
 
 inWholeRun("a page that cannot be loaded after an update says so and can be reloaded", async () => {

@@ -66,6 +66,52 @@ test("a user creates a stream with tags, finds it by them, and by the command pa
   expect(await dash.faults()).toEqual([]);
 });
 
+test("a user gives a stream a title and an id afterwards; the palette finds it by the title and shows its name too", async () => {
+  const taken = await newStream();
+  await dashboard.headgate.call("PUT", `/stream/${taken.id}/external-id`, { external_id: "event-1" });
+  const stream = await newStream();
+  const { page, ...dash } = await open(`/dashboard/streams/${stream.id}`, "user");
+  await dash.press("Add a title");
+  await dash.fill("Title", "Morning run along the river, with guests");
+  await dash.fill("Your own id", "event-1");
+  await dash.press("Save");
+  await dash.news("is already taken");
+  await dash.fill("Your own id", "event-2");
+  await dash.press("Save");
+  await page.getByRole("button", { name: "Change the title" }).waitFor();
+  expect(await dash.says(".page-head")).toContain("Morning run along the river, with guests Your id event-2");
+  await dash.command("morning");
+  const option = page.getByRole("option", { name: nameOf(stream) });
+  await option.waitFor();
+  expect((await option.innerText()).replaceAll(/\s+/g, " ")).toBe(
+    `${nameOf(stream)} Morning run along the river, with guests`,
+  );
+  await page.setViewportSize(PHONE);
+  expect((await option.boundingBox())?.height).toBeLessThan(60);
+  await page.setViewportSize(DESKTOP);
+  await page.keyboard.press("Escape");
+  await dash.press("Change the title");
+  await dash.fill("Title", "");
+  await dash.press("Save");
+  await page.getByRole("button", { name: "Add a title" }).waitFor();
+  expect(await dash.says(".page-head")).not.toContain("Morning run");
+  expect(await dash.faults()).toEqual([]);
+});
+
+test("the page of a locked stream has Unlock in plain sight, for administrators only", async () => {
+  const stream = await newStream();
+  await dashboard.headgate.call("PUT", `/stream/${stream.id}/lock`);
+  const path = `/dashboard/streams/${stream.id}`;
+  const reader = await open(path, "readonly");
+  await reader.shows(nameOf(stream));
+  expect(await reader.page.getByRole("button", { name: "Unlock" }).count()).toBe(0);
+  const { page, ...dash } = await open(path, "administrator");
+  await dash.press("Unlock");
+  await dash.news("can be broadcast to again");
+  await page.getByRole("button", { name: "Unlock" }).waitFor({ state: "detached" });
+  expect(await dash.faults()).toEqual([]);
+});
+
 test("a stream that goes live moves to the top by itself, with its figures, and moves back when it ends", async () => {
   const stream = await newStream(["on-air"]);
   await newStream();
@@ -255,7 +301,7 @@ inWholeRun("markup in every text written by others is shown as text", async () =
 
 inWholeRun("axe finds nothing serious in either scheme, and a phone scrolls in one direction only", async () => {
   const stream = await newStream(["a-rather-long-tag-of-a-studio-somewhere-without-any-space-in-it", "b"]);
-  const encoder = await publish(stream);
+  const encoder = await publish(stream, 300);
   const { page, ...dash } = await open("/dashboard/streams", "administrator", { viewport: DESKTOP });
   await page.evaluate(axe.source);
   const found: string[] = [];

@@ -81,6 +81,7 @@ const FILTERED = [
   "/organisation/usage?from=2025-01-02&to=2026-01-01",
   "/organisation/usage?from=2025-12-01&to=2026-01-01&stream=m-7",
   "/organisation/usage?from=2025-12-01&to=2026-01-01&format=csv",
+  "/organisation/status",
   "/organisation/webhook/deliveries?failed=true",
   "/organisation/webhook/deliveries?failed=true&call=publish_done",
   "/organisation/webhook/deliveries?call=publish_done",

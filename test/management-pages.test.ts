@@ -180,6 +180,7 @@ function session(clientId: number, streamId = "s"): LiveSession {
     tracks: { video: null, audio: null },
     upstreams: [],
     transcoderError: null,
+    findings: [],
     irregularities: [],
   };
 }

@@ -10,6 +10,7 @@ const READONLY = [
   "GET /organisation/usage",
   "GET /organisation/events",
   "GET /organisation/settings",
+  "GET /organisation/status",
   "GET /organisation/webhook/deliveries",
   "GET /organisation/webhook/deliveries/{id}",
   "GET /stream",

@@ -114,6 +114,7 @@ function sessionOf(stream: Stream, clientId: number, organisationId = gateway.or
     bytesOut: 6_000,
     droppedFrames: 1,
     subscribers: 2,
+    findings: [],
     maxBitrateKbps: 6_000,
     tracks: { video: { codec: "h264", width: 1280, height: 720 }, audio: null },
     upstreams: [
@@ -175,6 +176,7 @@ test("live sessions are listed, shown with diagnostics, kicked and pushed elsewh
       },
     ],
     transcoder_error: "The audio cannot be transcoded",
+    findings: [],
   };
   expect((await gateway.call("GET", "/session")).body).toStrictEqual([record]);
   const shown = await gateway.call("GET", "/session/41");

@@ -1,9 +1,7 @@
-// Numbers of running publishes: rates between readings, an hour of history in bounded memory, and one word
-// for the overall condition.
+// Numbers of running publishes: rates between readings, and an hour of history in bounded memory.
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { PublishSnapshot, UpstreamStatus } from "../ts/media.ts";
-import { conditionOf } from "../ts/publish/monitoring/condition.ts";
+import type { PublishSnapshot } from "../ts/media.ts";
 import { createMeasurements, type Measurements } from "../ts/publish/monitoring/measurements.ts";
 import { NumberHistory, POINTS_LIMIT, STEP_MS } from "../ts/publish/monitoring/number-history.ts";
 import { numbersOf, UNKNOWN } from "../ts/publish/monitoring/numbers.ts";
@@ -82,7 +80,10 @@ describe("the measurements of running publishes", () => {
 
   function publishingOf() {
     const publishes = () =>
-      running.map((clientId) => ({ clientId, intent: { organisationId: "o", streamId: `s${clientId}` } }));
+      running.map((clientId) => ({
+        ...{ clientId, intent: { organisationId: "o", streamId: `s${clientId}` } },
+        ...{ protocol: "rtmp", acceptedAt: 0, addedUpstreams: new Map(), upstreamLabels: new Map() },
+      }));
     return {
       running: publishes as never,
       find: ((id: number) => publishes().find(({ clientId }) => clientId === id)) as never,
@@ -96,7 +97,7 @@ describe("the measurements of running publishes", () => {
   beforeEach(() => {
     media = new RecordingMedia();
     running = [1, 2];
-    measurements = createMeasurements({ publishing: publishingOf(), media: () => media, clock, log });
+    measurements = createMeasurements({ publishing: publishingOf(), media: () => media, clock, log, seen: () => {} });
   });
   afterEach(() => measurements.stop());
 
@@ -155,7 +156,7 @@ describe("the measurements of running publishes", () => {
       const frames = () => media.measure(1, { videoFrames: Math.round((clock.now() - startedAt) / 40) });
       measurements.stop();
       const counting = setInterval(frames, 10);
-      measurements = createMeasurements({ publishing: publishingOf(), media: () => media, clock, log });
+      measurements = createMeasurements({ publishing: publishingOf(), media: () => media, clock, log, seen: () => {} });
       await vi.advanceTimersByTimeAsync(60 * STEP_MS);
       clearInterval(counting);
       const { fps } = measurements.historyOf(1).points;
@@ -165,24 +166,5 @@ describe("the measurements of running publishes", () => {
       clock.now = () => clock.ms;
       vi.useRealTimers();
     }
-  });
-});
-
-describe("a publish is", () => {
-  const upstream = (state: UpstreamStatus["state"]) => ({ state }) as UpstreamStatus;
-  test.each([
-    ["good", "when nothing is wrong", {}],
-    ["good", "while an upstream connects", { upstreams: [upstream("connecting")] }],
-    ["attention", "when one upstream of two fails", { upstreams: [upstream("sending"), upstream("waiting")] }],
-    ["bad", "when its only upstream fails", { upstreams: [upstream("refused")] }],
-    ["attention", "when packets are lost", { lossPercent: 1 }],
-    ["bad", "when many are", { lossPercent: 10 }],
-    ["bad", "when nothing comes any more", { silentMs: 5_000 }],
-    ["attention", "when keyframes are far apart", { gopMs: 8_000 }],
-    ["attention", "when sound and picture are apart", { skewMs: -200 }],
-    ["attention", "when its audio cannot be transcoded", { transcoderError: "no AAC" }],
-  ] as const)("%s %s", (condition, _, counters) => {
-    const now = snapshot(counters);
-    expect(conditionOf(now, numbersOf(now, 1, null))).toBe(condition);
   });
 });

@@ -13,7 +13,12 @@ let sessions: LiveSessions;
 
 beforeEach(async () => {
   stage = await openStage({ webhook: null, ca: null });
-  sessions = createLiveSessions({ publishing: stage.publishing, media: () => stage.media, dev: false });
+  sessions = createLiveSessions({
+    publishing: stage.publishing,
+    media: () => stage.media,
+    findingsOf: () => [],
+    dev: false,
+  });
 });
 afterEach(() => stage.close());
 
@@ -66,6 +71,7 @@ describe("a running publish", () => {
       upstreams: [],
       transcoderError: null,
       irregularities: [],
+      findings: [],
     });
     stage.end(first);
     await expect.poll(() => sessions.list("org1", ALL)).toHaveLength(1);
@@ -113,7 +119,12 @@ describe("a running publish", () => {
     if (opened.outcome !== "opened") throw new Error(opened.cause);
     const diagnostics = { problems: ["Loss of 10 %"] } as unknown as WhipDiagnostics;
     const media = Object.assign(Object.create(stage.media), { whipDiagnostics: () => diagnostics });
-    sessions = createLiveSessions({ publishing: stage.publishing, media: () => media, dev: false });
+    sessions = createLiveSessions({
+      publishing: stage.publishing,
+      media: () => media,
+      findingsOf: () => [],
+      dev: false,
+    });
     const problems = () => sessions.show("org1", opened.clientId)?.diagnostics?.problems;
     stage.media.measure(opened.clientId, {});
     expect(problems()).toEqual(["Loss of 10 %"]);

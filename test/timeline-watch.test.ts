@@ -2,6 +2,8 @@
 // and what is omitted.
 import { describe, expect, test } from "vitest";
 import type { PublishSnapshot, WhipDiagnostics } from "../ts/media.ts";
+import { PublishHealth } from "../ts/publish/monitoring/health.ts";
+import { numbersOf } from "../ts/publish/monitoring/numbers.ts";
 import { MomentList, moment } from "../ts/publish/timeline/moments.ts";
 import { type Look, WatchedPublish } from "../ts/publish/timeline/watched-publish.ts";
 import { lasting, withoutSecrets, wordsOf } from "../ts/publish/timeline/words.ts";
@@ -46,7 +48,7 @@ const VIDEO = {
   ...{ layer: "", layers: 1, track: TRACK },
 };
 
-function lookOf({ snapshot = {}, diagnostics = null, video, isConnected = false }: Seen): Look {
+function lookOf({ snapshot = {}, diagnostics = null, video, isConnected = false }: Seen): Omit<Look, "findings"> {
   const report = { isConnected, dtlsRole: "server", srtp: "", rejected: 0, problems: [] };
   const seen = diagnostics === null && video === undefined ? null : { ...report, ...diagnostics };
   return {
@@ -59,9 +61,20 @@ function lookOf({ snapshot = {}, diagnostics = null, video, isConnected = false 
 /** A publish that is polled after each of these seconds; returns its moments as `seconds what text`. */
 function watched(protocol: "rtmp" | "whip", looks: readonly (readonly [seconds: number, seen: Seen])[]) {
   const publish = new WatchedPublish({ protocol, acceptedAt: START });
-  for (const [seconds, seen] of looks) publish.look(START + seconds * 1_000, lookOf(seen));
+  const health = new PublishHealth({ protocol, acceptedAt: START, labelOf: () => null, limitKbps: () => 0 });
+  for (const [seconds, seen] of looks) {
+    const at = START + seconds * 1_000;
+    const look = lookOf({ ...seen, snapshot: { bytesIn: seconds * 1_000, ...seen.snapshot } });
+    const snapshot = look.snapshot ?? NOTHING;
+    const findings = health.point({ at, snapshot, numbers: numbersOf(snapshot, at, null) }, look.diagnostics);
+    publish.look(at, { ...look, findings });
+  }
   const end = START + (looks.at(-1)?.[0] ?? 0) * 1_000;
-  return { publish, told: publish.moments(end).map((of) => `${(of.at - START) / 1_000} ${of.what}: ${wordsOf(of)}`) };
+  return {
+    publish,
+    health,
+    told: publish.moments(end).map((of) => `${(of.at - START) / 1_000} ${of.what}: ${wordsOf(of)}`),
+  };
 }
 
 const running = (seconds: number): Partial<PublishSnapshot> => ({ videoFrames: seconds * 30 });
@@ -101,10 +114,8 @@ describe("a start", () => {
   test("by WHIP is connected before the path is measured, and contains it afterwards", () => {
     const { publish } = watched("whip", [[0.4, { isConnected: true }]]);
     expect(publish.moments(START).map(wordsOf)).toEqual(["ICE and DTLS connected after 400 ms."]);
-    publish.look(
-      START + 1_200,
-      lookOf({ isConnected: true, diagnostics: { transport: "tcp", client: "203.0.113.7:1" } }),
-    );
+    const later = lookOf({ isConnected: true, diagnostics: { transport: "tcp", client: "203.0.113.7:1" } });
+    publish.look(START + 1_200, { ...later, findings: null });
     const words = "ICE and DTLS connected after 400 ms over TCP from 203.0.113.7:1.";
     expect(publish.moments(START).map(wordsOf)).toEqual([words]);
   });
@@ -133,20 +144,20 @@ describe("a condition is reported once, with its duration", () => {
   const troubles = (told: readonly string[]) => told.filter((line) => !/connected|first_/.test(line));
 
   test("a missing keyframe, and how often it was requested", () => {
-    const { publish, told } = watched("whip", [
+    const { health, told } = watched("whip", [
       withKeyframe(5, 1_000, 2),
       withKeyframe(10, 6_000, 3),
       withKeyframe(15, 11_000, 5),
       withKeyframe(16, 300, 5),
     ]);
     expect(troubles(told)).toEqual(["4 keyframes_missing: No keyframe for 12 s; requested 3 times."]);
-    expect(publish.troubles).toEqual([]);
+    expect(health.findings).toEqual([]);
   });
 
   test("a keyframe that is still missing", () => {
-    const { publish, told } = watched("whip", [withKeyframe(5, 1_000, 0), withKeyframe(12.2, 8_200, 1)]);
+    const { health, told } = watched("whip", [withKeyframe(5, 1_000, 0), withKeyframe(12.2, 8_200, 1)]);
     expect(troubles(told)).toEqual(["4 keyframes_missing: No keyframe for 8.2 s so far; requested once."]);
-    expect(publish.troubles).toEqual(["keyframes_missing"]);
+    expect(health.findings.map(({ code }) => code)).toEqual(["keyframes_missing"]);
   });
 
   test("a keyframe of an RTMP encoder that readers wait for", () => {

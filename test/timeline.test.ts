@@ -2,7 +2,7 @@
 // denied one, after a crash; who may read it, and without secrets. On both stores (vitest.config.ts).
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { addApiKey } from "../ts/organisation/api-keys.ts";
-import { TROUBLES } from "../ts/publish/timeline/watched-publish.ts";
+import { FINDING_CODES } from "../ts/publish/monitoring/health-words.ts";
 import { prune } from "../ts/store/retention.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
 import { addStream, openStage, STREAM, type Stage, until } from "./support/publishing.ts";
@@ -322,5 +322,5 @@ test("conditions of running publishes are counted for the operator while they la
   pass(5_000);
   expect(await silent()).toBe("0");
   const text = await stage.metrics.registry.metrics();
-  for (const trouble of TROUBLES) expect(text).toContain(`headgate_publish_troubles{trouble="${trouble}"}`);
+  for (const trouble of FINDING_CODES) expect(text).toContain(`headgate_publish_troubles{trouble="${trouble}"}`);
 });

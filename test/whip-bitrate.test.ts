@@ -26,7 +26,11 @@ async function publish({
   await changeSettings(gateway.db, id, { max_bitrate_kbps: ours }, gateway.clock.ms);
   const { clientId } = await gateway.opened();
   const { publishing, media } = gateway;
-  return { clientId, organisation: id, sessions: createLiveSessions({ publishing, media: () => media, dev: false }) };
+  return {
+    clientId,
+    organisation: id,
+    sessions: createLiveSessions({ publishing, media: () => media, findingsOf: () => [], dev: false }),
+  };
 }
 
 test.each([

@@ -22,6 +22,7 @@ import { deploymentRoutes } from "./http/monitoring/deployment-routes.ts";
 import { eventRoutes } from "./http/monitoring/event-routes.ts";
 import type { Events } from "./http/monitoring/events.ts";
 import { refusalRoutes } from "./http/monitoring/refusal-routes.ts";
+import { statusRoutes } from "./http/monitoring/status-routes.ts";
 import { timelineRoutes } from "./http/monitoring/timeline-routes.ts";
 import type { Describe, Env } from "./http/openapi.ts";
 import { type CheckWebhookUrl, organisationRoutes } from "./http/organisation.ts";
@@ -100,6 +101,8 @@ export interface AppDeps {
   readonly measurements: Measurements;
   readonly events: Events;
   readonly timelines: Timelines;
+  /** Why this node takes no new publishes; null while it does. */
+  readonly refusesPublishes: () => "draining" | "full" | null;
   readonly deployment: () => Promise<DeploymentStatus>;
   /** Every node; null while the store does not answer. */
   readonly nodes: () => Promise<readonly DeploymentNode[] | null>;
@@ -153,6 +156,7 @@ export function createApp(deps: AppDeps, descriptions: Describe[] = []): Hono<En
   app.route("/", streamTitleRoutes({ ...deps, ...access }));
   app.route("/", publishRoutes(reading));
   app.route("/", refusalRoutes(reading));
+  app.route("/", statusRoutes(reading));
   app.route("/", sessionRoutes({ ...deps, ...access }));
   app.route("/", timelineRoutes(reading));
   app.route("/", captureRoutes({ ...deps, ...access }));

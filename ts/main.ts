@@ -150,6 +150,7 @@ export async function serve(
     };
     const service = await createService(config, {
       ...{ db, reads, storeProblem: storeHealth.problem, clock, log, media: running, isDraining },
+      isStopping: () => state.word() === "draining",
       openCapacity: createCapacity,
       ...{ member: cluster, cluster: there },
     });

@@ -63,6 +63,8 @@ export interface ServiceDeps {
   readonly openCapacity?: (deps: CapacityDeps) => Capacity;
   /** Whether this node accepts no new publishes for now; by default it accepts them. */
   readonly isDraining?: () => boolean;
+  /** Whether it stops when its publishes have ended; by default it does not. */
+  readonly isStopping?: () => boolean;
   /** Called at each use: the media core starts after this, once publishing has taken over what the previous process
    *  left. */
   readonly media: () => Media;
@@ -170,11 +172,12 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
   });
   const publishing = recorder.watching(decided);
   revocations.listen(publishing.endRevoked);
-  const sessions = createLiveSessions({ publishing, media, dev, resolve });
+  const findingsOf = (clientId: number) => measurements.findingsOf(clientId);
+  const sessions = createLiveSessions({ publishing, media, findingsOf, dev, resolve });
   const previews = createPreviews({ publishing, media, log });
   metrics.watchPreviews(previews.running);
-  watchTroubles(metrics.registry, recorder.troubles);
   const measurements = createMeasurements({ publishing, media, clock, log, seen: recorder.seen });
+  watchTroubles(metrics.registry, measurements.troubles);
   const events = createEvents({ db: reads, measurements, sessions, others, clock, log });
   const deployment = createDeployment({
     ...{ db, config, publishing, media, version, clock },
@@ -231,8 +234,12 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     captures,
     runningPublish: publishing.find,
     measurements,
-    timelines: createTimelines({ db: reads, recorder, workbench: publishing.workbench, clock }),
+    timelines: createTimelines({ db: reads, recorder, workbench: publishing.workbench, findingsOf, clock }),
     events,
+    refusesPublishes() {
+      if (deps.isDraining?.() || deps.isStopping?.()) return "draining";
+      return full() === null ? null : "full";
+    },
     deployment,
     nodes,
     ingestPorts: () => ({ rtmp: media().rtmpPort, rtmps: media().rtmpTlsPort }),

@@ -47,13 +47,13 @@ export interface Dashboard {
   close(): Promise<void>;
 }
 
-/** A service with a user of each role and a customer, whose webhook is not set yet. */
-export async function startDashboard(): Promise<Dashboard> {
+/** A service with a user of each role and a customer. `env`: further settings by their HEADGATE_ names. */
+export async function startDashboard(env: Readonly<Record<string, string>> = {}): Promise<Dashboard> {
   const customer = await startCustomer();
   const [headgate, browser] = await Promise.all([
     startHeadgate({
       customer,
-      env: { HEADGATE_BOOTSTRAP_ADMIN_PASSWORD: PASSWORD, HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0" },
+      env: { HEADGATE_BOOTSTRAP_ADMIN_PASSWORD: PASSWORD, HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0", ...env },
     }),
     chromium.launch({
       executablePath: HEADLESS_SHELL,
@@ -95,11 +95,11 @@ export async function startDashboard(): Promise<Dashboard> {
 }
 
 /** The dashboard of a test file: started before its tests, and closed after them; each test's pages are closed after it. */
-export function useDashboard(): Omit<Dashboard, "close"> {
+export function useDashboard(env: Readonly<Record<string, string>> = {}): Omit<Dashboard, "close"> {
   let dashboard: Dashboard;
   const opened: DashboardPage[] = [];
   beforeAll(async () => {
-    dashboard = await startDashboard();
+    dashboard = await startDashboard(env);
   }, 90_000);
   afterEach(async () => {
     for (const { page } of opened.splice(0)) await page.context().close();

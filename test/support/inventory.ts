@@ -88,6 +88,7 @@ function sessionOf(organisationId: string, { stream, clientId }: Inventory): Liv
       maxBitrateKbps: 0,
       transcoderError: null,
       irregularities: [],
+      findings: [],
     },
     tracks: { video: null, audio: null },
     upstreams: [

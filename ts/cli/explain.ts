@@ -18,6 +18,8 @@ interface ShownTimeline {
   readonly trace_id: string | null;
   readonly is_watched: boolean;
   readonly moments: readonly { readonly at: string; readonly offset_ms: number; readonly text: string }[];
+  /** Absent from a service of an older version. */
+  readonly findings?: readonly { readonly words: string; readonly advice: string }[];
 }
 
 export async function runExplain([clientId]: readonly string[], flags: GivenFlags): Promise<void> {
@@ -29,7 +31,16 @@ export async function runExplain([clientId]: readonly string[], flags: GivenFlag
   print(flags, timeline, linesOf(timeline));
 }
 
-function linesOf({ client_id, stream, state, protocol, trace_id, is_watched, moments }: ShownTimeline): string[] {
+function linesOf({
+  client_id,
+  stream,
+  state,
+  protocol,
+  trace_id,
+  is_watched,
+  moments,
+  findings = [],
+}: ShownTimeline): string[] {
   const offsets = moments.map(({ offset_ms }) => `+${(offset_ms / 1_000).toFixed(3)} s`);
   const width = Math.max(0, ...offsets.map(({ length }) => length));
   const by = protocol === null ? "" : ` by ${protocol.toUpperCase()}`;
@@ -38,6 +49,8 @@ function linesOf({ client_id, stream, state, protocol, trace_id, is_watched, mom
     `Began ${moments[0]?.at ?? "at an unknown time"}`,
     "",
     ...moments.map(({ text }, place) => `${(offsets[place] ?? "").padStart(width)}  ${text}`),
+    ...(findings.length === 0 ? [] : ["", "What is wrong now:"]),
+    ...findings.map(({ words, advice }) => `  ${words}. ${advice}`),
     ...(is_watched || state === "denied" || state === "asking" ? [] : ["", "No details of its media were recorded."]),
   ];
 }

@@ -230,6 +230,19 @@ export interface components {
       /** clientid of the webhook; null: it was not asked */
       client_id: (number | null);
     };
+    OrganisationStatus: {
+      /** The latest call to the webhook, if it failed within the last hour: no answer, or one that is neither 200 nor a refusal (403); for publish_done neither 2xx nor 410 */
+      webhook_failure: ({
+        /** Id of the call in GET /organisation/webhook/deliveries */
+        delivery: string;
+        call: "publish" | "update_publish" | "publish_done";
+        outcome: "answered" | "deadline" | "name_not_resolved" | "connection_refused" | "certificate" | "tls" | "connection" | "address_refused" | "breaker_open" | "no_place";
+        status: (number | null);
+        at: string;
+      } | null);
+      /** Why the node that answered takes no new publishes; null while it does */
+      refuses_publishes: "draining" | "full" | null;
+    };
     Session: {
       /** clientid of the webhook */
       client_id: number;
@@ -266,6 +279,8 @@ export interface components {
       upstreams: components["schemas"]["SessionUpstream"][];
       /** Why the audio is not transcoded to AAC although a player or an upstream needs AAC; null when there is no problem */
       transcoder_error: (string | null);
+      /** What is wrong with it at its last reading, at most five seconds ago; the worst first */
+      findings: components["schemas"]["SessionFinding"][];
       warnings?: components["schemas"]["Warnings"];
     };
     SessionUpstream: {
@@ -287,6 +302,15 @@ export interface components {
       reconnects: number;
       /** Why the upstream gets no audio unless it accepts Opus; null when there is no problem */
       audio_error: (string | null);
+    };
+    SessionFinding: {
+      code: "silent" | "no_media" | "no_video" | "no_audio" | "video_stopped" | "keyframes_missing" | "keyframes_rare" | "packet_loss" | "audio_video_apart" | "long_round_trip" | "frame_rate_unsteady" | "bitrate_fell" | "bitrate_limit_reached" | "upstream_down" | "audio_not_transcoded" | "frames_dropped" | "irregular";
+      /** note: worth knowing; attention: viewers may get broken media soon, or some do; bad: they get broken media or none */
+      severity: "note" | "attention" | "bad";
+      since: string;
+      words: string;
+      /** What viewers notice, and what to do */
+      advice: string;
     };
     SessionWithDiagnostics: {
       /** clientid of the webhook */
@@ -324,6 +348,8 @@ export interface components {
       upstreams: components["schemas"]["SessionUpstream"][];
       /** Why the audio is not transcoded to AAC although a player or an upstream needs AAC; null when there is no problem */
       transcoder_error: (string | null);
+      /** What is wrong with it at its last reading, at most five seconds ago; the worst first */
+      findings: components["schemas"]["SessionFinding"][];
       numbers: components["schemas"]["SessionNumbers"];
       /** Its players, oldest first; at most a thousand */
       players: components["schemas"]["SessionPlayer"][];
@@ -392,6 +418,8 @@ export interface components {
         /** Values used in the text; their names depend on the code */
         figures: Record<string, (string | number | boolean | null)>;
       }[];
+      /** What is wrong with it now, the worst first; empty unless it is running */
+      findings: components["schemas"]["SessionFinding"][];
     };
     Capture: {
       id: string;
@@ -1299,6 +1327,19 @@ export interface paths {
         400: { content: { "application/json": components["schemas"]["ManagementError"] } };
         403: { content: { "application/json": components["schemas"]["ManagementError"] } };
         404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/organisation/status": {
+    get: {
+      parameters: {};
+      responses: {
+        200: { content: { "application/json": components["schemas"]["OrganisationStatus"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
         429: { content: { "application/json": components["schemas"]["ManagementError"] } };
         500: { content: { "application/json": components["schemas"]["ManagementError"] } };
         503: { content: { "application/json": components["schemas"]["ManagementError"] } };

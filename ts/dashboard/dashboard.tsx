@@ -1,5 +1,6 @@
 // The whole dashboard: the login, or the frame with the page for the current path.
 import { LocationProvider, Route, Router } from "preact-iso/router";
+import { Banner } from "./overview/banner.tsx";
 import { PAGES } from "./pages.ts";
 import { ConfirmHost } from "./parts/confirm.tsx";
 import { Loading, Problem } from "./parts/states.tsx";
@@ -41,6 +42,7 @@ function Content() {
         <LocationProvider scope="/dashboard">
           <StreamCommands />
           <Frame pages={PAGES} me={known.me}>
+            {may("view_deliveries") && <Banner />}
             <PageBoundary>
               <Router>
                 {PAGES.filter(({ needs }) => needs === undefined || may(needs)).flatMap(

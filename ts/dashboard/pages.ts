@@ -4,6 +4,7 @@
 import { lazyPage } from "./shell/lazy-page.tsx";
 import type { PageEntry } from "./shell/page-entry.ts";
 
+const overview = lazyPage(async () => (await import("./overview/page.tsx")).OverviewPage);
 const streams = lazyPage(async () => (await import("./streams/page.tsx")).StreamsPage);
 const stream = lazyPage(async () => (await import("./stream/page.tsx")).StreamPage);
 const refusals = lazyPage(async () => (await import("./refusals/page.tsx")).RefusalsPage);
@@ -21,8 +22,16 @@ const account = lazyPage(async () => (await import("./organisation/account.tsx")
 /** In the order of the navigation. A page without a `group` is not listed there, but linked from other pages. */
 export const PAGES: readonly PageEntry[] = [
   {
-    path: "/dashboard/streams",
+    path: "/dashboard/overview",
     also: ["/dashboard/"],
+    title: "Overview",
+    icon: "overview",
+    group: "Broadcasts",
+    words: "home start status live now attention",
+    component: overview,
+  },
+  {
+    path: "/dashboard/streams",
     title: "Streams",
     icon: "streams",
     group: "Broadcasts",

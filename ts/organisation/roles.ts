@@ -51,6 +51,7 @@ export const ROUTES = {
   "GET /organisation/webhook/deliveries": "view_deliveries",
   "GET /organisation/webhook/deliveries/{id}": "view_deliveries",
   "POST /organisation/webhook/deliveries/{id}/replay": "change_webhook",
+  "GET /organisation/status": "view_deliveries",
   "GET /organisation/settings": "view",
   "PUT /organisation/settings": "change_settings",
   "GET /organisation/usage": "view",

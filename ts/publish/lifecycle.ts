@@ -338,7 +338,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     const lost = holds.lostBefore(intent);
     const other = publishes.beside(intent);
     const { addedUpstreams = new Map() } = other ?? lost ?? {};
-    publishes.start({ ...publish, continues: null, onAir: other?.onAir !== true, addedUpstreams });
+    publishes.start({ ...publish, continues: null, onAir: other?.onAir !== true, addedUpstreams, ownLimitKbps: 0 });
     publish.place.started();
     publishes.onEnded(clientId, publish.place.release);
     startUpdatesOf(publish);

@@ -5,9 +5,10 @@ import type { Protocol } from "../media/protocols.ts";
 import type { Media, PlayerStatus, PublishSnapshot, PublishTracks, UpstreamStatus, WhipDiagnostics } from "../media.ts";
 import { resolveBySystem } from "./addresses/address-guard.ts";
 import type { Resolve } from "./addresses/resolver.ts";
-import { lowestLimit } from "./bitrate-limit.ts";
+import { limitOf } from "./bitrate-limit.ts";
 import type { Ending } from "./ending/ending.ts";
 import type { Publishing } from "./lifecycle.ts";
+import type { Finding } from "./monitoring/health.ts";
 import type { RunningPublish } from "./publishes.ts";
 import type { Intent } from "./record.ts";
 import { upstreamWithoutAac, withoutAac } from "./transcoder-error.ts";
@@ -49,6 +50,8 @@ export interface LiveSession {
   readonly transcoderError: string | null;
   /** What was irregular about the broadcaster's media and was tolerated, repaired or left out. */
   readonly irregularities: PublishSnapshot["irregularities"];
+  /** What is wrong with it, the worst first, at its last reading. */
+  readonly findings: readonly Finding[];
   /** The bitrate its sender was asked to stay below, kbit/s; 0: no limit, or RTMP, which cannot ask. */
   readonly maxBitrateKbps: number;
   /** The lost publish whose upstreams and players it took over; null for none. */
@@ -108,14 +111,14 @@ export function createLiveSessions(deps: {
     Media,
     "snapshot" | "players" | "whipDiagnostics" | "addUpstream" | "removeUpstream" | "limitWhipBitrate"
   >;
+  /** What is wrong with a publish, by client id. */
+  readonly findingsOf: (clientId: number) => readonly Finding[];
   /** Allows private addresses for upstreams. */
   readonly dev: boolean;
   /** Resolves the hosts of upstreams; by default with the system's resolver. */
   readonly resolve?: Resolve;
 }): LiveSessions {
-  const { publishing, media, dev, resolve = resolveBySystem } = deps;
-  /** Limits set while a publish runs. */
-  const limits = new WeakMap<RunningPublish, number>();
+  const { publishing, media, findingsOf, dev, resolve = resolveBySystem } = deps;
 
   return {
     list(organisationId, { after, quantity, isMeant }) {
@@ -168,7 +171,7 @@ export function createLiveSessions(deps: {
       const publish = find(organisationId, clientId);
       if (publish === undefined) return "not_running";
       if (publish.protocol === "rtmp") return "cannot_be_limited";
-      limits.set(publish, kbps);
+      publish.ownLimitKbps = kbps;
       return media().limitWhipBitrate(clientId, limitOf(publish)) ? "limited" : "not_running";
     },
     followStream(organisationId, streamId, change) {
@@ -205,16 +208,12 @@ export function createLiveSessions(deps: {
     return publish !== undefined && isOf(organisationId)(publish) ? publish : undefined;
   }
 
-  function limitOf(publish: RunningPublish): number {
-    return publish.protocol === "rtmp" ? 0 : lowestLimit(publish.maxBitrateKbps, limits.get(publish) ?? 0);
-  }
-
   function show(publish: RunningPublish): LiveSession {
     const { clientId, intent, protocol, acceptedAt, continues, onAir } = publish;
     const { organisationId, streamId, name, address, backup } = intent;
     const maxBitrateKbps = limitOf(publish);
     const who = { clientId, organisationId, streamId, name, protocol, address, continues, backup, onAir };
-    const identity = { ...who, acceptedAt, maxBitrateKbps };
+    const identity = { ...who, acceptedAt, maxBitrateKbps, findings: findingsOf(clientId) };
     const snapshot = media().snapshot(clientId);
     if (snapshot === null) return { ...identity, ...NOTHING_YET };
     const { timestampMs, bytesIn, bytesOut, droppedFrames, subscribers, tracks, irregularities } = snapshot;

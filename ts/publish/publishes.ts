@@ -50,6 +50,8 @@ export interface RunningPublish extends StartingPublish {
   onAir: boolean;
   /** Upstreams added while it, or the publish it continues, ran: by id. */
   readonly addedUpstreams: Map<string, UpstreamNames>;
+  /** A limit set while it runs, kbit/s, besides `maxBitrateKbps`; 0 for none. */
+  ownLimitKbps: number;
 }
 
 /** A name reserved for one request until that is decided. */

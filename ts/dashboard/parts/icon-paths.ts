@@ -19,6 +19,7 @@ export const PATHS = {
   menu: "M4 7h16M4 12h16M4 17h16",
   more: "M12 5.5h.01M12 12h.01M12 18.5h.01",
   muted: "M4 9.5h3.5L12 5.5v13l-4.5-4H4zM16 10l5 5M21 10l-5 5",
+  overview: "M4 4h7v9H4zM13 4h7v5h-7zM13 11h7v9h-7zM4 15h7v5H4z",
   operator: "M4 5h16v5H4zM4 14h16v5H4zM7.5 7.5h.01M7.5 16.5h.01",
   pause: "M8 5v14M16 5v14",
   people:

@@ -36,7 +36,7 @@ export function Frame({ pages, me, children }: FrameProps) {
       {/* biome-ignore lint/a11y/noStaticElementInteractions: Escape closes the menu from anywhere in it */}
       <div class="side" onKeyDown={onKeyDown}>
         <div class="side-head">
-          <a class="brand" href="/dashboard/streams">
+          <a class="brand" href="/dashboard/overview">
             <Mark />
             <span>
               Headgate

@@ -2,34 +2,53 @@
 import type { ComponentChildren } from "preact";
 import { bitrateWords, bytesWords, durationWords } from "../parts/time-words.ts";
 import { timeNow } from "../shell/clock.ts";
+import { TimeText } from "../shell/time-text.tsx";
 import { codecName } from "../streams/codec-name.ts";
-import type { Numbers, Session } from "../streams/records.ts";
-import { type Finding, findingsOf } from "./diagnosis.ts";
+import type { Finding, Numbers, Session } from "../streams/records.ts";
 import type { StreamWatch } from "./watch.ts";
+
+/** Nothing is wrong within the first seconds because nothing is known yet, ms. */
+const SETTLED_MS = 10_000;
+
+interface FindingsProps {
+  readonly findings: readonly Finding[];
+  readonly isSettled: boolean;
+}
 
 export function Now({ watch }: { readonly watch: StreamWatch }) {
   const session = watch.session.value;
   if (session === null) return null;
   const numbers = watch.numbers.value;
   const ageMs = (watch.at.value || timeNow()) - Date.parse(session.accepted_at);
-  const findings = findingsOf({ session, numbers, series: watch.series.value, ageMs });
   return (
     <div class="now">
-      <Findings findings={findings} />
+      <Findings findings={session.findings} isSettled={numbers !== null && ageMs >= SETTLED_MS} />
       <dl class="facts">{factsOf(session, numbers, ageMs, watch.players.value).map(Fact)}</dl>
     </div>
   );
 }
 
 /** Announced to screen readers when the findings change, not each second. */
-function Findings({ findings }: { readonly findings: readonly Finding[] }) {
+function Findings({ findings, isSettled }: FindingsProps) {
+  const [title, text] = isSettled
+    ? ["All is well", "Video and audio arrive evenly. There is nothing to do."]
+    : ["Just started", "The first measurements come within seconds."];
   return (
     <div role="status" aria-label="Diagnosis">
       <ul class="findings">
-        {findings.map(({ tone, title, text }) => (
-          <li key={title} class={`note ${tone}`}>
+        {findings.length === 0 && (
+          <li class="note good">
             <strong>{title}</strong>
             <span>{text}</span>
+          </li>
+        )}
+        {findings.map(({ code, severity, since, words, advice }) => (
+          <li key={`${code} ${since} ${words}`} class={severity === "note" ? "note" : `note ${severity}`}>
+            <strong>{words}</strong>
+            <span>{advice}</span>
+            <small class="soft">
+              Since <TimeText at={since} />
+            </small>
           </li>
         ))}
       </ul>

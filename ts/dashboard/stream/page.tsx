@@ -1,6 +1,7 @@
 // One stream: its preview, condition, upstreams and past publishes, and how to broadcast to it.
 import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
+import { BusyButton } from "../parts/busy-button.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { Loading, Problem } from "../parts/states.tsx";
 import { isHeadgateError } from "../shell/client.ts";
@@ -8,6 +9,7 @@ import { tellTheOperator, wordsOfError } from "../shell/errors.ts";
 import { Page, Section } from "../shell/page.tsx";
 import { may } from "../shell/session.ts";
 import { TimeText } from "../shell/time-text.tsx";
+import { unlockStream } from "../streams/actions.ts";
 import { MenuButton } from "../streams/menu.tsx";
 import { actionsOf } from "../streams/menu-items.ts";
 import { nameOf, type Stream, type StreamState } from "../streams/records.ts";
@@ -21,6 +23,7 @@ import { Now } from "./now.tsx";
 import { Players } from "./players.tsx";
 import { Preview } from "./preview.tsx";
 import { StreamTags } from "./stream-tags.tsx";
+import { StreamTexts } from "./stream-texts.tsx";
 import { TokenMaker } from "./token-maker.tsx";
 import { Upstreams } from "./upstreams.tsx";
 import { StreamWatch } from "./watch.ts";
@@ -87,7 +90,7 @@ function Known({ stream, watch }: { readonly stream: Stream; readonly watch: Str
       lead={
         <span class="row">
           <StatePill state={state} />
-          {stream.title !== null && <bdi>{stream.title}</bdi>}
+          <StreamTexts stream={stream} show={show} />
           <span>
             Created <TimeText at={stream.created_at} />
           </span>
@@ -132,6 +135,11 @@ function Actions({ stream, clientId, show }: ActionsProps) {
   const close = useCallback(() => setEnding(null), []);
   return (
     <>
+      {stream.state === "locked" && may("control_stream") && (
+        <BusyButton class="primary" onPress={() => unlockStream(stream, show)} busy="Unlocking …">
+          Unlock
+        </BusyButton>
+      )}
       {clientId !== null && may("control_stream") && (
         <button type="button" class="danger" onClick={() => setEnding(clientId)}>
           <Icon name="stop" />

@@ -3,7 +3,7 @@
 import { computed, signal } from "@preact/signals";
 import { answerOf, api } from "../shell/client.ts";
 import { openEvents } from "../streams/event-stream.ts";
-import type { Numbers, Session, SessionUpstream, Stream, StreamState } from "../streams/records.ts";
+import type { Finding, Numbers, Session, SessionUpstream, Stream, StreamState } from "../streams/records.ts";
 import { Series } from "./series.ts";
 
 /** How often data that the events lack is loaded: codecs, lost frames, players. More often until the codecs are
@@ -27,6 +27,7 @@ interface NumbersEvent {
   readonly bytes_out: number;
   readonly players: number;
   readonly upstreams?: readonly SessionUpstream[];
+  readonly findings?: readonly Finding[];
 }
 
 interface EndedEvent {
@@ -113,12 +114,16 @@ export class StreamWatch {
     void this.#loadHistory(session.client_id);
   }
 
-  #numbersCame({ at, client_id, numbers, bytes_in, bytes_out, players, upstreams }: NumbersEvent): void {
+  #numbersCame({ at, client_id, numbers, bytes_in, bytes_out, players, upstreams, findings }: NumbersEvent): void {
     if (client_id !== this.clientId.value) return;
     this.at.value = at;
     this.numbers.value = numbers;
     this.series.value = this.series.value.with(at, numbers);
-    this.showSession({ bytes_in, bytes_out, ...(upstreams === undefined ? {} : { upstreams: [...upstreams] }) });
+    this.showSession({
+      ...{ bytes_in, bytes_out },
+      ...(upstreams === undefined ? {} : { upstreams: [...upstreams] }),
+      ...(findings === undefined ? {} : { findings: [...findings] }),
+    });
     const { tracks } = this.session.value ?? { tracks: { video: null, audio: null } };
     const isWhole = tracks.video !== null && tracks.audio !== null;
     const isDue = at - this.#loadedAt >= (isWhole ? SESSION_EVERY_MS : TRACKS_EVERY_MS);

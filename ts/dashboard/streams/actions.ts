@@ -58,6 +58,20 @@ export async function setTags(stream: Stream, tags: readonly string[], show: Sho
   return (await changed(stream, { ...stream, tags: [...tags] }, call, show)) !== null;
 }
 
+/** Saves what differs; "" for none. Resolves to whether everything was saved: another stream may have the id. */
+export async function setTexts(
+  stream: Stream,
+  { title, externalId }: { readonly title: string; readonly externalId: string },
+  show: ShowStream,
+): Promise<boolean> {
+  const params = { path: { id: stream.id } };
+  const saveId = () =>
+    answerOf(api.PUT("/stream/{id}/external-id", { params, body: { external_id: externalId || null } }));
+  const saveTitle = () => answerOf(api.PUT("/stream/{id}/title", { params, body: { title: title || null } }));
+  if (externalId !== (stream.external_id ?? "") && (await changed(stream, null, saveId, show)) === null) return false;
+  return title === (stream.title ?? "") || (await changed(stream, null, saveTitle, show)) !== null;
+}
+
 /** Null: the organisation's setting applies. */
 export async function setPublishKey(stream: Stream, publish_key: boolean | null, show: ShowStream): Promise<void> {
   const call = () =>

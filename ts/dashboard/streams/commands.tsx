@@ -1,4 +1,4 @@
-// Streams in the command palette: found by name or tag while typing; live ones first.
+// Streams in the command palette: found by name, title or tag while typing, and shown with both; live ones first.
 import { useEffect } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { addressOf } from "../shell/addresses.ts";
@@ -29,8 +29,8 @@ function offerStreams(open: (path: string) => void): () => void {
       title: nameOf(stream),
       group: "Streams",
       icon: stream.state === "live" ? ("live" as const) : ("streams" as const),
-      words: stream.tags.join(" "),
-      hint: [stream.state === "live" ? "live" : "", ...stream.tags].filter(Boolean).join(" · "),
+      words: [stream.title ?? "", ...stream.tags].join(" "),
+      hint: [stream.title, stream.state === "live" ? "live" : "", ...stream.tags].filter(Boolean).join(" · "),
       run: () => open(addressOf("streams", stream.id)),
     }));
   });

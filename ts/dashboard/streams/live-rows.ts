@@ -1,6 +1,6 @@
 // The live publishes of the organisation from the event stream: one signal per stream, so that a row of the list is
 // rendered again only when its own numbers changed.
-import { type Signal, signal } from "@preact/signals";
+import { computed, type Signal, signal } from "@preact/signals";
 import type { Counts, LiveRow, StreamState } from "./records.ts";
 
 /** The event `sessions`: the complete state. */
@@ -21,6 +21,13 @@ export interface Changes {
 
 export class LiveRows {
   readonly counts = signal<Counts | null>(null);
+  /** One publish of each live stream: the one on air. */
+  readonly onAir = computed(() => {
+    this.#version.value;
+    return [...this.#newestOf(this.streams()).values()];
+  });
+  /** Increases with every change. */
+  readonly #version = signal(0);
   /** By client id. */
   readonly #rows = new Map<number, LiveRow>();
   /** By stream; only those that were requested or are live. */
@@ -71,13 +78,19 @@ export class LiveRows {
 
   /** Beside the one on air there may be one on standby. One that is being replaced may still be listed: the
    *  newest is used. */
-  #show(streams: ReadonlySet<string>): void {
+  #newestOf(streams: ReadonlySet<string>): ReadonlyMap<string, LiveRow> {
     const newest = new Map<string, LiveRow>();
     for (const row of this.#rows.values()) {
       if (!streams.has(row.stream)) continue;
       const other = newest.get(row.stream);
       if (other === undefined || isBefore(other, row)) newest.set(row.stream, row);
     }
+    return newest;
+  }
+
+  #show(streams: ReadonlySet<string>): void {
+    const newest = this.#newestOf(streams);
+    this.#version.value += 1;
     for (const stream of streams) {
       const row = newest.get(stream) ?? null;
       if (row === null && !this.#signals.has(stream)) continue;

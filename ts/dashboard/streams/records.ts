@@ -7,6 +7,8 @@ export type Session = Records["SessionWithDiagnostics"];
 export type SessionUpstream = Records["SessionUpstream"];
 export type StreamUpstream = Records["Upstream"];
 export type Publish = Records["Publish"];
+/** What is wrong with a running publish. */
+export type Finding = Records["SessionFinding"];
 
 /** One live publish in the events of the organisation. */
 export interface LiveRow {
@@ -27,6 +29,8 @@ export interface LiveRow {
   readonly loss_percent: number | null;
   readonly rtt_ms: number | null;
   readonly condition: "good" | "attention" | "bad";
+  /** The worst first; nodes of older versions report none. */
+  readonly findings?: readonly Finding[];
 }
 
 /** How many streams are in each state. */

@@ -7,12 +7,11 @@ import { now } from "../shell/clock.ts";
 import { TimeText } from "../shell/time-text.tsx";
 import type { ShowStream } from "./actions.ts";
 import { codecName } from "./codec-name.ts";
+import { FINDING_TITLES } from "./finding-titles.ts";
 import { MenuButton } from "./menu.tsx";
 import { actionsOf } from "./menu-items.ts";
 import { type LiveRow, nameOf, type Stream } from "./records.ts";
 import { StatePill } from "./state-pill.tsx";
-
-const CONDITIONS = { good: "Good", attention: "Needs attention", bad: "Bad" } as const;
 
 interface StreamRowProps {
   readonly stream: Stream;
@@ -39,11 +38,7 @@ export function StreamRow({ stream, live, index, top, show, onTag, open }: Strea
         <a href={address} title={name}>
           {name}
         </a>
-        {row !== null && row.condition !== "good" && (
-          <span class="condition" data-tone={row.condition}>
-            {CONDITIONS[row.condition]}
-          </span>
-        )}
+        {row !== null && <Condition row={row} />}
         {stream.title !== null && (
           <bdi class="stream-title" title={stream.title}>
             {stream.title}
@@ -90,6 +85,21 @@ export function StreamRow({ stream, live, index, top, show, onTag, open }: Strea
   );
 }
 
+/** What is wrong: the worst finding, and how many others; all of them in words in the tooltip. */
+function Condition({ row: { condition, findings = [] } }: { readonly row: LiveRow }) {
+  if (condition === "good") return null;
+  const serious = findings.filter(({ severity }) => severity !== "note");
+  const [worst, ...others] = serious;
+  // A node of an older version, or a newer one with another code, says less.
+  const title = (worst && FINDING_TITLES[worst.code]) ?? (condition === "bad" ? "Bad" : "Needs attention");
+  return (
+    <span class="condition" data-tone={condition} title={serious.map(({ words }) => words).join("\n")}>
+      {title}
+      {others.length > 0 && `, ${others.length} more`}
+    </span>
+  );
+}
+
 function videoWords({ video, audio }: LiveRow): string {
   if (video === null) return audio === null ? "No media yet" : `Audio only, ${codecName(audio.codec)}`;
   const size = video.width === null ? "" : ` ${video.width}×${video.height}`;
@@ -101,13 +111,10 @@ function Readers({ row: { players, upstreams } }: { readonly row: LiveRow }) {
   return (
     <>
       {counted(players, "player")}
-      {pushes > 0 && (
-        <span class={upstreams.failing > 0 ? "failing" : "soft"}>
-          {" "}
-          ·{" "}
-          {upstreams.failing > 0
-            ? `${upstreams.failing} of ${counted(pushes, "upstream")} down`
-            : counted(pushes, "upstream")}
+      {pushes > 0 && upstreams.failing === 0 && <span class="soft"> · {counted(pushes, "upstream")}</span>}
+      {upstreams.failing > 0 && (
+        <span class="failing" title={`${upstreams.failing} of ${counted(pushes, "upstream")} down`}>
+          {counted(upstreams.failing, "upstream")} down
         </span>
       )}
     </>

@@ -28,8 +28,8 @@ once a second \`changes\`, \`{at, counts?, changed, gone, streams}\`: for each c
 changed (all of them for a new session), the client_ids of sessions that ended, and \`{id, state}\` of streams that changed.
 
 With \`stream\`: \`stream\` first and whenever its state changes, \`{at, state, session}\` with the running publish as GET
-/session/{client_id} returns it, or null; every second \`numbers\`, \`{at, client_id, numbers, bytes_in, bytes_out, players, upstreams?}\`,
-with \`upstreams\` when something other than their bytes has changed; and \`ended\`, \`{at, client_id, reason}\`.
+/session/{client_id} returns it, or null; every second \`numbers\`, \`{at, client_id, numbers, bytes_in, bytes_out, players, upstreams?, findings?}\`,
+with \`upstreams\` when something other than their bytes has changed, and \`findings\` when they have; and \`ended\`, \`{at, client_id, reason}\`.
 
 At most ${READERS_OF_ORGANISATION_LIMIT} can be open per organisation and ${READERS_LIMIT} in all; beyond that: 503 with code 9440 and Retry-After.`;
 

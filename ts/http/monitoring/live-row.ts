@@ -1,7 +1,8 @@
 // A running publish as a row of a list, and the difference between two states of it.
-import { CONDITIONS, conditionOf, upstreamCounts } from "../../publish/monitoring/condition.ts";
+import { CONDITIONS, conditionOf, upstreamCounts } from "../../publish/monitoring/health.ts";
 import type { Measured } from "../../publish/monitoring/measurements.ts";
 import { z } from "../openapi.ts";
+import { FindingRecord, findingRecords } from "../records/finding.ts";
 import { Numbers } from "../records/session.ts";
 import { AudioTrack, audioRecord, VideoTrack, videoRecord } from "../records/tracks.ts";
 
@@ -24,6 +25,7 @@ export const LiveRow = z
     loss_percent,
     rtt_ms,
     condition: z.enum(CONDITIONS).openapi({ description: "attention: needs checking; bad: broken" }),
+    findings: z.array(FindingRecord).openapi({ description: "What is wrong with it, the worst first" }),
   })
   .openapi("LiveSession");
 export type LiveRow = z.infer<typeof LiveRow>;
@@ -31,7 +33,7 @@ export type RowChange = Pick<LiveRow, "client_id"> & Partial<LiveRow>;
 
 const NO_UPSTREAMS = { connected: 0, failing: 0 };
 
-export function liveRow({ publish, snapshot, numbers }: Measured): LiveRow {
+export function liveRow({ publish, snapshot, numbers, findings }: Measured): LiveRow {
   const { clientId, intent, protocol, acceptedAt } = publish;
   return {
     client_id: clientId,
@@ -48,7 +50,8 @@ export function liveRow({ publish, snapshot, numbers }: Measured): LiveRow {
     upstreams: snapshot === null ? NO_UPSTREAMS : upstreamCounts(snapshot),
     loss_percent: numbers.lossPercent,
     rtt_ms: numbers.rttMs,
-    condition: snapshot === null ? "good" : conditionOf(snapshot, numbers),
+    condition: conditionOf(findings),
+    findings: findingRecords(findings),
   };
 }
 
@@ -64,10 +67,11 @@ export function changeOf(before: LiveRow, now: LiveRow): RowChange | null {
   return changed.length === 0 ? null : { client_id: now.client_id, ...Object.fromEntries(changed) };
 }
 
-/** Compares plain values, or objects of plain values. */
+/** Compares plain values, or objects and lists of them. */
 function isSame(before: unknown, now: unknown): boolean {
   if (before === now) return true;
   if (typeof before !== "object" || typeof now !== "object" || before === null || now === null) return false;
+  if (Array.isArray(before) && Array.isArray(now) && before.length !== now.length) return false;
   const members = before as Readonly<Record<string, unknown>>;
-  return Object.entries(now).every(([name, value]) => members[name] === value);
+  return Object.entries(now).every(([name, value]) => isSame(members[name], value));
 }

@@ -4,6 +4,7 @@ import type { LiveSessions, LiveUpstream } from "../../publish/live-sessions.ts"
 import type { Measured, Measurements } from "../../publish/monitoring/measurements.ts";
 import { endReasonOf } from "../../publish/monitoring/publish-list.ts";
 import type { Schema, StreamState } from "../../store/schema.ts";
+import { findingRecords } from "../records/finding.ts";
 import { numbersRecord, sessionWithDiagnostics, upstreamRecord } from "../records/session.ts";
 import { Channel, eventText } from "./channel.ts";
 import { playersOf } from "./live-row.ts";
@@ -32,6 +33,8 @@ export class StreamPage {
   #clientId: number | null;
   /** Its upstreams at the last poll, without their counters. */
   #upstreams = "";
+  /** What was wrong with it at the last poll. */
+  #findings = "";
   #polls = 0;
   /** Polls at which the stream was live but its publish not on this node. */
   #elsewhere = 0;
@@ -100,8 +103,11 @@ export class StreamPage {
     const { clientId } = measured.publish;
     const upstreams = this.#deps.sessions.show(this.#stream.organisationId, clientId)?.upstreams ?? [];
     const now = upstreamsText(upstreams);
-    const isTold = now === this.#upstreams;
+    const isKnown = now === this.#upstreams;
     this.#upstreams = now;
+    const findings = findingRecords(measured.findings);
+    const isAsBefore = JSON.stringify(findings) === this.#findings;
+    this.#findings = JSON.stringify(findings);
     return eventText("numbers", {
       at: this.#at,
       client_id: clientId,
@@ -109,7 +115,8 @@ export class StreamPage {
       bytes_in: measured.snapshot?.bytesIn ?? 0,
       bytes_out: measured.snapshot?.bytesOut ?? 0,
       players: playersOf(measured),
-      ...(isTold ? {} : { upstreams: upstreams.map(upstreamRecord) }),
+      ...(isKnown ? {} : { upstreams: upstreams.map(upstreamRecord) }),
+      ...(isAsBefore ? {} : { findings }),
     });
   }
 }

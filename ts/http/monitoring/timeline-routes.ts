@@ -6,6 +6,7 @@ import { streamsWithTag } from "../../organisation/reads/stream-list.ts";
 import type { Timeline, Timelines } from "../../publish/timeline/timelines.ts";
 import type { Schema } from "../../store/schema.ts";
 import { newRoutes, type RouteDeps, type Routes, Time, z } from "../openapi.ts";
+import { FindingRecord, findingRecords } from "../records/finding.ts";
 
 const SessionTimeline = z
   .object({
@@ -32,6 +33,9 @@ const SessionTimeline = z
           .openapi({ description: "Values used in the text; their names depend on the code" }),
       }),
     ),
+    findings: z
+      .array(FindingRecord)
+      .openapi({ description: "What is wrong with it now, the worst first; empty unless it is running" }),
   })
   .openapi("SessionTimeline");
 
@@ -81,5 +85,6 @@ function timelineRecord(timeline: Timeline): z.infer<typeof SessionTimeline> {
       text,
       figures: { ...figures },
     })),
+    findings: findingRecords(timeline.findings),
   };
 }

@@ -6,6 +6,7 @@ import type { LiveSession, LiveUpstream } from "../../publish/live-sessions.ts";
 import { irregularityWords } from "../../publish/monitoring/irregularities.ts";
 import type { Numbers as Measured } from "../../publish/monitoring/numbers.ts";
 import { Time, z } from "../openapi.ts";
+import { FindingRecord, findingRecords } from "./finding.ts";
 import { AudioTrack, audioRecord, VideoTrack, videoRecord } from "./tracks.ts";
 
 const Upstream = z
@@ -60,6 +61,9 @@ const sessionShape = {
     description:
       "Why the audio is not transcoded to AAC although a player or an upstream needs AAC; null when there is no problem",
   }),
+  findings: z
+    .array(FindingRecord)
+    .openapi({ description: "What is wrong with it at its last reading, at most five seconds ago; the worst first" }),
 };
 const Player = z
   .object({ address: z.string(), since: Time, bytes_out: z.int(), dropped_frames: z.int() })
@@ -123,6 +127,8 @@ export function sessionRecord(session: LiveSession): z.infer<typeof Session> {
     },
     upstreams: session.upstreams.map(upstreamRecord),
     transcoder_error: session.transcoderError,
+    // A node of an older version reports none.
+    findings: findingRecords(session.findings ?? []),
   };
 }
 

@@ -1,10 +1,13 @@
 // Measurements of running publishes: a history point for each every five seconds, and current numbers on request.
-// Nothing here is written to the store.
+// What is wrong with each is decided with every reading. Nothing here is written to the store.
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Logger } from "pino";
-import type { Media, PublishSnapshot } from "../../media.ts";
+import type { Media, PublishSnapshot, WhipDiagnostics } from "../../media.ts";
+import { limitOf } from "../bitrate-limit.ts";
 import type { Publishing } from "../lifecycle.ts";
 import type { RunningPublish } from "../publishes.ts";
+import { type Finding, PublishHealth } from "./health.ts";
+import { FINDING_CODES, type FindingCode } from "./health-words.ts";
 import { type History, NumberHistory, STEP_MS } from "./number-history.ts";
 import { type Numbers, numbersOf, type Reading, readingOf, SHORTEST_MS, UNKNOWN } from "./numbers.ts";
 
@@ -16,6 +19,15 @@ export interface Measured {
   readonly publish: RunningPublish;
   readonly snapshot: PublishSnapshot | null;
   readonly numbers: Numbers;
+  readonly findings: readonly Finding[];
+}
+
+/** What a point is made of. */
+export interface PointReading {
+  readonly snapshot: PublishSnapshot;
+  /** null for RTMP, or when there are none yet. */
+  readonly diagnostics: WhipDiagnostics | null;
+  readonly findings: readonly Finding[];
 }
 
 export interface Measurements {
@@ -25,6 +37,10 @@ export interface Measurements {
   ofStream(organisationId: string, streamId: string): Measured | null;
   /** All null when no such publish runs. */
   numbersOf(clientId: number): Numbers;
+  /** What is wrong with a publish, the worst first, at its last reading; empty when no such publish runs. */
+  findingsOf(clientId: number): readonly Finding[];
+  /** How many running publishes have a finding of each code. */
+  troubles(): Readonly<Record<FindingCode, number>>;
   /** Empty when no such publish runs. */
   historyOf(clientId: number): History;
   /** Adds a point to the history of each running publish; called by a timer every `STEP_MS`. */
@@ -38,6 +54,7 @@ type Look = Reading & { readonly snapshot: PublishSnapshot; readonly numbers: Nu
 /** What is kept of a running publish. */
 interface Memory {
   readonly history: NumberHistory;
+  readonly health: PublishHealth;
   /** That of the last history point. */
   point: Look | null;
   /** The last one, for a point or on request. */
@@ -46,14 +63,14 @@ interface Memory {
 
 export function createMeasurements(deps: {
   readonly publishing: Pick<Publishing, "running" | "find" | "ofStream">;
-  readonly media: () => Pick<Media, "snapshot">;
+  readonly media: () => Pick<Media, "snapshot" | "whipDiagnostics">;
   /** Epoch ms. */
   readonly clock: { now(): number };
   readonly log: Pick<Logger, "error">;
   /** Called with each reading that becomes a point. */
-  readonly seen?: (publish: RunningPublish, snapshot: PublishSnapshot) => void;
+  readonly seen: (publish: RunningPublish, reading: PointReading) => void;
 }): Measurements {
-  const { publishing, media, clock, log } = deps;
+  const { publishing, media, clock, log, seen } = deps;
   const memories = new Map<number, Memory>();
   let timer = setTimeout(() => void tick(), untilNext()).unref();
 
@@ -70,6 +87,13 @@ export function createMeasurements(deps: {
     numbersOf(clientId) {
       const publish = publishing.find(clientId);
       return publish === undefined ? UNKNOWN : measure(publish).numbers;
+    },
+    findingsOf: (clientId) => memories.get(clientId)?.health.findings ?? [],
+    troubles() {
+      const counts = Object.fromEntries(FINDING_CODES.map((code) => [code, 0])) as Record<FindingCode, number>;
+      for (const { health } of memories.values())
+        for (const code of new Set(health.findings.map((finding) => finding.code))) counts[code] += 1;
+      return counts;
     },
     historyOf: (clientId) => (memories.get(clientId)?.history ?? new NumberHistory()).read(),
     addPoints() {
@@ -104,14 +128,16 @@ export function createMeasurements(deps: {
   function addTo(publishes: readonly RunningPublish[]): void {
     const now = clock.now();
     for (const publish of publishes) {
-      const { clientId } = publish;
+      const { clientId, protocol } = publish;
       const snapshot = media().snapshot(clientId);
       if (snapshot === null) continue;
-      deps.seen?.(publish, snapshot);
-      const memory = memoryOf(clientId);
+      const memory = memoryOf(publish);
       if (memory.point !== null && isSame(memory.point, now)) continue;
+      const diagnostics = protocol === "whip" ? media().whipDiagnostics(clientId) : null;
       const numbers = numbersOf(snapshot, now, memory.point);
       memory.history.add(now, numbers);
+      const findings = memory.health.point({ at: now, snapshot, numbers }, diagnostics);
+      seen(publish, { snapshot, diagnostics, findings });
       memory.point = { ...readingOf(snapshot, now), snapshot, numbers };
       memory.look = memory.point;
     }
@@ -125,13 +151,14 @@ export function createMeasurements(deps: {
   function measure(publish: RunningPublish): Measured {
     const { clientId } = publish;
     const now = clock.now();
-    const memory = memoryOf(clientId);
-    if (memory.look !== null && isSame(memory.look, now)) return { publish, ...memory.look };
+    const memory = memoryOf(publish);
+    const { health, look } = memory;
+    if (look !== null && isSame(look, now)) return { publish, ...look, findings: health.findings };
     const snapshot = media().snapshot(clientId);
-    if (snapshot === null) return { publish, snapshot, numbers: UNKNOWN };
+    if (snapshot === null) return { publish, snapshot, numbers: UNKNOWN, findings: [] };
     const numbers = numbersOf(snapshot, now, memory.look);
     memory.look = { ...readingOf(snapshot, now), snapshot, numbers };
-    return { publish, snapshot, numbers };
+    return { publish, snapshot, numbers, findings: health.look({ at: now, snapshot, numbers }) };
   }
 
   /** Readings so close together count as one. */
@@ -139,11 +166,14 @@ export function createMeasurements(deps: {
     return Math.abs(now - at) < SHORTEST_MS;
   }
 
-  function memoryOf(clientId: number): Memory {
-    const known = memories.get(clientId);
+  function memoryOf(publish: RunningPublish): Memory {
+    const known = memories.get(publish.clientId);
     if (known !== undefined) return known;
-    const memory: Memory = { history: new NumberHistory(), point: null, look: null };
-    memories.set(clientId, memory);
+    const { protocol, acceptedAt, addedUpstreams, upstreamLabels } = publish;
+    const labelOf = (id: string) => addedUpstreams.get(id)?.label ?? upstreamLabels.get(id) ?? null;
+    const health = new PublishHealth({ protocol, acceptedAt, labelOf, limitKbps: () => limitOf(publish) });
+    const memory: Memory = { history: new NumberHistory(), health, point: null, look: null };
+    memories.set(publish.clientId, memory);
     return memory;
   }
 }

@@ -39,6 +39,15 @@ export interface MomentFigures {
   readonly video_stopped: Lasting;
   readonly silent: Lasting;
   readonly packet_loss: Lasting & { readonly worst_percent: number };
+  readonly no_media: Lasting;
+  readonly no_video: Lasting;
+  readonly no_audio: Lasting;
+  readonly audio_video_apart: Lasting & { readonly worst_ms: number };
+  readonly long_round_trip: Lasting & { readonly worst_ms: number };
+  readonly frame_rate_unsteady: Lasting;
+  readonly bitrate_fell: Lasting & { readonly kbps: number };
+  readonly bitrate_limit_reached: Lasting & { readonly kbps: number };
+  readonly frames_dropped: Lasting & { readonly count: number };
   /** Something irregular about the broadcaster that was tolerated, repaired or left out; at its first occurrence. */
   readonly irregular: { readonly code: string; readonly count: number };
   readonly transcoder_failed: { readonly reason: string };

@@ -9,10 +9,11 @@ import type { Protocol } from "../../media/protocols.ts";
 import type { Media, PublishSnapshot } from "../../media.ts";
 import type { Schema } from "../../store/schema.ts";
 import type { Publishing } from "../lifecycle.ts";
+import type { PointReading } from "../monitoring/measurements.ts";
 import type { RunningPublish } from "../publishes.ts";
 import { type MediaSummary, summaryOf } from "../whip/sdp-summary.ts";
 import { type KeptTimeline, keepTimelines } from "./kept-timelines.ts";
-import { type EndFigures, TROUBLES, type Trouble, WatchedPublish } from "./watched-publish.ts";
+import { type EndFigures, WatchedPublish } from "./watched-publish.ts";
 
 /** Interval between two readings of starting publishes, ms, and how many of them are read each time. */
 const START_STEP_MS = 200;
@@ -33,16 +34,14 @@ const CODECS_LIMIT = 8;
 export interface TimelineRecorder {
   /** Wraps `publishing` so that its publishes are recorded. */
   watching(publishing: Publishing): Publishing;
-  /** Takes a reading of a publish's counters. */
-  seen(publish: RunningPublish, snapshot: PublishSnapshot): void;
+  /** Takes a point of a publish's history. */
+  seen(publish: RunningPublish, reading: PointReading): void;
   /** The counters of a publish that runs here, as of now; null for any other. */
   countersOf(clientId: number): Pick<PublishSnapshot, "bytesIn" | "bytesOut"> | null;
   /** Figures for the log line at the end of a publish; empty when nothing was observed. */
   figuresOf(clientId: number): EndFigures | Record<string, never>;
   /** The timeline of a publish that runs here, or whose end is not written yet; null for others. */
   timelineOf(clientId: number): KeptTimeline | null;
-  /** How many running publishes have each trouble at present. */
-  troubles(): Readonly<Record<Trouble, number>>;
   /** Writes everything pending. */
   flush(): Promise<void>;
   /** Writes everything pending, within 5 s, and stops reading counters. */
@@ -104,20 +103,16 @@ export function createTimelineRecorder(deps: {
         },
       };
     },
-    seen(publish, snapshot) {
-      const memory = remember(publish);
-      look(publish.clientId, memory, snapshot);
+    seen(publish, reading) {
+      const { protocol, watched } = remember(publish);
+      const isConnected = protocol === "whip" && media().isWhipConnected(publish.clientId);
+      watched.look(clock.now(), { ...reading, isConnected });
     },
     countersOf: (clientId) => media().snapshot(clientId),
     figuresOf: (clientId) => waiting.get(clientId)?.figures ?? {},
     timelineOf(clientId) {
       const memory = memoryOf(clientId);
       return memory === null ? (waiting.get(clientId) ?? null) : keptOf(clientId, memory);
-    },
-    troubles() {
-      const counts = Object.fromEntries(TROUBLES.map((trouble) => [trouble, 0])) as Record<Trouble, number>;
-      for (const { watched } of memories.values()) for (const trouble of watched.troubles) counts[trouble] += 1;
-      return counts;
     },
     flush: () => flush(true),
     async stop() {
@@ -163,7 +158,8 @@ export function createTimelineRecorder(deps: {
   function look(clientId: number, { protocol, watched }: Memory, snapshot: PublishSnapshot | null): void {
     const isWhip = protocol === "whip";
     const diagnostics = isWhip ? media().whipDiagnostics(clientId) : null;
-    watched.look(clock.now(), { snapshot, diagnostics, isConnected: isWhip && media().isWhipConnected(clientId) });
+    const isConnected = isWhip && media().isWhipConnected(clientId);
+    watched.look(clock.now(), { snapshot, diagnostics, isConnected, findings: null });
   }
 
   function end({ clientId }: Pick<PublishEnded, "clientId">): void {

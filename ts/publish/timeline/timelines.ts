@@ -4,6 +4,7 @@ import type { Kysely, Selectable } from "kysely";
 import type { PublishTable, Schema } from "../../store/schema.ts";
 import { traceFrom } from "../../tracing/trace.ts";
 import { readEnding } from "../ending/ending.ts";
+import type { Finding } from "../monitoring/health.ts";
 import type { Delivery, Workbench } from "../webhook/workbench.ts";
 import { readKept } from "./kept-timelines.ts";
 import { type Moment, MomentList, moment, type What } from "./moments.ts";
@@ -34,6 +35,8 @@ export interface Timeline {
   readonly isWatched: boolean;
   /** Oldest first. */
   readonly moments: readonly DescribedMoment[];
+  /** What is wrong with it now, the worst first; empty unless it runs here. */
+  readonly findings: readonly Finding[];
 }
 
 export interface Timelines {
@@ -46,10 +49,11 @@ export function createTimelines(deps: {
   readonly db: Kysely<Schema>;
   readonly recorder: Pick<TimelineRecorder, "timelineOf" | "countersOf">;
   readonly workbench: Pick<Workbench, "ofPublish">;
+  readonly findingsOf: (clientId: number) => readonly Finding[];
   /** Epoch ms. */
   readonly clock: { now(): number };
 }): Timelines {
-  const { db, recorder, workbench, clock } = deps;
+  const { db, recorder, workbench, findingsOf, clock } = deps;
 
   return {
     async of(organisationId, clientId) {
@@ -80,6 +84,7 @@ export function createTimelines(deps: {
         traceId: traceFrom(row.trace)?.traceId ?? null,
         isWatched: kept !== null,
         moments: described(all.read()),
+        findings: row.state === "live" ? findingsOf(clientId) : [],
       };
     },
   };

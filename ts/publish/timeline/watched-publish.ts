@@ -1,24 +1,19 @@
-// One running publish as its timeline sees it: turns readings of the media core's counters into moments. Pure: readings
-// and time are arguments.
+// One running publish as its timeline sees it: turns readings of the media core's counters, and what is wrong with it
+// (monitoring/health.ts), into moments. Pure: readings and time are arguments.
 import type { Protocol } from "../../media/protocols.ts";
 import type { PublishSnapshot, WhipDiagnostics } from "../../media.ts";
+import type { Finding } from "../monitoring/health.ts";
+import { FINDING_CODES, type FindingCode } from "../monitoring/health-words.ts";
 import { type Moment, type MomentFigures, MomentList, moment, type What } from "./moments.ts";
 
-/** Keyframes missing for this long, or further apart than the second value, delay the start of players, ms. */
-const KEYFRAMES_MISSING_MS = 5_000;
-const KEYFRAMES_RARE_MS = 6_000;
-/** Nothing received from the broadcaster, or no video frame, for this long, ms. */
-const SILENT_MS = 5_000;
-const VIDEO_STOPPED_MS = 4_000;
-/** Packet loss that a viewer notices, percent; the condition ends at the first reading below the second value. */
-const LOSS_PERCENT = 1;
-const LOSS_OVER_PERCENT = 0.5;
 /** Texts of the media core are cut to this length in a timeline, characters. */
 const WORDS_LIMIT = 200;
 
-/** Conditions that last for a while, and are counted while they do (`headgate_publish_troubles`). */
-export const TROUBLES = ["keyframes_missing", "keyframes_rare", "video_stopped", "silent", "packet_loss"] as const;
-export type Trouble = (typeof TROUBLES)[number];
+/** Findings that have moments of another kind: at what happened, not for as long as it lasts. */
+const WITH_OWN_MOMENTS = ["upstream_down", "audio_not_transcoded", "irregular"] as const satisfies FindingCode[];
+/** Findings that are one moment for as long as they last. */
+export type Trouble = Exclude<FindingCode, (typeof WITH_OWN_MOMENTS)[number]>;
+const TROUBLES = FINDING_CODES.filter((code): code is Trouble => !WITH_OWN_MOMENTS.some((other) => other === code));
 
 /** The values of one reading; null where nothing was measured. */
 export interface Look {
@@ -27,6 +22,8 @@ export interface Look {
   readonly diagnostics: WhipDiagnostics | null;
   /** ICE and DTLS are complete; not used for RTMP. */
   readonly isConnected: boolean;
+  /** What is wrong with it; null when that was not decided with this reading. */
+  readonly findings: readonly Finding[] | null;
 }
 
 /** Figures of a whole publish for one log line, besides those that the media core reports with the end. */
@@ -48,8 +45,6 @@ export class WatchedPublish {
   readonly #upstreams = new Map<string, number | null>();
   #losses = 0;
   #look: Look | null = null;
-  /** The newest video frame: its number, and when it was first seen. */
-  #frame = { count: 0, at: 0 };
   #requestedBefore = 0;
 
   /** ICE and DTLS are complete; the path is measured a little later. */
@@ -83,7 +78,7 @@ export class WatchedPublish {
     this.#start(at, look);
     if (look.snapshot === null) return;
     this.#media(at, look.snapshot);
-    this.#troubles(at, look.snapshot, look.diagnostics);
+    if (look.findings !== null) this.#troubles(at, look.findings, look.diagnostics);
     this.#irregularities(at, look.snapshot);
   }
 
@@ -99,10 +94,6 @@ export class WatchedPublish {
     this.#upstreams.set(id, since ?? at);
     const was_sending = since === null;
     this.note(at, "upstream_lost", { upstream, was_sending, detail: detail.slice(0, WORDS_LIMIT) });
-  }
-
-  get troubles(): readonly Trouble[] {
-    return [...this.#open.keys()];
   }
 
   /** Oldest first, including conditions still lasting at `at`. */
@@ -167,40 +158,43 @@ export class WatchedPublish {
     }
   }
 
-  #troubles(at: number, snapshot: PublishSnapshot, diagnostics: WhipDiagnostics | null): void {
-    const { silentMs, videoFrames, gopMs, keyframeAwaitedMs, lossPercent } = snapshot;
-    const isSilent = silentMs >= SILENT_MS;
-    this.#lasts("silent", at, isSilent, at - silentMs, {});
-
-    if (videoFrames !== this.#frame.count) this.#frame = { count: videoFrames, at };
-    const isStopped = videoFrames > 0 && !isSilent && at - this.#frame.at >= VIDEO_STOPPED_MS;
-    this.#lasts("video_stopped", at, isStopped, this.#frame.at, {});
-
-    // RTMP has no requests for keyframes: they are missing only to readers that wait.
-    const { keyframeAgeMs = keyframeAwaitedMs ?? 0, plis = 0 } = diagnostics?.video ?? {};
-    const isMissing = keyframeAgeMs >= KEYFRAMES_MISSING_MS && !isStopped && !isSilent;
+  #troubles(at: number, findings: readonly Finding[], diagnostics: WhipDiagnostics | null): void {
+    const plis = diagnostics?.video?.plis ?? 0;
+    const isMissing = findings.some(({ code }) => code === "keyframes_missing");
     if (!this.#open.has("keyframes_missing") && !isMissing) this.#requestedBefore = plis;
-    const requested = Math.max(0, plis - this.#requestedBefore);
-    this.#lasts("keyframes_missing", at, isMissing, at - keyframeAgeMs, { requested });
-    // How often WebRTC senders send keyframes depends on requests; for RTMP the distance is the encoder's setting.
-    const isRare = diagnostics === null && gopMs !== null && gopMs > KEYFRAMES_RARE_MS;
-    this.#lasts("keyframes_rare", at, isRare, at, { gop_ms: Math.round(gopMs ?? 0) });
+    for (const trouble of TROUBLES) {
+      const finding = findings.find(({ code }) => code === trouble);
+      const value = finding?.value ?? 0;
+      this.#lasts(trouble, at, finding !== undefined, finding?.since ?? at, this.#figuresOf(trouble, value, plis));
+    }
+  }
 
-    const loss = lossPercent ?? 0;
-    const known = this.#open.get("packet_loss") as Moment<"packet_loss"> | undefined;
-    const worst_percent = Math.max(tenths(loss), known?.figures.worst_percent ?? 0);
-    const isLossy = loss >= (known === undefined ? LOSS_PERCENT : LOSS_OVER_PERCENT);
-    this.#lasts("packet_loss", at, isLossy, at, { worst_percent });
+  /** Besides how long it lasts. `value`: of the finding. */
+  #figuresOf(trouble: Trouble, value: number, plis: number): object {
+    const known = (this.#open.get(trouble)?.figures ?? {}) as Readonly<Record<string, number>>;
+    switch (trouble) {
+      case "keyframes_missing":
+        return { requested: Math.max(0, plis - this.#requestedBefore) };
+      case "keyframes_rare":
+        return { gop_ms: value };
+      case "packet_loss":
+        return { worst_percent: Math.max(value, known.worst_percent ?? 0) };
+      case "audio_video_apart":
+        return { worst_ms: Math.max(Math.abs(value), known.worst_ms ?? 0) };
+      case "long_round_trip":
+        return { worst_ms: Math.max(value, known.worst_ms ?? 0) };
+      case "bitrate_fell":
+      case "bitrate_limit_reached":
+        return { kbps: value };
+      case "frames_dropped":
+        return { count: value };
+      default:
+        return {};
+    }
   }
 
   /** Opens, continues or closes a lasting condition. `since`: when it began, if it is new. */
-  #lasts<T extends Trouble>(
-    what: T,
-    at: number,
-    isSo: boolean,
-    since: number,
-    figures: Omit<MomentFigures[T], "lasted_ms" | "is_over">,
-  ): void {
+  #lasts(what: Trouble, at: number, isSo: boolean, since: number, figures: object): void {
     const open = this.#open.get(what);
     if (!isSo && open === undefined) return;
     this.isChanged = true;
@@ -210,13 +204,12 @@ export class WatchedPublish {
       return;
     }
     const began = open?.at ?? Math.round(since);
-    const all = { ...figures, lasted_ms: at - began, is_over: false } as unknown as MomentFigures[T];
-    this.#open.set(what, moment(began, what, all) as unknown as Moment<Trouble>);
+    // `#figuresOf` has those of each.
+    const all = { ...figures, lasted_ms: at - began, is_over: false } as MomentFigures[Trouble];
+    this.#open.set(what, moment(began, what, all) as Moment<Trouble>);
   }
 }
 
 function lastingUntil(of: Moment<Trouble>, at: number, is_over: boolean): Moment {
   return { ...of, figures: { ...of.figures, lasted_ms: Math.round(at - of.at), is_over } } as Moment;
 }
-
-const tenths = (value: number): number => Math.round(value * 10) / 10;

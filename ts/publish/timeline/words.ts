@@ -56,6 +56,22 @@ const WORDS: Words = {
     `Nothing arrived from the broadcaster for ${lasting(lasted_ms)}${soFar(is_over)}.`,
   packet_loss: ({ lasted_ms, is_over, worst_percent }) =>
     `Up to ${worst_percent} % of the packets were lost and not recovered, for ${lasting(lasted_ms)}${soFar(is_over)}.`,
+  no_media: ({ lasted_ms, is_over }) =>
+    `Neither video nor audio arrived for ${lasting(lasted_ms)}${soFar(is_over)}, although the connection was up.`,
+  no_video: ({ lasted_ms, is_over }) => `There was no video for ${lasting(lasted_ms)}${soFar(is_over)}.`,
+  no_audio: ({ lasted_ms, is_over }) => `There was no audio for ${lasting(lasted_ms)}${soFar(is_over)}.`,
+  audio_video_apart: ({ lasted_ms, is_over, worst_ms }) =>
+    `Video and audio were up to ${lasting(worst_ms)} apart, for ${lasting(lasted_ms)}${soFar(is_over)}.`,
+  long_round_trip: ({ lasted_ms, is_over, worst_ms }) =>
+    `The round-trip time was high, up to ${lasting(worst_ms)}, for ${lasting(lasted_ms)}${soFar(is_over)}.`,
+  frame_rate_unsteady: ({ lasted_ms, is_over }) =>
+    `The frame rate was unsteady for ${lasting(lasted_ms)}${soFar(is_over)}.`,
+  bitrate_fell: ({ lasted_ms, is_over, kbps }) =>
+    `The bitrate fell to less than half, ${kbps} kbit/s, for ${lasting(lasted_ms)}${soFar(is_over)}.`,
+  bitrate_limit_reached: ({ lasted_ms, is_over, kbps }) =>
+    `The bitrate limit of ${kbps} kbit/s was reached for ${lasting(lasted_ms)}${soFar(is_over)}.`,
+  frames_dropped: ({ lasted_ms, is_over, count }) =>
+    `Frames were dropped for slow readers, ${count} in all, for ${lasting(lasted_ms)}${soFar(is_over)}.`,
   irregular: ({ code, count }) => `${irregularityWords(code)}${count === 1 ? "" : ` (${count} times)`}`,
   transcoder_failed: ({ reason }) => `${withoutAac(reason)}.`,
   upstream_sending: ({ upstream, away_ms, after_ms }) =>
