@@ -4,7 +4,8 @@ import { describe, expect, test } from "vitest";
 import type { PublishSnapshot, WhipDiagnostics } from "../ts/media.ts";
 import { MomentList, moment } from "../ts/publish/timeline/moments.ts";
 import { type Look, WatchedPublish } from "../ts/publish/timeline/watched-publish.ts";
-import { lasting, withoutSecrets, wordsOf } from "../ts/publish/timeline/words.ts";
+import { lasting, wordsOf } from "../ts/publish/timeline/words.ts";
+import { withoutSecrets } from "../ts/text/without-secrets.ts";
 
 const START = 1_000_000;
 const NOTHING: PublishSnapshot = {
