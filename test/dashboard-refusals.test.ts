@@ -70,7 +70,7 @@ describe("the page Refusals", () => {
     for (const words of [locked.name, "Publish", "RTMP", "Unlock it", "Stream is locked", "127.0.0.1", "just now"])
       expect(lockedRow).toContain(words);
     expect(await rowWith("The custom arguments contain a reserved field.")).toContain(reserved.name);
-    expect(await rowWith("The webhook denied it.")).toContain(REASON);
+    expect(await rowWith("Your webhook denied it (status 403).")).toContain(REASON);
     expect(await rowWith("Nothing of this name was live.")).toContain("Play");
     const unknown = await rowWith("No stream has this name.");
     expect(unknown).toContain("Unknown name");

@@ -184,7 +184,7 @@ inWholeRun("the reason of a denial is shown, with a link to its delivery", async
   const { page, ...dash } = await open(`/dashboard/streams/${stream.id}`, "readonly");
   const row = page.getByRole("row").filter({ hasText: REASON });
   await row.waitFor();
-  expect(await row.innerText()).toContain("The webhook denied it.");
+  expect(await row.innerText()).toContain("Your webhook denied it (status 403).");
   await row.getByRole("link", { name: /^Deliveries/ }).click();
   await dash.shows("Deliveries");
   await until("its delivery", async () => (await page.locator("main").innerText()).includes(nameOf(stream)));

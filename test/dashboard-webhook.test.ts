@@ -131,6 +131,24 @@ test("the log leads to a denied publish and its reason; the call is sent again u
   expect(await dash.faults()).toEqual([]);
 });
 
+test("a webhook that fails is named as what failed, with the body and headers of its response", async () => {
+  const [body, headers] = ["<h1>Error</h1>\nno database", { "content-type": "text/html", "set-cookie": "sid=s3cret" }];
+  dashboard.customer.answer({ status: 500, body, headers });
+  const name = await dashboard.headgate.newStream();
+  await broadcast(`${dashboard.headgate.rtmp}/${name}?passcode=wrong`, { seconds: 5 }).exit;
+  const { page, ...dash } = await open(`/dashboard/deliveries?name=${name}`, "readonly");
+  await page.locator("tbody tr", { hasText: "failed (500)" }).waitFor();
+  await dash.press("Publish request");
+  await dash.shows("Publish request");
+  expect(await dash.says(".note.attention")).toContain("Your webhook failed (status 500).");
+  expect(await page.locator("[aria-label=Answer] pre").textContent()).toBe(body);
+  await page.getByText("Headers of the response").click();
+  expect(await dash.says("[aria-label=Answer] details")).toMatch(/content-type text\/html.*set-cookie \*\*\*/);
+  await page.goto(`${dashboard.headgate.http}/dashboard/refusals`);
+  await page.locator("tbody tr", { hasText: "Your webhook failed (status 500)." }).first().waitFor();
+  expect(await dash.faults()).toEqual([]);
+});
+
 test("a link opens the log of one publish; it loads page after page", async () => {
   await denied();
   const { headgate } = dashboard;

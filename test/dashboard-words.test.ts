@@ -59,11 +59,17 @@ describe("an answer of the webhook", () => {
       answered(500),
       "update_publish",
       "bad",
-      "500",
-      "Your webhook answered 500. Only 200 allows, so the publish is stopped.",
+      "failed (500)",
+      "Your webhook failed (status 500). Only 200 allows, so the publish is stopped.",
     ],
     [answered(200), "publish_done", "good", "200", "Your webhook received the event."],
-    [answered(503), "publish_done", "bad", "503", "Your webhook answered 503, so the event is sent again later."],
+    [
+      answered(503),
+      "publish_done",
+      "bad",
+      "failed (503)",
+      "Your webhook failed (status 503), so the event is sent again later.",
+    ],
   ] as const)("%o to %s is described with its effect", (answer, call, tone, short, long) => {
     expect([toneOf(answer), shortWords(answer), longWords(answer, call)]).toEqual([tone, short, long]);
   });

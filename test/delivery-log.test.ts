@@ -7,6 +7,7 @@ import { pino } from "pino";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { WebhookCall } from "../ts/publish/webhook/call.ts";
 import { createDeliveryLog, type DeliveryLog } from "../ts/publish/webhook/delivery-log.ts";
+import { KeptResponse } from "../ts/publish/webhook/kept-response.ts";
 import type { Store } from "../ts/store/open.ts";
 import type { Schema } from "../ts/store/schema.ts";
 import { until } from "./support/child.ts";
@@ -48,8 +49,9 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-function openLog(sizeLimitBytes: number): DeliveryLog {
-  const deliveries = createDeliveryLog({ db, clock, log: pino({ level: "silent" }), sizeLimitBytes });
+function openLog(sizeLimitBytes: number, organisationLimitBytes = NEVER_TOO_MUCH): DeliveryLog {
+  const limits = { sizeLimitBytes, organisationLimitBytes };
+  const deliveries = createDeliveryLog({ db, clock, log: pino({ level: "silent" }), ...limits });
   open.push(deliveries);
   return deliveries;
 }
@@ -103,6 +105,42 @@ test("an organisation that fills the log loses its own calls, and not another's"
   expect(await sum()).toBeLessThanOrEqual(50_000);
   expect(kept.filter(({ client_id }) => client_id < 10)).toHaveLength(10);
   expect(kept.at(-1)?.client_id).toBe(2_249);
+});
+
+test("one organisation has at most its own part of the log", async () => {
+  const deliveries = openLog(NEVER_TOO_MUCH, 20_000);
+  await write(deliveries, 0, 10, { organisation: "other" });
+  for (let at = 1_000; at < 1_200; at += 50) await write(deliveries, at, at + 50);
+  expect((await sums()).get("org")).toBeLessThanOrEqual(20_000);
+  const kept = await rows();
+  expect(kept.filter(({ client_id }) => client_id < 10)).toHaveLength(10);
+  expect(kept.at(-1)?.client_id).toBe(1_199);
+  await openLog(NEVER_TOO_MUCH, 3_000).prune();
+  for (const bytes of (await sums()).values()) expect(bytes).toBeLessThanOrEqual(3_000);
+});
+
+test("what arrives of a response after its row was written is added to the row, and counted", async () => {
+  const deliveries = openLog(NEVER_TOO_MUCH);
+  const response = new KeptResponse({ server: "x" });
+  const bodyOf = async () => {
+    const { response: text } = await db.selectFrom("delivery").select("response").executeTakeFirstOrThrow();
+    return JSON.parse(text ?? "null");
+  };
+  deliveries.note(callOf(1), { ...ANSWER, status: 500 }, 3, response);
+  response.add(Buffer.from("no "));
+  await deliveries.flush();
+  expect(await bodyOf()).toMatchObject({ body: "no ", is_cut: true });
+  response.add(Buffer.from("database".repeat(100)));
+  response.end(true);
+  await deliveries.flush();
+  expect(await bodyOf()).toMatchObject({ body: `no ${"database".repeat(100)}`, is_cut: false });
+  expect(await counted()).toBe(await sum());
+  expect(await shares()).toEqual(await sums());
+  deliveries.note({ ...callOf(1), event: { ...callOf(1).event, attempt: 2 } }, ANSWER, 3); // delivered again, unanswered
+  await deliveries.flush();
+  expect(await bodyOf()).toBeNull();
+  expect(await counted()).toBe(await sum());
+  expect(await shares()).toEqual(await sums());
 });
 
 test("a few large calls of one organisation give way to many small ones of another", async () => {

@@ -64,11 +64,20 @@ test.each<[error: Parameters<typeof answerOf>[0], name: ErrorName, message: stri
   [new ParameterRequired("tags"), "parameter_required", "Parameter required: tags", "Parameter required: tags"],
   [new WrongDataType("exp", "integer"), "wrong_data_type", "Wrong Data Type: exp", "Wrong data type: exp"],
   [new InvalidValue("exp", "is past"), "invalid_value", "Invalid value: exp is past", "Invalid value: exp is past"],
-  [new BadApiKey(), "access_denied", "Access denied", "Provided APIKey is not valid"],
 ])("%o names the faulty parameter, in both families", (error, name, message, tokenMessage) => {
   const body = { error: { code: ERROR_CODES[name].management, message } };
   expect(answerOf(error, "management").body).toMatchObject(body);
   const flat = { success: false, errorCode: ERROR_CODES[name].token, message: tokenMessage };
+  expect(answerOf(error, "token").body).toStrictEqual(flat);
+});
+
+test("a missing or wrong API key names the headers that carry one", () => {
+  const [error, required] = [new BadApiKey(), "x-service-apikey"];
+  const message = "Access denied: send a valid API key in the header x-service-apikey or x-api-key";
+  expect(answerOf(error, "management", ["x-api-key", required]).body).toStrictEqual({
+    error: { code: 2001, message, userinfo: { required_header: required } },
+  });
+  const flat = { success: false, errorCode: 1001, message: "Provided APIKey is not valid", requiredHeader: required };
   expect(answerOf(error, "token").body).toStrictEqual(flat);
 });
 

@@ -11,7 +11,8 @@ beforeEach(async () => {
 afterEach(() => gateway.close());
 
 const failure = (code: number, message: string, userinfo: object = {}) => ({ error: { code, message, userinfo } });
-const DENIED = { status: 403, body: failure(2001, "Access denied") };
+const NO_KEY = "Access denied: send a valid API key in the header x-service-apikey";
+const DENIED = { status: 403, body: failure(2001, NO_KEY, { required_header: "x-service-apikey" }) };
 const START = "2026-01-01T00:00:00.000Z";
 const DAY_MS = 86_400_000;
 

@@ -12,7 +12,8 @@ beforeEach(async () => {
 afterEach(() => gateway.close());
 
 const failure = (code: number, message: string, userinfo: object = {}) => ({ error: { code, message, userinfo } });
-const DENIED = { status: 403, body: failure(2001, "Access denied") };
+const NO_KEY = "Access denied: send a valid API key in the header x-service-apikey";
+const DENIED = { status: 403, body: failure(2001, NO_KEY, { required_header: "x-service-apikey" }) };
 const NO_PAGE = { status: 403, body: failure(2001, "Access denied", { required_header: "x-csrf-token" }) };
 const WRONG = { status: 403, body: failure(4002, "Wrong credentials") };
 const PASSWORD = "correct horse battery";

@@ -86,8 +86,12 @@ describe("without a key, and with one of an organisation that is not enabled", (
     const refusal = (message: string, userinfo: object = {}) =>
       isToken ? { success: false, errorCode: 1001, message } : { error: { code: 2001, message, userinfo } };
     const none = await gateway.call(method, address, { key: null });
-    const wrong = isToken ? "Provided APIKey is not valid" : "Access denied";
-    expect({ status: none.status, body: none.body }).toStrictEqual({ status: 403, body: refusal(wrong) });
+    const noKey = isToken
+      ? { ...refusal("Provided APIKey is not valid"), requiredHeader: "x-service-apikey" }
+      : refusal("Access denied: send a valid API key in the header x-service-apikey", {
+          required_header: "x-service-apikey",
+        });
+    expect({ status: none.status, body: none.body }).toStrictEqual({ status: 403, body: noKey });
     const other = await gateway.newOrganisation("Closed");
     await gateway.db.updateTable("organisation").set({ enabled: 0 }).where("id", "=", other.organisation.id).execute();
     const closed = await gateway.call(method, address, { key: other.keys.administrator });

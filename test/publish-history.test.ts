@@ -102,7 +102,12 @@ test("denied ones have the cause and what the broadcaster was told, each its own
   expect(body.map(({ state, denial, end_reason }) => ({ state, denial, end_reason }))).toEqual(
     ["three", "two", "one"].map((passcode) => ({
       state: "denied",
-      denial: { cause: "rejected_by_customer", reason: `No entry for ${passcode}` },
+      denial: {
+        cause: "rejected_by_customer",
+        reason: `No entry for ${passcode}`,
+        webhook_status: 403,
+        words: "Your webhook denied it (status 403).",
+      },
       end_reason: null,
     })),
   );

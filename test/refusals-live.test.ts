@@ -184,7 +184,7 @@ describe("at the command line", () => {
       expect(await json("stream", "publishes", which)).toEqual(await call("GET", `/stream/${stream.id}/publish`));
     }
     const { out } = await words("stream", "refusals", stream.name);
-    expect(out).toMatch(/The webhook denied it\. +Not today/);
+    expect(out).toMatch(/Your webhook denied it \(status 403\)\. +Not today/);
     expect(out).not.toContain(other.name);
     expect((await words("stream", "publishes", stream.name)).out).toMatch(/denied +rtmp +127\.0\.0\.1/);
   });

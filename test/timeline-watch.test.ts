@@ -6,7 +6,8 @@ import { PublishHealth } from "../ts/publish/monitoring/health.ts";
 import { numbersOf } from "../ts/publish/monitoring/numbers.ts";
 import { MomentList, moment } from "../ts/publish/timeline/moments.ts";
 import { type Look, WatchedPublish } from "../ts/publish/timeline/watched-publish.ts";
-import { lasting, withoutSecrets, wordsOf } from "../ts/publish/timeline/words.ts";
+import { lasting, wordsOf } from "../ts/publish/timeline/words.ts";
+import { withoutSecrets } from "../ts/text/without-secrets.ts";
 
 const START = 1_000_000;
 const NOTHING: PublishSnapshot = {

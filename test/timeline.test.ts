@@ -191,8 +191,19 @@ describe("a denial", () => {
     expect(body).toMatchObject({ state: "denied", is_watched: false });
     expect(body.moments.map(({ text }) => text.replace(/\d+ ms/, "n ms"))).toEqual([
       "A broadcaster at 203.0.113.7 asked to publish by RTMP.",
-      "The webhook answered 403 after n ms: Unknown passcode.",
+      "Your webhook denied it (status 403, after n ms): Unknown passcode.",
       'The publish was denied (rejected by customer); the broadcaster was told "Unknown passcode".',
+    ]);
+  });
+
+  test("because the webhook fails says that the webhook failed, and the broadcaster is told nothing of it", async () => {
+    customer.answer({ status: 500, body: "no database", headers: { "content-type": "text/plain" } });
+    await stage.request(STREAM);
+    const clientId = Number(new URLSearchParams(customer.calls("publish")[0]?.body).get("clientid"));
+    await ended(clientId);
+    expect((await ask(clientId)).body.moments.slice(1).map(({ text }) => text.replace(/\d+ ms/, "n ms"))).toEqual([
+      "Your webhook failed (status 500, after n ms).",
+      'The publish was denied because your webhook failed (status 500); the broadcaster was told "Publish denied".',
     ]);
   });
 
@@ -226,7 +237,9 @@ test("rejected and unanswered updates are included, and an end that is not deliv
     (await ask(clientId)).body.moments.find(({ what }) => what === "end_not_delivered"),
   );
   expect(figures).toEqual({ attempts: 1, cause: "503", is_given_up: false });
-  expect(text).toBe("publish_done was not delivered after one attempt (503); it will be retried.");
+  expect(text).toBe(
+    "publish_done was not delivered after one attempt (your webhook failed with status 503); it will be retried.",
+  );
   expect(await told(clientId)).toEqual(expect.arrayContaining(["update_rejected", "update_unanswered"]));
 });
 

@@ -33,7 +33,7 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-const EVENTS = { onConnectionState() {}, onChange() {}, onInterrupted() {}, onEnded() {} };
+const EVENTS = { onConnectionState() {}, onInterrupted() {}, onEnded() {} };
 const optionsOf = (token: () => Promise<string>, signal: AbortSignal): UpstreamOptions => ({
   endpoint: "https://h/p/webrtc",
   auth: { token },

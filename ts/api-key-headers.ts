@@ -34,6 +34,10 @@ export function refusalsOfHeaders(names: readonly string[]): readonly string[] {
   });
 }
 
+/** What a request without a valid key is told. `more`: as below. */
+export const keyWanted = (more: readonly string[]): string =>
+  `send a valid API key in the header ${[...new Set([API_KEY_HEADER, ...more])].join(" or ")}`;
+
 /** The API key of a request, null when no header has one. Two different keys count as an invalid one: they are joined
  *  by a line feed, which no header value and so no stored key contains. `more`: headers in addition to
  *  x-service-apikey. */

@@ -194,7 +194,7 @@ export function createApp(deps: AppDeps, descriptions: Describe[] = []): Hono<En
     if (hasLeft(c)) return c.body(null, 400);
     const known =
       error instanceof WhipProblem || isHttpError(error) ? error : new InternalError("unforeseen", { cause: error });
-    const response = answer(c, known);
+    const response = answer(c, known, deps.config.http.apiKeyHeaders);
     const requestId = c.get("requestId");
     if (response.status === 500) log.error({ err: error, requestId }, "request failed");
     // That the node is full is logged once, not for each refused request.
@@ -218,9 +218,9 @@ export function apiDocument(version: string): object {
   return documentOf(descriptions, version);
 }
 
-function answer(c: Context, error: HttpError | WhipProblem): Response {
+function answer(c: Context, error: HttpError | WhipProblem, keyHeaders: readonly string[] = []): Response {
   if (error instanceof WhipProblem || isWhip(c.req.path)) return problemResponse(error);
-  const { status, body } = answerOf(error, familyOf(c.req.path));
+  const { status, body } = answerOf(error, familyOf(c.req.path), keyHeaders);
   const retryAfterS = "retryAfterS" in error ? error.retryAfterS : status === 503 ? RETRY_AFTER_S : null;
   if (retryAfterS !== null) c.header("retry-after", String(retryAfterS));
   if (error instanceof MethodNotAllowed) c.header("allow", error.allow.join(", "));

@@ -90,7 +90,7 @@ const pageOf = (service: string) => `<!doctype html>
   window.begin = async (config) => {
     window.sdk = await loading;
     const webcaster = new sdk.Webcaster(config);
-    webcaster.onStateChange = (state) => said.states.at(-1) === state || said.states.push(state);
+    webcaster.onStateChange = (state) => said.states.push(state);
     webcaster.onReconnectionStateChange = (state) => said.reconnections.push(state);
     webcaster.onMetrics = (metrics) => said.metrics.push(metrics);
     webcaster.onError = ({ code, message, detail }) => said.errors.push({ code, message, detail });

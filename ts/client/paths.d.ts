@@ -62,6 +62,18 @@ export interface components {
       attempts: number;
       first_at: string;
       last_at: string;
+      /** null: there was no response, or it was not kept yet */
+      response: ({
+        /** Values are masked, except those of common fields that hold no secret */
+        headers: {
+          name: string;
+          value: string;
+        }[];
+        /** The first 2 kB as text; custom arguments that it repeats are masked. null: it was compressed */
+        body: (string | null);
+        /** The body was longer, or did not arrive completely */
+        is_cut: boolean;
+      } | null);
     };
     OrganisationSettings: {
       /** What happens to a publish when the webhook gives no usable answer (W12) */
@@ -185,6 +197,10 @@ export interface components {
         cause: string;
         /** The reason sent to the broadcaster */
         reason: string;
+        /** HTTP status of the webhook, if that denied it */
+        webhook_status: (number | null);
+        /** What happened, for the people of the organisation */
+        words: string;
       } | null);
       bytes_in: number;
       bytes_out: number;
@@ -229,6 +245,8 @@ export interface components {
       sent_name: (string | null);
       /** clientid of the webhook; null: it was not asked */
       client_id: (number | null);
+      /** HTTP status of the webhook, if that denied it; null as well for denials before migration 0033 */
+      webhook_status: (number | null);
     };
     OrganisationStatus: {
       /** The latest call to the webhook, if it failed within the last hour: no answer, or one that is neither 200 nor a refusal (403); for publish_done neither 2xx nor 410 */

@@ -1,16 +1,18 @@
 // The one table from an error to its HTTP status and JSON body, in both shapes: the management API's (M2) and the token
 // service's (T2, T3). Messages name the invalid parameter (M19).
+import { API_KEY_HEADER, keyWanted } from "../api-key-headers.ts";
 import { type HttpError, ServiceError } from "../errors.ts";
 import { ERROR_CODES, type ErrorFamily, type ErrorName, numberOf } from "./error-codes.ts";
 
 /** `means`: the entry of error-codes.ts when its name differs from the error's. `message`: replaces the text of the
- *  number; `tokenMessage`: the same in the token family. */
+ *  number; `tokenMessage`: the same in the token family. `also`: further members of a body of the token family. */
 interface Row<E extends HttpError> {
   readonly status: 400 | 403 | 404 | 405 | 409 | 413 | 429 | 500 | 503;
   readonly means: ErrorName | ((error: E) => ErrorName);
-  readonly message?: string | ((error: E) => string);
+  readonly message?: string | ((error: E, keyHeaders: readonly string[]) => string);
   readonly userinfo?: (error: E) => Record<string, string | number>;
   readonly tokenMessage?: string | ((error: E) => string);
+  readonly also?: Readonly<Record<string, string>>;
 }
 
 type Table = { readonly [E in HttpError as E["code"]]: Row<E> };
@@ -42,7 +44,14 @@ const TABLE: Table = {
   unknown_delivery: { status: 404, means: "unknown_delivery" },
   malformed_json: { status: 400, means: "malformed_json" },
   body_too_large: { status: 413, means: "body_too_large" },
-  bad_api_key: { status: 403, means: "access_denied", tokenMessage: "Provided APIKey is not valid" },
+  bad_api_key: {
+    status: 403,
+    means: "access_denied",
+    message: (_, keyHeaders) => `Access denied: ${keyWanted(keyHeaders)}`,
+    userinfo: () => ({ required_header: API_KEY_HEADER }),
+    tokenMessage: "Provided APIKey is not valid", // T2
+    also: { requiredHeader: API_KEY_HEADER },
+  },
   role_required: {
     status: 403,
     means: "access_denied",
@@ -89,17 +98,19 @@ const TABLE: Table = {
   internal_error: { status: 500, means: "internal_error" },
 };
 
-/** Status and JSON body of an error, in the shape of the family that the path belongs to. */
+/** Status and JSON body of an error, in the shape of the family that the path belongs to. `keyHeaders`: header names for
+ *  API keys in addition to x-service-apikey. */
 export function answerOf(
   error: HttpError,
   family: ErrorFamily,
+  keyHeaders: readonly string[] = [],
 ): { readonly status: Row<never>["status"]; readonly body: object } {
   // The row of an error's own code accepts that error.
   const row = TABLE[error.code] as Row<HttpError>;
   const name = typeof row.means === "string" ? row.means : row.means(error);
   const number = numberOf(name, family);
   const said = (family === "token" ? row.tokenMessage : undefined) ?? row.message ?? ERROR_CODES[name].says;
-  const message = typeof said === "string" ? said : said(error);
+  const message = typeof said === "string" ? said : said(error, keyHeaders);
   switch (family) {
     case "management":
       return {
@@ -107,7 +118,7 @@ export function answerOf(
         body: { error: { code: number, message, userinfo: row.userinfo?.(error) ?? {} } },
       };
     case "token":
-      return { status: row.status, body: { success: false, errorCode: number, message } };
+      return { status: row.status, body: { success: false, errorCode: number, message, ...row.also } };
   }
 }
 

@@ -49,6 +49,18 @@ const DeliveryRecord = z
     attempts: z.int(),
     first_at: Time,
     last_at: Time,
+    response: z
+      .object({
+        headers: z.array(z.object({ name: z.string(), value: z.string() })).openapi({
+          description: "Values are masked, except those of common fields that hold no secret",
+        }),
+        body: z.string().nullable().openapi({
+          description: "The first 2 kB as text; custom arguments that it repeats are masked. null: it was compressed",
+        }),
+        is_cut: z.boolean().openapi({ description: "The body was longer, or did not arrive completely" }),
+      })
+      .nullable()
+      .openapi({ description: "null: there was no response, or it was not kept yet" }),
   })
   .openapi("Delivery");
 const CallRecord = z
@@ -252,6 +264,11 @@ function deliveryRecord(
     attempts,
     first_at: new Date(rest.firstAt).toISOString(),
     last_at: new Date(rest.lastAt).toISOString(),
+    response: rest.response && {
+      headers: rest.response.headers.map(([name, value]) => ({ name, value })),
+      body: rest.response.body,
+      is_cut: rest.response.isCut,
+    },
   };
 }
 

@@ -330,7 +330,7 @@ export function createAdmission(deps: AdmissionDeps): {
       return denied("store_unavailable");
     }
     if (recorded === null) return refusal;
-    denials.add({ ...refusal, clientId }, recorded);
+    denials.add({ ...refusal, clientId, status: about.status ?? null }, recorded);
     return { ...refusal, isRecorded: true };
   }
 

@@ -145,8 +145,8 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     resolve: deps.resolve,
     log,
     clock,
-    observe(call, answer, tookMs) {
-      deliveries.note(call, answer, tookMs);
+    observe(call, answer, tookMs, response) {
+      deliveries.note(call, answer, tookMs, response);
       metrics.observeWebhook(call.event.call, answer, tookMs);
     },
   });

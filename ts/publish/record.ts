@@ -74,18 +74,20 @@ const isOwn = isOfPresentNode("publish");
 /** A denied publish, and the reason sent to the broadcaster. */
 export interface Denial extends Pick<Denied, "cause" | "description"> {
   readonly clientId: number;
+  /** The customer's HTTP status, if that denied it. */
+  readonly status: number | null;
 }
 
 /** Records denials. A denied publish never gets a publish_done. At most some hundred `denials`. */
 export async function recordDenied(db: Kysely<Schema>, denials: readonly Denial[], now: number): Promise<void> {
   const rows = denials.map(
-    ({ clientId, cause, description }) =>
-      sql`(cast(${clientId} as bigint), cast(${cause} as text), cast(${description} as text))`,
+    ({ clientId, cause, description, status }) =>
+      sql`(cast(${clientId} as bigint), cast(${cause} as text), cast(${description} as text), cast(${status} as integer))`,
   );
   // Both SQL dialects name the columns of a VALUES list this way.
   await sql`
     update publish set state = 'denied', ended_at = cast(${now} as bigint),
-      denial_cause = denial.column2, denial_reason = denial.column3
+      denial_cause = denial.column2, denial_reason = denial.column3, denial_status = denial.column4
     from (values ${sql.join(rows)}) as denial
     where publish.client_id = denial.column1 and publish.state = 'asking'
   `.execute(db);

@@ -13,10 +13,23 @@ export async function deliveryBytes(db: Kysely<Schema>): Promise<number> {
   return Number(bytes);
 }
 
-/** Deletes a portion of the oldest deliveries of the organisation that has the largest share, so that nobody loses
- *  deliveries because others have many. There are as many shares as organisations: few enough to read all. */
-export function oldestDeliveries(db: Kysely<Schema>): CompiledQuery {
-  const largest = db.selectFrom("delivery_share").select("organisation_id").orderBy("bytes", "desc").limit(1);
+/** One of these organisations whose deliveries have more than `limit` bytes; null: none. `organisations`: null for all;
+ *  there are as many shares as organisations, few enough to read all. */
+export async function fullShareOf(
+  db: Kysely<Schema>,
+  organisations: readonly string[] | null,
+  limit: number,
+): Promise<string | null> {
+  let shares = db.selectFrom("delivery_share").select("organisation_id").where("bytes", ">", limit);
+  if (organisations !== null) shares = shares.where("organisation_id", "in", organisations);
+  return (await shares.limit(1).executeTakeFirst())?.organisation_id ?? null;
+}
+
+/** Deletes a portion of the oldest deliveries of an organisation; null: of the one that has the largest share, so that
+ *  nobody loses deliveries because others have many. There are as many shares as organisations: few enough to read all. */
+export function oldestDeliveries(db: Kysely<Schema>, organisation: string | null = null): CompiledQuery {
+  const share = db.selectFrom("delivery_share").select("organisation_id").orderBy("bytes", "desc").limit(1);
+  const largest = organisation === null ? share : share.where("organisation_id", "=", organisation);
   // A range of one, in the order of the index delivery_newest: for an equal sign PostgreSQL may read the deliveries of all,
   // oldest first, until it has found enough of the organisation's.
   const oldest = db
@@ -54,6 +67,14 @@ export async function deliveryShares(db: Kysely<unknown>): Promise<void> {
   `.execute(db);
   const isPostgres = db.getExecutor().adapter instanceof PostgresAdapter;
   for (const change of isPostgres ? POSTGRES_SHARES : LIBSQL_SHARES) await sql.raw(change).execute(db);
+}
+
+/** Migration 0033: the responses, and triggers for rows whose size changes with them. */
+export async function deliveryResponses(db: Kysely<unknown>): Promise<void> {
+  await db.schema.alterTable("delivery").addColumn("response", "text").execute();
+  await db.schema.alterTable("publish").addColumn("denial_status", "integer").execute();
+  const isPostgres = db.getExecutor().adapter instanceof PostgresAdapter;
+  for (const change of isPostgres ? POSTGRES_CHANGES : LIBSQL_CHANGES) await sql.raw(change).execute(db);
 }
 
 const LIBSQL_TRIGGERS = [
@@ -104,4 +125,34 @@ const POSTGRES_SHARES = [
      on conflict (organisation_id) do update set bytes = share.bytes + excluded.bytes;
      return null;
    end $$`,
+];
+
+const LIBSQL_CHANGES = [
+  `create trigger delivery_resized after update of bytes on delivery when new.bytes <> old.bytes
+   begin
+     update delivery_size set bytes = bytes + new.bytes - old.bytes;
+     update delivery_share set bytes = bytes + new.bytes - old.bytes where organisation_id = new.organisation_id;
+   end`,
+];
+
+/** The total first, as above. */
+const POSTGRES_CHANGES = [
+  `create function recount_delivery_bytes() returns trigger language plpgsql as $$
+   begin
+     if not exists (select from changed join former using (id) where changed.bytes <> former.bytes) then
+       return null;
+     end if;
+     update delivery_size
+     set bytes = bytes + (select sum(changed.bytes) from changed) - (select sum(former.bytes) from former);
+     update delivery_share as share set bytes = share.bytes + resized.bytes
+     from (
+       select changed.organisation_id, sum(changed.bytes - former.bytes) as bytes
+       from changed join former using (id) group by changed.organisation_id
+     ) as resized
+     where share.organisation_id = resized.organisation_id;
+     return null;
+   end $$`,
+  `create trigger delivery_resized after update on delivery
+   referencing old table as former new table as changed
+   for each statement execute function recount_delivery_bytes()`,
 ];

@@ -2,7 +2,7 @@
 import { type Kysely, PostgresAdapter, sql } from "kysely";
 import { StoreUnavailable } from "../errors.ts";
 import { reasonOf } from "../reason.ts";
-import { DELIVERY_SIZE_TABLES, deliveryShares, deliverySize } from "./delivery-size.ts";
+import { DELIVERY_SIZE_TABLES, deliveryResponses, deliveryShares, deliverySize } from "./delivery-size.ts";
 import { RETENTION_INDEXES } from "./retention.ts";
 import type { Schema } from "./schema.ts";
 import { buildIndex, type Index } from "./tables/indexes.ts";
@@ -70,6 +70,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0029-publish-key", up: publishKeys },
   { name: "0030-refusals", indexes: REFUSED_PUBLISHES, up: refusals },
   { name: "0031-stream-titles", up: streamTitles },
+  { name: "0033-delivery-responses", up: deliveryResponses },
 ];
 
 /** The tables whose rows are written by triggers on other tables. */

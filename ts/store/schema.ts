@@ -87,6 +87,8 @@ export interface PublishTable extends EndingColumns {
   /** Why it was denied, by the names of publish/denials.ts, and the reason sent to the broadcaster. */
   denial_cause: string | null;
   denial_reason: string | null;
+  /** The customer's HTTP status, if that denied it; null in rows from before 0033. */
+  denial_status: number | null;
   bytes_in: number;
   bytes_out: number;
   /** Bytes that other nodes sent to their players, in addition to `bytes_out`. */
@@ -313,7 +315,9 @@ export interface DeliveryTable {
   attempts: number;
   first_at: number;
   last_at: number;
-  /** Approximate size of the row, for the limit of the log; never changes. */
+  /** The response, JSON (publish/webhook/kept-response.ts); null without one, and in rows from before 0033. */
+  response: string | null;
+  /** Approximate size of the row, for the limit of the log. */
   bytes: number;
 }
 

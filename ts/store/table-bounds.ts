@@ -54,7 +54,9 @@ export const TABLE_BOUNDS = {
   outbox: other(
     "one for each publish that was accepted, removed 72 h after it at the latest, and then by the retention",
   ),
-  delivery: other("a limit in bytes for all; the oldest of the organisation with the most are removed"),
+  delivery: other(
+    "ORGANISATION_SIZE_LIMIT_BYTES of publish/webhook/delivery-log.ts each, and a limit for all; the oldest are removed",
+  ),
   refusal: other(
     "equal ones are one row; at most ROWS_LIMIT of publish/refusals/refusal-records.ts, then the oldest are removed",
   ),

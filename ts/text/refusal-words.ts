@@ -1,6 +1,8 @@
 // Every reason to refuse a publish or a play, in words for people: a title, what happened, and what to do about it. For
 // the service, the command line and the dashboard. The codes are checked in publish/refusals/reasons.ts.
 
+import { denialClause, hasFailed, sentence } from "./webhook-words.ts";
+
 export interface RefusalWords {
   /** Two or three words, for a choice. */
   readonly title: string;
@@ -13,6 +15,8 @@ export interface RefusalWords {
 const words = (title: string, happened: string, advice: string): RefusalWords => ({ title, happened, advice });
 
 const WAIT = "Nothing is wrong with the stream; the next attempt may succeed. If it goes on, tell the operator.";
+
+const FAILED = "Your server answered with an error; the delivery shows the request and its response.";
 
 export const REFUSAL_WORDS = {
   malformed_name: words(
@@ -158,8 +162,14 @@ export const REFUSAL_WORDS = {
   ),
 } as const satisfies Readonly<Record<string, RefusalWords>>;
 
-/** The words for a reason; rows of other versions may have reasons unknown here. */
-export function refusalWords(reason: string): RefusalWords {
+/** The words for a reason; rows of other versions may have reasons unknown here. `status`: the webhook's, if that denied
+ *  it and it is known. */
+export function refusalWords(reason: string, status: number | null = null): RefusalWords {
+  if (reason === "rejected_by_customer" && status !== null) {
+    const { title, advice } = REFUSAL_WORDS[reason];
+    const happened = sentence(denialClause(status));
+    return hasFailed(status) ? words("Webhook failed", happened, FAILED) : words(title, happened, advice);
+  }
   const known: Readonly<Record<string, RefusalWords>> = REFUSAL_WORDS;
   const name = reason.replaceAll("_", " ");
   return known[reason] ?? words(name, `Refused: ${name}.`, "");

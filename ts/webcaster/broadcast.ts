@@ -30,7 +30,6 @@ export interface BroadcastHost {
   options(): Omit<UpstreamOptions, "signal">;
   go(event: StateEvent): void;
   onConnectionState(state: RTCPeerConnectionState): void;
-  onChange(): void;
   onReconnectionState(state: ReconnectionState): void;
   onMetrics(metrics: Metrics): void;
   onError(error: WebcasterError): void;
@@ -143,7 +142,6 @@ export class Broadcast {
       { ...this.#host.options(), signal },
       {
         onConnectionState: (state) => this.#host.onConnectionState(state),
-        onChange: () => this.#host.onChange(),
         onInterrupted: () => this.#interrupted(this.#upstream),
         onEnded: () => void this.#lost(new WebcasterError("ended_by_service")),
       },

@@ -35,8 +35,6 @@ export interface UpstreamOptions {
 
 export interface UpstreamEvents {
   onConnectionState(state: RTCPeerConnectionState): void;
-  /** Any other change of the connection. */
-  onChange(): void;
   /** The network path is interrupted; it may come back, or an ICE restart finds another. */
   onInterrupted(): void;
   /** The service closed the connection. */
@@ -74,8 +72,6 @@ export class Upstream {
   async #open({ endpoint, auth, stream, quality, signal }: UpstreamOptions): Promise<void> {
     const { connection } = this;
     connection.onconnectionstatechange = () => this.#onConnectionState();
-    connection.oniceconnectionstatechange = () => this.#events.onChange();
-    connection.onicegatheringstatechange = () => this.#events.onChange();
     for (const track of stream.getTracks()) {
       const transceiver = connection.addTransceiver(track, {
         direction: "sendonly",

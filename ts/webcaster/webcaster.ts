@@ -9,6 +9,7 @@ import { asWebcasterError, WebcasterError } from "./pure/errors.ts";
 import type { Metrics } from "./pure/metrics.ts";
 import { next, resumes, type StateEvent, type WebcasterState } from "./pure/state.ts";
 import { endpointUrl } from "./pure/stream-name.ts";
+import { CONFIG_MEMBERS, nameUnknownMembers } from "./unknown-members.ts";
 import type { UpstreamOptions, UpstreamQuality } from "./upstream.ts";
 import type { MetadataHandlerName } from "./whip-session.ts";
 
@@ -28,7 +29,7 @@ export interface MediaStreamSettings {
 }
 
 export class Webcaster {
-  /** Called after every change of `state` or of the connection; `getUpstreamStatus` returns the details. */
+  /** Called once for every change of `state`; `getUpstreamStatus` returns the details of the connection. */
   onStateChange: (state: WebcasterState) => void = () => {};
   /** The browser's connection state. */
   onConnectionStateChange: (state: RTCPeerConnectionState) => void = () => {};
@@ -54,9 +55,10 @@ export class Webcaster {
   #previews = new Set<HTMLVideoElement>();
   #unwatch = () => {};
 
-  /** Throws `config_invalid`. Requests no permission yet. */
+  /** Throws `config_invalid`; unknown members are only named in the console. Requests no permission yet. */
   constructor(config: Config) {
     this.#config = completeConfig(config);
+    nameUnknownMembers("Webcaster", config, CONFIG_MEMBERS);
     const { muted, broadcastCfg } = this.#config.inputCfg;
     this.#muted = muted;
     this.#quality = {
@@ -321,11 +323,7 @@ export class Webcaster {
       },
       options: () => this.#options(),
       go: whileCurrent((event) => this.#go(event)),
-      onConnectionState: whileCurrent((state) => {
-        this.#tell(() => this.onConnectionStateChange(state));
-        this.#tell(() => this.onStateChange(this.#state));
-      }),
-      onChange: whileCurrent(() => this.#tell(() => this.onStateChange(this.#state))),
+      onConnectionState: whileCurrent((state) => this.#tell(() => this.onConnectionStateChange(state))),
       onReconnectionState: whileCurrent((state) => this.#tell(() => this.onReconnectionStateChange(state))),
       onMetrics: whileCurrent((metrics) => this.#tell(() => this.onMetrics(metrics))),
       onError: whileCurrent((error) => this.#tell(() => this.onError(error))),

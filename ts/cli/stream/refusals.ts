@@ -38,7 +38,7 @@ export async function printRefusals(flags: GivenFlags, db: Store["db"], whose: W
   }
   const rows = found.map((of) => [
     ...[timeText(of.firstAt), of.count, of.request, of.protocol, of.stream?.name ?? of.sentName, of.address],
-    reasonWords(of.reason),
+    reasonWords(of.reason, of.status),
     of.detail,
   ]);
   const heading = ["first at", "times", "what", "protocol", "stream name", "address", "reason", "it was told"];
@@ -54,7 +54,7 @@ export async function printPublishes(
   const publishes = await listPublishes(db, stream.id, { before: null, quantity, from, to });
   const rows = publishes.map((of) => [
     ...[timeText(of.askedAt), of.clientId, of.state, of.protocol, of.address, timeText(of.endedAt)],
-    of.denial === null ? of.endWords : `${reasonWords(of.denial.cause)} ${of.denial.reason}`,
+    of.denial === null ? of.endWords : `${reasonWords(of.denial.cause, of.denial.status)} ${of.denial.reason}`,
   ]);
   const heading = ["asked at", "client id", "state", "protocol", "address", "ended at", "why"];
   const enders = publishes.map(({ ending }) => ending?.who ?? null);

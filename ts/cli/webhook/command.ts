@@ -4,6 +4,7 @@
 import { clock } from "../../clock.ts";
 import { ConfigInvalid, PortTaken } from "../../errors.ts";
 import { jsonText } from "../../text/terminal.ts";
+import { hasFailed } from "../../text/webhook-words.ts";
 import { ask } from "../asking.ts";
 import { WEBHOOK_VERBS, type WebhookFlags } from "../command-flags.ts";
 import type { GivenFlags } from "../flags.ts";
@@ -82,7 +83,8 @@ interface Delivery {
 
 function lineOf(delivery: Delivery): string {
   const { id, call, name, clientid, outcome, status, reason, latency_ms, attempts, last_at } = delivery;
-  const answer = [status ?? outcome, ...(reason === null ? [] : [`(${reason})`])].join(" ");
+  const said = status !== null && hasFailed(status) ? `failed with ${status}` : (status ?? outcome);
+  const answer = [said, ...(reason === null ? [] : [`(${reason})`])].join(" ");
   return `${last_at}  ${id}  ${call}  ${name}  clientid ${clientid}  ${answer}  ${latency_ms} ms  attempts ${attempts}`;
 }
 

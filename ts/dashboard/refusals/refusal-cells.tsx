@@ -27,9 +27,10 @@ export function RefusedAt({ at, last_at, count }: Refusal) {
 export function RefusalReason({
   reason,
   reason_words,
+  webhook_status,
   detail,
-}: Pick<Refusal, "reason_words" | "detail"> & { readonly reason: string }) {
-  const { advice } = refusalWords(reason);
+}: Pick<Refusal, "reason_words" | "webhook_status" | "detail"> & { readonly reason: string }) {
+  const { advice } = refusalWords(reason, webhook_status);
   return (
     <div class="refusal-reason">
       <strong>{reason_words}</strong>

@@ -1,5 +1,6 @@
 // The outcome of a webhook call in words: a name, a tone, and what people can do. Pure.
 import type { Records } from "../../client/index.ts";
+import { hasFailed } from "../../text/webhook-words.ts";
 import type { Tone } from "../parts/tone.ts";
 
 type Outcome = Records["Delivery"]["outcome"];
@@ -65,9 +66,10 @@ export function toneOf({ outcome, status }: Answer): Tone {
   return status === 403 ? "attention" : "bad";
 }
 
-/** For a pill: "200", "403", "certificate not valid". */
+/** For a pill: "200", "403", "failed (500)", "certificate not valid". */
 export function shortWords({ outcome, status }: Answer): string {
-  return outcome === "answered" ? String(status) : WITHOUT_ANSWER[outcome].short;
+  if (outcome !== "answered") return WITHOUT_ANSWER[outcome].short;
+  return status !== null && hasFailed(status) ? `failed (${status})` : String(status);
 }
 
 /** One or two sentences. `call`: the event that was sent. */
@@ -78,7 +80,7 @@ export function longWords(answer: Answer, call: "publish" | "update_publish" | "
     const isTaken = (status !== null && status >= 200 && status < 300) || status === 410;
     return isTaken
       ? "Your webhook received the event."
-      : `Your webhook answered ${status}, so the event is sent again later.`;
+      : `Your webhook ${answered(status)}, so the event is sent again later.`;
   }
   const refused = call === "publish" ? "the publish is refused" : "the publish is stopped";
   if (status === 200) return call === "publish" ? "The publish is allowed." : "The publish continues.";
@@ -87,7 +89,7 @@ export function longWords(answer: Answer, call: "publish" | "update_publish" | "
     status !== null && status >= 300 && status < 400
       ? " Redirects are never followed: set the address they lead to."
       : "";
-  return `Your webhook answered ${status}. Only 200 allows, so ${refused}.${redirect}`;
+  return `Your webhook ${answered(status)}. Only 200 allows, so ${refused}.${redirect}`;
 }
 
 /** Why a publish was not allowed, or null when it was. `unreachable`: the organisation's setting for calls without a
@@ -103,8 +105,11 @@ export function denialWords(answer: Answer, unreachable: "deny" | "allow"): stri
   if (reason !== null) return `Your webhook refused it and gave a reason.`;
   return status === 403
     ? "Your webhook refused it without a reason: the first line of a text/plain body would be shown here and to the broadcaster."
-    : `Your webhook answered ${status}. Only 200 lets a publish go ahead.`;
+    : `Your webhook ${answered(status)}. Only 200 lets a publish go ahead.`;
 }
+
+const answered = (status: number | null) =>
+  status !== null && hasFailed(status) ? `failed (status ${status})` : `answered ${status}`;
 
 /** Names of the events for people. */
 export const CALL_WORDS = {

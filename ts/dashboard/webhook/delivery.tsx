@@ -1,4 +1,5 @@
 // One delivery: the request and its response, why a publish was denied, and a replay of the call.
+import { Fragment } from "preact";
 import { useState } from "preact/hooks";
 import { BusyButton } from "../parts/busy-button.tsx";
 import { CopyField } from "../parts/copy-field.tsx";
@@ -76,8 +77,35 @@ function Answer({ delivery }: { readonly delivery: Delivery }) {
         </p>
         <p>{longWords(delivery, delivery.call)}</p>
         {delivery.reason !== null && delivery.call !== "publish" && <blockquote>{delivery.reason}</blockquote>}
+        {delivery.response !== null && <Response response={delivery.response} />}
       </div>
     </Section>
+  );
+}
+
+function Response({ response: { headers, body, is_cut } }: { readonly response: NonNullable<Delivery["response"]> }) {
+  return (
+    <>
+      {body === null && <p class="soft">The body was compressed, although the request did not ask for it.</p>}
+      {body !== null && body !== "" && (
+        <figure class="response">
+          <figcaption class="soft">{is_cut ? "The beginning of its body" : "Its body"}</figcaption>
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}
+          <pre tabIndex={0}>{body}</pre>
+        </figure>
+      )}
+      <details>
+        <summary>Headers of the response</summary>
+        <dl class="facts">
+          {headers.map(({ name, value }, place) => (
+            <Fragment key={`${place} ${name}`}>
+              <dt class="mono">{name}</dt>
+              <dd class="mono">{value}</dd>
+            </Fragment>
+          ))}
+        </dl>
+      </details>
+    </>
   );
 }
 

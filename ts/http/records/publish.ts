@@ -2,6 +2,7 @@
 import type { NameOf } from "../../organisation/reads/names.ts";
 import { END_CODES, type Ending } from "../../publish/ending/ending.ts";
 import type { PastPublish } from "../../publish/monitoring/publish-list.ts";
+import { reasonWords } from "../../publish/refusals/reasons.ts";
 import { Time, z } from "../openapi.ts";
 import { AudioTrack, audioRecord, VideoTrack, videoRecord } from "./tracks.ts";
 
@@ -51,6 +52,11 @@ export const Publish = z
       .object({
         cause: z.string().openapi({ example: "rejected_by_customer" }),
         reason: z.string().openapi({ description: "The reason sent to the broadcaster", example: "Unknown passcode" }),
+        webhook_status: z.int().nullable().openapi({ description: "HTTP status of the webhook, if that denied it" }),
+        words: z.string().openapi({
+          description: "What happened, for the people of the organisation",
+          example: "Your webhook failed (status 500).",
+        }),
       })
       .nullable(),
     bytes_in: z.int(),
@@ -75,13 +81,17 @@ export function publishRecord(publish: PastPublish, nameOf: NameOf): z.infer<typ
     end_reason: publish.endReason,
     end_words: publish.endWords,
     end: publish.ending && endRecord(publish.ending, nameOf),
-    denial: publish.denial,
+    denial: publish.denial && denialRecord(publish.denial),
     bytes_in: publish.bytesIn,
     bytes_out: publish.bytesOut,
     video: videoRecord(publish.video),
     audio: audioRecord(publish.audio),
     dropped_frames: publish.droppedFrames,
   };
+}
+
+function denialRecord({ cause, reason, status }: NonNullable<PastPublish["denial"]>) {
+  return { cause, reason, webhook_status: status, words: reasonWords(cause, status) };
 }
 
 function endRecord({ code, who, reason }: Ending, nameOf: NameOf) {

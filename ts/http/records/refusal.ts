@@ -36,6 +36,10 @@ export const Refusal = z
       .int()
       .nullable()
       .openapi({ description: "clientid of the webhook; null: it was not asked", example: 100_482 }),
+    webhook_status: z.int().nullable().openapi({
+      description: "HTTP status of the webhook, if that denied it; null as well for denials before migration 0033",
+      example: 403,
+    }),
   })
   .openapi("Refusal");
 
@@ -43,12 +47,12 @@ export const Refusal = z
 export function refusalRecord(
   refusal: PastRefusal,
 ): Omit<z.infer<typeof Refusal>, "reason"> & { readonly reason: string } {
-  const { id, request, protocol, reason, detail, address, stream, sentName, clientId, count } = refusal;
+  const { id, request, protocol, reason, detail, address, stream, sentName, clientId, count, status } = refusal;
   return {
     id,
     at: new Date(refusal.firstAt).toISOString(),
     last_at: new Date(refusal.lastAt).toISOString(),
-    ...{ count, request, protocol, reason, reason_words: reasonWords(reason), detail, address, stream },
-    ...{ sent_name: sentName, client_id: clientId },
+    ...{ count, request, protocol, reason, reason_words: reasonWords(reason, status), detail, address, stream },
+    ...{ sent_name: sentName, client_id: clientId, webhook_status: status },
   };
 }

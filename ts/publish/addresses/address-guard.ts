@@ -38,8 +38,12 @@ export async function checkWebhookUrl(
   const host = hostOfWebhook(url, options.dev);
   if (typeof host !== "string") return host;
   if (options.dev) return null;
-  return await refusalOfHost(host, options);
+  const refusal = await refusalOfHost(host, options);
+  return refusal && { reason: `${refusal.reason} (${FOR_TESTS})` };
 }
+
+/** For people who try Headgate on their own machine. */
+const FOR_TESTS = "for tests, a service started with --dev takes local addresses and http";
 
 /** Why a webhook or an upstream may not use this host, or null. A host that does not resolve is accepted: it is checked
  *  again at every connection. */
@@ -71,7 +75,9 @@ function hostOfWebhook(url: string, dev: boolean): string | { readonly reason: s
   if (malformed !== null) return malformed;
   if (!URL.canParse(url)) return { reason: "must be a complete URL" };
   const parsed = new URL(url);
-  if (parsed.protocol !== "https:" && !(dev && parsed.protocol === "http:")) return { reason: "must be https" };
+  if (parsed.protocol !== "https:" && !(dev && parsed.protocol === "http:")) {
+    return { reason: parsed.protocol === "http:" ? `must be https (${FOR_TESTS})` : "must be https" };
+  }
   if (!/^https?:\/\/[^/]/i.test(url)) return { reason: "must be a complete URL" };
   if (/^[^/]*\/\/[^/?#]*@/.test(url)) return { reason: "must not contain a user name or password" };
   if (url.includes("#")) return { reason: "must not contain a fragment" };

@@ -26,7 +26,7 @@ export interface PastPublish {
   /** Who asked for the end; null for nobody. */
   readonly ending: Ending | null;
   /** Why it was denied, a `DenialCause`, and the reason sent to the broadcaster. */
-  readonly denial: { readonly cause: string; readonly reason: string } | null;
+  readonly denial: { readonly cause: string; readonly reason: string; readonly status: number | null } | null;
   readonly bytesIn: number;
   readonly bytesOut: number;
   /** Its tracks, as of up to 10 s before its end, and the frames its readers lost. */
@@ -84,7 +84,7 @@ function pastPublish(row: Selectable<PublishTable>): PastPublish {
     endReason,
     endWords: endReason === null ? null : endWords(endReason, ending),
     ending,
-    denial: cause === null || reason === null ? null : { cause, reason },
+    denial: cause === null || reason === null ? null : { cause, reason, status: numberOrNull(row.denial_status) },
     bytesIn: Number(row.bytes_in),
     bytesOut: Number(row.bytes_out) + Number(row.bytes_elsewhere),
     video: row.video === null ? null : (JSON.parse(row.video) as PublishTracks["video"]),

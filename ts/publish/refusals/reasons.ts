@@ -9,5 +9,6 @@ export type RefusalReason = keyof typeof REFUSAL_WORDS;
 
 export const REFUSAL_REASONS = Object.keys(REFUSAL_WORDS) as [RefusalReason, ...RefusalReason[]];
 
-/** What happened, in a sentence. */
-export const reasonWords = (reason: string): string => refusalWords(reason).happened;
+/** What happened, in a sentence. `status`: of the webhook, if that denied it. */
+export const reasonWords = (reason: string, status: number | null = null): string =>
+  refusalWords(reason, status).happened;

@@ -30,6 +30,8 @@ export interface PastRefusal {
   readonly sentName: string | null;
   /** Of a publish about which the customer was asked. */
   readonly clientId: number | null;
+  /** The customer's HTTP status, if that denied it; null as well where it is not known. */
+  readonly status: number | null;
 }
 
 /** The place of a refusal in the list: when the first one was, the rank of its kind, and its id. */
@@ -171,7 +173,7 @@ async function streamsOf(db: Kysely<Schema>, rows: readonly Placed[]) {
 function refusalOf(row: Selectable<RefusalTable>): Placed["refusal"] {
   const { id, request, protocol, reason, detail, stream_id: streamId, name: sentName } = row;
   return {
-    ...{ id, request, protocol, reason, detail, streamId, sentName, clientId: null },
+    ...{ id, request, protocol, reason, detail, streamId, sentName, clientId: null, status: null },
     firstAt: Number(row.first_at),
     lastAt: Number(row.last_at),
     count: Number(row.count),
@@ -187,6 +189,7 @@ function denialOf(row: Selectable<PublishTable>): Placed["refusal"] {
     ...{ request: "publish", protocol: row.protocol, detail: row.denial_reason, sentName: null },
     // Rows from before migration 0013 do not say who denied it; there was only one.
     reason: row.denial_cause ?? "rejected_by_customer",
+    status: row.denial_status === null ? null : Number(row.denial_status),
     address: row.address || null,
   };
 }

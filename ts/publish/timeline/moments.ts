@@ -11,7 +11,8 @@ export interface MomentFigures {
     readonly took_ms: number;
     readonly detail: string | null;
   };
-  readonly denied: { readonly cause: string; readonly reason: string };
+  /** `status`: the webhook's, if that denied it. */
+  readonly denied: { readonly cause: string; readonly reason: string; readonly status: number | null };
   readonly accepted: { readonly has_webhook: boolean };
   readonly offer_answered: {
     /** Codecs of the offer and of our answer; "" for none. */

@@ -2,6 +2,7 @@
 // webhook calls. The same for a running publish and for one of weeks ago.
 import type { Kysely, Selectable } from "kysely";
 import type { PublishTable, Schema } from "../../store/schema.ts";
+import { withoutSecrets } from "../../text/without-secrets.ts";
 import { traceFrom } from "../../tracing/trace.ts";
 import { readEnding } from "../ending/ending.ts";
 import type { Finding } from "../monitoring/health.ts";
@@ -9,7 +10,7 @@ import type { Delivery, Workbench } from "../webhook/workbench.ts";
 import { readKept } from "./kept-timelines.ts";
 import { type Moment, MomentList, moment, type What } from "./moments.ts";
 import type { TimelineRecorder } from "./recorder.ts";
-import { withoutSecrets, wordsOf } from "./words.ts";
+import { wordsOf } from "./words.ts";
 
 /** A moment as the API returns it. */
 export interface DescribedMoment {
@@ -91,8 +92,10 @@ export function createTimelines(deps: {
 
   function ofRow(row: Selectable<PublishTable>): readonly Moment[] {
     const { denial_cause: cause, denial_reason: reason, webhook } = row;
-    if (row.state === "denied" && cause !== null && reason !== null)
-      return [moment(Number(row.ended_at), "denied", { cause, reason })];
+    if (row.state === "denied" && cause !== null && reason !== null) {
+      const status = row.denial_status === null ? null : Number(row.denial_status);
+      return [moment(Number(row.ended_at), "denied", { cause, reason, status })];
+    }
     if (row.accepted_at === null) return [];
     const acceptedAt = Number(row.accepted_at);
     const accepted = moment(acceptedAt, "accepted", { has_webhook: webhook !== null });

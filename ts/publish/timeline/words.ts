@@ -1,4 +1,7 @@
 // The text of each moment of a publish, written for the people of the organisation.
+
+import { denialClause, hasFailed, sentence } from "../../text/webhook-words.ts";
+import { withoutSecrets } from "../../text/without-secrets.ts";
 import { readEnding } from "../ending/ending.ts";
 import { endWords } from "../monitoring/end-words.ts";
 import { irregularityWords } from "../monitoring/irregularities.ts";
@@ -14,10 +17,14 @@ const WORDS: Words = {
   },
   webhook_allowed: ({ took_ms }) => `The webhook answered 200 after ${lasting(took_ms)}.`,
   webhook_denied: ({ status, took_ms, reason }) =>
-    `The webhook answered ${status} after ${lasting(took_ms)}${because(reason)}.`,
+    `${sentence(denialClause(status, `after ${lasting(took_ms)}`)).slice(0, -1)}${because(reason)}.`,
   webhook_unreachable: ({ cause, took_ms, detail }) =>
     `The webhook gave no answer: ${spaced(cause)} after ${lasting(took_ms)}${because(detail)}.`,
-  denied: ({ cause, reason }) => `The publish was denied (${spaced(cause)}); the broadcaster was told "${reason}".`,
+  denied: ({ cause, reason, status }) => {
+    const isFailure = status !== null && hasFailed(status);
+    const why = isFailure ? `because ${denialClause(status)}` : `(${spaced(cause)})`;
+    return `The publish was denied ${why}; the broadcaster was told "${reason}".`;
+  },
   accepted: ({ has_webhook }) =>
     has_webhook ? "The publish was accepted." : "The publish was accepted; no webhook is set.",
   offer_answered: ({ offered_video, offered_audio, video, audio, candidates }) => {
@@ -81,7 +88,9 @@ const WORDS: Words = {
   upstream_lost: ({ upstream, was_sending, detail }) =>
     `Upstream ${upstream} ${was_sending ? "was lost" : "did not accept the publish"}${because(detail)}.`,
   update_rejected: ({ status, took_ms, reason }) =>
-    `The webhook answered an update with ${status} after ${lasting(took_ms)}${because(reason)}.`,
+    hasFailed(status)
+      ? `Your webhook failed on an update (status ${status}, after ${lasting(took_ms)})${because(reason)}.`
+      : `The webhook answered an update with ${status} after ${lasting(took_ms)}${because(reason)}.`,
   update_unanswered: ({ cause, took_ms, detail }) =>
     `The webhook gave no answer to an update: ${spaced(cause)} after ${lasting(took_ms)}${because(detail)}.`,
   running: ({ lasted_ms, bytes_in, bytes_out }) => `Running for ${lasting(lasted_ms)}: ${sizes(bytes_in, bytes_out)}.`,
@@ -101,7 +110,7 @@ const WORDS: Words = {
   end_delivered: ({ attempts, status }) =>
     `publish_done was delivered on ${attempts === 1 ? "the first attempt" : `attempt ${attempts}`} (${status}).`,
   end_not_delivered: ({ attempts, cause, is_given_up }) =>
-    `publish_done was not delivered after ${attempts === 1 ? "one attempt" : `${attempts} attempts`} (${spaced(cause)}); ` +
+    `publish_done was not delivered after ${attempts === 1 ? "one attempt" : `${attempts} attempts`} (${whyNot(cause)}); ` +
     `${is_given_up ? "no further attempts are made" : "it will be retried"}.`,
   left_out: ({ count, of }) => `${count} more entries like this (${of}) are omitted.`,
 };
@@ -111,11 +120,6 @@ export function wordsOf<W extends What>({ what, figures }: Moment<W>): string {
   const words = WORDS[what] as ((figures: MomentFigures[W]) => string) | undefined;
   // A newer version of headgate may have written an unknown code.
   return words === undefined ? spaced(what) : withoutSecrets(words(figures as MomentFigures[W]));
-}
-
-/** Everything behind `?` in an address may be a secret, and so may everything before `@`. */
-export function withoutSecrets(text: string): string {
-  return text.replace(/(\b[a-z]+:\/\/)[^\s/@]*@/gi, "$1…@").replace(/(\b[a-z]+:\/\/[^\s?]*)\?[^\s)"]*/gi, "$1?…");
 }
 
 /** `310 ms`, `8.2 s`, `3 min 12 s`, `2 h 5 min`. */
@@ -163,6 +167,8 @@ const codecs = (names: string) =>
     .map((name) => CODECS[name.toLowerCase()] ?? name.toUpperCase())
     .join(", ");
 const soFar = (isOver: boolean) => (isOver ? "" : " so far");
+/** A status, or the reason for none. */
+const whyNot = (cause: string) => (/^5\d\d$/.test(cause) ? `your webhook failed with status ${cause}` : spaced(cause));
 const spaced = (code: string) => code.replaceAll("_", " ");
 const list = (parts: readonly (string | null)[]) => parts.filter((part) => part !== null).join(", ");
 const lowered = (sentence: string) => sentence.charAt(0).toLowerCase() + sentence.slice(1);

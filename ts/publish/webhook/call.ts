@@ -10,6 +10,7 @@ import { createConnections } from "./connections.ts";
 import { CallPlaces, CustomerGate, type Entry } from "./customer-gate.ts";
 import { Deadline } from "./deadline.ts";
 import { Exchange } from "./exchange.ts";
+import type { KeptResponse } from "./kept-response.ts";
 import { signatureHeaders } from "./signature.ts";
 
 /** Pause before the single retry of W13, ms: a restarting server is usually back by then. */
@@ -48,8 +49,14 @@ export interface WebhookCall {
   };
 }
 
-/** Called with the outcome of every call. Must not throw. */
-export type WebhookObserver = (call: WebhookCall, answer: WebhookAnswer, tookMs: number) => void;
+/** Called with the outcome of every call, and the response, whose body may still arrive; null when there is none. Must not
+ *  throw. */
+export type WebhookObserver = (
+  call: WebhookCall,
+  answer: WebhookAnswer,
+  tookMs: number,
+  response: KeptResponse | null,
+) => void;
 
 export interface Webhook {
   /** Never rejects: a missing answer is a value. Resolves `deadlineMs` after the call at the latest. */
@@ -110,7 +117,7 @@ export function createWebhook(options: {
         const { host } = new URL(call.url);
         log.warn({ ...about, host, tookMs: Math.round(tookMs) }, "webhook answered slowly");
       }
-      options.observe?.(call, answer, tookMs);
+      options.observe?.(call, answer, tookMs, trail.attempts.at(-1)?.exchange.response ?? null);
       return answer;
     },
     load() {

@@ -3,17 +3,20 @@
 // It is a log, not the outbox: a crash may lose its last second.
 import { type CompiledQuery, type Kysely, sql } from "kysely";
 import type { Logger } from "pino";
-import { deliveryBytes, oldestDeliveries } from "../../store/delivery-size.ts";
+import { deliveryBytes, fullShareOf, oldestDeliveries } from "../../store/delivery-size.ts";
 import { inPortions, PORTION } from "../../store/portions.ts";
 import type { DeliveryTable, Schema } from "../../store/schema.ts";
 import { together } from "../../store/statements/together.ts";
 import type { WebhookAnswer } from "./answer.ts";
 import type { WebhookCall } from "./call.ts";
+import { type KeptResponse, responseText } from "./kept-response.ts";
 import { wasTried } from "./retry-schedule.ts";
 
 /** Total size of the rows of all organisations, bytes. Beyond it, the oldest of the organisation with the most are deleted;
  *  how long rows are kept otherwise is decided by the retention (store/retention.ts). */
 export const DELIVERY_SIZE_LIMIT_BYTES = 1_000_000_000;
+/** Total size of the rows of one organisation, bytes; beyond it, its oldest are deleted. */
+export const ORGANISATION_SIZE_LIMIT_BYTES = 250_000_000;
 /** Pause between two writes, ms. */
 const WRITE_INTERVAL_MS = 1_000;
 /** Entries that wait for the next write; further ones are dropped and counted. */
@@ -28,8 +31,8 @@ const ROW_BYTES = 400;
 const REMOVALS_LIMIT = 10;
 
 export interface DeliveryLog {
-  /** Returns immediately. */
-  note(call: WebhookCall, answer: WebhookAnswer, tookMs: number): void;
+  /** Returns immediately. What arrives of the response later is added to the row. */
+  note(call: WebhookCall, answer: WebhookAnswer, tookMs: number, response?: KeptResponse | null): void;
   /** Writes pending entries. Rejects when the store fails; nothing is lost then. */
   flush(): Promise<void>;
   /** Deletes what exceeds the limit after it was lowered or an upgrade, until `stop`. */
@@ -44,10 +47,14 @@ export function createDeliveryLog(deps: {
   readonly log: Logger;
   /** For tests; the limits above otherwise. */
   readonly sizeLimitBytes?: number;
+  readonly organisationLimitBytes?: number;
 }): DeliveryLog {
   const { db, clock, log, sizeLimitBytes = DELIVERY_SIZE_LIMIT_BYTES } = deps;
+  const { organisationLimitBytes = ORGANISATION_SIZE_LIMIT_BYTES } = deps;
   /** By webhook-id: a retry before the write replaces its entry. */
-  let waiting = new Map<string, DeliveryTable>();
+  let waiting = new Map<string, Entry>();
+  /** Written rows whose response arrived completely after that. */
+  let late: Entry[] = [];
   /** By organisation: pending calls that the gate refused. */
   const untried = new Map<string, number>();
   let dropped = 0;
@@ -61,19 +68,19 @@ export function createDeliveryLog(deps: {
     timer ??= setTimeout(async () => {
       await flush().catch(failed);
       timer = undefined;
-      if (!stopped && (waiting.size > 0 || dropped > 0)) writeSoon();
+      if (!stopped && (waiting.size > 0 || late.length > 0 || dropped > 0)) writeSoon();
     }, WRITE_INTERVAL_MS).unref();
   };
 
   return {
-    note(call, answer, tookMs) {
+    note(call, answer, tookMs, response = null) {
       if (!wasTried(answer)) {
         const before = untried.get(call.organisationId) ?? 0;
         if (before >= UNTRIED_LIMIT) return;
         untried.set(call.organisationId, before + 1);
       }
       if (waiting.size >= WAITING_LIMIT && !waiting.has(call.id)) dropped += 1;
-      else waiting.set(call.id, rowOf(call, answer, tookMs, clock.now()));
+      else waiting.set(call.id, { row: rowOf(call, answer, tookMs, clock.now()), response });
       writeSoon();
     },
     flush,
@@ -94,40 +101,70 @@ export function createDeliveryLog(deps: {
   async function write(): Promise<void> {
     if (dropped > 0) log.warn({ dropped }, "deliveries not logged: too many at a time");
     dropped = 0;
+    await addLate();
     if (waiting.size === 0) return;
-    const rows = withoutFormerUpdates([...waiting.values()]);
+    const entries = withoutFormerUpdates([...waiting.values()]);
     waiting = new Map();
     untried.clear();
     try {
       // In portions: a publish that has to be recorded meanwhile waits for at most one of them.
-      while (rows.length > 0) {
-        const portion = rows.slice(0, ROWS_PER_STATEMENT);
-        await together(db, [...formerUpdates(db, portion), upsert(db, portion)]);
-        rows.splice(0, portion.length);
-        await makeRoom();
+      while (entries.length > 0) {
+        const portion = entries.slice(0, ROWS_PER_STATEMENT);
+        const rows = portion.map(withResponse);
+        const open = portion.filter(({ response }) => response !== null && !response.isOver);
+        await together(db, [...formerUpdates(db, rows), upsert(db, rows)]);
+        entries.splice(0, portion.length);
+        for (const entry of open) void entry.response?.over.then(() => noteLate(entry));
+        await makeRoom(new Set(rows.map((row) => row.organisation_id)));
       }
     } catch (error) {
       // Newer entries of the same event win.
-      waiting = new Map([...rows.map((row) => [row.id, row] as const), ...waiting]);
+      waiting = new Map([...entries.map((entry) => [entry.row.id, entry] as const), ...waiting]);
       throw error;
     }
   }
 
-  async function makeRoom(): Promise<void> {
-    for (let times = 0; times < REMOVALS_LIMIT; times += 1) {
-      if (!(await removeOldest())) return;
+  function noteLate(entry: Entry): void {
+    if (late.length >= WAITING_LIMIT) return;
+    late.push(entry);
+    writeSoon();
+  }
+
+  /** A row that a newer attempt has replaced, or that is gone, stays as it is. */
+  async function addLate(): Promise<void> {
+    while (late.length > 0) {
+      const portion = late.slice(0, ROWS_PER_STATEMENT);
+      await together(
+        db,
+        portion.map((entry) => {
+          const { id, attempts, last_at, response, bytes } = withResponse(entry);
+          const row = db.updateTable("delivery").set({ response, bytes }).where("id", "=", id);
+          return row.where("attempts", "=", attempts).where("last_at", "=", last_at).compile();
+        }),
+      );
+      late = late.filter((entry) => !portion.includes(entry));
     }
   }
 
-  /** Resolves with false when nothing was deleted: there are not too many. */
-  async function removeOldest(): Promise<boolean> {
-    if ((await deliveryBytes(db)) <= sizeLimitBytes) return false;
-    return Number((await db.executeQuery(oldestDeliveries(db))).numAffectedRows ?? 0) > 0;
+  async function makeRoom(organisations: ReadonlySet<string>): Promise<void> {
+    for (let times = 0; times < REMOVALS_LIMIT; times += 1) {
+      if (!(await removeOldest([...organisations]))) return;
+    }
+  }
+
+  /** Resolves with false when nothing was deleted: there are not too many, of all and of these
+   *  organisations; null: of each. */
+  async function removeOldest(organisations: readonly string[] | null): Promise<boolean> {
+    const remove = async (from: string | null) =>
+      Number((await db.executeQuery(oldestDeliveries(db, from))).numAffectedRows ?? 0) > 0;
+    if ((await deliveryBytes(db)) > sizeLimitBytes) return await remove(null);
+    const full = await fullShareOf(db, organisations, organisationLimitBytes);
+    return full !== null && (await remove(full));
   }
 
   function prune(): Promise<void> {
     // The organisation with the most bytes may have fewer rows than a portion, and another then has the most.
-    const portion = async () => ((await removeOldest()) ? PORTION : 0);
+    const portion = async () => ((await removeOldest(null)) ? PORTION : 0);
     pruning ??= inPortions(portion, () => stopped)
       .then(() => {})
       .finally(() => {
@@ -137,12 +174,24 @@ export function createDeliveryLog(deps: {
   }
 }
 
+/** A row, and the response that belongs to it. */
+interface Entry {
+  readonly row: DeliveryTable;
+  readonly response: KeptResponse | null;
+}
+
+function withResponse({ row, response }: Entry): DeliveryTable {
+  if (response === null) return row;
+  const text = responseText(response.read(), row);
+  return { ...row, response: text, bytes: row.bytes + text.length };
+}
+
 const isGoodUpdate = (row: DeliveryTable) => row.call === "update_publish" && row.status === 200;
 
 /** Of successful updates only the latest of each publish is kept. */
-function withoutFormerUpdates(rows: readonly DeliveryTable[]): DeliveryTable[] {
-  const latest = new Map(rows.filter(isGoodUpdate).map((row) => [row.client_id, row.id]));
-  return rows.filter((row) => !isGoodUpdate(row) || latest.get(row.client_id) === row.id);
+function withoutFormerUpdates(entries: readonly Entry[]): Entry[] {
+  const latest = new Map(entries.filter(({ row }) => isGoodUpdate(row)).map(({ row }) => [row.client_id, row.id]));
+  return entries.filter(({ row }) => !isGoodUpdate(row) || latest.get(row.client_id) === row.id);
 }
 
 function formerUpdates(db: Kysely<Schema>, rows: readonly DeliveryTable[]): CompiledQuery[] {
@@ -170,6 +219,8 @@ function upsert(db: Kysely<Schema>, rows: DeliveryTable[]): CompiledQuery {
         latency_ms: newer("latency_ms"),
         attempts: newer("attempts"),
         last_at: newer("last_at"),
+        response: newer("response"),
+        bytes: newer("bytes"),
       }),
     )
     .compile();
@@ -194,6 +245,7 @@ function rowOf(call: WebhookCall, answer: WebhookAnswer, tookMs: number, now: nu
     attempts: call.event.attempt,
     first_at: now,
     last_at: now,
+    response: null,
     bytes: ROW_BYTES + body.length + call.url.length + call.event.name.length + (reason?.length ?? 0),
   };
 }

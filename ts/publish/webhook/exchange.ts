@@ -1,5 +1,6 @@
 // One POST on one connection: from the dispatched request to the status, the reason, and the end of the response body.
-// It follows no redirect, decompresses nothing and keeps no more of a body than W10 and W26 allow.
+// It follows no redirect and decompresses nothing. It reads no more of a body than W10 and W26 allow, and its start is kept
+// for the people of the organisation.
 import type { Dispatcher } from "undici/index.js";
 import type { WebhookAnswer } from "./answer.ts";
 import type { Priority } from "./call-priority.ts";
@@ -7,6 +8,7 @@ import type { ConnectionPlace, ConnectionSteps, WatchingRequest } from "./connec
 import { NotConnected } from "./connections.ts";
 import type { Deadline } from "./deadline.ts";
 import { failureOf } from "./failure.ts";
+import { KeptResponse } from "./kept-response.ts";
 
 /** Most body bytes read from an answer before its connection is dropped (W10). */
 const ANSWER_BODY_LIMIT_BYTES = 64 * 1024;
@@ -59,6 +61,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #place: { readonly place: ConnectionPlace; readonly before: ConnectionSteps | null } | null = null;
   #writtenAt: number | null = null;
   #firstByteMs: number | null = null;
+  #response: KeptResponse | null = null;
 
   constructor(dispatcher: Dispatcher, request: Request, deadline: Deadline) {
     this.exchanged = new Promise((resolve) => {
@@ -84,6 +87,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
     dispatcher.dispatch(dispatched, this);
   }
 
+  /** What is kept of the response, from its status on; null before, and without one. */
+  get response(): KeptResponse | null {
+    return this.#response;
+  }
+
   /** How far it got, and the duration of each step, without secrets. */
   get steps(): ExchangeSteps {
     const { place, before } = this.#place ?? { place: null, before: null };
@@ -104,6 +112,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (status < 200) return;
     this.#status = status;
     if (this.#writtenAt !== null) this.#firstByteMs = performance.now() - this.#writtenAt;
+    this.#response = new KeptResponse(headers);
     this.#retryAfter = single(headers["retry-after"]);
     this.#isTooLong = Number(single(headers["content-length"])) > ANSWER_BODY_LIMIT_BYTES;
     const type = single(headers["content-type"]) ?? "";
@@ -114,6 +123,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#bytes += chunk.length;
+    this.#response?.add(chunk);
     this.#chunks?.push(chunk);
     if (this.#chunks !== null && (chunk.includes(0x0a) || this.#bytes >= REASON_LIMIT_BYTES)) this.#settle();
     const isKnownTooLong = this.#isTooLong && this.#chunks === null;
@@ -122,6 +132,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
+    this.#response?.end(true);
     this.#finish();
   }
 
@@ -175,6 +186,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   #finish(): void {
+    this.#response?.end(false);
     this.#settle();
     this.#deadline.forget(this.#late);
     this.#end();

@@ -10,19 +10,17 @@ import { publishBody } from "./body.ts";
 import type { Webhook, WebhookCall } from "./call.ts";
 import { type DeliveryFilter, type DeliveryPosition, listDeliveries } from "./delivery-list.ts";
 import type { DeliveryLog } from "./delivery-log.ts";
+import { readResponse, type WebhookResponse } from "./kept-response.ts";
 import { nameIn } from "./outbox.ts";
 import { newWebhookId } from "./signature.ts";
-import { UPDATE_FIELDS } from "./update-extras.ts";
+import { isOwnField } from "./update-extras.ts";
 
-/** Our own fields; every other value in a body is the broadcaster's and may be a secret. */
-const FIXED_FIELDS = ["call", "name", "app", "addr", "clientid", "bytes_in", "bytes_out", "time", "timestamp"];
-const OPEN_FIELDS = new Set<string>([...FIXED_FIELDS, ...UPDATE_FIELDS]);
 const MASK = "***";
 /** Address and client id of a test event, which no broadcaster has. */
 const TEST_ADDRESS = "192.0.2.1";
 const TEST_CLIENT_ID = 0;
 
-/** A delivery for display: secrets in its body are masked. */
+/** A delivery for display: secrets in its body are masked, also where the response repeats them. */
 export interface Delivery {
   /** The webhook-id. */
   readonly id: string;
@@ -39,6 +37,8 @@ export interface Delivery {
   readonly attempts: number;
   readonly firstAt: number;
   readonly lastAt: number;
+  /** What is kept of the response; null: there was none, or it is older than migration 0033. */
+  readonly response: WebhookResponse | null;
 }
 
 /** What a replay needs to know about a call. */
@@ -207,6 +207,7 @@ function shown(row: Selectable<DeliveryTable>): Delivery {
     attempts: Number(row.attempts),
     firstAt: Number(row.first_at),
     lastAt: Number(row.last_at),
+    response: readResponse(row.response),
   };
 }
 
@@ -216,7 +217,7 @@ function masked(form: string): string {
     .split("&")
     .map((pair) => {
       const at = pair.indexOf("=");
-      if (OPEN_FIELDS.has(at === -1 ? pair : pair.slice(0, at)) || pair === "") return pair;
+      if (isOwnField(at === -1 ? pair : pair.slice(0, at)) || pair === "") return pair;
       return at === -1 ? MASK : `${pair.slice(0, at)}=${MASK}`;
     })
     .join("&");

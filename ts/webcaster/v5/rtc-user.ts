@@ -5,6 +5,7 @@ import { DeviceUtils } from "../device-utils.ts";
 import { MediaInput } from "../media-input.ts";
 import { unlessAborted } from "../pause.ts";
 import { WebcasterError } from "../pure/errors.ts";
+import { nameUnknownMembers, RTC_USER_MEMBERS, TARGET_MEMBERS } from "../unknown-members.ts";
 import {
   type BroadcastStatus,
   Emitter,
@@ -84,6 +85,7 @@ export class RtcUser {
 
   /** Takes effect with the next `startPreview` or `startBroadcast`. */
   setConfig(config: RtcUserConfig): void {
+    nameUnknownMembers("RtcUser.setConfig", config, RTC_USER_MEMBERS);
     this.#config = { ...this.#config, ...config };
   }
 
@@ -159,6 +161,7 @@ export class RtcUser {
   /** Goes live where the token says. Emits StartBroadcastSuccess when the service has the answer to its offer, or
    *  StartBroadcastError, and resolves to whether it succeeded; BroadcastStatus reports the rest. */
   async startBroadcast(options: StartOptions): Promise<boolean> {
+    nameUnknownMembers("RtcUser transcodingTargets", options?.transcodingTargets, TARGET_MEMBERS);
     return await this.#saying("StartBroadcastError", async () => {
       const [signalling, session] = [this.#signalling, this.#session];
       if (signalling === null || session === null)

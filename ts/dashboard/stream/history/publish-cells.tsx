@@ -1,5 +1,4 @@
 // What the history of a stream shows of a publish: duration, bytes, why it ended, and why it was denied.
-import { refusalWords } from "../../../text/refusal-words.ts";
 import { StatusPill, type Tone } from "../../parts/status-pill.tsx";
 import { bytesWords, durationWords } from "../../parts/time-words.ts";
 import { filteredAddress } from "../../shell/addresses.ts";
@@ -45,7 +44,7 @@ export function Outcome({ denial, end, end_words, accepted_at, ended_at, dropped
     return (
       <>
         <span class="said">{denial.reason}</span>
-        <small class="second">{refusalWords(denial.cause).happened}</small>
+        <small class="second">{denial.words}</small>
       </>
     );
   }

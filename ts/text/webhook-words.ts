@@ -1,0 +1,14 @@
+// An answer of the customer's webhook that allows nothing, in words for the people of the organisation: whose decision or
+// failure it was. For the service, the command line and the dashboard; broadcasters are told less (publish/denials.ts).
+
+/** Whether the customer's server failed, as opposed to having decided. */
+export const hasFailed = (status: number): boolean => status >= 500;
+
+/** What the webhook did with a publish: a clause with the status, and `more` beside it (`after 12 ms`). */
+export function denialClause(status: number, more = ""): string {
+  const about = more === "" ? `status ${status}` : `status ${status}, ${more}`;
+  if (hasFailed(status)) return `your webhook failed (${about})`;
+  return status === 403 ? `your webhook denied it (${about})` : `your webhook denied it (${about}; only 200 allows)`;
+}
+
+export const sentence = (clause: string): string => `${clause.charAt(0).toUpperCase()}${clause.slice(1)}.`;
