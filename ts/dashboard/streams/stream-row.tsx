@@ -28,13 +28,14 @@ export function StreamRow({ stream, live, index, top, show, onTag, open }: Strea
   const row = stream.state === "live" ? live.value : null;
   const name = nameOf(stream);
   const address = addressOf("streams", stream.id);
+  const hasThreeLines = row !== null && row.condition !== "good" && stream.title !== null;
   return (
     // biome-ignore lint/a11y/useFocusableInteractive: its link has the focus
     <div class="stream-row" role="row" aria-rowindex={index + 2} style={{ transform: `translateY(${top}px)` }}>
       <div role="cell" class="stream-state">
         <StatePill state={stream.state} />
       </div>
-      <div role="cell" class="stream-name">
+      <div role="cell" class={hasThreeLines ? "stream-name three-lines" : "stream-name"}>
         <a href={address} title={name}>
           {name}
         </a>

@@ -98,8 +98,9 @@ export class PublishHealth {
   #dropped: Counter | null = null;
   /** Age of the newest keyframe of a WHIP publish at the last point, ms; null for RTMP, or while unknown. */
   #keyframeAgeMs: number | null = null;
-  /** The numbers of the last points, oldest first. */
+  /** The numbers of the last points, oldest first, and what they say together. */
   readonly #points: Numbers[] = [];
+  #trends = { isUnsteady: false, hasFallen: false, newestKbps: 0 };
 
   constructor(of: WatchedSubject) {
     this.#of = of;
@@ -117,6 +118,12 @@ export class PublishHealth {
     this.#keyframeAgeMs = diagnostics?.video?.keyframeAgeMs ?? null;
     this.#points.push(reading.numbers);
     if (this.#points.length > POINTS_SEEN) this.#points.shift();
+    const kbps = this.#points.map((point) => point.bitrateKbps);
+    this.#trends = {
+      isUnsteady: isUnsteady(this.#points.map((point) => point.fps)),
+      hasFallen: bitrateFell(kbps),
+      newestKbps: kbps.at(-1) ?? 0,
+    };
     return this.look(reading);
   }
 
@@ -176,13 +183,11 @@ export class PublishHealth {
       yield { code: "audio_video_apart", severity: "attention", value: skewMs };
     if (rttMs !== null && rttMs >= ROUND_TRIP_MS)
       yield { code: "long_round_trip", severity: "attention", value: rttMs };
-    const fps = this.#points.map((point) => point.fps);
-    if (isUnsteady(fps)) yield { code: "frame_rate_unsteady", severity: "attention" };
-    const kbps = this.#points.map((point) => point.bitrateKbps);
+    const { newestKbps, ...trends } = this.#trends;
+    if (trends.isUnsteady) yield { code: "frame_rate_unsteady", severity: "attention" };
+    if (trends.hasFallen) yield { code: "bitrate_fell", severity: "attention", value: newestKbps };
     const limit = this.#of.limitKbps();
-    const newest = kbps.at(-1) ?? 0;
-    if (bitrateFell(kbps)) yield { code: "bitrate_fell", severity: "attention", value: newest };
-    if (limit > 0 && newest >= limit * LIMIT_SHARE)
+    if (limit > 0 && newestKbps >= limit * LIMIT_SHARE)
       yield { code: "bitrate_limit_reached", severity: "note", value: limit };
   }
 
