@@ -1,6 +1,7 @@
 // `node scripts/debian.mjs FOLDER OUT.deb`: makes a Debian package of a built Headgate with dpkg-deb alone. FOLDER is
-// this checkout (`.`) after `npm start`, or an installation. If NODE names a Node binary, the package includes it and
-// needs none from the system: Debian 12 has only Node 18.
+// this checkout (`.`) after `npm start`, or an installation. The package includes Node 24, the one that is pinned for tests or
+// the binary that NODE names, and needs none from the system; with NODE=system it needs the system's, which Debian 12 does
+// not have.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
@@ -19,7 +20,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { BuildError, root, run } from "./build.mjs";
-import { architectureOf, copyContents, glibcOf } from "./debian/contents.mjs";
+import { architectureOf, copyContents, glibcOf, machineOf } from "./debian/contents.mjs";
+import { provideRuntime } from "./runtimes.mjs";
 
 const SOURCES = join(root, "deploy");
 const NODE = "usr/lib/headgate/bin/node";
@@ -38,7 +40,12 @@ export function makePackage(folder, out, node) {
     const home = join(tree, "usr/lib/headgate");
     copyContents(folder, home);
     const architecture = architectureOf(home);
-    if (node !== undefined) put(tree, NODE, readFileSync(node));
+    if (node !== undefined) {
+      const of = machineOf(node);
+      if (of !== architecture)
+        throw new BuildError(`${node} is for ${of ?? "no Linux"}, and the addons are for ${architecture}`);
+      put(tree, NODE, readFileSync(node));
+    }
     install(tree);
     const { version } = JSON.parse(readFileSync(join(home, "package.json"), "utf8"));
     // A pre-release precedes its release: Debian marks that by a tilde.
@@ -160,11 +167,12 @@ function control(tree, files, { version, architecture, glibc, bringsNode }) {
 if (process.argv[1] === import.meta.filename) {
   const [folder, out] = process.argv.slice(2);
   if (folder === undefined || out === undefined) {
-    console.error("node scripts/debian.mjs FOLDER OUT.deb   (NODE=/path/to/node: the package includes it)");
+    console.error("node scripts/debian.mjs FOLDER OUT.deb   (NODE=/path/to/node: another Node; NODE=system: none)");
     process.exit(2);
   }
   try {
-    makePackage(folder, out, process.env.NODE || undefined);
+    const { NODE: given } = process.env;
+    makePackage(folder, out, given === "system" ? undefined : given || provideRuntime("node-24")[0]);
   } catch (error) {
     if (!(error instanceof BuildError)) throw error;
     console.error(`headgate: ${error.message}`);

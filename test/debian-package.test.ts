@@ -124,6 +124,15 @@ test("a package for musl does not become a Debian package", () => {
   expect(() => makePackage(musl, join(folder, "musl.deb"), undefined)).toThrow("is for musl");
 });
 
+test("a Node for another architecture does not become part of a package", () => {
+  const other = join(folder, "node");
+  const elf = Buffer.alloc(64);
+  elf.write("\x7fELF", "latin1");
+  elf.writeUInt16LE(process.arch === "x64" ? 183 : 62, 18);
+  writeFileSync(other, elf);
+  expect(() => makePackage(".", join(folder, "other.deb"), other)).toThrow(/and the addons are for (amd64|arm64)/);
+});
+
 test("a package without a Node depends on a recent enough one, and every package on its glibc", async () => {
   expect(dependsOf("2.28", false)).toContain("nodejs (>= 20.19)");
   const { stdout } = await run("dpkg-deb", ["--field", join(folder, "headgate.deb"), "Depends", "Architecture"]);

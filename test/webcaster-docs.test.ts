@@ -84,6 +84,25 @@ test("the twenty lines broadcast, with a token from the backend and its custom a
   expect(customer.calls("publish")).toHaveLength(1);
 }, 180_000);
 
+test("the backend goes on after a refusal", async () => {
+  const port = await freePort();
+  const code = example("js", "createServer")
+    .replaceAll("https://headgate.example", headgate.http)
+    .replace("listen(3000)", `listen(${port}, () => console.log("listens"))`);
+  writeFileSync(join(folder, "refused.mjs"), code);
+  const refused = start(process.execPath, ["refused.mjs"], {
+    cwd: folder,
+    env: { PATH: process.env.PATH, KEY: "wrong" },
+  });
+  await until("the backend listens", () => refused.stdout().includes("listens"));
+  for (let times = 0; times < 2; times += 1) {
+    expect((await fetch(`http://127.0.0.1:${port}/web-token`)).status).toBe(502);
+  }
+  expect(refused.stderr()).toContain("no web token: Provided APIKey is not valid");
+  refused.kill("SIGKILL");
+  await refused.exit;
+}, 60_000);
+
 test("the page is no longer than it claims", () => {
   const lines = example("html", "<!doctype html>").trim().split("\n");
   expect(lines.filter((line) => line.trim() !== "").length).toBeLessThanOrEqual(23);

@@ -108,14 +108,12 @@ export interface Config {
 const CLIENT_NAMES = ["HEADGATE_API_KEY", "HEADGATE_API_KEY_FILE", "HEADGATE_CA"];
 
 /** The file of authorities that client commands trust in addition to the public ones; null when not set. */
-export function readCaFile(env: Readonly<Record<string, string | undefined>> = process.env): string | null {
-  return env["HEADGATE_CA"] || null;
-}
-
+export const readCaFile = (): string | null => process.env["HEADGATE_CA"] || null;
 /** Set by systemd when standard error is the journal (systemd.exec(5)); null elsewhere. */
-export function readJournalStream(env: Readonly<Record<string, string | undefined>> = process.env): string | null {
-  return env["JOURNAL_STREAM"] || null;
-}
+export const readJournalStream = (): string | null => process.env["JOURNAL_STREAM"] || null;
+/** For other programs: without our settings and secrets. */
+export const readForeignEnvironment = (): Readonly<Record<string, string | undefined>> =>
+  Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("HEADGATE_")));
 
 /** The API key for commands that call a running service. Throws `ConfigInvalid` when there is none. */
 export function readApiKey(env: Readonly<Record<string, string | undefined>> = process.env): string {

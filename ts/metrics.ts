@@ -137,7 +137,7 @@ export function createMetrics(): Metrics {
   });
   const denials = new Counter({
     name: "headgate_publish_denied_total",
-    help: "The same as headgate_refused_total of publish requests, under its former name",
+    help: "Publish requests refused, by cause; each counts in headgate_refused_total with request=publish as well",
     labelNames: ["cause"],
     registers,
   });

@@ -42,7 +42,7 @@ export function glibcOf(folder) {
 /** Debian's name of the architecture of the addons in a folder.
  *  @throws {BuildError} if there is no addon, or they differ */
 export function architectureOf(folder) {
-  const found = new Set(addonsOf(folder).map((path) => ARCHITECTURES[machineOf(path)]));
+  const found = new Set(addonsOf(folder).map(machineOf));
   const [architecture] = found;
   if (found.size !== 1 || architecture === undefined) {
     throw new BuildError(`the addons are for ${[...found].join(" and ") || "no architecture"}: a package is for one`);
@@ -55,12 +55,13 @@ function addonsOf(folder) {
   return names.map((name) => join(folder, name));
 }
 
-function machineOf(path) {
+/** Debian's name of the architecture that a program is for; undefined if it is none for Linux, or for another one. */
+export function machineOf(path) {
   const header = Buffer.alloc(MACHINE_AT + 2);
   const file = openSync(path, "r");
   try {
     const isElf = readSync(file, header) === header.length && header.toString("latin1", 1, 4) === "ELF";
-    return isElf ? header.readUInt16LE(MACHINE_AT) : null;
+    return isElf ? ARCHITECTURES[header.readUInt16LE(MACHINE_AT)] : undefined;
   } finally {
     closeSync(file);
   }

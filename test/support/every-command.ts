@@ -9,6 +9,7 @@ export function commandsOf(dataDir: string, url: string): Readonly<Record<string
   const asking = ["--url", url];
   return {
     serve: [[], 4, "is in use by another headgate process"],
+    demo: [["--seconds", "0", "--json"], 0, "/dashboard/streams/"],
     init: [[], 0, "nothing was changed"],
     doctor: [[], 0, "checks found nothing wrong"],
     config: [["check"], 0, "The configuration is valid."],

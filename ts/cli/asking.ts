@@ -3,6 +3,7 @@
 import type { FileHandle } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { setTimeout as pause } from "node:timers/promises";
 import { rootCertificates } from "node:tls";
 import { Agent, fetch, type Response } from "undici/index.js";
 import { readAuthorities } from "../certificate.ts";
@@ -14,6 +15,11 @@ import { type GivenFlags, readFlags } from "./flags.ts";
 
 /** How long the service may take to answer, and be silent within its answer, ms: a webhook's deadline and a little more. */
 const ANSWER_LIMIT_MS = 15_000;
+/** Records that one page of a list may have. */
+const PAGE_LIMIT = 500;
+/** Pause after an answer that the key asks too often, ms, and how many of them in a row. */
+const TOO_OFTEN_MS = 1_000;
+const WAITS_LIMIT = 60;
 /** Listening hosts that mean every interface. */
 const EVERYWHERE = ["0.0.0.0", "::", ""];
 /** TLS errors for a certificate without a trusted issuer (OpenSSL's X509_V_ERR_…, as Node names them). */
@@ -44,6 +50,49 @@ export class ServiceAnswered extends ServiceError {
  *  come. */
 export async function ask(flags: GivenFlags, method: string, path: string, body?: object): Promise<unknown> {
   return await asked(flags, method, path, body, answerOf);
+}
+
+/** A list page by page, the first `quantity` records of it. `query`: its filters; `rowsOf`: the records of a page. Throws as
+ *  `ask` does. */
+export async function askPages<Page, Row>(
+  flags: GivenFlags,
+  { path, query, quantity }: { readonly path: string; readonly query: URLSearchParams; readonly quantity: number },
+  rowsOf: (page: Page) => readonly Row[],
+): Promise<{ readonly first: Page; readonly rows: readonly Row[]; readonly hasMore: boolean }> {
+  const rows: Row[] = [];
+  let first: Page | null = null;
+  for (let cursor: string | null = null; ; ) {
+    const left = quantity - rows.length;
+    const of = new URLSearchParams(query);
+    of.set("quantity", String(Math.min(left, PAGE_LIMIT)));
+    if (cursor !== null) of.set("cursor", cursor);
+    const page = await pageOf(flags, `${path}?${of}`);
+    first ??= page.answer as Page;
+    rows.push(...rowsOf(page.answer as Page).slice(0, left));
+    cursor = page.next;
+    if (cursor === null || rows.length >= quantity) return { first, rows, hasMore: cursor !== null };
+  }
+}
+
+interface AnsweredPage {
+  readonly answer: unknown;
+  readonly next: string | null;
+}
+
+/** One page. Waits while the key has asked too often. */
+async function pageOf(flags: GivenFlags, path: string): Promise<AnsweredPage> {
+  for (let waits = 0; ; waits += 1) {
+    try {
+      return await asked(flags, "GET", path, undefined, async (response) => ({
+        answer: await answerOf(response),
+        next: response.headers.get("x-next-cursor"),
+      }));
+    } catch (error) {
+      const isTooOften = error instanceof ServiceAnswered && error.status === 429;
+      if (!isTooOften || waits === WAITS_LIMIT) throw error;
+      await pause(TOO_OFTEN_MS);
+    }
+  }
 }
 
 /** Saves the bytes of a response to a file. Throws as `ask` does, and `ServiceAnswered` when they do not all arrive or

@@ -36,6 +36,8 @@ const listFlags = {
   quantity: { type: Number, description: "how many, the newest first", default: 20 },
 } as const;
 
+const allFlag = { type: Boolean, description: "all of them, however many" } as const;
+
 /** Flags of `headgate capture`. */
 export const captureFlags = {
   ...askingFlags,
@@ -104,12 +106,15 @@ export const usageFlags = {
   from: { type: String, description: "the first day (2026-01-31); default: 30 days ago" },
   to: { type: String, description: "the last day" },
   stream: { type: String, description: "only of the stream with this id" },
+  quantity: { type: Number, description: "how many rows, the oldest first (3100)" },
+  all: allFlag,
 } as const;
 
 /** Flags of `headgate audit`. */
 export const auditFlags = {
   ...askingFlags,
   ...listFlags,
+  all: allFlag,
   action: { type: String, description: "only this action, such as stream.lock" },
   who: { type: String, description: "only changes by this person or key" },
 } as const;
@@ -149,7 +154,12 @@ export const webhookFlags = {
   arguments: { type: String, description: "test: custom arguments, as after the ? of a stream name" },
   failed: { type: Boolean, description: "deliveries: only failed ones" },
   name: { type: String, description: "deliveries: only of this stream name" },
-  quantity: { type: Number, description: "deliveries: how many", default: 20 },
+  call: { type: String, description: "deliveries: only publish, update_publish or publish_done" },
+  clientId: { type: String, description: "deliveries: only of the publish with this client id" },
+  from: { type: String, description: "deliveries: only from this time on (2026-01-31T14:00:00Z)" },
+  to: { type: String, description: "deliveries: only before this time" },
+  quantity: { type: Number, description: "deliveries: how many, the newest first", default: 20 },
+  all: { type: Boolean, description: "deliveries: all of them, however many" },
   port: { type: Number, description: "simulate: port to listen on", default: 8443 },
   status: { type: Number, description: "simulate: status to respond with", default: 200 },
   delay: { type: Number, description: "simulate: delay before the response, ms", default: 0 },
@@ -168,7 +178,12 @@ export interface WebhookFlags {
   readonly arguments?: string | undefined;
   readonly failed?: boolean | undefined;
   readonly name?: string | undefined;
+  readonly call?: string | undefined;
+  readonly clientId?: string | undefined;
+  readonly from?: string | undefined;
+  readonly to?: string | undefined;
   readonly quantity: number;
+  readonly all?: boolean | undefined;
   readonly port: number;
   readonly status: number;
   readonly delay: number;

@@ -5,7 +5,7 @@ import { flagOf, SETTING_KEYS, type SettingKey, settingOf } from "../settings.ts
 export type GivenFlags = Readonly<Record<string, unknown>>;
 
 /** One flag in cleye's format (an alias: an interface has no index signature). */
-type Flag = { readonly type: StringConstructor; readonly description: string };
+type Flag = { readonly type: StringConstructor; readonly description: string; readonly placeholder?: string };
 
 /** Flag name in camel case, as cleye requires it, → setting. */
 const KEYS = new Map<string, SettingKey>(
@@ -20,9 +20,18 @@ export function settingFlags(): Record<string, Flag> {
   for (const [name, key] of KEYS) {
     const { meaning, fallback } = settingOf(key);
     const shown = fallback === null || String(fallback) === "" ? "" : ` (${String(fallback)})`;
-    flags[name] = { type: String, description: `${meaning || key}${shown}` };
+    flags[name] = { type: String, description: `${meaning || key}${shown}`, placeholder: placeholderOf(key) };
   }
   return flags;
+}
+
+/** The type of a setting's value, for the help. */
+function placeholderOf(key: SettingKey): string {
+  const { fallback, wanted } = settingOf(key);
+  if (typeof fallback === "boolean") return "[on|off]";
+  if (wanted.startsWith("a list of")) return "<a,b,…>";
+  if (/^[\w-]+(, [\w-]+)+$/.test(wanted)) return `<${wanted.replaceAll(", ", "|")}>`;
+  return typeof fallback === "number" || / from \d+ to \d+/.test(wanted) ? "<number>" : "<text>";
 }
 
 /** Whether a flag may be given without a value, which means "on". */

@@ -97,10 +97,12 @@ function isDefault(verb: Verb, flag: string, value: string): boolean {
 
 const kebab = (flag: string) => flag.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 
-/** The command line with its command, `serve` by default; `help` and `-v` become the flags that cleye knows. */
+/** The command line with its command: nothing at all asks for help, and flags alone are those of `serve`; `help` and `-v`
+ *  become the flags that cleye knows. */
 function wordsOf(argv: readonly string[]): readonly string[] {
   const [first, ...others] = argv;
-  if (first === undefined) return ["serve"];
+  // A service of a former version that was started without a word starts its successor likewise, on a channel.
+  if (first === undefined) return [process.channel ? "serve" : "--help"];
   if (first === "help") return [...others, "--help"];
   if (first === "-v" || first === "-V") return ["--version"];
   return first.startsWith("-") && !["--help", "-h", "--version"].includes(first) ? ["serve", ...argv] : argv;

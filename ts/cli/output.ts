@@ -8,6 +8,9 @@ export function print(flags: GivenFlags, value: unknown, lines: readonly string[
   else for (const line of lines) printLine(line);
 }
 
+/** Follows a list that is not complete. */
+export const MORE = "There are more: --quantity N, or --all";
+
 /** Prints one line for people. Texts of tenants in it cannot control the terminal. */
 export function printLine(line: string): void {
   console.log(printable(line));

@@ -43,8 +43,14 @@ export function verbs(): Readonly<Record<string, Verb>> {
     serve: {
       words: "",
       flags: settings,
-      help: "Run the service (the default)",
+      help: "Run the service",
       run: async (_, flags) => await (await import("./serve/serve.ts")).runService(flags),
+    },
+    demo: {
+      words: "",
+      flags: { json, seconds: { type: Number, description: "end after this many seconds instead of by ^C" } },
+      help: "See it work: a service on this machine alone, with a test picture (ffmpeg), until ^C; nothing of it is kept",
+      run: async (_, flags) => await (await import("./demo.ts")).runDemo(flags),
     },
     init: {
       words: "",

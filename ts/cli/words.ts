@@ -1,5 +1,6 @@
 // The words of a command line: a required one, and an unknown one.
 import { ConfigInvalid } from "../errors.ts";
+import type { GivenFlags } from "./flags.ts";
 
 /** A required word. Throws `ConfigInvalid` that names what is missing. */
 export function wanted(word: string | undefined, what: string): string {
@@ -12,4 +13,12 @@ export function unknownVerb(command: string, verb: string | undefined, verbs: re
   const known = verbs.map((each) => `headgate ${command} ${each}`).join(", ");
   if (verb === undefined) return new ConfigInvalid(`${command} needs a further word: ${known}`);
   return new ConfigInvalid(`${command} ${verb} is not known: ${known}`);
+}
+
+/** How much of a list was asked for. Throws `ConfigInvalid`. */
+export function quantityOf({ quantity, all }: GivenFlags, standard: number): { readonly quantity: number } {
+  if (all === true) return { quantity: Number.POSITIVE_INFINITY };
+  if (quantity === undefined) return { quantity: standard };
+  if (typeof quantity === "number" && Number.isSafeInteger(quantity) && quantity >= 1) return { quantity };
+  throw new ConfigInvalid("--quantity must be a whole number of at least 1");
 }

@@ -17,7 +17,7 @@ export function fieldNames(customArguments: Uint8Array): ReadonlySet<string> {
   const names = new Set<string>();
   for (const body of readings(customArguments)) {
     for (const pair of splitPairs(body)) {
-      for (const name of readings(percentDecoded(pair))) for (const form of formsOf(name)) names.add(form);
+      for (const name of readings(percentDecodedBytes(pair))) for (const form of formsOf(name)) names.add(form);
     }
   }
   return names;
@@ -73,7 +73,7 @@ function splitPairs(body: Uint8Array): readonly string[] {
 }
 
 /** Decodes `%XX`, and `%uXXXX` as ASP.NET, Perl's CGI and Jetty do. */
-function percentDecoded(name: string): Uint8Array {
+function percentDecodedBytes(name: string): Uint8Array {
   const utf8 = (_: string, hex: string) =>
     Buffer.from(String.fromCharCode(Number.parseInt(hex, 16))).toString("latin1");
   const byte = (_: string, hex: string) => String.fromCharCode(Number.parseInt(hex, 16));

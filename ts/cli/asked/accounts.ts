@@ -1,23 +1,39 @@
 // `headgate usage` and `headgate audit`: what an organisation used, and what was changed in it.
-import { ask } from "../asking.ts";
+import { askPages } from "../asking.ts";
 import type { GivenFlags } from "../flags.ts";
-import { print, table } from "../output.ts";
+import { MORE, print, table } from "../output.ts";
+import { quantityOf } from "../words.ts";
 
 type Row = Readonly<Record<string, unknown>>;
 
 export async function runUsage(flags: GivenFlags): Promise<void> {
-  const usage = (await ask(flags, "GET", `/organisation/usage?${query(flags, ["from", "to", "stream"])}`)) as {
-    readonly total: Row;
-    readonly days: readonly Row[];
+  const filter = {
+    path: "/organisation/usage",
+    query: query(flags, ["from", "to", "stream"]),
+    ...quantityOf(flags, 3_100),
   };
-  const total = Object.entries(usage.total).map(([name, value]) => `total ${name}: ${String(value)}`);
-  print(flags, usage, [...columns(usage.days), ...total]);
+  const { first, rows, hasMore } = await askPages(flags, filter, (page: Usage) => page.days);
+  const total = Object.entries(first.total).map(([name, value]) => `total ${name}: ${String(value)}`);
+  const record = { ...first, days: rows, next: hasMore ? nextOf(rows) : null };
+  print(flags, record, [...columns(rows), ...total, ...(hasMore ? [MORE] : [])]);
 }
 
 export async function runAudit(flags: GivenFlags): Promise<void> {
-  const filter = query(flags, ["from", "to", "action", "who", "quantity"]);
-  const entries = (await ask(flags, "GET", `/organisation/audit?${filter}`)) as readonly Row[];
-  print(flags, entries, columns(entries));
+  const names = ["from", "to", "action", "who"];
+  const filter = { path: "/organisation/audit", query: query(flags, names), ...quantityOf(flags, 20) };
+  const { rows, hasMore } = await askPages(flags, filter, (page: readonly Row[]) => page);
+  print(flags, rows, [...columns(rows), ...(hasMore ? [MORE] : [])]);
+}
+
+interface Usage {
+  readonly total: Row;
+  readonly days: readonly Row[];
+}
+
+/** As `next` of the API: the last day and its stream. */
+function nextOf(days: readonly Row[]): string | null {
+  const last = days.at(-1);
+  return last === undefined ? null : `${String(last["day"])}/${String(last["stream"])}`;
 }
 
 function query(flags: GivenFlags, names: readonly string[]): URLSearchParams {

@@ -8,7 +8,7 @@ import { print } from "../output.ts";
 import { certificates } from "./certificates.ts";
 import { databaseServers } from "./database-servers.ts";
 import { type Finding, linesOf } from "./finding.ts";
-import { addon, pages } from "./installation.ts";
+import { addon, nodeVersion, pages } from "./installation.ts";
 import { clockFinding, dataDirectory, descriptors, firstStart } from "./machine.ts";
 import { mediaAddresses } from "./media-addresses.ts";
 import { names } from "./names.ts";
@@ -62,7 +62,7 @@ async function withoutConfig(faults: readonly string[]): Promise<readonly Findin
         "correct that setting in headgate.toml, the environment or the flags (headgate config schema lists all settings)",
     };
   });
-  return [...of, await addon(), pages(), ...descriptors(null), clockFinding([], null, clock.now())];
+  return [...of, ...nodeVersion(), await addon(), pages(), ...descriptors(null), clockFinding([], null, clock.now())];
 }
 
 async function withConfig(config: Config): Promise<readonly Finding[]> {
@@ -70,6 +70,7 @@ async function withConfig(config: Config): Promise<readonly Finding[]> {
   const tried = store.isOpen ? await webhooks(config, store.webhooks) : { findings: [], dates: [] };
   const service = await running(config);
   return [
+    ...nodeVersion(),
     ...dataDirectory(config),
     ...firstStart(config),
     ...store.findings,

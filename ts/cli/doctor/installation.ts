@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { reasonOf } from "../../reason.ts";
+import { insecureNode, NODE_REMEDY } from "../node-version.ts";
 import { type Finding, good } from "./finding.ts";
 
 /** Output of scripts/build.mjs, both for the sources (`ts/cli`) and for the build (`dist/cli`). */
@@ -20,6 +21,15 @@ export async function addon(): Promise<Finding> {
   } catch (error) {
     return { what, state: "bad", detail: reasonOf(error), why, remedy };
   }
+}
+
+/** The Node that runs this; no finding for Deno and Bun. */
+export function nodeVersion(versions: NodeJS.ProcessVersions = process.versions): readonly Finding[] {
+  if (versions["deno"] !== undefined || versions["bun"] !== undefined) return [];
+  const insecure = insecureNode(versions);
+  if (insecure === null) return [good("Node", versions.node)];
+  const why = "known faults of its HTTP and TLS can be used by anyone who reaches the ports";
+  return [{ what: "Node", state: "warning", detail: insecure, why, remedy: NODE_REMEDY }];
 }
 
 /** `folder`: the folder of the built files. */

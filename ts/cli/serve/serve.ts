@@ -7,6 +7,7 @@ import type { RunningService } from "../../main.ts";
 import { usableCertificates } from "../config.ts";
 import { exitCodeOf } from "../exit-code.ts";
 import { readFlags } from "../flags.ts";
+import { insecureNode, NODE_REMEDY } from "../node-version.ts";
 import { keepCompiledCode } from "./compiled-code.ts";
 import { firstStart } from "./first-start.ts";
 import { createReload } from "./reload.ts";
@@ -34,8 +35,12 @@ async function run(flags: Readonly<Record<string, unknown>>): Promise<void> {
   const loaded = load();
   const { config } = loaded;
   const isTerminal = process.stderr.isTTY === true;
+  const insecure = insecureNode(process.versions);
   // Before anything is created or bound.
-  const warnings = usableCertificates(config, clock.now());
+  const warnings = [
+    ...(insecure === null ? [] : [`${insecure}: ${NODE_REMEDY}`]),
+    ...usableCertificates(config, clock.now()),
+  ];
   if (warnings.length > 0) {
     const log = await createLog(config.log, isTerminal);
     for (const warning of warnings) log.warn(warning);

@@ -5,11 +5,11 @@ import { clock } from "../../clock.ts";
 import { ConfigInvalid, PortTaken } from "../../errors.ts";
 import { jsonText } from "../../text/terminal.ts";
 import { hasFailed } from "../../text/webhook-words.ts";
-import { ask } from "../asking.ts";
+import { ask, askPages } from "../asking.ts";
 import { WEBHOOK_VERBS, type WebhookFlags } from "../command-flags.ts";
 import type { GivenFlags } from "../flags.ts";
-import { printLine, print as printRecord } from "../output.ts";
-import { unknownVerb, wanted } from "../words.ts";
+import { MORE, printLine, print as printRecord } from "../output.ts";
+import { quantityOf, unknownVerb, wanted } from "../words.ts";
 import { simulate } from "./simulate.ts";
 
 /** `words`: one of `WEBHOOK_VERBS`. Throws `ConfigInvalid` for anything else. */
@@ -39,12 +39,11 @@ export async function runWebhook(words: readonly string[], flags: WebhookFlags &
       return;
     }
     case "deliveries": {
-      const query = new URLSearchParams({ quantity: String(flags.quantity) });
-      if (flags.failed) query.set("failed", "true");
-      if (flags.name !== undefined) query.set("name", flags.name);
-      const list = await ask(flags, "GET", `/organisation/webhook/deliveries?${query}`);
-      if (flags.json) return print(list);
-      for (const delivery of list as Delivery[]) printLine(lineOf(delivery));
+      const list = { path: "/organisation/webhook/deliveries", query: filterOf(flags), ...quantityOf(flags, 20) };
+      const { rows, hasMore } = await askPages(flags, list, (page: readonly Delivery[]) => page);
+      if (flags.json) return print(rows);
+      for (const delivery of rows) printLine(lineOf(delivery));
+      if (hasMore) printLine(MORE);
       return;
     }
     case "delivery": {
@@ -61,6 +60,11 @@ export async function runWebhook(words: readonly string[], flags: WebhookFlags &
     default:
       throw unknownVerb("webhook", verb, WEBHOOK_VERBS);
   }
+}
+
+function filterOf({ failed, name, call, clientId, from, to }: WebhookFlags): URLSearchParams {
+  const given = { failed: failed ? "true" : undefined, name, call, clientid: clientId, from, to };
+  return new URLSearchParams(Object.entries(given).filter((each): each is [string, string] => each[1] !== undefined));
 }
 
 function shown(flags: GivenFlags, organisation: unknown): void {

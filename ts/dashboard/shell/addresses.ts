@@ -1,14 +1,9 @@
 // Builds and checks the paths of pages.
 
+import { percentDecoded } from "../../text/percent.ts";
+
 /** Whether every part of a path can be decoded. */
-export function isReadable(path: string): boolean {
-  try {
-    decodeURIComponent(path);
-    return true;
-  } catch {
-    return false;
-  }
-}
+export const isReadable = (path: string): boolean => percentDecoded(path) !== null;
 
 /** The path of a page with an id, or any other text, in it. */
 export function addressOf(page: "streams" | "deliveries", id: string): string {

@@ -1,5 +1,7 @@
 // The form body of a call, field by field. Pure.
 
+import { percentDecoded } from "../../text/percent.ts";
+
 export interface BodyField {
   readonly position: number;
   readonly field: string;
@@ -18,10 +20,4 @@ export function fieldsOf(body: string): readonly BodyField[] {
 }
 
 /** What a broadcaster sends may not be valid text: then it is shown undecoded. */
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text.replaceAll("+", " "));
-  } catch {
-    return text;
-  }
-}
+const decoded = (text: string): string => percentDecoded(text.replaceAll("+", " ")) ?? text;

@@ -1,5 +1,6 @@
 // Forwards requests about a publish that runs on another node, unchanged, and streams its response back. So every route
 // handles only the publishes of its own node.
+
 import { Readable } from "node:stream";
 import type { Context, MiddlewareHandler } from "hono";
 import { type Call, type Channel, CLIENT_HEADER, REQUEST_HEADER } from "../../cluster/channel.ts";
@@ -8,6 +9,7 @@ import type { Owned, Owners } from "../../cluster/owners.ts";
 import { NodeAway } from "../../errors/node-away.ts";
 import { BodyTooLarge } from "../../errors.ts";
 import type { Ending } from "../../publish/ending/ending.ts";
+import { percentDecoded } from "../../text/percent.ts";
 import { traceHeaders } from "../../tracing/trace.ts";
 import { BODY_LIMIT_BYTES, type ClientAddress, outgoingOf, passedOn } from "../request/request.ts";
 import { WHIP_PATH } from "../whip/whip-problems.ts";
@@ -189,13 +191,8 @@ async function captured(c: Context): Promise<number | null> {
   return clientId === undefined ? null : Number(clientId);
 }
 
-function decoded(id: string): string {
-  try {
-    return decodeURIComponent(id);
-  } catch {
-    return id; // no publish has such an id
-  }
-}
+/** No publish has an id that cannot be decoded. */
+const decoded = (id: string): string => percentDecoded(id) ?? id;
 
 /** The client's address as another node reports it for a request that it passes on. */
 export const clientOf = (c: Context) => c.req.header(CLIENT_HEADER) ?? "";

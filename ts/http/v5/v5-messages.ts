@@ -1,5 +1,7 @@
 // The frames of the deprecated v5 signalling (api §5), parsed into types. Pure: no socket, no session.
+
 import { z } from "zod";
+import { percentDecoded } from "../../text/percent.ts";
 import { V5Fault } from "./v5-faults.ts";
 
 /** Longest message id echoed in full, characters. */
@@ -79,7 +81,7 @@ export function readFrame(frame: string | null): V5Frame {
 /** A web token as clients send it: the text itself, JSON text (a string, or an object with `jwt` or `token`), and either
  *  of them percent-encoded. */
 export function readToken(given: string): string {
-  const plain = decodePercent(given.trim());
+  const plain = percentDecoded(given.trim()) ?? given.trim();
   const value = /^["{]/.test(plain) ? parseJson(plain) : plain;
   if (typeof value === "string") return value;
   const inner = isRecord(value) ? (value.jwt ?? value.token) : undefined;
@@ -122,13 +124,5 @@ function parseJson(json: string): unknown {
     return JSON.parse(json);
   } catch {
     return undefined;
-  }
-}
-
-function decodePercent(given: string): string {
-  try {
-    return decodeURIComponent(given);
-  } catch {
-    return given;
   }
 }

@@ -1,5 +1,6 @@
 // /p/webrtc: the WHIP endpoint (RFC 9725; P1–P6, P9–P11, P13). Its sessions are in whip-session.ts. CORS is implemented
 // by hand: browsers publish from any page, and a middleware would answer OPTIONS without Accept-Post.
+
 import { type Context, Hono } from "hono";
 import type { Logger } from "pino";
 import type { Config } from "../../config.ts";
@@ -8,6 +9,7 @@ import type { Refusals } from "../../publish/refusals/refusals.ts";
 import { summaryOf } from "../../publish/whip/sdp-summary.ts";
 import { audioBitrateWithin, CONNECT_INFO_LIMIT_BYTES, readConnectInfo } from "../../publish/whip/whip-parameters.ts";
 import type { Whip, WhipOutcome, WhipRequest } from "../../publish/whip/whip-publishes.ts";
+import { percentDecoded } from "../../text/percent.ts";
 import { isSameIngestUrl } from "../../token/ingest-url.ts";
 import { opensStreamsOf, type TokenClaims, type Tokens } from "../../token/tokens.ts";
 import type { Env } from "../openapi.ts";
@@ -192,15 +194,7 @@ function readQuery(url: string): ReadonlyMap<string, Buffer> {
 function decodePercent(text: string): Buffer {
   const decoded = text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
   // Unescaped characters beyond ASCII are encoded as UTF-8; after unescaping every character is one byte.
-  return /^[\x20-\x7e]*$/.test(text) ? Buffer.from(decoded, "latin1") : Buffer.from(decodeURIComponentOr(text));
-}
-
-function decodeURIComponentOr(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
+  return /^[\x20-\x7e]*$/.test(text) ? Buffer.from(decoded, "latin1") : Buffer.from(percentDecoded(text) ?? text);
 }
 
 /** Where to publish: from the query, or from a web token issued by us; both must agree (T6). */

@@ -1,6 +1,8 @@
 // Validates the URL of a customer's upstream, and masks it for display. Which addresses it may lead to is decided in
 // address-guard.ts.
+
 import { withoutBrackets } from "../../network.ts";
+import { percentDecoded } from "../../text/percent.ts";
 import { malformedUrl, refusalOfHost } from "../addresses/address-guard.ts";
 import type { Resolve } from "../addresses/resolver.ts";
 
@@ -35,11 +37,7 @@ export async function checkUpstreamUrl(
   if (scheme !== scheme.toLowerCase()) return { reason: "must have a lower-case scheme" };
   if (port !== undefined && (Number(port) === 0 || Number(port) > 65_535))
     return { reason: "must use a port up to 65535" };
-  try {
-    decodeURIComponent(userInfo);
-  } catch {
-    return { reason: "must have its credentials percent-encoded as UTF-8" };
-  }
+  if (percentDecoded(userInfo) === null) return { reason: "must have its credentials percent-encoded as UTF-8" };
   return options.dev ? null : await refusalOfHost(withoutBrackets(host), options);
 }
 
