@@ -44,7 +44,7 @@ test("the customer is asked about a backup with its argument; the backup is on s
   const asked = customer.calls("publish").map(({ body }) => body.split("&call=")[0]);
   expect(asked).toEqual(["pass=1", "pass=1&backup=1"]);
   expect(allowed(main).hold).toEqual({ windowMs: 10_000, continues: null });
-  expect(allowed(backup).hold).toEqual({ windowMs: 10_000, continues: null, beside: { clientId: main, name: STREAM } });
+  expect(allowed(backup).hold).toEqual({ windowMs: 10_000, continues: null, beside: main });
   expect(allowed(backup).upstreams).toEqual(allowed(main).upstreams);
   expect(states()).toEqual([
     [main, true],

@@ -158,8 +158,8 @@ impl Switchboard {
         if let Some(stream) = entry.pushes {
             self.forget_push(stream, key);
         }
-        if let Some(published) = entry.publishes {
-            self.end_published(published, reason.into());
+        if let Some(stream) = entry.publishes {
+            self.end_stream(stream, reason.into());
         }
     }
 
