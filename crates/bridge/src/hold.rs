@@ -6,7 +6,7 @@ use headgate_ingest::Hold;
 use napi::bindgen_prelude::Result;
 use napi_derive::napi;
 
-use crate::transfer::whole;
+use crate::whole::whole;
 
 /// What happens to a publish's upstreams and players when its publisher is lost.
 #[napi(object)]

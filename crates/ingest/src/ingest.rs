@@ -3,6 +3,7 @@
 mod accepting;
 mod armed;
 mod capturing;
+mod near;
 mod whip;
 
 use std::io;
@@ -17,13 +18,12 @@ use headgate_whip::Identity;
 use self::armed::Captures;
 use crate::publish::end_reason::EndReason;
 use crate::publish::hold::Hold;
-use crate::publish::mailbox::{Denial, Event, Mailbox, OnAirCause, OnAirChanged};
+use crate::publish::mailbox::{Denial, Event, Mailbox};
 use crate::publish::play_guard::PlayGuard;
 use crate::publish::players::PlayerStatus;
 use crate::publish::preview_pipe::{PreviewReader, preview_pipe};
 use crate::publish::pull_record::{PullSource, PullStatus};
 use crate::publish::record::PublishSnapshot;
-use crate::publish::record::{PublishRecord, StreamId};
 use crate::publish::registry::Publishes;
 use crate::publish::upstreams::{AddedUpstream, Upstream};
 use crate::reactor::config::{IngestConfig, StartError};
@@ -183,20 +183,6 @@ impl Ingest {
         if let Some(record) = self.shared.publishes.find_held(client_id) {
             self.shared.tell(record.worker, Message::Release(record.stream));
         }
-    }
-
-    /// Decides where a publish lives: with the lost publish that it continues, or with the other publish of its name.
-    /// If that other one has ended, the gateway is notified that this publish is on air.
-    fn find_near(&self, client_id: u64, hold: &Hold) -> Near {
-        let publishes = &self.shared.publishes;
-        let held = hold.continues.and_then(|lost| publishes.find_held(lost));
-        let other = hold.beside.and_then(|other| publishes.find(other));
-        if hold.beside.is_some() && other.is_none() {
-            let (is_on_air, cause) = (true, OnAirCause::Began);
-            let changed = OnAirChanged { client_id, is_on_air, other: None, cause };
-            publishes.mailbox().put(Event::OnAirChanged(changed));
-        }
-        Near { held, other }
     }
 
     /// Puts one of two running publishes of a name on air, now or at its next keyframe. Unknown client ids and
@@ -368,31 +354,6 @@ impl Ingest {
     pub fn drainer(&self) -> impl Fn() -> Vec<Event> + Send + Sync + 'static {
         let shared = self.shared.clone();
         move || shared.publishes.mailbox().drain()
-    }
-}
-
-/// The existing publishes of its name that a new publish relates to.
-struct Near {
-    /// The lost publish that it continues.
-    held: Option<Arc<PublishRecord>>,
-    /// The other publish of its name.
-    other: Option<Arc<PublishRecord>>,
-}
-
-impl Near {
-    /// The stream that it continues.
-    fn continues(&self) -> Option<StreamId> {
-        self.held.as_ref().map(|held| held.stream)
-    }
-
-    /// The stream of the other publish.
-    fn beside(&self) -> Option<StreamId> {
-        self.other.as_ref().map(|other| other.stream)
-    }
-
-    /// The one with whose stream it lives.
-    fn record(&self) -> Option<&PublishRecord> {
-        self.held.as_deref().or(self.other.as_deref())
     }
 }
 
