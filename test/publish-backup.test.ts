@@ -59,7 +59,7 @@ test("a backup alone goes on air immediately, and the publish that follows is on
   const backup = await stage.allowed(STREAM, { arguments: "backup=1" });
   expect(allowed(backup).hold).toEqual({ windowMs: 10_000, continues: null });
   const main = await stage.allowed(STREAM);
-  expect(allowed(main).hold?.beside?.clientId).toBe(backup);
+  expect(allowed(main).hold?.beside).toBe(backup);
   expect(states()).toEqual([
     [backup, true],
     [main, false],
@@ -94,7 +94,7 @@ test("a lost publish is continued by its backup", async () => {
     return row?.state === "ended";
   });
   const again = await stage.allowed(STREAM);
-  expect(allowed(again).hold?.beside?.clientId).toBe(backup);
+  expect(allowed(again).hold?.beside).toBe(backup);
 });
 
 test("a lost backup is continued by the publish with the same other arguments", async () => {

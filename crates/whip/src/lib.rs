@@ -43,7 +43,7 @@ pub use media::ssrc_of;
 pub use scrub::{MediaBlanker, scrub_sdp};
 pub use session::{WhipEnd, WhipEvent, WhipSession};
 pub use transport::handshake_fault::HandshakeFault;
-pub use transport::ice_lite::ufrag_of;
 pub use transport::identity::{Identity, IdentityError};
 pub use transport::path::Path;
 pub use transport::revoked::RevokedConsent;
+pub use transport::user_name::ufrag_of;
