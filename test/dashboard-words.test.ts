@@ -20,7 +20,7 @@ import { type Action, ROUTES, requireRole } from "../ts/organisation/roles.ts";
 import { organisationSettings } from "../ts/organisation/settings.ts";
 import { REFUSAL_REASONS } from "../ts/publish/refusals/reasons.ts";
 import { UNREACHABLE_CAUSES } from "../ts/publish/webhook/answer.ts";
-import { ROLES } from "../ts/store/schema.ts";
+import { ROLES } from "../ts/store/tables/roles.ts";
 import { refusalWords } from "../ts/text/refusal-words.ts";
 
 test("the page agrees with the API on what each role may do", () => {

@@ -2,7 +2,7 @@
 // administer it. Everybody else sees ids.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { addApiKey } from "../ts/organisation/api-keys.ts";
-import type { Role } from "../ts/store/schema.ts";
+import type { Role } from "../ts/store/tables/roles.ts";
 import { type Gateway, type Member, openGateway, START_MS } from "./support/gateway.ts";
 
 const PASSWORD = "correct horse battery staple";

@@ -1,7 +1,7 @@
 // Role × route, complete (M4): every guarded route is called with a key and as a person of each role.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ROUTES } from "../ts/organisation/roles.ts";
-import type { Role } from "../ts/store/schema.ts";
+import type { Role } from "../ts/store/tables/roles.ts";
 import { type Gateway, openGateway } from "./support/gateway.ts";
 
 /** M4 as a list: the routes that user and readonly may call. A new route has to be considered here. */

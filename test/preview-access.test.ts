@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { addApiKey } from "../ts/organisation/api-keys.ts";
 import { addOrganisation } from "../ts/organisation/organisations.ts";
 import { PREVIEWS_LIMIT } from "../ts/publish/preview/previews.ts";
-import type { Role } from "../ts/store/schema.ts";
+import type { Role } from "../ts/store/tables/roles.ts";
 import { addStream, openStage, STREAM, type Stage, until } from "./support/publishing.ts";
 
 /** Longer than the pause between two checks of the caller's permission, and less than the 10 s limit, ms. */

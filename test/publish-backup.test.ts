@@ -44,7 +44,7 @@ test("the customer is asked about a backup with its argument; the backup is on s
   const asked = customer.calls("publish").map(({ body }) => body.split("&call=")[0]);
   expect(asked).toEqual(["pass=1", "pass=1&backup=1"]);
   expect(allowed(main).hold).toEqual({ windowMs: 10_000, continues: null });
-  expect(allowed(backup).hold).toEqual({ windowMs: 10_000, continues: null, beside: { clientId: main, name: STREAM } });
+  expect(allowed(backup).hold).toEqual({ windowMs: 10_000, continues: null, beside: main });
   expect(allowed(backup).upstreams).toEqual(allowed(main).upstreams);
   expect(states()).toEqual([
     [main, true],
@@ -59,7 +59,7 @@ test("a backup alone goes on air immediately, and the publish that follows is on
   const backup = await stage.allowed(STREAM, { arguments: "backup=1" });
   expect(allowed(backup).hold).toEqual({ windowMs: 10_000, continues: null });
   const main = await stage.allowed(STREAM);
-  expect(allowed(main).hold?.beside?.clientId).toBe(backup);
+  expect(allowed(main).hold?.beside).toBe(backup);
   expect(states()).toEqual([
     [backup, true],
     [main, false],
@@ -94,7 +94,7 @@ test("a lost publish is continued by its backup", async () => {
     return row?.state === "ended";
   });
   const again = await stage.allowed(STREAM);
-  expect(allowed(again).hold?.beside?.clientId).toBe(backup);
+  expect(allowed(again).hold?.beside).toBe(backup);
 });
 
 test("a lost backup is continued by the publish with the same other arguments", async () => {

@@ -3,7 +3,7 @@ import { afterEach, expect, test } from "vitest";
 import { hashPassword } from "../ts/organisation/passwords.ts";
 import { addPerson } from "../ts/organisation/people.ts";
 import { createRequestRate } from "../ts/organisation/request-rate.ts";
-import type { Role } from "../ts/store/schema.ts";
+import type { Role } from "../ts/store/tables/roles.ts";
 import { type Gateway, openGateway, START_MS } from "./support/gateway.ts";
 
 let gateway: Gateway | null = null;

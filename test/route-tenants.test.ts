@@ -2,7 +2,7 @@
 // never existed; and it is not changed.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ROUTES, type RouteName } from "../ts/organisation/roles.ts";
-import type { Role } from "../ts/store/schema.ts";
+import type { Role } from "../ts/store/tables/roles.ts";
 import { type Gateway, type Member, openGateway } from "./support/gateway.ts";
 import { fill, type Inventory, PASSWORD, personOf, requestOf } from "./support/inventory.ts";
 

@@ -7,9 +7,10 @@ import { connect } from "node:tls";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "./support/child.ts";
 import { testCertificates } from "./support/customer.ts";
+import { encoderOf } from "./support/drop-outs.ts";
 import { broadcast, packetsOf } from "./support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "./support/headgate.ts";
-import { content } from "./support/judge.ts";
+import { content, isMonotonic, ofTrack } from "./support/judge.ts";
 import { inWholeRun } from "./support/whole-run.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "headgate-rtmps-"));
@@ -32,6 +33,7 @@ beforeAll(async () => {
       HEADGATE_RTMP_TLS_CERT: file("cert.pem"),
       HEADGATE_RTMP_TLS_KEY: file("key.pem"),
       HEADGATE_RTMP_TLS_PORT: "0",
+      HEADGATE_PUBLISH_HOLD_S: "20",
     },
   });
   const push = { HEADGATE_UPSTREAM_PUSH: `${upstream.rtmps}/${await upstream.newStream()}` };
@@ -62,6 +64,31 @@ test("an encoder publishes by RTMPS and a player plays by it, every frame", asyn
   });
   expect(await encoder.exit, encoder.stderr()).toBe(0);
   expect(content(played)).toEqual(content(await encoder.sent()));
+});
+
+test("encoders by RTMPS that are killed are continued by others, whichever media worker has accepted them", async () => {
+  const name = await upstream.newStream();
+  const publish = () => broadcast(`${upstream.rtmps}/${name}`, { seconds: 60, gop: 25 });
+  let running = await encoderOf(upstream, name, { publish });
+  const played = packetsOf(`${upstream.rtmps}/${name}`);
+  await until("the player reads it", async () => {
+    const sessions = (await upstream.call("GET", "/session")) as unknown as {
+      streamname: string;
+      subscribers: number;
+    }[];
+    return sessions.some(({ streamname, subscribers }) => streamname === name && subscribers > 0);
+  });
+  // Connections are distributed to the workers in turn: some of these begin on another one than that of the stream.
+  for (const n of [1, 2, 3, 4]) {
+    running.encoder.kill("SIGKILL");
+    const next = await encoderOf(upstream, name, { before: running.session.client_id, publish });
+    expect(next.session.continues, `successor ${n}`).toBe(running.session.client_id);
+    running = next;
+  }
+  running.encoder.kill("SIGTERM");
+  const packets = await played;
+  expect(isMonotonic(ofTrack(packets, "video")) && isMonotonic(ofTrack(packets, "audio"))).toBe(true);
+  expect(ofTrack(packets, "video").filter(({ isKey }) => isKey).length).toBeGreaterThanOrEqual(4);
 });
 
 inWholeRun("a push by RTMPS reaches an upstream with a trusted certificate", async () => {

@@ -4,14 +4,12 @@
 import type { CaptureRefused } from "./errors/capture-refused.ts";
 import type { NoStandby } from "./errors/no-standby.ts";
 import type { NodeAway } from "./errors/node-away.ts";
+import { ServiceError } from "./errors/service-error.ts";
 import type { TooManyReaders } from "./errors/too-many-readers.ts";
 import type { TooManyReads } from "./errors/too-many-reads.ts";
-import type { Role } from "./store/schema.ts";
+import type { Role } from "./store/tables/roles.ts";
 
-/** Base of every error this service raises on purpose. `code` is stable and part of the contract. */
-export abstract class ServiceError extends Error {
-  abstract readonly code: string;
-}
+export { ServiceError };
 
 /** A required member of the body is missing (M5, T2). */
 export class ParameterRequired extends ServiceError {

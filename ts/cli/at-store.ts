@@ -6,7 +6,8 @@ import { ConfigInvalid } from "../errors.ts";
 import type { Actor } from "../organisation/audit.ts";
 import { openStore, type Store } from "../store/open.ts";
 import { isStorePresent } from "../store/present.ts";
-import { type OrganisationTable, ROLES, type Role } from "../store/schema.ts";
+import type { OrganisationTable } from "../store/schema.ts";
+import { ROLES, type Role } from "../store/tables/roles.ts";
 import { type GivenFlags, readFlags } from "./flags.ts";
 
 export interface AtStore {

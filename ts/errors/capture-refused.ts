@@ -1,5 +1,5 @@
 // The refusal of a capture.
-import { ServiceError } from "../errors.ts";
+import { ServiceError } from "./service-error.ts";
 
 /** Captures are disabled, the limit of concurrent captures is reached, or the file cannot be created; the message says
  *  which. */

@@ -1,5 +1,5 @@
 // The refusal of a further event stream.
-import { ServiceError } from "../errors.ts";
+import { ServiceError } from "./service-error.ts";
 
 /** The limit of open event streams of an organisation, or of the service, is reached; or the service is stopping. */
 export class TooManyReaders extends ServiceError {

@@ -1,5 +1,5 @@
 // The refusal of a read of an organisation that reads more than its share.
-import { ServiceError } from "../errors.ts";
+import { ServiceError } from "./service-error.ts";
 
 /** The organisation's reads take all of its share of the store. */
 export class TooManyReads extends ServiceError {

@@ -10,7 +10,7 @@ import type { KeptAnswers } from "../organisation/kept-answers.ts";
 import type { ReadLimits } from "../organisation/reads/read-limits.ts";
 import { type Action, ROUTES, type RouteName } from "../organisation/roles.ts";
 import type { Ending } from "../publish/ending/ending.ts";
-import { ROLES } from "../store/schema.ts";
+import { ROLES } from "../store/tables/roles.ts";
 import type { Trace } from "../tracing/trace.ts";
 import { codesInWords } from "./error-codes.ts";
 import { loggedCaller, type notedForLog, noteForLog } from "./request/caller.ts";

@@ -12,9 +12,9 @@ export interface Hold {
   readonly silenceMs?: number;
   /** Client id of a lost publish: its upstreams and players are taken over if they are still held; null for none. */
   readonly continues: number | null;
-  /** The other publish of its name, if there is one: while that is on air this one is on standby, and nobody
+  /** Client id of the other publish of its name, if there is one: while that is on air this one is on standby, and nobody
    *  receives it. */
-  readonly beside?: { readonly clientId: number; readonly name: string };
+  readonly beside?: number;
 }
 
 export interface HoldMedia {
@@ -41,6 +41,6 @@ export function holdOptions({ windowMs, silenceMs, continues, beside }: Hold): H
     windowMs,
     ...(silenceMs !== undefined && { silenceMs }),
     ...(continues === null ? {} : { continues }),
-    ...(beside && { beside: beside.clientId, name: Buffer.from(beside.name) }),
+    ...(beside !== undefined && { beside }),
   };
 }

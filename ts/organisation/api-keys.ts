@@ -4,8 +4,9 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import { BadApiKey, InvalidValue, UnknownRecord } from "../errors.ts";
-import type { ApiKeyTable, OrganisationTable, Role, Schema } from "../store/schema.ts";
+import type { ApiKeyTable, OrganisationTable, Schema } from "../store/schema.ts";
 import { checkRoom } from "../store/table-bounds.ts";
+import type { Role } from "../store/tables/roles.ts";
 import { newKeyText } from "./key-text.ts";
 
 /** Precision of `last_used_at`, ms: a write per request would cost an fsync each. */

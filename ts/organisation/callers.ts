@@ -2,7 +2,8 @@
 import type { Kysely } from "kysely";
 import { BadApiKey, ForeignPage, OrganisationNotEnabled, ScopeRequired } from "../errors.ts";
 import { isEnabled } from "../store/enabled.ts";
-import type { OrganisationTable, Role, Schema } from "../store/schema.ts";
+import type { OrganisationTable, Schema } from "../store/schema.ts";
+import type { Role } from "../store/tables/roles.ts";
 import type { ApiKeys } from "./api-keys.ts";
 import { type Logins, pageTokenHolds } from "./logins.ts";
 import { isOperator } from "./organisations.ts";

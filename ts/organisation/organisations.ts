@@ -1,7 +1,8 @@
 // Organisations: the first one of a new store, and the webhook setting (M5–M7).
 import { randomUUID } from "node:crypto";
 import type { Kysely } from "kysely";
-import type { OrganisationTable, Role, Schema } from "../store/schema.ts";
+import type { OrganisationTable, Schema } from "../store/schema.ts";
+import type { Role } from "../store/tables/roles.ts";
 import { addApiKey, hashOfKey } from "./api-keys.ts";
 import { randomText } from "./key-text.ts";
 import { hashPassword } from "./passwords.ts";

@@ -2,7 +2,8 @@
 import { randomUUID } from "node:crypto";
 import type { Kysely } from "kysely";
 import { InvalidValue, NotUnique, UnknownRecord, WrongCredentials } from "../errors.ts";
-import type { PersonTable, Role, Schema } from "../store/schema.ts";
+import type { PersonTable, Schema } from "../store/schema.ts";
+import type { Role } from "../store/tables/roles.ts";
 
 /** Longest e-mail address, characters (RFC 5321 section 4.5.3.1). */
 const EMAIL_LIMIT = 254;

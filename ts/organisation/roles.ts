@@ -1,7 +1,7 @@
 // Permissions (M4): one table from route to action, one from action to the least role. A route without a row does not
 // compile, and a test finds rows that no route uses.
 import { RoleRequired, ScopeRequired } from "../errors.ts";
-import { ROLES, type Role } from "../store/schema.ts";
+import { ROLES, type Role } from "../store/tables/roles.ts";
 
 /** The least role for each action. */
 const LEAST_ROLE = {

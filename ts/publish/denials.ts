@@ -1,4 +1,5 @@
 // Every reason to deny a publish request, and the one table from reason to what the broadcaster receives.
+import { REFUSAL_WORDS, type RefusalWords } from "../text/refusal-words.ts";
 import type { RefusalReason } from "./refusals/reasons.ts";
 
 export type DenialCause =
@@ -23,6 +24,8 @@ export type DenialCause =
   | "too_many_setups"
   | "store_unavailable"
   | "internal_error";
+
+REFUSAL_WORDS satisfies Readonly<Record<DenialCause, RefusalWords>>;
 
 export interface Denied {
   readonly outcome: "denied";

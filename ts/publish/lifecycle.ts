@@ -345,9 +345,13 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     log.info({ ...identityOf(intent), protocol, address: intent.address }, "publish started");
     try {
       deps.publishStarts?.(clientId, intent.streamId);
-      const beside = other && { beside: { clientId: other.clientId, name: intent.name } };
       const silence = publish.silenceMs === null ? {} : { silenceMs: publish.silenceMs };
-      start({ windowMs: publish.holdMs, continues: lost?.clientId ?? null, ...silence, ...beside });
+      start({
+        windowMs: publish.holdMs,
+        continues: lost?.clientId ?? null,
+        ...silence,
+        ...(other && { beside: other.clientId }),
+      });
       return null;
     } catch (err) {
       log.error({ err, clientId }, "media core refused an allowed publish");

@@ -1,6 +1,5 @@
 // The stored record of a publish, from intent to end. Each function is one transaction; none does other I/O.
 import { type Kysely, sql } from "kysely";
-import type { EndReason } from "../media/codes.ts";
 import type { PublishEnded } from "../media/events.ts";
 import type { Protocol } from "../media/protocols.ts";
 import type { PublishSnapshot } from "../media.ts";
@@ -11,6 +10,7 @@ import { type Trace, traceText } from "../tracing/trace.ts";
 import { addUsage } from "./bytes/daily-bytes.ts";
 import type { Denied } from "./denials.ts";
 import { type Ending, writeEnding } from "./ending/ending.ts";
+import type { RecordedEndReason } from "./ending/recorded-end-reason.ts";
 import { doneBody, type WebhookSubject } from "./webhook/body.ts";
 import { newWebhookId } from "./webhook/signature.ts";
 
@@ -38,14 +38,7 @@ export interface Intent extends WebhookSubject {
   readonly sessionHash: string | null;
 }
 
-/** Ends that the media core does not know: the gateway died, or the other nodes declared its node dead, the stream was
- *  locked or deleted while the customer was asked, or too many updates had no answer (W16). */
-export type RecordedEndReason =
-  | EndReason
-  | "gateway_restarted"
-  | "node_lost"
-  | "stream_withdrawn"
-  | "customer_unreachable";
+export type { RecordedEndReason };
 
 /** Writes the intent row of W17a. False when the other nodes declared this node dead. */
 export async function recordIntent(db: Kysely<Schema>, intent: Intent, now: number): Promise<boolean> {

@@ -3,7 +3,6 @@ import { type Dialect, type Kysely, sql } from "kysely";
 import { StoreUnavailable } from "../errors.ts";
 import { reasonOf } from "../reason.ts";
 import { type Migrating, requireOwnTables, upToDate } from "./migrations.ts";
-import type { Store } from "./open.ts";
 import type { ServerClient } from "./postgres/connecting.ts";
 import { parseDatabaseUrl } from "./postgres/database-url.ts";
 import { type ServiceLock, takeServiceLock, withMigrationLock } from "./postgres/lock.ts";
@@ -11,6 +10,7 @@ import { connectionDialect, endPool, openPool, postgresDialect } from "./postgre
 import { openReads } from "./postgres-reads.ts";
 import type { Schema } from "./schema.ts";
 import { RetryingKysely } from "./statements/retrying.ts";
+import type { Store } from "./store.ts";
 import { addJsonEach } from "./tables/json-each.ts";
 
 /** The oldest supported PostgreSQL, in the server's own numbering. */

@@ -2,8 +2,7 @@
 import { existsSync, mkdirSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { Worker } from "node:worker_threads";
-import type { Kysely } from "kysely";
-import { type StoreFailed, StoreUnavailable } from "../errors.ts";
+import { StoreUnavailable } from "../errors.ts";
 import { reasonOf } from "../reason.ts";
 import { LibsqlKysely, startLibsqlThread } from "./libsql.ts";
 import type { Access } from "./libsql-messages.ts";
@@ -11,22 +10,9 @@ import { type Migrating, upToDate } from "./migrations.ts";
 import { createEmbedded } from "./new-store.ts";
 import type { Schema } from "./schema.ts";
 import { chargeStatement } from "./statements/reading.ts";
+import type { Store } from "./store.ts";
 
-/** The open store. */
-export interface Store {
-  readonly db: Kysely<Schema>;
-  /** For signs of life: on PostgreSQL a connection of its own, so that no other statement is in front of them. */
-  readonly lifeline: Kysely<Schema>;
-  /** Of the same rows, for reads that must not delay what `db` does: a connection of its own, which changes nothing. */
-  readonly reads: Kysely<Schema>;
-  /** Finishes pending statements and releases the store. */
-  close(): Promise<void>;
-  /** Resolves if the store dies while it is open; nothing works after that. */
-  readonly failed: Promise<StoreFailed>;
-  /** Releases this service's node name in the database, and takes another. Rejects with `StoreFailed` when that is
-   *  taken. */
-  rename(node: string): Promise<void>;
-}
+export type { Store };
 
 export interface StoreOptions {
   readonly dataDir: string;

@@ -3,13 +3,11 @@ import type { Generated } from "kysely";
 import type { EndingColumns, RefusalColumns } from "./tables/ending-columns.ts";
 import type { PublishKeyColumns } from "./tables/publish-key.ts";
 import type { RefusalTables } from "./tables/refusal-table.ts";
-import type { StreamListTables } from "./tables/stream-lists.ts";
+import type { Role } from "./tables/roles.ts";
+import type { StreamListTables, StreamState } from "./tables/stream-lists.ts";
 import type { StreamTitleColumns, StreamTitleTables } from "./tables/stream-titles.ts";
 
-/** Roles of keys and people, the most powerful first. */
-export const ROLES = ["administrator", "user", "readonly"] as const;
-export type Role = (typeof ROLES)[number];
-export type StreamState = "created" | "live" | "ended" | "locked" | "deleted";
+export type { StreamState };
 
 export interface OrganisationTable {
   id: string;

@@ -12,7 +12,8 @@ use napi::{Error, Status};
 use napi_derive::napi;
 
 use crate::MediaCore;
-use crate::transfer::{number, whole};
+use crate::transfer::number;
+use crate::whole::whole;
 
 /// What to capture, and to which file.
 #[napi(object)]

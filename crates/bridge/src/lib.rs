@@ -11,6 +11,7 @@ mod preview;
 mod pull;
 mod transfer;
 mod whip;
+mod whole;
 mod workers;
 
 use std::net::{IpAddr, SocketAddr};
@@ -28,10 +29,9 @@ use napi_derive::napi;
 use counters::PublishCounters;
 use hold::{HoldOptions, hold_of};
 use pull::{PullCounters, PullOptions, pull_source};
-use transfer::{
-    MailboxItem, MediaOptions, PlayerCounters, SdpRefusal, UpstreamOptions, number, whole,
-};
+use transfer::{MailboxItem, MediaOptions, PlayerCounters, SdpRefusal, UpstreamOptions, number};
 use whip::WhipOffer;
+use whole::whole;
 
 /// The allocator of the core. Frames are allocated and freed in the order of their groups, for which the system's
 /// allocator takes a sixth of a media worker's time. Node keeps its own.

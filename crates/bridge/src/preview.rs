@@ -6,7 +6,7 @@ use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi_derive::napi;
 
 use crate::MediaCore;
-use crate::transfer::whole;
+use crate::whole::whole;
 
 /// One preview of one running publish.
 #[napi]

@@ -6,7 +6,8 @@ use napi::{Error, Status};
 use napi_derive::napi;
 
 use crate::address;
-use crate::transfer::{epoch_ms, number, whole};
+use crate::transfer::{epoch_ms, number};
+use crate::whole::whole;
 
 /// The source of a pull.
 #[napi(object)]

@@ -9,7 +9,8 @@ use napi::{Error, Status};
 use napi_derive::napi;
 
 use crate::hold::hold_of;
-use crate::transfer::{SdpRefusal, WhipOptions, number, whole};
+use crate::transfer::{SdpRefusal, WhipOptions, number};
+use crate::whole::whole;
 use crate::{MediaCore, upstream};
 
 /// An offer that was parsed and validated, or our own: for `openWhip`.

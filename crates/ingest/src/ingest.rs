@@ -3,6 +3,7 @@
 mod accepting;
 mod armed;
 mod capturing;
+mod near;
 mod whip;
 
 use std::io;
@@ -16,14 +17,14 @@ use headgate_whip::Identity;
 
 use self::armed::Captures;
 use crate::publish::end_reason::EndReason;
-use crate::publish::hold::{Beside, Hold};
-use crate::publish::mailbox::{Denial, Event, Mailbox, OnAirCause, OnAirChanged};
+use crate::publish::hold::Hold;
+use crate::publish::mailbox::{Denial, Event, Mailbox};
 use crate::publish::play_guard::PlayGuard;
 use crate::publish::players::PlayerStatus;
 use crate::publish::preview_pipe::{PreviewReader, preview_pipe};
 use crate::publish::pull_record::{PullSource, PullStatus};
 use crate::publish::record::PublishSnapshot;
-use crate::publish::registry::{Held, Publishes};
+use crate::publish::registry::Publishes;
 use crate::publish::upstreams::{AddedUpstream, Upstream};
 use crate::reactor::config::{IngestConfig, StartError};
 use crate::reactor::connection_limits::ConnectionCount;
@@ -31,8 +32,7 @@ use crate::reactor::shared::{Command, Shared};
 use crate::reactor::tls::TlsError;
 use crate::reactor::worker_load::WorkerStatus;
 use crate::reactor::{Opened, Reactor, RtmpPorts, open, udp};
-use crate::switchboard::message::{Message, PublishOpening};
-use crate::switchboard::relay::Relay;
+use crate::switchboard::message::{Message, Opening};
 use crate::transcoding::{Notify, TranscodingThreads};
 
 pub use capturing::{CaptureError, CaptureHandle};
@@ -161,54 +161,28 @@ impl Ingest {
         let (worker, now, publishes) =
             (self.shared.worker_of(request), Instant::now(), &self.shared.publishes);
         let window = hold.window;
-        let Near { held, other } = self.find_near(client_id, &hold);
-        let continues = held.as_ref().map(|held| held.record.stream);
-        let beside = other.as_ref().map(|of| of.record.stream);
-        let Some(Held { record: near, name }) = held.or(other) else {
-            let guard = publishes.open(client_id, worker, None, now);
-            guard.record().set_silence_limit(hold.silence);
-            self.begin_armed(guard.record());
-            let opening = PublishOpening { guard, upstreams, window, continues, beside };
-            return self.shared.tell(worker, Message::Allow { request, opening });
+        let near = self.find_near(client_id, &hold);
+        let (continues, beside) = (near.continues(), near.beside());
+        let guard = match near.record() {
+            Some(near) => publishes.open_successor(near, client_id, None, now),
+            None => publishes.open(client_id, worker, None, now),
         };
-        let guard = publishes.open_successor(&near, client_id, None, now);
-        let record = guard.record().clone();
+        let record = guard.record();
         record.set_silence_limit(hold.silence);
-        self.begin_armed(&record);
-        let opening = PublishOpening { guard, upstreams, window, continues, beside };
-        let home = near.worker;
-        if home == worker {
-            return self.shared.tell(worker, Message::Allow { request, opening });
+        self.begin_armed(record);
+        if record.worker != worker {
+            // First of all: what the gateway tells that worker from now on may come before the publish does.
+            self.shared.tell(record.worker, Message::Expect(record.stream));
         }
-        // The stream's worker first: the other one reports to it if the broadcaster has already left.
-        let relay = Arc::new(Relay::default());
-        let open = Message::OpenForAway { worker, relay: relay.clone(), name, opening };
-        self.shared.tell(home, open);
-        self.shared.tell(worker, Message::AllowAway { request, home, relay, record });
+        let opening = Opening { window, continues, beside, ..Opening::new(guard, upstreams) };
+        self.shared.tell(worker, Message::Allow { request, opening });
     }
 
     /// Stops holding a lost publish: its upstreams and players end. Unknown client ids are ignored.
     pub fn release(&self, client_id: u64) {
-        if let Some(Held { record, .. }) = self.shared.publishes.find_held(client_id) {
+        if let Some(record) = self.shared.publishes.find_held(client_id) {
             self.shared.tell(record.worker, Message::Release(record.stream));
         }
-    }
-
-    /// Decides where a publish lives: with the lost publish that it continues, or with the other publish of its name.
-    /// If that other one has ended, the gateway is notified that this publish is on air.
-    fn find_near(&self, client_id: u64, hold: &Hold) -> Near {
-        let publishes = &self.shared.publishes;
-        let held = hold.continues.and_then(|lost| publishes.find_held(lost));
-        let other = hold.beside.as_ref().and_then(|Beside { client_id, name }| {
-            let record = publishes.find(*client_id)?;
-            Some(Held { record, name: name.clone() })
-        });
-        if hold.beside.is_some() && other.is_none() {
-            let (is_on_air, cause) = (true, OnAirCause::Began);
-            let changed = OnAirChanged { client_id, is_on_air, other: None, cause };
-            publishes.mailbox().put(Event::OnAirChanged(changed));
-        }
-        Near { held, other }
     }
 
     /// Puts one of two running publishes of a name on air, now or at its next keyframe. Unknown client ids and
@@ -381,14 +355,6 @@ impl Ingest {
         let shared = self.shared.clone();
         move || shared.publishes.mailbox().drain()
     }
-}
-
-/// The existing publishes of its name that a new publish relates to.
-struct Near {
-    /// The lost publish that it continues.
-    held: Option<Held>,
-    /// The other publish of its name.
-    other: Option<Held>,
 }
 
 fn put(threads: &Mutex<Vec<JoinHandle<()>>>, thread: JoinHandle<()>) {

@@ -26,7 +26,7 @@ pub use ingest::{
 };
 pub use publish::capture::{CaptureSettings, CaptureStatus};
 pub use publish::end_reason::EndReason;
-pub use publish::hold::{Beside, Hold};
+pub use publish::hold::Hold;
 pub use publish::irregularities::irregularity_totals;
 pub use publish::mailbox::{
     AddressWanted, ConnectionRefused, Denial, Event, HoldEnded, OnAirCause, OnAirChanged,

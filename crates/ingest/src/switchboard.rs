@@ -1,6 +1,7 @@
 //! One media worker's state without its I/O: sessions, live streams, subscribers, routes, pending questions and timers.
 //! Pure: it is given bytes and time, and produces actions. Its tests run whole workers in virtual time.
 
+pub(crate) mod arrivals;
 mod backup;
 mod capturing;
 mod end;
@@ -22,6 +23,7 @@ mod remote;
 mod revoked;
 mod routes;
 mod source;
+mod stage;
 mod timeline;
 mod timers;
 mod turn;
@@ -44,6 +46,7 @@ use crate::session::Session;
 use crate::session::effect::Effect;
 use crate::session::rtmp_server::RtmpServer;
 use crate::transcoding::Transcoders;
+use arrivals::{Arrival, Arrivals};
 pub(crate) use fill::Filled;
 use hub::{Hub, Woken};
 pub(crate) use keys::SessionKey;
@@ -52,7 +55,7 @@ use least_rate::LeastRate;
 use message::Message;
 use revoked::RevokedSessions;
 use routes::Routes;
-use source::{LocalSource, Published};
+use source::LocalSource;
 use timers::{TimerOwner, Timers};
 
 /// A request of the switchboard to its reactor.
@@ -68,6 +71,8 @@ pub(crate) enum Action {
     Send(Path, Vec<u8>),
     /// The path belongs to no session any more: close its TCP connection, if it has one.
     ClosePath(Path),
+    /// Hand the session with its socket over to the worker of its stream.
+    Move { session: SessionKey, home: usize, arrival: Box<Arrival> },
     /// Send a message to another worker.
     Tell(usize, Message),
 }
@@ -96,7 +101,7 @@ struct Entry {
     /// Taken out while its turn runs, so that nothing of it remains after a panic.
     session: Option<Session>,
     /// The stream that it publishes.
-    publishes: Option<Published>,
+    publishes: Option<StreamKey>,
     /// The stream that it pushes.
     pushes: Option<StreamKey>,
     /// Its queue on the stream that it reads.
@@ -129,6 +134,7 @@ pub(crate) struct Switchboard {
     /// Pending questions to the gateway: publish and play requests, pushes that need an address, pulls that lost their
     /// source.
     questions: FxHashMap<u64, SessionKey>,
+    arrivals: Arrivals,
     routes: Routes,
     revoked: RevokedSessions,
     timers: Timers,
@@ -152,6 +158,7 @@ impl Switchboard {
             hub: Hub::default(),
             by_id: FxHashMap::default(),
             questions: FxHashMap::default(),
+            arrivals: Arrivals::default(),
             routes: Routes::default(),
             revoked: RevokedSessions::default(),
             timers: Timers::default(),

@@ -5,6 +5,7 @@ mod endings;
 mod enhanced;
 mod handing_over;
 mod hostile;
+mod moving;
 mod numbers;
 mod own_offer;
 mod peer;

@@ -1,7 +1,7 @@
 //! AMF3 values within AMF0, as clients written for Flash send them (AMF0 3.1): plain values are read, all others are
 //! skipped.
 
-use crate::amf0::Value;
+use crate::amf_value::Value;
 
 /// Values skipped within one value: each takes a byte or more.
 const VALUES_LIMIT: usize = 1024;

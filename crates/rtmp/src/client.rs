@@ -16,7 +16,7 @@ pub use config::{ClientConfig, ClientRole};
 pub use event::ClientEvent;
 pub use replies::RefusalKind;
 
-use crate::amf0::Value;
+use crate::amf_value::Value;
 use crate::message::{Command, MediaKind, SET_DATA_FRAME};
 use crate::unread::Unread;
 use crate::wire::{Incoming, MEDIA_STREAM, Wire};

@@ -1,7 +1,7 @@
 //! Which codecs a peer supports by Enhanced RTMP, and the capabilities in our answer to connect (E-RTMP, "Enhancing
 //! NetConnection connect Command").
 
-use crate::amf0::Value;
+use crate::amf_value::Value;
 
 /// Codecs we accept and send by Enhanced RTMP, as announced in connect and in its answer.
 pub const OUR_FOUR_CCS: [&str; 6] = ["avc1", "hvc1", "av01", "vp09", "mp4a", "Opus"];

@@ -10,6 +10,7 @@ mod aggregate;
 mod allowance;
 mod amf0;
 mod amf3;
+mod amf_value;
 mod authentication;
 mod chunk_header;
 mod chunk_reader;

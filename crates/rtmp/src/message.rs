@@ -2,7 +2,8 @@
 
 use bytes::{Buf, Bytes};
 
-use crate::amf0::{Reader, Value, write};
+use crate::amf_value::Value;
+use crate::amf0::{Reader, write};
 
 // Message types (RTMP 5.4, 6.2, 7.1).
 pub(crate) const SET_CHUNK_SIZE: u8 = 1;

@@ -3,7 +3,8 @@
 
 use bytes::Bytes;
 
-use crate::amf0::{Reader, Value};
+use crate::amf_value::Value;
+use crate::amf0::Reader;
 use crate::message::encode_data;
 
 /// What a script data message contains.

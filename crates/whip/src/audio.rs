@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use headgate_media::{Codec, Frame, FrameKind, opus};
 
-use crate::clock::{AUDIO_RATE, Clock};
+use crate::clock::Clock;
+use crate::clock_rates::AUDIO_RATE;
 use crate::jitter::Ordered;
 use crate::receiver::Receiver;
 use crate::rtp::RtpHeader;

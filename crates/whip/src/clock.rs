@@ -9,16 +9,12 @@ use std::time::{Duration, Instant};
 
 use headgate_media::{IrregularityCounts, Timestamp};
 
+use crate::clock_rates::MILLI_US;
+pub use crate::clock_rates::{AUDIO_RATE, VIDEO_RATE};
 use crate::reorder::FrameTime;
 use crate::sender_reports::latency_difference;
 use crate::track_clock::TrackClock;
 
-/// Opus (RFC 7587 4.1).
-pub const AUDIO_RATE: u32 = 48_000;
-/// H.264 (RFC 6184 8.2.1).
-pub const VIDEO_RATE: u32 = 90_000;
-/// A millisecond in microseconds.
-pub(crate) const MILLI_US: i64 = 1_000;
 /// Least distance between two decode times: RTMP counts milliseconds.
 const STEP_US: i64 = MILLI_US;
 /// A correction is finished after this: before the next report of a sender that reports every second.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use crate::jitter::HOLE_LIMIT_MOST;
-
+/// Longest wait for a hole, on a slow path.
+pub(crate) const HOLE_LIMIT_MOST: Duration = Duration::from_secs(1);
 /// A packet overtaken by others is not considered missing before this.
 const REORDER_WAIT: Duration = Duration::from_millis(6);
 /// Shortest pause between the first requests for the same packet. It doubles every [`TRIES_PER_PAUSE`] requests up to

@@ -12,7 +12,7 @@ use bytes::Bytes;
 mod far;
 
 use crate::answers::Answers;
-use crate::holes::Holes;
+use crate::holes::{HOLE_LIMIT_MOST, Holes};
 use crate::rtp::RtpHeader;
 use crate::source::Source;
 
@@ -23,8 +23,6 @@ const START_WAIT: Duration = Duration::from_millis(20);
 const START_REACH: u64 = 64;
 /// Shortest wait for a hole when the sender answers retransmission requests.
 const HOLE_LIMIT_NACK: Duration = Duration::from_millis(500);
-/// Longest wait for a hole, on a slow path.
-pub(crate) const HOLE_LIMIT_MOST: Duration = Duration::from_secs(1);
 /// How many answers a hole is waited for: libwebrtc repeats a packet once per round trip, however often it is
 /// requested. At 5 % loss each way one lost packet in a thousand needs a fourth repetition: a frame every minute or
 /// two.

@@ -4,7 +4,7 @@
 //! Delays of the network vary, and what waited in it arrives in a burst that catches up: the least lateness stays the
 //! same. After a clock stood still every packet is late by that time, and stays so.
 
-use crate::clock::MILLI_US;
+use crate::clock_rates::MILLI_US;
 
 /// Lateness is kept in steps of this length.
 const STEP_US: i64 = 500 * MILLI_US;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use headgate_media::h264::Sps;
 
-use crate::clock::VIDEO_RATE;
+use crate::clock_rates::VIDEO_RATE;
 use crate::depacketizer::{AccessUnit, Depacketizer, PayloadCounters};
 use crate::jitter::Ordered;
 use crate::receiver::Receiver;

@@ -4,6 +4,8 @@
 mod answers;
 mod audio;
 pub mod clock;
+mod clock_rates;
+mod counters;
 pub mod credentials;
 pub mod depacketizer;
 mod diagnostics;
@@ -34,13 +36,14 @@ mod track_clock;
 pub mod transport;
 mod video;
 
+pub use counters::WhipCounters;
 pub use credentials::Credentials;
 pub use diagnostics::{AudioDiagnostics, Diagnostics, TrackDiagnostics, VideoDiagnostics};
 pub use media::ssrc_of;
 pub use scrub::{MediaBlanker, scrub_sdp};
-pub use session::{WhipCounters, WhipEnd, WhipEvent, WhipSession};
+pub use session::{WhipEnd, WhipEvent, WhipSession};
 pub use transport::handshake_fault::HandshakeFault;
-pub use transport::ice_lite::ufrag_of;
 pub use transport::identity::{Identity, IdentityError};
 pub use transport::path::Path;
 pub use transport::revoked::RevokedConsent;
+pub use transport::user_name::ufrag_of;

@@ -7,12 +7,12 @@ use headgate_media::{Frame, Irregularity, IrregularityCounts};
 
 use crate::audio::AudioTrack;
 use crate::clock::Clock;
+use crate::counters::WhipCounters;
 use crate::rate::RateLimit;
 use crate::receiver::Receiver;
 use crate::reporter::Reporter;
 use crate::rtp::{RtpHeader, extension_u16};
 use crate::sdp::Offer;
-use crate::session::WhipCounters;
 use crate::transport::feedback::{self, Report};
 use crate::transport::srtp::Srtp;
 use crate::video::VideoTrack;

@@ -3,7 +3,7 @@
 //! A report names the RTP time of the moment at which it is sent, so the time of its arrival shows the latency of the
 //! packets, whatever its NTP time is. NTP times are exact, and are used as far as they agree with that.
 
-use crate::clock::MILLI_US;
+use crate::clock_rates::MILLI_US;
 
 /// Longest latency from capture to arrival that a report may claim.
 const LATENCY_LIMIT_US: i64 = 5_000 * MILLI_US;

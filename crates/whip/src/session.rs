@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use headgate_media::{Frame, IrregularityCounts};
 
+use crate::counters::WhipCounters;
 use crate::credentials::Credentials;
 use crate::diagnostics::{self, Diagnostics};
 use crate::media::Media;
@@ -26,7 +27,7 @@ use crate::transport::path::Path;
 use crate::transport::srtp::Srtp;
 use crate::video::VideoTrack;
 use closing::Closing;
-pub use events::{WhipCounters, WhipEnd, WhipEvent};
+pub use events::{WhipEnd, WhipEvent};
 
 /// Without a valid STUN request or an authenticated packet for this long, the client is considered gone (W19).
 const LOST_LIMIT: Duration = Duration::from_secs(30);

@@ -5,7 +5,7 @@
 
 use headgate_media::{Irregularity, IrregularityCounts};
 
-use crate::clock::{AUDIO_RATE, MILLI_US, VIDEO_RATE};
+use crate::clock_rates::{AUDIO_RATE, MILLI_US, VIDEO_RATE};
 use crate::lateness::{FAR_US, Lateness};
 use crate::sender_reports::SenderReports;
 

@@ -17,3 +17,4 @@ mod record_nonce;
 pub mod revoked;
 pub mod srtp;
 pub mod transport_cc;
+pub mod user_name;

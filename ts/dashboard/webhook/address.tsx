@@ -5,11 +5,12 @@ import { CopyField } from "../parts/copy-field.tsx";
 import { FormField } from "../parts/form-field.tsx";
 import { Empty } from "../parts/states.tsx";
 import { say, sayProblem } from "../parts/toasts.tsx";
-import { answerOf, api } from "../shell/client.ts";
+import { answerOf, api, type Records } from "../shell/client.ts";
 import { wordsOfError } from "../shell/errors.ts";
 import { Section } from "../shell/page.tsx";
 import { may } from "../shell/session.ts";
-import type { Organisation } from "./page.tsx";
+
+type Organisation = Records["Organisation"];
 
 interface AddressSectionProps {
   readonly organisation: Organisation;

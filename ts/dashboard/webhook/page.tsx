@@ -1,6 +1,6 @@
 // The webhook: its URL and health, a test call, and the secret with which its calls are signed.
 import { useState } from "preact/hooks";
-import { answerOf, api, type Records } from "../shell/client.ts";
+import { answerOf, api } from "../shell/client.ts";
 import { useLoaded } from "../shell/loaded.ts";
 import { LoadedView } from "../shell/loaded-view.tsx";
 import { Page } from "../shell/page.tsx";
@@ -9,8 +9,6 @@ import { AddressSection } from "./address.tsx";
 import { HealthSection } from "./health.tsx";
 import { SecretSection } from "./secret.tsx";
 import { TestSection } from "./test-call.tsx";
-
-export type Organisation = Records["Organisation"];
 
 export function WebhookPage() {
   /** Number of test calls made here: each may change the webhook's health. */

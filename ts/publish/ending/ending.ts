@@ -2,7 +2,7 @@
 // each code who that is, and whether a client may start again by itself.
 import type { AuditTable } from "../../store/schema.ts";
 import type { EndingColumns } from "../../store/tables/ending-columns.ts";
-import type { RecordedEndReason } from "../record.ts";
+import type { RecordedEndReason } from "./recorded-end-reason.ts";
 
 /** Who or what ended a publish, as its broadcaster is told. */
 export type EndedBy =

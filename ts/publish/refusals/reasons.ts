@@ -1,9 +1,6 @@
 // Every reason to refuse a publish or a play. Those of `DenialCause` (denials.ts) are decided by the admission, the others
 // by the edge of a protocol or for players. A new one is a row in text/refusal-words.ts.
-import { REFUSAL_WORDS, type RefusalWords, refusalWords } from "../../text/refusal-words.ts";
-import type { DenialCause } from "../denials.ts";
-
-REFUSAL_WORDS satisfies Readonly<Record<DenialCause, RefusalWords>>;
+import { REFUSAL_WORDS, refusalWords } from "../../text/refusal-words.ts";
 
 export type RefusalReason = keyof typeof REFUSAL_WORDS;
 

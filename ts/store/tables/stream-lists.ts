@@ -1,9 +1,10 @@
 // What lists, searches and counts of streams read instead of all streams of an organisation: their tags, the beginnings
 // of words in their names and tags, and how many are in each state. Maintained by triggers, whoever writes the streams.
 import { type Kysely, PostgresAdapter, sql } from "kysely";
-import type { StreamState } from "../schema.ts";
 import { addJsonEach } from "./json-each.ts";
 import { countedAdded, countedBy, SHARD } from "./shards.ts";
+
+export type StreamState = "created" | "live" | "ended" | "locked" | "deleted";
 
 /** The tags of streams that are not deleted. */
 interface StreamTagTable {

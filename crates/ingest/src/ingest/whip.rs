@@ -13,7 +13,7 @@ use headgate_whip::sdp::{
 };
 use headgate_whip::{Credentials, Diagnostics, WhipSession};
 
-use super::{Ingest, Near};
+use super::Ingest;
 use crate::publish::hold::Hold;
 use crate::publish::record::PublishRecord;
 use crate::publish::upstreams::Upstream;
@@ -21,7 +21,7 @@ use crate::publish::whip_record::{
     AnswerError, IceRestart, Unanswered, WhipPatchError, WhipPatched, WhipRecord,
 };
 use crate::session::whip_publisher::WhipOrder;
-use crate::switchboard::message::{Message, WhipOpening};
+use crate::switchboard::message::{Message, Opening, WhipOpening};
 use crate::transcoding::AUDIO_BITRATE;
 
 /// A parsed and validated offer, or one of our own, for [`Ingest::open_whip`].
@@ -110,14 +110,10 @@ impl Ingest {
     /// # Errors
     /// No random numbers for the credentials.
     pub fn open_whip(&self, publish: WhipPublish) -> Result<String, WhipError> {
-        let Near { held, other } = self.find_near(publish.client_id, &publish.hold);
-        let (continues, beside) = (
-            held.as_ref().map(|held| held.record.stream),
-            other.as_ref().map(|of| of.record.stream),
-        );
-        let near = held.or(other).map(|held| held.record);
+        let near = self.find_near(publish.client_id, &publish.hold);
+        let (continues, beside) = (near.continues(), near.beside());
         // Two publishes of one name live on the same worker.
-        let worker = near.as_ref().map_or_else(|| self.next_worker(), |near| near.worker);
+        let worker = near.record().map_or_else(|| self.next_worker(), |near| near.worker);
         let now = Instant::now();
         let WhipPublish { client_id, name, offer: ParsedOffer(offered, text), upstreams, .. } =
             publish;
@@ -140,7 +136,7 @@ impl Ingest {
         };
         // From here on the guard reports the end, whatever happens.
         let publishes = &self.shared.publishes;
-        let guard = match &near {
+        let guard = match near.record() {
             Some(near) => publishes.open_successor(near, client_id, Some(record), now),
             None => publishes.open(client_id, worker, Some(record), now),
         };
@@ -180,13 +176,15 @@ impl Ingest {
             session: Box::new(session),
             awaits_answer: matches!(offered, Offered::ByUs(_)),
             name,
-            guard,
-            upstreams,
-            audio_bitrate,
-            connect_info,
-            window: publish.hold.window,
-            continues,
-            beside,
+            opening: Opening {
+                guard,
+                upstreams,
+                audio_bitrate,
+                connect_info,
+                window: publish.hold.window,
+                continues,
+                beside,
+            },
         };
         self.shared.tell(worker, Message::OpenWhip(Box::new(opening)));
         Ok(description)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::end_reason::EndReason;
 use super::mailbox::{Event, HoldEnded};
 use super::record::PublishRecord;
-use super::registry::{Held, PublishGuard, Publishes};
+use super::registry::{PublishGuard, Publishes};
 
 /// How the gateway wants the upstreams and players of an allowed publish to be held.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,17 +18,8 @@ pub struct Hold {
     pub silence: Option<Duration>,
     /// The lost publish whose upstreams and players it takes over, if they are still held.
     pub continues: Option<u64>,
-    /// The other publish of its name: while that one is on air, this one stands by.
-    pub beside: Option<Beside>,
-}
-
-/// A running publish of the same name that a new publish is opened beside.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Beside {
-    /// Client id of the running publish.
-    pub client_id: u64,
-    /// Stream name of both, without arguments.
-    pub name: Vec<u8>,
+    /// The other running publish of its name: while that one is on air, this one stands by.
+    pub beside: Option<u64>,
 }
 
 /// Guarantees exactly one [`HoldEnded`] for a held stream: it is reported when this is dropped, for whatever reason.
@@ -43,9 +34,9 @@ pub(crate) struct HoldGuard {
 
 impl HoldGuard {
     /// Reports the end of a lost publish, whose stream is from then on registered as held.
-    pub(crate) fn new(mut lost: PublishGuard, reason: EndReason, name: &[u8]) -> Self {
+    pub(crate) fn new(mut lost: PublishGuard, reason: EndReason) -> Self {
         let (publishes, record) = (lost.publishes().clone(), lost.record().clone());
-        publishes.enter_held(Held { record: record.clone(), name: name.to_vec() });
+        publishes.enter_held(record.clone());
         lost.set_held(reason);
         let (_, reported_out) = record.bytes();
         Self { publishes, record, reported_out, successor: None }
@@ -80,11 +71,11 @@ mod tests {
         let (publishes, now) = (Publishes::new(Mailbox::new(Box::new(|| {}))), Instant::now());
         let lost = publishes.open(1, 0, None, now);
         lost.record().add_out(5);
-        let hold = HoldGuard::new(lost, EndReason::BroadcasterLeft, b"cam");
+        let hold = HoldGuard::new(lost, EndReason::BroadcasterLeft);
         let held = publishes.find_held(1).expect("held");
-        assert!(publishes.find(1).is_none() && held.name == b"cam");
-        held.record.add_out(2);
-        let successor = publishes.open_successor(&held.record, 2, None, now);
+        assert!(publishes.find(1).is_none());
+        held.add_out(2);
+        let successor = publishes.open_successor(&held, 2, None, now);
         hold.end_by(successor.record());
         assert!(publishes.find_held(1).is_none());
         assert_eq!(successor.record().bytes(), (0, 2));

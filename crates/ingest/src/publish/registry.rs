@@ -26,21 +26,12 @@ pub(crate) struct Publishes {
 struct Indexes {
     by_client_id: FxHashMap<u64, Arc<PublishRecord>>,
     by_name: FxHashMap<Vec<u8>, Arc<PublishRecord>>,
-    /// Held streams, which lost their publisher, by the client id of the lost publish.
-    held: FxHashMap<u64, Held>,
+    /// Of lost publishes whose streams are held, by their client ids.
+    held: FxHashMap<u64, Arc<PublishRecord>>,
     /// Pulled streams that players may join. A pull never begins under a name that is in `by_name`.
     pulls_by_name: FxHashMap<Vec<u8>, Arc<PublishRecord>>,
     /// All pulls, also those that only drain, until their end is reported.
     pulls: FxHashMap<StreamId, Arc<PublishRecord>>,
-}
-
-/// A stream that lost its publisher.
-#[derive(Clone, Debug)]
-pub(crate) struct Held {
-    /// Record of the lost publish.
-    pub(crate) record: Arc<PublishRecord>,
-    /// The name it was live under.
-    pub(crate) name: Vec<u8>,
 }
 
 /// Result of opening a pull.
@@ -165,13 +156,13 @@ impl Publishes {
         }
     }
 
-    /// The stream of a lost publish, while it is held.
-    pub(crate) fn find_held(&self, client_id: u64) -> Option<Held> {
+    /// A lost publish, while its stream is held.
+    pub(crate) fn find_held(&self, client_id: u64) -> Option<Arc<PublishRecord>> {
         lock(&self.indexes).held.get(&client_id).cloned()
     }
 
-    pub(super) fn enter_held(&self, held: Held) {
-        lock(&self.indexes).held.insert(held.record.client_id, held);
+    pub(super) fn enter_held(&self, lost: Arc<PublishRecord>) {
+        lock(&self.indexes).held.insert(lost.client_id, lost);
     }
 
     pub(super) fn leave_held(&self, client_id: u64) {

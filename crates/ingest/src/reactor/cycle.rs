@@ -20,6 +20,7 @@ use super::tokens::{
 };
 use super::udp::UdpPort;
 use super::worker_load::LoadMeter;
+use crate::publish::end_reason::EndReason;
 use crate::switchboard::{Action, SessionKey, Switchboard};
 
 /// Wake-ups are coalesced to this interval: a sleep costs about as much as two packets and adds half the interval as
@@ -108,6 +109,7 @@ impl Reactor {
         while let Ok(command) = self.commands.try_recv() {
             match command {
                 Command::Message(message) => message.refuse(),
+                Command::Adopt(moved) => moved.1.refuse(EndReason::Shutdown),
                 Command::Accept(_)
                 | Command::AcceptPulls(_)
                 | Command::StartAccepting
@@ -214,6 +216,7 @@ impl Reactor {
             match command {
                 Command::Accept(accepted) => self.take(accepted),
                 Command::Message(message) => self.switchboard.handle_message(message),
+                Command::Adopt(moved) => self.adopt(moved.0, moved.1),
                 Command::Stop => {
                     self.stopping_until = Some(self.now + STOP_LIMIT);
                     self.change_acceptor(Acceptor::close_all);
@@ -309,6 +312,7 @@ impl Reactor {
             Action::Send(path, datagram) => self.udp.send(path, datagram),
             Action::ClosePath(path) if path.is_tcp => self.media_tcp.close(path.address),
             Action::ClosePath(_) => {}
+            Action::Move { session, home, arrival } => self.move_to(session, home, *arrival),
             Action::Tell(worker, message) => self.shared.tell(worker, message),
         }
     }

@@ -28,7 +28,7 @@ pub(super) enum Received {
 }
 
 /// One socket and its read and write state.
-pub(super) struct Link {
+pub(crate) struct Link {
     pub(super) socket: TcpStream,
     tls: Option<Box<Connection>>,
     /// Why TLS failed, as text for the operator.

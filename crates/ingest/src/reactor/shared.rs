@@ -9,10 +9,12 @@ use mio::Waker;
 use mio::net::{TcpListener, TcpStream};
 
 use super::connection_limits::{ConnectionLimits, ConnectionPermit};
+use super::link::Link;
 use super::networks::Networks;
 use super::tls::TlsContext;
 use super::worker_load::WorkerLoad;
 use crate::publish::registry::Publishes;
+use crate::switchboard::arrivals::Arrival;
 use crate::switchboard::message::Message;
 use crate::transcoding::Transcoders;
 
@@ -20,6 +22,8 @@ use crate::transcoding::Transcoders;
 pub(crate) enum Command {
     /// Serve an accepted connection.
     Accept(Accepted),
+    /// Serve a session of another worker, whose stream lives on this one.
+    Adopt(Box<(Link, Arrival)>),
     /// A message for its switchboard.
     Message(Message),
     /// Start accepting on the RTMP ports; for the first worker.

@@ -9,9 +9,12 @@ use mio::net::TcpStream;
 use super::cycle::Reactor;
 use super::link::{Link, Received};
 use super::proxied::{Introduced, Outcome, Unintroduced};
-use super::shared::Accepted;
+use super::shared::{Accepted, Command};
 use super::tokens::token_of;
+use crate::publish::end_reason::EndReason;
 use crate::publish::mailbox::ConnectionRefused;
+use crate::switchboard::arrivals::Arrival;
+use crate::switchboard::message::Message;
 use crate::switchboard::{Filled, SessionKey};
 
 /// Reads of one socket per turn, so that a fast peer does not delay the others.
@@ -69,6 +72,30 @@ impl Reactor {
                 let (code, detail) = ("proxy_header", reason.to_string());
                 self.switchboard.report_connection(ConnectionRefused { address, code, detail });
             }
+        }
+    }
+
+    /// Hands a session with its socket over to the worker of its stream.
+    pub(super) fn move_to(&mut self, key: SessionKey, home: usize, arrival: Arrival) {
+        let link = self.links.remove(key).and_then(|mut link| {
+            self.poll.registry().deregister(&mut link.socket).is_ok().then_some(link)
+        });
+        if let Some(link) = link {
+            self.shared.send(home, Command::Adopt(Box::new((link, arrival))));
+        } else {
+            self.shared.tell(home, Message::Forgo(arrival.stream()));
+            arrival.refuse(EndReason::BroadcasterLeft);
+        }
+    }
+
+    /// Serves a session that another worker handed over. What its socket received meanwhile raises an event here.
+    pub(super) fn adopt(&mut self, mut link: Link, arrival: Arrival) {
+        let Some(key) = self.switchboard.adopt(arrival) else { return };
+        link.dequeue();
+        if self.watch(key, link) {
+            self.read(key);
+        } else {
+            self.switchboard.handle_closed(key, None);
         }
     }
 

@@ -7,11 +7,11 @@ use std::time::Duration;
 use headgate_media::Frame;
 
 use super::join_point::is_header;
-use super::publishing::Opening;
+use super::message::Opening;
 use super::queue::is_video;
-use super::source::{Ending, Interim, LocalSource, Published, Publisher, Source, Standby};
-use super::timeline::Timeline;
-use super::{StreamKey, Switchboard};
+use super::source::{Ending, LocalSource, Source};
+use super::stage::{Publication, Stage, Standby};
+use super::{SessionKey, StreamKey, Switchboard};
 use crate::publish::mailbox::{Event, OnAirCause, OnAirChanged};
 use crate::publish::record::StreamId;
 
@@ -28,26 +28,27 @@ impl Switchboard {
     pub(super) fn other_of(&self, opening: &Opening) -> Option<StreamKey> {
         let key = self.stream(opening.beside?)?;
         let local = self.hub.stream(key)?.source.local()?;
-        local.draining_until.is_none().then_some(key)
+        (!local.stage.is_draining()).then_some(key)
     }
 
     /// Opens a publish beside another one: it stands by if that one is on air; otherwise it goes on air itself.
     pub(super) fn open_beside(
         &mut self,
-        publisher: Publisher,
+        publisher: SessionKey,
+        name: Vec<u8>,
         opening: Opening,
         other: StreamKey,
     ) -> StreamKey {
         let key = if self.stands_by(other) {
             // Its upstreams are those of the publish that ended before it.
             opening.guard.record().upstreams.clear();
-            self.open_anew(publisher, opening)
+            self.open_anew(publisher, name, opening)
         } else {
-            self.open_standby(publisher, opening)
+            self.open_standby(name, opening.publication(publisher).0)
         };
         self.pair(other, key);
         let on_air = self.hub.stream(other).and_then(|live| live.source.local());
-        if on_air.is_some_and(LocalSource::is_held) {
+        if on_air.is_some_and(|local| local.stage.is_held()) {
             // The publish on air was lost while the message was in flight.
             self.hand_over(key, OnAirCause::Lost);
             return other;
@@ -55,21 +56,16 @@ impl Switchboard {
         key
     }
 
-    fn open_standby(&mut self, publisher: Publisher, opening: Opening) -> StreamKey {
-        let Opening { name, guard, audio_bitrate, connect_info, window, .. } = opening;
-        let record = guard.record().clone();
-        let local = LocalSource {
-            guard: Some(guard),
-            name,
-            audio_bitrate,
-            connect_info,
-            window,
-            standby: Some(Standby::new(self.now)),
-            ..LocalSource::new(publisher, self.now)
-        };
-        let key = self.hub.open(record.clone(), Source::Local(Box::new(local)), true);
+    /// Nobody but previews gets the frames of a publish that stands by; its newest GOP is kept in any case.
+    fn open_standby(&mut self, name: Vec<u8>, publication: Publication) -> StreamKey {
+        let (now, publisher) = (self.now, publication.publisher);
+        let record = publication.guard.record().clone();
+        let stage = Stage::Standby(publication, Standby::new(now));
+        let source = Source::Local(Box::new(LocalSource::new(name, stage, now)));
+        let key = self.hub.open(record.clone(), source, true);
         self.by_id.insert(record.stream, key);
         record.set_on_air(false);
+        self.set_published(publisher, key);
         key
     }
 
@@ -80,13 +76,17 @@ impl Switchboard {
                 local.partner = None;
             }
         }
+        self.set_partners(one, other);
+        if self.stands_by(other) {
+            self.tell_on_air(other, self.client_id(one), OnAirCause::Began);
+        }
+    }
+
+    fn set_partners(&mut self, one: StreamKey, other: StreamKey) {
         for (key, with) in [(one, other), (other, one)] {
             if let Some(local) = self.local_mut(key) {
                 local.partner = Some(with);
             }
-        }
-        if self.stands_by(other) {
-            self.tell_on_air(other, self.client_id(one), OnAirCause::Began);
         }
     }
 
@@ -124,10 +124,10 @@ impl Switchboard {
     pub(super) fn switch_to(&mut self, stream: StreamId) {
         let Some(key) = self.stream(stream) else { return };
         let has_partner = self.partner(key).is_some();
-        let Some(standby) = self.local_mut(key).and_then(|local| local.standby.as_mut()) else {
+        let Some(standby) = self.local_mut(key).and_then(|local| local.stage.standby_mut()) else {
             // It is already on air. Cancel a pending switch to the other one.
             let partner = self.partner(key).and_then(|partner| self.local_mut(partner));
-            if let Some(standby) = partner.and_then(|local| local.standby.as_mut()) {
+            if let Some(standby) = partner.and_then(|local| local.stage.standby_mut()) {
                 standby.is_wanted = false;
             }
             return;
@@ -146,9 +146,9 @@ impl Switchboard {
     pub(super) fn settle_standby(&mut self, key: StreamKey) {
         let now = self.now;
         let Some(local) = self.local_mut(key) else { return };
-        let Some(standby) = &mut local.standby else { return };
-        let is_steady = standby.note_frame(now);
-        let (is_wanted, partner) = (standby.is_wanted, local.partner);
+        let partner = local.partner;
+        let Some(standby) = local.stage.standby_mut() else { return };
+        let (is_steady, is_wanted) = (standby.note_frame(now), standby.is_wanted);
         let cause = if is_wanted {
             OnAirCause::Switched
         } else if is_steady && partner.is_some_and(|partner| self.is_silent(partner)) {
@@ -178,7 +178,7 @@ impl Switchboard {
             return false;
         };
         let newest = local.timeline.newest_at().map_or(local.since, |at| at.max(local.since));
-        !local.is_held() && self.now >= newest + SILENCE_LIMIT
+        !local.stage.is_held() && self.now >= newest + SILENCE_LIMIT
     }
 
     /// Whether it has a recent GOP to begin with, or no video.
@@ -192,9 +192,10 @@ impl Switchboard {
     fn go_on_air(&mut self, key: StreamKey) {
         let (now, caches_gop) = (self.now, self.context.caches_gop);
         let Some(local) = self.local_mut(key) else { return };
-        local.standby = None;
+        local.stage.go_on_air(now);
         local.since = now;
-        let (name, connect_info) = (local.name.clone(), local.connect_info.clone());
+        let connect_info = local.stage.running().map(|of| of.connect_info.clone());
+        let (name, connect_info) = (local.name.clone(), connect_info.unwrap_or_default());
         let Some(record) = self.hub.stream(key).map(|live| live.record.clone()) else { return };
         self.hub.set_caches_gop(key, caches_gop);
         record.set_on_air(true);
@@ -215,48 +216,28 @@ impl Switchboard {
         let kept = if self.is_ready(to) { self.hub.kept(to) } else { self.hub.kept_headers(to) };
         let Some(closed) = self.hub.close(to, &mut self.woken) else { return };
         self.by_id.remove(&closed.record.stream);
-        let Source::Local(mut next) = closed.source else { return };
+        let Source::Local(next) = closed.source else { return };
+        let Stage::Standby(successor, _) = next.stage else { return };
         self.close_transcoder(on_air);
         let headers = self.hub.kept_headers(on_air);
         let Some(live) = self.hub.stream_mut(on_air) else { return };
-        let former_record = live.record.clone();
+        let (former_id, record) = (live.record.client_id, closed.record);
         let Some(local) = live.source.local_mut() else { return };
-        std::mem::swap(&mut local.guard, &mut next.guard);
-        std::mem::swap(&mut local.publisher, &mut next.publisher);
-        std::mem::swap(&mut local.window, &mut next.window);
-        std::mem::swap(&mut local.audio_bitrate, &mut next.audio_bitrate);
-        std::mem::swap(&mut local.connect_info, &mut next.connect_info);
+        let publisher = successor.publisher;
+        let former = local.stage.take_over(successor, now + FIRST_FRAME_LIMIT);
         (local.since, local.partner) = (now, None);
-        let (name, pushes, publisher) =
-            (local.name.clone(), local.pushes.clone(), local.publisher.clone());
-        let interim = local
-            .interim
-            .get_or_insert_with(|| Interim { hold: None, until: now + FIRST_FRAME_LIMIT });
-        let (hold, record) = (interim.hold.take(), closed.record);
-        if let Some(hold) = hold {
-            hold.end_by(&record);
-        }
+        let (name, pushes) = (local.name.clone(), local.pushes.clone());
         self.succeed(on_air, &record);
         record.set_on_air(true);
         self.context.publishes.enter_name(&name, &record);
-        self.set_published(&publisher, on_air);
+        self.set_published(publisher, on_air);
         for push in pushes {
             self.turn_push(push, |push, _, _| push.set_client_id(record.client_id));
         }
-        self.tell_on_air(on_air, Some(former_record.client_id), cause);
-        if next.guard.is_some() {
-            // The former publish still runs: put it on standby.
-            former_record.set_on_air(false);
-            let publisher = next.publisher.clone();
-            next.partner = Some(on_air);
-            next.standby = Some(Standby::new(now));
-            next.timeline = Timeline::default();
-            let key = self.hub.open(former_record.clone(), Source::Local(next), true);
-            self.by_id.insert(former_record.stream, key);
-            self.set_published(&publisher, key);
-            if let Some(local) = self.local_mut(on_air) {
-                local.partner = Some(key);
-            }
+        self.tell_on_air(on_air, Some(former_id), cause);
+        if let Some(former) = former {
+            let key = self.open_standby(name, former);
+            self.set_partners(on_air, key);
             for header in &headers {
                 self.hub.publish(key, header, &mut self.woken);
             }
@@ -287,10 +268,10 @@ impl Switchboard {
         }
     }
 
-    /// Notes that the publisher's session, if it is on this worker, publishes this stream.
-    fn set_published(&mut self, publisher: &Publisher, stream: StreamKey) {
-        if let Some(entry) = publisher.here().and_then(|key| self.sessions.get_mut(key)) {
-            entry.publishes = Some(Published::Here(stream));
+    /// Notes that the session publishes this stream.
+    pub(super) fn set_published(&mut self, publisher: SessionKey, stream: StreamKey) {
+        if let Some(entry) = self.sessions.get_mut(publisher) {
+            entry.publishes = Some(stream);
         }
     }
 
@@ -312,6 +293,6 @@ impl Switchboard {
     /// Whether the publish of this stream is on standby.
     pub(super) fn stands_by(&self, key: StreamKey) -> bool {
         let local = self.hub.stream(key).and_then(|live| live.source.local());
-        local.is_some_and(|local| local.standby.is_some())
+        local.is_some_and(|local| local.stage.standby().is_some())
     }
 }

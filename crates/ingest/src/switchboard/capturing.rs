@@ -1,18 +1,16 @@
 //! Starting a capture of a running publish.
 
 use super::Switchboard;
-use super::source::Publisher;
 use crate::publish::capture::Tap;
 use crate::publish::record::StreamId;
 use crate::session::Session;
 
 impl Switchboard {
-    /// Captures the publish of a stream that lives here. If its publisher is on another worker, or it is already being
-    /// captured, the tap is dropped.
+    /// Captures the publish of a stream that lives here. If it is already being captured, the tap is dropped.
     pub(super) fn capture(&mut self, stream: StreamId, tap: Tap) {
         let live = self.running_stream(stream).and_then(|key| self.hub.stream(key));
-        let publisher = live.and_then(|live| live.source.live()).map(|of| of.publisher.clone());
-        let Some(Publisher::Here(key)) = publisher else { return };
+        let publisher = live.and_then(|live| live.source.running()).map(|of| of.publisher);
+        let Some(key) = publisher else { return };
         self.turn(key, |session, now, _| match session {
             Session::Server(server) => {
                 server.capture(tap);

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use super::arrivals::Arrivals;
 use super::message::Message;
 use super::revoked::RevokedSessions;
 use super::routes::Routes;
-use super::source::{Away, Ending, Published, Publisher, Source};
+use super::source::{Ending, Source};
+use super::stage::Stage;
 use super::timers::{TimerOwner, Timers};
 use super::{Action, Session, SessionKey, StreamKey, Switchboard};
 use crate::publish::end_reason::EndReason;
@@ -20,28 +22,17 @@ impl Switchboard {
     /// The publish of `publisher` ends, whether or not its connection stays.
     pub(super) fn end_stream_of(&mut self, publisher: SessionKey, ending: impl Into<Ending>) {
         let Some(entry) = self.sessions.get_mut(publisher) else { return };
-        if let Some(published) = entry.publishes.take() {
-            self.end_published(published, ending.into());
-        }
-    }
-
-    pub(super) fn end_published(&mut self, published: Published, ending: Ending) {
-        match published {
-            Published::Here(stream) => self.end_stream(stream, ending),
-            Published::There(away) => {
-                let Away { home, record, .. } = *away;
-                let stream = record.stream;
-                self.actions.push(Action::Tell(home, Message::PublisherGone { stream, ending }));
-            }
+        if let Some(stream) = entry.publishes.take() {
+            self.end_stream(stream, ending.into());
         }
     }
 
     /// The stream's publisher has ended: its subscribers are kept if it may come back.
     pub(super) fn end_stream(&mut self, key: StreamKey, ending: Ending) {
-        let local = self.local_mut(key).filter(|local| local.draining_until.is_none());
+        let local = self.local_mut(key).filter(|local| !local.stage.is_draining());
         let Some(local) = local else { return };
-        if let Some(guard) = &mut local.guard {
-            guard.set_reason(ending.reason);
+        if let Some(running) = local.stage.running_mut() {
+            running.guard.set_reason(ending.reason);
         }
         if !self.hand_over_at_end(key, ending) && !self.hold_stream(key, ending) {
             self.drain(key);
@@ -54,11 +45,10 @@ impl Switchboard {
         let Some(live) = self.hub.stream_mut(key) else { return };
         let id = live.record.stream;
         let Some(local) = live.source.local_mut() else { return };
-        if local.draining_until.is_some() {
+        if local.stage.is_draining() {
             return;
         }
-        local.interim = None;
-        local.draining_until = Some(until);
+        local.stage.drain(until);
         let name = local.name.clone();
         self.context.publishes.leave_name(&name, id);
         self.unpair(key);
@@ -87,7 +77,7 @@ impl Switchboard {
         let is_unread = self.hub.is_unread(key);
         let is_done = match &live.source {
             Source::Local(local) => {
-                local.draining_until.is_some_and(|until| is_unread || self.now >= until)
+                matches!(local.stage, Stage::Draining { until, .. } if is_unread || self.now >= until)
             }
             Source::Remote { .. } => is_unread,
         };
@@ -117,37 +107,11 @@ impl Switchboard {
     }
 
     /// Ends a running publish, for the gateway or a newer publish.
-    pub(super) fn end_publish(&mut self, stream: StreamId, reason: EndReason, description: String) {
+    pub(super) fn end_publish(&mut self, stream: StreamId, reason: EndReason, description: &str) {
         let live = self.running_stream(stream).and_then(|key| self.hub.stream(key));
-        match live.and_then(|live| live.source.live()).map(|of| of.publisher.clone()) {
-            Some(Publisher::Here(key)) => self.end_publisher(key, reason, Some(&description)),
-            Some(Publisher::There { worker, .. }) => {
-                let end = Message::EndPublisher { stream, reason, description };
-                self.actions.push(Action::Tell(worker, end));
-            }
-            None => {}
-        }
-    }
-
-    /// Does the same on the publisher's worker, at the request of the stream's worker.
-    pub(super) fn end_away(&mut self, stream: StreamId, reason: EndReason, description: &str) {
-        let publishes = |entry: &super::Entry| matches!(&entry.publishes, Some(Published::There(away)) if away.record.stream == stream);
-        let publisher = self.sessions.iter().find(|(_, entry)| publishes(entry));
-        if let Some((key, _)) = publisher {
-            self.end_publisher(key, reason, Some(description));
-        }
-    }
-
-    /// The publisher on another worker has ended.
-    pub(super) fn handle_publisher_gone(&mut self, stream: StreamId, ending: Ending) {
-        let Some(key) = self.running_stream(stream) else { return };
-        if self.hub.stream(key).is_none_or(|live| live.source.relay().is_none()) {
-            return;
-        }
-        self.drain_relay(key);
-        // With its last frames it may have taken over another stream.
-        if let Some(key) = self.running_stream(stream) {
-            self.end_stream(key, ending);
+        if let Some(publisher) = live.and_then(|live| live.source.running()).map(|of| of.publisher)
+        {
+            self.end_publisher(publisher, reason, Some(description));
         }
     }
 
@@ -170,8 +134,7 @@ impl Switchboard {
     pub(super) fn refuse_publish(&mut self, push: SessionKey) {
         let stream = self.sessions.get(push).and_then(|entry| entry.pushes);
         let live = stream.and_then(|stream| self.hub.stream(stream));
-        // Only WHIP publishes have an own upstream, and they live on the worker of their stream.
-        let publisher = live.and_then(|live| live.source.live()).and_then(|of| of.publisher.here());
+        let publisher = live.and_then(|live| live.source.running()).map(|of| of.publisher);
         if let Some(publisher) = publisher {
             self.end_publisher(publisher, EndReason::UpstreamRefused, None);
         }
@@ -196,15 +159,8 @@ impl Switchboard {
     /// afresh.
     pub(crate) fn give_up(&mut self) {
         // Sockets close with their links; messages to other workers are still valid.
-        self.actions.retain(|action| matches!(action, Action::Tell(..)));
+        self.actions.retain(|action| matches!(action, Action::Tell(..) | Action::Move { .. }));
         let streams: Vec<_> = self.hub.streams().map(|(key, _)| key).collect();
-        for (_, entry) in &mut self.sessions {
-            if let Some(Published::There(away)) = entry.publishes.take() {
-                let (stream, ending) = (away.record.stream, EndReason::InternalError.into());
-                let gone = Message::PublisherGone { stream, ending };
-                self.actions.push(Action::Tell(away.home, gone));
-            }
-        }
         for key in streams {
             self.hub.end(key, &mut self.woken);
             let Some(closed) = self.hub.close(key, &mut self.woken) else { continue };
@@ -214,11 +170,6 @@ impl Switchboard {
                     self.context.publishes.leave_name(&local.name, stream);
                     if let Some(transcoder) = &local.transcoder {
                         self.context.transcoders.close(transcoder);
-                    }
-                    if let Publisher::There { worker, .. } = local.publisher {
-                        let (reason, description) = (EndReason::InternalError, String::new());
-                        let end = Message::EndPublisher { stream, reason, description };
-                        self.actions.push(Action::Tell(worker, end));
                     }
                 }
                 Source::Remote { relay, home, .. } => {
@@ -230,6 +181,7 @@ impl Switchboard {
         self.sessions.clear();
         self.by_id.clear();
         self.questions.clear();
+        self.arrivals = Arrivals::default();
         self.routes = Routes::default();
         self.revoked = RevokedSessions::default();
         self.timers = Timers::default();

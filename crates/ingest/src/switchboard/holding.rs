@@ -6,14 +6,13 @@ use std::time::{Duration, Instant};
 
 use headgate_media::{Frame, FrameKind, Irregularity, Timestamp, aac};
 
-use super::message::Message;
-use super::publishing::Opening;
-use super::source::{Ending, Interim, LocalSource, Publisher};
+use super::message::{Message, Opening};
+use super::source::Ending;
+use super::stage::Stage;
 use super::timeline::{Placed, Timeline};
 use super::timers::TimerOwner;
-use super::{Action, StreamKey, Switchboard};
+use super::{Action, SessionKey, StreamKey, Switchboard};
 use crate::publish::end_reason::EndReason;
-use crate::publish::hold::HoldGuard;
 use crate::publish::mailbox::OnAirCause;
 use crate::publish::record::{PublishRecord, StreamId};
 use crate::publish::upstreams::UpstreamSource;
@@ -27,9 +26,8 @@ impl Switchboard {
         let now = self.now;
         let is_stopping = self.is_stopping;
         let Some(local) = self.local_mut(key) else { return false };
-        // A successor without media does not extend the time.
-        let until = local.interim.as_ref().map_or(now + local.window, |interim| interim.until);
-        let is_kept = ending.is_loss && !is_stopping && local.standby.is_none();
+        let until = local.stage.hold_until(now);
+        let is_kept = ending.is_loss && !is_stopping && local.stage.standby().is_none();
         if !is_kept || now >= until || !local.timeline.has_begun() {
             return false;
         }
@@ -39,32 +37,31 @@ impl Switchboard {
 
     /// The stream has no publisher until another one takes it over; at `until` it ends.
     pub(super) fn begin_hold(&mut self, key: StreamKey, reason: EndReason, until: Instant) {
-        let now = self.now;
         let Some(live) = self.hub.stream_mut(key) else { return };
         let id = live.record.stream;
         let Some(local) = live.source.local_mut() else { return };
-        let Some(guard) = local.guard.take() else { return };
-        self.context.publishes.leave_name(&local.name, id);
-        let hold = Some(HoldGuard::new(guard, reason, &local.name));
-        local.interim = Some(Interim { hold, until });
-        self.timers.arm(TimerOwner::Stream(key), until.min(now + SILENCE_PAUSE));
+        if local.stage.lose(reason, until) {
+            self.context.publishes.leave_name(&local.name, id);
+            self.timers.arm(TimerOwner::Stream(key), until.min(self.now + SILENCE_PAUSE));
+        }
     }
 
     /// Handles a stream's timer: silence between two publishers, or the end of a hold or of the drain time.
     pub(super) fn handle_stream_timeout(&mut self, key: StreamKey) {
         let now = self.now;
         let local = self.hub.stream(key).and_then(|live| live.source.local());
-        let interim = local.filter(|local| local.draining_until.is_none());
-        match interim.and_then(|local| local.interim.as_ref()) {
-            None => self.close_if_done(key),
-            Some(interim) if interim.hold.is_some() && now >= interim.until => {
+        match local.map(|local| &local.stage) {
+            Some(Stage::Held { until, .. }) if now >= *until => {
                 if !self.hand_over_held(key) {
                     self.drain(key);
                 }
             }
-            Some(_) => {
+            Some(Stage::Held { .. } | Stage::Awaited { .. }) => {
                 self.write_silence(key);
                 self.timers.arm(TimerOwner::Stream(key), now + SILENCE_PAUSE);
+            }
+            Some(Stage::OnAir(_) | Stage::Standby(..) | Stage::Draining { .. }) | None => {
+                self.close_if_done(key);
             }
         }
     }
@@ -73,7 +70,7 @@ impl Switchboard {
     pub(super) fn release(&mut self, stream: StreamId) {
         let Some(key) = self.stream(stream) else { return };
         let local = self.hub.stream(key).and_then(|live| live.source.local());
-        if local.is_some_and(LocalSource::is_held) {
+        if local.is_some_and(|local| local.stage.is_held()) {
             self.drain(key);
         }
     }
@@ -81,7 +78,7 @@ impl Switchboard {
     /// Ends all held streams.
     pub(super) fn release_all(&mut self) {
         let held = self.hub.streams().filter_map(|(key, live)| {
-            live.source.local().is_some_and(LocalSource::is_held).then_some(key)
+            live.source.local().is_some_and(|local| local.stage.is_held()).then_some(key)
         });
         for key in held.collect::<Vec<_>>() {
             self.drain(key);
@@ -89,24 +86,29 @@ impl Switchboard {
     }
 
     /// Opens a publish of `publisher`: it takes over the stream of the publish that it continues, if still held.
-    pub(super) fn open_or_continue(&mut self, publisher: Publisher, opening: Opening) -> StreamKey {
+    pub(super) fn open_or_continue(
+        &mut self,
+        publisher: SessionKey,
+        name: Vec<u8>,
+        opening: Opening,
+    ) -> StreamKey {
         let held = opening.continues.and_then(|stream| self.stream(stream)).filter(|key| {
             let local = self.hub.stream(*key).and_then(|live| live.source.local());
-            local.is_some_and(LocalSource::is_held)
+            local.is_some_and(|local| local.stage.is_held())
         });
         let has_other = opening.beside.is_some();
         let key = match (held, self.other_of(&opening)) {
             (Some(key), _) => {
-                self.take_over(key, publisher, opening);
+                self.take_over(key, publisher, &name, opening);
                 key
             }
-            (None, Some(other)) => self.open_beside(publisher, opening, other),
+            (None, Some(other)) => self.open_beside(publisher, name, opening, other),
             (None, None) => {
                 if opening.continues.is_some() || has_other {
                     // The upstreams of the other publish ended while the message was in flight.
                     opening.guard.record().upstreams.clear();
                 }
-                self.open_anew(publisher, opening)
+                self.open_anew(publisher, name, opening)
             }
         };
         if has_other && !self.stands_by(key) {
@@ -115,19 +117,16 @@ impl Switchboard {
         key
     }
 
-    fn take_over(&mut self, key: StreamKey, publisher: Publisher, opening: Opening) {
-        let Opening { name, guard, upstreams, audio_bitrate, connect_info, window, .. } = opening;
-        let record = guard.record().clone();
+    fn take_over(&mut self, key: StreamKey, publisher: SessionKey, name: &[u8], opening: Opening) {
+        let (now, (publication, upstreams)) = (self.now, opening.publication(publisher));
+        let connect_info = publication.connect_info.clone();
+        let record = publication.guard.record().clone();
         let Some(live) = self.hub.stream_mut(key) else { return };
         let Some(local) = live.source.local_mut() else { return };
-        local.guard = Some(guard);
-        (local.publisher, local.window, local.audio_bitrate) = (publisher, window, audio_bitrate);
         let pushes = local.pushes.clone();
-        if let Some(hold) = local.interim.as_mut().and_then(|interim| interim.hold.take()) {
-            hold.end_by(&record);
-        }
+        local.stage.take_over(publication, now);
         self.succeed(key, &record);
-        let replaced = self.context.publishes.enter_name(&name, &record);
+        let replaced = self.context.publishes.enter_name(name, &record);
         let mut kept = Vec::new();
         for push in pushes {
             self.turn_push(push, |push, now, effects| {
@@ -183,7 +182,7 @@ impl Switchboard {
     pub(super) fn place(&mut self, key: StreamKey, frame: &Frame) -> Placed {
         let now = self.now;
         let Some(local) = self.local_mut(key) else { return Placed::LeftOut };
-        if local.interim.is_some() {
+        if local.stage.is_silent() {
             let is_header = matches!(
                 frame.kind,
                 FrameKind::Configuration | FrameKind::ColorInfo | FrameKind::Script
@@ -235,7 +234,7 @@ impl Switchboard {
         let Some(local) = self.local_mut(key) else {
             return;
         };
-        local.interim = None;
+        local.stage.go_on_air(now);
         join(&mut local.timeline, now);
         let pushes = local.pushes.clone();
         self.timers.disarm(TimerOwner::Stream(key));

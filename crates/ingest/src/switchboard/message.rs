@@ -10,7 +10,6 @@ use headgate_transcode::AacBitrate;
 use headgate_whip::WhipSession;
 
 use super::relay::Relay;
-use super::source::Ending;
 use crate::publish::capture::Tap;
 use crate::publish::end_reason::EndReason;
 use crate::publish::mailbox::Denial;
@@ -21,31 +20,16 @@ use crate::publish::record::{PublishRecord, StreamId};
 use crate::publish::registry::PublishGuard;
 use crate::publish::upstreams::{Upstream, UpstreamRecord};
 use crate::session::whip_publisher::WhipOrder;
+use crate::transcoding::AUDIO_BITRATE;
 
-/// Everything needed to open a WHIP publish on its worker.
-pub(crate) struct WhipOpening {
-    pub(crate) session: Box<WhipSession>,
-    /// The offer was ours: the session is replaced once the client has answered.
-    pub(crate) awaits_answer: bool,
-    pub(crate) name: Vec<u8>,
+/// Everything needed to open an allowed publish on the worker of its stream.
+pub(crate) struct Opening {
     pub(crate) guard: PublishGuard,
     pub(crate) upstreams: Vec<Upstream>,
     /// Bitrate of AAC transcoded from its audio.
     pub(crate) audio_bitrate: AacBitrate,
     /// An AMF0 object for its own upstream's connect command; empty if there is none.
     pub(crate) connect_info: Bytes,
-    /// See [`PublishOpening::window`].
-    pub(crate) window: Duration,
-    /// See [`PublishOpening::continues`].
-    pub(crate) continues: Option<StreamId>,
-    /// See [`PublishOpening::beside`].
-    pub(crate) beside: Option<StreamId>,
-}
-
-/// Everything needed to open an allowed RTMP publish.
-pub(crate) struct PublishOpening {
-    pub(crate) guard: PublishGuard,
-    pub(crate) upstreams: Vec<Upstream>,
     /// How long its stream is held if its publisher is lost.
     pub(crate) window: Duration,
     /// The held stream that it continues.
@@ -54,18 +38,34 @@ pub(crate) struct PublishOpening {
     pub(crate) beside: Option<StreamId>,
 }
 
+impl Opening {
+    /// A publish that relates to no other and is not held.
+    pub(crate) fn new(guard: PublishGuard, upstreams: Vec<Upstream>) -> Self {
+        let (audio_bitrate, connect_info) = (AUDIO_BITRATE, Bytes::new());
+        let (window, continues, beside) = (Duration::ZERO, None, None);
+        Self { guard, upstreams, audio_bitrate, connect_info, window, continues, beside }
+    }
+}
+
+/// A WHIP publish that was allowed and whose offer was answered.
+pub(crate) struct WhipOpening {
+    pub(crate) session: Box<WhipSession>,
+    /// The offer was ours: the session is replaced once the client has answered.
+    pub(crate) awaits_answer: bool,
+    pub(crate) name: Vec<u8>,
+    pub(crate) opening: Opening,
+}
+
 /// One message, handled in order of arrival.
 pub(crate) enum Message {
-    /// The gateway allowed a publish request.
-    Allow { request: u64, opening: PublishOpening },
-    /// The same, but the stream that it continues, or that it is opened beside, lives on worker `home`.
-    AllowAway { request: u64, home: usize, relay: Arc<Relay>, record: Arc<PublishRecord> },
-    /// The counterpart to that worker: the publisher's session is on `worker`.
-    OpenForAway { worker: usize, relay: Arc<Relay>, name: Vec<u8>, opening: PublishOpening },
-    /// From the publisher's worker to the worker of its stream: the publisher has ended.
-    PublisherGone { stream: StreamId, ending: Ending },
-    /// The other direction: end the publisher.
-    EndPublisher { stream: StreamId, reason: EndReason, description: String },
+    /// The gateway allowed a publish request. If the stream that it continues, or that it is opened beside, lives on
+    /// another worker, the session moves there.
+    Allow { request: u64, opening: Opening },
+    /// A publish was allowed whose stream lives here and whose broadcaster is connected to another worker: that worker
+    /// sends it, or says that it will not come.
+    Expect(StreamId),
+    /// It will not come.
+    Forgo(StreamId),
     /// A stream that is read here has been taken over by another publish.
     Succeeded { stream: StreamId, record: Arc<PublishRecord> },
     /// Put this publish on air.
@@ -111,13 +111,41 @@ pub(crate) enum Message {
 }
 
 impl Message {
+    /// The publish that must have opened before this message is handled.
+    pub(super) const fn about(&self) -> Option<StreamId> {
+        match self {
+            Self::SwitchTo(stream)
+            | Self::Release(stream)
+            | Self::WantKeyframe(stream)
+            | Self::Order { stream, .. }
+            | Self::End { stream, .. }
+            | Self::AddUpstream { stream, .. }
+            | Self::RemoveUpstream { stream, .. }
+            | Self::Attach { stream, .. }
+            | Self::OpenPreview { stream, .. }
+            | Self::Capture { stream, .. } => Some(*stream),
+            Self::Allow { .. }
+            | Self::AllowPlay { .. }
+            | Self::Pull { .. }
+            | Self::DialPull { .. }
+            | Self::Deny { .. }
+            | Self::Redirect { .. }
+            | Self::Dial { .. }
+            | Self::OpenWhip(_)
+            | Self::Expect(_)
+            | Self::Forgo(_)
+            | Self::Succeeded { .. }
+            | Self::Seed { .. }
+            | Self::Detach { .. }
+            | Self::Transcoded(_) => None,
+        }
+    }
+
     /// The worker has ended: a publish that this message would have opened ends with [`EndReason::Shutdown`].
     pub(crate) fn refuse(self) {
         match self {
-            Self::Allow { mut opening, .. } | Self::OpenForAway { mut opening, .. } => {
-                opening.guard.set_reason(EndReason::Shutdown);
-            }
-            Self::OpenWhip(mut opening) => opening.guard.set_reason(EndReason::Shutdown),
+            Self::Allow { mut opening, .. } => opening.guard.set_reason(EndReason::Shutdown),
+            Self::OpenWhip(mut whip) => whip.opening.guard.set_reason(EndReason::Shutdown),
             Self::OpenPreview { mut writer, .. } => writer.set_end(PreviewEnd::PublishEnded),
             Self::AllowPlay { .. }
             | Self::Pull { .. }
@@ -127,9 +155,8 @@ impl Message {
             | Self::Dial { .. }
             | Self::Order { .. }
             | Self::End { .. }
-            | Self::AllowAway { .. }
-            | Self::PublisherGone { .. }
-            | Self::EndPublisher { .. }
+            | Self::Expect(_)
+            | Self::Forgo(_)
             | Self::Succeeded { .. }
             | Self::SwitchTo(_)
             | Self::Release(_)

@@ -19,17 +19,14 @@ use crate::session::whip_publisher::WhipOrder;
 impl Switchboard {
     /// Carries out a message.
     pub(crate) fn handle_message(&mut self, message: Message) {
+        let Some(message) = self.arrivals.keep(message) else { return };
         match message {
             Message::Allow { request, opening } => self.allow(request, opening),
-            Message::AllowAway { request, home, relay, record } => {
-                self.allow_away(request, home, relay, record);
-            }
-            Message::OpenForAway { worker, relay, name, opening } => {
-                self.open_for_away(worker, relay, name, opening);
-            }
-            Message::PublisherGone { stream, ending } => self.handle_publisher_gone(stream, ending),
-            Message::EndPublisher { stream, reason, description } => {
-                self.end_away(stream, reason, &description);
+            Message::Expect(stream) => self.arrivals.expect(stream, self.now),
+            Message::Forgo(stream) => {
+                for message in self.arrivals.take(stream) {
+                    self.handle_message(message);
+                }
             }
             Message::Succeeded { stream, record } => self.handle_succeeded(stream, &record),
             Message::SwitchTo(stream) => self.switch_to(stream),
@@ -55,7 +52,7 @@ impl Switchboard {
             Message::OpenWhip(opening) => self.open_whip(*opening),
             Message::Order { stream, order } => self.handle_order(stream, order),
             Message::End { stream, reason, description } => {
-                self.end_publish(stream, reason, description);
+                self.end_publish(stream, reason, &description);
             }
             Message::AddUpstream { stream, record } => self.add_upstream(stream, record),
             Message::RemoveUpstream { stream, serial } => self.remove_upstream(stream, serial),
@@ -142,7 +139,7 @@ impl Switchboard {
     /// An order of the gateway to a running WHIP publish.
     fn handle_order(&mut self, stream: StreamId, order: WhipOrder) {
         let live = self.running_stream(stream).and_then(|key| self.hub.stream(key));
-        let publisher = live.and_then(|live| live.source.live()).and_then(|of| of.publisher.here());
+        let publisher = live.and_then(|live| live.source.running()).map(|of| of.publisher);
         let Some(key) = publisher else { return };
         let mut ufrags = None;
         self.turn(key, |session, now, effects| {
@@ -159,7 +156,7 @@ impl Switchboard {
     fn add_upstream(&mut self, stream: StreamId, record: Arc<UpstreamRecord>) {
         // Both publishes of a name have the upstreams of the one on air.
         let Some(key) = self.read_stream(stream) else { return };
-        if self.hub.stream(key).is_some_and(|live| live.source.live().is_some()) {
+        if self.hub.stream(key).is_some_and(|live| live.source.running().is_some()) {
             self.open_push(key, record, Bytes::new());
         }
     }

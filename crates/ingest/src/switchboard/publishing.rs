@@ -2,61 +2,78 @@
 //! a subscriber needs that.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use headgate_media::{Codec, Frame, FrameKind, Track};
-use headgate_transcode::{AacBitrate, first_configuration};
+use headgate_transcode::first_configuration;
 
-use super::join_point::JoinPoint;
-use super::message::{PublishOpening, WhipOpening};
-use super::relay::Relay;
-use super::source::{Away, LocalSource, Published, Publisher, Source};
+use super::arrivals::Arrival;
+use super::message::{Opening, WhipOpening};
+use super::source::{LocalSource, Source};
+use super::stage::Stage;
 use super::timeline::Placed;
+use super::timers::TimerOwner;
 use super::{Action, Message, SessionKey, StreamKey, Switchboard};
 use crate::publish::end_reason::EndReason;
 use crate::publish::record::{PublishRecord, StreamId};
-use crate::publish::registry::PublishGuard;
 use crate::publish::upstreams::{Upstream, UpstreamRecord, UpstreamSource};
 use crate::session::Session;
 use crate::session::publish_session::PublishSession;
 use crate::session::rtmp_push::RtmpPush;
 use crate::session::whip_publisher::WhipPublisher;
-use crate::transcoding::AUDIO_BITRATE;
-
-/// The properties of a new stream.
-pub(super) struct Opening {
-    pub(super) name: Vec<u8>,
-    pub(super) guard: PublishGuard,
-    pub(super) upstreams: Vec<Upstream>,
-    pub(super) audio_bitrate: AacBitrate,
-    pub(super) connect_info: Bytes,
-    /// How long its stream is held if its publisher is lost.
-    pub(super) window: Duration,
-    /// The stream of the lost publish that it continues.
-    pub(super) continues: Option<StreamId>,
-    /// The stream of the other publish of its name.
-    pub(super) beside: Option<StreamId>,
-}
-
-impl Opening {
-    /// For an RTMP publish.
-    pub(super) fn of_rtmp(name: Vec<u8>, opening: PublishOpening) -> Self {
-        let PublishOpening { guard, upstreams, window, continues, beside } = opening;
-        let (audio_bitrate, connect_info) = (AUDIO_BITRATE, Bytes::new());
-        Self { name, guard, upstreams, audio_bitrate, connect_info, window, continues, beside }
-    }
-}
 
 impl Switchboard {
     /// The gateway allowed a publish request.
-    pub(super) fn allow(&mut self, request: u64, mut opening: PublishOpening) {
+    pub(super) fn allow(&mut self, request: u64, mut opening: Opening) {
+        let record = opening.guard.record();
+        let (stream, home) = (record.stream, record.worker);
         let asked = self.take_question(request).filter(|_| !self.is_stopping);
         let Some(key) = asked else {
             // The broadcaster has left: accepted and ended (W12a).
             opening.guard.set_reason(EndReason::BroadcasterLeft);
+            if home != self.context.worker {
+                self.actions.push(Action::Tell(home, Message::Forgo(stream)));
+            }
             return;
         };
+        if home == self.context.worker {
+            self.begin_publish(key, opening);
+        } else {
+            self.send_home(key, home, opening);
+        }
+    }
+
+    /// The session of an allowed broadcaster leaves for the worker of its stream.
+    fn send_home(&mut self, key: SessionKey, home: usize, opening: Opening) {
+        self.stop_reading(key);
+        self.timers.disarm(TimerOwner::Session(key));
+        let session = self.sessions.remove(key).and_then(|entry| entry.session);
+        let Some(Session::Server(server)) = session else {
+            let stream = opening.guard.record().stream;
+            return self.actions.push(Action::Tell(home, Message::Forgo(stream)));
+        };
+        let arrival = Box::new(Arrival { server, opening });
+        self.actions.push(Action::Move { session: key, home, arrival });
+    }
+
+    /// The session of an allowed broadcaster arrives from the worker that accepted its connection. `None` while this
+    /// worker stops.
+    pub(crate) fn adopt(&mut self, arrival: Arrival) -> Option<SessionKey> {
+        let messages = self.arrivals.take(arrival.stream());
+        if self.is_stopping {
+            arrival.refuse(EndReason::Shutdown);
+            return None;
+        }
+        let Arrival { server, opening } = arrival;
+        let key = self.insert(Session::Server(server));
+        self.begin_publish(key, opening);
+        for message in messages {
+            self.handle_message(message);
+        }
+        Some(key)
+    }
+
+    fn begin_publish(&mut self, key: SessionKey, opening: Opening) {
         let (mut name, record) = (Vec::new(), opening.guard.record().clone());
         self.turn(key, |session, now, effects| {
             if let Session::Server(server) = session {
@@ -64,117 +81,55 @@ impl Switchboard {
                 server.allow(record, now, effects);
             }
         });
-        self.open_stream(key, Opening::of_rtmp(name, opening));
+        self.open_stream(key, name, opening);
     }
 
-    /// The gateway allowed a publish request on this worker, but the stream that it continues lives on another one.
-    pub(super) fn allow_away(
-        &mut self,
-        request: u64,
-        home: usize,
-        relay: Arc<Relay>,
-        record: Arc<PublishRecord>,
-    ) {
-        let stream = record.stream;
-        let Some(key) = self.take_question(request).filter(|_| !self.is_stopping) else {
-            let ending = EndReason::BroadcasterLeft.into();
-            self.actions.push(Action::Tell(home, Message::PublisherGone { stream, ending }));
-            return;
-        };
-        if let Some(entry) = self.sessions.get_mut(key) {
-            let headers = JoinPoint::new(false);
-            let away = Away { home, record: record.clone(), relay, headers };
-            entry.publishes = Some(Published::There(Box::new(away)));
-        }
-        self.turn(key, |session, now, effects| {
-            if let Session::Server(server) = session {
-                server.allow(record, now, effects);
-            }
-        });
-    }
-
-    /// Does the same on the worker where that stream lives.
-    pub(super) fn open_for_away(
-        &mut self,
-        worker: usize,
-        relay: Arc<Relay>,
-        name: Vec<u8>,
-        mut opening: PublishOpening,
-    ) {
+    /// Opens a WHIP publish that was allowed and whose offer was answered.
+    pub(super) fn open_whip(&mut self, whip: WhipOpening) {
+        let WhipOpening { session, awaits_answer, name, mut opening } = whip;
         if self.is_stopping {
             opening.guard.set_reason(EndReason::Shutdown);
             return;
         }
-        let publisher = Publisher::There { worker, relay };
-        let key = self.open_or_continue(publisher, Opening::of_rtmp(name, opening));
-        self.drain_relay(key);
-    }
-
-    /// Opens a WHIP publish that was allowed and whose offer was answered.
-    pub(super) fn open_whip(&mut self, opening: WhipOpening) {
-        let WhipOpening {
-            session,
-            awaits_answer,
-            name,
-            mut guard,
-            upstreams,
-            audio_bitrate,
-            connect_info,
-            window,
-            continues,
-            beside,
-        } = opening;
-        if self.is_stopping {
-            guard.set_reason(EndReason::Shutdown);
-            return;
-        }
-        let publish = PublishSession::new(guard.record().clone(), self.now);
+        let publish = PublishSession::new(opening.guard.record().clone(), self.now);
         let whip = WhipPublisher::new(session, awaits_answer, publish, self.now);
         let ufrags = whip.ufrags();
         let key = self.insert(Session::Whip(Box::new(whip)));
         if !ufrags.is_empty() {
             self.routes.set_ufrags(key, ufrags);
         }
-        let opening = Opening {
-            name,
-            guard,
-            upstreams,
-            audio_bitrate,
-            connect_info,
-            window,
-            continues,
-            beside,
-        };
-        self.open_stream(key, opening);
+        self.open_stream(key, name, opening);
     }
 
-    pub(super) fn open_stream(&mut self, publisher: SessionKey, mut opening: Opening) {
+    pub(super) fn open_stream(
+        &mut self,
+        publisher: SessionKey,
+        name: Vec<u8>,
+        mut opening: Opening,
+    ) {
         if !self.sessions.contains_key(publisher) {
             // Its turn failed; the guard reports that.
             opening.guard.set_reason(EndReason::InternalError);
             return;
         }
-        let stream = self.open_or_continue(Publisher::Here(publisher), opening);
-        if let Some(entry) = self.sessions.get_mut(publisher) {
-            entry.publishes = Some(Published::Here(stream));
-        }
+        let stream = self.open_or_continue(publisher, name, opening);
+        self.set_published(publisher, stream);
     }
 
     /// Opens a stream that continues no other.
-    pub(super) fn open_anew(&mut self, publisher: Publisher, opening: Opening) -> StreamKey {
-        let Opening { name, guard, upstreams, audio_bitrate, connect_info, window, .. } = opening;
-        let record = guard.record().clone();
+    pub(super) fn open_anew(
+        &mut self,
+        publisher: SessionKey,
+        name: Vec<u8>,
+        opening: Opening,
+    ) -> StreamKey {
+        let (publication, upstreams) = opening.publication(publisher);
+        let connect_info = publication.connect_info.clone();
+        let record = publication.guard.record().clone();
         // A pull has entered its name when it was opened.
         let is_pull = record.pull.is_some();
         let replaced = (!is_pull).then(|| self.context.publishes.enter_name(&name, &record));
-        let local = LocalSource {
-            guard: Some(guard),
-            name,
-            audio_bitrate,
-            connect_info: connect_info.clone(),
-            window,
-            ..LocalSource::new(publisher, self.now)
-        };
+        let local = LocalSource::new(name, Stage::OnAir(publication), self.now);
         let source = Source::Local(Box::new(local));
         let key = self.hub.open(record.clone(), source, self.context.caches_gop);
         self.by_id.insert(record.stream, key);
@@ -236,14 +191,9 @@ impl Switchboard {
 
     /// Handles a frame of the stream that `publisher` publishes.
     pub(super) fn publish_frame(&mut self, publisher: SessionKey, frame: &Frame) {
-        match self.sessions.get_mut(publisher).and_then(|entry| entry.publishes.as_mut()) {
-            Some(Published::Here(stream)) => {
-                let stream = *stream;
-                self.feed(stream, frame);
-                self.settle_standby(stream);
-            }
-            Some(Published::There(away)) => self.woken.workers.extend(away.pass(frame)),
-            None => {}
+        if let Some(stream) = self.sessions.get(publisher).and_then(|entry| entry.publishes) {
+            self.feed(stream, frame);
+            self.settle_standby(stream);
         }
     }
 
@@ -282,10 +232,8 @@ impl Switchboard {
 
     /// The publish of a session; `None` if the session is no publisher.
     pub(crate) fn publish_of(&self, key: SessionKey) -> Option<&PublishRecord> {
-        match self.sessions.get(key)?.publishes.as_ref()? {
-            Published::Here(stream) => self.hub.stream(*stream).map(|live| &*live.record),
-            Published::There(away) => Some(&away.record),
-        }
+        let stream = self.sessions.get(key)?.publishes?;
+        self.hub.stream(stream).map(|live| &*live.record)
     }
 
     /// Sets whether the stream has audio that may have to be transcoded first: its pushes insert no silence meanwhile.
@@ -308,7 +256,8 @@ impl Switchboard {
             (None, false) => {}
             (Some(transcoder), true) => transcoders.push(transcoder, packet.clone()),
             (None, true) => {
-                let transcoder = transcoders.open(id, self.context.worker, local.audio_bitrate);
+                let Some(running) = local.stage.running() else { return };
+                let transcoder = transcoders.open(id, self.context.worker, running.audio_bitrate);
                 local.transcoder = Some(transcoder.clone());
                 // Transcode the cached Opus frames first, so that a new subscriber's audio starts with its video.
                 let mut cached = self.hub.opus_frames(stream);

@@ -1,11 +1,6 @@
 //! Streams of other nodes: pulled while they have subscribers here, and otherwise like any stream.
 
-use std::time::Duration;
-
-use bytes::Bytes;
-
-use super::message::Message;
-use super::publishing::Opening;
+use super::message::{Message, Opening};
 use super::{Action, SessionKey, StreamKey, SubscriberKey, Switchboard};
 use crate::publish::end_reason::EndReason;
 use crate::publish::mailbox::{Event, SourceWanted};
@@ -17,7 +12,6 @@ use crate::session::Session;
 use crate::session::effect::Effect;
 use crate::session::rtmp_pull::RtmpPull;
 use crate::session::rtmp_server::RtmpServer;
-use crate::transcoding::AUDIO_BITRATE;
 
 impl Switchboard {
     /// The gateway allowed a play request for a stream that is live on another node: the player reads the pulled stream
@@ -51,20 +45,8 @@ impl Switchboard {
     fn open_pull(&mut self, name: Vec<u8>, source: PullSource, guard: PublishGuard) {
         let pull = RtmpPull::new(source, guard.record().clone(), self.random(), self.now);
         let key = self.insert(Session::Pull(Box::new(pull)));
-        let (upstreams, connect_info) = (Vec::new(), Bytes::new());
         // Not held here: its publisher's loss is handled at the source.
-        let (audio_bitrate, window, continues) = (AUDIO_BITRATE, Duration::ZERO, None);
-        let opening = Opening {
-            name,
-            guard,
-            upstreams,
-            audio_bitrate,
-            connect_info,
-            window,
-            continues,
-            beside: None,
-        };
-        self.open_stream(key, opening);
+        self.open_stream(key, name, Opening::new(guard, Vec::new()));
         self.turn_pull(key, RtmpPull::start);
     }
 
@@ -89,7 +71,7 @@ impl Switchboard {
     pub(super) fn end_pull(&mut self, record: &PublishRecord) {
         let (stream, reason) = (record.stream, EndReason::Replaced);
         if record.worker == self.context.worker {
-            self.end_publish(stream, reason, String::new());
+            self.end_publish(stream, reason, "");
         } else {
             let end = Message::End { stream, reason, description: String::new() };
             self.actions.push(Action::Tell(record.worker, end));
@@ -101,8 +83,7 @@ impl Switchboard {
         let Some(live) = self.hub.stream(stream).filter(|live| live.record.pull.is_some()) else {
             return;
         };
-        let Some(local) = live.source.live() else { return };
-        let Some(key) = local.publisher.here() else { return };
+        let Some(key) = live.source.running().map(|of| of.publisher) else { return };
         let is_unread = self.hub.is_unread(stream);
         self.turn_pull(key, |pull, now, _| pull.set_unread(is_unread, now));
     }

@@ -184,8 +184,8 @@ impl Switchboard {
         let Some(live) = self.hub.stream(stream) else { return };
         match &live.source {
             Source::Local(local) => {
-                // Only WHIP publishers can be asked, and they live on the worker of their stream.
-                let Some(publisher) = local.publisher.here() else { return };
+                // Only WHIP publishers can be asked.
+                let Some(publisher) = local.stage.running().map(|of| of.publisher) else { return };
                 self.turn(publisher, |session, now, _| {
                     if let Session::Whip(whip) = session {
                         whip.want_keyframe(now);

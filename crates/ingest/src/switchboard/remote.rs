@@ -83,26 +83,19 @@ impl Switchboard {
     }
 
     /// Takes the frames of one stream's relay.
-    pub(super) fn drain_relay(&mut self, key: StreamKey) {
+    fn drain_relay(&mut self, key: StreamKey) {
         let Some(live) = self.hub.stream(key) else { return };
         let Some(relay) = live.source.relay().cloned() else { return };
-        let is_remote = matches!(live.source, Source::Remote { .. });
         // Checked before draining: if it has ended, the frames drained now are the last ones.
         let is_ended = relay.is_ended();
-        let mut has_fed = false;
         while let Some(frame) = relay.pop() {
-            has_fed = true;
-            if !is_remote {
-                self.feed(key, &frame);
-            } else if Relay::ends_opus(&frame) {
+            if Relay::ends_opus(&frame) {
                 self.hub.forget_opus(key);
             } else {
                 self.hub.publish(key, &frame, &mut self.woken);
             }
         }
-        if !is_remote && has_fed {
-            self.settle_standby(key);
-        } else if is_remote && is_ended {
+        if is_ended {
             self.hub.end(key, &mut self.woken);
         }
     }

@@ -25,4 +25,5 @@ mod repairs;
 mod strangers;
 mod upstreams;
 mod whip;
+mod workers;
 mod world;

@@ -1,4 +1,4 @@
-//! A session's turn: it runs alone, a panic ends only that session, and its effects are carried out in order.
+//! A session's turn: it runs alone, its effects are carried out in order, and a panic in either ends only that session.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
@@ -64,15 +64,19 @@ impl Switchboard {
         let mut effects = std::mem::take(&mut self.spare_effects);
         let now = self.now;
         let outcome = catch_unwind(AssertUnwindSafe(|| act(self, &mut session, now, &mut effects)));
-        if outcome.is_ok() {
+        let is_sound = outcome.is_ok() && {
             if let Some(entry) = self.sessions.get_mut(key) {
                 entry.session = Some(session);
             }
             self.touch(key);
-            for effect in effects.drain(..) {
-                self.carry_out(key, effect);
-            }
-        } else {
+            let carried = catch_unwind(AssertUnwindSafe(|| {
+                for effect in effects.drain(..) {
+                    self.carry_out(key, effect);
+                }
+            }));
+            carried.is_ok()
+        };
+        if !is_sound {
             effects.clear();
             self.remove(key, EndReason::InternalError);
         }
@@ -158,8 +162,8 @@ impl Switchboard {
         if let Some(stream) = entry.pushes {
             self.forget_push(stream, key);
         }
-        if let Some(published) = entry.publishes {
-            self.end_published(published, reason.into());
+        if let Some(stream) = entry.publishes {
+            self.end_stream(stream, reason.into());
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::connect::connect_object;
 use super::replies::{Status, stream_id};
 use super::{ClientConfig, ClientEvent, ClientRole, ClientSession, RefusalKind, State};
-use crate::amf0::Value;
+use crate::amf_value::Value;
 use crate::authentication::{Demand, Known, read_demand};
 use crate::four_cc::read_four_cc_list;
 use crate::message::Command;

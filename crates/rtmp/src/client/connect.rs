@@ -1,7 +1,7 @@
 //! The connect command's object (RTMP 7.2.1.1, E-RTMP "Enhancing NetConnection connect Command").
 
 use super::{ClientConfig, ClientRole};
-use crate::amf0::Value;
+use crate::amf_value::Value;
 use crate::metadata::read_properties;
 
 const VIDEO_FOUR_CCS: [&str; 6] = ["vp08", "vp09", "av01", "avc1", "hvc1", "vvc1"];

@@ -2,7 +2,7 @@
 //! Classifies refusals by code and description. Pure.
 
 use super::ClientRole;
-use crate::amf0::Value;
+use crate::amf_value::Value;
 use crate::message::Command;
 
 /// Longest URL accepted in a redirect.

@@ -4,7 +4,7 @@
 use super::redirect::Redirection;
 use super::{ServerEvent, ServerSession, State};
 use crate::Target;
-use crate::amf0::Value;
+use crate::amf_value::Value;
 use crate::four_cc::{answer_capabilities, read_four_cc_list};
 use crate::message::{Command, status};
 use crate::unread::Unread;

@@ -2,7 +2,7 @@
 //! unless it is about another stream that the peer has created.
 
 use super::{ServerEvent, ServerSession, State};
-use crate::amf0::Value;
+use crate::amf_value::Value;
 use crate::message::{Command, status};
 
 impl ServerSession {

@@ -1,7 +1,7 @@
 //! Redirects a publisher to another server, in the one form that its connect declares, and only once.
 
 use super::{Refusal, ServerSession, State};
-use crate::amf0::Value;
+use crate::amf_value::Value;
 use crate::message::status;
 
 /// Argument added to the tcUrl of a redirect: a publisher that arrives with it is not redirected again.

@@ -4,7 +4,9 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use super::offer::{AudioSection, Kind, Offer, Setup, VideoSection};
+use super::connection::Setup;
+use super::offer::Offer;
+use super::offered::{AudioSection, Kind, VideoSection};
 use super::section::{SDES_MID, SDES_REPAIRED_RID, SDES_RID, TRANSPORT_CC};
 
 /// Lowest bitrate a browser is asked to use, kbit/s: below it the browser would reduce the resolution.

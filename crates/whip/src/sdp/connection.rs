@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 
 use super::error::OfferError;
 use super::lines::Lines;
-use super::offer::Setup;
 
 /// Fingerprints read from one offer; further ones are ignored.
 const FINGERPRINT_LIMIT: usize = 16;
@@ -12,6 +11,17 @@ const FINGERPRINT_LIMIT: usize = 16;
 const UFRAG_LEAST: usize = 4;
 const PASSWORD_LEAST: usize = 22;
 const CREDENTIAL_LIMIT: usize = 256;
+
+/// Which side sends the ClientHello in DTLS (RFC 8842).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Setup {
+    /// The client does.
+    Active,
+    /// We do.
+    Passive,
+    /// We choose, and let the client do it.
+    ActPass,
+}
 
 /// The single transport that all sections share.
 pub(super) struct Connection {

@@ -8,7 +8,8 @@ use super::answer::{Sdp, write_candidates};
 use super::connection::{is_password, is_ufrag, read_candidates};
 use super::error::OfferError;
 use super::lines::{Lines, split_fragment};
-use super::offer::{Kind, Offer};
+use super::offer::Offer;
+use super::offered::Kind;
 
 /// Most bytes of a fragment; a hundred candidates take 12 kB.
 const FRAGMENT_LIMIT_BYTES: usize = 64 * 1024;

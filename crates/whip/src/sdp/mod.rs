@@ -10,15 +10,16 @@ mod fragment;
 mod h264;
 mod lines;
 mod offer;
+mod offered;
 mod own_offer;
 mod section;
 
 pub use answer::{AnswerSettings, write_answer};
+pub use connection::Setup;
 pub use error::OfferError;
 pub use fragment::{Fragment, read_fragment, write_fragment};
-pub use offer::{
-    AudioSection, LayerSource, Offer, Rtx, Setup, VideoSection, is_dtls_client, read_offer,
-};
+pub use offer::{Offer, is_dtls_client, read_offer};
+pub use offered::{AudioSection, LayerSource, Rtx, VideoSection};
 pub use own_offer::OwnOffer;
 
 /// Most bytes of an offer; browsers write 5 to 8 kB.

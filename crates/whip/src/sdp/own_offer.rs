@@ -3,8 +3,10 @@
 use std::fmt;
 
 use super::answer::{AnswerSettings, Role, write_description};
+use super::connection::Setup;
 use super::error::OfferError;
-use super::offer::{AudioSection, Kind, Offer, Rtx, Setup, VideoSection, read_offer};
+use super::offer::{Offer, read_offer};
+use super::offered::{AudioSection, Kind, Rtx, VideoSection};
 
 const PROTOCOL: &str = "UDP/TLS/RTP/SAVPF";
 const AUDIO_MID: &str = "0";

@@ -3,7 +3,7 @@
 use super::error::OfferError;
 use super::h264;
 use super::lines::Lines;
-use super::offer::{AudioSection, Kind, LayerSource, Rtx, VideoSection};
+use super::offered::{AudioSection, Kind, LayerSource, Rtx, VideoSection};
 
 /// Layers used of a simulcast offer; the answer takes these and no others.
 const RID_LIMIT: usize = 4;

@@ -1,4 +1,4 @@
-//! What a session reports to its driver besides datagrams and frames: events, the reason it ended, counters.
+//! What a session reports to its driver besides datagrams and frames: events and the reason it ended.
 
 use crate::transport::handshake_fault::HandshakeFault;
 use crate::transport::path::Path;
@@ -29,23 +29,4 @@ pub enum WhipEvent {
     Connected,
     /// The session has ended. No further event follows.
     Ended(WhipEnd),
-}
-
-/// Counters since the start of a session.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WhipCounters {
-    /// RTP packets authenticated and decrypted.
-    pub packets: u64,
-    /// RTP packets given up as lost.
-    pub lost: u64,
-    /// RTP packets recovered by retransmission.
-    pub recovered: u64,
-    /// Retransmission requests.
-    pub nacks: u64,
-    /// Keyframe requests.
-    pub plis: u64,
-    /// Access units withheld because of a loss.
-    pub withheld: u64,
-    /// Packets dropped as forged, replayed, malformed or over a limit.
-    pub rejected: u64,
 }

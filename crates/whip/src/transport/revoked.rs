@@ -12,7 +12,7 @@ use rtc_stun::error_code::{CODE_FORBIDDEN, ErrorCodeAttribute};
 use rtc_stun::message::BINDING_ERROR;
 
 use super::binding::Generation;
-use super::ice_lite::user_name_of;
+use super::user_name::user_name_of;
 
 /// Requests examined after the end: a client stops at the first answer it gets on each of its paths.
 const REQUESTS_LIMIT: u32 = 32;

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use headgate_rtmp::{ClientRole, MediaKind};
 
-use super::super::message::{Message, PublishOpening};
+use super::super::message::{Message, Opening};
 use super::super::{EndReason, SessionKey};
 use super::world::{World, upstream};
 use crate::publish::mailbox::{HoldEnded, OnAirCause, OnAirChanged};
@@ -29,7 +29,7 @@ fn open_beside_record(world: &mut World, client_id: u64, record: &PublishRecord)
     let guard = world.publishes.open_successor(record, client_id, None, world.now);
     let (window, beside) = (world.window, Some(record.stream));
     let upstreams = vec![upstream(URL)];
-    let opening = PublishOpening { guard, upstreams, window, continues: None, beside };
+    let opening = Opening { window, beside, ..Opening::new(guard, upstreams) };
     world.switchboard.handle_message(Message::Allow { request, opening });
     world.settle();
     world.send(key, MediaKind::Video, 0, OTHER_HEADER);
@@ -209,7 +209,7 @@ fn a_silent_publish_goes_on_standby_and_the_other_takes_over() {
 fn after_an_intended_end_the_standby_publish_goes_on_air_only_when_ordered() {
     let (mut world, _, backup, upstream) = live_pair(60);
     let stream = world.publishes.find(1).expect("it runs").stream;
-    world.switchboard.end_publish(stream, EndReason::Kicked, String::new());
+    world.switchboard.end_publish(stream, EndReason::Kicked, "");
     world.pass(Duration::from_secs(2));
     assert!(has_ended(&world, upstream) && world.publishes.find_name(b"a").is_none());
     send_both(&mut world, None, Some(backup), 60..90);
@@ -225,7 +225,7 @@ fn after_an_intended_end_the_standby_publish_goes_on_air_only_when_ordered() {
 fn a_publish_that_joins_a_lone_standby_publish_goes_on_air() {
     let (mut world, main, backup, _) = live_pair(60);
     let stream = world.publishes.find(1).expect("it runs").stream;
-    world.switchboard.end_publish(stream, EndReason::Kicked, String::new());
+    world.switchboard.end_publish(stream, EndReason::Kicked, "");
     world.hang_up(main);
     world.pass(Duration::from_secs(2));
     let third = open_beside(&mut world, 3, 2);
@@ -289,7 +289,7 @@ fn a_switch_waiting_for_a_keyframe_survives_the_end_of_the_other_publish() {
     send_both(&mut world, Some(main), Some(backup), 11..15);
     switch_to(&mut world, 2);
     let stream = world.publishes.find(1).expect("it runs").stream;
-    world.switchboard.end_publish(stream, EndReason::Kicked, String::new());
+    world.switchboard.end_publish(stream, EndReason::Kicked, "");
     world.pass(Duration::from_secs(1));
     send_both(&mut world, None, Some(backup), 15..30);
     assert!(on_air(&world, 2) && world.publishes.find_name(b"a").is_some());

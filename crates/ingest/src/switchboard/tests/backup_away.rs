@@ -1,55 +1,49 @@
-//! A backup whose connection is on another worker than the stream that it stands by for, with players on both.
+//! A backup that was accepted by another worker than the stream that it stands by for, with players on both.
 
-use std::sync::Arc;
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
-use headgate_rtmp::{ClientRole, MediaKind};
+use headgate_rtmp::MediaKind;
 
-use super::super::message::{Message, PublishOpening};
-use super::super::relay::Relay;
+use super::super::message::Message;
 use super::super::{EndReason, SessionKey};
-use super::world::{AVC_HEADER, World, upstream};
+use super::workers::{URL, Workers};
+use super::world::{AVC_HEADER, World};
 
-const URL: &str = "rtmp://upstream.example/live/out";
-
-/// Two workers of one process: the main encoder, the stream and its upstream on the first, the backup on the second,
-/// and a player on each.
-struct Workers {
-    home: World,
-    away: World,
+/// The main encoder and its upstream on the first worker, where the backup has moved, and a player on each.
+struct Backup {
+    workers: Workers,
     main: SessionKey,
     backup: SessionKey,
     upstream: SessionKey,
     players: [SessionKey; 2],
 }
 
-impl Workers {
+impl Deref for Backup {
+    type Target = Workers;
+
+    fn deref(&self) -> &Workers {
+        &self.workers
+    }
+}
+
+impl DerefMut for Backup {
+    fn deref_mut(&mut self) -> &mut Workers {
+        &mut self.workers
+    }
+}
+
+impl Backup {
     fn start() -> Self {
-        let (mut home, mut away) = (World::on(0, 2), World::on(1, 2));
-        away.share(&home);
-        let main = home.publisher("a", 1, &[URL]);
-        home.send_frame(main, 0, 100);
-        let upstream_key = home.upstream_peer().expect("connected");
-        let backup = away.connect(ClientRole::Publish, "a");
-        home.settle();
-        let request = home.asked.pop_front().or_else(|| away.asked.pop_front()).expect("it asked");
-        let record = home.publishes.find(1).expect("it runs");
-        let guard = home.publishes.open_successor(&record, 2, None, home.now);
-        let (relay, of_backup) = (Arc::new(Relay::default()), guard.record().clone());
-        let (upstreams, beside) = (vec![upstream(URL)], Some(record.stream));
-        let opening =
-            PublishOpening { guard, upstreams, window: home.window, continues: None, beside };
-        let (worker, name) = (1, b"a".to_vec());
-        let open = Message::OpenForAway { worker, relay: relay.clone(), name, opening };
-        home.switchboard.handle_message(open);
-        let allow = Message::AllowAway { request, home: 0, relay, record: of_backup };
-        away.switchboard.handle_message(allow);
-        let players = [home.player("a"), away.player("a")];
-        let upstream = upstream_key;
-        let mut workers = Self { home, away, main, backup, upstream, players };
+        let mut workers = Workers::new();
+        let main = workers.home.publisher("a", 1, &[URL]);
+        workers.home.send_frame(main, 0, 100);
+        let upstream = workers.home.upstream_peer().expect("connected");
+        let backup = workers.broadcaster("a");
+        let players = [workers.home.player("a"), workers.away.player("a")];
         workers.exchange();
-        workers.away.send(workers.backup, MediaKind::Video, 0, AVC_HEADER);
-        workers
+        workers.home.send(backup, MediaKind::Video, 0, AVC_HEADER);
+        Self { workers, main, backup, upstream, players }
     }
 
     /// Sends frames from the backup and, if `main_runs`, from the main encoder; the backup's numbers are higher by
@@ -57,9 +51,9 @@ impl Workers {
     fn send(&mut self, frames: std::ops::Range<u32>, main_runs: bool) {
         for n in frames {
             if main_runs {
-                self.home.send_frame(self.main, n, 100);
+                self.workers.home.send_frame(self.main, n, 100);
             }
-            self.away.send_frame(self.backup, n + 1_000, 100);
+            self.workers.home.send_frame(self.backup, n + 1_000, 100);
             self.home.pass(Duration::from_millis(40));
             self.exchange();
         }
@@ -69,25 +63,6 @@ impl Workers {
         let stream = self.home.publishes.find(client_id).expect("it runs").stream;
         self.home.switchboard.handle_message(Message::SwitchTo(stream));
         self.exchange();
-    }
-
-    /// Exchanges messages and relays between the two, and sets both to the same time.
-    fn exchange(&mut self) {
-        let behind = self.home.now.saturating_duration_since(self.away.now);
-        self.away.pass(behind);
-        for _ in 0..4 {
-            for world in [&mut self.away, &mut self.home] {
-                world.settle();
-                world.switchboard.drain_relays();
-                world.settle();
-            }
-            let told = self.away.told.drain(..).collect::<Vec<_>>();
-            let back = self.home.told.drain(..).collect::<Vec<_>>();
-            for (worker, message) in told.into_iter().chain(back) {
-                let world = if worker == 0 { &mut self.home } else { &mut self.away };
-                world.switchboard.handle_message(message);
-            }
-        }
     }
 
     fn is_on_air(&self, client_id: u64) -> bool {
@@ -117,16 +92,16 @@ impl Workers {
 
 #[test]
 fn a_backup_on_another_worker_takes_over_for_players_of_both() {
-    let mut workers = Workers::start();
+    let mut workers = Backup::start();
     workers.send(1..60, true);
     assert_eq!(workers.newest(), [59; 3]);
-    workers.home.hang_up(workers.main);
+    workers.workers.home.hang_up(workers.main);
     workers.exchange();
     workers.send(60..110, false);
     assert_eq!(workers.newest(), [1_109; 3]);
     assert_eq!(workers.home.resolved.len(), 1);
     workers.assert_no_time_goes_back();
-    workers.away.hang_up(workers.backup);
+    workers.workers.home.hang_up(workers.backup);
     workers.exchange();
     for _ in 0..30 {
         workers.home.pass(Duration::from_millis(100));
@@ -137,7 +112,7 @@ fn a_backup_on_another_worker_takes_over_for_players_of_both() {
 
 #[test]
 fn a_switch_there_and_back_keeps_players_of_both_workers_and_those_that_join_meanwhile() {
-    let mut workers = Workers::start();
+    let mut workers = Backup::start();
     let mut n = 1;
     for to in [2, 1, 2, 1] {
         workers.send(n..n + 30, true);
@@ -147,7 +122,7 @@ fn a_switch_there_and_back_keeps_players_of_both_workers_and_those_that_join_mea
         let want = if to == 2 { n + 999 } else { n - 1 };
         assert_eq!(workers.newest(), [want; 3]);
         // The player on the other worker leaves, and another one joins there.
-        workers.away.hang_up(workers.players[1]);
+        workers.workers.away.hang_up(workers.players[1]);
         workers.exchange();
         workers.players[1] = workers.away.player("a");
         workers.exchange();
@@ -159,10 +134,10 @@ fn a_switch_there_and_back_keeps_players_of_both_workers_and_those_that_join_mea
     let snapshot = record.snapshot(workers.home.now, std::time::SystemTime::now());
     assert_eq!((snapshot.is_on_air, snapshot.subscribers), (true, 3));
     // With the last reader gone, no relay or route to that worker must remain.
-    workers.away.hang_up(workers.players[1]);
+    workers.workers.away.hang_up(workers.players[1]);
     workers.exchange();
-    workers.away.hang_up(workers.backup);
-    workers.home.hang_up(workers.main);
+    workers.workers.home.hang_up(workers.backup);
+    workers.workers.home.hang_up(workers.main);
     for _ in 0..30 {
         workers.home.pass(Duration::from_millis(100));
         workers.exchange();
@@ -172,16 +147,16 @@ fn a_switch_there_and_back_keeps_players_of_both_workers_and_those_that_join_mea
 
 #[test]
 fn a_backup_that_was_as_silent_as_the_main_encoder_does_not_take_over() {
-    let mut workers = Workers::start();
+    let mut workers = Backup::start();
     workers.send(1..100, true);
     // The venue's uplink fails for four seconds; the worker wakes for others.
     for _ in 0..40 {
         workers.home.pass(Duration::from_millis(100));
         workers.exchange();
     }
-    workers.away.send_frame(workers.backup, 1_100, 100);
+    workers.workers.home.send_frame(workers.backup, 1_100, 100);
     workers.exchange();
-    workers.home.send_frame(workers.main, 100, 100);
+    workers.workers.home.send_frame(workers.main, 100, 100);
     workers.exchange();
     assert!(workers.is_on_air(1) && !workers.is_on_air(2));
     workers.send(101..150, true);
@@ -190,20 +165,16 @@ fn a_backup_that_was_as_silent_as_the_main_encoder_does_not_take_over() {
 
 #[test]
 fn a_backup_that_takes_over_with_its_last_frames_ends_like_any_other() {
-    let mut workers = Workers::start();
+    let mut workers = Backup::start();
     workers.send(1..24, true);
     workers.switch_to(2);
     // Its keyframe and its end arrive together.
-    workers.away.send_frame(workers.backup, 1_025, 100);
-    workers.away.hang_up(workers.backup);
-    for (_, message) in workers.away.told.drain(..).collect::<Vec<_>>() {
-        workers.home.switchboard.handle_message(message);
-    }
+    workers.workers.home.send_frame(workers.backup, 1_025, 100);
+    workers.workers.home.hang_up(workers.backup);
     workers.exchange();
-    let reasons = [workers.home.reasons(), workers.away.reasons()].concat();
-    assert_eq!(reasons, [(2, EndReason::BroadcasterLeft)]);
+    assert_eq!(workers.reasons(), [(2, EndReason::BroadcasterLeft)]);
     for n in 24..80 {
-        workers.home.send_frame(workers.main, n, 100);
+        workers.workers.home.send_frame(workers.main, n, 100);
         workers.home.pass(Duration::from_millis(40));
         workers.exchange();
     }

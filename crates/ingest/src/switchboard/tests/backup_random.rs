@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use headgate_rtmp::{ClientRole, MediaKind};
 
-use super::super::message::{Message, PublishOpening};
+use super::super::message::{Message, Opening};
 use super::super::{EndReason, SessionKey};
 use super::peer::Remote;
 use super::world::{AVC_HEADER, World, upstream};
@@ -55,14 +55,13 @@ impl Scene {
         let other = self.running[1 - slot].as_ref();
         let other = other.and_then(|other| world.publishes.find(other.client_id));
         let held = (1..client_id).rev().find_map(|id| world.publishes.find_held(id));
-        let held = held.map(|held| held.record);
         let guard = match held.as_ref().or(other.as_ref()) {
             Some(near) => world.publishes.open_successor(near, client_id, None, world.now),
             None => world.publishes.open(client_id, 0, None, world.now),
         };
         let (continues, beside) = (held.map(|of| of.stream), other.map(|of| of.stream));
         let (upstreams, window) = (vec![upstream(URL)], world.window);
-        let opening = PublishOpening { guard, upstreams, window, continues, beside };
+        let opening = Opening { window, continues, beside, ..Opening::new(guard, upstreams) };
         world.switchboard.handle_message(Message::Allow { request, opening });
         world.settle();
         world.send(key, MediaKind::Video, 0, AVC_HEADER);
@@ -89,7 +88,7 @@ impl Scene {
             (0, Some(of)) => self.world.hang_up(of.key),
             (1, Some(of)) => {
                 if let Some(record) = self.world.publishes.find(of.client_id) {
-                    let (reason, words) = (EndReason::Kicked, String::new());
+                    let (reason, words) = (EndReason::Kicked, "");
                     self.world.switchboard.end_publish(record.stream, reason, words);
                 }
                 self.world.settle();

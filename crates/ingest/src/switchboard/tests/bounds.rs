@@ -5,7 +5,7 @@ use std::time::Duration;
 use headgate_media::Irregularity;
 use headgate_rtmp::{MediaKind, MediaMessage};
 
-use super::super::message::PublishOpening;
+use super::super::message::Opening;
 use super::world::World;
 use crate::EndReason;
 
@@ -114,16 +114,7 @@ fn a_publish_request_without_an_answer_is_denied() {
     assert!(world.switchboard.questions.is_empty());
     let request = world.asked.pop_front().expect("it asked");
     let guard = world.publishes.open(9, 0, None, world.now);
-    let late = super::super::Message::Allow {
-        request,
-        opening: PublishOpening {
-            guard,
-            upstreams: Vec::new(),
-            window: Duration::ZERO,
-            continues: None,
-            beside: None,
-        },
-    };
+    let late = super::super::Message::Allow { request, opening: Opening::new(guard, Vec::new()) };
     world.switchboard.handle_message(late);
     world.settle();
     assert_eq!(world.reasons(), [(9, EndReason::BroadcasterLeft)]);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use headgate_rtmp::{ClientRole, MediaKind, MediaMessage};
 
-use super::super::message::{Message, PublishOpening};
+use super::super::message::{Message, Opening};
 use super::super::{EndReason, SessionKey};
 use super::world::{AVC_HEADER, World, upstream};
 use crate::publish::mailbox::HoldEnded;
@@ -42,10 +42,9 @@ fn successor(world: &mut World, client_id: u64, lost: u64) -> SessionKey {
     let key = world.connect(ClientRole::Publish, "a");
     let request = world.asked.pop_front().expect("it asked");
     let held = world.publishes.find_held(lost).expect("held");
-    let guard = world.publishes.open_successor(&held.record, client_id, None, world.now);
-    let (upstreams, continues) = (vec![upstream(URL)], Some(held.record.stream));
-    let opening =
-        PublishOpening { guard, upstreams, window: world.window, continues, beside: None };
+    let guard = world.publishes.open_successor(&held, client_id, None, world.now);
+    let (upstreams, continues) = (vec![upstream(URL)], Some(held.stream));
+    let opening = Opening { window: world.window, continues, ..Opening::new(guard, upstreams) };
     world.switchboard.handle_message(Message::Allow { request, opening });
     world.settle();
     key
@@ -133,7 +132,7 @@ fn a_successor_continues_on_the_same_connections_after_the_elapsed_time() {
     let snapshot = record.snapshot(world.now, std::time::SystemTime::now());
     assert_eq!((snapshot.subscribers, snapshot.upstreams.len()), (2, 1));
     assert!(snapshot.bytes_out > 0 && world.publishes.find_name(b"a").is_some());
-    world.switchboard.end_publish(record.stream, EndReason::Kicked, String::new());
+    world.switchboard.end_publish(record.stream, EndReason::Kicked, "");
     world.settle();
     assert!(said_goodbye(&world, upstream), "an intended end takes effect immediately");
 }
@@ -186,10 +185,10 @@ fn upstreams_that_the_successor_lacks_are_closed_and_its_new_ones_are_dialled() 
     let key = world.connect(ClientRole::Publish, "a");
     let request = world.asked.pop_front().expect("it asked");
     let held = world.publishes.find_held(1).expect("held");
-    let guard = world.publishes.open_successor(&held.record, 2, None, world.now);
+    let guard = world.publishes.open_successor(&held, 2, None, world.now);
     let upstreams = vec![upstream("rtmp://other.example/live/out")];
-    let (window, continues) = (WINDOW, Some(held.record.stream));
-    let opening = PublishOpening { guard, upstreams, window, continues, beside: None };
+    let (window, continues) = (WINDOW, Some(held.stream));
+    let opening = Opening { window, continues, beside: None, ..Opening::new(guard, upstreams) };
     world.switchboard.handle_message(Message::Allow { request, opening });
     world.settle();
     assert!(said_goodbye(&world, upstream_key));
@@ -231,7 +230,7 @@ fn nothing_is_held_without_a_window_without_media_and_after_an_intended_end() {
     let kicked = world.publisher("c", 3, &[]);
     send_seconds(&mut world, kicked, 1);
     let stream = world.publishes.find(3).expect("it runs").stream;
-    world.switchboard.end_publish(stream, EndReason::Kicked, String::new());
+    world.switchboard.end_publish(stream, EndReason::Kicked, "");
     world.pass(Duration::from_secs(3));
     let ends: Vec<_> = world.ended.iter().map(|ended| (ended.client_id, ended.is_held)).collect();
     assert_eq!(ends, [(1, false), (2, false), (3, false)]);
@@ -265,7 +264,7 @@ fn a_released_stream_waits_for_a_player_that_reads_nothing_only_as_long_as_any_o
     }
     world.hang_up(publisher);
     world.pass(Duration::from_millis(150));
-    let stream = world.publishes.find_held(1).expect("held").record.stream;
+    let stream = world.publishes.find_held(1).expect("held").stream;
     world.switchboard.handle_message(Message::Release(stream));
     world.pass(Duration::from_secs(1));
     assert!(!world.switchboard.has_streams());

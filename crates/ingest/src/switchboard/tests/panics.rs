@@ -1,9 +1,15 @@
-//! A panic in one session's turn ends that session and no other.
+//! A panic in one session's turn, or in what it asked for, ends that session and no other.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+use headgate_rtmp::ClientRole;
 
 use super::world::World;
 use crate::EndReason;
+use crate::publish::mailbox::Mailbox;
+use crate::publish::registry::Publishes;
 
 #[test]
 fn a_panic_in_a_turn_ends_that_session_and_its_publish_with_its_reason() {
@@ -27,6 +33,31 @@ fn a_panic_in_a_turn_ends_that_session_and_its_publish_with_its_reason() {
 }
 
 #[test]
+fn a_panic_while_an_effect_is_carried_out_ends_that_session_and_no_other() {
+    let mut world = World::new();
+    let is_faulty = Arc::new(AtomicBool::new(false));
+    let wake = is_faulty.clone();
+    let mailbox = Mailbox::new(Box::new(move || {
+        assert!(!wake.swap(false, Ordering::Relaxed), "a bug");
+    }));
+    world.publishes = Publishes::new(mailbox);
+    world.switchboard.context.publishes = world.publishes.clone();
+    let neighbour = world.publisher("neighbour", 1, &[]);
+    world.send_frame(neighbour, 0, 100);
+    let player = world.player("neighbour");
+    is_faulty.store(true, Ordering::Relaxed);
+    let faulty = world.connect(ClientRole::Publish, "faulty");
+    assert!(world.switchboard.session(faulty).is_none(), "it has ended");
+    for n in 1..20 {
+        world.send_frame(neighbour, n, 100);
+    }
+    assert_eq!(world.frames(player), (0..20).collect::<Vec<_>>());
+    world.asked.clear();
+    world.publisher("faulty", 2, &[]);
+    assert!(world.reasons().is_empty());
+}
+
+#[test]
 fn a_panic_outside_any_turn_ends_all_sessions_and_the_worker_continues() {
     let mut world = World::new();
     let publisher = world.publisher("a", 1, &[]);
@@ -35,7 +66,7 @@ fn a_panic_outside_any_turn_ends_all_sessions_and_the_worker_continues() {
     let keys: Vec<_> = world.switchboard.sessions.keys().collect();
     world.switchboard.give_up();
     world.settle();
-    let others = world.connect(headgate_rtmp::ClientRole::Play, "a");
+    let others = world.connect(ClientRole::Play, "a");
     assert!(!keys.contains(&others), "a key of an earlier session");
     world.hang_up(others);
     assert_eq!(world.reasons(), [(1, EndReason::InternalError)]);

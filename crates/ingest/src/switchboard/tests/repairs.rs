@@ -8,7 +8,7 @@ use headgate_rtmp::MediaKind;
 use super::world::{AVC_HEADER, World, upstream};
 use crate::sample::{number, picture};
 use crate::switchboard::SessionKey;
-use crate::switchboard::message::{Message, PublishOpening};
+use crate::switchboard::message::{Message, Opening};
 use headgate_rtmp::ClientRole;
 
 const URL: &str = "rtmp://upstream.example/live/out";
@@ -24,7 +24,7 @@ fn publisher_without_header(world: &mut World, upstreams: &[&str]) -> SessionKey
     let guard = world.publishes.open(1, 0, None, world.now);
     let upstreams = upstreams.iter().map(|url| upstream(url)).collect();
     let (window, continues, beside) = (Duration::ZERO, None, None);
-    let opening = PublishOpening { guard, upstreams, window, continues, beside };
+    let opening = Opening { window, continues, beside, ..Opening::new(guard, upstreams) };
     world.switchboard.handle_message(Message::Allow { request, opening });
     world.settle();
     key

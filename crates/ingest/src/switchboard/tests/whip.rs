@@ -2,17 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use headgate_peer::{Event, Publisher, Settings};
 use headgate_whip::sdp::{AnswerSettings, OwnOffer, read_offer, write_answer};
 use headgate_whip::{Credentials, Identity, Path, WhipSession};
 
 use super::super::Message;
-use super::super::message::WhipOpening;
+use super::super::message::{Opening, WhipOpening};
 use super::world::{World, address, upstream};
 use crate::EndReason;
 use crate::publish::whip_record::WhipRecord;
-use crate::transcoding::AUDIO_BITRATE;
 
 const SPS: &[u8] = &[0x67, 0x42, 0xc0, 0x1f, 0xda, 0x01, 0x40, 0x16, 0xe8, 0x40];
 const PPS: &[u8] = &[0x68, 0xce, 0x3c, 0x80];
@@ -60,13 +58,7 @@ impl Client {
             session: Box::new(session),
             awaits_answer: false,
             name: format!("cam{client_id}").into_bytes(),
-            guard,
-            upstreams: upstreams.iter().map(|url| upstream(url)).collect(),
-            audio_bitrate: AUDIO_BITRATE,
-            connect_info: Bytes::new(),
-            window: Duration::ZERO,
-            continues: None,
-            beside: None,
+            opening: Opening::new(guard, upstreams.iter().map(|url| upstream(url)).collect()),
         })));
         let path = Path::from(address(40_000 + u16::try_from(client_id).expect("small")));
         let (is_connected, feedback, frames) = (false, 0, 0);
@@ -305,13 +297,7 @@ fn an_unanswered_offer_of_ours_accepts_no_client_and_ends_after_ten_seconds() {
         session: Box::new(session),
         awaits_answer: true,
         name: b"cam".to_vec(),
-        guard,
-        upstreams: Vec::new(),
-        audio_bitrate: AUDIO_BITRATE,
-        connect_info: Bytes::new(),
-        window: Duration::ZERO,
-        continues: None,
-        beside: None,
+        opening: Opening::new(guard, Vec::new()),
     })));
     world.settle();
     assert!(world.switchboard.has_streams() && world.switchboard.routes.len() == 0);

@@ -10,7 +10,7 @@ use headgate_rtmp::{
     ClientConfig, ClientRole, ClientSession, Limits, MediaKind, ServerConfig, ServerSession,
 };
 
-use super::super::message::PublishOpening;
+use super::super::message::Opening;
 use super::super::*;
 use super::peer::{Peer, Remote, take};
 use super::recorder::recording_encoders;
@@ -44,6 +44,8 @@ pub(super) struct World {
     pub(super) resolved: Vec<Instant>,
     /// Messages for other workers.
     pub(super) told: Vec<(usize, Message)>,
+    /// Sessions that leave for another worker.
+    pub(super) moved: Vec<(usize, SessionKey, Box<Arrival>)>,
     /// Datagrams for WHIP clients.
     pub(super) sent: Vec<(Path, Vec<u8>)>,
     /// Whether upstreams and sources can be connected to, whether they accept, and how many bytes they read at each
@@ -99,6 +101,7 @@ impl World {
             asked: VecDeque::new(),
             resolved: Vec::new(),
             told: Vec::new(),
+            moved: Vec::new(),
             sent: Vec::new(),
             upstream: (true, true, usize::MAX),
             dials_world: false,
@@ -149,10 +152,10 @@ impl World {
     ) -> SessionKey {
         let key = self.connect(ClientRole::Publish, name);
         let request = self.asked.pop_front().expect("it asked");
-        let guard = self.publishes.open(client_id, 0, None, self.now);
+        let guard = self.publishes.open(client_id, self.switchboard.context.worker, None, self.now);
         let upstreams = upstreams.iter().map(|url| upstream(url)).collect();
         let (window, continues) = (self.window, None);
-        let opening = PublishOpening { guard, upstreams, window, continues, beside: None };
+        let opening = Opening { window, continues, beside: None, ..Opening::new(guard, upstreams) };
         self.switchboard.handle_message(Message::Allow { request, opening });
         self.settle();
         self.send(key, MediaKind::Video, 0, AVC_HEADER);
@@ -292,6 +295,9 @@ impl World {
                 }
                 Action::Send(path, datagram) => self.sent.push((path, datagram)),
                 Action::Tell(worker, message) => self.told.push((worker, message)),
+                Action::Move { session, home, arrival } => {
+                    self.moved.push((home, session, arrival));
+                }
                 Action::Read(_) | Action::ClosePath(_) => {}
             }
         }

@@ -1,0 +1,88 @@
+//! Two workers of one process: a stream lives on the first, and a broadcaster of its name is connected to the second.
+
+use headgate_rtmp::ClientRole;
+
+use super::super::message::{Message, Opening};
+use super::super::{EndReason, SessionKey};
+use super::world::{World, upstream};
+
+pub(super) const URL: &str = "rtmp://upstream.example/live/out";
+
+pub(super) struct Workers {
+    pub(super) home: World,
+    pub(super) away: World,
+}
+
+impl Workers {
+    pub(super) fn new() -> Self {
+        let (home, mut away) = (World::on(0, 2), World::on(1, 2));
+        away.share(&home);
+        Self { home, away }
+    }
+
+    /// A broadcaster of `name` connects to the second worker; returns its session there and its request.
+    pub(super) fn connect(&mut self, name: &str) -> (SessionKey, u64) {
+        let key = self.away.connect(ClientRole::Publish, name);
+        // Both share one mailbox: whichever drains it first gets the events.
+        self.home.settle();
+        let request = self.home.asked.pop_front().or_else(|| self.away.asked.pop_front());
+        (key, request.expect("it asked"))
+    }
+
+    /// The gateway allows `request` as publish 2, which continues publish 1 if that is held and else stands by for it.
+    pub(super) fn allow(&mut self, request: u64) {
+        let publishes = &self.home.publishes;
+        let (held, running) = (publishes.find_held(1), publishes.find(1));
+        let (continues, beside) =
+            (held.as_ref().map(|of| of.stream), running.as_ref().map(|of| of.stream));
+        let near = held.or(running).expect("it runs or is held");
+        let guard = publishes.open_successor(&near, 2, None, self.home.now);
+        let (upstreams, window) = (vec![upstream(URL)], self.home.window);
+        let stream = guard.record().stream;
+        let opening = Opening { window, continues, beside, ..Opening::new(guard, upstreams) };
+        self.home.switchboard.handle_message(Message::Expect(stream));
+        self.away.switchboard.handle_message(Message::Allow { request, opening });
+        self.away.settle();
+    }
+
+    /// The session that the second worker hands over arrives at the first, with its peer.
+    pub(super) fn arrive(&mut self) -> SessionKey {
+        let (home, former, arrival) = self.away.moved.pop().expect("it moves");
+        assert_eq!(home, 0);
+        let peer = self.away.peers.remove(&former).expect("its peer");
+        let key = self.home.switchboard.adopt(*arrival).expect("it is served");
+        self.home.peers.insert(key, peer);
+        self.exchange();
+        key
+    }
+
+    /// A broadcaster that was allowed as publish 2 and has arrived.
+    pub(super) fn broadcaster(&mut self, name: &str) -> SessionKey {
+        let (_, request) = self.connect(name);
+        self.allow(request);
+        self.arrive()
+    }
+
+    /// Exchanges messages and relays between the two, and sets both to the same time.
+    pub(super) fn exchange(&mut self) {
+        let behind = self.home.now.saturating_duration_since(self.away.now);
+        self.away.pass(behind);
+        for _ in 0..4 {
+            for world in [&mut self.away, &mut self.home] {
+                world.settle();
+                world.switchboard.drain_relays();
+                world.settle();
+            }
+            let told = self.away.told.drain(..).collect::<Vec<_>>();
+            let back = self.home.told.drain(..).collect::<Vec<_>>();
+            for (worker, message) in told.into_iter().chain(back) {
+                let world = if worker == 0 { &mut self.home } else { &mut self.away };
+                world.switchboard.handle_message(message);
+            }
+        }
+    }
+
+    pub(super) fn reasons(&self) -> Vec<(u64, EndReason)> {
+        [self.home.reasons(), self.away.reasons()].concat()
+    }
+}
