@@ -209,8 +209,6 @@ export interface HoldOptions {
   continues?: number
   /** The other publish with the same name: while that one is on air, this one stands by. */
   beside?: number
-  /** Set together with `beside`: the stream name of both, without arguments. */
-  name?: Buffer
 }
 
 /** How often something was irregular about a publisher. */

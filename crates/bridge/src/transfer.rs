@@ -3,8 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use headgate_ingest::{Event, PlayerStatus, UpstreamStatus};
-use napi::bindgen_prelude::{Buffer, Result};
-use napi::{Error, Status};
+use napi::bindgen_prelude::Buffer;
 use napi_derive::napi;
 
 use crate::hold::HoldOptions;
