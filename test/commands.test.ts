@@ -67,7 +67,7 @@ test("SIGTERM to npm start ends all its processes during a publish, and leaves n
 test("a second start on the same ports says which one is taken and exits with 3", async () => {
   const folders = [0, 1].map(() => mkdtempSync(join(tmpdir(), "headgate-start-")));
   const [first, second] = folders as [string, string];
-  const running = start(process.execPath, ["scripts/headgate.mjs"], { env: env(first) });
+  const running = start(process.execPath, ["scripts/headgate.mjs", "serve"], { env: env(first) });
   const line = await until("ready", () =>
     running
       .stdout()
@@ -75,7 +75,7 @@ test("a second start on the same ports says which one is taken and exits with 3"
       .find((text) => text.startsWith("{")),
   );
   const { rtmp } = JSON.parse(line) as { rtmp: string };
-  const late = start(process.execPath, ["scripts/headgate.mjs"], {
+  const late = start(process.execPath, ["scripts/headgate.mjs", "serve"], {
     env: { ...env(second), HEADGATE_RTMP_PORT: new URL(rtmp).port },
   });
   expect(await late.exit).toBe(3);
@@ -84,7 +84,7 @@ test("a second start on the same ports says which one is taken and exits with 3"
   running.kill("SIGTERM");
   expect(await running.exit).toBe(0);
   // The first start that succeeds shows the key and password of the new store.
-  const again = start(process.execPath, ["scripts/headgate.mjs"], { env: env(second) });
+  const again = start(process.execPath, ["scripts/headgate.mjs", "serve"], { env: env(second) });
   await until(
     "it runs and has shown both",
     () =>

@@ -75,6 +75,9 @@ test("a test call shows what the customer would decide, with status, time and ca
   expect(await result({ status: 302, headers: { location: "https://elsewhere.example/" } })).toContain(
     "Redirects are never followed",
   );
+  expect(await result({ status: 500, body: "no database" })).toContain("Your webhook failed (status 500).");
+  const link = page.getByRole("link", { name: "The request and your server’s response" });
+  expect(await link.getAttribute("href")).toMatch(/^\/dashboard\/deliveries\/msg_\w+$/);
   expect(await result("reset")).toMatch(/^connection lost after \d+ ms The connection was lost/);
 });
 

@@ -1,6 +1,7 @@
 // A test call: the webhook is called about a publish that does not exist, and the answer has no effect.
 import { useState } from "preact/hooks";
 import { FormField } from "../parts/form-field.tsx";
+import { addressOf } from "../shell/addresses.ts";
 import { answerOf, api, type Records } from "../shell/client.ts";
 import { wordsOfError } from "../shell/errors.ts";
 import { Section } from "../shell/page.tsx";
@@ -52,6 +53,7 @@ export function TestSection({ onCalled }: { readonly onCalled: () => void }) {
           </button>
         </div>
         <div role="status">{result !== null && <CallResult result={result} call="publish" isTest />}</div>
+        {result !== null && <a href={addressOf("deliveries", result.id)}>The request and your server’s response</a>}
       </form>
     </Section>
   );
