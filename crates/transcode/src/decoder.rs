@@ -3,12 +3,26 @@
 use ::opus::Decoder;
 
 use headgate_media::Channels;
-use headgate_media::opus::SAMPLE_RATE;
+use headgate_media::opus::{SAMPLE_RATE, is_digital_silence};
+
+/// Equal packets of digital silence after which another one neither changes the decoder nor sounds. After two the
+/// energies and the pitch filter of those before are gone, after 2.5 ms times 20 the overlap, the history of 2,048
+/// samples and the deemphasis; this is more than twice that.
+const SETTLED_PACKETS: u32 = 50;
 
 /// A libopus decoder.
 pub(super) struct OpusDecoder {
     decoder: Decoder,
     channels: Channels,
+    silence: Silence,
+}
+
+/// The packets of digital silence that were decoded last.
+#[derive(Clone, Copy, Debug, Default)]
+struct Silence {
+    // Their first byte: mode, bandwidth, duration and channels.
+    toc: u8,
+    packets: u32,
 }
 
 impl OpusDecoder {
@@ -17,13 +31,25 @@ impl OpusDecoder {
             Channels::Mono => ::opus::Channels::Mono,
             Channels::Stereo => ::opus::Channels::Stereo,
         };
-        Ok(Self { decoder: Decoder::new(SAMPLE_RATE, layout)?, channels })
+        let decoder = Decoder::new(SAMPLE_RATE, layout)?;
+        Ok(Self { decoder, channels, silence: Silence::default() })
     }
 
     /// Fills `pcm` from a packet of that duration. Returns `false` and writes nothing if the packet is corrupt.
     pub(super) fn decode(&mut self, packet: &[u8], pcm: &mut [i16]) -> bool {
         // To libopus an empty packet would mean concealment.
-        !packet.is_empty() && self.fill(packet, pcm, false)
+        let Some(&toc) = packet.first() else { return false };
+        if !is_digital_silence(packet) {
+            return self.fill(packet, pcm, false);
+        }
+        let before = if toc == self.silence.toc { self.silence.packets } else { 0 };
+        if before >= SETTLED_PACKETS {
+            pcm.fill(0);
+            return true;
+        }
+        let is_intact = self.fill(packet, pcm, false);
+        self.silence = Silence { toc, packets: if is_intact { before + 1 } else { 0 } };
+        is_intact
     }
 
     /// Fills `pcm` by concealment, from the audio before it.
@@ -43,6 +69,7 @@ impl OpusDecoder {
 
     /// Forgets the audio decoded so far.
     pub(super) fn reset(&mut self) {
+        self.silence = Silence::default();
         // Can only fail for an unknown request.
         let _ = self.decoder.reset_state();
     }
@@ -51,8 +78,107 @@ impl OpusDecoder {
         self.channels
     }
 
+    /// Passes a packet to libopus, which ends a run of silence.
     fn fill(&mut self, packet: &[u8], pcm: &mut [i16], fec: bool) -> bool {
+        self.silence = Silence::default();
         let expected = pcm.len() / usize::from(self.channels.count());
         self.decoder.decode(packet, pcm, fec).is_ok_and(|samples| samples == expected)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test ends at what it does not expect")]
+mod tests {
+    use ::opus::{Application, Bitrate, Encoder};
+
+    use super::*;
+
+    const SAMPLES: usize = 960;
+
+    /// What follows a settled silence.
+    #[derive(Clone, Copy, Debug)]
+    enum Then {
+        Packets,
+        Loss,
+        Redundancy,
+        Silence(u8),
+    }
+
+    fn noise(packets: usize, application: Application, stereo: bool) -> Vec<Vec<u8>> {
+        let layout = if stereo { ::opus::Channels::Stereo } else { ::opus::Channels::Mono };
+        let mut encoder = Encoder::new(48_000, layout, application).unwrap();
+        encoder.set_bitrate(Bitrate::Bits(if stereo { 64_000 } else { 24_000 })).unwrap();
+        encoder.set_inband_fec(true).unwrap();
+        encoder.set_packet_loss_perc(20).unwrap();
+        let mut state = 1_u32;
+        let width = 1 + usize::from(stereo);
+        let mut frame = || -> Vec<i16> {
+            (0..SAMPLES * width)
+                .map(|_| {
+                    state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    (state >> 17) as i16 - 16_384
+                })
+                .collect()
+        };
+        (0..packets).map(|_| encoder.encode_vec(&frame(), 1_500).unwrap()).collect()
+    }
+
+    #[test]
+    fn what_follows_settled_silence_is_what_libopus_makes_of_all_of_it() {
+        for application in [Application::Voip, Application::Audio] {
+            for (channels, toc) in
+                [(Channels::Mono, 0xf8), (Channels::Stereo, 0xfc), (Channels::Stereo, 0xf8)]
+            {
+                let sound = noise(40, application, toc == 0xfc);
+                let silence = vec![toc, 0xff, 0xfe];
+                for then in [Then::Packets, Then::Loss, Then::Redundancy, Then::Silence(toc ^ 0x04)]
+                {
+                    let width = usize::from(channels.count());
+                    let mut ours = OpusDecoder::new(channels).unwrap();
+                    let mut reference = OpusDecoder::new(channels).unwrap().decoder;
+                    let mut check = |packet: &[u8], fec: bool| {
+                        let (mut pcm, mut expected) =
+                            (vec![1; SAMPLES * width], vec![0; SAMPLES * width]);
+                        match (packet.is_empty(), fec) {
+                            (true, _) => ours.conceal(&mut pcm),
+                            (false, true) => ours.recover(packet, &mut pcm),
+                            (false, false) => assert!(ours.decode(packet, &mut pcm)),
+                        }
+                        reference.decode(packet, &mut expected, fec).unwrap();
+                        assert!(pcm == expected, "{application:?} {channels:?} {toc:x} {then:?}");
+                        pcm.iter().all(|sample| *sample == 0)
+                    };
+                    for packet in &sound[..20] {
+                        check(packet, false);
+                    }
+                    let quiet = (0..200).filter(|_| check(&silence, false)).count();
+                    assert!(quiet > 150, "{quiet}");
+                    match then {
+                        Then::Packets => {}
+                        Then::Loss => (0..5).for_each(|_| drop(check(&[], false))),
+                        Then::Redundancy => drop(check(&sound[20], true)),
+                        Then::Silence(toc) => {
+                            (0..100).for_each(|_| drop(check(&[toc, 0xff, 0xfe], false)));
+                        }
+                    }
+                    for packet in &sound[20..] {
+                        check(packet, false);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn settled_silence_is_not_passed_to_libopus() {
+        let mut decoder = OpusDecoder::new(Channels::Mono).unwrap();
+        let mut pcm = [0; SAMPLES];
+        let before = |decoder: &OpusDecoder| decoder.silence.packets;
+        for _ in 0..SETTLED_PACKETS + 10 {
+            assert!(decoder.decode(&[0xf8, 0xff, 0xfe], &mut pcm));
+        }
+        assert_eq!(before(&decoder), SETTLED_PACKETS);
+        decoder.conceal(&mut pcm);
+        assert_eq!(before(&decoder), 0);
     }
 }
