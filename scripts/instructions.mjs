@@ -1,6 +1,6 @@
 // `node scripts/instructions.mjs [--write]`: counts by valgrind the instructions that a video frame and its audio cost
-// in the media core, without sockets; the result does not depend on how busy the machine is. More than
-// instructions.json records is a regression, unless the change updates it (`--write`).
+// in the media core, without sockets, and those of the AAC encoder; the result does not depend on how busy the machine is.
+// More than instructions.json records is a regression, unless the change updates it (`--write`).
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,7 +12,20 @@ const LIMIT_PERCENT = 3;
 /** Video frames of the two runs whose difference is counted: what precedes the first frame is in both. */
 const FEW = 100;
 const MANY = 1_600;
-const PATHS = ["rtmp_to_a_push", "rtmp_to_twenty_players", "whip_to_a_push_of_opus"];
+/** What is counted, with the test program that does it and the unit of its count. */
+const PATHS = [
+  ...["rtmp_to_a_push", "rtmp_to_twenty_players", "whip_to_a_push_of_opus"].map((path) => ({
+    path,
+    program: "headgate_ingest",
+    test: `switchboard::tests::instructions::${path}`,
+    unit: "a picture",
+  })),
+  ...Object.entries({
+    aac_frame_of_stereo: "a frame of 1024 samples",
+    aac_frame_of_mono: "a frame of 1024 samples",
+    aac_encoder: "an encoder made",
+  }).map(([path, unit]) => ({ path, program: "headgate_aac", test: `instruction_tests::${path}`, unit })),
+];
 const RECORD = join(root, "scripts/instructions.json");
 
 try {
@@ -25,12 +38,13 @@ try {
   process.exitCode = 1;
 }
 
-/** Instructions per video frame, by path. */
+/** Instructions per unit, by path. */
 function count() {
-  const binary = buildTests();
+  const binaries = buildTests();
   return Object.fromEntries(
-    PATHS.map((path) => {
-      const difference = instructionsOf(binary, path, MANY) - instructionsOf(binary, path, FEW);
+    PATHS.map(({ path, program, test }) => {
+      const binary = binaries.get(program);
+      const difference = instructionsOf(binary, test, MANY) - instructionsOf(binary, test, FEW);
       return [path, Math.round(difference / (MANY - FEW))];
     }),
   );
@@ -47,11 +61,12 @@ function compare(counted) {
   const isComparable = recorded.compiler === compiler && recorded.machine === machine;
   if (!isComparable) console.error(`  recorded with ${recorded.compiler} on ${recorded.machine}: not compared`);
   let isWithin = true;
-  for (const [path, instructions] of Object.entries(counted)) {
+  for (const { path, unit } of PATHS) {
+    const instructions = counted[path];
     const before = recorded.pictures[path];
     const percent = (instructions / before - 1) * 100;
     const change = `${percent > 0 ? "+" : ""}${percent.toFixed(1)} %`;
-    console.error(`  ${path}: ${instructions} instructions a picture (${before} recorded, ${change})`);
+    console.error(`  ${path}: ${instructions} instructions ${unit} (${before} recorded, ${change})`);
     if (isComparable && !(percent <= LIMIT_PERCENT)) isWithin = false;
   }
   return isWithin;
@@ -64,7 +79,7 @@ function machineOf() {
   return [process.arch, ...used, `glibc ${process.report.getReport().header.glibcVersionRuntime}`].join(" ");
 }
 
-/** Builds the media core's unit tests; `npm test` runs the same program. */
+/** Builds the media core's unit tests; `npm test` runs the same programs. Returns them by name. */
 function buildTests() {
   const args = ["test", "--release", "--locked", "--workspace", "--no-run", "--message-format=json"];
   const built = spawnSync("cargo", args, {
@@ -78,22 +93,22 @@ function buildTests() {
     .split("\n")
     .filter(Boolean)
     .map((line) => JSON.parse(line));
-  const found = messages.find(
-    ({ target, executable, profile }) => executable && profile.test && target.name === "headgate_ingest",
-  );
-  return found.executable;
+  const programs = messages.filter(({ target, executable, profile }) => {
+    return executable && profile.test && target.kind.includes("lib");
+  });
+  return new Map(programs.map(({ target, executable }) => [target.name, executable]));
 }
 
-function instructionsOf(binary, path, pictures) {
+function instructionsOf(binary, name, pictures) {
   const valgrind = ["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null", binary];
-  const test = ["--exact", `switchboard::tests::instructions::${path}`, "--test-threads=1"];
+  const test = ["--exact", name, "--test-threads=1"];
   const { status, stdout, stderr } = spawnSync("valgrind", [...valgrind, ...test], {
     encoding: "utf8",
     env: { ...process.env, PICTURES: String(pictures) },
   });
   const counted = /I\s+refs:\s+([\d,]+)/.exec(stderr);
   if (status !== 0 || !counted || !/ 1 passed/.test(stdout)) {
-    throw new BuildError(`${path} was not counted: ${stdout}${stderr}`);
+    throw new BuildError(`${name} was not counted: ${stdout}${stderr}`);
   }
   return Number(counted[1].replaceAll(",", ""));
 }

@@ -245,7 +245,7 @@ export interface components {
       sent_name: (string | null);
       /** clientid of the webhook; null: it was not asked */
       client_id: (number | null);
-      /** HTTP status of the webhook, if that denied it; null as well for denials before migration 0033 */
+      /** HTTP status of the webhook, if that denied it; null as well for denials before migration 0032 */
       webhook_status: (number | null);
     };
     OrganisationStatus: {

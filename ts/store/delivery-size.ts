@@ -69,7 +69,7 @@ export async function deliveryShares(db: Kysely<unknown>): Promise<void> {
   for (const change of isPostgres ? POSTGRES_SHARES : LIBSQL_SHARES) await sql.raw(change).execute(db);
 }
 
-/** Migration 0033: the responses, and triggers for rows whose size changes with them. */
+/** Migration 0032: the responses, and triggers for rows whose size changes with them. */
 export async function deliveryResponses(db: Kysely<unknown>): Promise<void> {
   await db.schema.alterTable("delivery").addColumn("response", "text").execute();
   await db.schema.alterTable("publish").addColumn("denial_status", "integer").execute();

@@ -70,7 +70,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0029-publish-key", up: publishKeys },
   { name: "0030-refusals", indexes: REFUSED_PUBLISHES, up: refusals },
   { name: "0031-stream-titles", up: streamTitles },
-  { name: "0033-delivery-responses", up: deliveryResponses },
+  { name: "0032-delivery-responses", up: deliveryResponses },
 ];
 
 /** The tables whose rows are written by triggers on other tables. */

@@ -85,7 +85,7 @@ export interface PublishTable extends EndingColumns {
   /** Why it was denied, by the names of publish/denials.ts, and the reason sent to the broadcaster. */
   denial_cause: string | null;
   denial_reason: string | null;
-  /** The customer's HTTP status, if that denied it; null in rows from before 0033. */
+  /** The customer's HTTP status, if that denied it; null in rows from before 0032. */
   denial_status: number | null;
   bytes_in: number;
   bytes_out: number;
@@ -313,7 +313,7 @@ export interface DeliveryTable {
   attempts: number;
   first_at: number;
   last_at: number;
-  /** The response, JSON (publish/webhook/kept-response.ts); null without one, and in rows from before 0033. */
+  /** The response, JSON (publish/webhook/kept-response.ts); null without one, and in rows from before 0032. */
   response: string | null;
   /** Approximate size of the row, for the limit of the log. */
   bytes: number;

@@ -10,6 +10,8 @@ mod encoder;
 mod filterbank;
 pub mod fuzz;
 mod huffman;
+#[cfg(test)]
+mod instruction_tests;
 mod log;
 mod psychoacoustics;
 mod quantiser;

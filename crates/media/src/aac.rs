@@ -98,7 +98,7 @@ pub const fn lc_48k(channels: Channels) -> [u8; 2] {
 
 /// One frame of silence in stereo, valid at any rate: a channel pair without a spectrum (`max_sfb` 0), then the end
 /// (ISO 14496-3 4.4.2.1). Our own encoder produces it from zeros; a test of the crate `transcode` compares the two.
-pub const SILENCE_STEREO: [u8; 6] = [0x21, 0x10, 0x03, 0x40, 0x68, 0x1c];
+pub const SILENCE_STEREO: [u8; 6] = [0x21, 0x00, 0x03, 0x20, 0x64, 0x1c];
 
 struct Bits<'a> {
     bytes: &'a [u8],

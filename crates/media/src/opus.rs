@@ -102,6 +102,14 @@ pub const fn is_dtx(packet: &[u8]) -> bool {
     packet.len() <= DTX_BYTES
 }
 
+/// Whether a packet is what encoders make of zeros: one frame of CELT (RFC 6716 3.1, 4.3) of which all that is coded is
+/// that it is silent.
+#[must_use]
+pub const fn is_digital_silence(packet: &[u8]) -> bool {
+    // Of the first byte: a CELT configuration (16 and more), and one frame (code 0).
+    matches!(packet, [toc, 0xff, 0xfe] if *toc & 0x83 == 0x80)
+}
+
 /// The OpusHead of a stream with mapping family 0, the data of an Opus `Configuration` frame.
 #[must_use]
 pub fn head(channels: Channels) -> [u8; 19] {
@@ -201,6 +209,11 @@ mod tests {
     fn packets_of_two_bytes_are_silence() {
         assert!(is_dtx(&[]) && is_dtx(&[0xf8]) && is_dtx(&[0xf8, 0xff]));
         assert!(!is_dtx(&[0xf8, 0xff, 0xfe]));
+        assert!(is_digital_silence(&SILENCE) && is_digital_silence(&[0xfc, 0xff, 0xfe]));
+        // SILK, two frames, more than the flag.
+        for packet in [&[0x78, 0xff, 0xfe][..], &[0xf9, 0xff, 0xfe], &[0xf8, 0xff, 0xfe, 0]] {
+            assert!(!is_digital_silence(packet), "{packet:02x?}");
+        }
     }
 
     #[test]

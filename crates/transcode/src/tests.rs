@@ -47,7 +47,8 @@ fn audio_keeps_its_time() {
         let reference = side(&decode_opus(&frames, count), 0, count);
         let (lag, likeness) = lag(&reference, &side(&heard, 0, count));
         assert!(lag.abs() <= 1, "{count} channels: {lag} samples late");
-        assert!(likeness > 0.95, "{likeness}");
+        // Noise is substituted in some bands.
+        assert!(likeness > 0.9, "{likeness}");
     }
 }
 

@@ -37,7 +37,7 @@ export const Refusal = z
       .nullable()
       .openapi({ description: "clientid of the webhook; null: it was not asked", example: 100_482 }),
     webhook_status: z.int().nullable().openapi({
-      description: "HTTP status of the webhook, if that denied it; null as well for denials before migration 0033",
+      description: "HTTP status of the webhook, if that denied it; null as well for denials before migration 0032",
       example: 403,
     }),
   })

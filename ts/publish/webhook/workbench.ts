@@ -37,7 +37,7 @@ export interface Delivery {
   readonly attempts: number;
   readonly firstAt: number;
   readonly lastAt: number;
-  /** What is kept of the response; null: there was none, or it is older than migration 0033. */
+  /** What is kept of the response; null: there was none, or it is older than migration 0032. */
   readonly response: WebhookResponse | null;
 }
 

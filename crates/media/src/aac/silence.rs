@@ -14,7 +14,7 @@ const SHORT_FRAME_SAMPLES: u32 = 960;
 /// frames a second.
 const RATES_HZ: RangeInclusive<u32> = 7_350..=96_000;
 /// Any gain will do when there is nothing to scale; this is the value our own encoder writes.
-const GLOBAL_GAIN: u32 = 104;
+const GLOBAL_GAIN: u32 = 100;
 
 /// A frame of silence for a certain decoder configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,9 +116,9 @@ impl Writer {
         }
     }
 
-    /// Writes ics_info: one long window of the derived shape, no bands, no prediction.
+    /// Writes ics_info: one long window of the shape of a sine, as our own encoder's, no bands, no prediction.
     fn window(&mut self) {
-        self.put(0b0001, 4);
+        self.put(0b0000, 4);
         self.put(0, 7);
     }
 
