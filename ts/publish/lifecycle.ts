@@ -346,12 +346,8 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     try {
       deps.publishStarts?.(clientId, intent.streamId);
       const silence = publish.silenceMs === null ? {} : { silenceMs: publish.silenceMs };
-      start({
-        windowMs: publish.holdMs,
-        continues: lost?.clientId ?? null,
-        ...silence,
-        ...(other && { beside: other.clientId }),
-      });
+      const beside = other && { beside: other.clientId };
+      start({ windowMs: publish.holdMs, continues: lost?.clientId ?? null, ...silence, ...beside });
       return null;
     } catch (err) {
       log.error({ err, clientId }, "media core refused an allowed publish");
