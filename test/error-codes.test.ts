@@ -77,7 +77,7 @@ test("a missing or wrong API key names the headers that carry one", () => {
   expect(answerOf(error, "management", ["x-api-key", required]).body).toStrictEqual({
     error: { code: 2001, message, userinfo: { required_header: required } },
   });
-  const flat = { success: false, errorCode: 1001, message: "Provided APIKey is not valid", requiredHeader: required };
+  const flat = { success: false, errorCode: 1001, message: "Provided APIKey is not valid" };
   expect(answerOf(error, "token").body).toStrictEqual(flat);
 });
 

@@ -87,7 +87,7 @@ describe("without a key, and with one of an organisation that is not enabled", (
       isToken ? { success: false, errorCode: 1001, message } : { error: { code: 2001, message, userinfo } };
     const none = await gateway.call(method, address, { key: null });
     const noKey = isToken
-      ? { ...refusal("Provided APIKey is not valid"), requiredHeader: "x-service-apikey" }
+      ? refusal("Provided APIKey is not valid")
       : refusal("Access denied: send a valid API key in the header x-service-apikey", {
           required_header: "x-service-apikey",
         });

@@ -129,7 +129,7 @@ describe("a new token", () => {
   });
 
   test("is refused in the same way for a missing and a wrong key, before the body is read", async () => {
-    const body = { ...failure(1001, "Provided APIKey is not valid"), requiredHeader: "x-service-apikey" };
+    const body = failure(1001, "Provided APIKey is not valid");
     for (const key of [null, "", "wrong", `${gateway.keys.user}x`]) {
       expect(seen(await create(SUBJECT, { key }))).toStrictEqual({ status: 403, body });
       expect(seen(await create("{", { key }))).toStrictEqual({ status: 403, body });

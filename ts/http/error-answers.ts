@@ -5,14 +5,13 @@ import { type HttpError, ServiceError } from "../errors.ts";
 import { ERROR_CODES, type ErrorFamily, type ErrorName, numberOf } from "./error-codes.ts";
 
 /** `means`: the entry of error-codes.ts when its name differs from the error's. `message`: replaces the text of the
- *  number; `tokenMessage`: the same in the token family. `also`: further members of a body of the token family. */
+ *  number; `tokenMessage`: the same in the token family. */
 interface Row<E extends HttpError> {
   readonly status: 400 | 403 | 404 | 405 | 409 | 413 | 429 | 500 | 503;
   readonly means: ErrorName | ((error: E) => ErrorName);
   readonly message?: string | ((error: E, keyHeaders: readonly string[]) => string);
   readonly userinfo?: (error: E) => Record<string, string | number>;
   readonly tokenMessage?: string | ((error: E) => string);
-  readonly also?: Readonly<Record<string, string>>;
 }
 
 type Table = { readonly [E in HttpError as E["code"]]: Row<E> };
@@ -50,7 +49,6 @@ const TABLE: Table = {
     message: (_, keyHeaders) => `Access denied: ${keyWanted(keyHeaders)}`,
     userinfo: () => ({ required_header: API_KEY_HEADER }),
     tokenMessage: "Provided APIKey is not valid", // T2
-    also: { requiredHeader: API_KEY_HEADER },
   },
   role_required: {
     status: 403,
@@ -118,7 +116,7 @@ export function answerOf(
         body: { error: { code: number, message, userinfo: row.userinfo?.(error) ?? {} } },
       };
     case "token":
-      return { status: row.status, body: { success: false, errorCode: number, message, ...row.also } };
+      return { status: row.status, body: { success: false, errorCode: number, message } };
   }
 }
 
