@@ -364,6 +364,15 @@ impl Switchboard {
         self.stream(id).filter(|key| self.hub.stream(*key).is_some_and(|of| of.record.stream == id))
     }
 
+    fn local(&self, key: StreamKey) -> Option<&LocalSource> {
+        self.hub.stream(key)?.source.local()
+    }
+
+    /// The session whose frames a stream of this worker gets.
+    fn publisher_of(&self, key: StreamKey) -> Option<SessionKey> {
+        self.local(key)?.stage.running().map(|of| of.publisher)
+    }
+
     fn local_mut(&mut self, key: StreamKey) -> Option<&mut LocalSource> {
         self.hub.stream_mut(key)?.source.local_mut()
     }

@@ -47,8 +47,7 @@ impl Switchboard {
             self.open_standby(name, opening.publication(publisher).0)
         };
         self.pair(other, key);
-        let on_air = self.hub.stream(other).and_then(|live| live.source.local());
-        if on_air.is_some_and(|local| local.stage.is_held()) {
+        if self.local(other).is_some_and(|local| local.stage.is_held()) {
             // The publish on air was lost while the message was in flight.
             self.hand_over(key, OnAirCause::Lost);
             return other;
@@ -174,7 +173,7 @@ impl Switchboard {
     }
 
     fn is_silent(&self, key: StreamKey) -> bool {
-        let Some(local) = self.hub.stream(key).and_then(|live| live.source.local()) else {
+        let Some(local) = self.local(key) else {
             return false;
         };
         let newest = local.timeline.newest_at().map_or(local.since, |at| at.max(local.since));
@@ -183,7 +182,7 @@ impl Switchboard {
 
     /// Whether it has a recent GOP to begin with, or no video.
     fn is_ready(&self, key: StreamKey) -> bool {
-        let local = self.hub.stream(key).and_then(|live| live.source.local());
+        let local = self.local(key);
         let newest = local.and_then(|local| local.timeline.newest_at());
         newest.is_some_and(|at| self.now <= at + FRESH_LIMIT) && self.hub.can_begin(key)
     }
@@ -292,7 +291,6 @@ impl Switchboard {
 
     /// Whether the publish of this stream is on standby.
     pub(super) fn stands_by(&self, key: StreamKey) -> bool {
-        let local = self.hub.stream(key).and_then(|live| live.source.local());
-        local.is_some_and(|local| local.stage.standby().is_some())
+        self.local(key).is_some_and(|local| local.stage.standby().is_some())
     }
 }

@@ -8,8 +8,7 @@ use crate::session::Session;
 impl Switchboard {
     /// Captures the publish of a stream that lives here. If it is already being captured, the tap is dropped.
     pub(super) fn capture(&mut self, stream: StreamId, tap: Tap) {
-        let live = self.running_stream(stream).and_then(|key| self.hub.stream(key));
-        let publisher = live.and_then(|live| live.source.running()).map(|of| of.publisher);
+        let publisher = self.running_stream(stream).and_then(|key| self.publisher_of(key));
         let Some(key) = publisher else { return };
         self.turn(key, |session, now, _| match session {
             Session::Server(server) => {

@@ -53,7 +53,7 @@ impl Switchboard {
         self.context.publishes.leave_name(&name, id);
         self.unpair(key);
         self.close_transcoder(key);
-        let local = self.hub.stream(key).and_then(|live| live.source.local());
+        let local = self.local(key);
         let Some(local) = local else { return };
         let pushes = local.pushes.clone();
         self.hub.end(key, &mut self.woken);
@@ -108,9 +108,8 @@ impl Switchboard {
 
     /// Ends a running publish, for the gateway or a newer publish.
     pub(super) fn end_publish(&mut self, stream: StreamId, reason: EndReason, description: &str) {
-        let live = self.running_stream(stream).and_then(|key| self.hub.stream(key));
-        if let Some(publisher) = live.and_then(|live| live.source.running()).map(|of| of.publisher)
-        {
+        let publisher = self.running_stream(stream).and_then(|key| self.publisher_of(key));
+        if let Some(publisher) = publisher {
             self.end_publisher(publisher, reason, Some(description));
         }
     }
@@ -133,9 +132,7 @@ impl Switchboard {
     /// The publish's own upstream refused it: ends the publish.
     pub(super) fn refuse_publish(&mut self, push: SessionKey) {
         let stream = self.sessions.get(push).and_then(|entry| entry.pushes);
-        let live = stream.and_then(|stream| self.hub.stream(stream));
-        let publisher = live.and_then(|live| live.source.running()).map(|of| of.publisher);
-        if let Some(publisher) = publisher {
+        if let Some(publisher) = stream.and_then(|stream| self.publisher_of(stream)) {
             self.end_publisher(publisher, EndReason::UpstreamRefused, None);
         }
     }

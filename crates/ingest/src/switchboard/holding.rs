@@ -49,7 +49,7 @@ impl Switchboard {
     /// Handles a stream's timer: silence between two publishers, or the end of a hold or of the drain time.
     pub(super) fn handle_stream_timeout(&mut self, key: StreamKey) {
         let now = self.now;
-        let local = self.hub.stream(key).and_then(|live| live.source.local());
+        let local = self.local(key);
         match local.map(|local| &local.stage) {
             Some(Stage::Held { until, .. }) if now >= *until => {
                 if !self.hand_over_held(key) {
@@ -69,8 +69,7 @@ impl Switchboard {
     /// The gateway ends a held stream: it will have no successor.
     pub(super) fn release(&mut self, stream: StreamId) {
         let Some(key) = self.stream(stream) else { return };
-        let local = self.hub.stream(key).and_then(|live| live.source.local());
-        if local.is_some_and(|local| local.stage.is_held()) {
+        if self.local(key).is_some_and(|local| local.stage.is_held()) {
             self.drain(key);
         }
     }
@@ -92,10 +91,10 @@ impl Switchboard {
         name: Vec<u8>,
         opening: Opening,
     ) -> StreamKey {
-        let held = opening.continues.and_then(|stream| self.stream(stream)).filter(|key| {
-            let local = self.hub.stream(*key).and_then(|live| live.source.local());
-            local.is_some_and(|local| local.stage.is_held())
-        });
+        let held = opening
+            .continues
+            .and_then(|stream| self.stream(stream))
+            .filter(|key| self.local(*key).is_some_and(|local| local.stage.is_held()));
         let has_other = opening.beside.is_some();
         let key = match (held, self.other_of(&opening)) {
             (Some(key), _) => {

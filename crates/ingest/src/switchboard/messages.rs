@@ -138,8 +138,7 @@ impl Switchboard {
 
     /// An order of the gateway to a running WHIP publish.
     fn handle_order(&mut self, stream: StreamId, order: WhipOrder) {
-        let live = self.running_stream(stream).and_then(|key| self.hub.stream(key));
-        let publisher = live.and_then(|live| live.source.running()).map(|of| of.publisher);
+        let publisher = self.running_stream(stream).and_then(|key| self.publisher_of(key));
         let Some(key) = publisher else { return };
         let mut ufrags = None;
         self.turn(key, |session, now, effects| {
@@ -156,14 +155,14 @@ impl Switchboard {
     fn add_upstream(&mut self, stream: StreamId, record: Arc<UpstreamRecord>) {
         // Both publishes of a name have the upstreams of the one on air.
         let Some(key) = self.read_stream(stream) else { return };
-        if self.hub.stream(key).is_some_and(|live| live.source.running().is_some()) {
+        if self.publisher_of(key).is_some() {
             self.open_push(key, record, Bytes::new());
         }
     }
 
     fn remove_upstream(&mut self, stream: StreamId, serial: u64) {
-        let live = self.read_stream(stream).and_then(|key| self.hub.stream(key));
-        let pushes = live.and_then(|live| live.source.local()).map(|local| local.pushes.clone());
+        let local = self.read_stream(stream).and_then(|key| self.local(key));
+        let pushes = local.map(|local| local.pushes.clone());
         for key in pushes.into_iter().flatten() {
             self.turn_push(key, |push, now, effects| {
                 if push.record().serial == serial {

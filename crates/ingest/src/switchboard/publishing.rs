@@ -238,8 +238,7 @@ impl Switchboard {
 
     /// Sets whether the stream has audio that may have to be transcoded first: its pushes insert no silence meanwhile.
     pub(super) fn expect_audio(&mut self, stream: StreamKey, expects_audio: bool) {
-        let live = self.hub.stream(stream);
-        let pushes = live.and_then(|live| live.source.local()).map(|local| local.pushes.clone());
+        let pushes = self.local(stream).map(|local| local.pushes.clone());
         for push in pushes.into_iter().flatten() {
             self.turn_push(push, |push, _, _| push.expect_audio(expects_audio));
         }

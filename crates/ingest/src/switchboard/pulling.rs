@@ -80,10 +80,8 @@ impl Switchboard {
 
     /// Notifies a pull whether its stream has subscribers.
     pub(super) fn note_readers(&mut self, stream: StreamKey) {
-        let Some(live) = self.hub.stream(stream).filter(|live| live.record.pull.is_some()) else {
-            return;
-        };
-        let Some(key) = live.source.running().map(|of| of.publisher) else { return };
+        let is_pulled = self.hub.stream(stream).is_some_and(|live| live.record.pull.is_some());
+        let Some(key) = self.publisher_of(stream).filter(|_| is_pulled) else { return };
         let is_unread = self.hub.is_unread(stream);
         self.turn_pull(key, |pull, now, _| pull.set_unread(is_unread, now));
     }

@@ -129,8 +129,7 @@ impl Switchboard {
     }
 
     fn has_paused_audio(&self, stream: StreamKey) -> bool {
-        let local = self.hub.stream(stream).and_then(|live| live.source.local());
-        local.is_some_and(|local| local.timeline.has_paused_audio())
+        self.local(stream).is_some_and(|local| local.timeline.has_paused_audio())
     }
 
     /// Lets `reader` read this stream and no other; `subscribe` creates its queue.

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::keys::{SessionKey, StreamKey};
 use super::relay::Relay;
-use super::stage::{Publication, Stage};
+use super::stage::Stage;
 use super::timeline::Timeline;
 use crate::publish::end_reason::EndReason;
 use crate::transcoding::TranscoderRing;
@@ -85,11 +85,6 @@ impl Source {
             Self::Local(local) => Some(local),
             Self::Remote { .. } => None,
         }
-    }
-
-    /// The running publish, if it is one of this worker.
-    pub(super) fn running(&self) -> Option<&Publication> {
-        self.local()?.stage.running()
     }
 
     /// The relay that feeds the stream from another worker, if it may be read already.

@@ -52,8 +52,9 @@ pub(super) enum Stage {
     /// A successor took over: readers get silence until its first frame. If it is lost before that, `until` is still
     /// the end.
     Awaited { successor: Publication, until: Instant },
-    /// No more frames come: readers have `until` to take those that wait.
-    Draining { former: Option<Publication>, until: Instant },
+    /// No more frames come: readers have `until` to take those that wait. Then the guard of the former publish reports
+    /// its end.
+    Draining { _former: Option<Publication>, until: Instant },
 }
 
 impl Stage {
@@ -110,16 +111,12 @@ impl Stage {
 
     /// The publisher is lost: reports the end of its publish. False if there was none.
     pub(super) fn lose(&mut self, reason: EndReason, until: Instant) -> bool {
-        match std::mem::replace(self, Self::Draining { former: None, until }) {
-            Self::OnAir(of) | Self::Standby(of, _) | Self::Awaited { successor: of, .. } => {
-                *self = Self::Held { hold: HoldGuard::new(of.guard, reason), until };
-                true
-            }
-            other @ (Self::Held { .. } | Self::Draining { .. }) => {
-                *self = other;
-                false
-            }
+        let lost = self.take_running(until);
+        let was_running = lost.is_some();
+        if let Some(lost) = lost {
+            *self = Self::Held { hold: HoldGuard::new(lost.guard, reason), until };
         }
+        was_running
     }
 
     /// Another publish takes over; returns the one that runs on.
@@ -133,37 +130,36 @@ impl Stage {
             Self::OnAir(_) | Self::Standby(..) | Self::Draining { .. } => limit,
         };
         let record = successor.guard.record().clone();
-        let former = std::mem::replace(self, Self::Awaited { successor, until });
-        match former {
-            Self::Held { hold, .. } => {
-                hold.end_by(&record);
-                None
-            }
-            Self::OnAir(of) | Self::Standby(of, _) | Self::Awaited { successor: of, .. } => {
-                Some(of)
-            }
-            Self::Draining { .. } => None,
+        let former = self.take_running(until);
+        if let Self::Held { hold, .. } = std::mem::replace(self, Self::Awaited { successor, until })
+        {
+            hold.end_by(&record);
         }
+        former
     }
 
     /// The publish is on air from now on, with media.
     pub(super) fn go_on_air(&mut self, now: Instant) {
-        *self = match std::mem::replace(self, Self::Draining { former: None, until: now }) {
-            Self::Standby(of, _) | Self::Awaited { successor: of, .. } => Self::OnAir(of),
-            other @ (Self::OnAir(_) | Self::Held { .. } | Self::Draining { .. }) => other,
-        };
+        if let Some(running) = self.take_running(now) {
+            *self = Self::OnAir(running);
+        }
     }
 
-    /// No more frames come. A hold ends here.
+    /// No more frames come, from now on. A hold ends here.
     pub(super) fn drain(&mut self, until: Instant) {
-        let former = match std::mem::replace(self, Self::Draining { former: None, until }) {
-            Self::OnAir(of) | Self::Standby(of, _) | Self::Awaited { successor: of, .. } => {
-                Some(of)
-            }
-            Self::Draining { former, .. } => former,
-            Self::Held { .. } => None,
-        };
-        *self = Self::Draining { former, until };
+        let former = self.take_running(until);
+        *self = Self::Draining { _former: former, until };
+    }
+
+    /// Takes the running publish out; then it drains until the caller says what follows. Without one nothing changes.
+    fn take_running(&mut self, until: Instant) -> Option<Publication> {
+        self.running()?;
+        match std::mem::replace(self, Self::Draining { _former: None, until }) {
+            Self::OnAir(publication)
+            | Self::Standby(publication, _)
+            | Self::Awaited { successor: publication, .. } => Some(publication),
+            Self::Held { .. } | Self::Draining { .. } => None,
+        }
     }
 }
 
