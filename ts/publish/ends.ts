@@ -7,8 +7,9 @@ import { Slots } from "../capacity/slots.ts";
 import { EVERYTHING, type Share } from "../node-share.ts";
 import type { Schema } from "../store/schema.ts";
 import type { Ending } from "./ending/ending.ts";
+import type { RecordedEndReason } from "./ending/recorded-end-reason.ts";
 import { orphans, recordOrphanEnds } from "./orphans.ts";
-import { type FinalCounters, type RecordedEndReason, recordEnd } from "./record.ts";
+import { type FinalCounters, recordEnd } from "./record.ts";
 import type { Outbox } from "./webhook/outbox.ts";
 
 /** Between two attempts while the store fails, ms. */

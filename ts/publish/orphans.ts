@@ -3,7 +3,8 @@ import { type Kysely, PostgresAdapter, type Selectable, sql } from "kysely";
 import type { Share } from "../node-share.ts";
 import type { PublishTable, Schema } from "../store/schema.ts";
 import { traceFrom } from "../tracing/trace.ts";
-import { identityOf, isOfPresentNode, type RecordedEndReason, recordEnd } from "./record.ts";
+import type { RecordedEndReason } from "./ending/recorded-end-reason.ts";
+import { identityOf, isOfPresentNode, recordEnd } from "./record.ts";
 import { doneBody } from "./webhook/body.ts";
 import { newWebhookId } from "./webhook/signature.ts";
 

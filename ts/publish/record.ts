@@ -38,8 +38,6 @@ export interface Intent extends WebhookSubject {
   readonly sessionHash: string | null;
 }
 
-export type { RecordedEndReason };
-
 /** Writes the intent row of W17a. False when the other nodes declared this node dead. */
 export async function recordIntent(db: Kysely<Schema>, intent: Intent, now: number): Promise<boolean> {
   const { clientId, organisationId, streamId, name, app, address, protocol, webhook, epoch } = intent;

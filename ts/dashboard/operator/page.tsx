@@ -1,13 +1,12 @@
 // The whole deployment, for its operator: the state of the service, and the organisations on it. Refreshed while the
 // page is open.
-import { useEffect } from "preact/hooks";
 import { Problem } from "../parts/states.tsx";
 import { StatusPill } from "../parts/status-pill.tsx";
 import { type Column, MoreRows, Table } from "../parts/table.tsx";
 import { bytesWords } from "../parts/time-words.ts";
 import { answerOf, api, type Records } from "../shell/client.ts";
 import { wordsOfError } from "../shell/errors.ts";
-import { useLoaded, usePages } from "../shell/loaded.ts";
+import { useLoaded, usePages, useRepeated } from "../shell/loaded.ts";
 import { LoadedView } from "../shell/loaded-view.tsx";
 import { Page, Section } from "../shell/page.tsx";
 import { TimeText } from "../shell/time-text.tsx";
@@ -25,11 +24,7 @@ const OLD_MS = 60_000;
 
 export function OperatorPage() {
   const status = useLoaded((signal) => answerOf(api.GET("/deployment", { signal })));
-  const { reload } = status;
-  useEffect(() => {
-    const timer = setInterval(() => !document.hidden && void reload(), RENEWED_MS);
-    return () => clearInterval(timer);
-  }, [reload]);
+  useRepeated(status.reload, RENEWED_MS);
   return (
     <Page title="Deployment" lead="Status and organisations of this Headgate. Only its operator sees this page.">
       <LoadedView of={status} words="Loading the deployment …">

@@ -8,7 +8,7 @@ import { Table } from "../parts/table.tsx";
 import { Tabs } from "../parts/tabs.tsx";
 import { bytesWords, counted } from "../parts/time-words.ts";
 import { addressOf, filteredAddress } from "../shell/addresses.ts";
-import { api, HeadgateError, type Records } from "../shell/client.ts";
+import { api, pageOf, type Records } from "../shell/client.ts";
 import { timeNow } from "../shell/clock.ts";
 import { useLoaded } from "../shell/loaded.ts";
 import { LoadedView } from "../shell/loaded-view.tsx";
@@ -232,12 +232,11 @@ async function loadUsage({ from, to, stream }: Span, signal: AbortSignal): Promi
     const query: UsageQuery = { from, to, quantity: PAGE_ROWS };
     if (stream !== "") query.stream = stream;
     if (cursor !== null) query.cursor = cursor;
-    const { data, error, response } = await api.GET("/organisation/usage", { params: { query }, signal });
-    if (data === undefined) throw new HeadgateError(response, error);
-    rows.push(...data.days);
-    cursor = response.headers.get("x-next-cursor");
+    const { page, next } = await pageOf(api.GET("/organisation/usage", { params: { query }, signal }));
+    rows.push(...page.days);
+    cursor = next;
     if (cursor === null || rows.length >= ROWS_LIMIT) {
-      return { from: data.from, to: data.to, total: data.total, rows, isCut: cursor !== null };
+      return { from: page.from, to: page.to, total: page.total, rows, isCut: cursor !== null };
     }
   }
 }

@@ -1,9 +1,10 @@
 // The last hour in figures: what was refused and why, how the webhook answered; and the bytes of today.
 import { refusalWords } from "../../text/refusal-words.ts";
+import { dayOf } from "../organisation/usage-sums.ts";
 import { StatusPill } from "../parts/status-pill.tsx";
 import { bytesWords } from "../parts/time-words.ts";
 import { filteredAddress } from "../shell/addresses.ts";
-import { answerOf, api } from "../shell/client.ts";
+import { answerOf, api, pageOf } from "../shell/client.ts";
 import { timeNow } from "../shell/clock.ts";
 import { LoadedView } from "../shell/loaded-view.tsx";
 import { Section } from "../shell/page.tsx";
@@ -22,9 +23,9 @@ const anHourAgo = (): string => new Date(timeNow() - HOUR_MS).toISOString();
 export function Refused() {
   const refused = useRenewed(async (signal) => {
     const from = anHourAgo();
-    const call = await api.GET("/refusal", { params: { query: { from, quantity: REFUSALS_LIMIT } }, signal });
-    const reasons = byReason(await answerOf(Promise.resolve(call)));
-    return { from, reasons, isMore: call.response.headers.has("x-next-cursor") };
+    const call = api.GET("/refusal", { params: { query: { from, quantity: REFUSALS_LIMIT } }, signal });
+    const { page, next } = await pageOf(call);
+    return { from, reasons: byReason(page), isMore: next !== null };
   });
   return (
     <Section title="Refused in the last hour" actions={<a href="/dashboard/refusals">All refusals</a>}>
@@ -61,9 +62,8 @@ export function WebhookLately() {
     const from = anHourAgo();
     const newest = async (failed: object) => {
       const query = { from, quantity: CALLS_LIMIT, ...failed };
-      const call = await api.GET("/organisation/webhook/deliveries", { params: { query }, signal });
-      const rows = await answerOf(Promise.resolve(call));
-      return { rows, isMore: call.response.headers.has("x-next-cursor") };
+      const { page, next } = await pageOf(api.GET("/organisation/webhook/deliveries", { params: { query }, signal }));
+      return { rows: page, isMore: next !== null };
     };
     const [organisation, latest, failures] = await Promise.all([
       answerOf(api.GET("/organisation", { signal })),
@@ -113,7 +113,7 @@ export function WebhookLately() {
 
 export function UsageToday() {
   const usage = useRenewed((signal) => {
-    const today = new Date(timeNow()).toISOString().slice(0, "2026-01-31".length);
+    const today = dayOf(timeNow());
     return answerOf(
       api.GET("/organisation/usage", { params: { query: { from: today, to: today, quantity: 1 } }, signal }),
     );

@@ -1,6 +1,6 @@
 // Loads again while the page is visible, and when it becomes visible.
 import { useEffect } from "preact/hooks";
-import { type Loaded, useLoaded } from "../shell/loaded.ts";
+import { type Loaded, useLoaded, useRepeated } from "../shell/loaded.ts";
 
 /** How often figures are loaded again, ms. */
 const RENEWED_MS = 30_000;
@@ -8,14 +8,11 @@ const RENEWED_MS = 30_000;
 export function useRenewed<T>(load: (signal: AbortSignal) => Promise<T>): Loaded<T> {
   const loaded = useLoaded(load);
   const { reload } = loaded;
+  useRepeated(reload, RENEWED_MS);
   useEffect(() => {
     const renew = () => !document.hidden && void reload();
-    const timer = setInterval(renew, RENEWED_MS);
     document.addEventListener("visibilitychange", renew);
-    return () => {
-      clearInterval(timer);
-      document.removeEventListener("visibilitychange", renew);
-    };
+    return () => document.removeEventListener("visibilitychange", renew);
   }, [reload]);
   return loaded;
 }

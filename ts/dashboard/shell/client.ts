@@ -1,9 +1,10 @@
 // The API client of the dashboard: the typed client of ts/client, with the session's cookie instead of a key.
 import createClient from "openapi-fetch";
+import { answerOf, HeadgateError, isHeadgateError, type Records } from "../../client/index.ts";
 import type { paths } from "../../client/paths.d.ts";
 import { retryingFetch } from "../../client/retry.ts";
 
-export { answerOf, HeadgateError, isHeadgateError, type Records } from "../../client/index.ts";
+export { answerOf, HeadgateError, isHeadgateError, type Records };
 
 /** How often a call without a response is sent again. */
 const RETRIES = 2;
@@ -41,3 +42,11 @@ export const api = createClient<paths, "application/json">({
 
 /** The same, without retries and without checking the session: for signing in and out. */
 export const plainApi = createClient<paths, "application/json">({ baseUrl: location.origin, fetch: send });
+
+/** One page of a list, and where the next one begins; null: it is the last. Throws as `answerOf` does. */
+export async function pageOf<T>(
+  call: Promise<{ readonly data?: T; readonly error?: unknown; readonly response: Response }>,
+): Promise<{ readonly page: T; readonly next: string | null }> {
+  const { response } = await call;
+  return { page: await answerOf(call), next: response.headers.get("x-next-cursor") };
+}

@@ -40,6 +40,14 @@ export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>, inputs: 
   return { ...state, reload, set };
 }
 
+/** Does it again and again while the page is visible. */
+export function useRepeated(act: () => unknown, everyMs: number): void {
+  useEffect(() => {
+    const timer = setInterval(() => !document.hidden && act(), everyMs);
+    return () => clearInterval(timer);
+  }, [act, everyMs]);
+}
+
 export interface Pages<T> {
   readonly rows: readonly T[] | null;
   readonly error: unknown;

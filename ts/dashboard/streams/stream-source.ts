@@ -1,5 +1,5 @@
 // Loads lists of streams from the API.
-import { answerOf, api, isHeadgateError } from "../shell/client.ts";
+import { answerOf, api, isHeadgateError, pageOf } from "../shell/client.ts";
 import type { StreamFilter, StreamSource } from "./stream-list.ts";
 
 /** A small first page is shown soon; larger ones follow, so that they are few. */
@@ -10,9 +10,8 @@ export const streamSource: StreamSource = {
   async page(filter, cursor, signal) {
     const quantity = cursor === null ? FIRST_PAGE : NEXT_PAGE;
     const query = { ...queryOf(filter), quantity, order: "live" as const, ...(cursor === null ? {} : { cursor }) };
-    const call = await api.GET("/stream", { params: { query }, signal });
-    const streams = await answerOf(Promise.resolve(call));
-    return { streams, next: call.response.headers.get("x-next-cursor") };
+    const { page: streams, next } = await pageOf(api.GET("/stream", { params: { query }, signal }));
+    return { streams, next };
   },
   async one(id, signal) {
     try {

@@ -1,6 +1,6 @@
 // The outcome of a webhook call in words: a name, a tone, and what people can do. Pure.
 import type { Records } from "../../client/index.ts";
-import { hasFailed } from "../../text/webhook-words.ts";
+import { hasFailed, settlesDone } from "../../text/webhook-words.ts";
 import type { Tone } from "../parts/tone.ts";
 
 type Outcome = Records["Delivery"]["outcome"];
@@ -77,8 +77,7 @@ export function longWords(answer: Answer, call: "publish" | "update_publish" | "
   const { outcome, status } = answer;
   if (outcome !== "answered") return WITHOUT_ANSWER[outcome].long;
   if (call === "publish_done") {
-    const isTaken = (status !== null && status >= 200 && status < 300) || status === 410;
-    return isTaken
+    return settlesDone(status)
       ? "Your webhook received the event."
       : `Your webhook ${answered(status)}, so the event is sent again later.`;
   }

@@ -1,6 +1,5 @@
 // Forwards requests about a publish that runs on another node, unchanged, and streams its response back. So every route
 // handles only the publishes of its own node.
-
 import { Readable } from "node:stream";
 import type { Context, MiddlewareHandler } from "hono";
 import { type Call, type Channel, CLIENT_HEADER, REQUEST_HEADER } from "../../cluster/channel.ts";

@@ -4,6 +4,7 @@ import type { Kysely } from "kysely";
 import { UNREACHABLE_CAUSES } from "../../publish/webhook/answer.ts";
 import { listDeliveries } from "../../publish/webhook/delivery-list.ts";
 import type { OrganisationTable, Schema } from "../../store/schema.ts";
+import { settlesDone } from "../../text/webhook-words.ts";
 import { newRoutes, type RouteDeps, type Routes, Time, z } from "../openapi.ts";
 
 /** A failure before this is no longer "at present", ms: nothing may have been broadcast since. */
@@ -69,7 +70,5 @@ export function statusRoutes(
 }
 
 function isFailure({ call, status }: { readonly call: string; readonly status: number | null }): boolean {
-  if (status === null) return true;
-  if (call === "publish_done") return !((status >= 200 && status < 300) || status === 410);
-  return status !== 200 && status !== 403;
+  return call === "publish_done" ? !settlesDone(status) : status !== 200 && status !== 403;
 }

@@ -106,8 +106,9 @@ export class StreamPage {
     const isKnown = now === this.#upstreams;
     this.#upstreams = now;
     const findings = findingRecords(measured.findings);
-    const isAsBefore = JSON.stringify(findings) === this.#findings;
-    this.#findings = JSON.stringify(findings);
+    const found = JSON.stringify(findings);
+    const isAsBefore = found === this.#findings;
+    this.#findings = found;
     return eventText("numbers", {
       at: this.#at,
       client_id: clientId,

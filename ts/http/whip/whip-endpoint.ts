@@ -1,6 +1,5 @@
 // /p/webrtc: the WHIP endpoint (RFC 9725; P1–P6, P9–P11, P13). Its sessions are in whip-session.ts. CORS is implemented
 // by hand: browsers publish from any page, and a middleware would answer OPTIONS without Accept-Post.
-
 import { type Context, Hono } from "hono";
 import type { Logger } from "pino";
 import type { Config } from "../../config.ts";

@@ -6,9 +6,9 @@ import type { PublishEnded } from "../../media/events.ts";
 import type { Media } from "../../media.ts";
 import type { Schema } from "../../store/schema.ts";
 import type { AskedPublish, RunningPublish } from "../publishes.ts";
-import type { RecordedEndReason } from "../record.ts";
 import { createEndedSessions } from "./ended-sessions.ts";
 import { END_CODES, type Ending, endingFrom, endingOf } from "./ending.ts";
+import type { RecordedEndReason } from "./recorded-end-reason.ts";
 
 type Ended = AskedPublish & Pick<RunningPublish, "clientId" | "session">;
 

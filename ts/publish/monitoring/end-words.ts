@@ -1,6 +1,6 @@
 // Why a publish ended, as a sentence for the people of the organisation.
 import { END_CODES, type EndCode, type Ending } from "../ending/ending.ts";
-import type { RecordedEndReason } from "../record.ts";
+import type { RecordedEndReason } from "../ending/recorded-end-reason.ts";
 
 const WORDS: Readonly<Record<RecordedEndReason, string>> = {
   unpublished: "The broadcaster stopped.",

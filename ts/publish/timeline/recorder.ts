@@ -13,7 +13,7 @@ import type { PointReading } from "../monitoring/measurements.ts";
 import type { RunningPublish } from "../publishes.ts";
 import { type MediaSummary, summaryOf } from "../whip/sdp-summary.ts";
 import { type KeptTimeline, keepTimelines } from "./kept-timelines.ts";
-import { type EndFigures, WatchedPublish } from "./watched-publish.ts";
+import { type EndFigures, type Look, WatchedPublish } from "./watched-publish.ts";
 
 /** Interval between two readings of starting publishes, ms, and how many of them are read each time. */
 const START_STEP_MS = 200;
@@ -104,9 +104,7 @@ export function createTimelineRecorder(deps: {
       };
     },
     seen(publish, reading) {
-      const { protocol, watched } = remember(publish);
-      const isConnected = protocol === "whip" && media().isWhipConnected(publish.clientId);
-      watched.look(clock.now(), { ...reading, isConnected });
+      take(publish.clientId, remember(publish), reading);
     },
     countersOf: (clientId) => media().snapshot(clientId),
     figuresOf: (clientId) => waiting.get(clientId)?.figures ?? {},
@@ -155,11 +153,14 @@ export function createTimelineRecorder(deps: {
       startTimer = setTimeout(lookAtStarts, START_STEP_MS).unref();
   }
 
-  function look(clientId: number, { protocol, watched }: Memory, snapshot: PublishSnapshot | null): void {
-    const isWhip = protocol === "whip";
-    const diagnostics = isWhip ? media().whipDiagnostics(clientId) : null;
-    const isConnected = isWhip && media().isWhipConnected(clientId);
-    watched.look(clock.now(), { snapshot, diagnostics, isConnected, findings: null });
+  function look(clientId: number, memory: Memory, snapshot: PublishSnapshot | null): void {
+    const diagnostics = memory.protocol === "whip" ? media().whipDiagnostics(clientId) : null;
+    take(clientId, memory, { snapshot, diagnostics, findings: null });
+  }
+
+  function take(clientId: number, { protocol, watched }: Memory, reading: Omit<Look, "isConnected">): void {
+    const isConnected = protocol === "whip" && media().isWhipConnected(clientId);
+    watched.look(clock.now(), { ...reading, isConnected });
   }
 
   function end({ clientId }: Pick<PublishEnded, "clientId">): void {

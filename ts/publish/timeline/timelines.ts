@@ -2,6 +2,7 @@
 // webhook calls. The same for a running publish and for one of weeks ago.
 import type { Kysely, Selectable } from "kysely";
 import type { PublishTable, Schema } from "../../store/schema.ts";
+import { settlesDone } from "../../text/webhook-words.ts";
 import { withoutSecrets } from "../../text/without-secrets.ts";
 import { traceFrom } from "../../tracing/trace.ts";
 import { readEnding } from "../ending/ending.ts";
@@ -143,8 +144,7 @@ export function createTimelines(deps: {
 
   async function delivered(row: Selectable<PublishTable>, done: Delivery): Promise<Moment> {
     const { lastAt, attempts, status } = done;
-    const isTaken = status !== null && ((status >= 200 && status < 300) || status === 410);
-    if (isTaken) return moment(lastAt, "end_delivered", { attempts, status });
+    if (settlesDone(status)) return moment(lastAt, "end_delivered", { attempts, status });
     const open = await db
       .selectFrom("outbox")
       .select("id")

@@ -1,5 +1,4 @@
 // The text of each moment of a publish, written for the people of the organisation.
-
 import { denialClause, hasFailed, sentence } from "../../text/webhook-words.ts";
 import { withoutSecrets } from "../../text/without-secrets.ts";
 import { readEnding } from "../ending/ending.ts";

@@ -1,6 +1,5 @@
 // Validates the URL of a customer's upstream, and masks it for display. Which addresses it may lead to is decided in
 // address-guard.ts.
-
 import { withoutBrackets } from "../../network.ts";
 import { percentDecoded } from "../../text/percent.ts";
 import { malformedUrl, refusalOfHost } from "../addresses/address-guard.ts";

@@ -142,7 +142,7 @@ export function createDeliveryLog(deps: {
           return row.where("attempts", "=", attempts).where("last_at", "=", last_at).compile();
         }),
       );
-      late = late.filter((entry) => !portion.includes(entry));
+      late = late.slice(portion.length);
     }
   }
 

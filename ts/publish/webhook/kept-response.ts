@@ -1,14 +1,15 @@
 // What is kept of a customer's response for the people of its organisation: header fields without secrets, and the start
 // of the body as text. It decides nothing, and the broadcaster receives nothing of it.
 import { withoutSecrets } from "../../text/without-secrets.ts";
-import { isOwnField } from "./update-extras.ts";
+import { isOwnPair } from "./update-extras.ts";
 
 /** Bytes of the body that are kept. */
 const BODY_LIMIT_BYTES = 2_000;
 /** Header fields that are kept, and the characters of all of them together. */
 const FIELDS_LIMIT = 50;
 const FIELDS_LIMIT_CHARACTERS = 2_000;
-const MASK = "***";
+/** In place of a secret. */
+export const MASK = "***";
 /** Shorter values occur in other words by chance. */
 const ECHO_LEAST_CHARACTERS = 4;
 
@@ -124,8 +125,8 @@ interface Sent {
 /** The values of a form's pairs that are not our own, as they were sent and decoded. */
 function secretsIn(form: string): readonly string[] {
   const values = form.split("&").flatMap((pair) => {
+    if (isOwnPair(pair)) return [];
     const at = pair.indexOf("=");
-    if (isOwnField(at === -1 ? pair : pair.slice(0, at))) return [];
     const [name, value] = [...new URLSearchParams(pair)][0] ?? ["", ""];
     return [pair.slice(at + 1), at === -1 ? name : value];
   });

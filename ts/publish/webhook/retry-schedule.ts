@@ -1,4 +1,5 @@
 // When a publish_done is retried, and when it is given up (W17). Pure.
+import { settlesDone } from "../../text/webhook-words.ts";
 import type { WebhookAnswer } from "./answer.ts";
 
 const SECOND = 1_000;
@@ -52,7 +53,7 @@ export function verdictOf(
   random: number,
 ): Verdict {
   const status = answer.outcome === "answered" ? answer.status : null;
-  if (status !== null && ((status >= 200 && status < 300) || status === 410)) return { next: "delivered" };
+  if (settlesDone(status)) return { next: "delivered" };
   const refused = isRefusal(answer);
   const { count, since } = event.refusals;
   if (refused && count >= REFUSED_ATTEMPTS_LIMIT) return { next: "given_up" };

@@ -53,5 +53,5 @@ function rounded(value: number | undefined, digits: number): number | undefined 
 const FIXED_FIELDS = ["call", "name", "app", "addr", "clientid", "bytes_in", "bytes_out", "time", "timestamp"];
 const OWN_FIELDS = new Set<string>([...FIXED_FIELDS, ...UPDATE_FIELDS]);
 
-/** Whether a field of a body is Headgate's own; the value of every other one is the broadcaster's and may be a secret. */
-export const isOwnField = (name: string): boolean => OWN_FIELDS.has(name);
+/** Whether a pair of a body is Headgate's own; the value of every other one is the broadcaster's and may be a secret. */
+export const isOwnPair = (pair: string): boolean => OWN_FIELDS.has(pair.split("=", 1)[0] ?? "");

@@ -4,18 +4,18 @@ import type { Kysely, Selectable } from "kysely";
 import { UnknownDelivery, WebhookMissing } from "../../errors.ts";
 import type { Customers } from "../../organisation/customers.ts";
 import type { DeliveryTable, Schema } from "../../store/schema.ts";
+import { settlesDone } from "../../text/webhook-words.ts";
 import type { Trace } from "../../tracing/trace.ts";
 import type { WebhookAnswer } from "./answer.ts";
 import { publishBody } from "./body.ts";
 import type { Webhook, WebhookCall } from "./call.ts";
 import { type DeliveryFilter, type DeliveryPosition, listDeliveries } from "./delivery-list.ts";
 import type { DeliveryLog } from "./delivery-log.ts";
-import { readResponse, type WebhookResponse } from "./kept-response.ts";
+import { MASK, readResponse, type WebhookResponse } from "./kept-response.ts";
 import { nameIn } from "./outbox.ts";
 import { newWebhookId } from "./signature.ts";
-import { isOwnField } from "./update-extras.ts";
+import { isOwnPair } from "./update-extras.ts";
 
-const MASK = "***";
 /** Address and client id of a test event, which no broadcaster has. */
 const TEST_ADDRESS = "192.0.2.1";
 const TEST_CLIENT_ID = 0;
@@ -165,7 +165,7 @@ export function createWorkbench(deps: {
         },
       });
       const { answer } = called;
-      if (answer.outcome === "answered" && (answer.status === 410 || (answer.status >= 200 && answer.status < 300))) {
+      if (answer.outcome === "answered" && settlesDone(answer.status)) {
         const delivered = { delivered_at: clock.now(), given_up_at: null, last_status: answer.status };
         await db.updateTable("outbox").set(delivered).where("id", "=", id).where("delivered_at", "is", null).execute();
       }
@@ -216,8 +216,8 @@ function masked(form: string): string {
   return form
     .split("&")
     .map((pair) => {
+      if (isOwnPair(pair) || pair === "") return pair;
       const at = pair.indexOf("=");
-      if (isOwnField(at === -1 ? pair : pair.slice(0, at)) || pair === "") return pair;
       return at === -1 ? MASK : `${pair.slice(0, at)}=${MASK}`;
     })
     .join("&");
