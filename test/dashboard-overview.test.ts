@@ -116,7 +116,7 @@ test("what is wrong is named: streams and upstreams at once, refusals and the we
   await page.keyboard.press("Enter");
   await dash.shows("Refusals");
   expect(new URL(page.url()).searchParams.get("reason")).toBe("locked_stream");
-  expect(await page.locator("tbody tr").count()).toBe(1);
+  await until("that reason alone", async () => (await page.locator("tbody tr").count()) === 1);
   expect(await dash.says(".banners")).toContain("Your webhook fails");
   await dash.press("See the call");
   await dash.shows("Publish request");
