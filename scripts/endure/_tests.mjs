@@ -11,7 +11,7 @@ export async function countTests(files, env = {}) {
   prepareTests();
   const folder = mkdtempSync(join(tmpdir(), "headgate-endure-"));
   const report = join(folder, "report.json");
-  const words = ["run", ...files.map((file) => `test/${file}.test.ts`), "--reporter=json", `--outputFile=${report}`];
+  const words = ["run", ...files.map((file) => `/${file}.test.ts`), "--reporter=json", `--outputFile=${report}`];
   const child = spawn(join(root, "node_modules", ".bin", "vitest"), words, {
     ...{ cwd: root, env: { ...process.env, TEST_WHOLE: "yes", ...env }, stdio: ["ignore", "ignore", "inherit"] },
   });

@@ -8,9 +8,9 @@ import { root } from "../build.mjs";
 
 const SECONDS_EACH = 60;
 const SIZE = "1280x720";
-const CLIENTS = ["test/whip-clients.test.ts", "test/whip-clients-browser.test.ts"];
-const NETWORKS = ["test/whip-impairment.test.ts"];
-const DECODED = ["test/whip-publish.test.ts", "-t", "a network of"];
+const CLIENTS = ["test/whip/whip-clients.test.ts", "test/whip/alone/whole/whip-clients-browser.test.ts"];
+const NETWORKS = ["test/whip/whip-impairment.test.ts"];
+const DECODED = ["test/whip/alone/whip-publish.test.ts", "-t", "a network of"];
 /** Publishers with generated video need little; more of them in parallel would be late on a small machine. */
 const NETWORKS_AT_ONCE = 4;
 

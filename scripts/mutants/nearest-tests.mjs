@@ -8,7 +8,7 @@ const ELSEWHERE = /support\/(headgate|chromium|nginx-rtmp|ffmpeg|whip-clients|py
 /** For the tree at `root`, returns a function: a source file → the tests that load it, the nearest first. */
 export function testsOf(root) {
   const imports = new Map();
-  const tests = readdirSync(join(root, "test"))
+  const tests = readdirSync(join(root, "test"), { recursive: true })
     .filter((name) => name.endsWith(".test.ts"))
     .map((name) => join("test", name))
     .filter((name) => !ELSEWHERE.test(readFileSync(join(root, name), "utf8")));
