@@ -84,7 +84,7 @@ test(
       expect(await broken("dist/app.js", (text) => `${text}\nthrow new TypeError("no such thing");\n`)).toMatch(
         new RegExp(`no such thing \\(${path("dist/app.js")}:\\d+\\)`),
       );
-      expect(await broken("dist/cli/serve/serve.js", (text) => `import "../gone.js";\n${text}`)).toContain(
+      expect(await broken("dist/cli/serve/serve.js", (text) => `import "./gone.js";\n${text}`)).toContain(
         `Cannot find module '${path("dist/cli/serve/gone.js")}' imported from ${path("dist/cli/serve/serve.js")}`,
       );
       writeFileSync(join(dataDir, "headgate.toml"), "[log]\nlevel = loud\n");

@@ -6,10 +6,10 @@ import { expect, test } from "vitest";
 import { violations } from "../../scripts/boundaries.mjs";
 
 const planted: readonly [path: string, text: string, complaint: string][] = [
-  ["ts/http/a.ts", 'import { b } from "../b.ts";', "http files never import each other"],
-  ["ts/http/whip/a.ts", 'import { b } from "../../b.ts";', "http files never import each other"],
-  ["ts/http/request/a.ts", 'import { b } from "../../openapi.ts";', "http/request may not import http"],
-  ["ts/publish/webhook/a.ts", 'import { admit } from "../../admission.ts";', "publish/webhook may not import publish"],
+  ["ts/http/a.ts", 'import { b } from "./b.ts";', "http files never import each other"],
+  ["ts/http/whip/a.ts", 'import { b } from "../b.ts";', "http files never import each other"],
+  ["ts/http/request/a.ts", 'import { b } from "../openapi.ts";', "http/request may not import http"],
+  ["ts/publish/webhook/a.ts", 'import { admit } from "../admission.ts";', "publish/webhook may not import publish"],
   [
     "ts/publish/addresses/a.ts",
     'import { b } from "../webhook/b.ts";',
@@ -22,15 +22,15 @@ const planted: readonly [path: string, text: string, complaint: string][] = [
   ["ts/publish/a.ts", 'import { core } from "#native";', "only media imports #native"],
   ["ts/publish/a.ts", 'import { Agent } from "undici";', "undici is imported as undici/index.js"],
   ["ts/store/a.ts", 'import { admit } from "../publish/admission.ts";', "store may not import publish"],
-  ["ts/token/a.ts", 'import { createApp } from "../../app.ts";', "token may not import app"],
-  ["ts/webcaster/a.ts", 'import { a } from "../../errors.ts";', "webcaster may not import errors"],
-  ["ts/webcaster/a.ts", 'import type { A } from "../../errors.ts";', "webcaster may not import errors"],
+  ["ts/token/a.ts", 'import { createApp } from "../app.ts";', "token may not import app"],
+  ["ts/webcaster/a.ts", 'import { a } from "../errors.ts";', "webcaster may not import errors"],
+  ["ts/webcaster/a.ts", 'import type { A } from "../errors.ts";', "webcaster may not import errors"],
   ["ts/webcaster/a.ts", 'import { a } from "jose";', "webcaster imports no package"],
-  ["ts/webcaster/pure/a.ts", 'import { b } from "../../b.ts";', "webcaster/pure may not import webcaster"],
+  ["ts/webcaster/pure/a.ts", 'import { b } from "../b.ts";', "webcaster/pure may not import webcaster"],
   ["ts/webcaster/pure/a.ts", "const now = Date.now();", "the clock comes from clock.ts"],
   ["ts/http/a.ts", 'import { a } from "../webcaster/a.ts";', "http may not import webcaster"],
   ["ts/webcaster/a.ts", 'import { a } from "../broadcast/a.ts";', "webcaster may not import broadcast"],
-  ["ts/broadcast/a.ts", 'import { a } from "../../errors.ts";', "broadcast may not import errors"],
+  ["ts/broadcast/a.ts", 'import { a } from "../errors.ts";', "broadcast may not import errors"],
   ["ts/broadcast/a.ts", 'import type { A } from "../http/openapi.ts";', "broadcast may not import http"],
   ["ts/broadcast/a.ts", 'import { h } from "preact";', "broadcast imports no package"],
   ["ts/broadcast/a.ts", "const now = Date.now();", "the clock comes from clock.ts"],
@@ -43,14 +43,14 @@ const planted: readonly [path: string, text: string, complaint: string][] = [
   ],
   ["ts/dashboard/parts/a.tsx", 'import { a } from "../shell/a.ts";', "dashboard/parts may not import dashboard/shell"],
   ["ts/dashboard/stream/a.tsx", "const now = Date.now();", "the clock comes from clock.ts"],
-  ["ts/dashboard/stream/a.tsx", 'import { a } from "../../../errors.ts";', "dashboard may not import errors"],
+  ["ts/dashboard/stream/a.tsx", 'import { a } from "../../errors.ts";', "dashboard may not import errors"],
   ["ts/token/a.ts", "const home = process.env.HOME;", "only config.ts reads process.env"],
   ["ts/token/a.ts", "const now = Date.now();", "the clock comes from clock.ts"],
   ["ts/token/a.ts", 'const { env } = process, home = process["env"];', "only config.ts reads process.env"],
   ["ts/token/a.ts", "const [first] = process.argv;", "only cli reads process.argv"],
   ["ts/token/a.ts", "const started = performance.now();", "must not measure time"],
-  ["ts/cli/verbs.ts", 'import { runKeys } from "../keys.ts";', "imports ts/cli/keys.ts for every command"],
-  ["ts/http/a.ts", 'import { startMedia } from "../../media.ts";', "only ts/media/open.ts loads the media core"],
+  ["ts/cli/verbs.ts", 'import { runKeys } from "./keys.ts";', "imports ts/cli/keys.ts for every command"],
+  ["ts/http/a.ts", 'import { startMedia } from "../media.ts";', "only ts/media/open.ts loads the media core"],
   ["ts/store/a.mjs", 'import native from "../native/index.js";', "only media imports #native"],
   ["crates/media/src/a.rs", "let now = Instant::now();", "pure code does not name Instant::now"],
   ["crates/rtmp/src/a.rs", "use std::net::TcpStream;", "pure code does not name std::net::Tcp"],
@@ -227,7 +227,7 @@ test("a cycle of value imports is caught in every file of it", () => {
   const root = mkdtempSync(join(tmpdir(), "headgate-boundaries-"));
   mkdirSync(join(root, "ts/token"), { recursive: true });
   writeFileSync(join(root, "ts/errors.ts"), 'import { a } from "./token/a.ts";');
-  writeFileSync(join(root, "ts/token/a.ts"), 'import { b } from "../../errors.ts";');
+  writeFileSync(join(root, "ts/token/a.ts"), 'import { b } from "../errors.ts";');
   const complaints = ["ts/errors.ts", "ts/token/a.ts"].map((path) => `${path}: imports itself through other files`);
   expect([...violations(root)].sort()).toEqual(complaints);
   rmSync(root, { recursive: true });

@@ -144,7 +144,7 @@ describe("the search for names finds", () => {
 
   test("and accepts what belongs to the package, or to Node", async () => {
     const own = mkdtempSync(join(folder, "own-"));
-    const text = 'import "../b.js"; import "#native"; import "node:fs"; require("events"); import("../../a.js");';
+    const text = 'import "./b.js"; import "#native"; import "node:fs"; require("events"); import("../a.js");';
     writeFileSync(join(own, "a.js"), text);
     expect(await faultsOfNames(own)).toEqual([]);
     expect(readdirSync(own)).toEqual(["a.js"]);

@@ -88,7 +88,7 @@ const snippet = (name: string) => readFileSync(`ts/dashboard/webhook/snippets/${
 const PROGRAMS: Readonly<Record<string, (input: string) => string>> = {
   "Node.js"(input) {
     writeFileSync(join(folder, "verify.mjs"), snippet("node"));
-    const main = `import { isFromHeadgate } from "../verify.mjs"; import { readFileSync } from "node:fs";
+    const main = `import { isFromHeadgate } from "./verify.mjs"; import { readFileSync } from "node:fs";
       const cases = JSON.parse(readFileSync(0, "utf8"));
       console.log(JSON.stringify(cases.map(({ headers, body }) => isFromHeadgate(headers, Buffer.from(body, "base64"), "${SECRET}"))));`;
     writeFileSync(join(folder, "main.mjs"), main);

@@ -407,7 +407,7 @@ describe("a hostile token is never accepted:", () => {
     ["another kid", kid("other"), SIGNATURE],
     ["no kid", () => arms.theirs({ alg: "ES256", typ: "JWT" }), SIGNATURE],
     ["no kid, our key", () => arms.ours({ alg: "ES256", typ: "JWT" }), SIGNATURE],
-    ["a kid that is a path", kid("../../../../../../dev/null"), SIGNATURE],
+    ["a kid that is a path", kid("../../../../dev/null"), SIGNATURE],
     ["a kid that is SQL", kid("' union select public_jwk from token_key --"), SIGNATURE],
     ["a kid every object has", kid("__proto__"), SIGNATURE],
     ["a kid that is a number", kid(0), SIGNATURE],
