@@ -106,6 +106,23 @@ test("requests without a key are not counted, and a limit of 0 disables counting
   for (let count = 1; count <= 70; count += 1) expect((await call("GET", "/organisation")).status).toBe(200);
 });
 
+test("a caller that asks on gets its first refusals at once, later ones later, and none later than a second", () => {
+  const clock = { ms: START_MS, now: () => clock.ms };
+  const rate = createRequestRate({ perSecond: 20, burst: 1 }, clock);
+  expect(rate.take("a")).toMatchObject({ allowed: true, answerAfterMs: 0 });
+  const waits = Array.from({ length: 40 }, () => rate.take("a").answerAfterMs);
+  expect(waits).toEqual([
+    ...Array(10).fill(0),
+    ...Array.from({ length: 20 }, (_, at) => 50 * (at + 1)),
+    ...Array(10).fill(1_000),
+  ]);
+  // Another caller does not wait for this one, nor does this one once it has.
+  rate.take("b");
+  expect(rate.take("b").answerAfterMs).toBe(0);
+  clock.ms += 2_000;
+  expect([rate.take("a").allowed, rate.take("a").answerAfterMs]).toEqual([true, 0]);
+});
+
 test("over time a caller gets its rate and not more, and a clock that is set back blocks nobody", () => {
   const clock = { ms: START_MS, now: () => clock.ms };
   const rate = createRequestRate({ perSecond: 20, burst: 60 }, clock);
