@@ -7,6 +7,7 @@ import { start, until } from "../support/child.ts";
 import { broadcast } from "../support/ffmpeg.ts";
 import { startHeadgate } from "../support/headgate.ts";
 import { publishByPion } from "../support/whip-clients.ts";
+import { casesOfRun } from "../support/whole-run.ts";
 
 /** A browser, an encoder and the service share the machine with other load. */
 vi.setConfig({ testTimeout: 90_000 });
@@ -88,34 +89,41 @@ async function isFound(query: string, expected: Partial<Refused>, name: string |
   });
 }
 
+type Case = [what: string, reason: string, arrange: (stream: Stream) => Promise<unknown>, args?: string];
+
+const REFUSALS: readonly Case[] = [
+  ["a locked stream", "locked_stream", ({ id }) => call("PUT", `/stream/${id}/lock`)],
+  ["a stream without its token", "token_required", () => change({ require_token: true })],
+  ["a stream without its key", "key_missing", ({ id }) => call("PUT", `/stream/${id}/key`, { publish_key: true })],
+  [
+    "a stream with a wrong key",
+    "key_wrong",
+    ({ id }) => call("PUT", `/stream/${id}/key`, { publish_key: true }),
+    `?key=${PASS_CODE}`,
+  ],
+  ["a reserved argument", "reserved_field", async () => {}, `?clientid=7&passcode=${PASS_CODE}`],
+  [
+    "a stream that was ended a moment ago",
+    "refused_after_end",
+    ({ id }) => call("PUT", `/stream/${id}/stop`, { reason: "Off air", refuse_s: 60 }),
+  ],
+];
+
 describe.each([
-  ["ffmpeg", "rtmp", byRtmp],
-  ["Pion", "whip", byPion],
-  ["Chromium", "whip", byChromium],
-] as const)("%s by %s", (_, protocol, publish) => {
-  test.each<[what: string, reason: string, arrange: (stream: Stream) => Promise<unknown>, args?: string]>([
-    ["a locked stream", "locked_stream", ({ id }) => call("PUT", `/stream/${id}/lock`)],
-    ["a stream without its token", "token_required", () => change({ require_token: true })],
-    ["a stream without its key", "key_missing", ({ id }) => call("PUT", `/stream/${id}/key`, { publish_key: true })],
-    [
-      "a stream with a wrong key",
-      "key_wrong",
-      ({ id }) => call("PUT", `/stream/${id}/key`, { publish_key: true }),
-      `?key=${PASS_CODE}`,
-    ],
-    ["a reserved argument", "reserved_field", async () => {}, `?clientid=7&passcode=${PASS_CODE}`],
-    [
-      "a stream that was ended a moment ago",
-      "refused_after_end",
-      ({ id }) => call("PUT", `/stream/${id}/stop`, { reason: "Off air", refuse_s: 60 }),
-    ],
-  ])("is found with its reason when it asks for %s", async (_what, reason, arrange, args) => {
-    const stream = await newStream();
-    await arrange(stream);
-    await publish(stream.name, args);
-    await isFound(`?stream=${stream.id}`, { reason, protocol, stream, sent_name: null }, stream.name);
-    expect(await call("GET", `/stream/${stream.id}/refusal`)).toMatchObject([{ reason, stream }]);
-  });
+  ["ffmpeg", "rtmp", byRtmp, 1],
+  ["Pion", "whip", byPion, 3],
+  ["Chromium", "whip", byChromium, 3],
+] as const)("%s by %s", (_, protocol, publish, every) => {
+  test.each<Case>(casesOfRun(REFUSALS, every))(
+    "is found with its reason when it asks for %s",
+    async (_what, reason, arrange, args) => {
+      const stream = await newStream();
+      await arrange(stream);
+      await publish(stream.name, args);
+      await isFound(`?stream=${stream.id}`, { reason, protocol, stream, sent_name: null }, stream.name);
+      expect(await call("GET", `/stream/${stream.id}/refusal`)).toMatchObject([{ reason, stream }]);
+    },
+  );
 
   test("is found with the name it sent when no stream has it", async () => {
     const name = `nobody-${protocol}-${publish.name}`;
