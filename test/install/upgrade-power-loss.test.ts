@@ -2,7 +2,7 @@
 // is held on another server by then.
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import { startSilentProxy } from "../../scripts/bench/_silent-proxy.mjs";
+import { startSilentProxy } from "../../bench/_silent-proxy.mjs";
 import { until } from "../support/child.ts";
 import { startHeadgate } from "../support/headgate.ts";
 import { startPostgresPair } from "../support/postgres-pair.ts";

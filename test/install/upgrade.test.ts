@@ -4,7 +4,7 @@
 import { fileURLToPath } from "node:url";
 import { Kysely, sql } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { rehearse } from "../../scripts/upgrade/rehearsal.mjs";
+import { rehearse } from "../../tools/upgrade/rehearsal.mjs";
 import { MIGRATIONS, type Migration, migrate } from "../../ts/store/migrations.ts";
 import { openPool, postgresDialect } from "../../ts/store/postgres.ts";
 import { type PostgresServer, startPostgres } from "../support/postgres.ts";

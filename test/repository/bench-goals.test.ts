@@ -1,6 +1,6 @@
 // The table of `npm run bench -- all`: rows made of the blocks that the measurements print.
 import { expect, test } from "vitest";
-import { goals } from "../../scripts/bench/_goals.mjs";
+import { goals } from "../../bench/_goals.mjs";
 
 const block = (server: string, cost: number, more: object = {}) => ({
   ...{ server, streams: 100, cpu_ms_per_stream_second: cost, lost: 0, noise: null },

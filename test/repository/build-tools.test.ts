@@ -16,7 +16,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { pathWithoutShims, realCmake } from "../../scripts/build-tools.mjs";
-import { TARGETS } from "../../scripts/release/targets.mjs";
+import { TARGETS } from "../../tools/release/targets.mjs";
 
 let folder: string;
 let programs: string;
@@ -111,9 +111,9 @@ describe("npm run release", () => {
   // A clone in which nothing is installed yet.
   const release = (...words: readonly string[]) => {
     const clone = join(folder, "clone");
-    cpSync("scripts", join(clone, "scripts"), { recursive: true });
+    for (const tools of ["scripts", "tools"]) cpSync(tools, join(clone, tools), { recursive: true });
     copyFileSync("package.json", join(clone, "package.json"));
-    const { status, stdout, stderr } = spawnSync(process.execPath, [join(clone, "scripts/release.mjs"), ...words], {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [join(clone, "tools/release.mjs"), ...words], {
       encoding: "utf8",
     });
     return { status, stdout, stderr };

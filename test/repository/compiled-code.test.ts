@@ -16,7 +16,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { NOBODY } from "../../scripts/release/nobody.mjs";
+import { NOBODY } from "../../tools/release/nobody.mjs";
 import { compiledCodeFolder } from "../../ts/cli/serve/compiled-code.ts";
 import { type Headgate, startHeadgate } from "../support/headgate.ts";
 import { inWholeRun } from "../support/whole-run.ts";

@@ -15,7 +15,7 @@ test.each([
   ["ts/errors.ts", "// The rule of W12b and W3.", "W12b"],
   ["docs/whip.md", "The session is over: P7.", "P7"],
   ["test/publish.test.ts", 'test("what W3–W6 want", run);', "W6"],
-  ["scripts/fuzz.mjs", "// reliability R5", "reliability R5"],
+  ["tools/fuzz.mjs", "// reliability R5", "reliability R5"],
 ])("%s with %j is caught", (name, text, id) => {
   expect(complaintsAbout(name, text)).toEqual([`${name}: ${id} is not defined in docs/decisions.md`]);
 });
@@ -32,5 +32,5 @@ test("an id that is defined twice is caught", () => {
 test("what only resembles an id, recorded traffic and the rows of the conformance table are no citations", () => {
   expect(complaintsAbout("ts/a.ts", 'const text = "T00:00Z H264 W3C a=ice-pwd:P91&uY W98/x";')).toEqual([]);
   expect(complaintsAbout("crates/fuzz/corpus/a", "W99")).toEqual([]);
-  expect(complaintsAbout("scripts/whip-conformance/session.mjs", 'id: "S14"')).toEqual([]);
+  expect(complaintsAbout("tools/whip-conformance/session.mjs", 'id: "S14"')).toEqual([]);
 });

@@ -1,12 +1,12 @@
 // Short forms of the tests of load, faults and attacks that no other file has: `npm run endure -- R2 …` runs
 // them at full volume.
 import { describe, expect, test } from "vitest";
-import { endure as churn } from "../../scripts/endure/churn.mjs";
-import { endure as halfOpen } from "../../scripts/endure/half-open.mjs";
-import { endure as mutations } from "../../scripts/endure/mutations.mjs";
-import { endure as sessions } from "../../scripts/endure/sessions.mjs";
-import { endure as strangers } from "../../scripts/endure/strangers.mjs";
-import { endure as upstreams } from "../../scripts/endure/upstreams.mjs";
+import { endure as churn } from "../../bench/endure/churn.mjs";
+import { endure as halfOpen } from "../../bench/endure/half-open.mjs";
+import { endure as mutations } from "../../bench/endure/mutations.mjs";
+import { endure as sessions } from "../../bench/endure/sessions.mjs";
+import { endure as strangers } from "../../bench/endure/strangers.mjs";
+import { endure as upstreams } from "../../bench/endure/upstreams.mjs";
 import { inWholeRun } from "../support/whole-run.ts";
 
 const SHARE = 0.003;

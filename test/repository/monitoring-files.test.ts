@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { text as grafanaText } from "../../scripts/grafana.mjs";
+import { text as grafanaText } from "../../tools/grafana.mjs";
 import { run } from "../support/child.ts";
 import { type Cluster, startCluster } from "../support/cluster.ts";
 import { type Customer, startCustomer } from "../support/customer.ts";

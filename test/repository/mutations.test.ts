@@ -1,9 +1,9 @@
 // The faults that `npm run mutants` inserts: textual, one line each, always the same for the same code.
 import { expect, test } from "vitest";
-import { faultsIn, inFixedOrder } from "../../scripts/mutants/faults.mjs";
+import { faultsIn, inFixedOrder } from "../../tools/mutants/faults.mjs";
 
 const CODE = `// a === b
-import { a } from "../a.ts";
+import { a } from "./a.ts";
 interface Shape {
   readonly is: true;
 }

@@ -5,11 +5,11 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, 
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { provideAddons } from "../../scripts/release/addons.mjs";
-import { contentsOf, faultsOfContents, PACKAGE_LIMIT_BYTES } from "../../scripts/release/contents.mjs";
-import { faultsOfNames } from "../../scripts/release/names.mjs";
-import { CORE, makeService } from "../../scripts/release/packages.mjs";
-import { archiveOf, ownTarget } from "../../scripts/release/targets.mjs";
+import { provideAddons } from "../../tools/release/addons.mjs";
+import { contentsOf, faultsOfContents, PACKAGE_LIMIT_BYTES } from "../../tools/release/contents.mjs";
+import { faultsOfNames } from "../../tools/release/names.mjs";
+import { CORE, makeService } from "../../tools/release/packages.mjs";
+import { archiveOf, ownTarget } from "../../tools/release/targets.mjs";
 import { start } from "../support/child.ts";
 
 const LIMIT_MS = 120_000;
@@ -21,7 +21,7 @@ let service: string;
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "headgate-contents-"));
   service = join(folder, "service");
-  if (!existsSync("dist/licences.txt")) execFileSync(process.execPath, ["scripts/licences.mjs"], { stdio: "ignore" });
+  if (!existsSync("dist/licences.txt")) execFileSync(process.execPath, ["tools/licences.mjs"], { stdio: "ignore" });
   const target = ownTarget();
   makeService(service, { target, core: CORE, addons: provideAddons(target), commit: null });
 }, LIMIT_MS);

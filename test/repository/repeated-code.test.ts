@@ -9,7 +9,7 @@ const lines = (count: number) => Array.from({ length: count }, (_, at) => `const
 
 function found(files: Readonly<Record<string, readonly string[]>>): readonly string[] {
   const root = mkdtempSync(join(tmpdir(), "headgate-repetition-"));
-  for (const folder of ["ts", "crates", "scripts"]) mkdirSync(join(root, folder));
+  for (const folder of ["ts", "crates", "scripts", "bench", "tools"]) mkdirSync(join(root, folder));
   for (const [path, text] of Object.entries(files)) writeFileSync(join(root, path), text.join("\n"));
   const complaints = repetitions(root);
   rmSync(root, { recursive: true });

@@ -2,9 +2,9 @@
 // materials.
 import { readFileSync } from "node:fs";
 import { beforeAll, describe, expect, test } from "vitest";
-import { billOf } from "../../scripts/supply/bill.mjs";
-import { type Component, components } from "../../scripts/supply/components.mjs";
-import { faultsOf, isAllowed } from "../../scripts/supply/rules.mjs";
+import { billOf } from "../../tools/supply/bill.mjs";
+import { type Component, components } from "../../tools/supply/components.mjs";
+import { faultsOf, isAllowed } from "../../tools/supply/rules.mjs";
 
 let all: readonly Component[];
 beforeAll(() => {

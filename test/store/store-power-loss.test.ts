@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sql } from "kysely";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { startSilentProxy } from "../../scripts/bench/_silent-proxy.mjs";
+import { startSilentProxy } from "../../bench/_silent-proxy.mjs";
 import { openStore, type Store } from "../../ts/store/open.ts";
 import { startPostgres } from "../support/postgres.ts";
 import { startPostgresPair } from "../support/postgres-pair.ts";

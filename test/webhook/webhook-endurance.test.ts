@@ -1,8 +1,8 @@
 // Short forms of R7 and R9. The long ones print their figures: `npm run bench -- webhook durability 10000`,
 // `kills 100`. They run the build in dist.
 import { expect, test } from "vitest";
-import { durability } from "../../scripts/bench/_webhook-durability.mjs";
-import { kills } from "../../scripts/bench/_webhook-kills.mjs";
+import { durability } from "../../bench/_webhook-durability.mjs";
+import { kills } from "../../bench/_webhook-kills.mjs";
 
 test("every accepted publish gets its publish_done although a third of all answers fail and both sides restart", async () => {
   const { accepted, done, wrong, failures } = await durability(500);

@@ -1,9 +1,9 @@
 // Short forms of the isolation of customers (W25). The long ones print their figures: `npm run bench --
 // webhook isolation`, `tenants`, and `npm run bench -- queues`. They run the build in dist.
 import { expect, test } from "vitest";
-import { outage } from "../../scripts/bench/_outage.mjs";
-import { isolation } from "../../scripts/bench/_webhook-isolation.mjs";
-import { tenants } from "../../scripts/bench/_webhook-tenants.mjs";
+import { outage } from "../../bench/_outage.mjs";
+import { isolation } from "../../bench/_webhook-isolation.mjs";
+import { tenants } from "../../bench/_webhook-tenants.mjs";
 import { inWholeRun } from "../support/whole-run.ts";
 
 test("a customer that hangs does not delay another's publishes", async () => {

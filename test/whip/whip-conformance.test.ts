@@ -30,7 +30,7 @@ beforeAll(async () => {
   customer = await startCustomer();
   headgate = await startHeadgate({ customer, env: ICE_SERVERS });
   const url = headgate.whip(await headgate.newStream());
-  const run = start(process.execPath, ["scripts/whip-conformance.mjs", url, "--json"]);
+  const run = start(process.execPath, ["tools/whip-conformance.mjs", url, "--json"]);
   exitCode = await run.exit;
   expect(run.stderr()).toBe("");
   rows = run

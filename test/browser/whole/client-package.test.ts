@@ -6,15 +6,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { packClient } from "../../../scripts/client-package.mjs";
-import { installPackage } from "../../../scripts/release/install.mjs";
-import { faultsOfNames } from "../../../scripts/release/names.mjs";
+import { installPackage } from "../../../tools/release/install.mjs";
+import { faultsOfNames } from "../../../tools/release/names.mjs";
 import { startHeadgate } from "../../support/headgate.ts";
 
 const WEBHOOK = "https://customer.example/publish";
 /** The test vector of the decisions, and its secret. */
 const SECRET = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 const MAIN = `
-import { run } from "../../program.js";
+import { run } from "./program.js";
 import { TOLERANCE_S, verify, type WebhookEvent } from "headgate-client/webhook";
 
 const [url = "", key = ""] = process.argv.slice(2);

@@ -1,7 +1,7 @@
 // The short form of what nodes and publishes cost PostgreSQL. The long one prints its figures: `npm run bench
 // -- nodes`. It runs the build in dist.
 import { expect, test } from "vitest";
-import { extrapolate, measureNodes } from "../../../scripts/bench/_nodes.mjs";
+import { extrapolate, measureNodes } from "../../../bench/_nodes.mjs";
 
 const cost = (statements: number) => ({ statements, rows: statements, walBytes: 100 * statements, ms: statements });
 

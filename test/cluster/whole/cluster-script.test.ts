@@ -30,7 +30,7 @@ const broadcasts: Broadcast[] = [];
 beforeAll(async () => {
   ports = { http: await freePort(), rtmp: await freePort() };
   const words = ["2", "--http-port", String(ports.http), "--rtmp-port", String(ports.rtmp)];
-  cluster = start(process.execPath, ["scripts/cluster.mjs", ...words]);
+  cluster = start(process.execPath, ["tools/cluster.mjs", ...words]);
   const line = () =>
     cluster
       .stdout()
@@ -105,7 +105,7 @@ test("^C stops everything and leaves nothing behind", async () => {
 
 test("an invalid number of nodes is refused", async () => {
   for (const words of [["0"], ["many"], ["2", "3"], ["--fast"]]) {
-    const child = start(process.execPath, ["scripts/cluster.mjs", ...words]);
+    const child = start(process.execPath, ["tools/cluster.mjs", ...words]);
     expect([words, await child.exit]).toEqual([words, 2]);
   }
 });

@@ -1,12 +1,12 @@
 // The Debian package on this machine's system, in a layer above it: installed, run as its user, upgraded,
-// purged without a trace. With lintian, and on a bare Debian: node scripts/debian/trial.mjs.
+// purged without a trace. With lintian, and on a bare Debian: node tools/debian/trial.mjs.
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { dependsOf, makePackage } from "../../../scripts/debian.mjs";
-import { faultsOfNames } from "../../../scripts/release/names.mjs";
 import { provideRuntime } from "../../../scripts/runtimes.mjs";
+import { dependsOf, makePackage } from "../../../tools/debian.mjs";
+import { faultsOfNames } from "../../../tools/release/names.mjs";
 import { type Child, run, until } from "../../support/child.ts";
 import { type Overlay, openOverlay } from "../../support/overlay.ts";
 

@@ -1,6 +1,6 @@
 // The short form of `npm run rehearse`: the day of an operator, from the installation to the removal.
 import { expect } from "vitest";
-import { rehearseDay } from "../../../scripts/rehearse/day.mjs";
+import { rehearseDay } from "../../../tools/rehearse/day.mjs";
 import { inWholeRun } from "../../support/whole-run.ts";
 
 inWholeRun(

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client } from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ownerIds } from "../../../scripts/cluster/postgres.mjs";
+import { ownerIds } from "../../../tools/cluster/postgres.mjs";
 import { until } from "../../support/child.ts";
 import { type Customer, startCustomer, testCertificates } from "../../support/customer.ts";
 import { broadcast, packetsOf } from "../../support/ffmpeg.ts";

@@ -1,7 +1,7 @@
 // The short form of how retention affects publishers. The long one prints its figures: `npm run bench --
 // pruning`. It runs the build in dist.
 import { expect, test } from "vitest";
-import { pruning } from "../../../scripts/bench/_pruning.mjs";
+import { pruning } from "../../../bench/_pruning.mjs";
 import { databaseUrlOf } from "../../support/stores.ts";
 
 test("while old records of every kind are deleted, every publish is admitted", async () => {

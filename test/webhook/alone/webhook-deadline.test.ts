@@ -4,12 +4,10 @@
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, test } from "vitest";
-import { DEADLINE_MS, type faults, GROWTH_GOAL_MB, SLACK_MS } from "../../../scripts/bench/_webhook-faults.mjs";
+import { DEADLINE_MS, type faults, GROWTH_GOAL_MB, SLACK_MS } from "../../../bench/_webhook-faults.mjs";
 import { run } from "../../support/child.ts";
 
-const FAULTS = pathToFileURL(
-  join(import.meta.dirname, "..", "..", "..", "scripts", "bench", "_webhook-faults.mjs"),
-).href;
+const FAULTS = pathToFileURL(join(import.meta.dirname, "..", "..", "..", "bench", "_webhook-faults.mjs")).href;
 const PROGRAM = `const { faults } = await import(process.argv[1]);
   console.log(JSON.stringify(await faults(6)));
   process.exit(0);`; // what is late is judged here, with the pauses of the process
