@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join, normalize } from "node:path";
 
 /** Tests that start the built service or inspect the repository itself are not affected by a changed source. */
-const ELSEWHERE = /support\/(headgate|chromium|nginx-rtmp|ffmpeg|whip-clients|pyav)\.ts|bench\/|scripts\//;
+const ELSEWHERE = /support\/(headgate|chromium|nginx-rtmp|ffmpeg|whip-clients|pyav)\.ts|(bench|scripts|tools)\//;
 
 /** For the tree at `root`, returns a function: a source file → the tests that load it, the nearest first. */
 export function testsOf(root) {
