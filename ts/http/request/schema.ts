@@ -26,6 +26,16 @@ export async function unreadMembers(c: Context): Promise<readonly string[]> {
   }
 }
 
+/** A member of a JSON body; undefined for a body that the route will refuse. */
+export async function bodyMember(c: Context, name: string): Promise<unknown> {
+  const text = await c.req.text();
+  try {
+    return jsonObject(text)[name];
+  } catch {
+    return undefined; // said again by the route, once its caller is authorised
+  }
+}
+
 /** A parser of queries by `schema`: for a name that ends with [] every value, for others the first. It throws
  *  `WrongDataType`, or `InvalidValue`, also for a parameter that the schema does not contain (M16). Created once per
  *  route: zod compiles each schema at its first use. */
