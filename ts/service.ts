@@ -22,7 +22,6 @@ import { createWebhookSecrets } from "./organisation/webhook-secret.ts";
 import { ownHosts } from "./own-addresses.ts";
 import { checkWebhookUrl, resolveBySystem } from "./publish/addresses/address-guard.ts";
 import type { Resolve } from "./publish/addresses/resolver.ts";
-import { withAdmissionSteps } from "./publish/admission-steps.ts";
 import { createCaptures } from "./publish/capture/captures.ts";
 import { createPublishKeys } from "./publish/key/publish-key.ts";
 import { createWrongKeys } from "./publish/key/wrong-keys.ts";
@@ -31,8 +30,13 @@ import { createWrongNames } from "./publish/limits/wrong-names.ts";
 import { createLiveSessions } from "./publish/live-sessions.ts";
 import { createDeployment } from "./publish/monitoring/deployment.ts";
 import { createMeasurements } from "./publish/monitoring/measurements.ts";
+import { logAdmissionSteps } from "./publish/observers/admission-steps.ts";
+import { noteDenied } from "./publish/observers/denied-publishes.ts";
+import { logPublishes } from "./publish/observers/publish-log.ts";
+import { countPublishes } from "./publish/observers/publish-metrics.ts";
 import { NO_OTHER_NODES, type OtherNodes } from "./publish/players.ts";
 import { createPreviews, type Previews } from "./publish/preview/previews.ts";
+import { createPublishEvents } from "./publish/publish-events.ts";
 import { createRefusals } from "./publish/refusals/refusals.ts";
 import { createTimelineRecorder } from "./publish/timeline/recorder.ts";
 import { createTimelines } from "./publish/timeline/timelines.ts";
@@ -119,17 +123,27 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
   const version = readVersion();
   const member = deps.member ?? (await joinAlone(db, { name: config.node.name, version, now: clock.now() }));
   const { elsewhere = null, others = null, rivals = null, plays = null } = deps.cluster ?? {};
-  const recorder = createTimelineRecorder({ db, media, clock, log });
+  const events = createPublishEvents(log);
   const capacity = deps.openCapacity?.({
     ...{ config: config.capacity, media, log, registry: metrics.registry },
     publishes: () => publishing.running().length,
   });
   const full = () => capacity?.problem() ?? null;
   const captures = createCaptures({
-    ...{ config: config.capture, media, version, clock, log },
+    config: config.capture,
+    media,
+    version,
+    clock,
+    log,
+    events,
     ...(elsewhere && { captureId: elsewhere.owners.sessionId }),
   });
-  const decided = withAdmissionSteps(createPublishing, {
+  const recorder = createTimelineRecorder({ db, media, clock, log, events, publishing: () => publishing });
+  logPublishes(events, { log, clock, figuresOf: recorder.figuresOf });
+  countPublishes(events, metrics);
+  logAdmissionSteps(events, log);
+  noteDenied(events, refusals);
+  const publishing = createPublishing({
     db,
     reads,
     member,
@@ -155,9 +169,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     resolve,
     metrics,
     refusals,
-    figuresOf: recorder.figuresOf,
-    publishStarts: captures.publishStarts,
-    publishDenied: captures.publishDenied,
+    events,
     settings: {
       deadlineMs: config.webhook.deadlineMs,
       updateSeconds: config.webhook.updateS,
@@ -170,7 +182,6 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
       ...config.publish,
     },
   });
-  const publishing = recorder.watching(decided);
   revocations.listen(publishing.endRevoked);
   const findingsOf = (clientId: number) => measurements.findingsOf(clientId);
   const sessions = createLiveSessions({ publishing, media, findingsOf, dev, resolve });
@@ -178,7 +189,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
   metrics.watchPreviews(previews.running);
   const measurements = createMeasurements({ publishing, media, clock, log, seen: recorder.seen });
   watchTroubles(metrics.registry, measurements.troubles);
-  const events = createEvents({ db: reads, measurements, sessions, others, clock, log });
+  const liveEvents = createEvents({ db: reads, measurements, sessions, others, clock, log });
   const deployment = createDeployment({
     ...{ db, config, publishing, media, version, clock },
     ...(storeProblem && { storeProblem }),
@@ -235,7 +246,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     runningPublish: publishing.find,
     measurements,
     timelines: createTimelines({ db: reads, recorder, workbench: publishing.workbench, findingsOf, clock }),
-    events,
+    events: liveEvents,
     refusesPublishes() {
       if (deps.isDraining?.() || deps.isStopping?.()) return "draining";
       return full() === null ? null : "full";
@@ -260,7 +271,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     streamUpstreams,
     sessions,
     measurements,
-    events,
+    events: liveEvents,
     metrics,
     previews,
     full,
@@ -269,7 +280,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     startMeasuring: () => capacity?.start(),
     async stop() {
       capacity?.stop();
-      events.stop();
+      liveEvents.stop();
       measurements.stop();
       await publishing.stop();
       await refusals.stop();

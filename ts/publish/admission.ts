@@ -10,10 +10,12 @@ import { SILENCE_MS } from "../media/hold.ts";
 import type { Media, Upstream } from "../media.ts";
 import { withoutMapping } from "../network.ts";
 import type { Customer, Customers } from "../organisation/customers.ts";
+import { measuring, step } from "../step-times.ts";
 import { isEnabled } from "../store/enabled.ts";
 import type { Schema } from "../store/schema.ts";
 import type { TokenClaims } from "../token/tokens.ts";
 import { newTrace, type Trace } from "../tracing/trace.ts";
+import type { Allow, Allowed } from "./allowed.ts";
 import { readBackupArgument } from "./backup/argument.ts";
 import { type BitrateLimits, bitrateLimitOf } from "./bitrate-limit.ts";
 import type { ClientIds } from "./client-ids.ts";
@@ -28,7 +30,8 @@ import { withoutKeyArgument } from "./key/key-argument.ts";
 import { findNamed, findStream } from "./limits/named-stream.ts";
 import type { OrganisationLimiter } from "./limits/organisation-limiter.ts";
 import type { WrongNames } from "./limits/wrong-names.ts";
-import type { AllowedPublish, Publishes } from "./publishes.ts";
+import type { PublishEvents } from "./publish-events.ts";
+import type { Publishes } from "./publishes.ts";
 import { type Intent, isNameLive, recordIntent, recordLive } from "./record.ts";
 import { alsoReservedField, checkStreamName } from "./stream-name.ts";
 import { type StoredUpstream, writeUpstreams } from "./upstreams/deployment-upstreams.ts";
@@ -66,11 +69,15 @@ export interface PublishRequest {
   readonly offered?: string;
   /** The id that its WHIP session will have. */
   readonly session?: string;
+  /** The signalling a WHIP publish came by; absent: WHIP. */
+  readonly via?: "v5";
+  /** As of `RefusedPublish`. */
+  readonly mayMove?: boolean;
 }
 
-export type Admission = (AllowedPublish & { readonly outcome: "allowed" }) | Denied;
-
 export interface AdmissionDeps extends CredentialsDeps {
+  readonly allow: Allow;
+  readonly events: Pick<PublishEvents, "emit">;
   /** Whether this node has room; absent where capacity is not measured. */
   readonly room?: Pick<Capacity, "take" | "refusal"> | null;
   /** Limits on what one organisation may start; absent: no limits. */
@@ -111,41 +118,31 @@ export interface AdmissionDeps extends CredentialsDeps {
   };
 }
 
-/** Decides publish requests. `admit` never rejects. After `allowed` the caller starts the media under `clientId` at
- *  once; the name stays reserved until `Publishes.freeName`, and the capacity until `place` is released. */
+/** Decides publish requests. `admit` never rejects. The name of an allowed one stays reserved until
+ *  `Publishes.freeName`, and the capacity until its `place` is released. */
 export function createAdmission(deps: AdmissionDeps): {
-  admit(request: PublishRequest): Promise<Admission>;
+  admit(request: PublishRequest): Promise<Allowed | Denied>;
   /** Why this node accepts no publish at all for now; null while it accepts some. */
   closed(): Denied | null;
   /** Resolves when all denials so far have been recorded. */
   settled(): Promise<void>;
 } {
-  const { db, publishes, clock, log, settings } = deps;
+  const { db, publishes, clock, log, settings, events } = deps;
+  const measure = log.isLevelEnabled("debug") ? measuring : <T>(work: () => T) => work();
   const denials = createDenialRecords({ db, clock, log });
 
   return {
     async settled() {
       await Promise.all([denials.settled(), deps.ends.retry()]);
     },
-    async admit(request) {
-      const trace = request.trace ?? newTrace();
-      const about: DenialContext = { trace_id: trace.traceId };
-      const place = isDraining() ? NO_PLACE : (deps.room?.take() ?? NO_PLACE);
-      if ("retryAfterS" in place) return { ...fullOf(place), about };
-      try {
-        await place.turn();
-        const admission = await decide({ ...request, trace }, about, place);
-        if (admission.outcome === "allowed") return admission;
-        place.release();
-        return { ...admission, about };
-      } catch (err) {
-        place.release();
-        // The line of the denial is the only one.
-        if (err instanceof StoreFailed)
-          return { ...denied("store_unavailable"), about: { ...about, detail: err.message } };
-        log.error({ err, ...about }, "publish request could not be decided");
-        return { ...denied("internal_error"), about };
-      }
+    admit(request) {
+      return measure(async () => {
+        events.emit({ kind: "requested" });
+        const decision = await admit({ ...request, trace: request.trace ?? newTrace() });
+        const refusal = decision.outcome === "denied" ? decision : null;
+        events.emit({ kind: "decided", protocol: request.protocol, refusal });
+        return decision;
+      });
     },
     closed() {
       if (isDraining()) return drainingRefusal();
@@ -153,6 +150,26 @@ export function createAdmission(deps: AdmissionDeps): {
       return refused && fullOf(refused);
     },
   };
+
+  async function admit(request: PublishRequest & Pick<Intent, "trace">): Promise<Allowed | Denied> {
+    const about: DenialContext = { trace_id: request.trace.traceId };
+    const place = isDraining() ? NO_PLACE : (deps.room?.take() ?? NO_PLACE);
+    if ("retryAfterS" in place) return { ...fullOf(place), about };
+    try {
+      await place.turn();
+      const decision = await decide(request, about, place);
+      if (decision.outcome === "allowed") return decision;
+      place.release();
+      return { ...decision, about };
+    } catch (err) {
+      place.release();
+      // The line of the denial is the only one.
+      if (err instanceof StoreFailed)
+        return { ...denied("store_unavailable"), about: { ...about, detail: err.message } };
+      log.error({ err, ...about }, "publish request could not be decided");
+      return { ...denied("internal_error"), about };
+    }
+  }
 
   function isDraining(): boolean {
     return deps.isDraining?.() ?? false;
@@ -175,7 +192,7 @@ export function createAdmission(deps: AdmissionDeps): {
     request: PublishRequest & Pick<Intent, "trace">,
     about: DenialContext,
     place: Place,
-  ): Promise<Admission> {
+  ): Promise<Allowed | Denied> {
     const requestedAt = clock.now();
     if (isDraining()) return drainingRefusal();
     const check = checkStreamName(request.name, request.arguments);
@@ -192,7 +209,8 @@ export function createAdmission(deps: AdmissionDeps): {
     const notNow = refusalOfStream(found, clock.now());
     if (notNow !== null) return notNow;
     if (!isEnabled(found, clock.now())) return denied("organisation_disabled");
-    const customer = await deps.customers.of(found.organisation_id);
+    events.emit({ kind: "found", organisationId: found.organisation_id });
+    const customer = await step("settings", () => deps.customers.of(found.organisation_id));
     const field = alsoReservedField(request.arguments, customer.settings);
     if (field !== null) return denied("reserved_field", `Custom arguments must not contain ${field}`);
 
@@ -225,7 +243,7 @@ export function createAdmission(deps: AdmissionDeps): {
     if (refusal !== null) return refusal;
     const reservation = publishes.reserve(slot, found.organisation_id);
     if (reservation === null) return denied("already_live");
-    let isAllowed = false;
+    let allowed: Allowed | null = null;
     try {
       const intent: Intent = {
         arguments: request.arguments,
@@ -254,14 +272,15 @@ export function createAdmission(deps: AdmissionDeps): {
         ...configured.map((url, at) => ({ id: `deployment-${at + 1}`, url, source: "deployment" as const })),
         ...accepted.upstreams.map(({ id, url }) => ({ id, url, source: "stream" as const })),
       ];
-      isAllowed = true;
       const { clientId } = intent;
       const upstreamLabels = new Map(accepted.upstreams.map(({ id, label }) => [id, label]));
-      const terms = { upstreams, upstreamLabels, maxBitrateKbps, holdMs, silenceMs, place };
-      return { outcome: "allowed", clientId, intent, claims, ...terms, acceptedAt: clock.now() };
+      const terms = { upstreams, upstreamLabels, maxBitrateKbps, holdMs, silenceMs, place, acceptedAt: clock.now() };
+      const { protocol, session = null, offered = null } = request;
+      allowed = deps.allow({ clientId, intent, claims, protocol, session, ...terms }, offered);
+      return allowed;
     } finally {
-      if (isAllowed) reservation.settle();
-      else reservation.release();
+      if (allowed === null) reservation.release();
+      else reservation.settle();
     }
   }
 
@@ -292,7 +311,7 @@ export function createAdmission(deps: AdmissionDeps): {
       await place.turn(true);
       if (await recordLive(db, intent, clock.now())) {
         // Read last, so that none is missed: upstreams stored from here on are added to the running publish.
-        return { outcome: "live", upstreams: await deps.streamUpstreams(intent.streamId) };
+        return { outcome: "live", upstreams: await step("upstreams", () => deps.streamUpstreams(intent.streamId)) };
       }
     } catch (err) {
       // The customer answered 200, yet there will be no media: accepted and ended immediately, so

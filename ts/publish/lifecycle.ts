@@ -4,7 +4,6 @@ import type { Logger } from "pino";
 import type { Membership } from "../cluster/membership.ts";
 import { inTime } from "../in-time.ts";
 import type { MediaEvent, PublishEnded, PublishRequested } from "../media/events.ts";
-import type { Hold } from "../media/hold.ts";
 import type { Media } from "../media.ts";
 import type { PublishingMetrics } from "../metrics.ts";
 import { EVERYTHING, type Share } from "../node-share.ts";
@@ -13,28 +12,28 @@ import type { Schema } from "../store/schema.ts";
 import type { PlayTokenLack } from "../token/play-token.ts";
 import type { TokenClaims } from "../token/tokens.ts";
 import type { Resolve } from "./addresses/resolver.ts";
-import { type AdmissionDeps, createAdmission } from "./admission.ts";
+import { type AdmissionDeps, createAdmission, type PublishRequest } from "./admission.ts";
+import { type Allowed, createAllow } from "./allowed.ts";
 import { createOnAir, type OnAir } from "./backup/on-air.ts";
 import { createPulledBytes } from "./bytes/pulled-bytes.ts";
 import { createClientIds } from "./client-ids.ts";
-import { type DenialCause, type Denied, denied, isOfNode } from "./denials.ts";
-import { type Ending, endingOf, inLog } from "./ending/ending.ts";
+import { type Denied, denied, isOfNode } from "./denials.ts";
+import { type Ending, endingOf } from "./ending/ending.ts";
 import { createEndings, type Endings } from "./ending/endings.ts";
 import { createEnds } from "./ends.ts";
 import type { CredentialsDeps } from "./key/credentials.ts";
 import { createOrganisationLimiter } from "./limits/organisation-limiter.ts";
 import { adoptEvents } from "./orphans.ts";
 import { createPlayers, type PlayersDeps } from "./players.ts";
+import type { PublishEvents } from "./publish-events.ts";
 import {
   type AllowedPublish,
   type AskedPublish,
   createPublishes,
   type Publishes,
   type RunningPublish,
-  type StartingPublish,
 } from "./publishes.ts";
 import type { PublishingSettings } from "./publishing-settings.ts";
-import { identityOf } from "./record.ts";
 import type { Refusals, RefusedPublish } from "./refusals/refusals.ts";
 import { createRefusedConnections } from "./refused-connections.ts";
 import { liveNumbers } from "./running/live-numbers.ts";
@@ -47,7 +46,6 @@ import { createWebhook } from "./webhook/call.ts";
 import { createDeliveryLog } from "./webhook/delivery-log.ts";
 import { createOutbox } from "./webhook/outbox.ts";
 import { createWorkbench, type Workbench } from "./webhook/workbench.ts";
-import type { OpenedWhip, WhipPublishRequest } from "./whip-requests.ts";
 
 /** How often running publishes are looked after (upkeep.ts), ms. */
 const UPKEEP_INTERVAL_MS = 10_000;
@@ -79,14 +77,11 @@ export interface PublishingDeps
   readonly playTokenLack: PlayTokenLack;
   /** Resolves the names that customers supply. */
   readonly resolve: Resolve;
+  /** Of players, upstreams and events; those of publishes listen to `events`. */
   readonly metrics: PublishingMetrics;
-  /** Called just before the core is told that a publish may begin. */
-  readonly publishStarts?: (clientId: number, streamId: string) => void;
-  /** Called when a publish request of a known stream was denied. */
-  readonly publishDenied?: (streamId: string, denial: { cause: DenialCause; clientId: number | null }) => void;
   readonly refusals: Pick<Refusals, "note">;
-  /** Further fields of the log line about a publish that has ended. */
-  readonly figuresOf?: (clientId: number) => object;
+  /** For those who observe publishes. */
+  readonly events: Pick<PublishEvents, "emit">;
   readonly settings: PublishingSettings;
   /** What a running publish sends at present, kbit/s; null while it is not known. Absent: not measured. */
   readonly ingestKbpsOf?: (clientId: number) => number | null;
@@ -102,12 +97,8 @@ export interface Publishing
   closed(request: RefusedPublish): Denied | null;
   /** Takes an event of the media core. Never throws; every request is answered. */
   handle(event: MediaEvent): void;
-  /** Decides a WHIP publish request; when it is allowed, `open` starts the media immediately and returns the
-   *  SDP answer. */
-  openWhip(
-    request: WhipPublishRequest,
-    open: (allowed: AllowedPublish, hold: Hold) => string,
-  ): Promise<OpenedWhip | Denied>;
+  /** Decides a publish request. Never rejects. An allowed one is started or dropped at once. */
+  admit(request: PublishRequest): Promise<Allowed | Denied>;
   /** Ends every matching publish, including one still being admitted, which never goes live. Held upstreams and players
    *  of a lost match end, too. False when nothing matched. */
   kick(isMeant: (publish: AskedPublish) => boolean, ending: Ending): boolean;
@@ -134,7 +125,7 @@ export interface Publishing
 }
 
 export function createPublishing(deps: PublishingDeps): Publishing {
-  const { db, clock, log, settings, customers, metrics } = deps;
+  const { db, clock, log, settings, customers, metrics, events } = deps;
   const { deadlineMs } = settings;
   const publishes = createPublishes();
   const { running, find, isEnding, ofSession, ofStream, onEnded } = publishes;
@@ -147,16 +138,13 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     clock,
     observe(call, answer, tookMs, response) {
       deliveries.note(call, answer, tookMs, response);
-      metrics.observeWebhook(call.event.call, answer, tookMs);
+      events.emit({ kind: "asked", call: call.event.call, answer, tookMs });
     },
   });
   const outbox = createOutbox({ ...deps, webhook, deadlineMs });
   const ids = createClientIds(db);
   const ends = createEnds({ db, outbox, clock, log });
   const organisationLimits = createOrganisationLimiter({ ...deps, publishes });
-  const { admit, closed, settled } = createAdmission({
-    ...{ ...deps, ids, publishes, webhook, outbox, ends, organisationLimits },
-  });
   /** By client id. */
   const updates = new Map<number, Updates>();
   metrics.watchPublishing({
@@ -167,6 +155,8 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   const endings = createEndings(deps);
   const underWay = new Set<Promise<void>>();
   const holds = createHolds<RunningPublish>(deps);
+  const allow = createAllow({ publishes, ends, holds, events, log, isRevoked, startUpdates: startUpdatesOf, end });
+  const admission = createAdmission({ ...deps, ids, publishes, webhook, outbox, ends, organisationLimits, allow });
   const onAir = createOnAir({ ...deps, publishes });
   const upkeep = createUpkeep({
     ...deps,
@@ -192,43 +182,39 @@ export function createPublishing(deps: PublishingDeps): Publishing {
         case "hold_ended":
           return track(holds.end(event, find(event.successor ?? 0)));
         case "on_air_changed":
-          return onAir.note(event);
+          onAir.note(event);
+          return events.emit(event);
         case "play_requested":
         case "play_ended":
         case "source_wanted":
         case "pull_ended":
           return track(players.handle(event));
         case "connection_refused":
-          metrics.countRefusedConnection(event.code);
-          return refusedConnections.note(event);
+          refusedConnections.note(event);
+          return events.emit(event);
         case "address_wanted":
           return track(upstreams.answer(event));
         case "upstream_changed":
-          return upstreams.note(event);
+          upstreams.note(event);
+          return events.emit(event);
       }
     },
-    async openWhip(request, open) {
-      const admission = stopping ? denied("stopping") : await admit({ ...request, protocol: "whip" });
-      if (admission.outcome === "denied") {
-        reportDenied(admission, { ...request, protocol: request.via ?? "whip" });
-        return admission;
-      }
-      const { clientId } = admission;
-      let answer = "";
-      const refusal = await begin({ ...admission, protocol: "whip", session: request.session }, (hold) => {
-        answer = open(admission, hold);
-      });
-      return refusal ?? { outcome: "opened", clientId, answer };
-    },
-    ...{ running, find, isEnding, ofSession, ofStream, onEnded },
+    admit,
+    running,
+    find,
+    isEnding,
+    ofSession,
+    ofStream,
+    onEnded,
     closed(request) {
-      const refusal = stopping ? null : closed();
+      const refusal = stopping ? null : admission.closed();
       if (refusal !== null) reportDenied(refusal, request);
       return refusal;
     },
     switchTarget: onAir.switchTarget,
     switchTo: onAir.switchTo,
-    ...{ kick, endings },
+    kick,
+    endings,
     endRevoked() {
       kick(isRevoked, endingOf("token_revoked"));
     },
@@ -269,7 +255,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       stopping = true;
       clearInterval(upkeeping);
       const stopped = [...updates.values()].map((each) => each.stop());
-      await inTime(STOP_LIMIT_MS, Promise.all([...stopped, ...underWay, settled()]), null);
+      await inTime(STOP_LIMIT_MS, Promise.all([...stopped, ...underWay, admission.settled()]), null);
       await outbox.stop(STOP_LIMIT_MS);
       await webhook.close();
       await deliveries.stop();
@@ -296,72 +282,28 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     underWay.add(settled);
   }
 
+  async function admit(request: PublishRequest): Promise<Allowed | Denied> {
+    const decision = stopping ? denied("stopping") : await admission.admit(request);
+    if (decision.outcome === "denied")
+      reportDenied(decision, { ...request, protocol: request.via ?? request.protocol });
+    return decision;
+  }
+
   async function decide(event: PublishRequested): Promise<void> {
     const media = deps.media();
-    const admission = stopping
-      ? { ...denied("stopping"), elsewhere: deps.rtmpElsewhere?.() ?? [] }
-      : await admit({ ...event, protocol: "rtmp" });
-    if (admission.outcome === "denied") {
-      reportDenied(admission, { ...event, protocol: "rtmp" });
-      media.deny(event.request, admission);
-      return;
-    }
-    const publish = { ...admission, protocol: "rtmp", session: null } as const;
-    const refusal = await begin(publish, (hold) => media.allow(event.request, { ...admission, hold }));
-    if (refusal !== null) media.deny(event.request, refusal);
-  }
-
-  /** Starts the publish; returns a refusal when it was stopped meanwhile or the core refused it, and then it has
-   *  ended. */
-  async function begin(publish: StartingPublish, start: (hold: Hold) => void): Promise<Denied | null> {
-    const { clientId, intent, protocol } = publish;
-    // A token may have been revoked after it was verified, while the customer was being asked.
-    const stopped = publishes.answered(clientId) ?? (isRevoked(publish) ? endingOf("token_revoked") : null);
-    if (stopped !== null) {
-      publish.place.release();
-      // Accepted and ended immediately: publish_done follows.
-      const recording = ends.record({
-        clientId,
-        reason: "kicked",
-        ending: stopped,
-        counters: null,
-        epoch: intent.epoch,
-      });
-      publishes.freeName(publish, recording.tried);
-      await recording.done;
-      const refusal = denied("stopped", stopped.reason);
-      reportDenied({ ...refusal, about: identityOf(intent) }, { ...intent, name: Buffer.from(intent.name), protocol });
-      return refusal;
-    }
-    // Recorded before the core is told: the end may arrive in the same turn of the event loop (W12a).
-    metrics.countStart(protocol);
-    const lost = holds.lostBefore(intent);
-    const other = publishes.beside(intent);
-    const { addedUpstreams = new Map() } = other ?? lost ?? {};
-    publishes.start({ ...publish, continues: null, onAir: other?.onAir !== true, addedUpstreams, ownLimitKbps: 0 });
-    publish.place.started();
-    publishes.onEnded(clientId, publish.place.release);
-    startUpdatesOf(publish);
-    log.info({ ...identityOf(intent), protocol, address: intent.address }, "publish started");
-    try {
-      deps.publishStarts?.(clientId, intent.streamId);
-      const silence = publish.silenceMs === null ? {} : { silenceMs: publish.silenceMs };
-      const beside = other && { beside: other.clientId };
-      start({ windowMs: publish.holdMs, continues: lost?.clientId ?? null, ...silence, ...beside });
+    const elsewhere = stopping ? { elsewhere: deps.rtmpElsewhere?.() ?? [] } : {};
+    const decision = await admit({ ...event, protocol: "rtmp" });
+    if (decision.outcome === "denied") return media.deny(event.request, { ...decision, ...elsewhere });
+    const { clientId, upstreams } = decision.publish;
+    const started = await decision.start((hold) => {
+      media.allow(event.request, { clientId, upstreams, hold });
       return null;
-    } catch (err) {
-      log.error({ err, clientId }, "media core refused an allowed publish");
-      const none = { bytesIn: 0, bytesOut: 0, videoFrames: 0, droppedFrames: 0, held: false };
-      await end({ kind: "publish_ended", clientId, reason: "internal_error", ...none });
-      return denied("internal_error");
-    }
+    });
+    if (started.outcome === "denied") media.deny(event.request, started);
   }
 
-  function reportDenied(refusal: Denied, { name, address, protocol, mayMove = false }: RefusedPublish): void {
-    const { cause, about } = refusal;
-    if (mayMove && isOfNode(refusal)) return;
-    deps.refusals.note({ ...refusal, request: "publish", reason: refusal.reason ?? cause, name, address, protocol });
-    if (about?.stream !== undefined) deps.publishDenied?.(about.stream, { cause, clientId: about.clientId ?? null });
+  function reportDenied(refusal: Denied, request: RefusedPublish): void {
+    if (!(request.mayMove && isOfNode(refusal))) events.emit({ kind: "denied", refusal, request });
   }
 
   function startUpdatesOf({ intent, acceptedAt }: AllowedPublish): void {
@@ -378,7 +320,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
 
   async function end(event: PublishEnded): Promise<void> {
     if (ends.has(event.clientId)) return;
-    const { clientId, bytesIn, bytesOut, videoFrames: frames, droppedFrames } = event;
+    const { clientId, bytesIn, bytesOut, droppedFrames } = event;
     const { reason, ending } = endings.take(event, find(clientId));
     const publish = publishes.end(clientId);
     const lastUpdate = updates.get(clientId)?.stop();
@@ -388,12 +330,8 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     const recording = ends.record({ clientId, reason, ending, counters, organisationId, epoch }, lastUpdate);
     if (publish !== undefined) publishes.freeName(publish, recording.tried);
     if (event.held && publish !== undefined) holds.add(publish);
+    events.emit({ kind: "ended", publish: publish ?? null, counters: event, reason, ending });
     if (event.held && stopping) deps.media().release(clientId);
-    const seconds = publish && Math.floor((clock.now() - publish.acceptedAt) / 1_000);
-    const who = publish === undefined ? { clientId } : { ...identityOf(publish.intent), protocol: publish.protocol };
-    const figures = { bytesIn, bytesOut, frames, framesDropped: droppedFrames, ...deps.figuresOf?.(clientId) };
-    log.info({ ...who, reason, ...inLog(ending), seconds, ...figures }, "publish ended");
-    metrics.countEnd(reason, { bytesIn, bytesOut });
     await recording.done;
   }
 }
