@@ -110,7 +110,10 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
   const tokenKeys = await loadTokenKeys(db, box, { alg, rotateDays, now: clock.now() });
   const revocations = await openRevocations({ db, clock, log });
   const tokens = createTokens({
-    ...{ keys: tokenKeys, issuer, clock, revocations },
+    keys: tokenKeys,
+    issuer,
+    clock,
+    revocations,
     isShared: config.databaseUrl !== null,
   });
   const secrets = createWebhookSecrets({ db, box, clock });
@@ -125,7 +128,10 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
   const { elsewhere = null, others = null, rivals = null, plays = null } = deps.cluster ?? {};
   const events = createPublishEvents(log);
   const capacity = deps.openCapacity?.({
-    ...{ config: config.capacity, media, log, registry: metrics.registry },
+    config: config.capacity,
+    media,
+    log,
+    registry: metrics.registry,
     publishes: () => publishing.running().length,
   });
   const full = () => capacity?.problem() ?? null;
@@ -191,7 +197,12 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
   watchTroubles(metrics.registry, measurements.troubles);
   const liveEvents = createEvents({ db: reads, measurements, sessions, others, clock, log });
   const deployment = createDeployment({
-    ...{ db, config, publishing, media, version, clock },
+    db,
+    config,
+    publishing,
+    media,
+    version,
+    clock,
     ...(storeProblem && { storeProblem }),
   });
   const alone = () => ({
@@ -200,7 +211,9 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     full: full(),
   });
   const nodes = createNodeList({
-    ...{ db, clock, node: { name: config.node.name, version, epoch: () => member.epoch } },
+    db,
+    clock,
+    node: { name: config.node.name, version, epoch: () => member.epoch },
     alone: deps.member === undefined || config.databaseUrl === null ? alone : null,
   });
   const hosts = ownHosts(config);

@@ -35,7 +35,7 @@ const SCHEMAS = "#/components/schemas/";
 export function documentOf(descriptions: readonly Describe[], version: string): object {
   const described = new OpenAPIHono();
   for (const describe of descriptions) describe(described.openAPIRegistry);
-  const document = described.getOpenAPI31Document({
+  const document: object = described.getOpenAPI31Document({
     openapi: "3.1.0",
     info: {
       ...HEAD,
@@ -56,7 +56,7 @@ export function documentOf(descriptions: readonly Describe[], version: string): 
       { name: "Documents", description: "This document, and pages that show it" },
     ],
   });
-  describeWarnings(document as unknown as Document);
+  describeWarnings(document as Document);
   return document;
 }
 

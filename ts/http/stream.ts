@@ -157,7 +157,9 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
       action: "stream.create",
       subject: made.id,
       detail: {
-        ...{ name: made.name, tags: shortList(tags), ...givenTexts(made) },
+        name: made.name,
+        tags: shortList(tags),
+        ...givenTexts(made),
         ...(publish_key !== null && { publish_key }),
       },
     });

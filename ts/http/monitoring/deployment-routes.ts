@@ -184,7 +184,14 @@ function nodeRecord(node: NodeStatus, now: number, requestedBuffer: number) {
 function clusterRecord(node: ClusterNode): z.infer<typeof NodeOfCluster> {
   const { name, state, epoch, version, http, rtmp, publishes, full = null } = node;
   return {
-    ...{ name, state, answered: node.isThis, epoch, version, http, rtmp, publishes },
+    name,
+    state,
+    answered: node.isThis,
+    epoch,
+    version,
+    http,
+    rtmp,
+    publishes,
     load: rounded(node.load),
     full,
     started_at: new Date(node.startedAt).toISOString(),
