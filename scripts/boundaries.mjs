@@ -22,7 +22,7 @@ const LAYERS = [
 const FOLDERS = {
   publish: [
     ["whip", "monitoring", "timeline", "observers"],
-    ["", "upstreams", "preview", "capture", "running", "limits", "backup", "ending", "key", "refusals"],
+    ["", "admission", "upstreams", "preview", "capture", "running", "limits", "backup", "ending", "key", "refusals"],
     ["webhook", "bytes"],
     ["webhook/deliveries", "addresses"],
   ],

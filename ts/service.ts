@@ -103,7 +103,8 @@ export interface Service
 }
 
 export async function createService(config: Config, deps: ServiceDeps): Promise<Service> {
-  const { db, reads, clock, log, media, storeProblem, resolve = resolveBySystem } = deps;
+  const { db, reads, clock, log, media, resolve = resolveBySystem } = deps;
+  const { storeProblem = () => null, isDraining = () => false, isStopping = () => false } = deps;
   const { dev } = config;
   const box = await openSecretBoxOf(db, config.dataDir);
   const { alg, issuer, rotateDays } = config.token;
@@ -154,11 +155,11 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     reads,
     member,
     rivals,
-    ...(capacity && { room: capacity }),
+    room: capacity ?? null,
     ingestKbpsOf: (clientId) => measurements.numbersOf(clientId).bitrateKbps,
-    ...(storeProblem && { storeProblem }),
-    ...(deps.isDraining && { isDraining: deps.isDraining }),
-    ...(elsewhere && { rtmpElsewhere: elsewhere.owners.rtmpWithRoom }),
+    storeProblem,
+    isDraining,
+    rtmpElsewhere: elsewhere?.owners.rtmpWithRoom ?? (() => []),
     media,
     streamUpstreams: streamUpstreams.of,
     clock,
@@ -203,7 +204,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     media,
     version,
     clock,
-    ...(storeProblem && { storeProblem }),
+    storeProblem,
   });
   const alone = () => ({
     publishes: publishing.running().length,
@@ -261,7 +262,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     timelines: createTimelines({ db: reads, recorder, workbench: publishing.workbench, findingsOf, clock }),
     events: liveEvents,
     refusesPublishes() {
-      if (deps.isDraining?.() || deps.isStopping?.()) return "draining";
+      if (isDraining() || isStopping()) return "draining";
       return full() === null ? null : "full";
     },
     deployment,

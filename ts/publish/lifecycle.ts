@@ -3,7 +3,7 @@ import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import type { Membership } from "../cluster/membership.ts";
 import { inTime } from "../in-time.ts";
-import type { MediaEvent, PublishEnded, PublishRequested } from "../media/events.ts";
+import type { MediaEvent, PublishEnded } from "../media/events.ts";
 import type { Media } from "../media.ts";
 import type { PublishingMetrics } from "../metrics.ts";
 import { EVERYTHING, type Share } from "../node-share.ts";
@@ -12,13 +12,13 @@ import type { Schema } from "../store/schema.ts";
 import type { PlayTokenLack } from "../token/play-token.ts";
 import type { TokenClaims } from "../token/tokens.ts";
 import type { Resolve } from "./addresses/resolver.ts";
-import { type AdmissionDeps, createAdmission, type PublishRequest } from "./admission.ts";
-import { type Allowed, createAllow } from "./allowed.ts";
+import { createRequests, type Requests } from "./admission/requests.ts";
+import { type AdmissionDeps, createAdmission } from "./admission.ts";
+import { createAllow } from "./allowed.ts";
 import { createOnAir, type OnAir } from "./backup/on-air.ts";
 import { createPulledBytes } from "./bytes/pulled-bytes.ts";
 import { createClientIds } from "./client-ids.ts";
-import { type Denied, denied, isOfNode } from "./denials.ts";
-import { type Ending, endingOf } from "./ending/ending.ts";
+import { endingOf } from "./ending/ending.ts";
 import { createEndings, type Endings } from "./ending/endings.ts";
 import { createEnds } from "./ends.ts";
 import type { CredentialsDeps } from "./key/credentials.ts";
@@ -26,19 +26,15 @@ import { createOrganisationLimiter } from "./limits/organisation-limiter.ts";
 import { adoptEvents } from "./orphans.ts";
 import { createPlayers, type PlayersDeps } from "./players.ts";
 import type { PublishEvents } from "./publish-events.ts";
-import {
-  type AllowedPublish,
-  type AskedPublish,
-  createPublishes,
-  type Publishes,
-  type RunningPublish,
-} from "./publishes.ts";
+import { type AskedPublish, createPublishes, type Publishes, type RunningPublish } from "./publishes.ts";
 import type { PublishingSettings } from "./publishing-settings.ts";
-import type { Refusals, RefusedPublish } from "./refusals/refusals.ts";
+import type { Refusals } from "./refusals/refusals.ts";
 import { createRefusedConnections } from "./refused-connections.ts";
+import { endPublish } from "./running/ended.ts";
 import { liveNumbers } from "./running/live-numbers.ts";
+import { createStops, type Stops } from "./running/stops.ts";
+import { createUpdating } from "./running/updating.ts";
 import { createUpkeep } from "./running/upkeep.ts";
-import { createUpdate, startUpdates, type Updates } from "./updates.ts";
 import type { StoredUpstream } from "./upstreams/deployment-upstreams.ts";
 import { createHolds } from "./upstreams/holds.ts";
 import { createUpstreamEvents } from "./upstreams/upstream-events.ts";
@@ -58,8 +54,8 @@ export interface PublishingDeps
     Pick<PlayersDeps, "elsewhere" | "isNode" | "organisationOf"> {
   readonly db: Kysely<Schema>;
   readonly reads: Kysely<Schema>;
-  /** Why the store cannot be written; null while it can. Absent: unknown until a write is tried. */
-  readonly storeProblem?: () => string | null;
+  /** Why the store cannot be written; null while it can, or until a write is tried. */
+  readonly storeProblem: () => string | null;
   /** The node whose publishes these are. */
   readonly member: Membership;
   /** Called at each use: the media core may start after this object. */
@@ -83,32 +79,23 @@ export interface PublishingDeps
   /** For those who observe publishes. */
   readonly events: Pick<PublishEvents, "emit">;
   readonly settings: PublishingSettings;
-  /** What a running publish sends at present, kbit/s; null while it is not known. Absent: not measured. */
-  readonly ingestKbpsOf?: (clientId: number) => number | null;
+  /** What a running publish sends at present, kbit/s; null while it is not known. */
+  readonly ingestKbpsOf: (clientId: number) => number | null;
 }
 
 export interface Publishing
   extends Pick<Publishes, "running" | "find" | "isEnding" | "ofSession" | "ofStream" | "onEnded">,
-    Pick<OnAir, "switchTarget" | "switchTo"> {
+    Pick<OnAir, "switchTarget" | "switchTo">,
+    Pick<Requests, "admit" | "closed">,
+    Stops {
   /** Webhook tools for the customer's developers. */
   readonly workbench: Workbench;
-  /** Why this node accepts no WHIP publish at all for now; null while it accepts some. A refusal is counted
-   *  and logged. */
-  closed(request: RefusedPublish): Denied | null;
   /** Takes an event of the media core. Never throws; every request is answered. */
   handle(event: MediaEvent): void;
-  /** Decides a publish request. Never rejects. An allowed one is started or dropped at once. */
-  admit(request: PublishRequest): Promise<Allowed | Denied>;
-  /** Ends every matching publish, including one still being admitted, which never goes live. Held upstreams and players
-   *  of a lost match end, too. False when nothing matched. */
-  kick(isMeant: (publish: AskedPublish) => boolean, ending: Ending): boolean;
   /** Why WHIP sessions are over, here and on other nodes. */
   readonly endings: Pick<Endings, "recent" | "find">;
   /** Ends every publish whose web token was revoked. Call it after a revocation. */
   endRevoked(): void;
-  /** The broadcaster ends its WHIP session, which may be held; `isLeft`: it disconnected without ending the publish,
-   *  which is then treated as lost. False when there is no such session (any more). */
-  endWhip(session: string, isLeft?: boolean): boolean;
   /** Ends the publishes that departed nodes left open, or a share of them, and delivers their pending events. Call it
    *  before the first event, for what the previous process left, and when a node is gone. Rejects when some could not be
    *  ended: call it again. */
@@ -125,7 +112,7 @@ export interface Publishing
 }
 
 export function createPublishing(deps: PublishingDeps): Publishing {
-  const { db, clock, log, settings, customers, metrics, events } = deps;
+  const { db, reads, member, media, clock, log, settings, customers, metrics, events, resolve } = deps;
   const { deadlineMs } = settings;
   const publishes = createPublishes();
   const { running, find, isEnding, ofSession, ofStream, onEnded } = publishes;
@@ -133,7 +120,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   const webhook = createWebhook({
     webhookCa: settings.webhookCa,
     dev: settings.dev,
-    resolve: deps.resolve,
+    resolve,
     log,
     clock,
     observe(call, answer, tookMs, response) {
@@ -141,42 +128,82 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       events.emit({ kind: "asked", call: call.event.call, answer, tookMs });
     },
   });
-  const outbox = createOutbox({ ...deps, webhook, deadlineMs });
-  const ids = createClientIds(db);
+  const outbox = createOutbox({ db, member, clock, log, customers, metrics, webhook, deadlineMs });
   const ends = createEnds({ db, outbox, clock, log });
-  const organisationLimits = createOrganisationLimiter({ ...deps, publishes });
-  /** By client id. */
-  const updates = new Map<number, Updates>();
   metrics.watchPublishing({
     load: webhook.load,
     outbox: outbox.depth,
-    live: () => liveNumbers(running(), deps.media),
+    live: () => liveNumbers(running(), media),
   });
-  const endings = createEndings(deps);
+  const endings = createEndings({ db, media, clock });
   const underWay = new Set<Promise<void>>();
-  const holds = createHolds<RunningPublish>(deps);
-  const allow = createAllow({ publishes, ends, holds, events, log, isRevoked, startUpdates: startUpdatesOf, end });
-  const admission = createAdmission({ ...deps, ids, publishes, webhook, outbox, ends, organisationLimits, allow });
-  const onAir = createOnAir({ ...deps, publishes });
-  const upkeep = createUpkeep({
-    ...deps,
-    intents: () => [...running(), ...holds.all()].map(({ intent }) => intent),
-    kick,
+  const holds = createHolds<RunningPublish>({ db, media, log });
+  const intervalMs = settings.updateSeconds * 1_000;
+  const updating = createUpdating({
+    publishes,
+    endings,
+    media,
+    member,
+    webhook,
+    customers,
+    clock,
+    log,
+    deadlineMs,
+    intervalMs,
   });
+  let stopping = false;
+  const isStopping = () => stopping;
+  const end = (event: PublishEnded) =>
+    endPublish({ publishes, ends, endings, holds, updating, events, media, member, isStopping }, event);
+  const isRevoked = ({ claims }: AskedPublish) => claims !== null && deps.isRevoked(claims);
+  const startUpdates = updating.start;
+  const allow = createAllow({ publishes, ends, holds, events, log, isRevoked, startUpdates, end });
+  const ids = createClientIds(db);
+  const { rivals, room, wrongNames, rtmpElsewhere, ingestKbpsOf } = deps;
+  const organisationLimits = createOrganisationLimiter({
+    db,
+    member,
+    publishes,
+    clock,
+    settings,
+    rivals,
+    ingestKbpsOf,
+  });
+  const admission = createAdmission({ ...deps, ids, publishes, webhook, ends, organisationLimits, allow });
+  const { admit, answer, closed } = createRequests({ admission, events, media, rtmpElsewhere, isStopping });
+  const { kick, endWhip } = createStops({ publishes, endings, holds });
+  const onAir = createOnAir({ publishes, media, metrics, log });
+  const intents = () => [...running(), ...holds.all()].map(({ intent }) => intent);
+  const upkeep = createUpkeep({ db, media, clock, log, intents, kick });
   const upkeeping = setInterval(() => track(upkeep()), UPKEEP_INTERVAL_MS);
   const publishOf = (clientId: number) => (find(clientId) ?? holds.find(clientId))?.intent ?? null;
-  const pulledBytes = createPulledBytes(deps);
-  const players = createPlayers({ pulledBytes, ...deps, ...settings, publishOf });
-  const upstreams = createUpstreamEvents({ ...deps, publishOf });
-  const refusedConnections = createRefusedConnections(deps);
-  let stopping = false;
+  const pulledBytes = createPulledBytes({ db, media, clock });
+  const players = createPlayers({
+    media,
+    publishOf,
+    customers,
+    playTokenLack: deps.playTokenLack,
+    playAllow: settings.playAllow,
+    clock,
+    log,
+    metrics,
+    refusals: deps.refusals,
+    organisationOf: deps.organisationOf,
+    wrongNames,
+    pulledBytes,
+    room,
+    elsewhere: deps.elsewhere,
+    isNode: deps.isNode,
+  });
+  const upstreams = createUpstreamEvents({ media, publishOf, metrics, log, resolve, settings });
+  const refusedConnections = createRefusedConnections({ clock, log });
 
   return {
-    workbench: createWorkbench({ db, reads: deps.reads, webhook, deliveries, customers, clock, deadlineMs }),
+    workbench: createWorkbench({ db, reads, webhook, deliveries, customers, clock, deadlineMs }),
     handle(event) {
       switch (event.kind) {
         case "publish_requested":
-          return track(decide(event));
+          return track(answer(event));
         case "publish_ended":
           return track(end(event));
         case "hold_ended":
@@ -206,11 +233,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     ofSession,
     ofStream,
     onEnded,
-    closed(request) {
-      const refusal = stopping ? null : admission.closed();
-      if (refusal !== null) reportDenied(refusal, request);
-      return refusal;
-    },
+    closed,
     switchTarget: onAir.switchTarget,
     switchTo: onAir.switchTo,
     kick,
@@ -218,26 +241,12 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     endRevoked() {
       kick(isRevoked, endingOf("token_revoked"));
     },
-    endWhip(session, isLeft = false) {
-      const publish = publishes.closeSession(session);
-      if (publish !== undefined) {
-        endings.close(publish, isLeft);
-        return true;
-      }
-      // Some clients close their connection before they send the DELETE that ends the session deliberately.
-      const isHeld = (of: AskedPublish & Pick<RunningPublish, "session">) => of.session === session;
-      if (isLeft) return holds.all().some(isHeld);
-      endings.settle(
-        ({ intent }) => holds.find(intent.clientId)?.session === session,
-        endingOf("ended_by_broadcaster"),
-      );
-      return holds.release(isHeld);
-    },
+    endWhip,
     async takeOver(reason, share = EVERYTHING) {
       try {
-        await ends.recordOrphans(reason, deps.member.epoch, share);
+        await ends.recordOrphans(reason, member.epoch, share);
       } finally {
-        await adoptEvents(db, deps.member.epoch, share);
+        await adoptEvents(db, member.epoch, share);
         outbox.wake();
       }
       track(deliveries.prune());
@@ -254,25 +263,12 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     async stop() {
       stopping = true;
       clearInterval(upkeeping);
-      const stopped = [...updates.values()].map((each) => each.stop());
-      await inTime(STOP_LIMIT_MS, Promise.all([...stopped, ...underWay, admission.settled()]), null);
+      await inTime(STOP_LIMIT_MS, Promise.all([...updating.stopAll(), ...underWay, admission.settled()]), null);
       await outbox.stop(STOP_LIMIT_MS);
       await webhook.close();
       await deliveries.stop();
     },
   };
-
-  function kick(isMeant: (publish: AskedPublish) => boolean, ending: Ending): boolean {
-    const stopped = publishes.stop(isMeant, ending);
-    for (const publish of stopped.running) endings.end(publish, "kicked", ending);
-    endings.settle(isMeant, ending);
-    const isHeld = holds.release(isMeant);
-    return isHeld || stopped.count > 0;
-  }
-
-  function isRevoked({ claims }: AskedPublish): boolean {
-    return claims !== null && deps.isRevoked(claims);
-  }
 
   /** Keeps the promise so that `stop` can wait for it; a failure is logged, never thrown. */
   function track(work: Promise<void>): void {
@@ -280,58 +276,5 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       .catch((err: unknown) => log.error({ err }, "publish event failed"))
       .finally(() => underWay.delete(settled));
     underWay.add(settled);
-  }
-
-  async function admit(request: PublishRequest): Promise<Allowed | Denied> {
-    const decision = stopping ? denied("stopping") : await admission.admit(request);
-    if (decision.outcome === "denied")
-      reportDenied(decision, { ...request, protocol: request.via ?? request.protocol });
-    return decision;
-  }
-
-  async function decide(event: PublishRequested): Promise<void> {
-    const media = deps.media();
-    const elsewhere = stopping ? { elsewhere: deps.rtmpElsewhere?.() ?? [] } : {};
-    const decision = await admit({ ...event, protocol: "rtmp" });
-    if (decision.outcome === "denied") return media.deny(event.request, { ...decision, ...elsewhere });
-    const { clientId, upstreams } = decision.publish;
-    const started = await decision.start((hold) => {
-      media.allow(event.request, { clientId, upstreams, hold });
-      return null;
-    });
-    if (started.outcome === "denied") media.deny(event.request, started);
-  }
-
-  function reportDenied(refusal: Denied, request: RefusedPublish): void {
-    if (!(request.mayMove && isOfNode(refusal))) events.emit({ kind: "denied", refusal, request });
-  }
-
-  function startUpdatesOf({ intent, acceptedAt }: AllowedPublish): void {
-    if (intent.webhook === null) return;
-    const publish = { ...intent, url: intent.webhook, acceptedAt };
-    const { clientId } = intent;
-    const end = (ending: Ending) => {
-      const running = find(clientId);
-      if (running !== undefined) endings.end(running, "rejected_by_customer", ending);
-    };
-    const update = createUpdate(publish, { ...deps, end, webhook, customers, clock, log, deadlineMs });
-    updates.set(clientId, startUpdates(settings.updateSeconds * 1_000, update));
-  }
-
-  async function end(event: PublishEnded): Promise<void> {
-    if (ends.has(event.clientId)) return;
-    const { clientId, bytesIn, bytesOut, droppedFrames } = event;
-    const { reason, ending } = endings.take(event, find(clientId));
-    const publish = publishes.end(clientId);
-    const lastUpdate = updates.get(clientId)?.stop();
-    updates.delete(clientId);
-    const { organisationId, epoch = deps.member.epoch } = publish?.intent ?? {};
-    const counters = { bytesIn, bytesOut, droppedFrames };
-    const recording = ends.record({ clientId, reason, ending, counters, organisationId, epoch }, lastUpdate);
-    if (publish !== undefined) publishes.freeName(publish, recording.tried);
-    if (event.held && publish !== undefined) holds.add(publish);
-    events.emit({ kind: "ended", publish: publish ?? null, counters: event, reason, ending });
-    if (event.held && stopping) deps.media().release(clientId);
-    await recording.done;
   }
 }
