@@ -32,6 +32,7 @@ import type { Refusals } from "./refusals/refusals.ts";
 import { createRefusedConnections } from "./refused-connections.ts";
 import { endPublish } from "./running/ended.ts";
 import { liveNumbers } from "./running/live-numbers.ts";
+import { mediaEvents } from "./running/media-events.ts";
 import { createStops, type Stops } from "./running/stops.ts";
 import { createUpdating } from "./running/updating.ts";
 import { createUpkeep } from "./running/upkeep.ts";
@@ -116,19 +117,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   const { deadlineMs } = settings;
   const publishes = createPublishes();
   const { running, find, isEnding, ofSession, ofStream, onEnded } = publishes;
-  const deliveries = createDeliveryLog({ db, clock, log });
-  const webhook = createWebhook({
-    webhookCa: settings.webhookCa,
-    dev: settings.dev,
-    resolve,
-    log,
-    clock,
-    observe(call, answer, tookMs, response) {
-      deliveries.note(call, answer, tookMs, response);
-      events.emit({ kind: "asked", call: call.event.call, answer, tookMs });
-    },
-  });
-  const outbox = createOutbox({ db, member, clock, log, customers, metrics, webhook, deadlineMs });
+  const { deliveries, webhook, outbox } = createCalls(deps);
   const ends = createEnds({ db, outbox, clock, log });
   metrics.watchPublishing({
     load: webhook.load,
@@ -159,7 +148,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   const startUpdates = updating.start;
   const allow = createAllow({ publishes, ends, holds, events, log, isRevoked, startUpdates, end });
   const ids = createClientIds(db);
-  const { rivals, room, wrongNames, rtmpElsewhere, ingestKbpsOf } = deps;
+  const { rivals, rtmpElsewhere, ingestKbpsOf } = deps;
   const organisationLimits = createOrganisationLimiter({
     db,
     member,
@@ -178,54 +167,13 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   const upkeeping = setInterval(() => track(upkeep()), UPKEEP_INTERVAL_MS);
   const publishOf = (clientId: number) => (find(clientId) ?? holds.find(clientId))?.intent ?? null;
   const pulledBytes = createPulledBytes({ db, media, clock });
-  const players = createPlayers({
-    media,
-    publishOf,
-    customers,
-    playTokenLack: deps.playTokenLack,
-    playAllow: settings.playAllow,
-    clock,
-    log,
-    metrics,
-    refusals: deps.refusals,
-    organisationOf: deps.organisationOf,
-    wrongNames,
-    pulledBytes,
-    room,
-    elsewhere: deps.elsewhere,
-    isNode: deps.isNode,
-  });
+  const players = playersOf(deps, { pulledBytes, publishOf });
   const upstreams = createUpstreamEvents({ media, publishOf, metrics, log, resolve, settings });
   const refusedConnections = createRefusedConnections({ clock, log });
 
   return {
     workbench: createWorkbench({ db, reads, webhook, deliveries, customers, clock, deadlineMs }),
-    handle(event) {
-      switch (event.kind) {
-        case "publish_requested":
-          return track(answer(event));
-        case "publish_ended":
-          return track(end(event));
-        case "hold_ended":
-          return track(holds.end(event, find(event.successor ?? 0)));
-        case "on_air_changed":
-          onAir.note(event);
-          return events.emit(event);
-        case "play_requested":
-        case "play_ended":
-        case "source_wanted":
-        case "pull_ended":
-          return track(players.handle(event));
-        case "connection_refused":
-          refusedConnections.note(event);
-          return events.emit(event);
-        case "address_wanted":
-          return track(upstreams.answer(event));
-        case "upstream_changed":
-          upstreams.note(event);
-          return events.emit(event);
-      }
-    },
+    handle: mediaEvents({ track, answer, end, holds, find, onAir, players, refusedConnections, upstreams, events }),
     admit,
     running,
     find,
@@ -277,4 +225,45 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       .finally(() => underWay.delete(settled));
     underWay.add(settled);
   }
+}
+
+/** Webhook calls, their log, and the events that wait for delivery. */
+function createCalls(deps: PublishingDeps) {
+  const { db, member, clock, log, settings, customers, metrics, events, resolve } = deps;
+  const { deadlineMs } = settings;
+  const deliveries = createDeliveryLog({ db, clock, log });
+  const webhook = createWebhook({
+    webhookCa: settings.webhookCa,
+    dev: settings.dev,
+    resolve,
+    log,
+    clock,
+    observe(call, answer, tookMs, response) {
+      deliveries.note(call, answer, tookMs, response);
+      events.emit({ kind: "asked", call: call.event.call, answer, tookMs });
+    },
+  });
+  const outbox = createOutbox({ db, member, clock, log, customers, metrics, webhook, deadlineMs });
+  return { deliveries, webhook, outbox };
+}
+
+function playersOf(deps: PublishingDeps, { pulledBytes, publishOf }: Pick<PlayersDeps, "pulledBytes" | "publishOf">) {
+  const { media, clock, log, settings, customers, metrics, wrongNames, room } = deps;
+  return createPlayers({
+    media,
+    publishOf,
+    customers,
+    playTokenLack: deps.playTokenLack,
+    playAllow: settings.playAllow,
+    clock,
+    log,
+    metrics,
+    refusals: deps.refusals,
+    organisationOf: deps.organisationOf,
+    wrongNames,
+    pulledBytes,
+    room,
+    elsewhere: deps.elsewhere,
+    isNode: deps.isNode,
+  });
 }
