@@ -21,8 +21,8 @@ const LAYERS = [
 /** Subfolders of a folder, the upper ones first, "" for its own files: each may import those beside and below it. */
 const FOLDERS = {
   publish: [
-    ["whip", "monitoring", "timeline"],
-    ["", "upstreams", "preview", "capture", "running", "limits", "backup", "ending", "key", "refusals"],
+    ["whip", "monitoring", "timeline", "observers"],
+    ["", "admission", "upstreams", "preview", "capture", "running", "limits", "backup", "ending", "key", "refusals"],
     ["webhook", "bytes"],
     ["webhook/deliveries", "addresses"],
   ],
@@ -89,7 +89,7 @@ const STOPWATCHES = new Set([
   "ts/capacity/capacity.ts",
   "ts/http/request/envelope.ts",
   "ts/log.ts",
-  "ts/publish/admission-steps.ts",
+  "ts/publish/observers/admission-steps.ts",
   "ts/publish/bytes/pulled-bytes.ts",
   "ts/cluster/membership.ts",
   "ts/handover/predecessor.ts",

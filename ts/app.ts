@@ -7,47 +7,47 @@ import type { Logger } from "pino";
 import type { DeploymentNode } from "./cluster/node-list.ts";
 import type { Config } from "./config.ts";
 import { type HttpError, InternalError, MethodNotAllowed, UnknownAddress } from "./errors.ts";
-import { auditRoutes } from "./http/audit.ts";
+import { AUDIT_ROUTES, auditRoutes } from "./http/audit.ts";
 import { type Elsewhere, forwarding, placement } from "./http/cluster/forwarding.ts";
 import type { Others } from "./http/cluster/others.ts";
-import { describeTheRest, documentOf } from "./http/document.ts";
+import { describeTheRest, describing, documentOf } from "./http/document.ts";
 import { answerOf, isHttpError } from "./http/error-answers.ts";
 import type { ErrorFamily } from "./http/error-codes.ts";
-import { guideRoutes } from "./http/guide/guide-routes.ts";
-import { jwksRoutes } from "./http/jwks.ts";
-import { keyRoutes } from "./http/keys.ts";
-import { loginRoutes } from "./http/login.ts";
-import { captureRoutes } from "./http/monitoring/capture-routes.ts";
-import { deploymentRoutes } from "./http/monitoring/deployment-routes.ts";
-import { eventRoutes } from "./http/monitoring/event-routes.ts";
+import { GUIDE_ROUTES, guideRoutes } from "./http/guide/guide-routes.ts";
+import { JWKS_ROUTES, jwksRoutes } from "./http/jwks.ts";
+import { KEY_ROUTES, keyRoutes } from "./http/keys.ts";
+import { LOGIN_ROUTES, loginRoutes } from "./http/login.ts";
+import { CAPTURE_ROUTES, captureRoutes } from "./http/monitoring/capture-routes.ts";
+import { DEPLOYMENT_ROUTES, deploymentRoutes } from "./http/monitoring/deployment-routes.ts";
+import { EVENT_ROUTES, eventRoutes } from "./http/monitoring/event-routes.ts";
 import type { Events } from "./http/monitoring/events.ts";
-import { refusalRoutes } from "./http/monitoring/refusal-routes.ts";
-import { statusRoutes } from "./http/monitoring/status-routes.ts";
-import { timelineRoutes } from "./http/monitoring/timeline-routes.ts";
-import type { Describe, Env } from "./http/openapi.ts";
-import { type CheckWebhookUrl, organisationRoutes } from "./http/organisation.ts";
-import { broadcastRoutes } from "./http/pages/broadcast.ts";
-import { dashboardRoutes } from "./http/pages/dashboard.ts";
-import { docsRoutes } from "./http/pages/docs.ts";
-import { previewRoutes } from "./http/pages/preview.ts";
-import { sdkRoutes } from "./http/pages/sdk.ts";
-import { publishRoutes } from "./http/publishes.ts";
+import { REFUSAL_ROUTES, refusalRoutes } from "./http/monitoring/refusal-routes.ts";
+import { STATUS_ROUTES, statusRoutes } from "./http/monitoring/status-routes.ts";
+import { TIMELINE_ROUTES, timelineRoutes } from "./http/monitoring/timeline-routes.ts";
+import type { Describe, Env, Forward } from "./http/openapi.ts";
+import { type CheckWebhookUrl, ORGANISATION_ROUTES, organisationRoutes } from "./http/organisation.ts";
+import { BROADCAST_ROUTES, broadcastRoutes } from "./http/pages/broadcast.ts";
+import { DASHBOARD_ROUTES, dashboardRoutes } from "./http/pages/dashboard.ts";
+import { DOCS_ROUTES, docsRoutes } from "./http/pages/docs.ts";
+import { PREVIEW_ROUTES, previewRoutes } from "./http/pages/preview.ts";
+import { SDK_ROUTES, sdkRoutes } from "./http/pages/sdk.ts";
+import { PUBLISH_ROUTES, publishRoutes } from "./http/publishes.ts";
 import { envelope } from "./http/request/envelope.ts";
 import type { IngestPorts } from "./http/request/ingest.ts";
 import { personLimit, rateLimit } from "./http/request/rate-limit.ts";
 import { boundedBody, clientAddresses, hasLeft, readApiKey } from "./http/request/request.ts";
-import { sessionRoutes } from "./http/sessions.ts";
-import { streamRoutes } from "./http/stream.ts";
-import { streamControlRoutes } from "./http/stream-control.ts";
-import { streamKeyRoutes } from "./http/stream-key/key-routes.ts";
-import { streamTitleRoutes } from "./http/stream-title/title-routes.ts";
-import { tokenRoutes } from "./http/tokens.ts";
-import { type CheckUpstreamUrl, upstreamRoutes } from "./http/upstreams.ts";
-import { usageRoutes } from "./http/usage.ts";
-import { userRoutes } from "./http/users.ts";
+import { SESSION_ROUTES, sessionRoutes } from "./http/sessions.ts";
+import { STREAM_ROUTES, streamRoutes } from "./http/stream.ts";
+import { STREAM_CONTROL_ROUTES, streamControlRoutes } from "./http/stream-control.ts";
+import { STREAM_KEY_ROUTES, streamKeyRoutes } from "./http/stream-key/key-routes.ts";
+import { STREAM_TITLE_ROUTES, streamTitleRoutes } from "./http/stream-title/title-routes.ts";
+import { TOKEN_ROUTES, tokenRoutes } from "./http/tokens.ts";
+import { type CheckUpstreamUrl, UPSTREAM_ROUTES, upstreamRoutes } from "./http/upstreams.ts";
+import { USAGE_ROUTES, usageRoutes } from "./http/usage.ts";
+import { USER_ROUTES, userRoutes } from "./http/users.ts";
 import { v5Routes } from "./http/v5/v5-socket.ts";
-import { webcasterRoutes } from "./http/webcaster.ts";
-import { webhookRoutes } from "./http/webhook-routes.ts";
+import { WEBCASTER_ROUTES, webcasterRoutes } from "./http/webcaster.ts";
+import { WEBHOOK_ROUTES, webhookRoutes } from "./http/webhook-routes.ts";
 import { describeWhip } from "./http/whip/whip-document.ts";
 import { whipRoutes } from "./http/whip/whip-endpoint.ts";
 import { problemResponse, RETRY_AFTER_S, WHIP_PATH, WhipProblem } from "./http/whip/whip-problems.ts";
@@ -121,8 +121,44 @@ export interface AppDeps {
   readonly ingestPorts: () => IngestPorts;
 }
 
-/** `descriptions` receives the parts of the OpenAPI document. */
-export function createApp(deps: AppDeps, descriptions: Describe[] = []): Hono<Env> {
+/** The parts of the OpenAPI document, in its order. */
+const DESCRIPTIONS: readonly Describe[] = [
+  ...[
+    ORGANISATION_ROUTES,
+    WEBHOOK_ROUTES,
+    STREAM_ROUTES,
+    STREAM_CONTROL_ROUTES,
+    STREAM_KEY_ROUTES,
+    STREAM_TITLE_ROUTES,
+    PUBLISH_ROUTES,
+    REFUSAL_ROUTES,
+    STATUS_ROUTES,
+    SESSION_ROUTES,
+    TIMELINE_ROUTES,
+    CAPTURE_ROUTES,
+    PREVIEW_ROUTES,
+    EVENT_ROUTES,
+    USER_ROUTES,
+    KEY_ROUTES,
+    AUDIT_ROUTES,
+    USAGE_ROUTES,
+    DEPLOYMENT_ROUTES,
+    LOGIN_ROUTES,
+    UPSTREAM_ROUTES,
+    WEBCASTER_ROUTES,
+    TOKEN_ROUTES,
+    JWKS_ROUTES,
+    SDK_ROUTES,
+    BROADCAST_ROUTES,
+    DASHBOARD_ROUTES,
+    GUIDE_ROUTES,
+  ].map(describing),
+  describeTheRest,
+  describeWhip,
+  describing(DOCS_ROUTES),
+];
+
+export function createApp(deps: AppDeps): Hono<Env> {
   const { log, metrics } = deps;
   const app = new Hono<Env>({ getPath: pathOf });
 
@@ -136,14 +172,15 @@ export function createApp(deps: AppDeps, descriptions: Describe[] = []): Hono<En
   app.use(readApiKey(deps.config.http.apiKeyHeaders));
   app.use(rateLimit({ limits: deps.config.limits, clock: deps.clock }));
 
-  if (deps.elsewhere) app.use(forwarding(deps.elsewhere, clientAddress));
-
   const apiKeys = createApiKeys(deps);
   const logins = createLogins({ ...deps, throttle: createLoginThrottle(deps.clock) });
   const authorise = createAuthorise({ ...deps, apiKeys, logins });
   const readLimits = createReadLimits(performance);
+  const forward: Forward = deps.elsewhere ? forwarding(deps.elsewhere, clientAddress) : () => (_c, next) => next();
   const access = {
-    ...{ authorise, descriptions, readLimits },
+    authorise,
+    readLimits,
+    forward,
     keptAnswers: createKeptAnswers(deps),
     countPerson: personLimit({ limits: deps.config.limits, clock: deps.clock }),
   };
@@ -174,19 +211,15 @@ export function createApp(deps: AppDeps, descriptions: Describe[] = []): Hono<En
   app.route("/", jwksRoutes({ ...deps, ...access }));
   const place = deps.elsewhere ? { placement: placement(deps.elsewhere, clientAddress) } : {};
   app.route("/", whipRoutes({ ...deps, ...place, clientAddress }));
-  app.route("/", whipSessionRoutes({ ...deps, clientAddress }));
+  app.route("/", whipSessionRoutes({ ...deps, forward, clientAddress }));
   app.route("/", v5Routes({ ...deps, authorise, clientAddress }));
   app.route("/", sdkRoutes({ ...deps, ...access }));
   app.route("/", broadcastRoutes({ ...deps, ...access }));
   app.route("/", dashboardRoutes({ ...deps, ...access }));
   // Before the files of /docs, whose pattern also matches its path.
   app.route("/", guideRoutes({ ...deps, ...access }));
-  descriptions.push(describeTheRest, describeWhip);
   let document: object | null = null;
-  app.route(
-    "/",
-    docsRoutes({ ...deps, ...access, document: () => (document ??= documentOf(descriptions, deps.version)) }),
-  );
+  app.route("/", docsRoutes({ ...deps, ...access, document: () => (document ??= apiDocument(deps.version)) }));
 
   app.notFound((c) => answer(c, new UnknownAddress()));
   app.onError((error, c) => {
@@ -205,17 +238,9 @@ export function createApp(deps: AppDeps, descriptions: Describe[] = []): Hono<En
   return app;
 }
 
-/** The OpenAPI 3.1 document of the routes, without a running service. */
+/** The OpenAPI 3.1 document of the routes. */
 export function apiDocument(version: string): object {
-  const config = {
-    http: { publicUrl: null, trustedProxies: [], apiKeyHeaders: [] },
-    limits: { apiRequestsPerSecond: 0 },
-    whip: {},
-  };
-  // No request ever reaches this application, so the dependencies of serving are left out.
-  const descriptions: Describe[] = [];
-  createApp({ config, version } as unknown as AppDeps, descriptions);
-  return documentOf(descriptions, version);
+  return documentOf(DESCRIPTIONS, version);
 }
 
 function answer(c: Context, error: HttpError | WhipProblem, keyHeaders: readonly string[] = []): Response {

@@ -8,6 +8,8 @@ import { joinAlone, type Membership } from "./cluster/membership.ts";
 import { createNodeList } from "./cluster/node-list.ts";
 import { type Config, readVersion } from "./config.ts";
 import type { Cluster } from "./http/cluster/elsewhere.ts";
+import type { Elsewhere } from "./http/cluster/forwarding.ts";
+import type { Others } from "./http/cluster/others.ts";
 import { createEvents } from "./http/monitoring/events.ts";
 import type { Env } from "./http/openapi.ts";
 import { steadyClock } from "./in-time.ts";
@@ -22,7 +24,6 @@ import { createWebhookSecrets } from "./organisation/webhook-secret.ts";
 import { ownHosts } from "./own-addresses.ts";
 import { checkWebhookUrl, resolveBySystem } from "./publish/addresses/address-guard.ts";
 import type { Resolve } from "./publish/addresses/resolver.ts";
-import { withAdmissionSteps } from "./publish/admission-steps.ts";
 import { createCaptures } from "./publish/capture/captures.ts";
 import { createPublishKeys } from "./publish/key/publish-key.ts";
 import { createWrongKeys } from "./publish/key/wrong-keys.ts";
@@ -31,12 +32,19 @@ import { createWrongNames } from "./publish/limits/wrong-names.ts";
 import { createLiveSessions } from "./publish/live-sessions.ts";
 import { createDeployment } from "./publish/monitoring/deployment.ts";
 import { createMeasurements } from "./publish/monitoring/measurements.ts";
+import { logAdmissionSteps } from "./publish/observers/admission-steps.ts";
+import { noteDenied } from "./publish/observers/denied-publishes.ts";
+import { logPublishes } from "./publish/observers/publish-log.ts";
+import { countPublishes } from "./publish/observers/publish-metrics.ts";
 import { NO_OTHER_NODES, type OtherNodes } from "./publish/players.ts";
 import { createPreviews, type Previews } from "./publish/preview/previews.ts";
+import { createPublishEvents } from "./publish/publish-events.ts";
+import type { PublishingSettings } from "./publish/publishing-settings.ts";
 import { createRefusals } from "./publish/refusals/refusals.ts";
-import { createTimelineRecorder } from "./publish/timeline/recorder.ts";
+import { createTimelineRecorder, type TimelineRecorder } from "./publish/timeline/recorder.ts";
 import { createTimelines } from "./publish/timeline/timelines.ts";
 import { checkUpstreamUrl } from "./publish/upstreams/upstream-url.ts";
+import type { StreamUrlRules } from "./publish/whip/stream-url.ts";
 import { createWhip } from "./publish/whip/whip-publishes.ts";
 import type { Store } from "./store/open.ts";
 import { openSecretBoxOf } from "./store/secret-box.ts";
@@ -99,104 +107,67 @@ export interface Service
 }
 
 export async function createService(config: Config, deps: ServiceDeps): Promise<Service> {
-  const { db, reads, clock, log, media, storeProblem, resolve = resolveBySystem } = deps;
-  const { dev } = config;
-  const box = await openSecretBoxOf(db, config.dataDir);
-  const { alg, issuer, rotateDays } = config.token;
-  const tokenKeys = await loadTokenKeys(db, box, { alg, rotateDays, now: clock.now() });
-  const revocations = await openRevocations({ db, clock, log });
-  const tokens = createTokens({
-    ...{ keys: tokenKeys, issuer, clock, revocations },
-    isShared: config.databaseUrl !== null,
-  });
-  const secrets = createWebhookSecrets({ db, box, clock });
-  const customers = createCustomers({ db, secrets, clock });
-  const streamUpstreams = createStreamUpstreams({ db, secretBox: box });
-  const publishKeys = createPublishKeys(box);
+  const { db, reads, clock, log, media, resolve = resolveBySystem } = deps;
+  const { storeProblem = () => null, isDraining = () => false, isStopping = () => false } = deps;
+  const { tokenKeys, ...records } = await openRecords(config, deps);
   const ownerOf = (name: string) => organisationOf(db, name);
   const metrics = createMetrics();
   const refusals = createRefusals({ db, reads, clock, log, metrics });
   const version = readVersion();
   const member = deps.member ?? (await joinAlone(db, { name: config.node.name, version, now: clock.now() }));
   const { elsewhere = null, others = null, rivals = null, plays = null } = deps.cluster ?? {};
-  const recorder = createTimelineRecorder({ db, media, clock, log });
+  const events = createPublishEvents(log);
   const capacity = deps.openCapacity?.({
-    ...{ config: config.capacity, media, log, registry: metrics.registry },
+    config: config.capacity,
+    media,
+    log,
+    registry: metrics.registry,
     publishes: () => publishing.running().length,
   });
   const full = () => capacity?.problem() ?? null;
   const captures = createCaptures({
-    ...{ config: config.capture, media, version, clock, log },
+    config: config.capture,
+    media,
+    version,
+    clock,
+    log,
+    events,
     ...(elsewhere && { captureId: elsewhere.owners.sessionId }),
   });
-  const decided = withAdmissionSteps(createPublishing, {
+  const recorder = createTimelineRecorder({ db, media, clock, log, events, publishing: () => publishing });
+  logPublishes(events, { log, clock, figuresOf: recorder.figuresOf });
+  countPublishes(events, metrics);
+  logAdmissionSteps(events, log);
+  noteDenied(events, refusals);
+  const publishing = createPublishing({
+    ...storedFor(records, clock),
+    ...(deps.otherNodes ?? plays ?? NO_OTHER_NODES),
     db,
     reads,
     member,
     rivals,
-    ...(capacity && { room: capacity }),
-    ingestKbpsOf: (clientId) => measurements.numbersOf(clientId).bitrateKbps,
-    ...(storeProblem && { storeProblem }),
-    ...(deps.isDraining && { isDraining: deps.isDraining }),
-    ...(elsewhere && { rtmpElsewhere: elsewhere.owners.rtmpWithRoom }),
+    room: capacity ?? null,
+    ingestKbpsOf: (clientId) => monitoring.measurements.numbersOf(clientId).bitrateKbps,
+    storeProblem,
+    isDraining,
+    rtmpElsewhere: elsewhere?.owners.rtmpWithRoom ?? (() => []),
     media,
-    streamUpstreams: streamUpstreams.of,
     clock,
     log,
-    customers,
-    tokenOf: requiredToken(tokens),
-    isRevoked: revocations.isRevoked,
     organisationOf: ownerOf,
-    wrongNames: createWrongNames(steadyClock(clock)),
-    publishKeys,
-    wrongKeys: createWrongKeys(steadyClock(clock)),
-    playTokenLack: playToken(tokens),
-    ...(deps.otherNodes ?? plays ?? NO_OTHER_NODES),
     resolve,
     metrics,
     refusals,
-    figuresOf: recorder.figuresOf,
-    publishStarts: captures.publishStarts,
-    publishDenied: captures.publishDenied,
-    settings: {
-      deadlineMs: config.webhook.deadlineMs,
-      updateSeconds: config.webhook.updateS,
-      webhookCa: config.webhook.ca,
-      dev,
-      upstreamPush: config.upstream.push,
-      playAllow: config.play.allow,
-      maxBitrateKbps: config.whip.maxBitrateKbps,
-      organisationLimits: config.capacity.organisation,
-      ...config.publish,
-    },
+    events,
+    settings: publishingSettings(config),
   });
-  const publishing = recorder.watching(decided);
-  revocations.listen(publishing.endRevoked);
-  const findingsOf = (clientId: number) => measurements.findingsOf(clientId);
-  const sessions = createLiveSessions({ publishing, media, findingsOf, dev, resolve });
-  const previews = createPreviews({ publishing, media, log });
-  metrics.watchPreviews(previews.running);
-  const measurements = createMeasurements({ publishing, media, clock, log, seen: recorder.seen });
-  watchTroubles(metrics.registry, measurements.troubles);
-  const events = createEvents({ db: reads, measurements, sessions, others, clock, log });
-  const deployment = createDeployment({
-    ...{ db, config, publishing, media, version, clock },
-    ...(storeProblem && { storeProblem }),
-  });
-  const alone = () => ({
-    publishes: publishing.running().length,
-    load: busiestOf(media().workerStatus()),
-    full: full(),
-  });
-  const nodes = createNodeList({
-    ...{ db, clock, node: { name: config.node.name, version, epoch: () => member.epoch } },
-    alone: deps.member === undefined || config.databaseUrl === null ? alone : null,
-  });
-  const hosts = ownHosts(config);
+  records.revocations.listen(publishing.endRevoked);
+  const observed = { metrics, recorder, full, storeProblem, version, member, others };
+  const monitoring = createMonitoring(config, deps, publishing, observed);
   const whip = createWhip({
     media,
     publishing,
-    dev,
+    dev: config.dev,
     resolve,
     organisationOf: ownerOf,
     refusals,
@@ -204,44 +175,26 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     ...(elsewhere && { sessionId: elsewhere.owners.sessionId }),
     ice: config.ice,
     limits: config.whip.limits,
-    rules: () => ({
-      ownHosts: hosts,
-      rtmpPort: media().rtmpPort,
-      rtmpsPort: media().rtmpTlsPort,
-      otherNodes: elsewhere?.owners.rtmpHosts() ?? [],
-      allow: config.upstream.allow,
-    }),
+    rules: streamUrlRules(config, media, elsewhere),
   });
   const appDeps: AppDeps = {
+    ...records,
+    ...monitoring,
     db,
     reads,
-    secretBox: box,
     config,
     clock,
     log,
-    tokens,
-    revocations,
     metrics,
-    publishKeys,
-    secrets,
-    customers,
     workbench: publishing.workbench,
     checkWebhookUrl: (url, options) => checkWebhookUrl(url, { ...options, resolve }),
-    checkUpstreamUrl: (url, owner) => checkUpstreamUrl(url, { dev, owner, resolve }),
-    streamUpstreams,
-    sessions,
-    previews,
+    checkUpstreamUrl: (url, owner) => checkUpstreamUrl(url, { dev: config.dev, owner, resolve }),
     captures,
     runningPublish: publishing.find,
-    measurements,
-    timelines: createTimelines({ db: reads, recorder, workbench: publishing.workbench, findingsOf, clock }),
-    events,
     refusesPublishes() {
-      if (deps.isDraining?.() || deps.isStopping?.()) return "draining";
+      if (isDraining() || isStopping()) return "draining";
       return full() === null ? null : "full";
     },
-    deployment,
-    nodes,
     ingestPorts: () => ({ rtmp: media().rtmpPort, rtmps: media().rtmpTlsPort }),
     version,
     whip,
@@ -250,31 +203,139 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     others,
   };
   return {
+    ...records,
+    ...monitoring,
     appDeps,
     app: createApp(appDeps),
     publishing,
-    tokens,
     tokenKeys,
-    secrets,
-    customers,
-    streamUpstreams,
-    sessions,
-    measurements,
-    events,
     metrics,
-    previews,
     full,
     epoch: () => member.epoch,
     flushTimelines: recorder.flush,
     startMeasuring: () => capacity?.start(),
     async stop() {
       capacity?.stop();
-      events.stop();
-      measurements.stop();
+      monitoring.events.stop();
+      monitoring.measurements.stop();
       await publishing.stop();
       await refusals.stop();
       await recorder.stop();
-      revocations.stop();
+      records.revocations.stop();
     },
   };
+}
+
+/** What the store keeps for organisations, and the keys it is sealed with. */
+async function openRecords(config: Config, { db, clock, log }: Pick<ServiceDeps, "db" | "clock" | "log">) {
+  const secretBox = await openSecretBoxOf(db, config.dataDir);
+  const { alg, issuer, rotateDays } = config.token;
+  const tokenKeys = await loadTokenKeys(db, secretBox, { alg, rotateDays, now: clock.now() });
+  const revocations = await openRevocations({ db, clock, log });
+  const tokens = createTokens({
+    keys: tokenKeys,
+    issuer,
+    clock,
+    revocations,
+    isShared: config.databaseUrl !== null,
+  });
+  const secrets = createWebhookSecrets({ db, box: secretBox, clock });
+  const customers = createCustomers({ db, secrets, clock });
+  const streamUpstreams = createStreamUpstreams({ db, secretBox });
+  const publishKeys = createPublishKeys(secretBox);
+  return { secretBox, tokenKeys, revocations, tokens, secrets, customers, streamUpstreams, publishKeys };
+}
+
+/** What of it decides about publishes and players. */
+function storedFor(
+  {
+    tokens,
+    revocations,
+    customers,
+    streamUpstreams,
+    publishKeys,
+  }: Omit<Awaited<ReturnType<typeof openRecords>>, "tokenKeys">,
+  clock: ServiceDeps["clock"],
+) {
+  return {
+    streamUpstreams: streamUpstreams.of,
+    customers,
+    tokenOf: requiredToken(tokens),
+    isRevoked: revocations.isRevoked,
+    wrongNames: createWrongNames(steadyClock(clock)),
+    publishKeys,
+    wrongKeys: createWrongKeys(steadyClock(clock)),
+    playTokenLack: playToken(tokens),
+  };
+}
+
+function publishingSettings(config: Config): PublishingSettings {
+  return {
+    deadlineMs: config.webhook.deadlineMs,
+    updateSeconds: config.webhook.updateS,
+    webhookCa: config.webhook.ca,
+    dev: config.dev,
+    upstreamPush: config.upstream.push,
+    playAllow: config.play.allow,
+    maxBitrateKbps: config.whip.maxBitrateKbps,
+    organisationLimits: config.capacity.organisation,
+    ...config.publish,
+  };
+}
+
+/** Which stream_url means this service, and which other hosts it may name. */
+function streamUrlRules(
+  config: Config,
+  media: ServiceDeps["media"],
+  elsewhere: Elsewhere | null,
+): () => StreamUrlRules {
+  const hosts = ownHosts(config);
+  return () => ({
+    ownHosts: hosts,
+    rtmpPort: media().rtmpPort,
+    rtmpsPort: media().rtmpTlsPort,
+    otherNodes: elsewhere?.owners.rtmpHosts() ?? [],
+    allow: config.upstream.allow,
+  });
+}
+
+/** What shows running publishes, and the service itself, to people and programs. */
+function createMonitoring(
+  config: Config,
+  deps: ServiceDeps,
+  publishing: Publishing,
+  observed: {
+    readonly metrics: Metrics;
+    readonly recorder: TimelineRecorder;
+    readonly full: () => string | null;
+    readonly storeProblem: () => string | null;
+    readonly version: string;
+    readonly member: Membership;
+    readonly others: Others | null;
+  },
+) {
+  const { db, reads, clock, log, media, resolve = resolveBySystem } = deps;
+  const { metrics, recorder, full, storeProblem, version, member, others } = observed;
+  const { dev } = config;
+  const findingsOf = (clientId: number) => measurements.findingsOf(clientId);
+  const sessions = createLiveSessions({ publishing, media, findingsOf, dev, resolve });
+  const previews = createPreviews({ publishing, media, log });
+  metrics.watchPreviews(previews.running);
+  const measurements = createMeasurements({ publishing, media, clock, log, seen: recorder.seen });
+  watchTroubles(metrics.registry, measurements.troubles);
+  const events = createEvents({ db: reads, measurements, sessions, others, clock, log });
+  const deployment = createDeployment({ db, config, publishing, media, version, clock, storeProblem });
+  const alone = () => ({
+    publishes: publishing.running().length,
+    load: busiestOf(media().workerStatus()),
+    full: full(),
+  });
+  const nodes = createNodeList({
+    db,
+    clock,
+    node: { name: config.node.name, version, epoch: () => member.epoch },
+    alone: deps.member === undefined || config.databaseUrl === null ? alone : null,
+  });
+  const timelines = createTimelines({ db: reads, recorder, workbench: publishing.workbench, findingsOf, clock });
+  return { sessions, previews, measurements, events, deployment, nodes, timelines };
 }

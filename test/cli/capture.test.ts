@@ -332,7 +332,10 @@ describe("refusals", () => {
         },
         captureNext: () => null,
       }),
-      ...{ version: "test", clock: { now: () => 0 }, log: { info() {}, warn() {} } },
+      version: "test",
+      clock: { now: () => 0 },
+      log: { info() {}, warn() {} },
+      events: { listen() {} },
     });
     const planned: string[] = [];
     const failing = async ({ id }: { readonly id: string }) => {

@@ -67,7 +67,14 @@ describe("concurrent live streams", () => {
       .execute();
     let here = 0;
     const limiter = createOrganisationLimiter({
-      ...{ db: stage.db, member: { epoch: 1 }, rivals: {}, clock: { now: () => stage.clock.ms }, settings: {} },
+      ...{
+        db: stage.db,
+        member: { epoch: 1 },
+        rivals: {},
+        clock: { now: () => stage.clock.ms },
+        ingestKbpsOf: () => null,
+        settings: {},
+      },
       publishes: { countOf: () => here, running: () => [] },
     });
     const decided = async () => (await limiter({ ...limited, organisation_id: "org1" }, STREAM))();

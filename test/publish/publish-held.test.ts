@@ -128,9 +128,10 @@ test("stopping the stream ends its hold, and so does a drain", async () => {
 test("a DELETE by a WHIP client ends its hold even after its connection has closed", async () => {
   const session = "session";
   const request = { app: "live", name: Buffer.from(STREAM), arguments: null, address: "203.0.113.9", session };
-  const opened = await stage.publishing.openWhip(request, () => "v=0\r\n");
-  if (opened.outcome !== "opened") throw new Error("denied");
-  const { clientId } = opened;
+  const opened = await stage.publishing.admit({ ...request, protocol: "whip" });
+  if (opened.outcome === "denied") throw new Error(opened.cause);
+  await opened.start(() => "v=0\r\n");
+  const { clientId } = opened.publish;
   stage.end(clientId, "unpublished", BYTES, true);
   expect(stage.publishing.endWhip(session, true)).toBe(true);
   expect(released()).toEqual([]);

@@ -94,7 +94,7 @@ const oneCapture: AppDeps["captures"] = (() => {
     await record(one);
     return one;
   };
-  return { begin, find: () => one, stop: () => one, publishStarts: () => {}, publishDenied: () => {} };
+  return { begin, find: () => one, stop: () => one };
 })();
 
 async function open(

@@ -123,7 +123,8 @@ async function asked<T>(
   const caFile = typeof flags.ca === "string" ? flags.ca : readCaFile();
   const ca = caFile === null ? null : readAuthorities(caFile, typeof flags.ca === "string" ? "--ca" : "HEADGATE_CA");
   const dispatcher = new Agent({
-    ...{ headersTimeout: ANSWER_LIMIT_MS, bodyTimeout: ANSWER_LIMIT_MS },
+    headersTimeout: ANSWER_LIMIT_MS,
+    bodyTimeout: ANSWER_LIMIT_MS,
     connect: { timeout: ANSWER_LIMIT_MS, ...(ca === null ? {} : { ca: [...rootCertificates, ca] }) },
   });
   try {

@@ -79,8 +79,12 @@ async function demonstrate(
     ...readForeignEnvironment(),
     ...Object.fromEntries(["HTTP", "RTMP", "MEDIA", "METRICS", "NODE"].map((name) => [`HEADGATE_${name}_PORT`, "0"])),
     ...Object.fromEntries(["HTTP", "RTMP", "MEDIA", "METRICS"].map((name) => [`HEADGATE_${name}_HOST`, "127.0.0.1"])),
-    ...{ HEADGATE_DATA_DIR: folder, HEADGATE_DRAIN_S: "0", HEADGATE_DEV: "1", HEADGATE_LOG_LEVEL: "warn" },
-    ...{ HEADGATE_BOOTSTRAP_API_KEY: key, HEADGATE_BOOTSTRAP_ADMIN_PASSWORD: password },
+    HEADGATE_DATA_DIR: folder,
+    HEADGATE_DRAIN_S: "0",
+    HEADGATE_DEV: "1",
+    HEADGATE_LOG_LEVEL: "warn",
+    HEADGATE_BOOTSTRAP_API_KEY: key,
+    HEADGATE_BOOTSTRAP_ADMIN_PASSWORD: password,
   });
   programs.push(service);
   const failed = service.ended.then((why) => {
@@ -106,7 +110,8 @@ async function demonstrate(
   );
   if (test === undefined || browser === undefined) throw new DemoFailed("no stream could be created");
   const { data } = await call<{ readonly data: { readonly token: string } }>("POST", "/webcaster", {
-    ...{ streamname: browser.name, ingesturl: rtmp },
+    streamname: browser.name,
+    ingesturl: rtmp,
   });
 
   const play = `${rtmp}/${test.name}`;
@@ -115,8 +120,15 @@ async function demonstrate(
   programs.push(encoder);
   const isLive = await Promise.race([failed, encoder.ended.then(() => false), live(call)]);
   const shown = {
-    ...{ http, rtmp, api_key: key, password, stream: test.name, live: isLive },
-    ...{ dashboard: `${http}/dashboard/streams/${test.id}`, play, broadcast: `${http}/broadcast#token=${data.token}` },
+    http,
+    rtmp,
+    api_key: key,
+    password,
+    stream: test.name,
+    live: isLive,
+    dashboard: `${http}/dashboard/streams/${test.id}`,
+    play,
+    broadcast: `${http}/broadcast#token=${data.token}`,
   };
   if (flags.json === true) console.log(JSON.stringify(shown));
   else print(flags, shown, linesOf(shown, isLive ? null : await whyNot(encoder)));

@@ -73,7 +73,16 @@ async function ofFile({ db }: AtStore): Promise<readonly Shown[]> {
 
 function record({ name, state, epoch, version, http, rtmp, channel, publishes, load, full = null, ...times }: Shown) {
   return {
-    ...{ name, state, epoch, version, http, rtmp, channel, publishes, load, full },
+    name,
+    state,
+    epoch,
+    version,
+    http,
+    rtmp,
+    channel,
+    publishes,
+    load,
+    full,
     started_at: timeText(times.startedAt),
     last_sign_of_life_at: timeText(times.beatAt),
     last_sign_of_life_age_ms: times.ageMs,

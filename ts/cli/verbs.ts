@@ -116,7 +116,7 @@ export function verbs(): Readonly<Record<string, Verb>> {
       help: "Set and test the webhook, list its deliveries, send one again, or simulate a customer",
       run: async (words, flags) => {
         const { runWebhook } = await import("./webhook/command.ts");
-        await runWebhook(words, flags as unknown as WebhookFlags & GivenFlags);
+        await runWebhook(words, flags as WebhookFlags & GivenFlags);
       },
     },
     settings: {

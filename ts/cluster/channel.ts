@@ -56,7 +56,10 @@ export function openChannel(key: Uint8Array, now: () => number): Channel {
     const signed = signCall(key, { method, target, body, client }, now());
     const headers = { ...call.headers, [CALL_HEADER]: signed, [CLIENT_HEADER]: client };
     return await request(new URL(base + target), {
-      ...{ method, headers, signal, body: body.length === 0 ? null : body },
+      method,
+      headers,
+      signal,
+      body: body.length === 0 ? null : body,
       dispatcher: call.isLongLived ? longLived : shortLived,
       headersTimeout: 0, // would not include waiting for a connection; `limited` does
     });

@@ -55,7 +55,11 @@ export function createHandover(deps: HandoverDeps): { readonly handOver: Handove
   const { state, log, running } = deps;
   let kept: KeptSockets | null = null;
   const succession = createSuccession({
-    ...{ log, manager: deps.manager, failed: deps.failed, stopNow: deps.stopNow, running },
+    log,
+    manager: deps.manager,
+    failed: deps.failed,
+    stopNow: deps.stopNow,
+    running,
     introduce: (cancelled) => introduce(() => {}, cancelled),
     closeSockets: () => kept?.close(),
   });

@@ -2,7 +2,7 @@
 import type { Kysely } from "kysely";
 import { AUDIT_QUANTITY, AUDIT_WINDOW, listAudit } from "../organisation/audit.ts";
 import type { AuditTable, Schema } from "../store/schema.ts";
-import { newRoutes, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
+import { type Declarations, newRoutes, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
 import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
 import { text, timeFilters } from "./request/schema.ts";
 
@@ -23,33 +23,36 @@ const Entry = z
   })
   .openapi("AuditEntry");
 
+export const AUDIT_ROUTES = {
+  "GET /organisation/audit": {
+    tag: "Organisation",
+    summary: "Changes, newest first",
+    description:
+      `With a filter, one request looks at ${AUDIT_WINDOW} entries at most: a page may then be shorter than ` +
+      "`quantity` and still have a next one, as x-next-cursor says.",
+    query: z.object({
+      ...pageQuery(AUDIT_QUANTITY, Page),
+      ...timeFilters(),
+      action: text({ most: FILTER_LIMIT }).optional().openapi({
+        description: "Only this action; given the first part of an action, all that begin with it",
+        example: "stream",
+      }),
+      who: text({ most: FILTER_LIMIT })
+        .optional()
+        .openapi({ description: "Id of a person or key: only changes made by them" }),
+      before: EntryId.optional().openapi({
+        deprecated: true,
+        description: "Only entries older than the entry with this id",
+      }),
+    }),
+    answer: z.array(Entry),
+  },
+} satisfies Declarations;
+
 export function auditRoutes(deps: RouteDeps & { readonly db: Kysely<Schema> }): Routes["hono"] {
-  const routes = newRoutes(deps);
+  const routes = newRoutes(deps, AUDIT_ROUTES);
   routes.guarded(
     "GET /organisation/audit",
-    {
-      tag: "Organisation",
-      summary: "Changes, newest first",
-      description:
-        `With a filter, one request looks at ${AUDIT_WINDOW} entries at most: a page may then be shorter than ` +
-        "`quantity` and still have a next one, as x-next-cursor says.",
-      query: z.object({
-        ...pageQuery(AUDIT_QUANTITY, Page),
-        ...timeFilters(),
-        action: text({ most: FILTER_LIMIT }).optional().openapi({
-          description: "Only this action; given the first part of an action, all that begin with it",
-          example: "stream",
-        }),
-        who: text({ most: FILTER_LIMIT })
-          .optional()
-          .openapi({ description: "Id of a person or key: only changes made by them" }),
-        before: EntryId.optional().openapi({
-          deprecated: true,
-          description: "Only entries older than the entry with this id",
-        }),
-      }),
-      answer: z.array(Entry),
-    },
     async (
       c,
       { organisation },

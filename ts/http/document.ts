@@ -1,8 +1,21 @@
-// The parts of the OpenAPI document that are not routes: its head, the security schemes, and the webhook calls that the
-// customer receives (W1–W18). WHIP is in whip-document.ts.
+// The OpenAPI document: the routes from their declarations, its head, the security schemes, and the webhook calls that
+// the customer receives (W1–W18). WHIP is in whip-document.ts.
 import { OpenAPIHono, type RouteConfig } from "@hono/zod-openapi";
 import { API_KEY_HEADER } from "../api-key-headers.ts";
-import { API_KEY_SCHEME, type Describe, type Registry, SESSION_SCHEME, z } from "./openapi.ts";
+import { type Action, ROUTES, type RouteName } from "../organisation/roles.ts";
+import {
+  API_KEY_SCHEME,
+  type Declarations,
+  type Describe,
+  ErrorBody,
+  type ErrorStatus,
+  type Registry,
+  type RouteText,
+  SESSION_SCHEME,
+  TokenErrorBody,
+  z,
+} from "./openapi.ts";
+import { IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_LIMIT } from "./request/once.ts";
 import { isWarned, WARNINGS } from "./request/warnings.ts";
 
 const HEAD = {
@@ -22,7 +35,7 @@ const SCHEMAS = "#/components/schemas/";
 export function documentOf(descriptions: readonly Describe[], version: string): object {
   const described = new OpenAPIHono();
   for (const describe of descriptions) describe(described.openAPIRegistry);
-  const document = described.getOpenAPI31Document({
+  const document: object = described.getOpenAPI31Document({
     openapi: "3.1.0",
     info: {
       ...HEAD,
@@ -43,7 +56,7 @@ export function documentOf(descriptions: readonly Describe[], version: string): 
       { name: "Documents", description: "This document, and pages that show it" },
     ],
   });
-  describeWarnings(document as unknown as Document);
+  describeWarnings(document as Document);
   return document;
 }
 
@@ -78,6 +91,138 @@ function describeWarnings({ paths, components: { schemas } }: Document): void {
       record.properties["warnings"] = { $ref: `${SCHEMAS}Warnings` };
   }
   schemas["Warnings"] = WARNINGS;
+}
+
+/** The part of the document about the routes of a file. */
+export function describing(declared: Declarations): Describe {
+  return (registry) => {
+    for (const [name, text] of Object.entries(declared)) registry.registerPath(descriptionOf(name as RouteName, text));
+  };
+}
+
+const BINARY = z.string().openapi({ format: "binary" });
+const NEXT_PAGE = z.object({
+  "x-next-cursor": z
+    .string()
+    .optional()
+    .openapi({ description: "The cursor of the next page; absent on the last one", example: "WyJzdHJlYW0iLFsxXV0" }),
+  Link: z
+    .string()
+    .optional()
+    .openapi({ description: "The next page", example: '</stream?cursor=WyJzdHJlYW0iLFsxXV0>; rel="next"' }),
+});
+const REPEATABLE = z.object({
+  [IDEMPOTENCY_KEY]: z
+    .string()
+    .min(1)
+    .max(IDEMPOTENCY_KEY_LIMIT)
+    .optional()
+    .openapi({
+      description:
+        "Repeating a request with the same key within 24 hours returns the first response; a different request with it " +
+        "is refused: 409 with code 9409. While the first request is running: 409 with code 9410 and Retry-After",
+      example: "2f1d1f6e-8f3a-4b0e-9f0e-4a5a0c8b7d11",
+    }),
+});
+
+function descriptionOf(name: RouteName, text: RouteText): RouteConfig {
+  const required: Action | "anyone" = ROUTES[name];
+  const action = required === "anyone" ? null : required;
+  const [method, path] = name.split(" ") as [string, string];
+  const {
+    summary,
+    description,
+    tag,
+    query,
+    body,
+    bodyRequired = false,
+    answer,
+    answerType = "text/html",
+    alsoAnswers,
+    redirect,
+  } = text;
+  const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, param]) => param as string);
+  const params = z.object(Object.fromEntries(names.map((param) => [param, pathParameter(param, path)])));
+  const errors = new Set<ErrorStatus>([...(text.errors ?? []), 400, 429, 500, 503]);
+  if (body !== undefined) errors.add(413);
+  if (action !== null) errors.add(403);
+  const isRepeatable = action !== null && method === "POST";
+  if (isRepeatable) errors.add(409);
+  const audited = action === null ? "" : `Action \`${action}\`.`;
+  return {
+    method: method.toLowerCase() as RouteConfig["method"],
+    path,
+    operationId: operationId(method, path),
+    summary,
+    description: [description, audited].filter(Boolean).join("\n\n"),
+    tags: [tag],
+    security: action === null ? [] : [{ [API_KEY_SCHEME]: [] }, { [SESSION_SCHEME]: [] }],
+    request: {
+      ...(names.length > 0 ? { params } : {}),
+      ...(query === undefined ? {} : { query }),
+      ...(isRepeatable ? { headers: REPEATABLE } : {}),
+      ...(body === undefined
+        ? {}
+        : { body: { required: bodyRequired, content: { "application/json": { schema: body } } } }),
+    },
+    responses: {
+      200: {
+        description: "Done",
+        ...(query !== undefined && "cursor" in query.shape ? { headers: NEXT_PAGE } : {}),
+        content: {
+          ...(answer === null
+            ? { [answerType]: { schema: answerType.startsWith("text/") ? z.string() : BINARY } }
+            : { "application/json": { schema: answer } }),
+          ...(alsoAnswers === undefined ? {} : { [alsoAnswers]: { schema: z.string() } }),
+        },
+      },
+      ...(redirect === undefined ? {} : { 302: { description: redirect } }),
+      ...Object.fromEntries([...errors].sort().map((status) => [status, errorResponse(status, path)])),
+    },
+  };
+}
+
+/** An id has the same type everywhere. */
+function pathParameter(name: string, path: string): z.ZodType {
+  if (name === "client_id") return z.int().openapi({ description: "As returned by GET /session", example: 100_482 });
+  const description =
+    name === "file"
+      ? path.startsWith("/live/")
+        ? "Id of the stream and `.flv`"
+        : "Name of a file"
+      : `The id, as returned by GET ${path.slice(0, path.indexOf("/{"))}`;
+  return UUID_NAMED.test(path) ? z.uuid().openapi({ description }) : z.string().openapi({ description });
+}
+
+/** Routes whose ids are UUIDs, as in their records; any other value is the id of nothing. */
+const UUID_NAMED = /^\/(stream|organisation\/user)\/\{id\}/;
+
+/** `GET /stream/{id}` → getStreamById. */
+function operationId(method: string, path: string): string {
+  const words = path.split(/[/.-]/).filter(Boolean);
+  const word = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
+  const camel = words.map((text) =>
+    text.startsWith("{") ? `By${word(text.slice(1, -1).replace("_", ""))}` : word(text),
+  );
+  return method.toLowerCase() + camel.join("");
+}
+
+const ERROR_TEXTS: Readonly<Record<ErrorStatus, string>> = {
+  400: "The request is invalid; the code says why",
+  401: "Wrong credentials",
+  403: "API key missing or wrong (the same answer for both), role not sufficient, or organisation not enabled",
+  404: "Not found in this organisation",
+  405: "The address does not support this method: see the Allow header",
+  409: "The current state does not allow this request",
+  413: "The body is larger than 64 KiB",
+  429: "Too many requests: see the Retry-After header",
+  500: "Internal error, logged under the x-request-id",
+  503: "Temporarily unavailable: try again in a moment",
+};
+
+function errorResponse(status: ErrorStatus, path: string) {
+  const schema = path.startsWith("/webcaster") ? TokenErrorBody : ErrorBody;
+  return { description: ERROR_TEXTS[status], content: { "application/json": { schema } } };
 }
 
 /** Adds the parts that no route describes. */

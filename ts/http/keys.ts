@@ -13,7 +13,7 @@ import {
 import { changed } from "../organisation/audit.ts";
 import { TAG_LENGTH_LIMIT } from "../organisation/streams.ts";
 import type { ApiKeyTable, Schema } from "../store/schema.ts";
-import { newRoutes, Role, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
+import { type Declarations, newRoutes, Role, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
 import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
 import { text, time } from "./request/schema.ts";
 
@@ -38,6 +38,45 @@ const NewKey = z
   .openapi("NewKey");
 const RotatedKey = z.object({ ...NewKey.shape, former: Key }).openapi("RotatedKey");
 
+export const KEY_ROUTES = {
+  "GET /organisation/key": {
+    tag: "Keys",
+    summary: "Valid API keys, oldest first",
+    query: z.object(pageQuery(QUANTITY, Page)),
+    answer: z.array(Key),
+  },
+  "POST /organisation/key": {
+    tag: "Keys",
+    summary: "Create a key",
+    description:
+      "The key is shown only in this response. With scope_tag it can see and create only streams with that tag and " +
+      "cannot manage the organisation itself. Several keys can be valid at once, so that one can replace another.",
+    body: z.object({
+      role: Role,
+      label: text({ most: LABEL_LIMIT }).nullable().optional(),
+      scope_tag: text({ most: TAG_LENGTH_LIMIT }).nullable().optional(),
+      expires_at: time().nullable().optional(),
+    }),
+    bodyRequired: true,
+    answer: NewKey,
+  },
+  "POST /organisation/key/{id}/rotate": {
+    tag: "Keys",
+    summary: "Replace a key",
+    description:
+      "Creates a key with the same permissions. The old key remains valid for another 24 hours, so nothing is interrupted.",
+    answer: RotatedKey,
+    errors: [400, 404],
+  },
+  "DELETE /organisation/key/{id}": {
+    tag: "Keys",
+    summary: "Revoke a key",
+    description: "The key is refused from now on.",
+    answer: Key,
+    errors: [404],
+  },
+} satisfies Declarations;
+
 export function keyRoutes(
   deps: RouteDeps & {
     readonly db: Kysely<Schema>;
@@ -45,41 +84,17 @@ export function keyRoutes(
   },
 ): Routes["hono"] {
   const { db, clock } = deps;
-  const routes = newRoutes(deps);
+  const routes = newRoutes(deps, KEY_ROUTES);
 
-  routes.guarded(
-    "GET /organisation/key",
-    {
-      tag: "Keys",
-      summary: "Valid API keys, oldest first",
-      query: z.object(pageQuery(QUANTITY, Page)),
-      answer: z.array(Key),
-    },
-    async (c, { organisation }, { query: { quantity, cursor } }) => {
-      const living = await listApiKeys(db, organisation.id, clock.now());
-      const positionOf = (row: ApiKeyTable): [number, string] => [Number(row.created_at), row.id];
-      const isBehind = (row: ApiKeyTable) => cursor === undefined || compare(positionOf(row), cursor) > 0;
-      return c.json(pageOf(c, living.filter(isBehind), { quantity, cursor: Page, positionOf }).map(keyRecord));
-    },
-  );
+  routes.guarded("GET /organisation/key", async (c, { organisation }, { query: { quantity, cursor } }) => {
+    const living = await listApiKeys(db, organisation.id, clock.now());
+    const positionOf = (row: ApiKeyTable): [number, string] => [Number(row.created_at), row.id];
+    const isBehind = (row: ApiKeyTable) => cursor === undefined || compare(positionOf(row), cursor) > 0;
+    return c.json(pageOf(c, living.filter(isBehind), { quantity, cursor: Page, positionOf }).map(keyRecord));
+  });
 
   routes.guarded(
     "POST /organisation/key",
-    {
-      tag: "Keys",
-      summary: "Create a key",
-      description:
-        "The key is shown only in this response. With scope_tag it can see and create only streams with that tag and " +
-        "cannot manage the organisation itself. Several keys can be valid at once, so that one can replace another.",
-      body: z.object({
-        role: Role,
-        label: text({ most: LABEL_LIMIT }).nullable().optional(),
-        scope_tag: text({ most: TAG_LENGTH_LIMIT }).nullable().optional(),
-        expires_at: time().nullable().optional(),
-      }),
-      bodyRequired: true,
-      answer: NewKey,
-    },
     async (c, caller, { body: { role, label = null, scope_tag: scopeTag = null, expires_at: expiresAt = null } }) => {
       const now = clock.now();
       if (expiresAt !== null && expiresAt <= now) throw new InvalidValue("expires_at", "must be in the future");
@@ -98,47 +113,26 @@ export function keyRoutes(
     },
   );
 
-  routes.guarded(
-    "POST /organisation/key/{id}/rotate",
-    {
-      tag: "Keys",
-      summary: "Replace a key",
-      description:
-        "Creates a key with the same permissions. The old key remains valid for another 24 hours, so nothing is interrupted.",
-      answer: RotatedKey,
-      errors: [400, 404],
-    },
-    async (c, caller) => {
-      const id = c.req.param("id");
-      const now = clock.now();
-      const change = ({ row }: { readonly row: ApiKeyTable }) => ({
-        action: "key.rotate",
-        subject: id,
-        detail: { successor: row.id },
-      });
-      const rotate = (trx: Kysely<Schema>) => rotateApiKey(trx, caller.organisation.id, id, now);
-      const { key, row, former } = await changed(db, caller, now, change, rotate);
-      return c.json({ ...keyRecord(row), key, former: keyRecord(former) });
-    },
-  );
+  routes.guarded("POST /organisation/key/{id}/rotate", async (c, caller) => {
+    const id = c.req.param("id");
+    const now = clock.now();
+    const change = ({ row }: { readonly row: ApiKeyTable }) => ({
+      action: "key.rotate",
+      subject: id,
+      detail: { successor: row.id },
+    });
+    const rotate = (trx: Kysely<Schema>) => rotateApiKey(trx, caller.organisation.id, id, now);
+    const { key, row, former } = await changed(db, caller, now, change, rotate);
+    return c.json({ ...keyRecord(row), key, former: keyRecord(former) });
+  });
 
-  routes.guarded(
-    "DELETE /organisation/key/{id}",
-    {
-      tag: "Keys",
-      summary: "Revoke a key",
-      description: "The key is refused from now on.",
-      answer: Key,
-      errors: [404],
-    },
-    async (c, caller) => {
-      const id = c.req.param("id");
-      const now = clock.now();
-      const change = { action: "key.revoke", subject: id };
-      const revoke = (trx: Kysely<Schema>) => revokeApiKey(trx, caller.organisation.id, id, now);
-      return c.json(keyRecord(await changed(db, caller, now, change, revoke)));
-    },
-  );
+  routes.guarded("DELETE /organisation/key/{id}", async (c, caller) => {
+    const id = c.req.param("id");
+    const now = clock.now();
+    const change = { action: "key.revoke", subject: id };
+    const revoke = (trx: Kysely<Schema>) => revokeApiKey(trx, caller.organisation.id, id, now);
+    return c.json(keyRecord(await changed(db, caller, now, change, revoke)));
+  });
 
   return routes.hono;
 }

@@ -10,7 +10,7 @@ import { isOperator } from "../organisation/organisations.ts";
 import { checkPassword, hashPassword, passwordHolds } from "../organisation/passwords.ts";
 import { changePerson, passwordHashOf } from "../organisation/people.ts";
 import type { Schema } from "../store/schema.ts";
-import { newRoutes, Role, type RouteDeps, type Routes, z } from "./openapi.ts";
+import { type Declarations, newRoutes, Role, type RouteDeps, type Routes, z } from "./openapi.ts";
 import { loggedCaller, noteForLog } from "./request/caller.ts";
 import { type ClientAddress, isForeignPage, SESSION_COOKIE, sessionIdOf } from "./request/request.ts";
 import { requiredText } from "./request/schema.ts";
@@ -36,6 +36,45 @@ const Me = z
 
 const GivenPassword = requiredText().openapi({ description: "The current password", format: "password" });
 
+export const LOGIN_ROUTES = {
+  "POST /login": {
+    tag: "People",
+    summary: "Sign in",
+    description:
+      "Sets the session cookie and returns what /me does. A wrong e-mail and a wrong password get the same answer: 403, code " +
+      "4002. After ten failures within 15 minutes the e-mail address is refused: 429.",
+    body: z.object({
+      email: requiredText().openapi({
+        description: "An e-mail address, or `admin` for the first person",
+        example: "ada@customer.example",
+      }),
+      password: GivenPassword,
+    }),
+    bodyRequired: true,
+    answer: Me,
+    errors: [403],
+  },
+  "POST /logout": {
+    tag: "People",
+    summary: "Sign out",
+    description: "Ends the session. Without a session, nothing happens.",
+    answer: z.object({ signed_out: z.literal(true) }),
+    errors: [403],
+  },
+  "GET /me": { tag: "People", summary: "Who am I?", answer: Me },
+  "PUT /me/password": {
+    tag: "People",
+    summary: "Change your own password",
+    description: "All sessions of the person end, including this one. For people, not for keys.",
+    body: z.object({
+      current: GivenPassword,
+      password: requiredText().openapi({ minLength: 12, maxLength: 256, example: "correct horse battery staple" }),
+    }),
+    bodyRequired: true,
+    answer: z.object({ changed: z.literal(true) }),
+  },
+} satisfies Declarations;
+
 export function loginRoutes(
   deps: RouteDeps & {
     readonly db: Kysely<Schema>;
@@ -45,88 +84,42 @@ export function loginRoutes(
   },
 ): Routes["hono"] {
   const { db, clock, authorise, logins, clientAddress } = deps;
-  const routes = newRoutes(deps);
+  const routes = newRoutes(deps, LOGIN_ROUTES);
 
-  routes.open(
-    "POST /login",
-    {
-      tag: "People",
-      summary: "Sign in",
-      description:
-        "Sets the session cookie and returns what /me does. A wrong e-mail and a wrong password get the same answer: 403, code " +
-        "4002. After ten failures within 15 minutes the e-mail address is refused: 429.",
-      body: z.object({
-        email: requiredText().openapi({
-          description: "An e-mail address, or `admin` for the first person",
-          example: "ada@customer.example",
-        }),
-        password: GivenPassword,
-      }),
-      bodyRequired: true,
-      answer: Me,
-      errors: [403],
-    },
-    async (c, { body: { email, password } }) => {
-      if (isForeignPage(c)) throw new ForeignPage();
-      const { id } = await logins.open(email, password, clientAddress(c));
-      const shown = { apiKey: null, sessionId: id, pageToken: null, changes: false, foreignPage: false };
-      const caller = await authorise(shown, "view", (known) => noteForLog(c, loggedCaller(known, id))); // a disabled organisation's people stay out
-      setCookie(c, SESSION_COOKIE, id, { ...COOKIE, maxAge: AGE_LIMIT_MS / 1_000 });
-      return c.json(await meRecord(caller, id));
-    },
-  );
+  routes.open("POST /login", async (c, { body: { email, password } }) => {
+    if (isForeignPage(c)) throw new ForeignPage();
+    const { id } = await logins.open(email, password, clientAddress(c));
+    const shown = { apiKey: null, sessionId: id, pageToken: null, changes: false, foreignPage: false };
+    const caller = await authorise(shown, "view", (known) => noteForLog(c, loggedCaller(known, id))); // a disabled organisation's people stay out
+    setCookie(c, SESSION_COOKIE, id, { ...COOKIE, maxAge: AGE_LIMIT_MS / 1_000 });
+    return c.json(await meRecord(caller, id));
+  });
 
-  routes.open(
-    "POST /logout",
-    {
-      tag: "People",
-      summary: "Sign out",
-      description: "Ends the session. Without a session, nothing happens.",
-      answer: z.object({ signed_out: z.literal(true) }),
-      errors: [403],
-    },
-    async (c) => {
-      if (isForeignPage(c)) throw new ForeignPage();
-      const id = sessionIdOf(c);
-      if (id !== null) await logins.end(id);
-      deleteCookie(c, SESSION_COOKIE, COOKIE);
-      return c.json({ signed_out: true });
-    },
-  );
+  routes.open("POST /logout", async (c) => {
+    if (isForeignPage(c)) throw new ForeignPage();
+    const id = sessionIdOf(c);
+    if (id !== null) await logins.end(id);
+    deleteCookie(c, SESSION_COOKIE, COOKIE);
+    return c.json({ signed_out: true });
+  });
 
-  routes.guarded("GET /me", { tag: "People", summary: "Who am I?", answer: Me }, async (c, caller) =>
-    c.json(await meRecord(caller, sessionOf(c, caller))),
-  );
+  routes.guarded("GET /me", async (c, caller) => c.json(await meRecord(caller, sessionOf(c, caller))));
 
-  routes.guarded(
-    "PUT /me/password",
-    {
-      tag: "People",
-      summary: "Change your own password",
-      description: "All sessions of the person end, including this one. For people, not for keys.",
-      body: z.object({
-        current: GivenPassword,
-        password: requiredText().openapi({ minLength: 12, maxLength: 256, example: "correct horse battery staple" }),
-      }),
-      bodyRequired: true,
-      answer: z.object({ changed: z.literal(true) }),
-    },
-    async (c, caller, { body: { current, password } }) => {
-      if (caller.who.kind !== "user") throw new WrongCredentials();
-      checkPassword("password", password);
-      const { id } = caller.who;
-      deps.logins.attempt(id, clientAddress(c));
-      const insteadOf = await passwordHashOf(db, id);
-      if (!(await passwordHolds(insteadOf, current))) throw new WrongCredentials();
-      const passwordHash = await hashPassword(password);
-      const now = clock.now();
-      await changed(db, caller, now, { action: "user.password", subject: id }, (trx) =>
-        changePerson(trx, caller.organisation.id, id, { role: null, passwordHash, insteadOf }, now),
-      );
-      deleteCookie(c, SESSION_COOKIE, COOKIE);
-      return c.json({ changed: true });
-    },
-  );
+  routes.guarded("PUT /me/password", async (c, caller, { body: { current, password } }) => {
+    if (caller.who.kind !== "user") throw new WrongCredentials();
+    checkPassword("password", password);
+    const { id } = caller.who;
+    deps.logins.attempt(id, clientAddress(c));
+    const insteadOf = await passwordHashOf(db, id);
+    if (!(await passwordHolds(insteadOf, current))) throw new WrongCredentials();
+    const passwordHash = await hashPassword(password);
+    const now = clock.now();
+    await changed(db, caller, now, { action: "user.password", subject: id }, (trx) =>
+      changePerson(trx, caller.organisation.id, id, { role: null, passwordHash, insteadOf }, now),
+    );
+    deleteCookie(c, SESSION_COOKIE, COOKIE);
+    return c.json({ changed: true });
+  });
 
   return routes.hono;
 

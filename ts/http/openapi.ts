@@ -1,8 +1,8 @@
-// How a route is written: one declaration both serves it and describes it for OpenAPI 3.1; its caller is authorised by
-// the row of roles.ts, its query and body are parsed by the schemas that describe them. Every http file may import this
-// one.
-import { type OpenAPIHono, type RouteConfig, z } from "@hono/zod-openapi";
-import { type Context, Hono } from "hono";
+// How a route is written: its declaration describes it (document.ts) and says which node serves it; its caller is
+// authorised by the row of roles.ts, its query and body are parsed by the schemas that describe them. Every http file
+// may import this one.
+import { type OpenAPIHono, z } from "@hono/zod-openapi";
+import { type Context, Hono, type MiddlewareHandler } from "hono";
 import type { Owned } from "../cluster/owners.ts";
 import type { Actor } from "../organisation/audit.ts";
 import type { Authorise, Caller } from "../organisation/callers.ts";
@@ -14,10 +14,10 @@ import { ROLES } from "../store/tables/roles.ts";
 import type { Trace } from "../tracing/trace.ts";
 import { codesInWords } from "./error-codes.ts";
 import { loggedCaller, type notedForLog, noteForLog } from "./request/caller.ts";
-import { answeredOnce, IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_LIMIT } from "./request/once.ts";
+import { answeredOnce } from "./request/once.ts";
 import { readsStore } from "./request/reads-store.ts";
 import { credentialsOf } from "./request/request.ts";
-import { queryReader, readBody, unreadMembers } from "./request/schema.ts";
+import { bodyMember, queryReader, readBody, unreadMembers } from "./request/schema.ts";
 import { isWarned, withWarnings } from "./request/warnings.ts";
 
 export { z };
@@ -63,9 +63,34 @@ export interface RouteText<Query extends z.ZodObject = z.ZodObject, Body extends
   readonly alsoAnswers?: string;
   /** Meaning of the 302 that is returned instead, and where it leads. */
   readonly redirect?: string;
-  /** Statuses of errors in addition to those that `guarded` and `open` add. */
+  /** Statuses of errors in addition to those that every route has. */
   readonly errors?: readonly ErrorStatus[];
+  /** Whose running publish the request is about: only the node that has it can serve the request. Absent: it is about
+   *  the organisation, and every node serves it. */
+  readonly about?: About;
+  /** It ends the publish: recorded for a node that does not answer, and carried out as far as the store is concerned. */
+  readonly ends?: true;
+  /** The response lasts as long as somebody reads it. */
+  readonly long?: true;
 }
+
+/** A WHIP session, the publish of a client id, or that of a stream. */
+export type About = "session" | "client" | "stream";
+
+/** The declarations of a file's routes. They are values of their own, so that the document needs no service. */
+export type Declarations = { readonly [Name in RouteName]?: RouteText };
+
+/** Where the requests of a route about a running publish are served. */
+export interface Place {
+  readonly about: About;
+  readonly ends: boolean;
+  readonly long: boolean;
+  /** The id of what a request is about; null when it names none. */
+  readonly idOf: (c: Context) => Promise<string | null>;
+}
+
+/** Serves a request on the node that has its publish. */
+export type Forward = (place: Place) => MiddlewareHandler;
 
 /** `GET /stream/{id}` → `/stream/:id`. */
 type Path<Name extends string> = Name extends `${string} ${infer P}` ? HonoPath<P> : never;
@@ -79,23 +104,26 @@ export interface Request<Query extends z.ZodObject, Body extends z.ZodObject> {
   readonly body: z.output<Body>;
 }
 
-export interface Routes {
+type QueryOf<Text> = Text extends { readonly query: infer Query extends z.ZodObject } ? Query : z.ZodObject;
+type BodyOf<Text> = Text extends { readonly body: infer Body extends z.ZodObject } ? Body : z.ZodObject;
+type RequestOf<Text> = Request<QueryOf<Text>, BodyOf<Text>>;
+
+/** The routes of `Declared`. */
+export interface Routes<Declared extends Declarations = Declarations> {
   readonly hono: Hono<Env>;
   /** A route that requires a caller, who is passed with the request. */
-  guarded<Name extends RouteName, Query extends z.ZodObject, Body extends z.ZodObject>(
+  guarded<Name extends keyof Declared & RouteName>(
     name: Name,
-    text: RouteText<Query, Body>,
     serve: (
       c: Context<Env, Path<Name>>,
       caller: Caller & Actor,
-      request: Request<Query, Body>,
+      request: RequestOf<Declared[Name]>,
     ) => Response | Promise<Response>,
   ): void;
   /** A route for anyone. */
-  open<Name extends RouteName, Query extends z.ZodObject, Body extends z.ZodObject>(
+  open<Name extends keyof Declared & RouteName>(
     name: Name,
-    text: RouteText<Query, Body>,
-    serve: (c: Context<Env, Path<Name>>, request: Request<Query, Body>) => Response | Promise<Response>,
+    serve: (c: Context<Env, Path<Name>>, request: RequestOf<Declared[Name]>) => Response | Promise<Response>,
   ): void;
 }
 
@@ -109,24 +137,32 @@ export type Describe = (registry: Registry) => void;
 export interface RouteDeps {
   readonly authorise: Authorise;
   readonly keptAnswers: KeptAnswers;
-  /** Each route adds its own. */
-  readonly descriptions: Describe[];
   readonly readLimits: ReadLimits;
   /** Counts a request of a person. Rejects with `TooManyRequests`. */
   readonly countPerson: (c: Context, personId: string) => Promise<void>;
+  readonly forward: Forward;
 }
 
-/** An empty set of routes; mount its `hono` in the application. A guarded POST can be repeated safely (M17). */
-export function newRoutes({ authorise, keptAnswers, descriptions, readLimits, countPerson }: RouteDeps): Routes {
+/** An empty set of the declared routes; mount its `hono` in the application. A guarded POST can be repeated safely
+ *  (M17). */
+export function newRoutes<Declared extends Declarations>(
+  { authorise, keptAnswers, readLimits, countPerson, forward }: RouteDeps,
+  declared: Declared,
+): Routes<Declared> {
   const hono = new Hono<Env>();
+  const serving = (name: RouteName, text: RouteText, handler: (c: Context<Env>) => Promise<Response>) => {
+    const { about, ends = false, long = false } = text;
+    if (about === undefined) hono.on(...placeOf(name), handler);
+    else hono.on(...placeOf(name), forward({ about, idOf: idIn(name, text), ends, long }), handler);
+  };
   return {
     hono,
-    guarded(name, text, serve) {
+    guarded(name, serve) {
       const action = ROUTES[name] as Action | "anyone";
       if (action === "anyone") throw new TypeError(`${name} has no action in roles.ts`);
-      descriptions.push((registry) => registry.registerPath(descriptionOf(name, text, action)));
+      const text = textOf(declared, name);
       const read = readerOf(text);
-      hono.on(...placeOf(name), async (c) => {
+      serving(name, text, async (c) => {
         const credentials = credentialsOf(c);
         const caller = await authorise(credentials, action, (known) =>
           noteForLog(c, loggedCaller(known, credentials.sessionId)),
@@ -135,142 +171,53 @@ export function newRoutes({ authorise, keptAnswers, descriptions, readLimits, co
         const request = await read(c);
         const answer = async () =>
           await withWarnings(
-            await serve(c as never, { ...caller, requestId: c.get("requestId") }, request),
+            await serve(c as never, { ...caller, requestId: c.get("requestId") }, request as never),
             request.unknown,
           );
         if (c.req.method === "POST") return await answeredOnce(c, keptAnswers, caller, answer);
         return readsStore(name) ? await readLimits.run(caller.organisation.id, answer) : await answer();
       });
     },
-    open(name, text, serve) {
+    open(name, serve) {
       if (ROUTES[name] !== "anyone") throw new TypeError(`${name} is not for anyone in roles.ts`);
-      descriptions.push((registry) => registry.registerPath(descriptionOf(name, text, null)));
+      const text = textOf(declared, name);
       const read = readerOf(text);
-      hono.on(...placeOf(name), async (c) => {
+      serving(name, text, async (c) => {
         const request = await read(c);
-        return await withWarnings(await serve(c as never, request), request.unknown);
+        return await withWarnings(await serve(c as never, request as never), request.unknown);
       });
     },
   };
 }
 
-const NO_QUERY = z.object({});
-const BINARY = z.string().openapi({ format: "binary" });
-const NEXT_PAGE = z.object({
-  "x-next-cursor": z
-    .string()
-    .optional()
-    .openapi({ description: "The cursor of the next page; absent on the last one", example: "WyJzdHJlYW0iLFsxXV0" }),
-  Link: z
-    .string()
-    .optional()
-    .openapi({ description: "The next page", example: '</stream?cursor=WyJzdHJlYW0iLFsxXV0>; rel="next"' }),
-});
-const REPEATABLE = z.object({
-  [IDEMPOTENCY_KEY]: z
-    .string()
-    .min(1)
-    .max(IDEMPOTENCY_KEY_LIMIT)
-    .optional()
-    .openapi({
-      description:
-        "Repeating a request with the same key within 24 hours returns the first response; a different request with it " +
-        "is refused: 409 with code 9409. While the first request is running: 409 with code 9410 and Retry-After",
-      example: "2f1d1f6e-8f3a-4b0e-9f0e-4a5a0c8b7d11",
-    }),
-});
+function textOf(declared: Declarations, name: RouteName): RouteText {
+  const text = declared[name];
+  if (text === undefined) throw new TypeError(`${name} is not declared`);
+  return text;
+}
 
+/** Finds the id of what a request is about: the first parameter of its path, or a member of its query or body. */
+function idIn(name: RouteName, { about, query }: RouteText): Place["idOf"] {
+  const [, parameter] = /\{(\w+)\}/.exec(name) ?? [];
+  if (parameter === "file") return async (c) => /^(.+)\.flv$/.exec(c.req.param("file") ?? "")?.[1] ?? null;
+  if (parameter !== undefined) return async (c) => c.req.param(parameter) ?? null;
+  const member = about === "client" ? "client_id" : "stream";
+  if (query !== undefined) return async (c) => c.req.query(member) ?? null;
+  return async (c) => String((await bodyMember(c, member)) ?? "") || null;
+}
+
+const NO_QUERY = z.object({});
 /** The parser for requests of a route. */
-function readerOf<Query extends z.ZodObject, Body extends z.ZodObject>({
-  query,
+function readerOf({
+  query = NO_QUERY,
   body,
-}: RouteText<Query, Body>): (c: Context) => Promise<Request<Query, Body> & { readonly unknown: readonly string[] }> {
-  const readQuery = queryReader(query ?? (NO_QUERY as unknown as Query));
+}: RouteText): (c: Context) => Promise<Request<z.ZodObject, z.ZodObject> & { readonly unknown: readonly string[] }> {
+  const readQuery = queryReader(query);
   return async (c) => {
     const query = readQuery(c);
     if (body !== undefined) return { query, ...(await readBody(c, body)) };
-    return { query, body: {} as z.output<Body>, unknown: isWarned(c.req.method) ? await unreadMembers(c) : [] };
+    return { query, body: {}, unknown: isWarned(c.req.method) ? await unreadMembers(c) : [] };
   };
-}
-
-function descriptionOf(name: RouteName, text: RouteText, action: Action | null): RouteConfig {
-  const [method, path] = name.split(" ") as [string, string];
-  const {
-    summary,
-    description,
-    tag,
-    query,
-    body,
-    bodyRequired = false,
-    answer,
-    answerType = "text/html",
-    alsoAnswers,
-    redirect,
-  } = text;
-  const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, param]) => param as string);
-  const params = z.object(Object.fromEntries(names.map((param) => [param, pathParameter(param, path)])));
-  const errors = new Set<ErrorStatus>([...(text.errors ?? []), 400, 429, 500, 503]);
-  if (body !== undefined) errors.add(413);
-  if (action !== null) errors.add(403);
-  const isRepeatable = action !== null && method === "POST";
-  if (isRepeatable) errors.add(409);
-  const audited = action === null ? "" : `Action \`${action}\`.`;
-  return {
-    method: method.toLowerCase() as RouteConfig["method"],
-    path,
-    operationId: operationId(method, path),
-    summary,
-    description: [description, audited].filter(Boolean).join("\n\n"),
-    tags: [tag],
-    security: action === null ? [] : [{ [API_KEY_SCHEME]: [] }, { [SESSION_SCHEME]: [] }],
-    request: {
-      ...(names.length > 0 ? { params } : {}),
-      ...(query === undefined ? {} : { query }),
-      ...(isRepeatable ? { headers: REPEATABLE } : {}),
-      ...(body === undefined
-        ? {}
-        : { body: { required: bodyRequired, content: { "application/json": { schema: body } } } }),
-    },
-    responses: {
-      200: {
-        description: "Done",
-        ...(query !== undefined && "cursor" in query.shape ? { headers: NEXT_PAGE } : {}),
-        content: {
-          ...(answer === null
-            ? { [answerType]: { schema: answerType.startsWith("text/") ? z.string() : BINARY } }
-            : { "application/json": { schema: answer } }),
-          ...(alsoAnswers === undefined ? {} : { [alsoAnswers]: { schema: z.string() } }),
-        },
-      },
-      ...(redirect === undefined ? {} : { 302: { description: redirect } }),
-      ...Object.fromEntries([...errors].sort().map((status) => [status, errorResponse(status, path)])),
-    },
-  };
-}
-
-/** An id has the same type everywhere. */
-function pathParameter(name: string, path: string): z.ZodType {
-  if (name === "client_id") return z.int().openapi({ description: "As returned by GET /session", example: 100_482 });
-  const description =
-    name === "file"
-      ? path.startsWith("/live/")
-        ? "Id of the stream and `.flv`"
-        : "Name of a file"
-      : `The id, as returned by GET ${path.slice(0, path.indexOf("/{"))}`;
-  return UUID_NAMED.test(path) ? z.uuid().openapi({ description }) : z.string().openapi({ description });
-}
-
-/** Routes whose ids are UUIDs, as in their records; any other value is the id of nothing. */
-const UUID_NAMED = /^\/(stream|organisation\/user)\/\{id\}/;
-
-/** `GET /stream/{id}` → getStreamById. */
-function operationId(method: string, path: string): string {
-  const words = path.split(/[/.-]/).filter(Boolean);
-  const word = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
-  const camel = words.map((text) =>
-    text.startsWith("{") ? `By${word(text.slice(1, -1).replace("_", ""))}` : word(text),
-  );
-  return method.toLowerCase() + camel.join("");
 }
 
 /** Arguments for Hono's `on`. */
@@ -286,19 +233,6 @@ export type ErrorStatus = 400 | 401 | 403 | 404 | 405 | 409 | 413 | 429 | 500 | 
 /** Names of the security schemes. */
 export const API_KEY_SCHEME = "apiKey";
 export const SESSION_SCHEME = "session";
-
-const ERROR_TEXTS: Readonly<Record<ErrorStatus, string>> = {
-  400: "The request is invalid; the code says why",
-  401: "Wrong credentials",
-  403: "API key missing or wrong (the same answer for both), role not sufficient, or organisation not enabled",
-  404: "Not found in this organisation",
-  405: "The address does not support this method: see the Allow header",
-  409: "The current state does not allow this request",
-  413: "The body is larger than 64 KiB",
-  429: "Too many requests: see the Retry-After header",
-  500: "Internal error, logged under the x-request-id",
-  503: "Temporarily unavailable: try again in a moment",
-};
 
 /** Error body of the management API (M2). */
 export const ErrorBody = z
@@ -324,11 +258,6 @@ export const TokenErrorBody = z
     message: z.string().openapi({ example: "Parameter required: streamname" }),
   })
   .openapi("TokenError");
-
-function errorResponse(status: ErrorStatus, path: string) {
-  const schema = path.startsWith("/webcaster") ? TokenErrorBody : ErrorBody;
-  return { description: ERROR_TEXTS[status], content: { "application/json": { schema } } };
-}
 
 /** A time in a record: RFC 3339, UTC, milliseconds. */
 export const Time = z.iso.datetime().openapi({ example: "2026-01-01T00:00:00.000Z" });

@@ -12,10 +12,46 @@ import type { checkWebhookUrl } from "../publish/addresses/address-guard.ts";
 import { limitsOf } from "../publish/limits/organisation-limiter.ts";
 import type { Workbench } from "../publish/webhook/workbench.ts";
 import type { OrganisationTable, Schema } from "../store/schema.ts";
-import { newRoutes, Organisation, type RouteDeps, type Routes, z } from "./openapi.ts";
+import { type Declarations, newRoutes, Organisation, type RouteDeps, type Routes, z } from "./openapi.ts";
 
 /** Validates a webhook URL before it is saved: null when it may be saved (W21). */
 export type CheckWebhookUrl = typeof checkWebhookUrl;
+
+export const ORGANISATION_ROUTES = {
+  "GET /organisation": {
+    tag: "Organisation",
+    summary: "The organisation",
+    description:
+      "Administrators see the full webhook URL; for everyone else, and for keys with a scope, its query is `?…`.",
+    answer: Organisation,
+  },
+  "PUT /organisation/webhook": {
+    tag: "Organisation",
+    summary: "Set the webhook",
+    description:
+      "The HTTPS address that is called for every publish. null or an empty string removes it. It must be publicly " +
+      "reachable, without user name and fragment, and at most 2048 bytes long; otherwise 400 with code 9001 and a reason.",
+    body: z.object({
+      webhook: z
+        .string()
+        .nullable()
+        .transform((given) => (given === "" ? null : given))
+        .openapi({
+          description: "null or an empty string: no webhook (M6)",
+          maxLength: 2_048,
+          example: "https://customer.example/publish",
+        }),
+    }),
+    bodyRequired: true,
+    answer: Organisation,
+  },
+  "DELETE /organisation/webhook": {
+    tag: "Organisation",
+    summary: "Remove the webhook",
+    description: "From then on every publish to an existing, unlocked stream is allowed.",
+    answer: Organisation,
+  },
+} satisfies Declarations;
 
 export function organisationRoutes(
   deps: RouteDeps & {
@@ -29,68 +65,24 @@ export function organisationRoutes(
   },
 ): Routes["hono"] {
   const { db, clock, config, secrets, customers, workbench } = deps;
-  const routes = newRoutes(deps);
+  const routes = newRoutes(deps, ORGANISATION_ROUTES);
   const record = async (organisation: OrganisationTable, caller: Caller) =>
     organisationRecord(organisation, caller, {
       isSecretSet: await secrets.isSet(organisation.id),
       limits: limitsOf(organisation, config.capacity.organisation),
     });
 
-  routes.guarded(
-    "GET /organisation",
-    {
-      tag: "Organisation",
-      summary: "The organisation",
-      description:
-        "Administrators see the full webhook URL; for everyone else, and for keys with a scope, its query is `?…`.",
-      answer: Organisation,
-    },
-    async (c, caller) => c.json(await record(caller.organisation, caller)),
-  );
+  routes.guarded("GET /organisation", async (c, caller) => c.json(await record(caller.organisation, caller)));
 
-  routes.guarded(
-    "PUT /organisation/webhook",
-    {
-      tag: "Organisation",
-      summary: "Set the webhook",
-      description:
-        "The HTTPS address that is called for every publish. null or an empty string removes it. It must be publicly " +
-        "reachable, without user name and fragment, and at most 2048 bytes long; otherwise 400 with code 9001 and a reason.",
-      body: z.object({
-        webhook: z
-          .string()
-          .nullable()
-          .transform((given) => (given === "" ? null : given))
-          .openapi({
-            description: "null or an empty string: no webhook (M6)",
-            maxLength: 2_048,
-            example: "https://customer.example/publish",
-          }),
-      }),
-      bodyRequired: true,
-      answer: Organisation,
-    },
-    async (c, caller, { body: { webhook } }) => {
-      const refusal =
-        webhook === null
-          ? null
-          : await deps.checkWebhookUrl(webhook, { dev: config.dev, owner: caller.organisation.id });
-      if (refusal !== null) throw new BadWebhookUrl(refusal.reason);
-      if (webhook !== null) await secrets.ensure(caller.organisation.id);
-      return c.json(await change(caller, webhook));
-    },
-  );
+  routes.guarded("PUT /organisation/webhook", async (c, caller, { body: { webhook } }) => {
+    const refusal =
+      webhook === null ? null : await deps.checkWebhookUrl(webhook, { dev: config.dev, owner: caller.organisation.id });
+    if (refusal !== null) throw new BadWebhookUrl(refusal.reason);
+    if (webhook !== null) await secrets.ensure(caller.organisation.id);
+    return c.json(await change(caller, webhook));
+  });
 
-  routes.guarded(
-    "DELETE /organisation/webhook",
-    {
-      tag: "Organisation",
-      summary: "Remove the webhook",
-      description: "From then on every publish to an existing, unlocked stream is allowed.",
-      answer: Organisation,
-    },
-    async (c, caller) => c.json(await change(caller, null)),
-  );
+  routes.guarded("DELETE /organisation/webhook", async (c, caller) => c.json(await change(caller, null)));
 
   return routes.hono;
 

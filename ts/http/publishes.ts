@@ -4,7 +4,7 @@ import { namesOf, seesNames } from "../organisation/reads/names.ts";
 import { findStream } from "../organisation/streams.ts";
 import { listPublishes, type PastPublish, type PublishPosition } from "../publish/monitoring/publish-list.ts";
 import type { Schema } from "../store/schema.ts";
-import { newRoutes, type RouteDeps, type Routes, z } from "./openapi.ts";
+import { type Declarations, newRoutes, type RouteDeps, type Routes, z } from "./openapi.ts";
 import { Publish, publishRecord } from "./records/publish.ts";
 import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
 import { timeFilters } from "./request/schema.ts";
@@ -13,20 +13,23 @@ import { timeFilters } from "./request/schema.ts";
 const QUANTITY = { standard: 50, most: 500 } as const;
 const Page = cursorOf("publish", z.tuple([z.int(), z.int()]));
 
+export const PUBLISH_ROUTES = {
+  "GET /stream/{id}/publish": {
+    tag: "Streams",
+    summary: "Publishes of a stream, newest first",
+    description:
+      "Publishes that the webhook was asked about, or, without a webhook, those that went live; as long as " +
+      "`retention.publishes_days` keeps them. Values not known for older publishes are null.",
+    query: z.object({ ...pageQuery(QUANTITY, Page), ...timeFilters() }),
+    answer: z.array(Publish),
+    errors: [404],
+  },
+} satisfies Declarations;
+
 export function publishRoutes(deps: RouteDeps & { readonly db: Kysely<Schema> }): Routes["hono"] {
-  const routes = newRoutes(deps);
+  const routes = newRoutes(deps, PUBLISH_ROUTES);
   routes.guarded(
     "GET /stream/{id}/publish",
-    {
-      tag: "Streams",
-      summary: "Publishes of a stream, newest first",
-      description:
-        "Publishes that the webhook was asked about, or, without a webhook, those that went live; as long as " +
-        "`retention.publishes_days` keeps them. Values not known for older publishes are null.",
-      query: z.object({ ...pageQuery(QUANTITY, Page), ...timeFilters() }),
-      answer: z.array(Publish),
-      errors: [404],
-    },
     async (c, caller, { query: { quantity, cursor, from = null, to = null } }) => {
       const { organisation, scopeTag } = caller;
       const stream = await findStream(deps.db, organisation.id, c.req.param("id"), scopeTag);

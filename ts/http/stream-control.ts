@@ -15,7 +15,7 @@ import { type Ending, endingBy, endingOf } from "../publish/ending/ending.ts";
 import type { LiveSessions } from "../publish/live-sessions.ts";
 import type { Schema, StreamTable } from "../store/schema.ts";
 import { forgetStream } from "../token/revocations.ts";
-import { newRoutes, type RouteDeps, type Routes } from "./openapi.ts";
+import { type Declarations, newRoutes, type RouteDeps, type Routes } from "./openapi.ts";
 import { Stream } from "./records/stream.ts";
 import { EndRequest } from "./request/end-request.ts";
 import { type RecordDeps, recordOf } from "./request/stream-record.ts";
@@ -35,52 +35,62 @@ interface Move {
   readonly ending: Ending | null;
 }
 
+const LOCKS = "The running publish ends, and publishes are refused until unlock. The state becomes locked.";
+const UNLOCKS =
+  "Restores the state before the lock, and ends a refusal that a stop or kick has asked for. A stream that is neither " +
+  "locked nor refused is not changed.";
+const DELETES = "The running publish ends. From then on the stream is unknown, and its name is never reused.";
+const described = (summary: string, description: string) => {
+  const declared = { tag: "Streams", summary, description, answer: Stream, errors: [404] } as const;
+  return declared;
+};
+
+export const STREAM_CONTROL_ROUTES = {
+  "PUT /stream/{id}/stop": {
+    about: "stream",
+    ends: true,
+    tag: "Streams",
+    summary: "Stop a stream",
+    description:
+      "With `reason` or `refuse_s` the running publish ends, its broadcaster is told the reason, and new publishes are " +
+      "refused for `refuse_s`; the state does not become locked, and the last stop decides. Without either, as with " +
+      "lock, publishes are refused until unlock, and the state becomes locked.",
+    body: EndRequest,
+    answer: Stream,
+    errors: [404],
+  },
+  "PUT /stream/{id}/lock": { ...described("Lock a stream", LOCKS), about: "stream", ends: true },
+  "PUT /stream/{id}/unlock": described("Unlock a stream", UNLOCKS),
+  "DELETE /stream/{id}": { ...described("Delete a stream", DELETES), about: "stream", ends: true },
+} satisfies Declarations;
+
 export function streamControlRoutes(deps: ControlDeps): Routes["hono"] {
   const { db, clock, sessions } = deps;
-  const routes = newRoutes(deps);
+  const routes = newRoutes(deps, STREAM_CONTROL_ROUTES);
 
-  routes.guarded(
-    "PUT /stream/{id}/stop",
-    {
-      tag: "Streams",
-      summary: "Stop a stream",
-      description:
-        "With `reason` or `refuse_s` the running publish ends, its broadcaster is told the reason, and new publishes are " +
-        "refused for `refuse_s`; the state does not become locked, and the last stop decides. Without either, as with " +
-        "lock, publishes are refused until unlock, and the state becomes locked.",
-      body: EndRequest,
-      answer: Stream,
-      errors: [404],
-    },
-    async (c, caller, { body }) => {
-      const reason = body.reason || null;
-      const isLock = (body.reason ?? null) === null && (body.refuse_s ?? null) === null;
-      if (isLock) return c.json(await moved(c, caller, locking("stream.stop", caller, STOPPED)));
-      const seconds = body.refuse_s ?? 0;
-      const ending = endingBy(caller.who, reason ?? STOPPED);
-      return c.json(
-        await moved(c, caller, {
-          action: "stream.stop",
-          detail: { reason, refuse_s: seconds },
-          move: (trx, stream, now) => refuseStream(trx, stream, refusalFor(seconds, ending.reason, now), now),
-          ending,
-        }),
-      );
-    },
-  );
+  routes.guarded("PUT /stream/{id}/stop", async (c, caller, { body }) => {
+    const reason = body.reason || null;
+    const isLock = (body.reason ?? null) === null && (body.refuse_s ?? null) === null;
+    if (isLock) return c.json(await moved(c, caller, locking("stream.stop", caller, STOPPED)));
+    const seconds = body.refuse_s ?? 0;
+    const ending = endingBy(caller.who, reason ?? STOPPED);
+    return c.json(
+      await moved(c, caller, {
+        action: "stream.stop",
+        detail: { reason, refuse_s: seconds },
+        move: (trx, stream, now) => refuseStream(trx, stream, refusalFor(seconds, ending.reason, now), now),
+        ending,
+      }),
+    );
+  });
 
-  const LOCKS = "The running publish ends, and publishes are refused until unlock. The state becomes locked.";
-  routes.guarded("PUT /stream/{id}/lock", described("Lock a stream", LOCKS), async (c, caller) =>
+  routes.guarded("PUT /stream/{id}/lock", async (c, caller) =>
     c.json(await moved(c, caller, locking("stream.lock", caller, null))),
   );
-  const UNLOCKS =
-    "Restores the state before the lock, and ends a refusal that a stop or kick has asked for. A stream that is neither " +
-    "locked nor refused is not changed.";
-  routes.guarded("PUT /stream/{id}/unlock", described("Unlock a stream", UNLOCKS), async (c, caller) =>
+  routes.guarded("PUT /stream/{id}/unlock", async (c, caller) =>
     c.json(await moved(c, caller, { action: "stream.unlock", move: unlockStream, ending: null })),
   );
-  const DELETES = "The running publish ends. From then on the stream is unknown, and its name is never reused.";
-  routes.guarded("DELETE /stream/{id}", described("Delete a stream", DELETES), async (c, caller) =>
+  routes.guarded("DELETE /stream/{id}", async (c, caller) =>
     c.json(
       await moved(c, caller, {
         action: "stream.delete",
@@ -112,7 +122,3 @@ export function streamControlRoutes(deps: ControlDeps): Routes["hono"] {
 function locking(action: string, { who }: Caller, reason: string | null): Move {
   return { action, move: lockStream, ending: endingOf("stream_locked", reason, who) };
 }
-
-const described = (summary: string, description: string) => ({
-  ...({ tag: "Streams", summary, description, answer: Stream, errors: [404] } as const),
-});

@@ -25,7 +25,7 @@ import {
 import { createTitledStream, givenTexts, readExternalId } from "../organisation/titles/stream-titles.ts";
 import type { LiveSessions } from "../publish/live-sessions.ts";
 import type { Schema, StreamState, StreamTable } from "../store/schema.ts";
-import { newRoutes, type RouteDeps, type Routes, z } from "./openapi.ts";
+import { type Declarations, newRoutes, type RouteDeps, type Routes, z } from "./openapi.ts";
 import { Stream } from "./records/stream.ts";
 import { cursorOf, FOREIGN_CURSOR, pageOf, pageQuery } from "./request/page.ts";
 import { GivenPublishKey } from "./request/publish-key.ts";
@@ -54,80 +54,123 @@ interface StreamDeps extends RouteDeps, RecordDeps {
   readonly sessions: Pick<LiveSessions, "switchTarget" | "switchTo">;
 }
 
+export const STREAM_ROUTES = {
+  "POST /stream": {
+    tag: "Streams",
+    summary: "Create a stream",
+    description:
+      "No body is needed. Unknown members are ignored, and named in `warnings`. Without a webhook, and without require_token in " +
+      "/organisation/settings, anyone who knows the name can publish; by default, anyone who knows it can play.",
+    body: z.object({
+      tags: GivenTags.optional(),
+      title: GivenTitle.optional(),
+      external_id: GivenExternalId.optional(),
+      publish_key: GivenPublishKey.optional(),
+    }),
+    answer: Stream,
+  },
+  "GET /stream": {
+    tag: "Streams",
+    summary: "List streams, newest first",
+    description:
+      "With `order=live`, live streams come before all others; a stream that goes live or ends between two pages may then " +
+      "appear on both or on neither.\n\nOf streams with `tags[]` or `search` one request looks at " +
+      `${WINDOW} at most: a page may then be shorter than \`quantity\` and still have a next one, as x-next-cursor says. ` +
+      "`search` finds every stream by any part of its name after the hyphen, of its title and of its external id, by the " +
+      `beginning of its name or of a tag, or by the beginning of a word in a tag; text within a word of a tag is found in the newest ${WINDOW} streams.`,
+    query: z.object({
+      ...pageQuery({ standard: QUANTITY_DEFAULT, most: QUANTITY_LIMIT }, Page),
+      state: z.enum(LISTED_STATES).optional().openapi({ description: "Only streams in this state", example: "live" }),
+      "tags[]": z
+        .array(text())
+        .optional()
+        .openapi({ description: "Only streams with all of these tags", example: ["studio-1"] }),
+      search: text({ most: SEARCH_LIMIT }).optional().openapi({
+        description:
+          "Only streams with this text in their name, title, external id or a tag, ignoring case (see above)",
+        example: "studio",
+      }),
+      external_id: text().optional().openapi({
+        description: "Only the stream with exactly this external id",
+        example: "event-4711",
+      }),
+      order: z
+        .enum(["newest", "live"])
+        .default("newest")
+        .openapi({ description: "Which streams come first", example: "live" }),
+    }),
+    answer: z.array(Stream),
+  },
+  "GET /stream/{id}": { tag: "Streams", summary: "One stream", answer: Stream, errors: [404] },
+  "PUT /stream/{id}/tag": {
+    tag: "Streams",
+    summary: "Replace the tags of a stream",
+    body: z.object({ tags: GivenTags }),
+    bodyRequired: true,
+    answer: Stream,
+    errors: [404],
+  },
+  "PUT /stream/{id}/hold": {
+    tag: "Streams",
+    summary: "Set how long a lost publish of a stream is held",
+    description:
+      "How many seconds upstreams and players of a publish that was lost without being ended wait for its successor, " +
+      "from the next publish on. 0: not at all; null: the value of hold_s in /organisation/settings, or of publish.hold_s.",
+    body: z.object({ hold_s: z.int().min(0).max(HOLD_LIMIT_S).nullable().openapi({ example: 20 }) }),
+    bodyRequired: true,
+    answer: Stream,
+    errors: [404],
+  },
+  "PUT /stream/{id}/switch": {
+    about: "stream",
+    tag: "Streams",
+    summary: "Put the other publish of a stream on air",
+    description:
+      "For a stream with a publish and a backup; connections to upstreams and players are kept. The other publish " +
+      "is then on standby. A publish that is already on air is not changed.",
+    body: z.object({
+      to: z.int().nullable().optional().openapi({
+        description: "client_id of the publish to put on air; default: the one on standby",
+        example: 100_483,
+      }),
+    }),
+    answer: z
+      .object({
+        client_id: z.int(),
+        on_air: z.boolean().openapi({ description: "false: it takes over at its next keyframe" }),
+      })
+      .openapi("Switched"),
+    errors: [404, 409],
+  },
+} satisfies Declarations;
+
 export function streamRoutes(deps: StreamDeps): Routes["hono"] {
   const { db, reads, clock, sessions } = deps;
-  const routes = newRoutes(deps);
+  const routes = newRoutes(deps, STREAM_ROUTES);
 
-  routes.guarded(
-    "POST /stream",
-    {
-      tag: "Streams",
-      summary: "Create a stream",
-      description:
-        "No body is needed. Unknown members are ignored, and named in `warnings`. Without a webhook, and without require_token in " +
-        "/organisation/settings, anyone who knows the name can publish; by default, anyone who knows it can play.",
-      body: z.object({
-        tags: GivenTags.optional(),
-        title: GivenTitle.optional(),
-        external_id: GivenExternalId.optional(),
-        publish_key: GivenPublishKey.optional(),
-      }),
-      answer: Stream,
-    },
-    async (c, caller, { body }) => {
-      const tags = withScope(body.tags ?? [], caller);
-      const { publish_key = null } = body;
-      const texts = textsOf(body);
-      const now = clock.now();
-      const change = (made: StreamTable) => ({
-        action: "stream.create",
-        subject: made.id,
-        detail: {
-          ...{ name: made.name, tags: shortList(tags), ...givenTexts(made) },
-          ...(publish_key !== null && { publish_key }),
-        },
-      });
-      const { organisation, scopeTag: seenBy } = caller;
-      const given = { tags, publishKey: publish_key, ...texts, seenBy, nameRandom: deps.config.nameRandom, now };
-      const stream = await changed(db, caller, now, change, (trx) => createTitledStream(trx, organisation, given));
-      return c.json(await recordOf(c, caller, stream, deps));
-    },
-  );
+  routes.guarded("POST /stream", async (c, caller, { body }) => {
+    const tags = withScope(body.tags ?? [], caller);
+    const { publish_key = null } = body;
+    const texts = textsOf(body);
+    const now = clock.now();
+    const change = (made: StreamTable) => ({
+      action: "stream.create",
+      subject: made.id,
+      detail: {
+        name: made.name,
+        tags: shortList(tags),
+        ...givenTexts(made),
+        ...(publish_key !== null && { publish_key }),
+      },
+    });
+    const { organisation, scopeTag: seenBy } = caller;
+    const given = { tags, publishKey: publish_key, ...texts, seenBy, nameRandom: deps.config.nameRandom, now };
+    const stream = await changed(db, caller, now, change, (trx) => createTitledStream(trx, organisation, given));
+    return c.json(await recordOf(c, caller, stream, deps));
+  });
 
   routes.guarded(
     "GET /stream",
-    {
-      tag: "Streams",
-      summary: "List streams, newest first",
-      description:
-        "With `order=live`, live streams come before all others; a stream that goes live or ends between two pages may then " +
-        "appear on both or on neither.\n\nOf streams with `tags[]` or `search` one request looks at " +
-        `${WINDOW} at most: a page may then be shorter than \`quantity\` and still have a next one, as x-next-cursor says. ` +
-        "`search` finds every stream by any part of its name after the hyphen, of its title and of its external id, by the " +
-        `beginning of its name or of a tag, or by the beginning of a word in a tag; text within a word of a tag is found in the newest ${WINDOW} streams.`,
-      query: z.object({
-        ...pageQuery({ standard: QUANTITY_DEFAULT, most: QUANTITY_LIMIT }, Page),
-        state: z.enum(LISTED_STATES).optional().openapi({ description: "Only streams in this state", example: "live" }),
-        "tags[]": z
-          .array(text())
-          .optional()
-          .openapi({ description: "Only streams with all of these tags", example: ["studio-1"] }),
-        search: text({ most: SEARCH_LIMIT }).optional().openapi({
-          description:
-            "Only streams with this text in their name, title, external id or a tag, ignoring case (see above)",
-          example: "studio",
-        }),
-        external_id: text().optional().openapi({
-          description: "Only the stream with exactly this external id",
-          example: "event-4711",
-        }),
-        order: z
-          .enum(["newest", "live"])
-          .default("newest")
-          .openapi({ description: "Which streams come first", example: "live" }),
-      }),
-      answer: z.array(Stream),
-    },
     async (c, caller, { query: { quantity, cursor = null, state = null, search, order, external_id, ...query } }) => {
       const { organisation, scopeTag } = caller;
       const externalId = external_id === undefined ? null : readExternalId(external_id);
@@ -157,85 +200,35 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
     },
   );
 
-  routes.guarded(
-    "GET /stream/{id}",
-    { tag: "Streams", summary: "One stream", answer: Stream, errors: [404] },
-    async (c, caller) => c.json(await recordOf(c, caller, await find(caller, c.req.param("id")), deps)),
+  routes.guarded("GET /stream/{id}", async (c, caller) =>
+    c.json(await recordOf(c, caller, await find(caller, c.req.param("id")), deps)),
   );
 
-  routes.guarded(
-    "PUT /stream/{id}/tag",
-    {
-      tag: "Streams",
-      summary: "Replace the tags of a stream",
-      body: z.object({ tags: GivenTags }),
-      bodyRequired: true,
-      answer: Stream,
-      errors: [404],
-    },
-    async (c, caller, { body }) => {
-      const stream = await find(caller, c.req.param("id"));
-      const tags = withScope(body.tags, caller);
-      const now = clock.now();
-      const change = { action: "stream.tag", subject: stream.id, detail: changeOfTags(stream, tags) };
-      const tagged = await changed(db, caller, now, change, (trx) => setTags(trx, stream, tags, now));
-      return c.json(await recordOf(c, caller, tagged, deps));
-    },
-  );
+  routes.guarded("PUT /stream/{id}/tag", async (c, caller, { body }) => {
+    const stream = await find(caller, c.req.param("id"));
+    const tags = withScope(body.tags, caller);
+    const now = clock.now();
+    const change = { action: "stream.tag", subject: stream.id, detail: changeOfTags(stream, tags) };
+    const tagged = await changed(db, caller, now, change, (trx) => setTags(trx, stream, tags, now));
+    return c.json(await recordOf(c, caller, tagged, deps));
+  });
 
-  routes.guarded(
-    "PUT /stream/{id}/hold",
-    {
-      tag: "Streams",
-      summary: "Set how long a lost publish of a stream is held",
-      description:
-        "How many seconds upstreams and players of a publish that was lost without being ended wait for its successor, " +
-        "from the next publish on. 0: not at all; null: the value of hold_s in /organisation/settings, or of publish.hold_s.",
-      body: z.object({ hold_s: z.int().min(0).max(HOLD_LIMIT_S).nullable().openapi({ example: 20 }) }),
-      bodyRequired: true,
-      answer: Stream,
-      errors: [404],
-    },
-    async (c, caller, { body: { hold_s } }) => {
-      const stream = await find(caller, c.req.param("id"));
-      const now = clock.now();
-      const change = { action: "stream.hold", subject: stream.id, detail: { hold_s } };
-      const held = await changed(db, caller, now, change, (trx) => setHold(trx, stream, hold_s, now));
-      return c.json(await recordOf(c, caller, held, deps));
-    },
-  );
+  routes.guarded("PUT /stream/{id}/hold", async (c, caller, { body: { hold_s } }) => {
+    const stream = await find(caller, c.req.param("id"));
+    const now = clock.now();
+    const change = { action: "stream.hold", subject: stream.id, detail: { hold_s } };
+    const held = await changed(db, caller, now, change, (trx) => setHold(trx, stream, hold_s, now));
+    return c.json(await recordOf(c, caller, held, deps));
+  });
 
-  routes.guarded(
-    "PUT /stream/{id}/switch",
-    {
-      tag: "Streams",
-      summary: "Put the other publish of a stream on air",
-      description:
-        "For a stream with a publish and a backup; connections to upstreams and players are kept. The other publish " +
-        "is then on standby. A publish that is already on air is not changed.",
-      body: z.object({
-        to: z.int().nullable().optional().openapi({
-          description: "client_id of the publish to put on air; default: the one on standby",
-          example: 100_483,
-        }),
-      }),
-      answer: z
-        .object({
-          client_id: z.int(),
-          on_air: z.boolean().openapi({ description: "false: it takes over at its next keyframe" }),
-        })
-        .openapi("Switched"),
-      errors: [404, 409],
-    },
-    async (c, caller, { body: { to = null } }) => {
-      const stream = await find(caller, c.req.param("id"));
-      const clientId = sessions.switchTarget(caller.organisation.id, stream.id, to);
-      const change = { action: "stream.switch", subject: stream.id, detail: { to: clientId } };
-      await recordChange(db, caller, clock.now(), change);
-      const { onAir } = await sessions.switchTo(caller.organisation.id, stream.id, clientId);
-      return c.json({ client_id: clientId, on_air: onAir });
-    },
-  );
+  routes.guarded("PUT /stream/{id}/switch", async (c, caller, { body: { to = null } }) => {
+    const stream = await find(caller, c.req.param("id"));
+    const clientId = sessions.switchTarget(caller.organisation.id, stream.id, to);
+    const change = { action: "stream.switch", subject: stream.id, detail: { to: clientId } };
+    await recordChange(db, caller, clock.now(), change);
+    const { onAir } = await sessions.switchTo(caller.organisation.id, stream.id, clientId);
+    return c.json({ client_id: clientId, on_air: onAir });
+  });
 
   return routes.hono;
 

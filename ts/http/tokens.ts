@@ -8,7 +8,7 @@ import type { Schema } from "../store/schema.ts";
 import { checkExpiry } from "../token/expiry.ts";
 import { jtiWithin, type Revocations, revokeStream, revokeToken } from "../token/revocations.ts";
 import { PLAY_VALIDITY_DEFAULT_S, type Tokens } from "../token/tokens.ts";
-import { newRoutes, type RouteDeps, type Routes, UnixTime, z } from "./openapi.ts";
+import { type Declarations, newRoutes, type RouteDeps, type Routes, UnixTime, z } from "./openapi.ts";
 import { text } from "./request/schema.ts";
 
 /** A request gives exactly one of these. */
@@ -27,97 +27,94 @@ interface TokenRoutesDeps extends RouteDeps {
   readonly revocations?: Revocations;
 }
 
+export const TOKEN_ROUTES = {
+  "POST /stream/{id}/play-token": {
+    tag: "Tokens",
+    summary: "Create a token for playing a stream",
+    description:
+      "RTMP players need it when play is token in /organisation/settings. exp is in Unix seconds; default: a day from " +
+      "now, at most 365 days. Players that already play continue when the token expires or is revoked.",
+    body: z.object({ exp: UnixTime }),
+    answer: z.object({
+      token: z.string(),
+      exp: z.int(),
+      streamname: z.string().openapi({
+        description: "Stream name for the player, after a url of the stream's playout",
+        example: "Ab1Cd-9XyZ0?token=eyJhbGciOi…",
+      }),
+    }),
+    errors: [404],
+  },
+  "POST /webcaster/revoke": {
+    tag: "Tokens",
+    summary: "Revoke web tokens and play tokens",
+    description:
+      "Exactly one of token, jti and streamname. token or jti: this token is never valid again. streamname " +
+      "(without arguments): every token issued so far for this stream of your organisation; later ones are valid. Running " +
+      "broadcasts that started with a revoked token end. An organisation can have 10,000 single tokens revoked at a time, " +
+      "and those of 10,000 streams; a stream that is deleted no longer counts.",
+    body: z.object({
+      token: Way.openapi({ description: "A web token or a play token" }),
+      jti: Way.openapi({ description: "The jti of a token", maxLength: JTI_LENGTH_LIMIT }),
+      streamname: Way.openapi({ description: "Without arguments", example: "Ab1Cd-9XyZ0" }),
+    }),
+    bodyRequired: true,
+    answer: z.object({
+      success: z.literal(true),
+      data: z.object({ jti: z.string().optional(), streamname: z.string().optional() }),
+    }),
+    errors: [404],
+  },
+} satisfies Declarations;
+
 export function tokenRoutes(deps: TokenRoutesDeps): Routes["hono"] {
   const { db, clock, tokens, revocations } = deps;
-  const routes = newRoutes(deps);
+  const routes = newRoutes(deps, TOKEN_ROUTES);
 
-  routes.guarded(
-    "POST /stream/{id}/play-token",
-    {
-      tag: "Tokens",
-      summary: "Create a token for playing a stream",
-      description:
-        "RTMP players need it when play is token in /organisation/settings. exp is in Unix seconds; default: a day from " +
-        "now, at most 365 days. Players that already play continue when the token expires or is revoked.",
-      body: z.object({ exp: UnixTime }),
-      answer: z.object({
-        token: z.string(),
-        exp: z.int(),
-        streamname: z.string().openapi({
-          description: "Stream name for the player, after a url of the stream's playout",
-          example: "Ab1Cd-9XyZ0?token=eyJhbGciOi…",
-        }),
-      }),
-      errors: [404],
-    },
-    async (c, { organisation, scopeTag }, { body }) => {
-      const { name } = await findStream(db, organisation.id, c.req.param("id"), scopeTag);
-      const now = tokens.now();
-      const exp = body.exp ?? now + PLAY_VALIDITY_DEFAULT_S;
-      checkExpiry(exp, now);
-      const token = await tokens.issueForPlay({ streamname: name, exp, org: organisation.hash });
-      return c.json({ token, exp, streamname: `${name}?token=${token}` });
-    },
-  );
+  routes.guarded("POST /stream/{id}/play-token", async (c, { organisation, scopeTag }, { body }) => {
+    const { name } = await findStream(db, organisation.id, c.req.param("id"), scopeTag);
+    const now = tokens.now();
+    const exp = body.exp ?? now + PLAY_VALIDITY_DEFAULT_S;
+    checkExpiry(exp, now);
+    const token = await tokens.issueForPlay({ streamname: name, exp, org: organisation.hash });
+    return c.json({ token, exp, streamname: `${name}?token=${token}` });
+  });
 
-  routes.guarded(
-    "POST /webcaster/revoke",
-    {
-      tag: "Tokens",
-      summary: "Revoke web tokens and play tokens",
-      description:
-        "Exactly one of token, jti and streamname. token or jti: this token is never valid again. streamname " +
-        "(without arguments): every token issued so far for this stream of your organisation; later ones are valid. Running " +
-        "broadcasts that started with a revoked token end. An organisation can have 10,000 single tokens revoked at a time, " +
-        "and those of 10,000 streams; a stream that is deleted no longer counts.",
-      body: z.object({
-        token: Way.openapi({ description: "A web token or a play token" }),
-        jti: Way.openapi({ description: "The jti of a token", maxLength: JTI_LENGTH_LIMIT }),
-        streamname: Way.openapi({ description: "Without arguments", example: "Ab1Cd-9XyZ0" }),
-      }),
-      bodyRequired: true,
-      answer: z.object({
-        success: z.literal(true),
-        data: z.object({ jti: z.string().optional(), streamname: z.string().optional() }),
-      }),
-      errors: [404],
-    },
-    async (c, caller, { body }) => {
-      const { organisation } = caller;
-      const { way, text } = wayOf(body);
-      const now = clock.now();
-      let data: { readonly jti: string } | { readonly streamname: string };
-      if (way === "streamname") {
-        const stream = await db
-          .selectFrom("stream")
-          .select("id")
-          .where("name", "=", text)
-          .where("organisation_id", "=", organisation.id)
-          .where("state", "!=", "deleted")
-          .executeTakeFirst();
-        if (stream === undefined) throw new UnknownStream();
-        // Revoking once more adds nothing to what is kept.
-        const isFirst = revocations?.revisionOf(text) === 0;
-        if (isFirst && revocations.countOf(organisation.hash, "stream") >= REVOKED_LIMIT) {
-          const reason = `exceeds the limit of ${REVOKED_LIMIT} streams with revoked tokens; delete streams or lock this one`;
-          throw new InvalidValue(way, reason);
-        }
-        const change = { action: "token.revoke_stream", subject: stream.id };
-        await changed(db, caller, now, change, (trx) => revokeStream(trx, text, now));
-        data = { streamname: text };
-      } else {
-        if ((revocations?.countOf(organisation.hash, "jti") ?? 0) >= REVOKED_LIMIT) {
-          throw new InvalidValue(way, `exceeds the limit of ${REVOKED_LIMIT} revoked tokens; revoke by streamname`);
-        }
-        const { jti, exp } = way === "jti" ? { jti: text, exp: null } : await tokens.verifyAny(text);
-        const change = { action: "token.revoke", subject: jti };
-        await changed(db, caller, now, change, (trx) => revokeToken(trx, jtiWithin(organisation.hash, jti), exp, now));
-        data = { jti };
+  routes.guarded("POST /webcaster/revoke", async (c, caller, { body }) => {
+    const { organisation } = caller;
+    const { way, text } = wayOf(body);
+    const now = clock.now();
+    let data: { readonly jti: string } | { readonly streamname: string };
+    if (way === "streamname") {
+      const stream = await db
+        .selectFrom("stream")
+        .select("id")
+        .where("name", "=", text)
+        .where("organisation_id", "=", organisation.id)
+        .where("state", "!=", "deleted")
+        .executeTakeFirst();
+      if (stream === undefined) throw new UnknownStream();
+      // Revoking once more adds nothing to what is kept.
+      const isFirst = revocations?.revisionOf(text) === 0;
+      if (isFirst && revocations.countOf(organisation.hash, "stream") >= REVOKED_LIMIT) {
+        const reason = `exceeds the limit of ${REVOKED_LIMIT} streams with revoked tokens; delete streams or lock this one`;
+        throw new InvalidValue(way, reason);
       }
-      await revocations?.look();
-      return c.json({ success: true, data });
-    },
-  );
+      const change = { action: "token.revoke_stream", subject: stream.id };
+      await changed(db, caller, now, change, (trx) => revokeStream(trx, text, now));
+      data = { streamname: text };
+    } else {
+      if ((revocations?.countOf(organisation.hash, "jti") ?? 0) >= REVOKED_LIMIT) {
+        throw new InvalidValue(way, `exceeds the limit of ${REVOKED_LIMIT} revoked tokens; revoke by streamname`);
+      }
+      const { jti, exp } = way === "jti" ? { jti: text, exp: null } : await tokens.verifyAny(text);
+      const change = { action: "token.revoke", subject: jti };
+      await changed(db, caller, now, change, (trx) => revokeToken(trx, jtiWithin(organisation.hash, jti), exp, now));
+      data = { jti };
+    }
+    await revocations?.look();
+    return c.json({ success: true, data });
+  });
 
   return routes.hono;
 }

@@ -9,7 +9,7 @@ import {
   type UsageOfDay,
 } from "../organisation/usage.ts";
 import type { Schema } from "../store/schema.ts";
-import { newRoutes, type RouteDeps, type Routes, z } from "./openapi.ts";
+import { type Declarations, newRoutes, type RouteDeps, type Routes, z } from "./openapi.ts";
 import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
 import { text } from "./request/schema.ts";
 
@@ -50,37 +50,40 @@ const Usage = z
   })
   .openapi("Usage");
 
+export const USAGE_ROUTES = {
+  "GET /organisation/usage": {
+    tag: "Organisation",
+    summary: "Bytes in and out, per stream and day",
+    description:
+      "A running publish is counted without at most its last 10 seconds. The days of a publish add up to the bytes_in and " +
+      `bytes_out of its publish_done. Default: the last ${SPAN_DEFAULT_DAYS} days; at most ${USAGE_SPAN_LIMIT_DAYS}. ` +
+      `\`total\` covers the whole span, \`days\` is a page of at most ${QUANTITY.most} rows. ` +
+      `With a key of one tag the span may have at most ${TAGGED_ROWS_LIMIT} rows of the organisation; csv has no such limit.`,
+    query: z.object({
+      ...pageQuery(QUANTITY, Page),
+      from: GivenDay.optional().openapi({ description: "The first day" }),
+      to: GivenDay.optional().openapi({ description: "The last day; default: today" }),
+      format: z
+        .enum(["json", "csv"])
+        .default("json")
+        .openapi({ description: "csv: a table of the whole span, with one row per day and stream" }),
+      stream: text().optional().openapi({ description: "Id of a stream: only its bytes" }),
+      after: After.optional().openapi({ deprecated: true, description: "`next` of the previous page" }),
+    }),
+    answer: Usage,
+    alsoAnswers: "text/csv",
+  },
+} satisfies Declarations;
+
 export function usageRoutes(
   deps: RouteDeps & {
     readonly db: Kysely<Schema>;
     readonly clock: { now(): number };
   },
 ): Routes["hono"] {
-  const routes = newRoutes(deps);
+  const routes = newRoutes(deps, USAGE_ROUTES);
   routes.guarded(
     "GET /organisation/usage",
-    {
-      tag: "Organisation",
-      summary: "Bytes in and out, per stream and day",
-      description:
-        "A running publish is counted without at most its last 10 seconds. The days of a publish add up to the bytes_in and " +
-        `bytes_out of its publish_done. Default: the last ${SPAN_DEFAULT_DAYS} days; at most ${USAGE_SPAN_LIMIT_DAYS}. ` +
-        `\`total\` covers the whole span, \`days\` is a page of at most ${QUANTITY.most} rows. ` +
-        `With a key of one tag the span may have at most ${TAGGED_ROWS_LIMIT} rows of the organisation; csv has no such limit.`,
-      query: z.object({
-        ...pageQuery(QUANTITY, Page),
-        from: GivenDay.optional().openapi({ description: "The first day" }),
-        to: GivenDay.optional().openapi({ description: "The last day; default: today" }),
-        format: z
-          .enum(["json", "csv"])
-          .default("json")
-          .openapi({ description: "csv: a table of the whole span, with one row per day and stream" }),
-        stream: text().optional().openapi({ description: "Id of a stream: only its bytes" }),
-        after: After.optional().openapi({ deprecated: true, description: "`next` of the previous page" }),
-      }),
-      answer: Usage,
-      alsoAnswers: "text/csv",
-    },
     async (c, { organisation, scopeTag }, { query: { quantity, cursor, format, stream = null, ...query } }) => {
       const span = spanOf(query, deps.clock.now());
       if (format === "csv") {

@@ -9,7 +9,7 @@ import type { Schema } from "../store/schema.ts";
 import { checkExpiry } from "../token/expiry.ts";
 import { withoutArguments } from "../token/revocations.ts";
 import { opensStreamsOf, type TokenClaims, type Tokens, VALIDITY_DEFAULT_S } from "../token/tokens.ts";
-import { newRoutes, type RouteDeps, type Routes, UnixTime, z } from "./openapi.ts";
+import { type Declarations, newRoutes, type RouteDeps, type Routes, UnixTime, z } from "./openapi.ts";
 import { noteForLog } from "./request/caller.ts";
 import { requiredText } from "./request/schema.ts";
 
@@ -31,31 +31,52 @@ const Claim = requiredText()
   )
   .openapi({ maxLength: CLAIM_LIMIT_BYTES });
 
+export const WEBCASTER_ROUTES = {
+  "POST /webcaster": {
+    tag: "Tokens",
+    summary: "Create a web token",
+    description:
+      "exp and nbf are Unix seconds; by default the token is valid from now on for a week. At most 365 days. " +
+      "What a token allows is decided when it is used to publish. With scope_tag, a key can create tokens only for streams " +
+      "with that tag; any other stream is unknown to it.",
+    body: z.object({
+      streamname: Claim.openapi({ example: "Ab1Cd-9XyZ0" }),
+      ingesturl: Claim.openapi({ example: "rtmp://ingest.example/live" }),
+      exp: UnixTime,
+      nbf: UnixTime,
+    }),
+    bodyRequired: true,
+    answer: Token,
+    errors: [404],
+  },
+  "POST /webcaster/verify": {
+    tag: "Tokens",
+    summary: "Verify a web token",
+    description: "Can be called from any web page. A token that is not valid: 403 with errorCode 1002 and the reason.",
+    body: GivenToken,
+    bodyRequired: true,
+    answer: Token,
+    errors: [403],
+  },
+  "POST /webcaster/stream": {
+    tag: "Tokens",
+    summary: "What the broadcaster with a web token sees of the stream",
+    description: "For /broadcast. `title` is null for a stream without one, and where there is no such stream.",
+    body: GivenToken,
+    bodyRequired: true,
+    answer: TokenStream,
+    errors: [403],
+  },
+} satisfies Declarations;
+
 export function webcasterRoutes(
   deps: RouteDeps & { readonly db: Kysely<Schema>; readonly tokens: Tokens },
 ): Routes["hono"] {
   const { db, tokens } = deps;
-  const routes = newRoutes(deps);
+  const routes = newRoutes(deps, WEBCASTER_ROUTES);
 
   routes.guarded(
     "POST /webcaster",
-    {
-      tag: "Tokens",
-      summary: "Create a web token",
-      description:
-        "exp and nbf are Unix seconds; by default the token is valid from now on for a week. At most 365 days. " +
-        "What a token allows is decided when it is used to publish. With scope_tag, a key can create tokens only for streams " +
-        "with that tag; any other stream is unknown to it.",
-      body: z.object({
-        streamname: Claim.openapi({ example: "Ab1Cd-9XyZ0" }),
-        ingesturl: Claim.openapi({ example: "rtmp://ingest.example/live" }),
-        exp: UnixTime,
-        nbf: UnixTime,
-      }),
-      bodyRequired: true,
-      answer: Token,
-      errors: [404],
-    },
     async (c, { organisation, scopeTag }, { body: { exp = null, nbf = null, ...body } }) => {
       const now = tokens.now();
       if (exp !== null) checkExpiry(exp, now);
@@ -81,42 +102,17 @@ export function webcasterRoutes(
     c.header("access-control-allow-origin", "*"); // before the answer is there: afterwards it would be built twice
     return next();
   });
-  routes.open(
-    "POST /webcaster/verify",
-    {
-      tag: "Tokens",
-      summary: "Verify a web token",
-      description:
-        "Can be called from any web page. A token that is not valid: 403 with errorCode 1002 and the reason.",
-      body: GivenToken,
-      bodyRequired: true,
-      answer: Token,
-      errors: [403],
-    },
-    async (c, { body: { token } }) => {
-      await verified(c, token);
-      return c.json({ success: true, data: { token } });
-    },
-  );
+  routes.open("POST /webcaster/verify", async (c, { body: { token } }) => {
+    await verified(c, token);
+    return c.json({ success: true, data: { token } });
+  });
 
-  routes.open(
-    "POST /webcaster/stream",
-    {
-      tag: "Tokens",
-      summary: "What the broadcaster with a web token sees of the stream",
-      description: "For /broadcast. `title` is null for a stream without one, and where there is no such stream.",
-      body: GivenToken,
-      bodyRequired: true,
-      answer: TokenStream,
-      errors: [403],
-    },
-    async (c, { body: { token } }) => {
-      const claims = await verified(c, token);
-      const name = withoutArguments(claims.streamname);
-      const title = opensStreamsOf(claims, name) ? await titleOf(db, name) : null;
-      return c.json({ success: true, data: { title } });
-    },
-  );
+  routes.open("POST /webcaster/stream", async (c, { body: { token } }) => {
+    const claims = await verified(c, token);
+    const name = withoutArguments(claims.streamname);
+    const title = opensStreamsOf(claims, name) ? await titleOf(db, name) : null;
+    return c.json({ success: true, data: { title } });
+  });
 
   return routes.hono;
 

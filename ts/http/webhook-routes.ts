@@ -18,7 +18,7 @@ import { UNREACHABLE_CAUSES } from "../publish/webhook/answer.ts";
 import { DELIVERY_WINDOW } from "../publish/webhook/delivery-list.ts";
 import type { Called, Delivery, Workbench } from "../publish/webhook/workbench.ts";
 import type { Schema } from "../store/schema.ts";
-import { newRoutes, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
+import { type Declarations, newRoutes, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
 import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
 import { text, timeFilters, wholeNumber } from "./request/schema.ts";
 
@@ -74,6 +74,82 @@ const CallRecord = z
   })
   .openapi("WebhookCall");
 
+export const WEBHOOK_ROUTES = {
+  "POST /organisation/webhook/secret": {
+    tag: "Organisation",
+    summary: "Create or rotate the webhook secret",
+    description:
+      "Shown only in this response. For 24 hours, calls are also signed with the old secret (Standard Webhooks: two signatures).",
+    answer: z.object({
+      secret: z.string().openapi({ example: "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=" }),
+    }),
+  },
+  "POST /organisation/webhook/test": {
+    tag: "Organisation",
+    summary: "Send a test call to the webhook",
+    description:
+      "The call is signed like any other and has client id 0, which no publish has. The answer has no effect.",
+    body: z.object({
+      arguments: z
+        .string()
+        .nullable()
+        .optional()
+        .openapi({ description: "Custom arguments of the broadcaster", example: "passcode=s3cret" }),
+    }),
+    answer: CallRecord,
+    errors: [404],
+  },
+  "GET /organisation/webhook/deliveries": {
+    tag: "Organisation",
+    summary: "Calls to the webhook, newest first",
+    description:
+      "Every publish and publish_done, every failed call, and the latest successful update of each publish; kept for 30 days. " +
+      `With a filter, one request looks at ${DELIVERY_WINDOW} calls at most: a page may then be shorter than ` +
+      "`quantity` and still have a next one, as x-next-cursor says.",
+    query: z.object({
+      ...pageQuery(QUANTITY, Page),
+      ...timeFilters(),
+      call: z.enum(CALLS).optional().openapi({ description: "Only these events", example: "publish" }),
+      clientid: wholeNumber("must be a number").optional().openapi({ description: "Only calls about this publish" }),
+      name: z.string().optional().openapi({ description: "Only calls about this stream name", example: "Ab1Cd-9XyZ0" }),
+      failed: z.enum(["true", "false"]).optional().openapi({ description: "true: only failed or refused calls" }),
+      before: z
+        .string()
+        .refine((given) => !Number.isNaN(Date.parse(given)), "must be a time in the format of last_at")
+        .transform((given) => Date.parse(given))
+        .optional()
+        .openapi({
+          type: "string",
+          format: "date-time",
+          deprecated: true,
+          description: "Only deliveries older than this last_at",
+        }),
+    }),
+    answer: z.array(DeliveryRecord),
+  },
+  "GET /organisation/webhook/deliveries/{id}": {
+    tag: "Organisation",
+    summary: "One delivery",
+    answer: DeliveryRecord,
+    errors: [404],
+  },
+  "POST /organisation/webhook/deliveries/{id}/replay": {
+    tag: "Organisation",
+    summary: "Send a delivery again",
+    description: "Sends the same body and webhook-id to the current webhook. The answer has no effect on any publish.",
+    answer: CallRecord,
+    errors: [404],
+  },
+  "GET /organisation/settings": { tag: "Organisation", summary: "Settings of the organisation", answer: Settings },
+  "PUT /organisation/settings": {
+    tag: "Organisation",
+    summary: "Change settings of the organisation",
+    description: "Settings that are not given stay unchanged.",
+    body: settingsChange,
+    answer: Settings,
+  },
+} satisfies Declarations;
+
 export function webhookRoutes(
   deps: RouteDeps & {
     readonly db: Kysely<Schema>;
@@ -84,84 +160,23 @@ export function webhookRoutes(
   },
 ): Routes["hono"] {
   const { db, clock, secrets, customers, workbench } = deps;
-  const routes = newRoutes(deps);
+  const routes = newRoutes(deps, WEBHOOK_ROUTES);
 
-  routes.guarded(
-    "POST /organisation/webhook/secret",
-    {
-      tag: "Organisation",
-      summary: "Create or rotate the webhook secret",
-      description:
-        "Shown only in this response. For 24 hours, calls are also signed with the old secret (Standard Webhooks: two signatures).",
-      answer: z.object({
-        secret: z.string().openapi({ example: "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=" }),
-      }),
-    },
-    async (c, caller) => {
-      const { id } = caller.organisation;
-      const change = { action: "webhook.secret", subject: id };
-      const secret = await changed(db, caller, clock.now(), change, (trx) => secrets.rotate(trx, id));
-      customers.forget(id);
-      return c.json({ secret });
-    },
-  );
+  routes.guarded("POST /organisation/webhook/secret", async (c, caller) => {
+    const { id } = caller.organisation;
+    const change = { action: "webhook.secret", subject: id };
+    const secret = await changed(db, caller, clock.now(), change, (trx) => secrets.rotate(trx, id));
+    customers.forget(id);
+    return c.json({ secret });
+  });
 
-  routes.guarded(
-    "POST /organisation/webhook/test",
-    {
-      tag: "Organisation",
-      summary: "Send a test call to the webhook",
-      description:
-        "The call is signed like any other and has client id 0, which no publish has. The answer has no effect.",
-      body: z.object({
-        arguments: z
-          .string()
-          .nullable()
-          .optional()
-          .openapi({ description: "Custom arguments of the broadcaster", example: "passcode=s3cret" }),
-      }),
-      answer: CallRecord,
-      errors: [404],
-    },
-    async (c, { organisation }, { body }) => {
-      const called = await workbench.test(organisation.id, argumentsOf(body.arguments ?? null), c.get("trace"));
-      return c.json(callRecord(called));
-    },
-  );
+  routes.guarded("POST /organisation/webhook/test", async (c, { organisation }, { body }) => {
+    const called = await workbench.test(organisation.id, argumentsOf(body.arguments ?? null), c.get("trace"));
+    return c.json(callRecord(called));
+  });
 
   routes.guarded(
     "GET /organisation/webhook/deliveries",
-    {
-      tag: "Organisation",
-      summary: "Calls to the webhook, newest first",
-      description:
-        "Every publish and publish_done, every failed call, and the latest successful update of each publish; kept for 30 days. " +
-        `With a filter, one request looks at ${DELIVERY_WINDOW} calls at most: a page may then be shorter than ` +
-        "`quantity` and still have a next one, as x-next-cursor says.",
-      query: z.object({
-        ...pageQuery(QUANTITY, Page),
-        ...timeFilters(),
-        call: z.enum(CALLS).optional().openapi({ description: "Only these events", example: "publish" }),
-        clientid: wholeNumber("must be a number").optional().openapi({ description: "Only calls about this publish" }),
-        name: z
-          .string()
-          .optional()
-          .openapi({ description: "Only calls about this stream name", example: "Ab1Cd-9XyZ0" }),
-        failed: z.enum(["true", "false"]).optional().openapi({ description: "true: only failed or refused calls" }),
-        before: z
-          .string()
-          .refine((given) => !Number.isNaN(Date.parse(given)), "must be a time in the format of last_at")
-          .transform((given) => Date.parse(given))
-          .optional()
-          .openapi({
-            type: "string",
-            format: "date-time",
-            deprecated: true,
-            description: "Only deliveries older than this last_at",
-          }),
-      }),
-      answer: z.array(DeliveryRecord),
-    },
     async (
       c,
       caller,
@@ -185,56 +200,30 @@ export function webhookRoutes(
     },
   );
 
-  routes.guarded(
-    "GET /organisation/webhook/deliveries/{id}",
-    { tag: "Organisation", summary: "One delivery", answer: DeliveryRecord, errors: [404] },
-    async (c, caller) =>
-      c.json(deliveryRecord(await workbench.find(caller.organisation.id, c.req.param("id")), caller)),
+  routes.guarded("GET /organisation/webhook/deliveries/{id}", async (c, caller) =>
+    c.json(deliveryRecord(await workbench.find(caller.organisation.id, c.req.param("id")), caller)),
   );
 
-  routes.guarded(
-    "POST /organisation/webhook/deliveries/{id}/replay",
-    {
-      tag: "Organisation",
-      summary: "Send a delivery again",
-      description:
-        "Sends the same body and webhook-id to the current webhook. The answer has no effect on any publish.",
-      answer: CallRecord,
-      errors: [404],
-    },
-    async (c, caller) => {
-      const id = c.req.param("id");
-      // Recorded before it is sent, because what was sent cannot be taken back.
-      const note = () => recordChange(db, caller, clock.now(), { action: "delivery.replay", subject: id });
-      return c.json(callRecord(await workbench.replay(caller.organisation.id, id, note, c.get("trace"))));
-    },
+  routes.guarded("POST /organisation/webhook/deliveries/{id}/replay", async (c, caller) => {
+    const id = c.req.param("id");
+    // Recorded before it is sent, because what was sent cannot be taken back.
+    const note = () => recordChange(db, caller, clock.now(), { action: "delivery.replay", subject: id });
+    return c.json(callRecord(await workbench.replay(caller.organisation.id, id, note, c.get("trace"))));
+  });
+
+  routes.guarded("GET /organisation/settings", async (c, { organisation }) =>
+    c.json(await readSettings(db, organisation.id)),
   );
 
-  routes.guarded(
-    "GET /organisation/settings",
-    { tag: "Organisation", summary: "Settings of the organisation", answer: Settings },
-    async (c, { organisation }) => c.json(await readSettings(db, organisation.id)),
-  );
-
-  routes.guarded(
-    "PUT /organisation/settings",
-    {
-      tag: "Organisation",
-      summary: "Change settings of the organisation",
-      description: "Settings that are not given stay unchanged.",
-      body: settingsChange,
-      answer: Settings,
-    },
-    async (c, caller, { body }) => {
-      const { id } = caller.organisation;
-      const change = givenSettings(body);
-      const now = clock.now();
-      const entry = { action: "settings.change", subject: id, detail: change };
-      const settings = await changed(db, caller, now, entry, (trx) => changeSettings(trx, id, change, now));
-      customers.forget(id);
-      return c.json(settings);
-    },
-  );
+  routes.guarded("PUT /organisation/settings", async (c, caller, { body }) => {
+    const { id } = caller.organisation;
+    const change = givenSettings(body);
+    const now = clock.now();
+    const entry = { action: "settings.change", subject: id, detail: change };
+    const settings = await changed(db, caller, now, entry, (trx) => changeSettings(trx, id, change, now));
+    customers.forget(id);
+    return c.json(settings);
+  });
 
   return routes.hono;
 }

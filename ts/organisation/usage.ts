@@ -70,7 +70,7 @@ async function* everyTaggedDay(
     const near = usageOf(db, organisationId, span).innerJoin(places.as("near"), (join) =>
       join.onRef("near.day", "=", "usage.day").onRef("near.stream_id", "=", "usage.stream_id"),
     );
-    yield await daysOf(near as unknown as ReturnType<typeof usageOf>, { after: null, quantity: TABLE_WINDOW });
+    yield await daysOf(near as ReturnType<typeof usageOf>, { after: null, quantity: TABLE_WINDOW });
     const last = await lastInWindow(places, TABLE_WINDOW);
     if (last === undefined) return;
     after = { day: last.day, stream: last.stream_id };

@@ -3,8 +3,7 @@ import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import type { Membership } from "../cluster/membership.ts";
 import { inTime } from "../in-time.ts";
-import type { MediaEvent, PublishEnded, PublishRequested } from "../media/events.ts";
-import type { Hold } from "../media/hold.ts";
+import type { MediaEvent, PublishEnded } from "../media/events.ts";
 import type { Media } from "../media.ts";
 import type { PublishingMetrics } from "../metrics.ts";
 import { EVERYTHING, type Share } from "../node-share.ts";
@@ -13,33 +12,30 @@ import type { Schema } from "../store/schema.ts";
 import type { PlayTokenLack } from "../token/play-token.ts";
 import type { TokenClaims } from "../token/tokens.ts";
 import type { Resolve } from "./addresses/resolver.ts";
+import { createRequests, type Requests } from "./admission/requests.ts";
 import { type AdmissionDeps, createAdmission } from "./admission.ts";
+import { createAllow } from "./allowed.ts";
 import { createOnAir, type OnAir } from "./backup/on-air.ts";
 import { createPulledBytes } from "./bytes/pulled-bytes.ts";
 import { createClientIds } from "./client-ids.ts";
-import { type DenialCause, type Denied, denied, isOfNode } from "./denials.ts";
-import { type Ending, endingOf, inLog } from "./ending/ending.ts";
+import { endingOf } from "./ending/ending.ts";
 import { createEndings, type Endings } from "./ending/endings.ts";
 import { createEnds } from "./ends.ts";
 import type { CredentialsDeps } from "./key/credentials.ts";
 import { createOrganisationLimiter } from "./limits/organisation-limiter.ts";
 import { adoptEvents } from "./orphans.ts";
 import { createPlayers, type PlayersDeps } from "./players.ts";
-import {
-  type AllowedPublish,
-  type AskedPublish,
-  createPublishes,
-  type Publishes,
-  type RunningPublish,
-  type StartingPublish,
-} from "./publishes.ts";
+import type { PublishEvents } from "./publish-events.ts";
+import { type AskedPublish, createPublishes, type Publishes, type RunningPublish } from "./publishes.ts";
 import type { PublishingSettings } from "./publishing-settings.ts";
-import { identityOf } from "./record.ts";
-import type { Refusals, RefusedPublish } from "./refusals/refusals.ts";
+import type { Refusals } from "./refusals/refusals.ts";
 import { createRefusedConnections } from "./refused-connections.ts";
+import { endPublish } from "./running/ended.ts";
 import { liveNumbers } from "./running/live-numbers.ts";
+import { mediaEvents } from "./running/media-events.ts";
+import { createStops, type Stops } from "./running/stops.ts";
+import { createUpdating } from "./running/updating.ts";
 import { createUpkeep } from "./running/upkeep.ts";
-import { createUpdate, startUpdates, type Updates } from "./updates.ts";
 import type { StoredUpstream } from "./upstreams/deployment-upstreams.ts";
 import { createHolds } from "./upstreams/holds.ts";
 import { createUpstreamEvents } from "./upstreams/upstream-events.ts";
@@ -47,7 +43,6 @@ import { createWebhook } from "./webhook/call.ts";
 import { createDeliveryLog } from "./webhook/delivery-log.ts";
 import { createOutbox } from "./webhook/outbox.ts";
 import { createWorkbench, type Workbench } from "./webhook/workbench.ts";
-import type { OpenedWhip, WhipPublishRequest } from "./whip-requests.ts";
 
 /** How often running publishes are looked after (upkeep.ts), ms. */
 const UPKEEP_INTERVAL_MS = 10_000;
@@ -60,8 +55,8 @@ export interface PublishingDeps
     Pick<PlayersDeps, "elsewhere" | "isNode" | "organisationOf"> {
   readonly db: Kysely<Schema>;
   readonly reads: Kysely<Schema>;
-  /** Why the store cannot be written; null while it can. Absent: unknown until a write is tried. */
-  readonly storeProblem?: () => string | null;
+  /** Why the store cannot be written; null while it can, or until a write is tried. */
+  readonly storeProblem: () => string | null;
   /** The node whose publishes these are. */
   readonly member: Membership;
   /** Called at each use: the media core may start after this object. */
@@ -79,45 +74,29 @@ export interface PublishingDeps
   readonly playTokenLack: PlayTokenLack;
   /** Resolves the names that customers supply. */
   readonly resolve: Resolve;
+  /** Of players, upstreams and events; those of publishes listen to `events`. */
   readonly metrics: PublishingMetrics;
-  /** Called just before the core is told that a publish may begin. */
-  readonly publishStarts?: (clientId: number, streamId: string) => void;
-  /** Called when a publish request of a known stream was denied. */
-  readonly publishDenied?: (streamId: string, denial: { cause: DenialCause; clientId: number | null }) => void;
   readonly refusals: Pick<Refusals, "note">;
-  /** Further fields of the log line about a publish that has ended. */
-  readonly figuresOf?: (clientId: number) => object;
+  /** For those who observe publishes. */
+  readonly events: Pick<PublishEvents, "emit">;
   readonly settings: PublishingSettings;
-  /** What a running publish sends at present, kbit/s; null while it is not known. Absent: not measured. */
-  readonly ingestKbpsOf?: (clientId: number) => number | null;
+  /** What a running publish sends at present, kbit/s; null while it is not known. */
+  readonly ingestKbpsOf: (clientId: number) => number | null;
 }
 
 export interface Publishing
   extends Pick<Publishes, "running" | "find" | "isEnding" | "ofSession" | "ofStream" | "onEnded">,
-    Pick<OnAir, "switchTarget" | "switchTo"> {
+    Pick<OnAir, "switchTarget" | "switchTo">,
+    Pick<Requests, "admit" | "closed">,
+    Stops {
   /** Webhook tools for the customer's developers. */
   readonly workbench: Workbench;
-  /** Why this node accepts no WHIP publish at all for now; null while it accepts some. A refusal is counted
-   *  and logged. */
-  closed(request: RefusedPublish): Denied | null;
   /** Takes an event of the media core. Never throws; every request is answered. */
   handle(event: MediaEvent): void;
-  /** Decides a WHIP publish request; when it is allowed, `open` starts the media immediately and returns the
-   *  SDP answer. */
-  openWhip(
-    request: WhipPublishRequest,
-    open: (allowed: AllowedPublish, hold: Hold) => string,
-  ): Promise<OpenedWhip | Denied>;
-  /** Ends every matching publish, including one still being admitted, which never goes live. Held upstreams and players
-   *  of a lost match end, too. False when nothing matched. */
-  kick(isMeant: (publish: AskedPublish) => boolean, ending: Ending): boolean;
   /** Why WHIP sessions are over, here and on other nodes. */
   readonly endings: Pick<Endings, "recent" | "find">;
   /** Ends every publish whose web token was revoked. Call it after a revocation. */
   endRevoked(): void;
-  /** The broadcaster ends its WHIP session, which may be held; `isLeft`: it disconnected without ending the publish,
-   *  which is then treated as lost. False when there is no such session (any more). */
-  endWhip(session: string, isLeft?: boolean): boolean;
   /** Ends the publishes that departed nodes left open, or a share of them, and delivers their pending events. Call it
    *  before the first event, for what the previous process left, and when a node is gone. Rejects when some could not be
    *  ended: call it again. */
@@ -134,124 +113,88 @@ export interface Publishing
 }
 
 export function createPublishing(deps: PublishingDeps): Publishing {
-  const { db, clock, log, settings, customers, metrics } = deps;
+  const { db, reads, member, media, clock, log, settings, customers, metrics, events, resolve } = deps;
   const { deadlineMs } = settings;
   const publishes = createPublishes();
   const { running, find, isEnding, ofSession, ofStream, onEnded } = publishes;
-  const deliveries = createDeliveryLog({ db, clock, log });
-  const webhook = createWebhook({
-    webhookCa: settings.webhookCa,
-    dev: settings.dev,
-    resolve: deps.resolve,
-    log,
-    clock,
-    observe(call, answer, tookMs, response) {
-      deliveries.note(call, answer, tookMs, response);
-      metrics.observeWebhook(call.event.call, answer, tookMs);
-    },
-  });
-  const outbox = createOutbox({ ...deps, webhook, deadlineMs });
-  const ids = createClientIds(db);
+  const { deliveries, webhook, outbox } = createCalls(deps);
   const ends = createEnds({ db, outbox, clock, log });
-  const organisationLimits = createOrganisationLimiter({ ...deps, publishes });
-  const { admit, closed, settled } = createAdmission({
-    ...{ ...deps, ids, publishes, webhook, outbox, ends, organisationLimits },
-  });
-  /** By client id. */
-  const updates = new Map<number, Updates>();
   metrics.watchPublishing({
     load: webhook.load,
     outbox: outbox.depth,
-    live: () => liveNumbers(running(), deps.media),
+    live: () => liveNumbers(running(), media),
   });
-  const endings = createEndings(deps);
+  const endings = createEndings({ db, media, clock });
   const underWay = new Set<Promise<void>>();
-  const holds = createHolds<RunningPublish>(deps);
-  const onAir = createOnAir({ ...deps, publishes });
-  const upkeep = createUpkeep({
-    ...deps,
-    intents: () => [...running(), ...holds.all()].map(({ intent }) => intent),
-    kick,
+  const holds = createHolds<RunningPublish>({ db, media, log });
+  const intervalMs = settings.updateSeconds * 1_000;
+  const updating = createUpdating({
+    publishes,
+    endings,
+    media,
+    member,
+    webhook,
+    customers,
+    clock,
+    log,
+    deadlineMs,
+    intervalMs,
   });
+  let stopping = false;
+  const isStopping = () => stopping;
+  const end = (event: PublishEnded) =>
+    endPublish({ publishes, ends, endings, holds, updating, events, media, member, isStopping }, event);
+  const isRevoked = ({ claims }: AskedPublish) => claims !== null && deps.isRevoked(claims);
+  const startUpdates = updating.start;
+  const allow = createAllow({ publishes, ends, holds, events, log, isRevoked, startUpdates, end });
+  const ids = createClientIds(db);
+  const { rivals, rtmpElsewhere, ingestKbpsOf } = deps;
+  const organisationLimits = createOrganisationLimiter({
+    db,
+    member,
+    publishes,
+    clock,
+    settings,
+    rivals,
+    ingestKbpsOf,
+  });
+  const admission = createAdmission({ ...deps, ids, publishes, webhook, ends, organisationLimits, allow });
+  const { admit, answer, closed } = createRequests({ admission, events, media, rtmpElsewhere, isStopping });
+  const { kick, endWhip } = createStops({ publishes, endings, holds });
+  const onAir = createOnAir({ publishes, media, metrics, log });
+  const intents = () => [...running(), ...holds.all()].map(({ intent }) => intent);
+  const upkeep = createUpkeep({ db, media, clock, log, intents, kick });
   const upkeeping = setInterval(() => track(upkeep()), UPKEEP_INTERVAL_MS);
   const publishOf = (clientId: number) => (find(clientId) ?? holds.find(clientId))?.intent ?? null;
-  const pulledBytes = createPulledBytes(deps);
-  const players = createPlayers({ pulledBytes, ...deps, ...settings, publishOf });
-  const upstreams = createUpstreamEvents({ ...deps, publishOf });
-  const refusedConnections = createRefusedConnections(deps);
-  let stopping = false;
+  const pulledBytes = createPulledBytes({ db, media, clock });
+  const players = playersOf(deps, { pulledBytes, publishOf });
+  const upstreams = createUpstreamEvents({ media, publishOf, metrics, log, resolve, settings });
+  const refusedConnections = createRefusedConnections({ clock, log });
 
   return {
-    workbench: createWorkbench({ db, reads: deps.reads, webhook, deliveries, customers, clock, deadlineMs }),
-    handle(event) {
-      switch (event.kind) {
-        case "publish_requested":
-          return track(decide(event));
-        case "publish_ended":
-          return track(end(event));
-        case "hold_ended":
-          return track(holds.end(event, find(event.successor ?? 0)));
-        case "on_air_changed":
-          return onAir.note(event);
-        case "play_requested":
-        case "play_ended":
-        case "source_wanted":
-        case "pull_ended":
-          return track(players.handle(event));
-        case "connection_refused":
-          metrics.countRefusedConnection(event.code);
-          return refusedConnections.note(event);
-        case "address_wanted":
-          return track(upstreams.answer(event));
-        case "upstream_changed":
-          return upstreams.note(event);
-      }
-    },
-    async openWhip(request, open) {
-      const admission = stopping ? denied("stopping") : await admit({ ...request, protocol: "whip" });
-      if (admission.outcome === "denied") {
-        reportDenied(admission, { ...request, protocol: request.via ?? "whip" });
-        return admission;
-      }
-      const { clientId } = admission;
-      let answer = "";
-      const refusal = await begin({ ...admission, protocol: "whip", session: request.session }, (hold) => {
-        answer = open(admission, hold);
-      });
-      return refusal ?? { outcome: "opened", clientId, answer };
-    },
-    ...{ running, find, isEnding, ofSession, ofStream, onEnded },
-    closed(request) {
-      const refusal = stopping ? null : closed();
-      if (refusal !== null) reportDenied(refusal, request);
-      return refusal;
-    },
+    workbench: createWorkbench({ db, reads, webhook, deliveries, customers, clock, deadlineMs }),
+    handle: mediaEvents({ track, answer, end, holds, find, onAir, players, refusedConnections, upstreams, events }),
+    admit,
+    running,
+    find,
+    isEnding,
+    ofSession,
+    ofStream,
+    onEnded,
+    closed,
     switchTarget: onAir.switchTarget,
     switchTo: onAir.switchTo,
-    ...{ kick, endings },
+    kick,
+    endings,
     endRevoked() {
       kick(isRevoked, endingOf("token_revoked"));
     },
-    endWhip(session, isLeft = false) {
-      const publish = publishes.closeSession(session);
-      if (publish !== undefined) {
-        endings.close(publish, isLeft);
-        return true;
-      }
-      // Some clients close their connection before they send the DELETE that ends the session deliberately.
-      const isHeld = (of: AskedPublish & Pick<RunningPublish, "session">) => of.session === session;
-      if (isLeft) return holds.all().some(isHeld);
-      endings.settle(
-        ({ intent }) => holds.find(intent.clientId)?.session === session,
-        endingOf("ended_by_broadcaster"),
-      );
-      return holds.release(isHeld);
-    },
+    endWhip,
     async takeOver(reason, share = EVERYTHING) {
       try {
-        await ends.recordOrphans(reason, deps.member.epoch, share);
+        await ends.recordOrphans(reason, member.epoch, share);
       } finally {
-        await adoptEvents(db, deps.member.epoch, share);
+        await adoptEvents(db, member.epoch, share);
         outbox.wake();
       }
       track(deliveries.prune());
@@ -268,25 +211,12 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     async stop() {
       stopping = true;
       clearInterval(upkeeping);
-      const stopped = [...updates.values()].map((each) => each.stop());
-      await inTime(STOP_LIMIT_MS, Promise.all([...stopped, ...underWay, settled()]), null);
+      await inTime(STOP_LIMIT_MS, Promise.all([...updating.stopAll(), ...underWay, admission.settled()]), null);
       await outbox.stop(STOP_LIMIT_MS);
       await webhook.close();
       await deliveries.stop();
     },
   };
-
-  function kick(isMeant: (publish: AskedPublish) => boolean, ending: Ending): boolean {
-    const stopped = publishes.stop(isMeant, ending);
-    for (const publish of stopped.running) endings.end(publish, "kicked", ending);
-    endings.settle(isMeant, ending);
-    const isHeld = holds.release(isMeant);
-    return isHeld || stopped.count > 0;
-  }
-
-  function isRevoked({ claims }: AskedPublish): boolean {
-    return claims !== null && deps.isRevoked(claims);
-  }
 
   /** Keeps the promise so that `stop` can wait for it; a failure is logged, never thrown. */
   function track(work: Promise<void>): void {
@@ -295,105 +225,45 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       .finally(() => underWay.delete(settled));
     underWay.add(settled);
   }
+}
 
-  async function decide(event: PublishRequested): Promise<void> {
-    const media = deps.media();
-    const admission = stopping
-      ? { ...denied("stopping"), elsewhere: deps.rtmpElsewhere?.() ?? [] }
-      : await admit({ ...event, protocol: "rtmp" });
-    if (admission.outcome === "denied") {
-      reportDenied(admission, { ...event, protocol: "rtmp" });
-      media.deny(event.request, admission);
-      return;
-    }
-    const publish = { ...admission, protocol: "rtmp", session: null } as const;
-    const refusal = await begin(publish, (hold) => media.allow(event.request, { ...admission, hold }));
-    if (refusal !== null) media.deny(event.request, refusal);
-  }
+/** Webhook calls, their log, and the events that wait for delivery. */
+function createCalls(deps: PublishingDeps) {
+  const { db, member, clock, log, settings, customers, metrics, events, resolve } = deps;
+  const { deadlineMs } = settings;
+  const deliveries = createDeliveryLog({ db, clock, log });
+  const webhook = createWebhook({
+    webhookCa: settings.webhookCa,
+    dev: settings.dev,
+    resolve,
+    log,
+    clock,
+    observe(call, answer, tookMs, response) {
+      deliveries.note(call, answer, tookMs, response);
+      events.emit({ kind: "asked", call: call.event.call, answer, tookMs });
+    },
+  });
+  const outbox = createOutbox({ db, member, clock, log, customers, metrics, webhook, deadlineMs });
+  return { deliveries, webhook, outbox };
+}
 
-  /** Starts the publish; returns a refusal when it was stopped meanwhile or the core refused it, and then it has
-   *  ended. */
-  async function begin(publish: StartingPublish, start: (hold: Hold) => void): Promise<Denied | null> {
-    const { clientId, intent, protocol } = publish;
-    // A token may have been revoked after it was verified, while the customer was being asked.
-    const stopped = publishes.answered(clientId) ?? (isRevoked(publish) ? endingOf("token_revoked") : null);
-    if (stopped !== null) {
-      publish.place.release();
-      // Accepted and ended immediately: publish_done follows.
-      const recording = ends.record({
-        clientId,
-        reason: "kicked",
-        ending: stopped,
-        counters: null,
-        epoch: intent.epoch,
-      });
-      publishes.freeName(publish, recording.tried);
-      await recording.done;
-      const refusal = denied("stopped", stopped.reason);
-      reportDenied({ ...refusal, about: identityOf(intent) }, { ...intent, name: Buffer.from(intent.name), protocol });
-      return refusal;
-    }
-    // Recorded before the core is told: the end may arrive in the same turn of the event loop (W12a).
-    metrics.countStart(protocol);
-    const lost = holds.lostBefore(intent);
-    const other = publishes.beside(intent);
-    const { addedUpstreams = new Map() } = other ?? lost ?? {};
-    publishes.start({ ...publish, continues: null, onAir: other?.onAir !== true, addedUpstreams, ownLimitKbps: 0 });
-    publish.place.started();
-    publishes.onEnded(clientId, publish.place.release);
-    startUpdatesOf(publish);
-    log.info({ ...identityOf(intent), protocol, address: intent.address }, "publish started");
-    try {
-      deps.publishStarts?.(clientId, intent.streamId);
-      const silence = publish.silenceMs === null ? {} : { silenceMs: publish.silenceMs };
-      const beside = other && { beside: other.clientId };
-      start({ windowMs: publish.holdMs, continues: lost?.clientId ?? null, ...silence, ...beside });
-      return null;
-    } catch (err) {
-      log.error({ err, clientId }, "media core refused an allowed publish");
-      const none = { bytesIn: 0, bytesOut: 0, videoFrames: 0, droppedFrames: 0, held: false };
-      await end({ kind: "publish_ended", clientId, reason: "internal_error", ...none });
-      return denied("internal_error");
-    }
-  }
-
-  function reportDenied(refusal: Denied, { name, address, protocol, mayMove = false }: RefusedPublish): void {
-    const { cause, about } = refusal;
-    if (mayMove && isOfNode(refusal)) return;
-    deps.refusals.note({ ...refusal, request: "publish", reason: refusal.reason ?? cause, name, address, protocol });
-    if (about?.stream !== undefined) deps.publishDenied?.(about.stream, { cause, clientId: about.clientId ?? null });
-  }
-
-  function startUpdatesOf({ intent, acceptedAt }: AllowedPublish): void {
-    if (intent.webhook === null) return;
-    const publish = { ...intent, url: intent.webhook, acceptedAt };
-    const { clientId } = intent;
-    const end = (ending: Ending) => {
-      const running = find(clientId);
-      if (running !== undefined) endings.end(running, "rejected_by_customer", ending);
-    };
-    const update = createUpdate(publish, { ...deps, end, webhook, customers, clock, log, deadlineMs });
-    updates.set(clientId, startUpdates(settings.updateSeconds * 1_000, update));
-  }
-
-  async function end(event: PublishEnded): Promise<void> {
-    if (ends.has(event.clientId)) return;
-    const { clientId, bytesIn, bytesOut, videoFrames: frames, droppedFrames } = event;
-    const { reason, ending } = endings.take(event, find(clientId));
-    const publish = publishes.end(clientId);
-    const lastUpdate = updates.get(clientId)?.stop();
-    updates.delete(clientId);
-    const { organisationId, epoch = deps.member.epoch } = publish?.intent ?? {};
-    const counters = { bytesIn, bytesOut, droppedFrames };
-    const recording = ends.record({ clientId, reason, ending, counters, organisationId, epoch }, lastUpdate);
-    if (publish !== undefined) publishes.freeName(publish, recording.tried);
-    if (event.held && publish !== undefined) holds.add(publish);
-    if (event.held && stopping) deps.media().release(clientId);
-    const seconds = publish && Math.floor((clock.now() - publish.acceptedAt) / 1_000);
-    const who = publish === undefined ? { clientId } : { ...identityOf(publish.intent), protocol: publish.protocol };
-    const figures = { bytesIn, bytesOut, frames, framesDropped: droppedFrames, ...deps.figuresOf?.(clientId) };
-    log.info({ ...who, reason, ...inLog(ending), seconds, ...figures }, "publish ended");
-    metrics.countEnd(reason, { bytesIn, bytesOut });
-    await recording.done;
-  }
+function playersOf(deps: PublishingDeps, { pulledBytes, publishOf }: Pick<PlayersDeps, "pulledBytes" | "publishOf">) {
+  const { media, clock, log, settings, customers, metrics, wrongNames, room } = deps;
+  return createPlayers({
+    media,
+    publishOf,
+    customers,
+    playTokenLack: deps.playTokenLack,
+    playAllow: settings.playAllow,
+    clock,
+    log,
+    metrics,
+    refusals: deps.refusals,
+    organisationOf: deps.organisationOf,
+    wrongNames,
+    pulledBytes,
+    room,
+    elsewhere: deps.elsewhere,
+    isNode: deps.isNode,
+  });
 }

@@ -76,11 +76,11 @@ export interface PlayersDeps extends OtherNodes {
   readonly refusals: Pick<Refusals, "note">;
   /** Whose stream has this name; null for none. */
   readonly organisationOf: (name: string) => Promise<string | null>;
-  /** Slows those who guess names; absent: they are not. */
-  readonly wrongNames?: WrongNames;
+  /** Slows those who guess names. */
+  readonly wrongNames: WrongNames;
   readonly pulledBytes: Pick<PulledBytes, "ended">;
-  /** Whether this node has room; absent where capacity is not measured. */
-  readonly room?: Pick<Capacity, "refusal"> | null;
+  /** Whether this node has room; null where capacity is not measured. */
+  readonly room: Pick<Capacity, "refusal"> | null;
 }
 
 export interface Players {
@@ -150,7 +150,6 @@ export function createPlayers(deps: PlayersDeps): Players {
 
   /** Notes whether a stream has this name. Of one that is not live only the store knows; while it fails, nobody does. */
   async function noteName(name: string, address: string, isLive: boolean): Promise<void> {
-    if (deps.wrongNames === undefined) return;
     const owner = isLive ? name : await deps.organisationOf(name).catch(() => name);
     if (owner === null) deps.wrongNames.wrong(address, name);
     else deps.wrongNames.right(address, name);
@@ -158,7 +157,7 @@ export function createPlayers(deps: PlayersDeps): Players {
 
   async function decide(event: PlayRequested, isNode: boolean): Promise<Decision> {
     const name = nameOf(event);
-    const waitS = isNode ? null : (deps.wrongNames?.waitS(event.address, name) ?? null);
+    const waitS = isNode ? null : deps.wrongNames.waitS(event.address, name);
     if (waitS !== null) return { live: null, cause: "too_many_names" };
     const live = await liveOf(event);
     if (!isNode) await noteName(name, event.address, live !== null);

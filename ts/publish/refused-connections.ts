@@ -7,9 +7,14 @@ import { createLogLines } from "./refusals/log-lines.ts";
 /** Lines in a minute; the rest are summed up in one line. */
 const LINES_LIMIT = 30;
 
-export function createRefusedConnections(deps: { readonly clock: { now(): number }; readonly log: Logger }): {
+export interface RefusedConnections {
   note(refused: ConnectionRefused): void;
-} {
+}
+
+export function createRefusedConnections(deps: {
+  readonly clock: { now(): number };
+  readonly log: Logger;
+}): RefusedConnections {
   const { clock, log } = deps;
   const lines = createLogLines(clock, LINES_LIMIT);
   return {

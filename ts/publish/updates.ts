@@ -55,21 +55,20 @@ export interface UpdatedPublish extends WebhookSubject {
   readonly trace: Trace;
 }
 
+export interface UpdateDeps {
+  readonly media: () => Pick<Media, "snapshot" | "whipDiagnostics">;
+  readonly member: Pick<Membership, "sureForMs">;
+  readonly end: (ending: Ending) => void;
+  readonly webhook: Pick<Webhook, "post">;
+  readonly customers: Pick<Customers, "of">;
+  readonly clock: { now(): number };
+  readonly log: Logger;
+  readonly deadlineMs: number;
+}
+
 /** The function that `startUpdates` calls for one publish: asks the customer, and ends the publish when the answer says
  *  so. */
-export function createUpdate(
-  publish: UpdatedPublish,
-  deps: {
-    readonly media: () => Pick<Media, "snapshot" | "whipDiagnostics">;
-    readonly member: Pick<Membership, "sureForMs">;
-    readonly end: (ending: Ending) => void;
-    readonly webhook: Pick<Webhook, "post">;
-    readonly customers: Pick<Customers, "of">;
-    readonly clock: { now(): number };
-    readonly log: Logger;
-    readonly deadlineMs: number;
-  },
-): () => Promise<"continue" | "stop"> {
+export function createUpdate(publish: UpdatedPublish, deps: UpdateDeps): () => Promise<"continue" | "stop"> {
   const { clock, log } = deps;
   const { clientId, organisationId, url } = publish;
   const trace_id = publish.trace.traceId;

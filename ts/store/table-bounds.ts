@@ -22,19 +22,31 @@ const MB = 1_000_000;
 
 export const TABLE_BOUNDS = {
   stream: {
-    ...{ by: "count", rows: 5_000_000, bytes: 2_500 * MB, full: "refused" },
+    by: "count",
+    rows: 5_000_000,
+    bytes: 2_500 * MB,
+    full: "refused",
     remedy: "deleted streams count, because their names are not used again; use streams for several broadcasts",
   },
   kept_answer: {
-    ...{ by: "count", rows: 200_000, bytes: 64 * MB, full: "refused" },
+    by: "count",
+    rows: 200_000,
+    bytes: 64 * MB,
+    full: "refused",
     remedy: "send requests without the header, or wait: answers are kept for a day",
   },
   api_key: {
-    ...{ by: "count", rows: 20_000, bytes: 20 * MB, full: "refused" },
+    by: "count",
+    rows: 20_000,
+    bytes: 20 * MB,
+    full: "refused",
     remedy: "revoked keys count, because the audit log names them; use keys for longer",
   },
   audit: {
-    ...{ by: "count", rows: 2_000_000, bytes: 500 * MB, full: "oldest_removed" },
+    by: "count",
+    rows: 2_000_000,
+    bytes: 500 * MB,
+    full: "oldest_removed",
     remedy: "the oldest entries are removed before the retention says so",
   },
   organisation: other("only the operator creates organisations; one row each, its texts limited by the routes"),

@@ -13,31 +13,53 @@ type MembersOf<T> = { readonly [Name in keyof Required<T>]: true | Members };
 
 const MUTED = { audio: true, video: true } as const satisfies MembersOf<MutedConfig>;
 const MEDIA = {
-  ...{ resolution: true, maxFramerate: true, audioVideoOnly: true, audioDeviceId: true, videoDeviceId: true },
+  resolution: true,
+  maxFramerate: true,
+  audioVideoOnly: true,
+  audioDeviceId: true,
+  videoDeviceId: true,
   // Browsers know many more constraints than are named here.
   audioConstraints: true,
 } as const satisfies MembersOf<MediaStreamConfig>;
 const BROADCAST = {
-  ...{ maxVideoBitrateBps: true, maxAudioBitrateBps: true, maxEncodingFramerate: true },
+  maxVideoBitrateBps: true,
+  maxAudioBitrateBps: true,
+  maxEncodingFramerate: true,
   transcodeAudioBitrateBps: true,
 } as const satisfies MembersOf<BroadcastConfig>;
 const INPUT = {
-  ...{ mediaStream: true, mediaStreamCfg: MEDIA, muted: MUTED, broadcastCfg: BROADCAST },
+  mediaStream: true,
+  mediaStreamCfg: MEDIA,
+  muted: MUTED,
+  broadcastCfg: BROADCAST,
 } as const satisfies MembersOf<InputConfig>;
 
 export const CONFIG_MEMBERS: Members = {
-  ...{ serverUrl: true, ingestUrl: true, streamName: true, previewVideoElId: true, metrics: true },
+  serverUrl: true,
+  ingestUrl: true,
+  streamName: true,
+  previewVideoElId: true,
+  metrics: true,
   auth: { token: true } satisfies MembersOf<AuthConfig>,
   inputCfg: INPUT,
   reconnect: { minDelaySec: true, maxDelaySec: true, maxRetries: true } satisfies MembersOf<ReconnectConfig>,
 } as const satisfies MembersOf<Config>;
 
 export const RTC_USER_MEMBERS: Members = {
-  ...{ width: true, height: true, framerate: true, videoBitrate: true, audioDevice: true, videoDevice: true },
+  width: true,
+  height: true,
+  framerate: true,
+  videoBitrate: true,
+  audioDevice: true,
+  videoDevice: true,
 } as const satisfies MembersOf<RtcUserConfig>;
 
 export const TARGET_MEMBERS: Members = {
-  ...{ output: true, streamname: true, videobitrate: true, audiobitrate: true, framerate: true },
+  output: true,
+  streamname: true,
+  videobitrate: true,
+  audiobitrate: true,
+  framerate: true,
   rtmpconnectinfo: true,
 } as const satisfies MembersOf<TranscodingTargets>;
 

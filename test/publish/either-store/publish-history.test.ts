@@ -83,7 +83,9 @@ test("a WHIP publish has the protocol whip", async () => {
     address: "203.0.113.8",
     session: "session",
   };
-  await stage.publishing.openWhip(request, () => "v=0\r\n");
+  const admission = await stage.publishing.admit({ ...request, protocol: "whip" });
+  if (admission.outcome === "denied") throw new Error(admission.cause);
+  await admission.start(() => "v=0\r\n");
   expect((await history()).body).toMatchObject([{ protocol: "whip", address: "203.0.113.8", video: null }]);
 });
 

@@ -115,8 +115,10 @@ describe("a running publish", () => {
       address: "203.0.113.7",
       session: "session",
     };
-    const opened = await stage.publishing.openWhip(request, () => "v=0\r\n");
-    if (opened.outcome !== "opened") throw new Error(opened.cause);
+    const opened = await stage.publishing.admit({ ...request, protocol: "whip" });
+    if (opened.outcome === "denied") throw new Error(opened.cause);
+    await opened.start(() => "v=0\r\n");
+    const { clientId } = opened.publish;
     const diagnostics = { problems: ["Loss of 10 %"] } as unknown as WhipDiagnostics;
     const media = Object.assign(Object.create(stage.media), { whipDiagnostics: () => diagnostics });
     sessions = createLiveSessions({
@@ -125,10 +127,10 @@ describe("a running publish", () => {
       findingsOf: () => [],
       dev: false,
     });
-    const problems = () => sessions.show("org1", opened.clientId)?.diagnostics?.problems;
-    stage.media.measure(opened.clientId, {});
+    const problems = () => sessions.show("org1", clientId)?.diagnostics?.problems;
+    stage.media.measure(clientId, {});
     expect(problems()).toEqual(["Loss of 10 %"]);
-    stage.media.measure(opened.clientId, { transcoderError: "no AAC encoder could be made" });
+    stage.media.measure(clientId, { transcoderError: "no AAC encoder could be made" });
     expect(problems()).toEqual(["Loss of 10 %", expect.stringContaining("cannot be transcoded to AAC")]);
   });
 

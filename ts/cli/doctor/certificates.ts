@@ -25,14 +25,18 @@ export function certificates(config: Config, now: number): readonly Finding[] {
     const names = `${files.section}.tls_cert and ${files.section}.tls_key`;
     if (own === null || faults.length > 0) {
       return {
-        ...{ what, state: "bad", detail: faults.join("; ") },
+        what,
+        state: "bad",
+        detail: faults.join("; "),
         why: "headgate serve does not start with files that it cannot use",
         remedy: `set ${names} to the PEM files of one certificate: its chain, own certificate first, and its key without a passphrase`,
       };
     }
     if (warnings.length > 0) {
       return {
-        ...{ what, state: "warning", detail: warnings.join("; ") },
+        what,
+        state: "warning",
+        detail: warnings.join("; "),
         why: "browsers, encoders and players reject the connection",
         remedy: "renew it; the running service uses the new files within seconds",
       };
@@ -40,7 +44,9 @@ export function certificates(config: Config, now: number): readonly Finding[] {
     const detail = `for ${own.subjectAltName ?? own.subject}, until ${own.validTo}`;
     if (Date.parse(own.validTo) - now >= SOON_MS) return good(what, detail);
     return {
-      ...{ what, state: "warning", detail },
+      what,
+      state: "warning",
+      detail,
       why: "it expires within two weeks, and then browsers, encoders and players reject the connection",
       remedy: "renew it; the running service uses the new files within seconds",
     };

@@ -14,7 +14,9 @@ export async function databaseServers(databaseUrl: string | null): Promise<reado
     const what = `database server ${server.place}`;
     if (standing === null) {
       return {
-        ...{ what, state: "warning", detail: `does not answer (${fault})` },
+        what,
+        state: "warning",
+        detail: `does not answer (${fault})`,
         why: "there is one server less to fail over to",
         remedy: "start it, or remove it from database_url",
       };
@@ -33,7 +35,8 @@ export async function databaseServers(databaseUrl: string | null): Promise<reado
     }
     if (standing.isSynchronous) return good(what, "accepts writes, commits wait for a standby");
     return {
-      ...{ what, state: "warning" },
+      what,
+      state: "warning",
       detail: "accepts writes, but a failover may lose the last ones: synchronous_standby_names is empty",
       why: "a publish or a key that was acknowledged just before may be missing afterwards",
       remedy: "set synchronous_standby_names on the primary",

@@ -56,7 +56,9 @@ function loadedOf(flags: GivenFlags): { readonly config: Config } | { readonly f
 async function withoutConfig(faults: readonly string[]): Promise<readonly Finding[]> {
   const of = faults.map((detail): Finding => {
     return {
-      ...{ what: "configuration", state: "bad", detail },
+      what: "configuration",
+      state: "bad",
+      detail,
       why: "headgate serve exits with 2, and doctor cannot run most of its checks",
       remedy:
         "correct that setting in headgate.toml, the environment or the flags (headgate config schema lists all settings)",

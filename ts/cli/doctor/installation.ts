@@ -38,7 +38,9 @@ export function pages(folder = BUILT): Finding {
   const missing = PAGES.filter((name) => !existsSync(new URL(name, folder)));
   if (missing.length === 0) return good(what, "dashboard, broadcast page, browser client and API page are present");
   return {
-    ...{ what, state: "bad", detail: `missing in ${fileURLToPath(folder)}: ${missing.join(", ")}` },
+    what,
+    state: "bad",
+    detail: `missing in ${fileURLToPath(folder)}: ${missing.join(", ")}`,
     why: "people who open these pages get an error",
     remedy: "build them (npm start does), or install the release again",
   };

@@ -28,7 +28,9 @@ export function descriptors(config: Config | null, limits = readLimits()): reado
   if (wanted + DESCRIPTORS_KEPT > soft) {
     return [
       {
-        ...{ what, state: "bad", detail: `${soft}, fewer than limits.rtmp_connections (${wanted}) needs` },
+        what,
+        state: "bad",
+        detail: `${soft}, fewer than limits.rtmp_connections (${wanted}) needs`,
         why: "when they are used up, further connections fail, and so does the store",
         remedy: `raise the limit (ulimit -n, LimitNOFILE= of systemd, --ulimit of a container) to ${wanted + 1_024}`,
       },
@@ -37,7 +39,9 @@ export function descriptors(config: Config | null, limits = readLimits()): reado
   if (soft >= DESCRIPTORS_WANTED) return [good(what, String(soft))];
   return [
     {
-      ...{ what, state: "warning", detail: `${soft}; ${DESCRIPTORS_WANTED} are recommended` },
+      what,
+      state: "warning",
+      detail: `${soft}; ${DESCRIPTORS_WANTED} are recommended`,
       why: "each broadcaster, player and upstream uses one; a quarter is reserved for HTTP and the store",
       remedy: "raise the limit: ulimit -n 65536, LimitNOFILE=65536 of systemd, --ulimit of a container",
     },
@@ -109,7 +113,9 @@ export function dataDirectory({ dataDir, databaseUrl }: Config): readonly Findin
   } catch (error) {
     return [
       {
-        ...{ what, state: "bad", detail: `cannot be written: ${reasonOf(error)}` },
+        what,
+        state: "bad",
+        detail: `cannot be written: ${reasonOf(error)}`,
         why: "it holds the keys and the embedded store: headgate serve exits with 4",
         remedy: "give it to the user that the service runs as (chown -R), mode 0700",
       },
@@ -124,7 +130,9 @@ export function firstStart({ dataDir }: Pick<Config, "dataDir">): readonly Findi
   if (!existsSync(path)) return [];
   return [
     {
-      ...{ what: path, state: "warning", detail: "is still there" },
+      what: path,
+      state: "warning",
+      detail: "is still there",
       why: "it has the first API key and the password of admin as plain text",
       remedy: "store them elsewhere, then delete the file",
     },
@@ -145,7 +153,9 @@ export function diskSpace(
   if (hasNoFiles || free < FREE_AT_LEAST_BYTES) {
     const isEmbedded = databaseUrl === null;
     return {
-      ...{ what, state: isEmbedded ? "bad" : "warning", remedy },
+      what,
+      state: isEmbedded ? "bad" : "warning",
+      remedy,
       detail: hasNoFiles ? "the disk can hold no further file (df -i)" : `the disk is full: ${detail}`,
       why: isEmbedded
         ? "the store cannot be written: new publishes are rejected, and a service does not start for the first time"
@@ -153,5 +163,5 @@ export function diskSpace(
     };
   }
   if (free >= SPACE_WANTED_BYTES) return good(what, detail);
-  return { ...{ what, state: "warning", detail, remedy }, why: "new publishes are rejected while the disk is full" };
+  return { what, state: "warning", detail, remedy, why: "new publishes are rejected while the disk is full" };
 }

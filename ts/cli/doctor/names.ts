@@ -19,7 +19,9 @@ export async function names(config: Config): Promise<readonly Finding[]> {
       } catch (error) {
         return [
           {
-            ...{ what: `name ${name} (${setting})`, state: "bad", detail: `does not resolve: ${reasonOf(error)}` },
+            what: `name ${name} (${setting})`,
+            state: "bad",
+            detail: `does not resolve: ${reasonOf(error)}`,
             why:
               setting === "upstream.push"
                 ? "no stream can be pushed to it"

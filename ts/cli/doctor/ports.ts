@@ -30,7 +30,9 @@ function equalPorts(ports: readonly (readonly [name: string, host: string, port:
     if (other === undefined) return [];
     return [
       {
-        ...{ what: `${name} ${host}:${port}`, state: "bad", detail: `is the same as ${other[0]}` },
+        what: `${name} ${host}:${port}`,
+        state: "bad",
+        detail: `is the same as ${other[0]}`,
         why: "only one of them can open it: headgate serve exits with 3",
         remedy: `set one of them to another port`,
       },
@@ -83,7 +85,8 @@ export function kernelDrops(config: Config): readonly Finding[] {
   if (drops === 0) return [good(what, "none since the service started")];
   return [
     {
-      ...{ what, state: "warning" },
+      what,
+      state: "warning",
       detail: `${drops} datagrams since the service started, because they were not read in time`,
       why: "viewers see a frozen picture until the next keyframe",
       remedy: "increase the receive buffer, use more media.workers or a faster machine",
@@ -107,7 +110,9 @@ async function portOf(
     if (code === "EADDRINUSE") {
       if (isRunning) return good(what, "in use by the running service");
       return {
-        ...{ what, state: "warning", detail: "in use, and no headgate answers on metrics.port" },
+        what,
+        state: "warning",
+        detail: "in use, and no headgate answers on metrics.port",
         why: "a service cannot use it: headgate serve exits with 3",
         remedy: `stop the other program, or set ${name} to a free port`,
       };

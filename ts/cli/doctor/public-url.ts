@@ -35,7 +35,10 @@ export async function publicUrl({ http }: Config): Promise<readonly Finding[]> {
     const reason = failureOf(error instanceof Error && error.cause !== undefined ? error.cause : error).detail;
     return [
       {
-        ...{ what, state: "warning", detail: `does not respond when called from here: ${reason}`, why },
+        what,
+        state: "warning",
+        detail: `does not respond when called from here: ${reason}`,
+        why,
         remedy: `check the name, the certificate, the firewall and the proxy in front of port ${http.port} (some networks can reach their own public address only from outside)`,
       },
     ];

@@ -22,7 +22,9 @@ export async function running(
   if (version !== installed) {
     return [
       {
-        ...{ what, state: "warning", remedy },
+        what,
+        state: "warning",
+        remedy,
         detail: `runs version ${version}, but ${installed} is installed${failed > 0 ? `: ${timesOf(failed)} failed` : ""}`,
         why: "what the installed version corrects is not in use, and a crash or a restart starts the other version",
       },
@@ -31,7 +33,9 @@ export async function running(
   if (failed === 0) return [good(what, `version ${version}, as installed`)];
   return [
     {
-      ...{ what, state: "warning", remedy },
+      what,
+      state: "warning",
+      remedy,
       detail: `version ${version}; since its start ${timesOf(failed)} failed`,
       why: "changed files and settings are not in use: this process continues with the former ones",
     },

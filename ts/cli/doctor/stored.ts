@@ -34,7 +34,9 @@ export async function stored(config: Config): Promise<Stored> {
     const obstacle = isPostgres ? null : obstacleIn(config.dataDir);
     if (obstacle !== null) return { ...nothing, findings: [{ what, ...obstacle }] };
     const finding: Finding = {
-      ...{ what, state: "warning", detail: "it does not exist yet: headgate serve or headgate init creates it" },
+      what,
+      state: "warning",
+      detail: "it does not exist yet: headgate serve or headgate init creates it",
       why: "starting the service creates a new one, with a new key and a new administrator",
       remedy: isPostgres
         ? "none for a new deployment; otherwise check HEADGATE_DATABASE_URL"
@@ -53,7 +55,9 @@ export async function stored(config: Config): Promise<Stored> {
     }
   } catch (error) {
     const finding: Finding = {
-      ...{ what, state: "bad", detail: reasonOf(error) },
+      what,
+      state: "bad",
+      detail: reasonOf(error),
       why: "it holds streams, keys and webhooks: headgate serve exits with 4",
       remedy: isPostgres
         ? "check that the server is running, that this machine may connect, and that name and password are correct"
@@ -70,7 +74,9 @@ function obstacleIn(dataDir: string): Omit<Trouble, "what"> | null {
     return null;
   } catch (error) {
     return {
-      ...{ state: "bad", detail: reasonOf(error), why: "headgate serve exits with 4" },
+      state: "bad",
+      detail: reasonOf(error),
+      why: "headgate serve exits with 4",
       remedy: "decide whether a store is missing or a new one is wanted, as the message says",
     };
   }
@@ -133,7 +139,9 @@ function boundsOf(shares: readonly LargestShare[]): Finding {
   if (shares.length === 0) return good(what, "none has any records");
   if (full.length === 0) return good(what, shares.map(inWords).join("; "));
   return {
-    ...{ what, state: "warning", detail: full.map(inWords).join("; ") },
+    what,
+    state: "warning",
+    detail: full.map(inWords).join("; "),
     why: "further requests of this organisation that add to the table are refused; other organisations are not affected",
     remedy: full.map(({ table }) => `${table}: ${TABLE_BOUNDS[table].remedy}`).join("; "),
   };
@@ -154,12 +162,10 @@ async function keyOf(db: Store["db"], { dataDir }: Config, isThere: boolean): Pr
   }
   if ((statSync(path).mode & 0o077) === 0) return good(what, "decrypts the secrets of this store");
   return {
-    ...{
-      what,
-      state: "warning",
-      detail: "other users of this machine can read it",
-      why: "together with a copy of the store it reveals every secret",
-    },
+    what,
+    state: "warning",
+    detail: "other users of this machine can read it",
+    why: "together with a copy of the store it reveals every secret",
     remedy: `chmod 600 ${path}`,
   };
 }

@@ -30,7 +30,9 @@ export async function webhooks(config: Config, all: readonly CustomerWebhook[]):
     return {
       findings: [
         {
-          ...{ what: "webhook", state: "warning", detail: "no organisation has a webhook" },
+          what: "webhook",
+          state: "warning",
+          detail: "no organisation has a webhook",
           why: "anyone who knows a stream name may publish and play it",
           remedy: "PUT /organisation/webhook, or require web tokens (require_token of PUT /organisation/settings)",
         },
@@ -61,7 +63,9 @@ async function tryOne(config: Config, { name, url }: CustomerWebhook) {
     return { place, date, finding: good(what, `responds (${status} to HEAD)`) };
   } catch (error) {
     const finding: Finding = {
-      ...{ what, state: "bad", detail: `cannot be reached: ${failureOf(error).detail}` },
+      what,
+      state: "bad",
+      detail: `cannot be reached: ${failureOf(error).detail}`,
       why: "every publish of this organisation is rejected while its webhook does not respond",
       remedy: `check name, firewall and certificate of ${place} (webhook.ca sets a certificate authority of your own); then run headgate webhook test`,
     };

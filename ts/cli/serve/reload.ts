@@ -3,7 +3,7 @@
 // and the files that settings name.
 import { clock } from "../../clock.ts";
 import type { LoadedConfig } from "../../config.ts";
-import type { RunningService } from "../../main.ts";
+import type { RunningService } from "../../main/running-service.ts";
 import { reasonOf } from "../../reason.ts";
 import { SETTING_KEYS, type SettingKey, settingOf } from "../../settings.ts";
 import { usableCertificates } from "../config.ts";

@@ -3,7 +3,7 @@ import { clock } from "../../clock.ts";
 import { loadConfig, readVersion } from "../../config.ts";
 import { failToFollow } from "../../handover/predecessor.ts";
 import { createLog } from "../../log.ts";
-import type { RunningService } from "../../main.ts";
+import type { RunningService } from "../../main/running-service.ts";
 import { usableCertificates } from "../config.ts";
 import { exitCodeOf } from "../exit-code.ts";
 import { readFlags } from "../flags.ts";

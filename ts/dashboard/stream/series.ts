@@ -35,7 +35,7 @@ export class Series {
     if (since === null) return new Series();
     const count = points.bitrate_kbps.length;
     const numbersAt = (index: number) =>
-      Object.fromEntries(NAMES.map((name) => [name, points[name][index] ?? null])) as unknown as Numbers;
+      Object.fromEntries(NAMES.map((name) => [name, points[name][index] ?? null])) as Partial<Numbers> as Numbers;
     return new Series(
       Array.from({ length: count }, (_, index) => ({ at: since + index * step_ms, numbers: numbersAt(index) })),
     );

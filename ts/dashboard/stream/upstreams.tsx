@@ -111,7 +111,11 @@ export function Upstreams({ streamId, watch }: { readonly streamId: string; read
 /** The stream's own upstreams first, then those of the running publish alone. */
 function rowsOf(upstreams: readonly StreamUpstream[], live: readonly SessionUpstream[]): readonly Row[] {
   const rowOf = ({ id, label, url, masked_key: maskedKey }: StreamUpstream | SessionUpstream, source: Source): Row => ({
-    ...{ id, label, url, maskedKey, source },
+    id,
+    label,
+    url,
+    maskedKey,
+    source,
     live: live.find((of) => of.id === id) ?? null,
   });
   const known = new Set(upstreams.map(({ id }) => id));

@@ -120,7 +120,8 @@ export class StreamWatch {
     this.numbers.value = numbers;
     this.series.value = this.series.value.with(at, numbers);
     this.showSession({
-      ...{ bytes_in, bytes_out },
+      bytes_in,
+      bytes_out,
       ...(upstreams === undefined ? {} : { upstreams: [...upstreams] }),
       ...(findings === undefined ? {} : { findings: [...findings] }),
     });

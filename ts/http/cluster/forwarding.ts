@@ -1,17 +1,16 @@
 // Forwards requests about a publish that runs on another node, unchanged, and streams its response back. So every route
 // handles only the publishes of its own node.
 import { Readable } from "node:stream";
-import type { Context, MiddlewareHandler } from "hono";
+import type { Context } from "hono";
 import { type Call, type Channel, CLIENT_HEADER, REQUEST_HEADER } from "../../cluster/channel.ts";
 import type { Node } from "../../cluster/nodes.ts";
 import type { Owned, Owners } from "../../cluster/owners.ts";
 import { NodeAway } from "../../errors/node-away.ts";
 import { BodyTooLarge } from "../../errors.ts";
 import type { Ending } from "../../publish/ending/ending.ts";
-import { percentDecoded } from "../../text/percent.ts";
 import { traceHeaders } from "../../tracing/trace.ts";
+import type { Forward } from "../openapi.ts";
 import { BODY_LIMIT_BYTES, type ClientAddress, outgoingOf, passedOn } from "../request/request.ts";
-import { WHIP_PATH } from "../whip/whip-problems.ts";
 
 /** Added to the URL of an offer that a node has redirected: another node that has no room either refuses it, so that a
  *  client is not sent back and forth between two full nodes. WHIP ignores unknown parameters (P1). */
@@ -21,8 +20,8 @@ export const PASSED_ON = "/passed-on";
 /** How long the node that an offer is passed to may take, ms: it calls the customer's webhook, 10 s at most (W11), and may have
  *  to end another publish first. */
 const OFFER_ANSWER_LIMIT_MS = 15_000;
-/** Responses that last as long as somebody reads them. */
-const LONG_LIVED = /^\/(?:organisation\/events|live\/[^/]+|capture\/[^/]+\/file)$/;
+/** Another id is that of no publish. */
+const CLIENT_ID = /^\d{1,16}$/;
 /** Headers of one connection (RFC 9110 7.6.1, and 10.1.1: the body has been read), and those that belong to the first node. */
 const OF_ONE_HOP = [
   "connection",
@@ -35,19 +34,6 @@ const OF_ONE_HOP = [
   "x-forwarded-for",
 ];
 
-/** What a request is about, by its path. */
-const ABOUT: readonly (readonly [method: RegExp, path: RegExp, what: "session" | "client" | "stream"])[] = [
-  [/./, new RegExp(`^${WHIP_PATH}/([^/]+)`), "session"],
-  [/./, /^\/session\/(\d{1,16})(?:\/|$)/, "client"],
-  [/./, /^\/stream\/([^/]+)\/(?:upstream|stop|lock|switch)(?:\/|$)/, "stream"],
-  [/^DELETE$/, /^\/stream\/([^/]+)$/, "stream"],
-  [/./, /^\/live\/([^/]+)\.flv$/, "stream"],
-  [/./, /^\/capture\/([^/]+)/, "session"],
-];
-/** Requests that end a publish: recorded for a node that does not answer, and carried out as far as the store is
- *  concerned. */
-const ENDING = /^(?:PUT \/stream\/[^/]+\/(?:stop|lock)|DELETE \/stream\/[^/]+|POST \/session\/\d+\/kick)$/;
-
 export interface Elsewhere {
   readonly owners: Owners;
   readonly channel: Channel;
@@ -55,52 +41,43 @@ export interface Elsewhere {
   keepEnd(of: Owned, ending: Ending | null): Promise<void>;
 }
 
-export function forwarding({ owners, channel, keepEnd }: Elsewhere, clientAddress: ClientAddress): MiddlewareHandler {
-  return async (c, next) => {
-    if (passedOn(c) !== null) return await next();
-    const found = await ownerOf(c);
-    if (found === null) return await doHere(c, next);
-    try {
-      return await passTo(channel, found.node, c, clientAddress(c));
-    } catch (error) {
-      if (!(error instanceof NodeAway) || found.owned === null || !isEnding(c)) throw error;
-      return await keepAndDo(c, next, found.owned, error);
+/** Serves requests on the node that has the publish they are about. */
+export function forwarding({ owners, channel, keepEnd }: Elsewhere, clientAddress: ClientAddress): Forward {
+  return ({ about, idOf, ends, long }) => {
+    return async (c, next) => {
+      if (passedOn(c) !== null) return await next();
+      const found = await ownerOf(c);
+      if (found === null) return ends ? await endHere(c, next) : await next();
+      try {
+        return await passTo(channel, found.node, c, clientAddress(c), { isLongLived: long });
+      } catch (error) {
+        if (!(error instanceof NodeAway) || found.owned === null || !ends) throw error;
+        return await keepAndDo(c, next, found.owned, error);
+      }
+    };
+
+    async function ownerOf(c: Context): Promise<{ readonly node: Node; readonly owned: Owned | null } | null> {
+      const id = await idOf(c);
+      if (id === null) return null;
+      if (about === "session") {
+        const node = owners.ofSession(id);
+        return node && { node, owned: null };
+      }
+      const owned = await (about === "stream"
+        ? owners.ofStream(id)
+        : CLIENT_ID.test(id) && owners.ofClient(Number(id)));
+      return owned ? { node: owned.node, owned } : null;
+    }
+
+    /** Another node may have accepted a publish while the change was made here: that one ends at its node's next
+     *  heartbeat. */
+    async function endHere(c: Context, next: () => Promise<void>): Promise<void> {
+      await next();
+      if (c.res.status !== 200) return;
+      const late = await ownerOf(c);
+      if (late?.owned) await keepEnd(late.owned, c.get("ending") ?? null);
     }
   };
-
-  async function ownerOf(c: Context): Promise<{ readonly node: Node; readonly owned: Owned | null } | null> {
-    const { method, path } = c.req;
-    const owned = async (search: Promise<Owned | null>) => {
-      const of = await search;
-      return of && { node: of.node, owned: of };
-    };
-    if (path === "/organisation/events") {
-      const stream = c.req.query("stream");
-      return stream === undefined ? null : await owned(owners.ofStream(stream));
-    }
-    if (method === "POST" && path === "/capture") {
-      const clientId = await captured(c);
-      return clientId === null ? null : await owned(owners.ofClient(clientId));
-    }
-    for (const [methods, paths, what] of ABOUT) {
-      const [, id = ""] = (methods.test(method) && paths.exec(path)) || [];
-      if (id === "") continue;
-      if (what === "stream") return await owned(owners.ofStream(decoded(id)));
-      if (what === "client") return await owned(owners.ofClient(Number(id)));
-      const node = owners.ofSession(id);
-      return node && { node, owned: null };
-    }
-    return null;
-  }
-
-  /** Another node may have accepted a publish while the change was made here: that one ends at its node's next
-   *  heartbeat. */
-  async function doHere(c: Context, next: () => Promise<void>): Promise<void> {
-    await next();
-    if (!isEnding(c) || c.res.status !== 200) return;
-    const late = await ownerOf(c);
-    if (late?.owned) await keepEnd(late.owned, c.get("ending") ?? null);
-  }
 
   /** The caller is authorised and the stored part of the change is made here; the node learns of the end when it is
    *  back. */
@@ -135,7 +112,7 @@ async function passTo(
   node: Node,
   c: Context,
   client: string,
-  limits: Pick<Call, "answerLimitMs" | "isLongLived"> = { isLongLived: LONG_LIVED.test(c.req.path) },
+  limits: Pick<Call, "answerLimitMs" | "isLongLived">,
 ): Promise<Response> {
   const url = new URL(c.req.url);
   const headers = Object.fromEntries([...c.req.raw.headers].filter(([name]) => !OF_ONE_HOP.includes(name)));
@@ -160,8 +137,6 @@ async function passTo(
   return new Response(body, { status: answer.statusCode, headers: said });
 }
 
-const isEnding = (c: Context) => ENDING.test(`${c.req.method} ${c.req.path}`);
-
 /** At most as much as any route reads, so that a local route can still read it. Rejects with `BodyTooLarge`. */
 async function bodyOf(c: Context): Promise<Uint8Array> {
   if (c.req.method !== "PATCH") return new Uint8Array(await c.req.arrayBuffer());
@@ -182,16 +157,6 @@ function abortedWith(c: Context): AbortSignal {
   outgoingOf(c)?.once("close", () => controller.abort());
   return controller.signal;
 }
-
-/** The running publish to be captured; this is the only request whose body says what it is about. Null for a body that
- *  the route will refuse. */
-async function captured(c: Context): Promise<number | null> {
-  const [, clientId] = /"client_id"\s*:\s*(\d{1,15})\b/.exec(await c.req.text()) ?? [];
-  return clientId === undefined ? null : Number(clientId);
-}
-
-/** No publish has an id that cannot be decoded. */
-const decoded = (id: string): string => percentDecoded(id) ?? id;
 
 /** The client's address as another node reports it for a request that it passes on. */
 export const clientOf = (c: Context) => c.req.header(CLIENT_HEADER) ?? "";

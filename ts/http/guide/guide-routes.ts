@@ -2,7 +2,7 @@
 import { readFile } from "node:fs/promises";
 import type { Context } from "hono";
 import { etag, RETAINED_304_HEADERS } from "hono/etag";
-import { newRoutes, type RouteDeps, type Routes } from "../openapi.ts";
+import { type Declarations, newRoutes, type RouteDeps, type Routes } from "../openapi.ts";
 import { type Guide, readGuide } from "./guide-files.ts";
 import { addressOf, GUIDE_POLICY, guidePage } from "./guide-page.ts";
 
@@ -10,8 +10,33 @@ import { addressOf, GUIDE_POLICY, guidePage } from "./guide-page.ts";
 const FILES = ["alerts.yaml", "grafana.json"];
 const FILES_FOLDER = "docs/monitoring/";
 
+export const GUIDE_ROUTES = {
+  "GET /docs/guide": {
+    tag: "Documents",
+    summary: "The guide",
+    description:
+      "First broadcast, webhook, security, production, troubleshooting. Works without internet access and scripts.",
+    answer: null,
+  },
+  "GET /docs/guide/{page}": {
+    tag: "Documents",
+    summary: "A page of the guide",
+    description: "Named after its file in `docs`, without `.md`.",
+    answer: null,
+    errors: [404],
+  },
+  "GET /docs/guide/file/{file}": {
+    tag: "Documents",
+    summary: "Files for monitoring",
+    description: "`alerts.yaml` for Prometheus, `grafana.json` for Grafana.",
+    answer: null,
+    answerType: "text/plain",
+    errors: [404],
+  },
+} satisfies Declarations;
+
 export function guideRoutes(deps: RouteDeps): Routes["hono"] {
-  const routes = newRoutes(deps);
+  const routes = newRoutes(deps, GUIDE_ROUTES);
   /** All pages by name, rendered at the first request: they change only with a release. */
   let rendering: Promise<ReadonlyMap<string, string>> | null = null;
 
@@ -29,45 +54,14 @@ export function guideRoutes(deps: RouteDeps): Routes["hono"] {
   const retainedHeaders = [...RETAINED_304_HEADERS, "content-security-policy", "x-frame-options"];
   routes.hono.use("/docs/guide", etag({ retainedHeaders }));
   routes.hono.use("/docs/guide/*", etag({ retainedHeaders }));
-  routes.open(
-    "GET /docs/guide",
-    {
-      tag: "Documents",
-      summary: "The guide",
-      description:
-        "First broadcast, webhook, security, production, troubleshooting. Works without internet access and scripts.",
-      answer: null,
-    },
-    (c) => serve(c, ""),
-  );
-  routes.open(
-    "GET /docs/guide/{page}",
-    {
-      tag: "Documents",
-      summary: "A page of the guide",
-      description: "Named after its file in `docs`, without `.md`.",
-      answer: null,
-      errors: [404],
-    },
-    (c) => serve(c, c.req.param("page")),
-  );
-  routes.open(
-    "GET /docs/guide/file/{file}",
-    {
-      tag: "Documents",
-      summary: "Files for monitoring",
-      description: "`alerts.yaml` for Prometheus, `grafana.json` for Grafana.",
-      answer: null,
-      answerType: "text/plain",
-      errors: [404],
-    },
-    async (c) => {
-      const name = c.req.param("file");
-      if (!FILES.includes(name)) return c.notFound();
-      const text = await readFile(new URL(`../../../${FILES_FOLDER}${name}`, import.meta.url), "utf8");
-      return c.body(text, 200, { "content-type": "text/plain; charset=utf-8" });
-    },
-  );
+  routes.open("GET /docs/guide", (c) => serve(c, ""));
+  routes.open("GET /docs/guide/{page}", (c) => serve(c, c.req.param("page")));
+  routes.open("GET /docs/guide/file/{file}", async (c) => {
+    const name = c.req.param("file");
+    if (!FILES.includes(name)) return c.notFound();
+    const text = await readFile(new URL(`../../../${FILES_FOLDER}${name}`, import.meta.url), "utf8");
+    return c.body(text, 200, { "content-type": "text/plain; charset=utf-8" });
+  });
   return routes.hono;
 }
 

@@ -9,7 +9,7 @@ import { type Actor, recordChange } from "../../organisation/audit.ts";
 import type { Capture, Captures, PlannedCapture } from "../../publish/capture/captures.ts";
 import type { Publishing } from "../../publish/lifecycle.ts";
 import type { Schema } from "../../store/schema.ts";
-import { newRoutes, type RouteDeps, type Routes, z } from "../openapi.ts";
+import { type Declarations, newRoutes, type RouteDeps, type Routes, z } from "../openapi.ts";
 import { text } from "../request/schema.ts";
 
 const CaptureRecord = z
@@ -40,29 +40,58 @@ interface CaptureDeps extends RouteDeps {
   readonly runningPublish: Publishing["find"];
 }
 
+export const CAPTURE_ROUTES = {
+  "POST /capture": {
+    about: "client",
+    tag: "Deployment",
+    summary: "Capture a publish to a file",
+    description:
+      "A running publish (`client_id`) from now on, or the next publish of a stream on this node (`stream`) from its first byte. " +
+      "Keys, tokens and stream names are removed. The capture ends after `seconds`, at the limits `capture.max_s` and " +
+      "`capture.max_mb`, with the publish, or by DELETE. Refused unless `capture.directory` is set.",
+    body: z.object({
+      client_id: z.int().min(1, "must be a client id").optional().openapi({ example: 100_482 }),
+      stream: text().optional().openapi({ description: "Id of the stream" }),
+      seconds: z.int().min(1, "must be 1 to 86400").max(86_400, "must be 1 to 86400").optional(),
+      media: z.boolean().optional().openapi({ description: "false: audio and video are overwritten by zeros" }),
+    }),
+    bodyRequired: true,
+    answer: CaptureRecord,
+    errors: [404, 409],
+  },
+  "GET /capture/{id}": {
+    about: "session",
+    tag: "Deployment",
+    summary: "State of a capture",
+    answer: CaptureRecord,
+    errors: [404],
+  },
+  "GET /capture/{id}/file": {
+    about: "session",
+    long: true,
+    tag: "Deployment",
+    summary: "The file of a capture that has ended",
+    description: "In the format described in docs/capture.md. 404 while the capture is running.",
+    answer: null,
+    answerType: "application/octet-stream",
+    errors: [404],
+  },
+  "DELETE /capture/{id}": {
+    about: "session",
+    tag: "Deployment",
+    summary: "End a capture",
+    description: "Its file is complete a moment later and is kept.",
+    answer: CaptureRecord,
+    errors: [404],
+  },
+} satisfies Declarations;
+
 export function captureRoutes(deps: CaptureDeps): Routes["hono"] {
   const { db, clock, captures, runningPublish } = deps;
-  const routes = newRoutes(deps);
+  const routes = newRoutes(deps, CAPTURE_ROUTES);
 
   routes.guarded(
     "POST /capture",
-    {
-      tag: "Deployment",
-      summary: "Capture a publish to a file",
-      description:
-        "A running publish (`client_id`) from now on, or the next publish of a stream on this node (`stream`) from its first byte. " +
-        "Keys, tokens and stream names are removed. The capture ends after `seconds`, at the limits `capture.max_s` and " +
-        "`capture.max_mb`, with the publish, or by DELETE. Refused unless `capture.directory` is set.",
-      body: z.object({
-        client_id: z.int().min(1, "must be a client id").optional().openapi({ example: 100_482 }),
-        stream: text().optional().openapi({ description: "Id of the stream" }),
-        seconds: z.int().min(1, "must be 1 to 86400").max(86_400, "must be 1 to 86400").optional(),
-        media: z.boolean().optional().openapi({ description: "false: audio and video are overwritten by zeros" }),
-      }),
-      bodyRequired: true,
-      answer: CaptureRecord,
-      errors: [404, 409],
-    },
     async (c, caller, { body: { client_id: clientId = null, stream = null, seconds = null, media = true } }) => {
       if ((clientId === null) === (stream === null)) {
         throw new InvalidValue("client_id", "or stream must be given, but not both");
@@ -76,46 +105,21 @@ export function captureRoutes(deps: CaptureDeps): Routes["hono"] {
     },
   );
 
-  routes.guarded(
-    "GET /capture/{id}",
-    { tag: "Deployment", summary: "State of a capture", answer: CaptureRecord, errors: [404] },
-    async (c) => c.json(recordOf(find(c.req.param("id")))),
-  );
+  routes.guarded("GET /capture/{id}", async (c) => c.json(recordOf(find(c.req.param("id")))));
 
-  routes.guarded(
-    "GET /capture/{id}/file",
-    {
-      tag: "Deployment",
-      summary: "The file of a capture that has ended",
-      description: "In the format described in docs/capture.md. 404 while the capture is running.",
-      answer: null,
-      answerType: "application/octet-stream",
-      errors: [404],
-    },
-    async (c) => {
-      const { state, path, bytes } = find(c.req.param("id"));
-      if (state !== "ended" || bytes === 0) throw new UnknownRecord("session");
-      const headers = { "content-type": "application/octet-stream", "cache-control": "no-store" };
-      if (c.req.method === "HEAD") return c.body(null, 200, headers);
-      return c.body(Readable.toWeb(createReadStream(path)) as ReadableStream<Uint8Array>, 200, headers);
-    },
-  );
+  routes.guarded("GET /capture/{id}/file", async (c) => {
+    const { state, path, bytes } = find(c.req.param("id"));
+    if (state !== "ended" || bytes === 0) throw new UnknownRecord("session");
+    const headers = { "content-type": "application/octet-stream", "cache-control": "no-store" };
+    if (c.req.method === "HEAD") return c.body(null, 200, headers);
+    return c.body(Readable.toWeb(createReadStream(path)) as ReadableStream<Uint8Array>, 200, headers);
+  });
 
-  routes.guarded(
-    "DELETE /capture/{id}",
-    {
-      tag: "Deployment",
-      summary: "End a capture",
-      description: "Its file is complete a moment later and is kept.",
-      answer: CaptureRecord,
-      errors: [404],
-    },
-    async (c, caller) => {
-      const one = find(c.req.param("id"));
-      await record(caller, "capture.stop", one);
-      return c.json(recordOf(captures.stop(one.id) ?? one));
-    },
-  );
+  routes.guarded("DELETE /capture/{id}", async (c, caller) => {
+    const one = find(c.req.param("id"));
+    await record(caller, "capture.stop", one);
+    return c.json(recordOf(captures.stop(one.id) ?? one));
+  });
 
   return routes.hono;
 

@@ -5,7 +5,7 @@ import type { DeploymentNode as ClusterNode } from "../../cluster/node-list.ts";
 import { listOrganisations, type OrganisationSummary } from "../../organisation/deployment-list.ts";
 import type { CertificateStatus, DeploymentStatus, NodeStatus } from "../../publish/monitoring/deployment.ts";
 import type { Schema } from "../../store/schema.ts";
-import { newRoutes, type RouteDeps, type Routes, Time, z } from "../openapi.ts";
+import { type Declarations, newRoutes, type RouteDeps, type Routes, Time, z } from "../openapi.ts";
 import { cursorOf, pageOf, pageQuery } from "../request/page.ts";
 import { text } from "../request/schema.ts";
 
@@ -109,6 +109,22 @@ const DeploymentOrganisation = z
   })
   .openapi("DeploymentOrganisation");
 
+export const DEPLOYMENT_ROUTES = {
+  "GET /deployment": {
+    tag: "Deployment",
+    summary: "Status of the service",
+    description: "For the operator: administrators of the deployment's own organisation.",
+    answer: Deployment,
+  },
+  "GET /deployment/organisation": {
+    tag: "Deployment",
+    summary: "Organisations of the deployment, oldest first",
+    description: "For the operator: administrators of the deployment's own organisation.",
+    query: z.object(pageQuery(QUANTITY, Page)),
+    answer: z.array(DeploymentOrganisation),
+  },
+} satisfies Declarations;
+
 export function deploymentRoutes(
   deps: RouteDeps & {
     readonly db: Kysely<Schema>;
@@ -119,48 +135,29 @@ export function deploymentRoutes(
   },
 ): Routes["hono"] {
   const { db, clock, deployment, nodes, events } = deps;
-  const routes = newRoutes(deps);
+  const routes = newRoutes(deps, DEPLOYMENT_ROUTES);
 
-  routes.guarded(
-    "GET /deployment",
-    {
-      tag: "Deployment",
-      summary: "Status of the service",
-      description: "For the operator: administrators of the deployment's own organisation.",
-      answer: Deployment,
-    },
-    async (c) => {
-      const now = clock.now();
-      const [status, cluster] = await Promise.all([deployment(), nodes()]);
-      const { node, outbox, store, certificates, requestedBuffer, limits } = status;
-      return c.json({
-        nodes: [{ ...nodeRecord(node, now, requestedBuffer), event_readers: events.readers() }],
-        cluster: cluster?.map(clusterRecord) ?? null,
-        outbox: outbox && { events: outbox.events, oldest_ms: outbox.oldestMs },
-        store: { kind: store.kind, healthy: store.problem === null, problem: store.problem },
-        certificates: certificates.map((certificate) => certificateRecord(certificate, now)),
-        limits,
-      });
-    },
-  );
+  routes.guarded("GET /deployment", async (c) => {
+    const now = clock.now();
+    const [status, cluster] = await Promise.all([deployment(), nodes()]);
+    const { node, outbox, store, certificates, requestedBuffer, limits } = status;
+    return c.json({
+      nodes: [{ ...nodeRecord(node, now, requestedBuffer), event_readers: events.readers() }],
+      cluster: cluster?.map(clusterRecord) ?? null,
+      outbox: outbox && { events: outbox.events, oldest_ms: outbox.oldestMs },
+      store: { kind: store.kind, healthy: store.problem === null, problem: store.problem },
+      certificates: certificates.map((certificate) => certificateRecord(certificate, now)),
+      limits,
+    });
+  });
 
-  routes.guarded(
-    "GET /deployment/organisation",
-    {
-      tag: "Deployment",
-      summary: "Organisations of the deployment, oldest first",
-      description: "For the operator: administrators of the deployment's own organisation.",
-      query: z.object(pageQuery(QUANTITY, Page)),
-      answer: z.array(DeploymentOrganisation),
-    },
-    async (c, _, { query: { quantity, cursor } }) => {
-      const [createdAt, id] = cursor ?? [];
-      const behind = createdAt === undefined || id === undefined ? null : { createdAt, id };
-      const found = await listOrganisations(db, { behind, quantity: quantity + 1 }, clock.now());
-      const positionOf = ({ createdAt, id }: OrganisationSummary): [number, string] => [createdAt, id];
-      return c.json(pageOf(c, found, { quantity, cursor: Page, positionOf }).map(organisationRecord));
-    },
-  );
+  routes.guarded("GET /deployment/organisation", async (c, _, { query: { quantity, cursor } }) => {
+    const [createdAt, id] = cursor ?? [];
+    const behind = createdAt === undefined || id === undefined ? null : { createdAt, id };
+    const found = await listOrganisations(db, { behind, quantity: quantity + 1 }, clock.now());
+    const positionOf = ({ createdAt, id }: OrganisationSummary): [number, string] => [createdAt, id];
+    return c.json(pageOf(c, found, { quantity, cursor: Page, positionOf }).map(organisationRecord));
+  });
 
   return routes.hono;
 }
@@ -187,7 +184,14 @@ function nodeRecord(node: NodeStatus, now: number, requestedBuffer: number) {
 function clusterRecord(node: ClusterNode): z.infer<typeof NodeOfCluster> {
   const { name, state, epoch, version, http, rtmp, publishes, full = null } = node;
   return {
-    ...{ name, state, answered: node.isThis, epoch, version, http, rtmp, publishes },
+    name,
+    state,
+    answered: node.isThis,
+    epoch,
+    version,
+    http,
+    rtmp,
+    publishes,
     load: rounded(node.load),
     full,
     started_at: new Date(node.startedAt).toISOString(),

@@ -5,7 +5,7 @@ import { StoreFailed } from "../../errors.ts";
 import type { Caller } from "../../organisation/callers.ts";
 import { findStream } from "../../organisation/streams.ts";
 import type { Schema } from "../../store/schema.ts";
-import { newRoutes, type RouteDeps, type Routes, z } from "../openapi.ts";
+import { type Declarations, newRoutes, type RouteDeps, type Routes, z } from "../openapi.ts";
 import { credentialsOf, outgoingOf } from "../request/request.ts";
 import { text } from "../request/schema.ts";
 import { type Events, READERS_LIMIT, READERS_OF_ORGANISATION_LIMIT } from "./events.ts";
@@ -33,40 +33,42 @@ with \`upstreams\` when something other than their bytes has changed, and \`find
 
 At most ${READERS_OF_ORGANISATION_LIMIT} can be open per organisation and ${READERS_LIMIT} in all; beyond that: 503 with code 9440 and Retry-After.`;
 
+export const EVENT_ROUTES = {
+  "GET /organisation/events": {
+    about: "stream",
+    long: true,
+    tag: "Sessions",
+    summary: "Live events of running publishes and streams",
+    description: DESCRIPTION,
+    query: z.object({
+      stream: text().optional().openapi({ description: "Id of a stream: only events of that stream" }),
+    }),
+    answer: null,
+    answerType: "text/event-stream",
+    errors: [404],
+  },
+} satisfies Declarations;
+
 export function eventRoutes(
   deps: RouteDeps & { readonly db: Kysely<Schema>; readonly events: Pick<Events, "open"> },
 ): Routes["hono"] {
   const { db, authorise, events } = deps;
-  const routes = newRoutes(deps);
-  routes.guarded(
-    "GET /organisation/events",
-    {
-      tag: "Sessions",
-      summary: "Live events of running publishes and streams",
-      description: DESCRIPTION,
-      query: z.object({
-        stream: text().optional().openapi({ description: "Id of a stream: only events of that stream" }),
-      }),
-      answer: null,
-      answerType: "text/event-stream",
-      errors: [404],
-    },
-    async (c, caller, { query: { stream: id } }) => {
-      const { organisation, scopeTag } = caller;
-      const find = async () => (id === undefined ? null : await findStream(db, organisation.id, id, scopeTag));
-      const stream = await find();
-      // The response to HEAD has no body.
-      if (c.req.method === "HEAD") return c.body(null, 200, HEADERS);
-      const body = events.open({
-        organisationId: organisation.id,
-        scopeTag,
-        stream: stream && { id: stream.id, state: stream.state },
-        holds: () => holds(c, caller, find),
-        cut: () => outgoingOf(c)?.destroy(),
-      });
-      return c.body(body, 200, HEADERS);
-    },
-  );
+  const routes = newRoutes(deps, EVENT_ROUTES);
+  routes.guarded("GET /organisation/events", async (c, caller, { query: { stream: id } }) => {
+    const { organisation, scopeTag } = caller;
+    const find = async () => (id === undefined ? null : await findStream(db, organisation.id, id, scopeTag));
+    const stream = await find();
+    // The response to HEAD has no body.
+    if (c.req.method === "HEAD") return c.body(null, 200, HEADERS);
+    const body = events.open({
+      organisationId: organisation.id,
+      scopeTag,
+      stream: stream && { id: stream.id, state: stream.state },
+      holds: () => holds(c, caller, find),
+      cut: () => outgoingOf(c)?.destroy(),
+    });
+    return c.body(body, 200, HEADERS);
+  });
   return routes.hono;
 
   /** Whether the request would still be answered, and in the same way. */

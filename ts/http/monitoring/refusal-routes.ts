@@ -11,7 +11,7 @@ import {
   type RefusalPosition,
 } from "../../publish/refusals/refusal-list.ts";
 import type { Schema } from "../../store/schema.ts";
-import { type Env, newRoutes, type RouteDeps, type Routes, z } from "../openapi.ts";
+import { type Declarations, type Env, newRoutes, type RouteDeps, type Routes, z } from "../openapi.ts";
 import { Refusal, refusalRecord } from "../records/refusal.ts";
 import { cursorOf, pageOf, pageQuery } from "../request/page.ts";
 import { text, timeFilters } from "../request/schema.ts";
@@ -43,43 +43,40 @@ type Query = Readonly<{
   to?: number | undefined;
 }>;
 
+export const REFUSAL_ROUTES = {
+  "GET /refusal": {
+    tag: "Streams",
+    summary: "Refused publishes and plays, newest first",
+    description: `${DESCRIPTION} Names that no stream has are shown to the operator only: administrators of the deployment's own organisation.`,
+    query: z.object({
+      ...FILTERS,
+      stream: text({ most: ID_LIMIT }).optional().openapi({ description: "Only of the stream with this id" }),
+    }),
+    answer: z.array(Refusal),
+    errors: [404],
+  },
+  "GET /stream/{id}/refusal": {
+    tag: "Streams",
+    summary: "Refused publishes and plays of a stream, newest first",
+    description: DESCRIPTION,
+    query: z.object(FILTERS),
+    answer: z.array(Refusal),
+    errors: [404],
+  },
+} satisfies Declarations;
+
 export function refusalRoutes(deps: RouteDeps & { readonly db: Kysely<Schema> }): Routes["hono"] {
   const { db } = deps;
-  const routes = newRoutes(deps);
-  routes.guarded(
-    "GET /refusal",
-    {
-      tag: "Streams",
-      summary: "Refused publishes and plays, newest first",
-      description: `${DESCRIPTION} Names that no stream has are shown to the operator only: administrators of the deployment's own organisation.`,
-      query: z.object({
-        ...FILTERS,
-        stream: text({ most: ID_LIMIT }).optional().openapi({ description: "Only of the stream with this id" }),
-      }),
-      answer: z.array(Refusal),
-      errors: [404],
-    },
-    async (c, caller, { query }) => {
-      const { id: organisationId } = caller.organisation;
-      const stream = query.stream === undefined ? null : await findStream(db, organisationId, query.stream, null);
-      return await answer(c, query, { organisationId, streamId: stream?.id ?? null, unknown: isOperator(caller) });
-    },
-  );
-  routes.guarded(
-    "GET /stream/{id}/refusal",
-    {
-      tag: "Streams",
-      summary: "Refused publishes and plays of a stream, newest first",
-      description: DESCRIPTION,
-      query: z.object(FILTERS),
-      answer: z.array(Refusal),
-      errors: [404],
-    },
-    async (c, { organisation, scopeTag }, { query }) => {
-      const stream = await findStream(db, organisation.id, c.req.param("id"), scopeTag);
-      return await answer(c, query, { organisationId: organisation.id, streamId: stream.id, unknown: false });
-    },
-  );
+  const routes = newRoutes(deps, REFUSAL_ROUTES);
+  routes.guarded("GET /refusal", async (c, caller, { query }) => {
+    const { id: organisationId } = caller.organisation;
+    const stream = query.stream === undefined ? null : await findStream(db, organisationId, query.stream, null);
+    return await answer(c, query, { organisationId, streamId: stream?.id ?? null, unknown: isOperator(caller) });
+  });
+  routes.guarded("GET /stream/{id}/refusal", async (c, { organisation, scopeTag }, { query }) => {
+    const stream = await findStream(db, organisation.id, c.req.param("id"), scopeTag);
+    return await answer(c, query, { organisationId: organisation.id, streamId: stream.id, unknown: false });
+  });
   return routes.hono;
 
   async function answer(

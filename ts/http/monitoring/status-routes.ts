@@ -5,7 +5,7 @@ import { UNREACHABLE_CAUSES } from "../../publish/webhook/answer.ts";
 import { listDeliveries } from "../../publish/webhook/delivery-list.ts";
 import type { OrganisationTable, Schema } from "../../store/schema.ts";
 import { settlesDone } from "../../text/webhook-words.ts";
-import { newRoutes, type RouteDeps, type Routes, Time, z } from "../openapi.ts";
+import { type Declarations, newRoutes, type RouteDeps, type Routes, Time, z } from "../openapi.ts";
 
 /** A failure before this is no longer "at present", ms: nothing may have been broadcast since. */
 const PRESENT_MS = 3_600_000;
@@ -36,6 +36,14 @@ const OrganisationStatus = z
   .openapi("OrganisationStatus");
 type Failure = NonNullable<z.infer<typeof OrganisationStatus>["webhook_failure"]>;
 
+export const STATUS_ROUTES = {
+  "GET /organisation/status": {
+    tag: "Organisation",
+    summary: "Whether the webhook fails or the node refuses publishes",
+    answer: OrganisationStatus,
+  },
+} satisfies Declarations;
+
 export function statusRoutes(
   deps: RouteDeps & {
     readonly db: Kysely<Schema>;
@@ -44,16 +52,9 @@ export function statusRoutes(
   },
 ): Routes["hono"] {
   const { db, clock, refusesPublishes } = deps;
-  const routes = newRoutes(deps);
-  routes.guarded(
-    "GET /organisation/status",
-    {
-      tag: "Organisation",
-      summary: "Whether the webhook fails or the node refuses publishes",
-      answer: OrganisationStatus,
-    },
-    async (c, { organisation }) =>
-      c.json({ webhook_failure: await failureOf(organisation), refuses_publishes: refusesPublishes() }),
+  const routes = newRoutes(deps, STATUS_ROUTES);
+  routes.guarded("GET /organisation/status", async (c, { organisation }) =>
+    c.json({ webhook_failure: await failureOf(organisation), refuses_publishes: refusesPublishes() }),
   );
   return routes.hono;
 

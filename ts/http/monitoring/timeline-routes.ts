@@ -5,7 +5,7 @@ import { UnknownRecord } from "../../errors.ts";
 import { streamsWithTag } from "../../organisation/reads/stream-list.ts";
 import type { Timeline, Timelines } from "../../publish/timeline/timelines.ts";
 import type { Schema } from "../../store/schema.ts";
-import { newRoutes, type RouteDeps, type Routes, Time, z } from "../openapi.ts";
+import { type Declarations, newRoutes, type RouteDeps, type Routes, Time, z } from "../openapi.ts";
 import { FindingRecord, findingRecords } from "../records/finding.ts";
 
 const SessionTimeline = z
@@ -39,34 +39,35 @@ const SessionTimeline = z
   })
   .openapi("SessionTimeline");
 
+export const TIMELINE_ROUTES = {
+  "GET /session/{client_id}/timeline": {
+    about: "client",
+    tag: "Sessions",
+    summary: "Timeline of a publish, from its request to its end",
+    description:
+      "For a publish that is running, was denied by the webhook or has ended, as long as `retention.publishes_days` keeps it: " +
+      "offer, webhook, ICE and DTLS, first video, missing keyframes, loss, upstreams, end. Its media is sampled five " +
+      "times a second at the start and every five seconds afterwards. Requests that were refused before the webhook was " +
+      "called have no client id and no timeline: see GET /refusal.",
+    answer: SessionTimeline,
+    errors: [404],
+  },
+} satisfies Declarations;
+
 export function timelineRoutes(
   deps: RouteDeps & { readonly db: Kysely<Schema>; readonly timelines: Timelines },
 ): Routes["hono"] {
   const { db, timelines } = deps;
-  const routes = newRoutes(deps);
-  routes.guarded(
-    "GET /session/{client_id}/timeline",
-    {
-      tag: "Sessions",
-      summary: "Timeline of a publish, from its request to its end",
-      description:
-        "For a publish that is running, was denied by the webhook or has ended, as long as `retention.publishes_days` keeps it: " +
-        "offer, webhook, ICE and DTLS, first video, missing keyframes, loss, upstreams, end. Its media is sampled five " +
-        "times a second at the start and every five seconds afterwards. Requests that were refused before the webhook was " +
-        "called have no client id and no timeline: see GET /refusal.",
-      answer: SessionTimeline,
-      errors: [404],
-    },
-    async (c, { organisation, scopeTag }) => {
-      const id = c.req.param("client_id");
-      const timeline = /^\d{1,16}$/.test(id) ? await timelines.of(organisation.id, Number(id)) : null;
-      if (timeline === null) throw new UnknownRecord("session");
-      const { streamId } = timeline;
-      if (scopeTag !== null && !(await streamsWithTag(db, organisation.id, scopeTag, [streamId])).has(streamId))
-        throw new UnknownRecord("session");
-      return c.json(timelineRecord(timeline));
-    },
-  );
+  const routes = newRoutes(deps, TIMELINE_ROUTES);
+  routes.guarded("GET /session/{client_id}/timeline", async (c, { organisation, scopeTag }) => {
+    const id = c.req.param("client_id");
+    const timeline = /^\d{1,16}$/.test(id) ? await timelines.of(organisation.id, Number(id)) : null;
+    if (timeline === null) throw new UnknownRecord("session");
+    const { streamId } = timeline;
+    if (scopeTag !== null && !(await streamsWithTag(db, organisation.id, scopeTag, [streamId])).has(streamId))
+      throw new UnknownRecord("session");
+    return c.json(timelineRecord(timeline));
+  });
   return routes.hono;
 }
 

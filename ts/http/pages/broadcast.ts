@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { etag, RETAINED_304_HEADERS } from "hono/etag";
 import { html, raw } from "hono/html";
 import type { Config } from "../../config.ts";
-import { newRoutes, type RouteDeps, type Routes } from "../openapi.ts";
+import { type Declarations, newRoutes, type RouteDeps, type Routes } from "../openapi.ts";
 import { type IngestPorts, ingestAt } from "../request/ingest.ts";
 import { pageFiles } from "../request/page-files.ts";
 import { baseUrlOf } from "../request/request.ts";
@@ -18,6 +18,25 @@ const PERMISSIONS =
 /** Headers that a 304 must carry as well: browsers replace the stored ones with them. */
 const PAGE_HEADERS = ["content-security-policy", "permissions-policy", "cross-origin-opener-policy", "x-frame-options"];
 
+export const BROADCAST_ROUTES = {
+  "GET /broadcast": {
+    tag: "Documents",
+    summary: "A page to broadcast from",
+    description:
+      "Camera, microphone or screen, by WHIP. `/broadcast#token=<web token>` is a broadcaster's link; without a token " +
+      "the page asks for stream name and address. The part after `#` is never sent to the server.",
+    answer: null,
+  },
+  "GET /broadcast/{file}": {
+    tag: "Documents",
+    summary: "Files of the broadcast page",
+    description: "File names change with their content.",
+    answer: null,
+    answerType: "text/javascript",
+    errors: [404],
+  },
+} satisfies Declarations;
+
 export function broadcastRoutes(
   deps: RouteDeps & {
     readonly config: Pick<Config, "http" | "ingest">;
@@ -25,48 +44,26 @@ export function broadcastRoutes(
   },
 ): Routes["hono"] {
   const { config, ingestPorts } = deps;
-  const routes = newRoutes(deps);
+  const routes = newRoutes(deps, BROADCAST_ROUTES);
   /** Read at the first request. */
   let page: Promise<string> | null = null;
   const files = pageFiles(FOLDER);
 
   routes.hono.use("/broadcast", etag({ retainedHeaders: [...RETAINED_304_HEADERS, ...PAGE_HEADERS] }));
-  routes.open(
-    "GET /broadcast",
-    {
-      tag: "Documents",
-      summary: "A page to broadcast from",
-      description:
-        "Camera, microphone or screen, by WHIP. `/broadcast#token=<web token>` is a broadcaster's link; without a token " +
-        "the page asks for stream name and address. The part after `#` is never sent to the server.",
-      answer: null,
-    },
-    async (c) => {
-      const base = baseUrlOf(c, config);
-      page ??= readFile(new URL("page.html", FOLDER), "utf8");
-      page.catch(() => (page = null)); // a page that is not built yet is looked for again
-      const [before = "", after = ""] = (await page).split("%INGEST%");
-      c.header("content-security-policy", policy(config.http.publicUrl));
-      c.header("permissions-policy", PERMISSIONS);
-      c.header("cross-origin-opener-policy", "same-origin");
-      c.header("x-frame-options", "DENY");
-      c.header("cache-control", "no-cache");
-      return c.html(html`${raw(before)}${ingestAt(base, config, ingestPorts()).rtmpUrl}${raw(after)}`);
-    },
-  );
+  routes.open("GET /broadcast", async (c) => {
+    const base = baseUrlOf(c, config);
+    page ??= readFile(new URL("page.html", FOLDER), "utf8");
+    page.catch(() => (page = null)); // a page that is not built yet is looked for again
+    const [before = "", after = ""] = (await page).split("%INGEST%");
+    c.header("content-security-policy", policy(config.http.publicUrl));
+    c.header("permissions-policy", PERMISSIONS);
+    c.header("cross-origin-opener-policy", "same-origin");
+    c.header("x-frame-options", "DENY");
+    c.header("cache-control", "no-cache");
+    return c.html(html`${raw(before)}${ingestAt(base, config, ingestPorts()).rtmpUrl}${raw(after)}`);
+  });
 
-  routes.open(
-    "GET /broadcast/{file}",
-    {
-      tag: "Documents",
-      summary: "Files of the broadcast page",
-      description: "File names change with their content.",
-      answer: null,
-      answerType: "text/javascript",
-      errors: [404],
-    },
-    async (c) => await files(c, c.req.param("file")),
-  );
+  routes.open("GET /broadcast/{file}", async (c) => await files(c, c.req.param("file")));
 
   return routes.hono;
 }

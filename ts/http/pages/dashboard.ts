@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { Context } from "hono";
 import { etag, RETAINED_304_HEADERS } from "hono/etag";
-import { newRoutes, type RouteDeps, type Routes } from "../openapi.ts";
+import { type Declarations, newRoutes, type RouteDeps, type Routes } from "../openapi.ts";
 import { pageFiles } from "../request/page-files.ts";
 
 /** The built files, both for the sources (`ts/http`) and for the build (`dist/http`). */
@@ -20,8 +20,28 @@ interface Page {
   readonly policy: string;
 }
 
+export const DASHBOARD_ROUTES = {
+  "GET /dashboard": {
+    tag: "Documents",
+    summary: "The dashboard",
+    description:
+      "People sign in and see what their role allows: streams, webhook, deliveries, usage, keys, people. Every address " +
+      "below it, such as `/dashboard/streams`, returns the same document. It contains no data: its script calls this API " +
+      "with the session of `POST /login`.",
+    answer: null,
+  },
+  "GET /dashboard/file/{file}": {
+    tag: "Documents",
+    summary: "Files of the dashboard",
+    description: "File names change with their content.",
+    answer: null,
+    answerType: "text/javascript",
+    errors: [404],
+  },
+} satisfies Declarations;
+
 export function dashboardRoutes(deps: RouteDeps): Routes["hono"] {
-  const routes = newRoutes(deps);
+  const routes = newRoutes(deps, DASHBOARD_ROUTES);
   const files = pageFiles(FOLDER);
   /** Read at the first request. */
   let reading: Promise<Page> | null = null;
@@ -43,34 +63,11 @@ export function dashboardRoutes(deps: RouteDeps): Routes["hono"] {
   const tagged = etag({ retainedHeaders: [...RETAINED_304_HEADERS, ...PAGE_HEADERS] });
   routes.hono.use("/dashboard", tagged);
   routes.hono.use("/dashboard/*", (c, next) => (isFile(c.req.path) ? next() : tagged(c, next)));
-  routes.open(
-    "GET /dashboard",
-    {
-      tag: "Documents",
-      summary: "The dashboard",
-      description:
-        "People sign in and see what their role allows: streams, webhook, deliveries, usage, keys, people. Every address " +
-        "below it, such as `/dashboard/streams`, returns the same document. It contains no data: its script calls this API " +
-        "with the session of `POST /login`.",
-      answer: null,
-    },
-    serve,
-  );
+  routes.open("GET /dashboard", serve);
 
   // Registered before the files: the log names a request by the last pattern that it matches.
   routes.hono.get("/dashboard/*", (c, next) => (isFile(c.req.path) ? next() : serve(c)));
-  routes.open(
-    "GET /dashboard/file/{file}",
-    {
-      tag: "Documents",
-      summary: "Files of the dashboard",
-      description: "File names change with their content.",
-      answer: null,
-      answerType: "text/javascript",
-      errors: [404],
-    },
-    async (c) => await files(c, c.req.param("file")),
-  );
+  routes.open("GET /dashboard/file/{file}", async (c) => await files(c, c.req.param("file")));
 
   return routes.hono;
 }

@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
-import { newRoutes, type RouteDeps, type Routes, z } from "../openapi.ts";
+import { type Declarations, newRoutes, type RouteDeps, type Routes, z } from "../openapi.ts";
 import { baseUrlOf } from "../request/request.ts";
 import { problemPage } from "../whip/problem-page.ts";
 
@@ -38,6 +38,29 @@ const TYPES: Readonly<Record<string, string>> = {
   "swagger-ui-bundle.js": SCRIPT_TYPE,
 };
 
+export const DOCS_ROUTES = {
+  "GET /openapi.json": {
+    tag: "Documents",
+    summary: "This document",
+    description: "An OpenAPI 3.1 description of every route.",
+    answer: z.looseObject({ openapi: z.string() }),
+  },
+  "GET /docs": {
+    tag: "Documents",
+    summary: "A page that shows this document",
+    description: "Works without internet access.",
+    answer: null,
+  },
+  "GET /docs/{file}": {
+    tag: "Documents",
+    summary: "Files of that page, and the list of WHIP problems",
+    description: "`/docs/problems` explains the `type` of problem documents.",
+    answer: null,
+    answerType: "text/javascript",
+    errors: [404],
+  },
+} satisfies Declarations;
+
 export function docsRoutes(
   deps: RouteDeps & {
     readonly config: Parameters<typeof baseUrlOf>[1];
@@ -45,64 +68,37 @@ export function docsRoutes(
     readonly document: () => object;
   },
 ): Routes["hono"] {
-  const routes = newRoutes(deps);
+  const routes = newRoutes(deps, DOCS_ROUTES);
   /** The page's files as sent, each read at its first request. */
   const files = new Map<string, Promise<Uint8Array<ArrayBuffer>>>();
   const problems = problemPage();
 
-  routes.open(
-    "GET /openapi.json",
-    {
-      tag: "Documents",
-      summary: "This document",
-      description: "An OpenAPI 3.1 description of every route.",
-      answer: z.looseObject({ openapi: z.string() }),
-    },
-    (c) => c.json({ ...deps.document(), servers: [{ url: baseUrlOf(c, deps.config) }] }),
+  routes.open("GET /openapi.json", (c) =>
+    c.json({ ...deps.document(), servers: [{ url: baseUrlOf(c, deps.config) }] }),
   );
 
-  routes.open(
-    "GET /docs",
-    {
-      tag: "Documents",
-      summary: "A page that shows this document",
-      description: "Works without internet access.",
-      answer: null,
-    },
-    (c) => {
+  routes.open("GET /docs", (c) => {
+    c.header("content-security-policy", PAGE_POLICY);
+    return c.html(PAGE);
+  });
+
+  routes.open("GET /docs/{file}", async (c) => {
+    const name = c.req.param("file");
+    if (name === "problems") {
       c.header("content-security-policy", PAGE_POLICY);
-      return c.html(PAGE);
-    },
-  );
-
-  routes.open(
-    "GET /docs/{file}",
-    {
-      tag: "Documents",
-      summary: "Files of that page, and the list of WHIP problems",
-      description: "`/docs/problems` explains the `type` of problem documents.",
-      answer: null,
-      answerType: "text/javascript",
-      errors: [404],
-    },
-    async (c) => {
-      const name = c.req.param("file");
-      if (name === "problems") {
-        c.header("content-security-policy", PAGE_POLICY);
-        return c.html(problems);
-      }
-      const type = name === "page.js" ? SCRIPT_TYPE : TYPES[name];
-      if (type === undefined) return c.notFound();
-      c.header("cache-control", `public, max-age=${FILES_CACHE_S}`);
-      if (name === "page.js") return c.body(PAGE_SCRIPT, 200, { "content-type": type });
-      let file = files.get(name);
-      if (file === undefined) {
-        file = readFile(join(FILES, name)).then((bytes) => promisify(gzip)(bytes));
-        files.set(name, file);
-      }
-      return c.body(await file, 200, { "content-type": type, "content-encoding": "gzip", vary: "accept-encoding" });
-    },
-  );
+      return c.html(problems);
+    }
+    const type = name === "page.js" ? SCRIPT_TYPE : TYPES[name];
+    if (type === undefined) return c.notFound();
+    c.header("cache-control", `public, max-age=${FILES_CACHE_S}`);
+    if (name === "page.js") return c.body(PAGE_SCRIPT, 200, { "content-type": type });
+    let file = files.get(name);
+    if (file === undefined) {
+      file = readFile(join(FILES, name)).then((bytes) => promisify(gzip)(bytes));
+      files.set(name, file);
+    }
+    return c.body(await file, 200, { "content-type": type, "content-encoding": "gzip", vary: "accept-encoding" });
+  });
 
   return routes.hono;
 }

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import type { Context } from "hono";
-import { newRoutes, type RouteDeps, type Routes, z } from "../openapi.ts";
+import { type Declarations, newRoutes, type RouteDeps, type Routes, z } from "../openapi.ts";
 import { takesGzip } from "../request/gzip.ts";
 
 /** Output folder of the build; the same from the sources and from the built gateway. */
@@ -39,8 +39,29 @@ const Manifest = z.object({
   ),
 });
 
+export const SDK_ROUTES = {
+  "GET /sdk/manifest.json": {
+    tag: "Documents",
+    summary: "Permanent addresses of the browser client",
+    description:
+      "One entry per bundle. A page that uses an address with its integrity value loads exactly that version.",
+    answer: Manifest,
+  },
+  "GET /sdk/{file}": {
+    tag: "Documents",
+    summary: "The browser client",
+    description:
+      "`webcaster.mjs` is a module, `webcaster.js` a script that defines `HeadgateWebcaster`. The name with a hash, as " +
+      "manifest.json lists it, is permanent.",
+    answer: null,
+    answerType: "text/javascript",
+    redirect: "The hash is of an older release: redirects to the stable address",
+    errors: [404],
+  },
+} satisfies Declarations;
+
 export function sdkRoutes(deps: RouteDeps & { readonly version: string; readonly sdkFolder?: string }): Routes["hono"] {
-  const routes = newRoutes(deps);
+  const routes = newRoutes(deps, SDK_ROUTES);
   const folder = deps.sdkFolder ?? FOLDER;
   let reading: Promise<ReadonlyMap<string, Bundle>> | null = null;
   /** Read at the first request; a folder that cannot be read is tried again. */
@@ -56,51 +77,27 @@ export function sdkRoutes(deps: RouteDeps & { readonly version: string; readonly
     c.res.headers.set("cross-origin-resource-policy", "cross-origin");
   });
 
-  routes.open(
-    "GET /sdk/manifest.json",
-    {
-      tag: "Documents",
-      summary: "Permanent addresses of the browser client",
-      description:
-        "One entry per bundle. A page that uses an address with its integrity value loads exactly that version.",
-      answer: Manifest,
-    },
-    async (c) => {
-      const files = [...(await bundles())].map(([name, { hashedName, integrity }]) => [
-        name,
-        { url: `/sdk/${hashedName}`, integrity },
-      ]);
-      c.header("cache-control", "no-cache");
-      return c.json({ version: deps.version, files: Object.fromEntries(files) });
-    },
-  );
+  routes.open("GET /sdk/manifest.json", async (c) => {
+    const files = [...(await bundles())].map(([name, { hashedName, integrity }]) => [
+      name,
+      { url: `/sdk/${hashedName}`, integrity },
+    ]);
+    c.header("cache-control", "no-cache");
+    return c.json({ version: deps.version, files: Object.fromEntries(files) });
+  });
 
-  routes.open(
-    "GET /sdk/{file}",
-    {
-      tag: "Documents",
-      summary: "The browser client",
-      description:
-        "`webcaster.mjs` is a module, `webcaster.js` a script that defines `HeadgateWebcaster`. The name with a hash, as " +
-        "manifest.json lists it, is permanent.",
-      answer: null,
-      answerType: "text/javascript",
-      redirect: "The hash is of an older release: redirects to the stable address",
-      errors: [404],
-    },
-    async (c) => {
-      const file = c.req.param("file");
-      const known = await bundles();
-      const stable = known.get(file);
-      if (stable !== undefined) return send(c, stable, `public, max-age=${STABLE_CACHE_S}`);
-      const { base, extension } = /^(?<base>[\w.]+)-[0-9a-f]{16}(?<extension>\.m?js)$/.exec(file)?.groups ?? {};
-      const name = `${base}${extension}`;
-      const hashed = known.get(name);
-      if (hashed === undefined) return c.notFound();
-      if (hashed.hashedName === file) return send(c, hashed, `public, max-age=${HASHED_CACHE_S}, immutable`);
-      return c.redirect(`/sdk/${name}`, 302);
-    },
-  );
+  routes.open("GET /sdk/{file}", async (c) => {
+    const file = c.req.param("file");
+    const known = await bundles();
+    const stable = known.get(file);
+    if (stable !== undefined) return send(c, stable, `public, max-age=${STABLE_CACHE_S}`);
+    const { base, extension } = /^(?<base>[\w.]+)-[0-9a-f]{16}(?<extension>\.m?js)$/.exec(file)?.groups ?? {};
+    const name = `${base}${extension}`;
+    const hashed = known.get(name);
+    if (hashed === undefined) return c.notFound();
+    if (hashed.hashedName === file) return send(c, hashed, `public, max-age=${HASHED_CACHE_S}, immutable`);
+    return c.redirect(`/sdk/${name}`, 302);
+  });
 
   return routes.hono;
 }

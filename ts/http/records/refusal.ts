@@ -52,7 +52,16 @@ export function refusalRecord(
     id,
     at: new Date(refusal.firstAt).toISOString(),
     last_at: new Date(refusal.lastAt).toISOString(),
-    ...{ count, request, protocol, reason, reason_words: reasonWords(reason, status), detail, address, stream },
-    ...{ sent_name: sentName, client_id: clientId, webhook_status: status },
+    count,
+    request,
+    protocol,
+    reason,
+    reason_words: reasonWords(reason, status),
+    detail,
+    address,
+    stream,
+    sent_name: sentName,
+    client_id: clientId,
+    webhook_status: status,
   };
 }

@@ -26,11 +26,21 @@ export async function unreadMembers(c: Context): Promise<readonly string[]> {
   }
 }
 
+/** A member of a JSON body; undefined for a body that the route will refuse. */
+export async function bodyMember(c: Context, name: string): Promise<unknown> {
+  const text = await c.req.text();
+  try {
+    return jsonObject(text)[name];
+  } catch {
+    return undefined; // said again by the route, once its caller is authorised
+  }
+}
+
 /** A parser of queries by `schema`: for a name that ends with [] every value, for others the first. It throws
  *  `WrongDataType`, or `InvalidValue`, also for a parameter that the schema does not contain (M16). Created once per
  *  route: zod compiles each schema at its first use. */
-export function queryReader<Schema extends z.ZodObject>(schema: Schema): (c: Context) => z.output<Schema> {
-  const strict = schema.strict() as unknown as Schema;
+export function queryReader(schema: z.ZodObject): (c: Context) => z.output<z.ZodObject> {
+  const strict = schema.strict();
   return (c) => {
     const given = Object.entries(c.req.queries());
     const members = given.map(([name, values]) => [name, name.endsWith("[]") ? values : values[0]]);

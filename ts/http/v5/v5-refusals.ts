@@ -41,7 +41,11 @@ export function createNoteOfRefusal(deps: {
       if (reason !== null) {
         const named = name === null || name === "" ? (token && tokens.nameIn(token)) || null : name;
         refusals.note({
-          ...{ request: "publish", protocol: "v5", reason, address, description: (error as Error).message },
+          request: "publish",
+          protocol: "v5",
+          reason,
+          address,
+          description: (error as Error).message,
           name: named === null ? null : Buffer.from(named),
         });
       }

@@ -64,7 +64,7 @@ export function v5Routes(deps: V5SocketDeps): Hono<Env> {
       return {
         onOpen(_, context) {
           // Created by `ws`, as the server in ts/listen is.
-          const socket = context.raw as unknown as WebSocket;
+          const socket = context.raw as WebSocket;
           connection = createV5Connection(
             { ...deps, access, noteUse, noteRefusal },
             {

@@ -5,6 +5,7 @@ import type { Config } from "../../config.ts";
 import type { Ending } from "../../publish/ending/ending.ts";
 import { isObject, readJsonObject } from "../../publish/whip/amf0.ts";
 import type { Whip } from "../../publish/whip/whip-publishes.ts";
+import type { Forward } from "../openapi.ts";
 import { noteForLog } from "../request/caller.ts";
 import { boundedBody, type ClientAddress } from "../request/request.ts";
 import { WHIP_PATH, WhipProblem } from "./whip-problems.ts";
@@ -18,15 +19,22 @@ export interface WhipSessionDeps {
   readonly config: Pick<Config, "http" | "whip">;
   readonly whip: Whip;
   readonly clientAddress: ClientAddress;
+  readonly forward: Forward;
 }
 
-export function whipSessionRoutes({ config, whip, clientAddress }: WhipSessionDeps): Hono {
+export function whipSessionRoutes({ config, whip, clientAddress, forward }: WhipSessionDeps): Hono {
   const routes = new Hono();
   const session = `${WHIP_PATH}/:session`;
+  const elsewhere = forward({
+    about: "session",
+    ends: false,
+    long: false,
+    idOf: async (c) => c.req.param("session") ?? null,
+  });
 
   // Noted here, because a session that has ended is unknown by the time the request is logged.
   for (const path of [session, `${session}/metadata`]) {
-    routes.use(path, (c, next) => {
+    routes.use(path, elsewhere, (c, next) => {
       const found = whip.find(c.req.param("session") ?? "");
       if (found !== null) noteForLog(c, { caller: "whip_session", ...found });
       return next();

@@ -61,7 +61,11 @@ export function createReadLimits(steady: { now(): number }): ReadLimits {
       for (const [id, share] of shares) if (isIdle(share)) shares.delete(id);
     }
     const share: Share = {
-      ...{ running: 0, balanceMs: READ_BURST_MS, at: steady.now(), waiting: [], timer: null },
+      running: 0,
+      balanceMs: READ_BURST_MS,
+      at: steady.now(),
+      waiting: [],
+      timer: null,
       charge(ms) {
         share.balanceMs -= ms;
       },

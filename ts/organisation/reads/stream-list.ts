@@ -173,7 +173,7 @@ function tagged(db: Kysely<Schema>, organisationId: string, tag: string, behind:
     .innerJoin("stream", "stream.id", "near.stream_id")
     .selectAll("stream");
   return {
-    rows: rows as unknown as Rows,
+    rows: rows as Rows,
     async last() {
       const place = await lastInWindow(places, most);
       return place && { id: place.stream_id, created_at: -place.age };

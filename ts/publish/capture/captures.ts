@@ -6,7 +6,8 @@ import { join } from "node:path";
 import type { Logger } from "pino";
 import { CaptureRefused } from "../../errors/capture-refused.ts";
 import type { CaptureMedia, CaptureOptions, CaptureSource } from "../../media/captures.ts";
-import type { DenialCause } from "../denials.ts";
+import type { DenialCause, Denied } from "../denials.ts";
+import type { PublishEvents } from "../publish-events.ts";
 import type { CaptureConfig } from "./settings.ts";
 
 /** Concurrent captures, including those that wait for their publish: each uses a thread and part of the disk. */
@@ -61,10 +62,6 @@ export interface Captures {
   find(id: string): Capture | null;
   /** Stops the capture; null when the id is unknown. */
   stop(id: string): Capture | null;
-  /** A publish of the stream is allowed and is about to start. */
-  publishStarts(clientId: number, streamId: string): void;
-  /** A publish request of the stream was denied: there is nothing to capture; a waiting capture records the cause. */
-  publishDenied(streamId: string, denial: Omit<Denials, "times">): void;
 }
 
 interface Kept extends CaptureRequest {
@@ -85,11 +82,16 @@ export function createCaptures(deps: {
   readonly log: Pick<Logger, "info" | "warn">;
   /** Makes an id by which other nodes find the owner of a capture; with a single node the id is used as it is. */
   readonly captureId?: (id: string) => string;
+  readonly events: Pick<PublishEvents, "listen">;
 }): Captures {
   const { config, media, version, clock, log, captureId = (id) => id } = deps;
   const kept = new Map<string, Kept>();
   /** Streams whose next publish is to be captured. */
   const waiting = new Map<string, Kept>();
+  deps.events.listen((event) => {
+    if (event.kind === "started") start(event.publish.clientId, event.publish.intent.streamId);
+    if (event.kind === "denied") noteDenied(event.refusal);
+  });
 
   return {
     async begin(request, record) {
@@ -121,20 +123,25 @@ export function createCaptures(deps: {
       one.source?.stop();
       return shown(one);
     },
-    publishStarts(clientId, streamId) {
-      const one = waiting.get(streamId);
-      if (one === undefined) return;
-      waiting.delete(streamId);
-      one.clientId = clientId;
-      one.source = media().captureNext(clientId, one.options);
-      if (one.source === null) one.reason = "not_begun";
-      log.info({ capture: one.id, clientId, path: one.options.path }, "capture started");
-    },
-    publishDenied(streamId, denial) {
-      const one = waiting.get(streamId);
-      if (one !== undefined) one.denied = { ...denial, times: (one.denied?.times ?? 0) + 1 };
-    },
   };
+
+  /** A publish of the stream is allowed and is about to start. */
+  function start(clientId: number, streamId: string): void {
+    const one = waiting.get(streamId);
+    if (one === undefined) return;
+    waiting.delete(streamId);
+    one.clientId = clientId;
+    one.source = media().captureNext(clientId, one.options);
+    if (one.source === null) one.reason = "not_begun";
+    log.info({ capture: one.id, clientId, path: one.options.path }, "capture started");
+  }
+
+  /** A publish request of the stream was denied: there is nothing to capture; a waiting capture records the cause. */
+  function noteDenied({ cause, about = {} }: Denied): void {
+    const one = waiting.get(about.stream ?? "");
+    if (one === undefined) return;
+    one.denied = { cause, clientId: about.clientId ?? null, times: (one.denied?.times ?? 0) + 1 };
+  }
 
   /** Throws `CaptureRefused` when as many captures run as may, or one already waits for the same publish. */
   function checkRoomFor({ clientId, streamId }: CaptureRequest): void {

@@ -29,7 +29,10 @@ interface Kind {
 }
 
 const kind = (by: EndedBy, isFinal: boolean, title: string, standard: string): Kind => ({
-  ...{ by, isFinal, title, standard },
+  by,
+  isFinal,
+  title,
+  standard,
 });
 
 /** Only losses, upgrades, overload and failures of the service may be followed by a new attempt. */

@@ -1,5 +1,6 @@
 // What a publish must present before the customer is asked: the web token that its organisation requires, or the publish
 // key of its stream, instead of which a web token of the stream counts, too.
+import { step } from "../../step-times.ts";
 import type { TokenOf } from "../../token/required-token.ts";
 import type { TokenClaims } from "../../token/tokens.ts";
 import { type Denied, denied } from "../denials.ts";
@@ -38,7 +39,7 @@ export async function checkCredentials(deps: CredentialsDeps, request: KeyedRequ
   const { stream, settings } = request;
   const hasKeyArgument = needsKey(stream, settings);
   if (!settings.require_token && !hasKeyArgument) return { claims: request.claims, hasKeyArgument };
-  const claims = await deps.tokenOf(request, stream.name);
+  const claims = await step("token", () => deps.tokenOf(request, stream.name));
   if (typeof claims !== "string") return { claims, hasKeyArgument };
   if (settings.require_token) return { ...denied("token_required"), reason: claims };
   return checkKey(deps, request) ?? { claims: request.claims, hasKeyArgument };

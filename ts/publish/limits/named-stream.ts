@@ -13,15 +13,15 @@ export interface NamedStream
 
 /** The stream of this name, for a broadcaster at `address`. */
 export async function findNamed(
-  { db, wrongNames }: { readonly db: Kysely<Schema>; readonly wrongNames?: WrongNames },
+  { db, wrongNames }: { readonly db: Kysely<Schema>; readonly wrongNames: WrongNames },
   address: string,
   name: string,
 ): Promise<NamedStream | Denied> {
-  const waitS = wrongNames?.waitS(address, name) ?? null;
+  const waitS = wrongNames.waitS(address, name);
   if (waitS !== null) return { ...denied("too_many_names"), retryAfterS: waitS };
   const found = await findStream(db, name);
-  if (found === null) wrongNames?.wrong(address, name);
-  else wrongNames?.right(address, name);
+  if (found === null) wrongNames.wrong(address, name);
+  else wrongNames.right(address, name);
   return found ?? denied("unknown_stream");
 }
 

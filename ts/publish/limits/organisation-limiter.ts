@@ -27,9 +27,9 @@ export interface OrganisationLimiterDeps {
   readonly db: Kysely<Schema>;
   readonly member: { readonly epoch: number };
   /** Null or absent where there are no other nodes. */
-  readonly rivals?: object | null;
+  readonly rivals: object | null;
   readonly publishes: Pick<Publishes, "countOf" | "running">;
-  readonly ingestKbpsOf?: (clientId: number) => number | null;
+  readonly ingestKbpsOf: (clientId: number) => number | null;
   readonly clock: { now(): number };
   readonly settings: { readonly organisationLimits?: OrganisationLimits };
 }
@@ -81,7 +81,7 @@ export function createOrganisationLimiter(deps: OrganisationLimiterDeps): Organi
     const others = publishes
       .running()
       .filter(({ intent }) => intent.organisationId === organisationId && intent.name !== name);
-    const measured = others.map(({ clientId }) => deps.ingestKbpsOf?.(clientId) ?? UNMEASURED_KBPS);
+    const measured = others.map(({ clientId }) => deps.ingestKbpsOf(clientId) ?? UNMEASURED_KBPS);
     const starting = publishes.countOf(organisationId, name) - others.length;
     return measured.reduce((sum, each) => sum + each, Math.max(0, starting) * UNMEASURED_KBPS);
   }

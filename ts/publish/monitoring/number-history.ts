@@ -50,7 +50,7 @@ export class NumberHistory {
     const lists = NAMES.map((name, index) => [name, list(index)] as const);
     return {
       since: this.#count === 0 ? null : this.#since,
-      points: Object.fromEntries(lists) as unknown as History["points"],
+      points: Object.fromEntries(lists) as Partial<History["points"]> as History["points"],
     };
   }
 

@@ -173,7 +173,15 @@ async function streamsOf(db: Kysely<Schema>, rows: readonly Placed[]) {
 function refusalOf(row: Selectable<RefusalTable>): Placed["refusal"] {
   const { id, request, protocol, reason, detail, stream_id: streamId, name: sentName } = row;
   return {
-    ...{ id, request, protocol, reason, detail, streamId, sentName, clientId: null, status: null },
+    id,
+    request,
+    protocol,
+    reason,
+    detail,
+    streamId,
+    sentName,
+    clientId: null,
+    status: null,
     firstAt: Number(row.first_at),
     lastAt: Number(row.last_at),
     count: Number(row.count),
@@ -185,8 +193,16 @@ function denialOf(row: Selectable<PublishTable>): Placed["refusal"] {
   const at = Number(row.asked_at);
   const clientId = Number(row.client_id);
   return {
-    ...{ id: `publish-${clientId}`, firstAt: at, lastAt: at, count: 1, clientId, streamId: row.stream_id },
-    ...{ request: "publish", protocol: row.protocol, detail: row.denial_reason, sentName: null },
+    id: `publish-${clientId}`,
+    firstAt: at,
+    lastAt: at,
+    count: 1,
+    clientId,
+    streamId: row.stream_id,
+    request: "publish",
+    protocol: row.protocol,
+    detail: row.denial_reason,
+    sentName: null,
     // Rows from before migration 0013 do not say who denied it; there was only one.
     reason: row.denial_cause ?? "rejected_by_customer",
     status: row.denial_status === null ? null : Number(row.denial_status),

@@ -175,7 +175,16 @@ export function createRefusalRecords(deps: {
 function refusalIn(row: RefusalTable): PendingRefusal {
   const { request, protocol, reason, stream_id: stream, name, detail, address, count } = row;
   return {
-    ...{ request, protocol, reason: reason as PendingRefusal["reason"], stream, name, detail, address, count },
-    ...{ organisation: row.organisation_id || null, firstAt: row.first_at, lastAt: row.last_at },
+    request,
+    protocol,
+    reason: reason as PendingRefusal["reason"],
+    stream,
+    name,
+    detail,
+    address,
+    count,
+    organisation: row.organisation_id || null,
+    firstAt: row.first_at,
+    lastAt: row.last_at,
   };
 }

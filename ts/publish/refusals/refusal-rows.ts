@@ -92,7 +92,17 @@ function idOf(refusal: PendingRefusal): string {
 function rowOf(id: string, refusal: PendingRefusal): RefusalTable {
   const { request, protocol, reason, organisation, stream, name, detail, address, count, firstAt, lastAt } = refusal;
   return {
-    ...{ id, organisation_id: organisation ?? "", stream_id: stream, name, request, protocol, reason, detail, address },
-    ...{ count, first_at: firstAt, last_at: lastAt },
+    id,
+    organisation_id: organisation ?? "",
+    stream_id: stream,
+    name,
+    request,
+    protocol,
+    reason,
+    detail,
+    address,
+    count,
+    first_at: firstAt,
+    last_at: lastAt,
   };
 }

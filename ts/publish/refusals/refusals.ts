@@ -94,7 +94,11 @@ export function createRefusals(deps: {
       const { organisation = null, stream = null } = about;
       const now = clock.now();
       records.add({
-        ...{ request, protocol, reason, organisation, stream },
+        request,
+        protocol,
+        reason,
+        organisation,
+        stream,
         name: stream === null && name !== null ? nameText(name) : null,
         address: withoutMapping(refusal.address),
         detail: description === null ? null : plainText(description, DETAIL_LIMIT),

@@ -4,12 +4,13 @@
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import { inTime } from "../../in-time.ts";
-import type { OnAirChanged, PublishEnded } from "../../media/events.ts";
+import type { OnAirChanged } from "../../media/events.ts";
 import type { Protocol } from "../../media/protocols.ts";
 import type { Media, PublishSnapshot } from "../../media.ts";
 import type { Schema } from "../../store/schema.ts";
 import type { Publishing } from "../lifecycle.ts";
 import type { PointReading } from "../monitoring/measurements.ts";
+import type { PublishEvent, PublishEvents } from "../publish-events.ts";
 import type { RunningPublish } from "../publishes.ts";
 import { type MediaSummary, summaryOf } from "../whip/sdp-summary.ts";
 import { type KeptTimeline, keepTimelines } from "./kept-timelines.ts";
@@ -32,8 +33,6 @@ const STOP_LIMIT_MS = 5_000;
 const CODECS_LIMIT = 8;
 
 export interface TimelineRecorder {
-  /** Wraps `publishing` so that its publishes are recorded. */
-  watching(publishing: Publishing): Publishing;
   /** Takes a point of a publish's history. */
   seen(publish: RunningPublish, reading: PointReading): void;
   /** The counters of a publish that runs here, as of now; null for any other. */
@@ -63,13 +62,14 @@ export function createTimelineRecorder(deps: {
   /** Epoch ms. */
   readonly clock: { now(): number };
   readonly log: Pick<Logger, "warn">;
+  readonly events: Pick<PublishEvents, "listen">;
+  /** Called at each use: publishing starts after this object. */
+  readonly publishing: () => Pick<Publishing, "running" | "find">;
 }): TimelineRecorder {
-  const { db, media, clock, log } = deps;
+  const { db, media, clock, log, publishing } = deps;
   const memories = new Map<number, Memory>();
   /** Ended timelines not written yet. */
   const waiting = new Map<number, KeptTimeline & { readonly figures: EndFigures }>();
-  let running: Publishing["running"] = () => [];
-  let find: Publishing["find"] = () => undefined;
   /** Until then publishes may be starting, on the given clock. */
   let startsUntil = 0;
   let startTimer: NodeJS.Timeout | null = null;
@@ -78,31 +78,24 @@ export function createTimelineRecorder(deps: {
   let stopped = false;
   const keeping = setInterval(() => void flush(true), KEEP_EVERY_MS).unref();
 
+  deps.events.listen((event) => {
+    switch (event.kind) {
+      case "requested":
+        return expectStart();
+      case "opened":
+        return noteOpened(event);
+      case "on_air_changed":
+        return noteOnAir(event);
+      case "upstream_changed": {
+        const { clientId, upstreamId, sending, upstream, detail } = event;
+        return memoryOf(clientId)?.watched.upstream(clock.now(), upstreamId, sending, upstream, detail);
+      }
+      case "ended":
+        return end(event.counters.clientId, event.publish);
+    }
+  });
+
   return {
-    watching(publishing) {
-      ({ running, find } = publishing);
-      return {
-        ...publishing,
-        handle(event) {
-          if (event.kind === "publish_requested") expectStart();
-          if (event.kind === "publish_ended") end(event);
-          publishing.handle(event);
-          if (event.kind === "on_air_changed") noteOnAir(event);
-          if (event.kind !== "upstream_changed") return;
-          const { clientId, upstreamId, sending, upstream, detail } = event;
-          memoryOf(clientId)?.watched.upstream(clock.now(), upstreamId, sending, upstream, detail);
-        },
-        async openWhip(request, open) {
-          expectStart();
-          return await publishing.openWhip(request, (allowed, hold) => {
-            const answer = open(allowed, hold);
-            const { watched } = remember({ ...allowed, protocol: "whip" });
-            if (request.offered !== undefined) noteOffer(watched, request.offered, answer);
-            return answer;
-          });
-        },
-      };
-    },
     seen(publish, reading) {
       take(publish.clientId, remember(publish), reading);
     },
@@ -131,7 +124,7 @@ export function createTimelineRecorder(deps: {
   }
 
   function memoryOf(clientId: number): Memory | null {
-    const publish = find(clientId);
+    const publish = publishing().find(clientId);
     return memories.get(clientId) ?? (publish === undefined ? null : remember(publish));
   }
 
@@ -143,7 +136,9 @@ export function createTimelineRecorder(deps: {
   function lookAtStarts(): void {
     startTimer = null;
     const now = clock.now();
-    const starting = running().filter((of) => now - of.acceptedAt < START_LIMIT_MS && remember(of).watched.isStarting);
+    const starting = publishing()
+      .running()
+      .filter((of) => now - of.acceptedAt < START_LIMIT_MS && remember(of).watched.isStarting);
     // When there are many, only the newest, which change most; the others are read with their history.
     for (const { clientId } of starting.slice(-START_LOOKS_LIMIT)) {
       const memory = memories.get(clientId);
@@ -163,8 +158,9 @@ export function createTimelineRecorder(deps: {
     watched.look(clock.now(), { ...reading, isConnected });
   }
 
-  function end({ clientId }: Pick<PublishEnded, "clientId">): void {
-    const memory = memoryOf(clientId);
+  /** `publish`: null for one that is known only if it was read before. */
+  function end(clientId: number, publish: RunningPublish | null): void {
+    const memory = memories.get(clientId) ?? (publish === null ? null : remember(publish));
     if (memory === null) return;
     const last = media().snapshot(clientId);
     if (last !== null) look(clientId, memory, last);
@@ -207,13 +203,23 @@ export function createTimelineRecorder(deps: {
 
   /** Ends timelines of publishes whose end did not come from the media core. */
   function endForgotten(): void {
-    const known = new Set(running().map(({ clientId }) => clientId));
-    for (const clientId of memories.keys()) if (!known.has(clientId)) end({ clientId });
+    const known = new Set(
+      publishing()
+        .running()
+        .map(({ clientId }) => clientId),
+    );
+    for (const clientId of memories.keys()) if (!known.has(clientId)) end(clientId, null);
   }
 
   function noteOnAir({ clientId, onAir, other: client_id, cause }: OnAirChanged): void {
     if (onAir && cause === "began") return;
     memoryOf(clientId)?.watched.note(clock.now(), onAir ? "took_over" : "stands_by", { client_id, cause });
+  }
+
+  function noteOpened({ publish, offered, answer }: Extract<PublishEvent, { kind: "opened" }>): void {
+    if (publish.protocol !== "whip") return;
+    const { watched } = remember(publish);
+    if (offered !== null && answer !== null) noteOffer(watched, offered, answer);
   }
 
   function noteOffer(watched: WatchedPublish, offer: string, answer: string): void {

@@ -7,6 +7,12 @@ import type { Resolve } from "../addresses/resolver.ts";
 import { type Intent, identityOf } from "../record.ts";
 import { addressesToDial } from "./deployment-upstreams.ts";
 
+export interface UpstreamEvents {
+  /** Resolves the host that a push needs, and answers. */
+  answer(event: AddressWanted): Promise<void>;
+  note(event: UpstreamChanged): void;
+}
+
 export function createUpstreamEvents(deps: {
   readonly media: () => Pick<Media, "dial">;
   /** The publish that runs under a client id; null when none does. */
@@ -16,11 +22,7 @@ export function createUpstreamEvents(deps: {
   readonly resolve: Resolve;
   /** `dev` allows private addresses (W21). */
   readonly settings: { readonly dev: boolean; readonly upstreamPush: readonly string[] };
-}): {
-  /** Resolves the host that a push needs, and answers. */
-  answer(event: AddressWanted): Promise<void>;
-  note(event: UpstreamChanged): void;
-} {
+}): UpstreamEvents {
   const { publishOf, log, metrics, settings } = deps;
   const identity = (clientId: number) => {
     const publish = publishOf(clientId);

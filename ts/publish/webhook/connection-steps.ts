@@ -1,6 +1,6 @@
 // The outcome of a connection to a webhook and the duration of each step: for the debug log, so that a customer's slow
 // name server, network, TLS or application can be told apart. What arrives on it is read by `ResponseHead`.
-import type { Socket } from "node:net";
+import { Socket } from "node:net";
 import { type buildConnector, Client, type Dispatcher, Pool } from "undici/index.js";
 import type { Queued } from "./call-priority.ts";
 import { ResponseHead } from "./response-head.ts";
@@ -94,8 +94,8 @@ function endWith({ deadline }: Queued, socket: Socket): void {
 export function handingOutSockets(connect: buildConnector.connector): buildConnector.connector {
   return (target, callback) => {
     // The connector returns the socket it opens, although its types do not say so.
-    const socket = connect(target, callback) as unknown as Socket | undefined;
-    if (socket !== undefined) (target as WatchedTarget).begun?.(socket);
+    const socket: unknown = connect(target, callback);
+    if (socket instanceof Socket) (target as WatchedTarget).begun?.(socket);
   };
 }
 

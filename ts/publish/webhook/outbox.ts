@@ -339,7 +339,8 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     }
     return {
       last_status,
-      ...{ refusals: refusals.count, refused_since: refusals.since },
+      refusals: refusals.count,
+      refused_since: refusals.since,
       ...(wasTried(answer) ? {} : { attempts: attempts - 1 }),
       ...(verdict.next === "delivered" ? { delivered_at: now } : {}),
       ...(verdict.next === "given_up" ? { given_up_at: now } : {}),

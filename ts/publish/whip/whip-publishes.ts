@@ -127,7 +127,7 @@ export interface Whip {
 
 export interface WhipDeps {
   readonly media: () => WhipMedia & Pick<Media, "snapshot">;
-  readonly publishing: Pick<Publishing, "openWhip" | "endWhip" | "onEnded" | "ofSession" | "closed" | "endings">;
+  readonly publishing: Pick<Publishing, "admit" | "endWhip" | "onEnded" | "ofSession" | "closed" | "endings">;
   /** Called at each use: the ports of RTMP are known only once the media core has started. */
   readonly rules: () => StreamUrlRules;
   /** Resolves the host of a stream_url that is not ours. */
@@ -197,10 +197,11 @@ export function createWhip(deps: WhipDeps): Whip {
       ...(offered !== undefined && { offered }),
     };
     const asked = { app: APP, name, arguments: customArguments, session, ...about };
-    let [organisation, stream] = ["", ""];
-    const opened = await publishing.openWhip(asked, ({ clientId, intent, upstreams, maxBitrateKbps }, hold) => {
-      [organisation, stream] = [intent.organisationId, intent.streamId];
-      return media().openWhip({
+    const admission = await publishing.admit({ ...asked, protocol: "whip" });
+    if (admission.outcome === "denied") return admission;
+    const { clientId, intent, upstreams, maxBitrateKbps } = admission.publish;
+    const started = await admission.start((hold) =>
+      media().openWhip({
         clientId,
         name: intent.name,
         offer,
@@ -212,17 +213,17 @@ export function createWhip(deps: WhipDeps): Whip {
         audioBitrate: request.audioBitrate,
         connectInfo: request.connectInfo === null ? null : writeAmf0(request.connectInfo),
         hold,
-      });
-    });
-    if (opened.outcome === "denied") return opened;
-    const { clientId, answer } = opened;
+      }),
+    );
+    if (started.outcome === "denied") return started;
     const etag = newTag();
     const publish = find(session);
     if (publish !== undefined) etags.set(publish, etag);
     place.opened(clientId);
     publishing.onEnded(clientId, place.release);
     const links = iceServerLinks(deps.ice.servers, deps.ice.turnSecret, clientId, clock.now());
-    return { outcome: "opened", session, clientId, organisation, stream, etag, answer, links };
+    const { organisationId: organisation, streamId: stream } = intent;
+    return { outcome: "opened", session, clientId, organisation, stream, etag, answer: started.answer, links };
   }
 
   /** Notes what is refused here; publishing notes what it denies. */

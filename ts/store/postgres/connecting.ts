@@ -1,5 +1,4 @@
 // Connections to a PostgreSQL database, always to the server that accepts writes, with a limit on every wait.
-import type { Socket } from "node:net";
 import {
   Client,
   type ClientConfig,
@@ -95,7 +94,10 @@ export class ServerClient extends Client {
   /** Runs a statement. Rejects when the connection turns out to be lost, long before the limit of an answer. */
   async ask<Row extends QueryResultRow>(statement: QueryConfig): Promise<QueryResult<Row>> {
     const silent = {
-      ...{ servers: this.#servers, server: this.#server, backend: this.#backend, activityOf },
+      servers: this.#servers,
+      server: this.#server,
+      backend: this.#backend,
+      activityOf,
       isReplaced: () => this.#servers.isReplaced(this.#server, probe),
     };
     const heard = watchSilence(silent, (reason) => this.#destroy(reason));
@@ -132,8 +134,7 @@ export class ServerClient extends Client {
 
   /** Closes it at once: the pending statement fails. */
   #destroy(reason: string): void {
-    const { stream } = (this as unknown as { readonly connection: { readonly stream: Socket } }).connection;
-    stream.destroy(new StoreFailed(reason));
+    this.connection.stream.destroy(new StoreFailed(reason));
   }
 
   /** Handles a failure. Returns whether the connection must no longer be used. */

@@ -189,7 +189,10 @@ export class RtcUser {
       const order = new StatusOrder((status) => this.#peer === peer && this.#say(status));
       const peer: Peer = new Peer(
         {
-          ...{ signalling, sessionId: session.id, iceServers: session.iceServers, stream },
+          signalling,
+          sessionId: session.id,
+          iceServers: session.iceServers,
+          stream,
           maxVideoBitrateBps: this.#config.videoBitrate ?? null,
           onConnected: () => order.handleConnected(),
           // The service closes the media first, and says why after that.

@@ -97,7 +97,8 @@ export class Signalling {
   #handle(text: string): void {
     const { message_id: id, error, ...rest } = JSON.parse(text) as Reply;
     if (id === undefined) {
-      if (typeof rest.type === "string") this.onPush(rest as unknown as Push);
+      const { type } = rest;
+      if (typeof type === "string") this.onPush({ ...rest, type } as Push);
       return;
     }
     const pending = this.#settle(Number(id));

@@ -3,8 +3,8 @@
 // customer's answer counts as unknown, and recovery sends one publish_done too many rather than one too few.
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
-import type { Schema } from "../store/schema.ts";
-import { type Denial, recordDenied } from "./record.ts";
+import type { Schema } from "../../store/schema.ts";
+import { type Denial, recordDenied } from "../record.ts";
 
 /** How long a denial waits for others to share its write, ms. */
 const BATCH_MS = 100;
