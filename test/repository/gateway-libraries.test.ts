@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 
 const DIST = join(import.meta.dirname, "..", "..", "dist");
 const OF_BROWSERS = ["sdk", "broadcast", "dashboard", "release", "swagger-ui"];
-const FROM = /^(?:import|export)\b[^;]*?(?<=[\s}*])from ?"([^"]+)"|\bawait import\("([^"]+)"\)/gm;
+const FROM = /^(?:import|export)\b[^;"]*?(?<=[\s}*])from ?"([^"]+)"|\bawait import\("([^"]+)"\)/gm;
 
 const files = readdirSync(DIST, { recursive: true, encoding: "utf8" }).filter(
   (path) => /\.m?js$/.test(path) && !OF_BROWSERS.includes(path.split("/")[0] ?? ""),

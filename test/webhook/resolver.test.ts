@@ -12,7 +12,7 @@ import { until } from "../support/child.ts";
 import { type NameServer, type QueryType, type Said, startNameServer } from "../support/name-server.ts";
 
 /** Far less than a silent server's time-out. */
-const SOON_MS = 700;
+const SOON_MS = 2_000;
 
 let folder: string;
 let server: NameServer;
