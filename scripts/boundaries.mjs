@@ -27,12 +27,12 @@ const FOLDERS = {
     ["webhook/deliveries", "addresses"],
   ],
   http: [
-    ["", "whip", "v5", "pages", "monitoring", "records", "cluster", "guide", "stream-key", "stream-title"],
+    ["", "whip", "v5", "pages", "monitoring", "records", "cluster", "guide", "stream-key", "stream-title", "token"],
     ["request"],
   ],
   organisation: [["", "reads", "titles"]],
   store: [["copy"], [""], ["tables", "postgres", "statements", "files"]],
-  cli: [["", "serve", "store", "doctor", "webhook", "stream", "asked"]],
+  cli: [["", "serve", "store", "doctor", "webhook", "stream", "token", "asked"]],
   webcaster: [["v5"], [""], ["pure"]],
   dashboard: [
     [""],

@@ -41,7 +41,8 @@ import { streamRoutes } from "./http/stream.ts";
 import { streamControlRoutes } from "./http/stream-control.ts";
 import { streamKeyRoutes } from "./http/stream-key/key-routes.ts";
 import { streamTitleRoutes } from "./http/stream-title/title-routes.ts";
-import { tokenRoutes } from "./http/tokens.ts";
+import { tokenListRoutes } from "./http/token/token-list.ts";
+import { tokenRoutes } from "./http/token/tokens.ts";
 import { type CheckUpstreamUrl, upstreamRoutes } from "./http/upstreams.ts";
 import { usageRoutes } from "./http/usage.ts";
 import { userRoutes } from "./http/users.ts";
@@ -76,6 +77,7 @@ import type { Whip } from "./publish/whip/whip-publishes.ts";
 import type { Schema } from "./store/schema.ts";
 import type { SecretBox } from "./store/secret-box.ts";
 import type { Revocations } from "./token/revocations.ts";
+import type { TokenRecords } from "./token/token-records.ts";
 import type { Tokens } from "./token/tokens.ts";
 
 /** Dependencies of the application. */
@@ -89,6 +91,7 @@ export interface AppDeps {
   readonly log: Logger;
   readonly tokens: Tokens;
   readonly revocations?: Revocations;
+  readonly tokenRecords: Pick<TokenRecords, "add">;
   readonly metrics: Metrics;
   readonly checkWebhookUrl: CheckWebhookUrl;
   readonly checkUpstreamUrl: CheckUpstreamUrl;
@@ -171,6 +174,7 @@ export function createApp(deps: AppDeps, descriptions: Describe[] = []): Hono<En
   app.route("/", upstreamRoutes({ ...deps, ...access }));
   app.route("/", webcasterRoutes({ ...deps, ...access }));
   app.route("/", tokenRoutes({ ...deps, ...access }));
+  app.route("/", tokenListRoutes({ ...deps, ...access }));
   app.route("/", jwksRoutes({ ...deps, ...access }));
   const place = deps.elsewhere ? { placement: placement(deps.elsewhere, clientAddress) } : {};
   app.route("/", whipRoutes({ ...deps, ...place, clientAddress }));

@@ -44,6 +44,7 @@ import { loadTokenKeys, type TokenKeys } from "./token/keys.ts";
 import { playToken } from "./token/play-token.ts";
 import { requiredToken } from "./token/required-token.ts";
 import { openRevocations } from "./token/revocations.ts";
+import { createTokenRecords } from "./token/token-records.ts";
 import { createTokens } from "./token/tokens.ts";
 
 /** Dependencies of the service. */
@@ -109,6 +110,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     ...{ keys: tokenKeys, issuer, clock, revocations },
     isShared: config.databaseUrl !== null,
   });
+  const tokenRecords = createTokenRecords({ db, clock, log });
   const secrets = createWebhookSecrets({ db, box, clock });
   const customers = createCustomers({ db, secrets, clock });
   const streamUpstreams = createStreamUpstreams({ db, secretBox: box });
@@ -150,13 +152,17 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     wrongNames: createWrongNames(steadyClock(clock)),
     publishKeys,
     wrongKeys: createWrongKeys(steadyClock(clock)),
-    playTokenLack: playToken(tokens),
+    playTokenLack: playToken(tokens, tokenRecords.used),
     ...(deps.otherNodes ?? plays ?? NO_OTHER_NODES),
     resolve,
     metrics,
     refusals,
     figuresOf: recorder.figuresOf,
-    publishStarts: captures.publishStarts,
+    publishStarts(clientId, streamId) {
+      captures.publishStarts(clientId, streamId);
+      const claims = publishing.find(clientId)?.claims;
+      if (claims) tokenRecords.used(claims.jti);
+    },
     publishDenied: captures.publishDenied,
     settings: {
       deadlineMs: config.webhook.deadlineMs,
@@ -221,6 +227,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     log,
     tokens,
     revocations,
+    tokenRecords,
     metrics,
     publishKeys,
     secrets,
@@ -273,6 +280,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
       measurements.stop();
       await publishing.stop();
       await refusals.stop();
+      await tokenRecords.stop();
       await recorder.stop();
       revocations.stop();
     },
