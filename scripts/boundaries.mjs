@@ -43,6 +43,7 @@ const FOLDERS = {
       "stream",
       "stream/connect",
       "stream/history",
+      "stream/links",
       "operator",
       "refusals",
       "overview",

@@ -19,12 +19,12 @@ import { EndBroadcast } from "./end-broadcast.tsx";
 import { Graphs } from "./graphs.tsx";
 import { History } from "./history/history.tsx";
 import { Instructions } from "./instructions.tsx";
+import { Links } from "./links/links.tsx";
 import { Now } from "./now.tsx";
 import { Players } from "./players.tsx";
 import { Preview } from "./preview.tsx";
 import { StreamTags } from "./stream-tags.tsx";
 import { StreamTexts } from "./stream-texts.tsx";
-import { TokenMaker } from "./token-maker.tsx";
 import { Upstreams } from "./upstreams.tsx";
 import { StreamWatch } from "./watch.ts";
 
@@ -118,7 +118,7 @@ function Known({ stream, watch }: { readonly stream: Stream; readonly watch: Str
         <BitrateLimit session={session} onChange={(changed) => watch.showSession(changed)} />
       )}
       {!isFresh && instructions}
-      {may("create_token") && <TokenMaker stream={stream} />}
+      {may("create_token") && <Links stream={stream} />}
       <History streamId={stream.id} changes={watch.changes} />
     </Page>
   );
