@@ -79,3 +79,17 @@ test("a user sees the list and cannot revoke; a reader sees none", async () => {
   await reader.shows(stream.ingest.rtmp.streamname);
   expect(await reader.page.getByText("Links and tokens").count()).toBe(0);
 });
+
+test("links and addresses valid for a year can be created although the browser's clock is ahead", async () => {
+  const stream = await newStream();
+  const { page, ...dash } = await dashboard.open("/dashboard/account", "user");
+  await page.addInitScript("Date.now = ((exact) => () => exact() + 5_000)(Date.now);");
+  await page.goto(`${dashboard.headgate.http}/dashboard/streams/${stream.id}?tab=links`);
+  await page.getByLabel("Valid for").selectOption("1 year");
+  await dash.press("Create the link");
+  await page.getByRole("group", { name: "Broadcast link" }).waitFor();
+  await page.getByLabel(/^Play the stream/).check();
+  await dash.press("Create the address");
+  await page.getByRole("group", { name: "Address for players" }).waitFor();
+  expect(await dash.faults()).toEqual([]);
+});

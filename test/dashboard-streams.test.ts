@@ -292,7 +292,7 @@ inWholeRun("markup in every text written by others is shown as text", async () =
   await page.goto(`${dashboard.headgate.http}/dashboard/streams/${stream.id}?tab=history`);
   await until("the denial", async () => (await page.locator(".said").count()) > 0);
   await dash.press("Live");
-  await page.getByRole("table", { name: "Upstreams" }).getByText("<img").waitFor();
+  await page.getByRole("table", { name: "Upstreams" }).getByText("<img").first().waitFor();
   await dash.press("Connect");
   const customArguments = page.locator("details", { hasText: "Custom arguments" });
   await customArguments.locator("summary").click();
@@ -352,20 +352,6 @@ inWholeRun("axe finds nothing serious in either scheme, and a phone scrolls in o
   expect(await dash.faults()).toEqual([]);
   encoder.kill("SIGTERM");
   await encoder.exit;
-});
-
-test("links and addresses valid for a year can be created although the browser's clock is ahead", async () => {
-  const stream = await newStream();
-  const { page, ...dash } = await open("/dashboard/account", "user");
-  await page.addInitScript("Date.now = ((exact) => () => exact() + 5_000)(Date.now);");
-  await page.goto(`${dashboard.headgate.http}/dashboard/streams/${stream.id}?tab=links`);
-  await page.getByLabel("Valid for").selectOption("1 year");
-  await dash.press("Create the link");
-  await page.getByRole("group", { name: "Broadcast link" }).waitFor();
-  await page.getByLabel(/^Play the stream/).check();
-  await dash.press("Create the address");
-  await page.getByRole("group", { name: "Address for players" }).waitFor();
-  expect(await dash.faults()).toEqual([]);
 });
 
 test("the operator sees the deployment and its organisations; nobody else does", async () => {

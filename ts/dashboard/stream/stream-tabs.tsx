@@ -37,8 +37,9 @@ export function StreamTabs({ streamId, state, contents }: StreamTabsProps) {
 }
 
 function openTab(query: Readonly<Record<string, string>>, state: StreamState, shown: readonly StreamTab[]): StreamTab {
-  const asked = shown.find((tab) => tab === query["tab"]);
+  const { tab, from = "", to = "" } = query;
+  const asked = shown.find((each) => each === tab);
   if (asked !== undefined) return asked;
-  if (query["from"] || query["to"]) return "history";
+  if (from !== "" || to !== "") return "history";
   return state === "created" ? "connect" : "live";
 }
