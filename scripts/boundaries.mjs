@@ -46,6 +46,7 @@ const FOLDERS = {
       "stream/links",
       "operator",
       "refusals",
+      "links",
       "overview",
     ],
     ["stream/timeline", "lists"],

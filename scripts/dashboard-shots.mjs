@@ -45,6 +45,7 @@ export const SHOTS = [
     },
   },
   { name: "refusals", path: "/dashboard/refusals" },
+  { name: "links", path: "/dashboard/links" },
   { name: "refusals-none", path: "/dashboard/refusals?reason=full&from=2026-01-31T14:00Z&to=2026-01-31T14:05Z" },
   { name: "stream-locked", path: ({ streams }) => `/dashboard/streams/${streams[3].id}` },
   {

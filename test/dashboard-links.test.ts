@@ -93,3 +93,30 @@ test("links and addresses valid for a year can be created although the browser's
   await page.getByRole("group", { name: "Address for players" }).waitFor();
   expect(await dash.faults()).toEqual([]);
 });
+
+test("all links of a person are found by who created them, whatever the stream, and are revoked there", async () => {
+  const [one, other] = [await newStream(), await newStream()];
+  const byBen = await dashboard.open("/dashboard/account", "user");
+  for (const { ingest } of [one, other]) {
+    const { streamname, url } = ingest.rtmp;
+    expect(await byBen.call("POST", "/webcaster", { streamname, ingesturl: url })).toBe(200);
+    await dashboard.headgate.call("POST", "/webcaster", { streamname, ingesturl: url });
+  }
+  const { page, ...dash } = await dashboard.open("/dashboard/links", "administrator");
+  await dash.shows("Links");
+  const row = (stream: Stream) =>
+    page.getByRole("row").filter({ hasText: stream.ingest.rtmp.streamname }).filter({ hasText: "Valid" });
+  await until("all of them", async () => (await row(one).count()) === 2);
+  await page.getByLabel("Created by").selectOption(PEOPLE.user);
+  await until("Ben's", async () => (await row(one).count()) === 1 && (await row(other).count()) === 1);
+  await row(other)
+    .getByRole("button", { name: /^Revoke/ })
+    .click();
+  await dash.press("Revoke it");
+  await until("it is revoked", async () => (await row(other).count()) === 0);
+  expect(await row(one).count()).toBe(1);
+  await page.getByRole("link", { name: one.ingest.rtmp.streamname }).first().click();
+  await dash.shows(one.ingest.rtmp.streamname);
+  expect(new URL(page.url()).searchParams.get("tab")).toBe("links");
+  expect(await dash.faults()).toEqual([]);
+});

@@ -81,7 +81,7 @@ test("the login passes, also after a refusal", async () => {
 test("every page passes as administrator", async () => {
   const { page, ...dash } = await openForAxe("/dashboard/streams", "administrator");
   const paths = ["webhook", "deliveries", "usage", "settings", "keys", "people", "audit", "account", "nowhere"];
-  for (const path of ["overview", "refusals", ...paths]) {
+  for (const path of ["overview", "refusals", "links", ...paths]) {
     // Navigates within the page: axe stays loaded, and the router is exercised.
     await page.evaluate(
       `history.pushState(null, "", "/dashboard/${path}"); dispatchEvent(new PopStateEvent("popstate"))`,

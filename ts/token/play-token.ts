@@ -7,7 +7,7 @@ export type PlayTokenLack = (custom: Uint8Array | null, name: string) => Promise
 
 /** `used`: called with the jti of each token that authorises a play. */
 export const playToken =
-  (tokens: Pick<Tokens, "verifyForPlay">, used: (jti: string) => void = () => {}): PlayTokenLack =>
+  (tokens: Pick<Tokens, "verifyForPlay">, used: (jti: string) => void): PlayTokenLack =>
   async (custom, name) => {
     const claims = await claimsIn(custom, tokens.verifyForPlay);
     if (typeof claims === "string") return claims;

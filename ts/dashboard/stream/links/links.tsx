@@ -1,8 +1,9 @@
 // Who has access to this stream only: creates broadcast links and tokens, and lists and revokes those that exist.
+import type { Token } from "../../links/token-table.tsx";
 import { answerOf, api } from "../../shell/client.ts";
 import { usePages } from "../../shell/loaded.ts";
 import { nameOf, type Stream } from "../../streams/records.ts";
-import { type Token, TokenList } from "./token-list.tsx";
+import { TokenList } from "./token-list.tsx";
 import { TokenMaker } from "./token-maker.tsx";
 
 /** Of one page of the list. */
