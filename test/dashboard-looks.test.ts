@@ -108,7 +108,7 @@ test("the history of a stream with refusals passes, and so do an empty one, its 
   await dash.press("Connect");
   await page.getByRole("button", { name: "Renew the key" }).waitFor();
   await judge({ page }, "connect");
-  await dash.press("Links");
+  await page.getByRole("tab", { name: "Links" }).click();
   await dash.press("Create the link");
   await page.getByRole("button", { name: "Revoke the broadcast link" }).waitFor();
   await judge({ page }, "links");

@@ -337,7 +337,7 @@ inWholeRun("axe finds nothing serious in either scheme, and a phone scrolls in o
   await page.getByRole("link", { name: nameOf(stream) }).click();
   await until("the graphs", async () => (await page.locator(".uplot").count()) >= 3);
   await judge("stream, live");
-  await dash.press("Links");
+  await page.getByRole("tab", { name: "Links" }).click();
   await dash.press("Create the link");
   await page.locator(".made svg.qr").waitFor();
   await judge("stream, links");
