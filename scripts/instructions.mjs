@@ -81,7 +81,7 @@ function machineOf() {
 
 /** Builds the media core's unit tests; `npm test` runs the same programs. Returns them by name. */
 function buildTests() {
-  const args = ["test", "--release", "--locked", "--workspace", "--no-run", "--message-format=json"];
+  const args = ["test", "--profile", "tests", "--locked", "--workspace", "--no-run", "--message-format=json"];
   const built = spawnSync("cargo", args, {
     cwd: root,
     encoding: "utf8",

@@ -16,7 +16,7 @@ if (isWholeRun) process.env.TEST_WHOLE = "yes";
 prepareTests();
 
 process.env.RUST_TEST_THREADS ??= String(RUST_THREADS);
-const cargo = ["test", "--release", "--locked", "--workspace"];
+const cargo = ["test", "--profile", "tests", "--locked", "--workspace"];
 const built = await run("cargo", [...cargo, "--no-run"]);
 // Both suites run to their end in parallel, whatever fails in the other: the Rust tests mostly wait. The output of the
 // second one follows that of the first.

@@ -9,7 +9,7 @@ export const SHOTS = [
   { name: "streams", path: "/dashboard/streams" },
   { name: "stream", path: ({ live }) => `/dashboard/streams/${live.id}` },
   { name: "stream-new", path: ({ streams }) => `/dashboard/streams/${streams[1].id}` },
-  { name: "stream-denied", path: ({ streams }) => `/dashboard/streams/${streams[2].id}` },
+  { name: "stream-denied", path: ({ streams }) => `/dashboard/streams/${streams[2].id}?tab=history` },
   {
     name: "stream-kick",
     path: ({ live }) => `/dashboard/streams/${live.id}`,
@@ -23,6 +23,12 @@ export const SHOTS = [
     path: ({ streams }) => `/dashboard/streams/${streams[1].id}`,
     act: async (page) => {
       await page.getByRole("tab", { name: "ffmpeg" }).click();
+    },
+  },
+  {
+    name: "stream-links",
+    path: ({ streams }) => `/dashboard/streams/${streams[1].id}?tab=links`,
+    act: async (page) => {
       await page.getByRole("button", { name: "Create the link" }).click();
       await page.waitForSelector(".qr");
     },
@@ -39,11 +45,12 @@ export const SHOTS = [
     },
   },
   { name: "refusals", path: "/dashboard/refusals" },
+  { name: "links", path: "/dashboard/links" },
   { name: "refusals-none", path: "/dashboard/refusals?reason=full&from=2026-01-31T14:00Z&to=2026-01-31T14:05Z" },
   { name: "stream-locked", path: ({ streams }) => `/dashboard/streams/${streams[3].id}` },
   {
     name: "stream-timeline",
-    path: ({ live }) => `/dashboard/streams/${live.id}`,
+    path: ({ live }) => `/dashboard/streams/${live.id}?tab=history`,
     act: async (page) => {
       await page.getByRole("button", { name: "Timeline" }).first().click();
       await page.waitForSelector("ol.timeline");
@@ -51,7 +58,7 @@ export const SHOTS = [
   },
   {
     name: "stream-key",
-    path: ({ streams }) => `/dashboard/streams/${streams[1].id}`,
+    path: ({ streams }) => `/dashboard/streams/${streams[1].id}?tab=connect`,
     act: async (page) => {
       const needed = page.getByLabel("Publishes of this stream");
       if (!(await needed.isVisible())) await page.locator("summary", { hasText: "Publish key" }).click();

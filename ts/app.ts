@@ -41,7 +41,8 @@ import { STREAM_ROUTES, streamRoutes } from "./http/stream.ts";
 import { STREAM_CONTROL_ROUTES, streamControlRoutes } from "./http/stream-control.ts";
 import { STREAM_KEY_ROUTES, streamKeyRoutes } from "./http/stream-key/key-routes.ts";
 import { STREAM_TITLE_ROUTES, streamTitleRoutes } from "./http/stream-title/title-routes.ts";
-import { TOKEN_ROUTES, tokenRoutes } from "./http/tokens.ts";
+import { TOKEN_LIST_ROUTES, tokenListRoutes } from "./http/token/token-list.ts";
+import { TOKEN_ROUTES, tokenRoutes } from "./http/token/tokens.ts";
 import { type CheckUpstreamUrl, UPSTREAM_ROUTES, upstreamRoutes } from "./http/upstreams.ts";
 import { USAGE_ROUTES, usageRoutes } from "./http/usage.ts";
 import { USER_ROUTES, userRoutes } from "./http/users.ts";
@@ -76,6 +77,7 @@ import type { Whip } from "./publish/whip/whip-publishes.ts";
 import type { Schema } from "./store/schema.ts";
 import type { SecretBox } from "./store/secret-box.ts";
 import type { Revocations } from "./token/revocations.ts";
+import type { TokenRecords } from "./token/token-records.ts";
 import type { Tokens } from "./token/tokens.ts";
 
 /** Dependencies of the application. */
@@ -89,6 +91,7 @@ export interface AppDeps {
   readonly log: Logger;
   readonly tokens: Tokens;
   readonly revocations?: Revocations;
+  readonly tokenRecords: Pick<TokenRecords, "add">;
   readonly metrics: Metrics;
   readonly checkWebhookUrl: CheckWebhookUrl;
   readonly checkUpstreamUrl: CheckUpstreamUrl;
@@ -147,6 +150,7 @@ const DESCRIPTIONS: readonly Describe[] = [
     UPSTREAM_ROUTES,
     WEBCASTER_ROUTES,
     TOKEN_ROUTES,
+    TOKEN_LIST_ROUTES,
     JWKS_ROUTES,
     SDK_ROUTES,
     BROADCAST_ROUTES,
@@ -208,6 +212,7 @@ export function createApp(deps: AppDeps): Hono<Env> {
   app.route("/", upstreamRoutes({ ...deps, ...access }));
   app.route("/", webcasterRoutes({ ...deps, ...access }));
   app.route("/", tokenRoutes({ ...deps, ...access }));
+  app.route("/", tokenListRoutes({ ...deps, ...access }));
   app.route("/", jwksRoutes({ ...deps, ...access }));
   const place = deps.elsewhere ? { placement: placement(deps.elsewhere, clientAddress) } : {};
   app.route("/", whipRoutes({ ...deps, ...place, clientAddress }));

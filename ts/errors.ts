@@ -131,7 +131,7 @@ export class NotUnique extends ServiceError {
 /** No such thing in the caller's organisation. */
 export class UnknownRecord extends ServiceError {
   readonly code = "unknown_record";
-  readonly kind: "user" | "API key" | "session";
+  readonly kind: "user" | "API key" | "session" | "token";
   constructor(kind: UnknownRecord["kind"]) {
     super(`Unknown ${kind}`);
     this.kind = kind;

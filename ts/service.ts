@@ -52,6 +52,7 @@ import { loadTokenKeys, type TokenKeys } from "./token/keys.ts";
 import { playToken } from "./token/play-token.ts";
 import { requiredToken } from "./token/required-token.ts";
 import { openRevocations } from "./token/revocations.ts";
+import { createTokenRecords } from "./token/token-records.ts";
 import { createTokens } from "./token/tokens.ts";
 
 /** Dependencies of the service. */
@@ -139,6 +140,9 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
   countPublishes(events, metrics);
   logAdmissionSteps(events, log);
   noteDenied(events, refusals);
+  events.listen((event) => {
+    if (event.kind === "started" && event.publish.claims) records.tokenRecords.used(event.publish.claims.jti);
+  });
   const publishing = createPublishing({
     ...storedFor(records, clock),
     ...(deps.otherNodes ?? plays ?? NO_OTHER_NODES),
@@ -220,6 +224,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
       monitoring.measurements.stop();
       await publishing.stop();
       await refusals.stop();
+      await records.tokenRecords.stop();
       await recorder.stop();
       records.revocations.stop();
     },
@@ -232,6 +237,7 @@ async function openRecords(config: Config, { db, clock, log }: Pick<ServiceDeps,
   const { alg, issuer, rotateDays } = config.token;
   const tokenKeys = await loadTokenKeys(db, secretBox, { alg, rotateDays, now: clock.now() });
   const revocations = await openRevocations({ db, clock, log });
+  const tokenRecords = createTokenRecords({ db, clock, log });
   const tokens = createTokens({
     keys: tokenKeys,
     issuer,
@@ -243,13 +249,14 @@ async function openRecords(config: Config, { db, clock, log }: Pick<ServiceDeps,
   const customers = createCustomers({ db, secrets, clock });
   const streamUpstreams = createStreamUpstreams({ db, secretBox });
   const publishKeys = createPublishKeys(secretBox);
-  return { secretBox, tokenKeys, revocations, tokens, secrets, customers, streamUpstreams, publishKeys };
+  return { secretBox, tokenKeys, revocations, tokens, tokenRecords, secrets, customers, streamUpstreams, publishKeys };
 }
 
 /** What of it decides about publishes and players. */
 function storedFor(
   {
     tokens,
+    tokenRecords,
     revocations,
     customers,
     streamUpstreams,
@@ -265,7 +272,7 @@ function storedFor(
     wrongNames: createWrongNames(steadyClock(clock)),
     publishKeys,
     wrongKeys: createWrongKeys(steadyClock(clock)),
-    playTokenLack: playToken(tokens),
+    playTokenLack: playToken(tokens, tokenRecords.used),
   };
 }
 

@@ -23,6 +23,11 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
+interface Listed {
+  readonly id: string;
+  readonly state: string;
+  readonly created_at: string;
+}
 interface Said {
   readonly code: number | string;
   readonly out: string;
@@ -261,6 +266,15 @@ describe.concurrent.each(storesOfRun)("beside a running service on %s", (kind) =
     expect(await verify(second.token)).toBe(200);
     expect(await json(["token", "revoke", "--stream", named], own)).toEqual({ streamname: "a" });
     await until("the revocation of the stream's tokens", async () => (await verify(second.token)) === 403);
+    const ls = (...more: string[]) =>
+      json<readonly Listed[]>(["token", "ls", "--organisation", "Headgate", ...more], own);
+    const organisations = await json<readonly { hash: string; name: string }[]>(["organisation", "ls"], own);
+    const hash = organisations.find((each) => each.name === "Headgate")?.hash ?? "";
+    await json(["token", "create", `${hash}-listed`, "--ingest-url", "rtmp://in.example/live"], own);
+    const [made] = await ls("--stream", `${hash}-listed`);
+    expect(made).toMatchObject({ state: "valid", made_by: { kind: "operator" } });
+    await json(["token", "revoke", made?.id ?? ""], own);
+    expect((await ls("--from", made?.created_at ?? "")).map(({ state }) => state)).toEqual(["revoked"]);
     const { kid } = await json<{ kid: string }>(["token", "rotate", "--at-once"], own);
     const body = { streamname: "a", ingesturl: "b" };
     await until("the new key signs", async () => {

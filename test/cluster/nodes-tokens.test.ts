@@ -27,7 +27,7 @@ beforeEach(async () => {
 afterEach(() => nodes.close());
 
 const SUBJECT = { streamname: "Ab1Cd-x", ingesturl: "rtmp://in.example/live", exp: null, nbf: null, org: null };
-const issue = ({ service }: Node) => service.tokens.issue(SUBJECT);
+const issue = ({ service }: Node) => service.tokens.issue(SUBJECT).then(({ token }) => token);
 const kidOf = (token: string) =>
   JSON.parse(Buffer.from(token.split(".")[0] ?? "", "base64url").toString()).kid as string;
 const shown = async (node: Node) =>

@@ -40,6 +40,7 @@ test.each(["user", "readonly"] as const)(
       "Overview",
       "Streams",
       "Refusals",
+      ...(role === "user" ? ["Links"] : []),
       "Webhook",
       "Deliveries",
       "Usage",

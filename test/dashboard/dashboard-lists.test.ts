@@ -132,7 +132,12 @@ test("an empty page with a next one is followed by itself, and then offers to se
 test("a further page of a stream's history that cannot be loaded is reported, and can be loaded again", async () => {
   const id = await broadcastTo(2);
   const said = "More of the history could not be loaded";
-  await expectReportedFailure(`/dashboard/streams/${id}`, /\/stream\/[^/]+\/publish(\?|$)/, "History", said);
+  await expectReportedFailure(
+    `/dashboard/streams/${id}?tab=history`,
+    /\/stream\/[^/]+\/publish(\?|$)/,
+    "History",
+    said,
+  );
 });
 
 test("a further page of the refusals that cannot be loaded is reported, and can be loaded again", async () => {

@@ -177,7 +177,7 @@ describe("the history of a stream", () => {
     await dashboard.headgate.call("PUT", `/stream/${stream.id}/lock`);
     await attempt(stream.name);
     await until("the refusals", async () => (await refusals(`?stream=${stream.id}`)).length === 3);
-    const dash = await dashboard.open(`/dashboard/streams/${stream.id}`, "readonly");
+    const dash = await dashboard.open(`/dashboard/streams/${stream.id}?tab=history`, "readonly");
     await historyOf(dash).first().waitFor();
     const rows = await historyOf(dash).allInnerTexts();
     const order = ["The stream is locked.", REASON, "The broadcaster stopped.", "a reserved field"];
@@ -193,7 +193,7 @@ describe("the history of a stream", () => {
 
   test("names the person who ended a broadcast, and the key", async () => {
     const stream = await newStream();
-    const dash = await dashboard.open(`/dashboard/streams/${stream.id}`, "administrator");
+    const dash = await dashboard.open(`/dashboard/streams/${stream.id}?tab=history`, "administrator");
     const end = async (kick: (path: string) => Promise<unknown>) => {
       const encoder = broadcast(`${dashboard.headgate.rtmp}/${stream.name}`, { seconds: 30, size: "160x90" });
       await dash.page.getByRole("button", { name: "End broadcast" }).waitFor();
@@ -210,7 +210,7 @@ describe("the history of a stream", () => {
   });
 
   test("links to the refusals of this stream and time", async () => {
-    const dash = await dashboard.open(`/dashboard/streams/${locked.id}`, "readonly");
+    const dash = await dashboard.open(`/dashboard/streams/${locked.id}?tab=history`, "readonly");
     await historyOf(dash).first().waitFor();
     await dash.press("Last 24 hours");
     await until("the time", () => queryOf(dash).from !== undefined);
@@ -228,7 +228,7 @@ describe("the history of a stream", () => {
       url.searchParams.set("quantity", "1");
       await route.continue({ url: url.href });
     });
-    await dash.page.goto(`${dashboard.headgate.http}/dashboard/streams/${reserved.id}`);
+    await dash.page.goto(`${dashboard.headgate.http}/dashboard/streams/${reserved.id}?tab=history`);
     const times = () =>
       historyOf(dash)
         .locator("th > time")

@@ -147,7 +147,7 @@ describe("at the WHIP endpoint", () => {
   test("a web token is logged by its jti, and a refusal with what was known", async () => {
     gateway.customer.answer({ status: 403 });
     const subject = { streamname: STREAM, ingesturl: "rtmp://ingest.example/live", exp: null, nbf: null, org: null };
-    const token = await gateway.tokens.issue(subject);
+    const { token } = await gateway.tokens.issue(subject);
     const { jti } = await gateway.tokens.verify(token);
     const refused = await gateway.offer(TO_OURSELVES, { headers: { authorization: `Bearer ${token}` } });
     const expected = { caller: "token", callerId: jti, ...stream, clientId: expect.any(Number), status: 403 };

@@ -225,7 +225,7 @@ describe("a stream that needs its key", () => {
   test("accepts a web token of the stream instead, also beside a wrong key, and none of another stream", async () => {
     const token = async (streamname: string) => {
       const to = { streamname, ingesturl: "rtmp://in.example/live", exp: null, nbf: null, org: "Ab1Cd" };
-      return `token=${await stage.tokens.issue(to)}`;
+      return `token=${(await stage.tokens.issue(to)).token}`;
     };
     expect(await stage.request(STREAM, { arguments: await token("Ab1Cd-other") })).toMatchObject({ command: "deny" });
     stage.end(await stage.allowed(STREAM, { arguments: await token(STREAM) }));

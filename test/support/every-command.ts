@@ -17,7 +17,7 @@ export function commandsOf(dataDir: string, url: string): Readonly<Record<string
     user: [["ls"], 0, "admin"],
     keys: [["ls"], 0, "administrator"],
     stream: [["ls"], 0, "state"],
-    token: [["keys"], 0, "ES256"],
+    token: [["ls"], 0, "made by"],
     webhook: [["test", ...asking], 1, "No webhook is set"],
     settings: [["show", ...asking], 0, "hold_s"],
     usage: [asking, 0, "total"],

@@ -71,6 +71,13 @@ export async function fillStore(db: Store["db"], count: number): Promise<void> {
     })),
   );
   await add(
+    "token",
+    each((at) => ({
+      ...{ id: `t${at}`, ...own, kind: "broadcast" as const, name: name(at), made_by_kind: "operator" as const },
+      ...{ made_by: "", revision: at, made_at: at, expires_at: 2 ** 52 + at, last_used_at: at, revoked_at: null },
+    })),
+  );
+  await add(
     "publish_timeline",
     each((at) => ({ client_id: 9_000_000_000 + at, kept: JSON.stringify({ at, text: text(at).repeat(50) }) })),
   );

@@ -14,6 +14,8 @@ export interface Inventory {
   readonly key: string;
   readonly person: string;
   readonly delivery: string;
+  /** The jti of one of its tokens. */
+  readonly token: string;
   readonly clientId: number;
 }
 
@@ -42,6 +44,7 @@ export async function fill(gateway: Gateway, { organisation, keys }: Member, tag
     key: (await post<{ id: string }>("/organisation/key", { role: "user" })).id,
     person: (await post<{ id: string }>("/organisation/user", personOf("user"))).id,
     delivery: `msg_${filled}`,
+    token: await tokenOf(post, stream.name),
     clientId: 1_000 + filled,
   };
   await gateway.db
@@ -62,6 +65,12 @@ export async function fill(gateway: Gateway, { organisation, keys }: Member, tag
     .execute();
   gateway.live.live.push(sessionOf(organisation.id, owned));
   return owned;
+}
+
+async function tokenOf(post: <T>(path: string, body: object) => Promise<T>, streamname: string): Promise<string> {
+  const body = { streamname, ingesturl: "rtmp://in.example/live" };
+  const { token } = (await post<{ data: { token: string } }>("/webcaster", body)).data;
+  return JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString()).jti;
 }
 
 let persons = 0;
@@ -118,6 +127,7 @@ function idOf(path: string, name: string, owned: Inventory): string {
   if (path.startsWith("/organisation/key")) return owned.key;
   if (path.startsWith("/organisation/user")) return owned.person;
   if (path.startsWith("/organisation/webhook")) return owned.delivery;
+  if (path.startsWith("/token")) return owned.token;
   throw new Error(`what does {${name}} of ${path} name?`);
 }
 

@@ -7,7 +7,7 @@ import { ON_POSTGRES } from "./stores.ts";
 /** Tables that grow with what an organisation does. */
 const LARGE = [
   ...["stream", "stream_tag", "stream_word", "stream_text", "stream_external_id"],
-  ...["publish", "usage", "delivery", "audit", "outbox", "refusal"],
+  ...["publish", "usage", "delivery", "audit", "outbox", "refusal", "token"],
 ];
 
 /** Streams added at a time. */
@@ -63,6 +63,9 @@ function rowsOf(
      select 'r-' || ${text("i")}, case when i % 4 = 0 then '' else ${org} end, case when i % 4 = 0 then null else 'm-' || ${text("i % 3")} end,
        case when i % 2 = 0 then 'publish' else 'play' end, 'rtmp', 'full', '203.0.113.7', 1, 1700000000000 + i, 1700000000000 + i
      from ${numbers(2)}`,
+    `insert into token (id, organisation_id, kind, name, made_by_kind, made_by, revision, made_at, expires_at)
+     select 't-' || ${text("i")}, ${org}, 'broadcast', 'Many0-' || ${text("i % 10")}, 'key', 'k-' || ${text("i % 3")}, 0, 1700000000000 + i, 1900000000000 + i
+     from ${numbers()}`,
     `insert into outbox (id, organisation_id, client_id, url, body, attempts, next_attempt_at, created_at, delivered_at)
      select ${id}, ${org}, i, 'https://a.example/', '', 1, 1, 1700000000000 + i, 1700000000000 from ${numbers()}`,
   ];

@@ -74,7 +74,7 @@ export async function openV5Stage(options: Pick<WhipGatewayOptions, "capacity"> 
     http: `http://127.0.0.1:${port.port}`,
     apiKey,
     async newToken({ streamname = STREAM, exp = null }: { streamname?: string; exp?: number | null } = {}) {
-      return await gateway.tokens.issue({ streamname, ingesturl: OUTPUT, exp, nbf: null, org: "Ab1Cd" });
+      return (await gateway.tokens.issue({ streamname, ingesturl: OUTPUT, exp, nbf: null, org: "Ab1Cd" })).token;
     },
     async started(client, more = {}) {
       const session = await client.signIn({ jwt: await stage.newToken() });

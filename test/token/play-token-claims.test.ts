@@ -11,8 +11,8 @@ afterEach(() => stage.close());
 test("a play token is valid only for playing, a web token only for publishing", async () => {
   const { tokens, clock } = stage;
   const exp = clock.ms / 1_000 + 60;
-  const play = await tokens.issueForPlay({ streamname: STREAM, exp, org: "Ab1Cd" });
-  const web = await tokens.issue({
+  const { token: play } = await tokens.issueForPlay({ streamname: STREAM, exp, org: "Ab1Cd" });
+  const { token: web } = await tokens.issue({
     streamname: STREAM,
     ingesturl: "rtmp://in.example/live",
     exp,

@@ -41,7 +41,7 @@ describe("an organisation that requires tokens", () => {
     await addStream(stage.db, OTHER, "created");
     const publish = async (name: string) => {
       const to = { streamname: name, ingesturl: "rtmp://in.example/live", exp: null, nbf: null, org: "Ab1Cd" };
-      return { arguments: `token=${await stage.tokens.issue(to)}` };
+      return { arguments: `token=${(await stage.tokens.issue(to)).token}` };
     };
     const revoke = () => revokeStream(stage.db, STREAM, stage.clock.ms);
     const ends = () => stage.media.commands.filter(({ command }) => command === "end");

@@ -96,7 +96,7 @@ test.each([
 ] as const)(
   "a session ended by %s answers so on every method, while it ends and afterwards: it is final",
   async (_, code, by, reason) => {
-    const token = await gateway.tokens.issue({
+    const { token } = await gateway.tokens.issue({
       streamname: STREAM,
       ingesturl: "rtmp://ingest.example/live",
       exp: null,

@@ -96,7 +96,7 @@ describe("a session", () => {
 
   test("leaves neither its id, nor a query, nor a token in the log", async () => {
     const ingesturl = "rtmp://ingest.example/live";
-    const token = await gateway.tokens.issue({
+    const { token } = await gateway.tokens.issue({
       streamname: `${STREAM}?passcode=s3cret`,
       ingesturl,
       exp: null,

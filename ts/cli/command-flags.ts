@@ -97,6 +97,22 @@ export const refusalFlags = {
   request: { type: String, description: "only publish, or only play" },
 } as const;
 
+/** The verbs of `headgate token`. */
+export const TOKEN_VERBS = ["ls", "create NAME", "verify TOKEN", "revoke JTI", "keys", "rotate", "forget KID"] as const;
+
+/** Flags of `headgate token`. */
+export const tokenFlags = {
+  ...organisationFlags,
+  ...listFlags,
+  ingestUrl: { type: String, description: "create: the RTMP URL that the token is for" },
+  stream: {
+    type: String,
+    description: "ls: only for this stream name; revoke: every token for this stream name instead",
+  },
+  who: { type: String, description: "ls: only created by this person or key" },
+  atOnce: { type: Boolean, description: "rotate: even if the next key has been published only for a short time" },
+} as const;
+
 /** The verbs of `headgate settings`. */
 export const SETTINGS_VERBS = ["show", "set NAME VALUE"] as const;
 

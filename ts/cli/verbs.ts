@@ -14,6 +14,8 @@ import {
   storeCommandFlags,
   storeFlags,
   streamFlags,
+  TOKEN_VERBS,
+  tokenFlags,
   usageFlags,
   WEBHOOK_VERBS,
   type WebhookFlags,
@@ -100,15 +102,10 @@ export function verbs(): Readonly<Record<string, Verb>> {
       run: async (words, flags) => await (await import("./stream/streams.ts")).runStream(words, flags),
     },
     token: {
-      words: "create NAME | verify TOKEN | revoke JTI | keys | rotate | forget KID",
-      flags: {
-        ...storeFlags,
-        ingestUrl: { type: String, description: "create: the RTMP URL that the token is for" },
-        stream: { type: String, description: "revoke: every token for this stream name instead" },
-        atOnce: { type: Boolean, description: "rotate: even if the next key has been published only for a short time" },
-      },
-      help: "Web tokens and the keys that sign them",
-      run: async (words, flags) => await (await import("./keys.ts")).runToken(words, flags),
+      words: TOKEN_VERBS.join(" | "),
+      flags: tokenFlags,
+      help: "Web tokens and play tokens, and the keys that sign them",
+      run: async (words, flags) => await (await import("./token/command.ts")).runToken(words, flags),
     },
     webhook: {
       words: WEBHOOK_VERBS.join(" | "),

@@ -22,3 +22,11 @@ export function quantityOf({ quantity, all }: GivenFlags, standard: number): { r
   if (typeof quantity === "number" && Number.isSafeInteger(quantity) && quantity >= 1) return { quantity };
   throw new ConfigInvalid("--quantity must be a whole number of at least 1");
 }
+
+/** A time given with a flag, epoch ms; null without it. Throws `ConfigInvalid`. */
+export function timeOf(flag: string, given: unknown): number | null {
+  if (typeof given !== "string") return null;
+  const ms = Date.parse(given);
+  if (Number.isNaN(ms)) throw new ConfigInvalid(`--${flag} must be a time such as 2026-01-31T14:00:00Z`);
+  return ms;
+}

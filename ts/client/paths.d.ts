@@ -25,7 +25,7 @@ export interface components {
     };
     ManagementError: {
       error: {
-        /** 1002 Parameter required (parameter_required); 1003 Not unique (not_unique); 1004 Wrong Data Type (wrong_data_type); 2001 Access denied (access_denied); 3001 Unknown stream (unknown_stream); 4002 Wrong credentials (wrong_credentials); 9000 Malformed JSON (malformed_json); 9001 Invalid webhook URL (bad_webhook_url); 9002 Invalid value (invalid_value); 9003 No webhook is set (webhook_missing); 9004 Unknown delivery (unknown_delivery); 9005 Unknown user (unknown_user); 9006 Unknown API key (unknown_api_key); 9007 Unknown session (unknown_session); 9008 The stream has no standby publish (no_standby); 9009 The capture cannot be started (capture_refused); 9404 Unknown address (unknown_address); 9405 Method not allowed (method_not_allowed); 9409 The Idempotency-Key was already used for a different request (idempotency_key_reused); 9410 The first request with this Idempotency-Key is still running (answer_pending); 9413 Body too large (body_too_large); 9420 Unknown upstream (unknown_upstream); 9429 Too many requests (too_many_requests); 9440 Too many event streams are open (too_many_readers); 9441 The share of the store is used up (too_many_reads); 9500 Internal error (internal_error); 9503 Temporarily unavailable (temporarily_unavailable); 9504 Too many previews are open (too_many_previews) */
+        /** 1002 Parameter required (parameter_required); 1003 Not unique (not_unique); 1004 Wrong Data Type (wrong_data_type); 2001 Access denied (access_denied); 3001 Unknown stream (unknown_stream); 4002 Wrong credentials (wrong_credentials); 9000 Malformed JSON (malformed_json); 9001 Invalid webhook URL (bad_webhook_url); 9002 Invalid value (invalid_value); 9003 No webhook is set (webhook_missing); 9004 Unknown delivery (unknown_delivery); 9005 Unknown user (unknown_user); 9006 Unknown API key (unknown_api_key); 9007 Unknown session (unknown_session); 9008 The stream has no standby publish (no_standby); 9009 The capture cannot be started (capture_refused); 9010 Unknown token (unknown_token); 9404 Unknown address (unknown_address); 9405 Method not allowed (method_not_allowed); 9409 The Idempotency-Key was already used for a different request (idempotency_key_reused); 9410 The first request with this Idempotency-Key is still running (answer_pending); 9413 Body too large (body_too_large); 9420 Unknown upstream (unknown_upstream); 9429 Too many requests (too_many_requests); 9440 Too many event streams are open (too_many_readers); 9441 The share of the store is used up (too_many_reads); 9500 Internal error (internal_error); 9503 Temporarily unavailable (temporarily_unavailable); 9504 Too many previews are open (too_many_previews) */
         code: number;
         message: string;
         /** Details of the error: required_parameter, parameter and type, reason, required_role */
@@ -695,6 +695,32 @@ export interface components {
       /** 1000 Parameter required (parameter_required); 1001 Access denied (access_denied); 1002 The web token is not valid (bad_token); 1003 Wrong Data Type (wrong_data_type); 3001 Unknown stream (unknown_stream); 9000 Malformed JSON (malformed_json); 9002 Invalid value (invalid_value); 9404 Unknown address (unknown_address); 9405 Method not allowed (method_not_allowed); 9409 The Idempotency-Key was already used for a different request (idempotency_key_reused); 9410 The first request with this Idempotency-Key is still running (answer_pending); 9413 Body too large (body_too_large); 9429 Too many requests (too_many_requests); 9500 Internal error (internal_error); 9503 Temporarily unavailable (temporarily_unavailable) */
       errorCode: number;
       message: string;
+    };
+    Token: {
+      /** Its jti */
+      id: string;
+      /** broadcast: a web token, as in a broadcast link; play: a token for players */
+      kind: "broadcast" | "play";
+      state: "valid" | "expired" | "revoked";
+      /** The stream name in it, without custom arguments */
+      streamname: string;
+      /** null: the organisation has no stream with this name */
+      stream: ({
+        id: string;
+        name: string;
+      } | null);
+      /** The person or key that created it, as in /organisation/audit */
+      made_by: {
+        kind: "key" | "user" | "operator";
+        id: (string | null);
+        /** E-mail address of the person, or label of the key; null: none, no longer known, or the caller is an API key that is not an administrator's */
+        name: (string | null);
+      };
+      created_at: string;
+      expires_at: string;
+      /** When a publish or play was last allowed with it, to the minute */
+      last_used_at: (string | null);
+      revoked_at: (string | null);
     };
     Problem: {
       /** Where the code is explained */
@@ -2226,6 +2252,54 @@ export interface paths {
         429: { content: { "application/json": components["schemas"]["TokenError"] } };
         500: { content: { "application/json": components["schemas"]["TokenError"] } };
         503: { content: { "application/json": components["schemas"]["TokenError"] } };
+      };
+    };
+  };
+  "/token": {
+    get: {
+      parameters: {
+        query?: {
+          /** Entries per page; at most 500 */
+          quantity?: number;
+          /** Where the page begins: x-next-cursor of the previous page. Opaque. */
+          cursor?: string;
+          /** Only for the stream with this id */
+          stream?: string;
+          /** Id of a person or key: only tokens created by them */
+          who?: string;
+          /** Only entries at this time or later */
+          from?: string;
+          /** Only entries before this time */
+          to?: string;
+        };
+      };
+      responses: {
+        200: { content: { "application/json": components["schemas"]["Token"][] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/token/{id}": {
+    delete: {
+      parameters: {
+        path: {
+          /** The id, as returned by GET /token */
+          id: string;
+        };
+      };
+      responses: {
+        200: { content: { "application/json": components["schemas"]["Token"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };

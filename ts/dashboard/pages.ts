@@ -8,6 +8,7 @@ const overview = lazyPage(async () => (await import("./overview/page.tsx")).Over
 const streams = lazyPage(async () => (await import("./streams/page.tsx")).StreamsPage);
 const stream = lazyPage(async () => (await import("./stream/page.tsx")).StreamPage);
 const refusals = lazyPage(async () => (await import("./refusals/page.tsx")).RefusalsPage);
+const links = lazyPage(async () => (await import("./links/page.tsx")).LinksPage);
 const operator = lazyPage(async () => (await import("./operator/page.tsx")).OperatorPage);
 const webhook = lazyPage(async () => (await import("./webhook/page.tsx")).WebhookPage);
 const deliveries = lazyPage(async () => (await import("./webhook/deliveries.tsx")).DeliveriesPage);
@@ -46,6 +47,15 @@ export const PAGES: readonly PageEntry[] = [
     needs: "view_refusals",
     words: "refused denied rejected why not live",
     component: refusals,
+  },
+  {
+    path: "/dashboard/links",
+    title: "Links",
+    icon: "link",
+    group: "Broadcasts",
+    needs: "view_tokens",
+    words: "tokens created by revoke access",
+    component: links,
   },
   { path: "/dashboard/webhook", title: "Webhook", icon: "webhook", group: "Webhook", component: webhook },
   {

@@ -16,7 +16,12 @@ interface Row<E extends HttpError> {
 
 type Table = { readonly [E in HttpError as E["code"]]: Row<E> };
 
-const UNKNOWN = { user: "unknown_user", "API key": "unknown_api_key", session: "unknown_session" } as const;
+const UNKNOWN = {
+  user: "unknown_user",
+  "API key": "unknown_api_key",
+  session: "unknown_session",
+  token: "unknown_token",
+} as const;
 
 const TABLE: Table = {
   parameter_required: {

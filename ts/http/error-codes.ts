@@ -35,6 +35,7 @@ export const ERROR_CODES = {
   unknown_session: { management: 9007, token: null, says: "Unknown session" },
   no_standby: { management: 9008, token: null, says: "The stream has no standby publish" },
   capture_refused: { management: 9009, token: null, says: "The capture cannot be started" },
+  unknown_token: { management: 9010, token: null, says: "Unknown token" },
   unknown_address: both(9404, "Unknown address"),
   method_not_allowed: both(9405, "Method not allowed"),
   idempotency_key_reused: both(9409, "The Idempotency-Key was already used for a different request"),

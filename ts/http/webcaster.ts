@@ -8,6 +8,7 @@ import { titleOf } from "../organisation/titles/stream-titles.ts";
 import type { Schema } from "../store/schema.ts";
 import { checkExpiry } from "../token/expiry.ts";
 import { withoutArguments } from "../token/revocations.ts";
+import type { TokenRecords } from "../token/token-records.ts";
 import { opensStreamsOf, type TokenClaims, type Tokens, VALIDITY_DEFAULT_S } from "../token/tokens.ts";
 import { type Declarations, newRoutes, type RouteDeps, type Routes, UnixTime, z } from "./openapi.ts";
 import { noteForLog } from "./request/caller.ts";
@@ -70,14 +71,18 @@ export const WEBCASTER_ROUTES = {
 } satisfies Declarations;
 
 export function webcasterRoutes(
-  deps: RouteDeps & { readonly db: Kysely<Schema>; readonly tokens: Tokens },
+  deps: RouteDeps & {
+    readonly db: Kysely<Schema>;
+    readonly tokens: Tokens;
+    readonly tokenRecords: Pick<TokenRecords, "add">;
+  },
 ): Routes["hono"] {
-  const { db, tokens } = deps;
+  const { db, tokens, tokenRecords } = deps;
   const routes = newRoutes(deps, WEBCASTER_ROUTES);
 
   routes.guarded(
     "POST /webcaster",
-    async (c, { organisation, scopeTag }, { body: { exp = null, nbf = null, ...body } }) => {
+    async (c, { organisation, scopeTag, who }, { body: { exp = null, nbf = null, ...body } }) => {
       const now = tokens.now();
       if (exp !== null) checkExpiry(exp, now);
       if (nbf !== null && nbf >= (exp ?? now + VALIDITY_DEFAULT_S)) throw new InvalidValue("nbf", "must be before exp");
@@ -85,8 +90,9 @@ export function webcasterRoutes(
         await findStreamByName(db, organisation.id, withoutArguments(body.streamname), scopeTag);
       }
       const subject = { ...body, exp, nbf };
-      const token = await tokens.issue({ ...subject, org: organisation.hash });
-      return c.json({ success: true, data: { token } });
+      const issued = await tokens.issue({ ...subject, org: organisation.hash });
+      await tokenRecords.add(issued, "broadcast", { organisationId: organisation.id, who });
+      return c.json({ success: true, data: { token: issued.token } });
     },
   );
 

@@ -13,6 +13,7 @@ const LEAST_ROLE = {
   change_titles: "user",
   change_upstreams: "user",
   create_token: "user",
+  view_tokens: "user",
   revoke_token: "administrator", // it ends broadcasts
   control_stream: "administrator",
   change_webhook: "administrator",
@@ -103,6 +104,9 @@ export const ROUTES = {
   "DELETE /stream/{id}/upstream/{upstream_id}": "change_upstreams",
 
   "POST /stream/{id}/play-token": "create_token",
+
+  "GET /token": "view_tokens",
+  "DELETE /token/{id}": "revoke_token",
 
   "POST /webcaster": "create_token",
   "POST /webcaster/verify": "anyone",

@@ -25,7 +25,7 @@ import { REFUSED_PUBLISHES, refusals } from "./tables/refusal-table.ts";
 import { STREAM_LIST_TABLES, streamLists } from "./tables/stream-lists.ts";
 import { streamTitles } from "./tables/stream-titles.ts";
 import { TABLE_SHARE, tableShares } from "./tables/table-share-tables.ts";
-import { revocationOrder, tokenTables } from "./tables/token-tables.ts";
+import { revocationOrder, tokenRecords, tokenTables } from "./tables/token-tables.ts";
 import { USAGE_SUM_TABLES, usageSums } from "./tables/usage-sums.ts";
 import { OUTBOX_AGE, outboxRefusals, outboxTurns, webhookTables } from "./tables/webhook-tables.ts";
 
@@ -71,6 +71,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0030-refusals", indexes: REFUSED_PUBLISHES, up: refusals },
   { name: "0031-stream-titles", up: streamTitles },
   { name: "0032-delivery-responses", up: deliveryResponses },
+  { name: "0033-tokens", up: tokenRecords },
 ];
 
 /** The tables whose rows are written by triggers on other tables. */

@@ -25,6 +25,8 @@ export interface RetentionDays {
 export const KEPT_ANSWER_DAYS = 1;
 /** How long the row of a node that died or was stopped is kept, days: as long as it is shown to people. */
 const GONE_NODE_DAYS = 1;
+/** How long a token is listed after it has expired, days. */
+const EXPIRED_TOKEN_DAYS = 30;
 
 /** One kind of data: the statement that deletes a portion of what is older than `before`, epoch ms. */
 interface Kind {
@@ -34,7 +36,7 @@ interface Kind {
   portion(db: Kysely<Schema>, before: number): CompiledQuery;
 }
 
-/** Each statement with the index it scans (migration 0008, except for refusals and the last two). */
+/** Each statement with the index it scans (migration 0008, except for refusals and the last three). */
 export const KINDS: readonly Kind[] = [
   { name: "details of denied publishes", days: "denied", portion: deniedDetails },
   { name: "refusals", days: "denied", portion: refusals },
@@ -44,6 +46,7 @@ export const KINDS: readonly Kind[] = [
   { name: "given up events", days: "deliveries", portion: (db, before) => events(db, "given_up_at", before) },
   { name: "audit entries", days: "audit", portion: audit },
   { name: "kept answers", days: KEPT_ANSWER_DAYS, portion: keptAnswers },
+  { name: "expired tokens", days: EXPIRED_TOKEN_DAYS, portion: expiredTokens },
   { name: "nodes that are gone", days: GONE_NODE_DAYS, portion: goneNodes },
 ];
 
@@ -68,6 +71,11 @@ function keptAnswers(db: Kysely<Schema>, before: number): CompiledQuery {
     .orderBy("begun_at")
     .limit(PORTION);
   return db.deleteFrom("kept_answer").where("id", "in", untaken(db, old)).compile();
+}
+
+function expiredTokens(db: Kysely<Schema>, before: number): CompiledQuery {
+  const old = db.selectFrom("token").select("id").where("expires_at", "<", before).orderBy("expires_at").limit(PORTION);
+  return db.deleteFrom("token").where("id", "in", untaken(db, old)).compile();
 }
 
 function refusals(db: Kysely<Schema>, before: number): CompiledQuery {

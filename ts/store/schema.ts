@@ -6,6 +6,7 @@ import type { RefusalTables } from "./tables/refusal-table.ts";
 import type { Role } from "./tables/roles.ts";
 import type { StreamListTables, StreamState } from "./tables/stream-lists.ts";
 import type { StreamTitleColumns, StreamTitleTables } from "./tables/stream-titles.ts";
+import type { TokenTable } from "./tables/token-tables.ts";
 
 export type { StreamState };
 
@@ -360,6 +361,7 @@ export interface Schema extends RefusalTables, StreamListTables, StreamTitleTabl
   sequence: SequenceTable;
   token_key: TokenKeyTable;
   token_revocation: TokenRevocationTable;
+  token: TokenTable;
   person: PersonTable;
   person_session: PersonSessionTable;
   audit: AuditTable;

@@ -80,6 +80,9 @@ export const TABLE_BOUNDS = {
   stream_external_id: other("at most one for each stream that has such an id"),
   stream_text: other("one for each character of a stream's title and external id, whose lengths are limited"),
   token_revocation: other("one for each stream, and at most REVOKED_LIMIT tokens"),
+  token: other(
+    "one for each token that was created; at most ROWS_LIMIT of token/token-records.ts, then those that expire first are removed",
+  ),
   kept_end: other("one for each publish that is live"),
   token_key: other("the deployment's, not an organisation's"),
   node: other("the deployment's, not an organisation's"),

@@ -5,10 +5,13 @@ import type { Tokens } from "./tokens.ts";
 /** Null when these arguments contain a play token for the stream `name`, else why not. */
 export type PlayTokenLack = (custom: Uint8Array | null, name: string) => Promise<TokenLack | null>;
 
+/** `used`: called with the jti of each token that authorises a play. */
 export const playToken =
-  (tokens: Pick<Tokens, "verifyForPlay">): PlayTokenLack =>
+  (tokens: Pick<Tokens, "verifyForPlay">, used: (jti: string) => void): PlayTokenLack =>
   async (custom, name) => {
     const claims = await claimsIn(custom, tokens.verifyForPlay);
     if (typeof claims === "string") return claims;
-    return claims.streamname === name ? null : "token_of_another_stream";
+    if (claims.streamname !== name) return "token_of_another_stream";
+    used(claims.jti);
+    return null;
   };

@@ -59,10 +59,15 @@ export function opensStreamsOf({ org }: Pick<TokenClaims, "org">, streamname: st
   return org === null || streamname.split("-", 1)[0] === org;
 }
 
+/** A token that was just signed, and what its record needs (token-records.ts). */
+export interface IssuedToken extends Pick<PlayClaims, "streamname" | "exp" | "jti" | "revision"> {
+  readonly token: string;
+}
+
 export interface Tokens {
   /** The current time in Unix seconds. */
   now(): number;
-  /** A signed token. `exp` null: a week from now; `nbf` null: now. */
+  /** A new token. `exp` null: a week from now; `nbf` null: now. */
   issue(subject: {
     readonly streamname: string;
     readonly ingesturl: string;
@@ -70,9 +75,13 @@ export interface Tokens {
     readonly nbf: number | null;
     /** Hash of the requesting organisation; null for the operator. */
     readonly org: string | null;
-  }): Promise<string>;
+  }): Promise<IssuedToken>;
   /** A token that lets players play a stream, until `exp` (Unix seconds). */
-  issueForPlay(subject: { readonly streamname: string; readonly exp: number; readonly org: string }): Promise<string>;
+  issueForPlay(subject: {
+    readonly streamname: string;
+    readonly exp: number;
+    readonly org: string;
+  }): Promise<IssuedToken>;
   /** The claims of a valid web token issued by us. Throws `BadToken`; `StoreFailed` when it names an unknown key and
    *  the store does not answer. */
   verify(token: string): Promise<TokenClaims>;
@@ -139,20 +148,23 @@ export function createTokens(deps: {
   async function sign(
     payload: JWTPayload & { readonly streamname: string },
     { exp, nbf }: { readonly exp: number | null; readonly nbf: number | null },
-  ): Promise<string> {
+  ): Promise<IssuedToken> {
     const iat = now();
     const { kid, alg, privateKey } = keys.active;
     // A token issued just after another node has revoked those of the stream is valid.
     if (isShared) await revocations?.look();
     const revision = revocations?.revisionOf(payload.streamname) ?? 0;
-    return await new SignJWT({ ...payload, ...(revision === 0 ? {} : { revision }) })
+    const jti = randomUUID();
+    const expires = exp ?? iat + VALIDITY_DEFAULT_S;
+    const token = await new SignJWT({ ...payload, ...(revision === 0 ? {} : { revision }) })
       .setProtectedHeader({ alg, typ: "JWT", kid })
       .setIssuer(issuer)
       .setIssuedAt(iat)
       .setNotBefore(nbf ?? iat)
-      .setExpirationTime(exp ?? iat + VALIDITY_DEFAULT_S)
-      .setJti(randomUUID())
+      .setExpirationTime(expires)
+      .setJti(jti)
       .sign(privateKey);
+    return { token, streamname: payload.streamname, exp: expires, jti, revision };
   }
 
   /** The content of a valid token issued by us: the common claims, and those that distinguish its kind. */

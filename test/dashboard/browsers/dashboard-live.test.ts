@@ -87,6 +87,7 @@ test("with the page's own ffmpeg command the preview plays, graphs fill, and a k
   await until("the encoder ended", () => encoder.exit.then(() => true), 30_000);
   expect(encoder.stderr()).toMatch(/Off air|Broken pipe|Connection reset|Error/);
   await page.getByText("Not live").waitFor();
+  await dash.press("History");
   const row = page.getByRole("table", { name: "History" }).locator("tbody tr").first();
   await until("its end", async () => /Ended.*It was ended by a person: Off air/s.test(await row.innerText()));
   await row.getByRole("button", { name: "Timeline" }).click();
@@ -150,7 +151,7 @@ inWholeRun(
   "by a link made on the page a second browser broadcasts; its network figures are shown, and it is limited",
   async () => {
     const { id } = await newStream();
-    const dash = await open(`/dashboard/streams/${id}`, "administrator");
+    const dash = await open(`/dashboard/streams/${id}?tab=links`, "administrator");
     const { page } = dash;
     await page.locator("#tokens").getByRole("textbox").fill("passcode=s3cret");
     await dash.press("Create the link");
@@ -164,6 +165,7 @@ inWholeRun(
       await other.press();
       await other.reaches("live");
       expect(dashboard.customer.calls("publish").at(-1)?.body).toMatch(/^passcode=s3cret&/);
+      await dash.press("Live");
       await moves(dash);
       await until("WHIP", async () => /WHIP \(browser\)/.test(await dash.says(".now")));
       const known = ["bitrate_kbps", "fps", "gop_ms", "loss_percent", "skew_ms"];

@@ -81,7 +81,7 @@ test("the login passes, also after a refusal", async () => {
 test("every page passes as administrator", async () => {
   const { page, ...dash } = await openForAxe("/dashboard/streams", "administrator");
   const paths = ["webhook", "deliveries", "usage", "settings", "keys", "people", "audit", "account", "nowhere"];
-  for (const path of ["overview", "refusals", ...paths]) {
+  for (const path of ["overview", "refusals", "links", ...paths]) {
     // Navigates within the page: axe stays loaded, and the router is exercised.
     await page.evaluate(
       `history.pushState(null, "", "/dashboard/${path}"); dispatchEvent(new PopStateEvent("popstate"))`,
@@ -97,15 +97,21 @@ test("every page passes as administrator", async () => {
   await page.context().close();
 }, 90_000);
 
-test("the history of a stream with refusals passes, and so do its publish key and an empty list", async () => {
+test("the history of a stream with refusals passes, and so do an empty one, its publish key and its links", async () => {
   await dashboard.headgate.call("PUT", `/stream/${locked}/key`, { publish_key: true });
-  const { page, ...dash } = await openForAxe(`/dashboard/streams/${locked}`, "administrator");
+  const { page, ...dash } = await openForAxe(`/dashboard/streams/${locked}?tab=history`, "administrator");
   await page.getByText("2 times, last").waitFor();
-  await page.getByRole("button", { name: "Renew the key" }).waitFor();
   await judge({ page }, "history");
   await dash.press("Yesterday");
   await page.getByText("Nothing happened at this time").waitFor();
   await judge({ page }, "an empty history");
+  await dash.press("Connect");
+  await page.getByRole("button", { name: "Renew the key" }).waitFor();
+  await judge({ page }, "connect");
+  await page.getByRole("tab", { name: "Links" }).click();
+  await dash.press("Create the link");
+  await page.getByRole("button", { name: "Revoke the broadcast link" }).waitFor();
+  await judge({ page }, "links");
   expect(found).toEqual([]);
   expect(await dash.faults()).toEqual([]);
   await page.context().close();
@@ -162,7 +168,7 @@ test("the timeline of a broadcast passes", async () => {
   const name = ingest.rtmp.streamname;
   await broadcast(`${headgate.rtmp}/${name}`, { seconds: 2 }).exit;
   await until("its end", () => customer.calls("publish_done").some(({ body }) => body.includes(name)));
-  const { page, ...dash } = await openForAxe(`/dashboard/streams/${id}`, "readonly");
+  const { page, ...dash } = await openForAxe(`/dashboard/streams/${id}?tab=history`, "readonly");
   await page.getByRole("button", { name: "Timeline" }).click();
   await page.getByText("The first video arrived after").waitFor();
   await judge({ page }, "what happened");

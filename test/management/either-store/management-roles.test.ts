@@ -39,6 +39,7 @@ const USER = [
   "DELETE /session/{client_id}/upstream/{id}",
   "POST /stream/{id}/play-token",
   "POST /webcaster",
+  "GET /token",
 ];
 
 const guarded = Object.entries(ROUTES).flatMap(([route, action]) => (action === "anyone" ? [] : [route]));

@@ -4,7 +4,7 @@ import { ROUTES, type RouteName } from "../../../ts/organisation/roles.ts";
 import { type Gateway, openGateway } from "../../support/gateway.ts";
 import { fill, type Inventory, PASSWORD, personOf, requestOf } from "../../support/inventory.ts";
 
-/** Neither a GET nor a change of the organisation's data: tokens are not stored, and a test call is in the
+/** Neither a GET nor a change of the organisation's data: tokens are in the list of tokens, and a test call is in the
  *  delivery log. */
 const CHANGES_NOTHING: readonly RouteName[] = [
   "POST /organisation/webhook/test",

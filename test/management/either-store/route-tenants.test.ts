@@ -23,7 +23,7 @@ const SCOPED = [
   "control_stream",
 ];
 const isScoped = (route: RouteName) => SCOPED.includes(ROUTES[route]);
-const TABLES = ["organisation", "stream", "stream_upstream", "person", "token_revocation", "audit"] as const;
+const TABLES = ["organisation", "stream", "stream_upstream", "person", "token_revocation", "token", "audit"] as const;
 
 let gateway: Gateway;
 let other: Member;

@@ -120,8 +120,8 @@ describe("in the store", () => {
 
   test("expired, revoked, foreign and invalid tokens are told apart", async () => {
     await stage.change({ require_token: true });
-    const token = (streamname: string, exp: number | null = null) =>
-      stage.tokens.issue({ streamname, ingesturl: "rtmp://x/live", exp, nbf: null, org: "Ab1Cd" });
+    const token = async (streamname: string, exp: number | null = null) =>
+      (await stage.tokens.issue({ streamname, ingesturl: "rtmp://x/live", exp, nbf: null, org: "Ab1Cd" })).token;
     const short = await token(STREAM, Math.floor(stage.clock.ms / 1_000) + 1);
     stage.clock.ms += 2_000;
     for (const each of [short, await token("Ab1Cd-other"), "nonsense"]) {

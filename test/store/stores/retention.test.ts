@@ -138,6 +138,20 @@ test("the row of a node is removed a day after it died or was stopped, and never
   expect(left.map(({ epoch }) => Number(epoch))).toEqual([13, 14, 15, 16]);
 });
 
+test("the row of a token is removed 30 days after it expired", async () => {
+  const token = { organisation_id: "org1", kind: "play", name: "n", made_by_kind: "operator", made_by: "" } as const;
+  const none = { revision: 0, last_used_at: null, revoked_at: null };
+  for (const days of [29, 31]) {
+    const row = { id: `expired for ${days} days`, made_at: 0, expires_at: now - days * 86_400_000 };
+    await db
+      .insertInto("token")
+      .values({ ...token, ...none, ...row })
+      .execute();
+  }
+  await prune(db, { publishes: 90, audit: 400, deliveries: 30, denied: 7 }, now);
+  expect(await db.selectFrom("token").select("id").execute()).toEqual([{ id: "expired for 29 days" }]);
+});
+
 test("0 keeps a kind forever", async () => {
   await addPublish(1, "denied", 5_000);
   await prune(db, { publishes: 0, audit: 0, deliveries: 0, denied: 0 }, now);
@@ -165,6 +179,8 @@ async function addMany(): Promise<void> {
         select 'k' || n, 'org1', 's', n from numbers`,
     sql`insert into refusal (id, organisation_id, request, protocol, reason, address, count, first_at, last_at) ${numbers}
         select 'r' || n, 'org1', 'publish', 'rtmp', 'full', '203.0.113.7', 1, n, n from numbers`,
+    sql`insert into token (id, organisation_id, kind, name, made_by_kind, made_by, revision, made_at, expires_at) ${numbers}
+        select 't' || n, 'org1', 'play', 'n', 'operator', '', 0, n, n from numbers`,
     sql`insert into node (epoch, name, state, beats, beat_at, started_at, version, status) ${numbers}
         select 100 + n, 'n', 'lost', 1, n, n, '0.1.0', '{}' from numbers`,
   ]) {

@@ -129,7 +129,7 @@ async function seen(gateway: Gateway, name: string): Promise<boolean> {
 
 async function broadcasting(gateway: WhipGateway) {
   const ingesturl = "rtmp://ingest.example/live";
-  const token = await gateway.tokens.issue({ streamname: STREAM, ingesturl, exp: null, nbf: null, org: null });
+  const { token } = await gateway.tokens.issue({ streamname: STREAM, ingesturl, exp: null, nbf: null, org: null });
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/sdp" };
   const answer = await gateway.call("POST", ENDPOINT, { body: OFFER, headers });
   expect(answer.status, answer.body).toBe(201);

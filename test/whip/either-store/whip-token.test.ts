@@ -15,8 +15,8 @@ beforeEach(async () => {
 });
 afterEach(() => gateway.close());
 
-const issue = (streamname: string, ingesturl = INGEST, nbf: number | null = null, org: string | null = "Ab1Cd") =>
-  gateway.tokens.issue({ streamname, ingesturl, exp: null, nbf, org });
+const issue = async (streamname: string, ingesturl = INGEST, nbf: number | null = null, org: string | null = "Ab1Cd") =>
+  (await gateway.tokens.issue({ streamname, ingesturl, exp: null, nbf, org })).token;
 const offer = (token: string, query: string) => gateway.offer(query, { headers: { authorization: `Bearer ${token}` } });
 const bodies = () => gateway.customer.requests.map(({ body }) => body);
 

@@ -12,6 +12,7 @@ import type { StreamTable } from "../../store/schema.ts";
 import { atStore, chosenOrganisation } from "../at-store.ts";
 import type { GivenFlags } from "../flags.ts";
 import { print, table, timeText } from "../output.ts";
+import { timeOf } from "../words.ts";
 
 /** Most entries of one list. */
 const QUANTITY_LIMIT = 10_000;
@@ -77,12 +78,4 @@ function filterOf({ reason, request, from, to, quantity }: GivenFlags): Filter {
     to: timeOf("to", to),
     quantity: Math.floor(quantity),
   };
-}
-
-/** Epoch ms. */
-function timeOf(flag: string, given: unknown): number | null {
-  if (typeof given !== "string") return null;
-  const ms = Date.parse(given);
-  if (Number.isNaN(ms)) throw new ConfigInvalid(`--${flag} must be a time such as 2026-01-31T14:00:00Z`);
-  return ms;
 }

@@ -1,8 +1,10 @@
 // The audit log: who changed what, and when, by time, area and person, page after page.
 import { useLocation } from "preact-iso/router";
+import { loadNames } from "../lists/names.ts";
 import { PagedTable } from "../lists/paged-table.tsx";
 import { TimeFilter } from "../lists/time-filter.tsx";
 import { rangeOf, rangeQuery, rangeTexts } from "../lists/time-range.ts";
+import { WhoFilter } from "../lists/who-filter.tsx";
 import { FormField } from "../parts/form-field.tsx";
 import { Empty } from "../parts/states.tsx";
 import { filteredAddress } from "../shell/addresses.ts";
@@ -58,19 +60,7 @@ export function AuditPage() {
             </select>
           )}
         </FormField>
-        <FormField label="Who">
-          {(field) => (
-            <select {...field} value={who} onChange={(event) => filter({ who: event.currentTarget.value })}>
-              <option value="">Anybody</option>
-              {who !== "" && !known.has(who) && <option value={who}>{who}</option>}
-              {[...known].map(([id, name]) => (
-                <option key={id} value={id}>
-                  {name}
-                </option>
-              ))}
-            </select>
-          )}
-        </FormField>
+        <WhoFilter label="Who" who={who} names={known} onChange={(chosen) => filter({ who: chosen })} />
         {[area, who, from, to].some(Boolean) && (
           <button type="button" class="quiet" onClick={() => route(PATH, true)}>
             Clear the filter
@@ -114,16 +104,4 @@ function Details({ entry: { subject, detail, request_id: request } }: { readonly
       </details>
     </>
   );
-}
-
-/** Names of people and keys by their ids. */
-async function loadNames(signal: AbortSignal): Promise<ReadonlyMap<string, string>> {
-  const [people, keys] = await Promise.all([
-    answerOf(api.GET("/organisation/user", { signal })),
-    answerOf(api.GET("/organisation/key", { signal })),
-  ]);
-  return new Map([
-    ...people.map(({ id, email }): [string, string] => [id, email]),
-    ...keys.map(({ id, label }): [string, string] => [id, label === null ? `Key hg_${id}_…` : `Key “${label}”`]),
-  ]);
 }

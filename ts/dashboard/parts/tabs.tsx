@@ -7,11 +7,14 @@ interface TabsProps {
   readonly tabs: readonly { readonly title: string; readonly content: ComponentChildren }[];
   /** The tab that is open at first, for a choice that outlives these tabs; `onOpen` is called for every other one. */
   readonly first?: number;
+  /** The open tab, where that is decided elsewhere, such as by the page's address. */
+  readonly open?: number;
   readonly onOpen?: (index: number) => void;
 }
 
-export function Tabs({ label, tabs, first = 0, onOpen = () => {} }: TabsProps) {
-  const [open, setOpen] = useState(first);
+export function Tabs({ label, tabs, first = 0, open: given, onOpen = () => {} }: TabsProps) {
+  const [own, setOpen] = useState(first);
+  const open = given ?? own;
   const id = useId();
   const list = useRef<HTMLDivElement>(null);
   const show = (index: number) => {

@@ -19,6 +19,7 @@ export const LEAST_ROLE = {
   change_titles: "user",
   change_upstreams: "user",
   create_token: "user",
+  view_tokens: "user",
   revoke_token: "administrator",
   control_stream: "administrator",
   change_webhook: "administrator",

@@ -18,6 +18,7 @@ import {
   type Step,
 } from "./instructions-text.ts";
 import { QrCode } from "./qr-code.tsx";
+import { tabAddress } from "./stream-tabs.tsx";
 
 const PROGRAMS = ["Addresses", "OBS", "ffmpeg", "GStreamer", "Browser", "Watch it"] as const;
 type Program = (typeof PROGRAMS)[number];
@@ -59,7 +60,7 @@ export function Instructions({ stream, show }: { readonly stream: Stream; readon
         aria-labelledby={`${id}-${PROGRAMS.indexOf(program)}`}
         data-program={program}
       >
-        <For program={program} addresses={addresses} />
+        <For program={program} addresses={addresses} links={tabAddress(stream.id, "links")} />
       </div>
       <PublishKey stream={stream} show={show} />
       <details class="arguments">
@@ -75,7 +76,14 @@ export function Instructions({ stream, show }: { readonly stream: Stream; readon
   );
 }
 
-function For({ program, addresses }: { readonly program: Program; readonly addresses: Addresses }) {
+interface ForProps {
+  readonly program: Program;
+  readonly addresses: Addresses;
+  /** Where links are created. */
+  readonly links: string;
+}
+
+function For({ program, addresses, links }: ForProps) {
   switch (program) {
     case "Addresses":
       return <AddressList {...addresses} />;
@@ -92,7 +100,7 @@ function For({ program, addresses }: { readonly program: Program; readonly addre
     case "GStreamer":
       return <Commands commands={gstreamerCommands(addresses)} />;
     case "Browser":
-      return <InBrowser {...addresses} />;
+      return <InBrowser streamKey={addresses.key} links={links} />;
     case "Watch it":
       return (
         <>
@@ -162,7 +170,7 @@ function Commands({ commands }: { readonly commands: readonly Command[] }) {
   );
 }
 
-function InBrowser({ key }: Addresses) {
+function InBrowser({ streamKey, links }: { readonly streamKey: string; readonly links: string }) {
   const page = `${location.origin}/broadcast`;
   return (
     <div class="with-qr">
@@ -171,10 +179,10 @@ function InBrowser({ key }: Addresses) {
           Open this page on any computer or phone, enter the stream key, and go live with camera, microphone or screen:
         </p>
         <CopyField label="Broadcast page" value={page} />
-        <CopyField label="Stream key" value={key} />
+        <CopyField label="Stream key" value={streamKey} />
         {may("create_token") && (
           <p>
-            Or <a href="#tokens">create a link</a> that needs no name: it is valid for a limited time, and its QR code
+            Or <a href={links}>create a link</a> that needs no name: it is valid for a limited time, and its QR code
             opens it on a phone.
           </p>
         )}

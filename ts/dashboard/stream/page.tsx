@@ -1,4 +1,4 @@
-// One stream: its preview, condition, upstreams and past publishes, and how to broadcast to it.
+// One stream, in tabs: its preview, condition and upstreams; past publishes; how to broadcast to it; and who has a link.
 import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { BusyButton } from "../parts/busy-button.tsx";
@@ -6,7 +6,7 @@ import { Icon } from "../parts/icons.tsx";
 import { Loading, Problem } from "../parts/states.tsx";
 import { isHeadgateError } from "../shell/client.ts";
 import { tellTheOperator, wordsOfError } from "../shell/errors.ts";
-import { Page, Section } from "../shell/page.tsx";
+import { Page } from "../shell/page.tsx";
 import { may } from "../shell/session.ts";
 import { TimeText } from "../shell/time-text.tsx";
 import { unlockStream } from "../streams/actions.ts";
@@ -19,12 +19,13 @@ import { EndBroadcast } from "./end-broadcast.tsx";
 import { Graphs } from "./graphs.tsx";
 import { History } from "./history/history.tsx";
 import { Instructions } from "./instructions.tsx";
+import { Links } from "./links/links.tsx";
 import { Now } from "./now.tsx";
 import { Players } from "./players.tsx";
 import { Preview } from "./preview.tsx";
+import { StreamTabs } from "./stream-tabs.tsx";
 import { StreamTags } from "./stream-tags.tsx";
 import { StreamTexts } from "./stream-texts.tsx";
-import { TokenMaker } from "./token-maker.tsx";
 import { Upstreams } from "./upstreams.tsx";
 import { StreamWatch } from "./watch.ts";
 
@@ -81,8 +82,6 @@ function Known({ stream, watch }: { readonly stream: Stream; readonly watch: Str
     (next: Stream) => (next.state === "deleted" ? route(LIST.href) : watch.show(next)),
     [watch, route],
   );
-  const isFresh = state === "created";
-  const instructions = <Instructions stream={stream} show={show} />;
   return (
     <Page
       title={nameOf(stream)}
@@ -104,23 +103,43 @@ function Known({ stream, watch }: { readonly stream: Stream; readonly watch: Str
           The connection for live figures is lost. Reconnecting; the figures may be out of date.
         </p>
       )}
-      {isFresh && instructions}
-      <Section title="Now" plain>
-        <div class={clientId === null ? "now-grid" : "now-grid live"}>
-          <Preview streamId={stream.id} clientId={clientId} notLive={NOT_LIVE[state === "live" ? "ended" : state]} />
-          <Now watch={watch} />
-        </div>
-      </Section>
+      <StreamTabs
+        streamId={stream.id}
+        state={state}
+        contents={{
+          live: () => <LiveTab stream={stream} state={state} watch={watch} />,
+          history: () => <History streamId={stream.id} changes={watch.changes} />,
+          connect: () => <Instructions stream={stream} show={show} />,
+          ...(may("create_token") ? { links: () => <Links stream={stream} /> } : {}),
+        }}
+      />
+    </Page>
+  );
+}
+
+interface LiveTabProps {
+  readonly stream: Stream;
+  readonly state: StreamState;
+  readonly watch: StreamWatch;
+}
+
+/** What is needed while it is live, first of all picture, diagnosis and figures. */
+function LiveTab({ stream, state, watch }: LiveTabProps) {
+  const session = watch.session.value;
+  const clientId = watch.clientId.value;
+  return (
+    <>
+      <section class={clientId === null ? "now-grid" : "now-grid live"} aria-label="Now">
+        <Preview streamId={stream.id} clientId={clientId} notLive={NOT_LIVE[state === "live" ? "ended" : state]} />
+        <Now watch={watch} />
+      </section>
       {clientId !== null && <Graphs series={watch.series} />}
       <Upstreams streamId={stream.id} watch={watch} />
       {session !== null && <Players players={session.players} count={watch.players.value} />}
       {session?.protocol === "whip" && may("control_stream") && (
         <BitrateLimit session={session} onChange={(changed) => watch.showSession(changed)} />
       )}
-      {!isFresh && instructions}
-      {may("create_token") && <TokenMaker stream={stream} />}
-      <History streamId={stream.id} changes={watch.changes} />
-    </Page>
+    </>
   );
 }
 

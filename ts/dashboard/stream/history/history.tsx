@@ -15,6 +15,7 @@ import { answerOf, api } from "../../shell/client.ts";
 import { usePages } from "../../shell/loaded.ts";
 import { Section } from "../../shell/page.tsx";
 import { TimeText } from "../../shell/time-text.tsx";
+import { tabAddress } from "../stream-tabs.tsx";
 import { Timeline } from "../timeline/timeline.tsx";
 import { type HistoryRow, mergedPages } from "./merged.ts";
 import { Bytes, Media, More, Outcome, Source, State } from "./publish-cells.tsx";
@@ -76,9 +77,12 @@ export function History({ streamId, changes }: HistoryProps) {
       plain
     >
       <search class="filters" aria-label="History">
-        <TimeFilter range={range} onChange={(chosen) => route(filteredAddress(address, rangeTexts(chosen)), true)} />
+        <TimeFilter
+          range={range}
+          onChange={(chosen) => route(filteredAddress(address, { tab: "history", ...rangeTexts(chosen) }), true)}
+        />
         {isFiltered && (
-          <button type="button" class="quiet" onClick={() => route(address, true)}>
+          <button type="button" class="quiet" onClick={() => route(tabAddress(streamId, "history"), true)}>
             Clear the filter
           </button>
         )}

@@ -1,4 +1,5 @@
 // What the history of a stream shows of a publish: duration, bytes, why it ended, and why it was denied.
+import { whoWords } from "../../lists/who-words.ts";
 import { StatusPill, type Tone } from "../../parts/status-pill.tsx";
 import { bytesWords, durationWords } from "../../parts/time-words.ts";
 import { filteredAddress } from "../../shell/addresses.ts";
@@ -62,12 +63,6 @@ export function Outcome({ denial, end, end_words, accepted_at, ended_at, dropped
       </small>
     </>
   );
-}
-
-function whoWords({ kind, id, name }: NonNullable<NonNullable<Publish["end"]>["who"]>): string {
-  if (kind === "operator") return "the operator";
-  if (kind === "key") return name === null ? `the key hg_${id}_…` : `the key “${name}”`;
-  return name ?? "a person who was removed since";
 }
 
 export function Source({ protocol, address, continues }: Publish) {

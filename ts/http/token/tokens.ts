@@ -1,23 +1,22 @@
 // /stream/{id}/play-token: tokens for players (R3). /webcaster/revoke: revokes tokens, and ends the broadcasts they
 // opened (T7).
 import type { Kysely } from "kysely";
-import { InvalidValue, ParameterRequired, UnknownStream } from "../errors.ts";
-import { changed } from "../organisation/audit.ts";
-import { findStream } from "../organisation/streams.ts";
-import type { Schema } from "../store/schema.ts";
-import { checkExpiry } from "../token/expiry.ts";
-import { jtiWithin, type Revocations, revokeStream, revokeToken } from "../token/revocations.ts";
-import { PLAY_VALIDITY_DEFAULT_S, type Tokens } from "../token/tokens.ts";
-import { type Declarations, newRoutes, type RouteDeps, type Routes, UnixTime, z } from "./openapi.ts";
-import { text } from "./request/schema.ts";
+import { InvalidValue, ParameterRequired, UnknownStream } from "../../errors.ts";
+import { changed } from "../../organisation/audit.ts";
+import { findStream } from "../../organisation/streams.ts";
+import type { Schema } from "../../store/schema.ts";
+import { checkExpiry } from "../../token/expiry.ts";
+import { type Revocations, revokeStream } from "../../token/revocations.ts";
+import { checkRevocations, REVOKED_LIMIT, revokeTokenOf } from "../../token/revoking.ts";
+import type { TokenRecords } from "../../token/token-records.ts";
+import { PLAY_VALIDITY_DEFAULT_S, type Tokens } from "../../token/tokens.ts";
+import { type Declarations, newRoutes, type RouteDeps, type Routes, UnixTime, z } from "../openapi.ts";
+import { text } from "../request/schema.ts";
 
 /** A request gives exactly one of these. */
 const WAYS = ["token", "jti", "streamname"] as const;
 /** Longest jti accepted, characters; ours have 36. */
 const JTI_LENGTH_LIMIT = 128;
-/** Tokens that an organisation may have revoked one by one before they expire, and streams whose tokens it may have
- *  revoked: every node keeps both in memory. */
-const REVOKED_LIMIT = 10_000;
 const Way = text().nullable().optional();
 
 interface TokenRoutesDeps extends RouteDeps {
@@ -25,6 +24,7 @@ interface TokenRoutesDeps extends RouteDeps {
   readonly clock: { now(): number };
   readonly tokens: Tokens;
   readonly revocations?: Revocations;
+  readonly tokenRecords: Pick<TokenRecords, "add">;
 }
 
 export const TOKEN_ROUTES = {
@@ -68,15 +68,17 @@ export const TOKEN_ROUTES = {
 } satisfies Declarations;
 
 export function tokenRoutes(deps: TokenRoutesDeps): Routes["hono"] {
-  const { db, clock, tokens, revocations } = deps;
+  const { db, clock, tokens, revocations, tokenRecords } = deps;
   const routes = newRoutes(deps, TOKEN_ROUTES);
 
-  routes.guarded("POST /stream/{id}/play-token", async (c, { organisation, scopeTag }, { body }) => {
+  routes.guarded("POST /stream/{id}/play-token", async (c, { organisation, scopeTag, who }, { body }) => {
     const { name } = await findStream(db, organisation.id, c.req.param("id"), scopeTag);
     const now = tokens.now();
     const exp = body.exp ?? now + PLAY_VALIDITY_DEFAULT_S;
     checkExpiry(exp, now);
-    const token = await tokens.issueForPlay({ streamname: name, exp, org: organisation.hash });
+    const issued = await tokens.issueForPlay({ streamname: name, exp, org: organisation.hash });
+    await tokenRecords.add(issued, "play", { organisationId: organisation.id, who });
+    const { token } = issued;
     return c.json({ token, exp, streamname: `${name}?token=${token}` });
   });
 
@@ -104,12 +106,10 @@ export function tokenRoutes(deps: TokenRoutesDeps): Routes["hono"] {
       await changed(db, caller, now, change, (trx) => revokeStream(trx, text, now));
       data = { streamname: text };
     } else {
-      if ((revocations?.countOf(organisation.hash, "jti") ?? 0) >= REVOKED_LIMIT) {
-        throw new InvalidValue(way, `exceeds the limit of ${REVOKED_LIMIT} revoked tokens; revoke by streamname`);
-      }
+      checkRevocations(revocations, organisation, way);
       const { jti, exp } = way === "jti" ? { jti: text, exp: null } : await tokens.verifyAny(text);
       const change = { action: "token.revoke", subject: jti };
-      await changed(db, caller, now, change, (trx) => revokeToken(trx, jtiWithin(organisation.hash, jti), exp, now));
+      await changed(db, caller, now, change, (trx) => revokeTokenOf(trx, organisation, { jti, exp }, now));
       data = { jti };
     }
     await revocations?.look();

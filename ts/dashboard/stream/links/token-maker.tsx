@@ -1,19 +1,19 @@
 // Creates links and tokens: for broadcasting from a browser without knowing the stream's name, or for playing a stream
 // that requires a token. The result is shown once and not stored.
 import { useState } from "preact/hooks";
-import { CopyField } from "../parts/copy-field.tsx";
-import { FormField } from "../parts/form-field.tsx";
-import { sayProblem } from "../parts/toasts.tsx";
-import { answerOf, api } from "../shell/client.ts";
-import { timeNow } from "../shell/clock.ts";
-import { wordsOfError } from "../shell/errors.ts";
-import { Section } from "../shell/page.tsx";
-import { TimeText } from "../shell/time-text.tsx";
-import { withArguments } from "../streams/addresses.ts";
-import { ArgumentsField } from "../streams/arguments-field.tsx";
-import { nameOf, type Stream } from "../streams/records.ts";
-import { playCommands } from "./instructions-text.ts";
-import { QrCode } from "./qr-code.tsx";
+import { CopyField } from "../../parts/copy-field.tsx";
+import { FormField } from "../../parts/form-field.tsx";
+import { sayProblem } from "../../parts/toasts.tsx";
+import { answerOf, api } from "../../shell/client.ts";
+import { timeNow } from "../../shell/clock.ts";
+import { wordsOfError } from "../../shell/errors.ts";
+import { Section } from "../../shell/page.tsx";
+import { TimeText } from "../../shell/time-text.tsx";
+import { withArguments } from "../../streams/addresses.ts";
+import { ArgumentsField } from "../../streams/arguments-field.tsx";
+import { nameOf, type Stream } from "../../streams/records.ts";
+import { playCommands } from "../instructions-text.ts";
+import { QrCode } from "../qr-code.tsx";
 
 type Kind = "broadcast" | "play";
 
@@ -40,7 +40,12 @@ interface Made {
   readonly address: string;
 }
 
-export function TokenMaker({ stream }: { readonly stream: Stream }) {
+interface TokenMakerProps {
+  readonly stream: Stream;
+  readonly onMade: () => void;
+}
+
+export function TokenMaker({ stream, onMade }: TokenMakerProps) {
   const [kind, setKind] = useState<Kind>("broadcast");
   const [lastsS, setLasts] = useState<number>(EXPIRIES[2][0]);
   const [customArguments, setArguments] = useState("");
@@ -55,6 +60,7 @@ export function TokenMaker({ stream }: { readonly stream: Stream }) {
       setMade(
         kind === "broadcast" ? await broadcastLink(stream, customArguments, exp) : await playAddress(stream, exp),
       );
+      onMade();
     } catch (error) {
       sayProblem(wordsOfError(error));
     }

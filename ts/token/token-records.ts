@@ -1,0 +1,182 @@
+// A row for each web token and play token that is created (T8), with who created it and when, so that an administrator
+// finds and revokes them. A token is given to its caller only after its row is written: one that no list shows would stay in
+// the hands of somebody whose links an administrator believes to have revoked.
+import type { Kysely, Selectable } from "kysely";
+import type { Logger } from "pino";
+import { inPortions, PORTION, untaken } from "../store/portions.ts";
+import type { Schema } from "../store/schema.ts";
+import type { TokenTable } from "../store/tables/token-tables.ts";
+import { withoutArguments } from "./revocations.ts";
+import type { IssuedToken } from "./tokens.ts";
+
+/** Rows of one organisation; beyond, those that expire first are removed. Their tokens remain valid, and can be revoked
+ *  by their jti, or with all tokens of their stream. */
+export const ROWS_LIMIT = 50_000;
+/** How many rows are added before that is checked again. */
+const CHECK_AFTER = 500;
+/** Organisations whose added rows are counted, and tokens whose last use is known; the one noted first is evicted. */
+const REMEMBERED_LIMIT = 10_000;
+/** Rows in one statement. */
+const ROWS_PER_STATEMENT = 40;
+/** Longest name in a row, characters: a token may be for any name, and those of streams are shorter. */
+const NAME_LIMIT = 200;
+/** Precision of `last_used_at`, ms. */
+const LAST_USED_STEP_MS = 60_000;
+
+/** Who created a token, for whom. */
+export interface TokenMaker {
+  readonly organisationId: string;
+  readonly who: { readonly kind: TokenTable["made_by_kind"]; readonly id: string | null };
+}
+
+export interface TokenRecords {
+  /** Resolves when the row is written. Rejects with `StoreFailed`; the token must not be given away then. */
+  add(token: IssuedToken, kind: TokenTable["kind"], maker: TokenMaker): Promise<void>;
+  /** Records in the background that a publish or play was allowed with the token, at most once a minute. */
+  used(jti: string): void;
+  stop(): Promise<void>;
+}
+
+/** Writes the row of one token. */
+export async function recordToken(
+  db: Kysely<Schema>,
+  token: IssuedToken,
+  kind: TokenTable["kind"],
+  maker: TokenMaker,
+  now: number,
+): Promise<void> {
+  await db
+    .insertInto("token")
+    .values(rowOf(token, kind, maker, now))
+    .execute();
+}
+
+function rowOf(
+  { jti, streamname, revision, exp }: IssuedToken,
+  kind: TokenTable["kind"],
+  { organisationId, who }: TokenMaker,
+  now: number,
+): TokenTable {
+  return {
+    ...{ id: jti, organisation_id: organisationId, kind, revision },
+    name: [...withoutArguments(streamname)].slice(0, NAME_LIMIT).join(""),
+    ...{ made_by_kind: who.kind, made_by: who.id ?? "", made_at: now, expires_at: exp * 1000 },
+    ...{ last_used_at: null, revoked_at: null },
+  };
+}
+
+export function createTokenRecords(deps: {
+  readonly db: Kysely<Schema>;
+  readonly clock: { now(): number };
+  readonly log: Logger;
+  /** For tests; the limit above otherwise. */
+  readonly rowsLimit?: number;
+}): TokenRecords {
+  const { db, clock, log, rowsLimit = ROWS_LIMIT } = deps;
+  /** By organisation: rows added since its limit was checked. */
+  const added = new Map<string, number>();
+  /** When this process last recorded the use of a token. */
+  const written = new Map<string, number>();
+  let stopped = false;
+  let removing: Promise<void> = Promise.resolve();
+  /** The rows of the next statement, and its end. */
+  let next: { readonly rows: TokenTable[]; readonly done: Promise<void> } | null = null;
+  let writing: Promise<unknown> = Promise.resolve();
+
+  return {
+    async add(token, kind, maker) {
+      await write(rowOf(token, kind, maker, clock.now()));
+      const { organisationId } = maker;
+      // An organisation not counted yet may have too many from before.
+      const count = (added.get(organisationId) ?? CHECK_AFTER - 1) + 1;
+      note(added, organisationId, count >= CHECK_AFTER ? 0 : count);
+      if (count < CHECK_AFTER) return;
+      removing = removing
+        .then(() => makeRoom(organisationId))
+        .catch((err: unknown) => log.warn({ err }, "records of tokens beyond the limit could not be removed"));
+    },
+    used(jti) {
+      const now = clock.now();
+      if (stopped || now - (written.get(jti) ?? 0) < LAST_USED_STEP_MS) return;
+      note(written, jti, now);
+      db.updateTable("token")
+        .set({ last_used_at: now })
+        .where("id", "=", jti)
+        .execute()
+        .catch((err: unknown) => log.warn({ err, jti }, "last use of a token not recorded"));
+    },
+    async stop() {
+      stopped = true;
+      await removing;
+    },
+  };
+
+  /** One statement at a time; rows that come meanwhile share the next one, so that many tokens cost few writes. */
+  function write(row: TokenTable): Promise<void> {
+    if (next === null || next.rows.length >= ROWS_PER_STATEMENT) {
+      const rows: TokenTable[] = [];
+      const done = writing.then(async () => {
+        if (next?.rows === rows) next = null;
+        await db.insertInto("token").values(rows).execute();
+      });
+      writing = done.catch(() => {});
+      next = { rows, done };
+    }
+    next.rows.push(row);
+    return next.done;
+  }
+
+  async function makeRoom(organisation: string): Promise<void> {
+    const ofIt = db.selectFrom("token").where("organisation_id", "=", organisation);
+    const last = await ofIt
+      .select("expires_at")
+      .orderBy("expires_at", "desc")
+      .offset(rowsLimit)
+      .limit(1)
+      .executeTakeFirst();
+    if (last === undefined) return;
+    const first = ofIt.select("id").where("expires_at", "<=", last.expires_at).orderBy("expires_at").limit(PORTION);
+    await inPortions(
+      async () => {
+        const { numDeletedRows } = await db
+          .deleteFrom("token")
+          .where("id", "in", untaken(db, first))
+          .executeTakeFirst();
+        return Number(numDeletedRows);
+      },
+      () => stopped,
+    );
+  }
+}
+
+function note(counts: Map<string, number>, key: string, value: number): void {
+  counts.delete(key);
+  counts.set(key, value);
+  if (counts.size > REMEMBERED_LIMIT) counts.delete(counts.keys().next().value ?? "");
+}
+
+/** The row of a token of the organisation; undefined when it has none. */
+export async function findToken(
+  db: Kysely<Schema>,
+  organisationId: string,
+  id: string,
+): Promise<Selectable<TokenTable> | undefined> {
+  return await db
+    .selectFrom("token")
+    .selectAll()
+    .where("id", "=", id)
+    .where("organisation_id", "=", organisationId)
+    .executeTakeFirst();
+}
+
+/** Notes in its row that a token was revoked. `organisationId` null: whoever's it is. */
+export async function noteRevoked(
+  db: Kysely<Schema>,
+  organisationId: string | null,
+  id: string,
+  now: number,
+): Promise<void> {
+  let update = db.updateTable("token").set({ revoked_at: now }).where("id", "=", id).where("revoked_at", "is", null);
+  if (organisationId !== null) update = update.where("organisation_id", "=", organisationId);
+  await update.execute();
+}
