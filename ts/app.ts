@@ -14,6 +14,8 @@ import { describeTheRest, documentOf } from "./http/document.ts";
 import { answerOf, isHttpError } from "./http/error-answers.ts";
 import type { ErrorFamily } from "./http/error-codes.ts";
 import { guideRoutes } from "./http/guide/guide-routes.ts";
+import { identityProviderRoutes } from "./http/identity/provider-routes.ts";
+import { signInRoutes } from "./http/identity/sign-in-routes.ts";
 import { jwksRoutes } from "./http/jwks.ts";
 import { keyRoutes } from "./http/keys.ts";
 import { loginRoutes } from "./http/login.ts";
@@ -56,6 +58,9 @@ import type { Metrics } from "./metrics.ts";
 import { createApiKeys } from "./organisation/api-keys.ts";
 import { createAuthorise } from "./organisation/callers.ts";
 import type { Customers } from "./organisation/customers.ts";
+import { createIssuers, type Fetch } from "./organisation/identity/issuer.ts";
+import { createIdentityProviders } from "./organisation/identity/provider.ts";
+import { createIdentitySignIn } from "./organisation/identity/sign-in.ts";
 import { createKeptAnswers } from "./organisation/kept-answers.ts";
 import { createLoginThrottle } from "./organisation/login-throttle.ts";
 import { createLogins } from "./organisation/logins.ts";
@@ -92,6 +97,8 @@ export interface AppDeps {
   readonly metrics: Metrics;
   readonly checkWebhookUrl: CheckWebhookUrl;
   readonly checkUpstreamUrl: CheckUpstreamUrl;
+  /** Requests to the identity providers of organisations. */
+  readonly identityFetch: Fetch;
   readonly streamUpstreams: StreamUpstreams;
   readonly secretBox: SecretBox;
   readonly sessions: LiveSessions;
@@ -139,7 +146,8 @@ export function createApp(deps: AppDeps, descriptions: Describe[] = []): Hono<En
   if (deps.elsewhere) app.use(forwarding(deps.elsewhere, clientAddress));
 
   const apiKeys = createApiKeys(deps);
-  const logins = createLogins({ ...deps, throttle: createLoginThrottle(deps.clock) });
+  const throttle = createLoginThrottle(deps.clock);
+  const logins = createLogins({ ...deps, throttle });
   const authorise = createAuthorise({ ...deps, apiKeys, logins });
   const readLimits = createReadLimits(performance);
   const access = {
@@ -168,6 +176,11 @@ export function createApp(deps: AppDeps, descriptions: Describe[] = []): Hono<En
   app.route("/", usageRoutes(reading));
   app.route("/", deploymentRoutes(reading));
   app.route("/", loginRoutes({ ...deps, ...access, logins, clientAddress }));
+  const identityProviders = createIdentityProviders(deps);
+  const issuers = createIssuers({ fetch: deps.identityFetch, clock: deps.clock, dev: deps.config.dev });
+  const identitySignIn = createIdentitySignIn({ ...deps, providers: identityProviders, issuers, logins, throttle });
+  app.route("/", identityProviderRoutes({ ...deps, ...access, identityProviders }));
+  app.route("/", signInRoutes({ ...deps, ...access, identitySignIn, clientAddress }));
   app.route("/", upstreamRoutes({ ...deps, ...access }));
   app.route("/", webcasterRoutes({ ...deps, ...access }));
   app.route("/", tokenRoutes({ ...deps, ...access }));

@@ -21,6 +21,7 @@ import { createStreamUpstreams } from "./organisation/upstreams.ts";
 import { createWebhookSecrets } from "./organisation/webhook-secret.ts";
 import { ownHosts } from "./own-addresses.ts";
 import { checkWebhookUrl, resolveBySystem } from "./publish/addresses/address-guard.ts";
+import { createGuardedFetch } from "./publish/addresses/guarded-fetch.ts";
 import type { Resolve } from "./publish/addresses/resolver.ts";
 import { withAdmissionSteps } from "./publish/admission-steps.ts";
 import { createCaptures } from "./publish/capture/captures.ts";
@@ -227,6 +228,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     customers,
     workbench: publishing.workbench,
     checkWebhookUrl: (url, options) => checkWebhookUrl(url, { ...options, resolve }),
+    identityFetch: createGuardedFetch({ ca: config.webhook.ca, dev, resolve }),
     checkUpstreamUrl: (url, owner) => checkUpstreamUrl(url, { dev, owner, resolve }),
     streamUpstreams,
     sessions,

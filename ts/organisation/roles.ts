@@ -64,6 +64,10 @@ export const ROUTES = {
   "PUT /organisation/user/{id}": "manage_users",
   "DELETE /organisation/user/{id}": "manage_users",
 
+  "GET /organisation/identity-provider": "manage_users",
+  "PUT /organisation/identity-provider": "manage_users",
+  "DELETE /organisation/identity-provider": "manage_users",
+
   "GET /organisation/key": "manage_keys",
   "POST /organisation/key": "manage_keys",
   "POST /organisation/key/{id}/rotate": "manage_keys",
