@@ -8,7 +8,7 @@ const ROOT = new URL("../../../", import.meta.url);
 /** Titles of groups, and names of files in docs without `.md`; missing files are left out. */
 const GROUPS: readonly (readonly [title: string, names: readonly string[]])[] = [
   ["Start", ["installation", "first-broadcast", "broadcast-page", "dashboard"]],
-  ["Decide who may publish", ["webhook", "security-model", "management"]],
+  ["Decide who may publish", ["webhook", "security-model", "management", "sign-in"]],
   ["Publish and play", ["rtmp", "whip", "broadcasting", "v5"]],
   [
     "Run it",
