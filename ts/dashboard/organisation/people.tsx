@@ -86,9 +86,10 @@ export function PeoplePage() {
               {
                 title: "E-mail address",
                 isHead: true,
-                cell: ({ email, id }) => (
+                cell: ({ email, id, password_set }) => (
                   <>
                     {email} {id === own && <span class="soft">(you)</span>}
+                    {!password_set && <small> Signs in at the identity provider, which also gives the role</small>}
                   </>
                 ),
               },

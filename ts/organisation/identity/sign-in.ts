@@ -31,6 +31,8 @@ const UNDER_WAY_LIMIT = 64;
 /** Longest text that the provider or the library says, for the audit log, characters; and values of a claim. */
 const CAUSE_LIMIT = 300;
 const VALUES_LIMIT = 20;
+/** OpenID Connect Core section 2. */
+const SUBJECT = /^[\x20-\x7e]{1,255}$/;
 const PURPOSE = "sign-in at an identity provider";
 
 /** Why nobody is signed in. */
@@ -165,6 +167,11 @@ export function createIdentitySignIn(deps: {
   ): Promise<{ sessionId: string } | Refused> {
     const email = emailOf(claims);
     const subject = String(claims["sub"]);
+    if (!SUBJECT.test(subject)) {
+      return await refuse(organisation, requestId, "provider_failed", {
+        cause: "sub is not up to 255 characters of ASCII",
+      });
+    }
     const role = roleFor(claims, provider.roleClaim, provider.roles);
     const who = { subject, email: email?.email ?? null };
     if (role === null) {
