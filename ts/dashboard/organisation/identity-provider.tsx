@@ -98,10 +98,11 @@ function Present({ settings }: { readonly settings: Settings }) {
           </>
         ))}
       </dl>
-      <p class="help">
-        The sign-in link for people of your organisation; the audit log shows who was refused, and why.
-      </p>
-      <CopyField label="Sign-in link" value={sign_in_url} />
+      <div class="field">
+        <p class="setting-name">Sign-in link for people of your organisation</p>
+        <CopyField label="Sign-in link" value={sign_in_url} />
+        <p class="help">The audit log shows who was refused, and why.</p>
+      </div>
     </>
   );
 }
