@@ -56,6 +56,7 @@ const allStores = [
   "outbox-{turns,order}",
   "client-ids",
   "secret-box",
+  "identity-provider",
   "route-{audit,tenants}",
   "refusals",
   "refusal-bounds",
