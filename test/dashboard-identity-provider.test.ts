@@ -1,7 +1,7 @@
 // An identity provider in the dashboard, in real Chromium: set up by an administrator, then used by somebody from another
 // site, so that the cookies' SameSite counts. Headgate is at localhost, the provider at 127.0.0.1.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { useDashboard } from "./support/dashboard.ts";
+import { PEOPLE, useDashboard } from "./support/dashboard.ts";
 import { CLIENT, type IdentityProvider, openProvider } from "./support/identity-provider.ts";
 
 const dashboard = useDashboard();
@@ -58,4 +58,32 @@ test("an administrator sets the provider up, and a person signs in there and out
   await page.getByText("You are signed in at your identity provider, but have no role here.").waitFor();
   expect(new URL(page.url()).pathname + new URL(page.url()).hash).toBe(`/dashboard/sign-in/${hash}`);
   expect(await dash.faults()).toEqual([]);
+});
+
+test("a link for a new password leads to a page that sets it, and then to the sign-in", async () => {
+  const people = await dashboard.open("/dashboard/people", "administrator");
+  await people.page
+    .getByRole("row", { name: PEOPLE.user })
+    .getByRole("button", { name: /^New password/ })
+    .click();
+  await people.press("Make a link instead");
+  const link = (await people.says("dialog .copy code")).trim();
+  expect(await people.faults()).toEqual([]);
+
+  const { page, ...dash } = await dashboard.open(new URL(link).pathname + new URL(link).hash, null);
+  await dash.shows("Choose a password");
+  await dash.fill("New password", "a password of my own");
+  await dash.press("Save the password");
+  await dash.shows("Sign in to Headgate");
+  expect(page.url()).toBe(`${dashboard.headgate.http}/dashboard/`);
+  await dash.fill("E-mail address", PEOPLE.user);
+  await dash.fill("Password", "a password of my own");
+  await dash.press("Sign in");
+  await dash.shows("Overview");
+  expect(await dash.faults()).toEqual([]);
+
+  const again = await dashboard.open(new URL(link).pathname + new URL(link).hash, null);
+  await again.fill("New password", "a password of my own");
+  await again.press("Save the password");
+  await again.page.getByText("This link has been used or has expired.").waitFor();
 });

@@ -2080,6 +2080,56 @@ export interface paths {
       };
     };
   };
+  "/organisation/user/{id}/password-link": {
+    post: {
+      parameters: {
+        path: {
+          /** The id, as returned by GET /organisation/user */
+          id: string;
+        };
+        header?: {
+          /** Repeating a request with the same key within 24 hours returns the first response; a different request with it is refused: 409 with code 9409. While the first request is running: 409 with code 9410 and Retry-After */
+          "Idempotency-Key"?: string;
+        };
+      };
+      responses: {
+        200: { content: { "application/json": {
+          url: string;
+          expires_at: string;
+          warnings?: components["schemas"]["Warnings"];
+        } } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        409: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/login/password": {
+    post: {
+      parameters: {};
+      requestBody: { content: { "application/json": {
+          token: string;
+          password: string;
+        } } };
+      responses: {
+        200: { content: { "application/json": {
+          /** With which the person signs in */
+          email: string;
+          warnings?: components["schemas"]["Warnings"];
+        } } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        413: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
   "/stream/{id}/upstream": {
     get: {
       parameters: {

@@ -106,7 +106,8 @@ export async function passwordHashOf(db: Kysely<Schema>, id: string): Promise<st
   return person?.password_hash ?? null;
 }
 
-async function findPerson(db: Kysely<Schema>, organisationId: string, id: string): Promise<PersonTable> {
+/** A person of the organisation. Throws `UnknownRecord`. */
+export async function findPerson(db: Kysely<Schema>, organisationId: string, id: string): Promise<PersonTable> {
   if (id.includes("\0")) throw new UnknownRecord("user");
   const person = await db
     .selectFrom("person")

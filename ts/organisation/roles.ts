@@ -63,6 +63,7 @@ export const ROUTES = {
   "POST /organisation/user": "manage_users",
   "PUT /organisation/user/{id}": "manage_users",
   "DELETE /organisation/user/{id}": "manage_users",
+  "POST /organisation/user/{id}/password-link": "manage_users",
 
   "GET /organisation/identity-provider": "manage_users",
   "PUT /organisation/identity-provider": "manage_users",
@@ -115,6 +116,7 @@ export const ROUTES = {
   "GET /.well-known/jwks.json": "anyone",
 
   "POST /login": "anyone",
+  "POST /login/password": "anyone",
   "POST /logout": "anyone",
   "GET /me": "view",
   "PUT /me/password": "change_own_password",

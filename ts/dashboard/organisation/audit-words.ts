@@ -47,6 +47,7 @@ const ACTIONS: Readonly<Record<string, string>> = {
   "user.change": "Changed a person’s role or password",
   "user.create": "Added a person",
   "user.password": "Changed their own password",
+  "user.password_link": "Made a link for a new password",
   "user.remove": "Removed a person",
   "user.sign_in": "Signed in at the identity provider",
   "user.sign_in_refused": "Was refused at the identity provider’s sign-in",
