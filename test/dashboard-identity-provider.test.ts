@@ -1,4 +1,4 @@
-// An identity provider in the dashboard, in real Chromium: set up by an administrator, then used by somebody from another
+// Sign-in without a known password, in real Chromium: a link for a new one, and an identity provider, set up by an administrator, then used by somebody from another
 // site, so that the cookies' SameSite counts. Headgate is at localhost, the provider at 127.0.0.1.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { PEOPLE, useDashboard } from "./support/dashboard.ts";

@@ -4,6 +4,7 @@ import { type Gateway, openGateway } from "./support/gateway.ts";
 import { Browser, CLIENT, type IdentityProvider, openProvider } from "./support/identity-provider.ts";
 
 const HEADGATE = "https://headgate.example";
+const ENV = { HEADGATE_DEV: "true", HEADGATE_PUBLIC_URL: HEADGATE };
 const PASSWORD = "correct horse battery";
 const ROLES = [
   { value: "headgate-admins", role: "administrator" },
@@ -24,7 +25,7 @@ let start: string;
 let callback: string;
 
 beforeAll(async () => {
-  gateway = await openGateway({ HEADGATE_DEV: "true", HEADGATE_PUBLIC_URL: HEADGATE });
+  gateway = await openGateway(ENV);
   start = `${HEADGATE}/login/identity-provider/${gateway.organisation.hash}`;
   callback = `${start}/callback`;
   provider = await openProvider(ACCOUNTS, [callback]);
@@ -180,6 +181,13 @@ async function browserWith(
   const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join("; ");
   return await gateway.app.request(`http://10.0.0.5:8080${path}`, { headers: { ...headers, cookie } });
 }
+
+test("a sign-in that one process has begun is finished by another one with the same key", async () => {
+  const browser = anotherBrowser();
+  const back = await browser.follow(start, "ada", isCallback);
+  gateway = await gateway.restart(ENV);
+  expect(await browser.follow(back, "ada", isPage)).toBe(`${HEADGATE}/dashboard/`);
+});
 
 test("a sign-in that took longer than ten minutes is refused", async () => {
   const browser = anotherBrowser();

@@ -22,18 +22,21 @@ export interface GuardedRequest {
 /** Sends a request for an organisation, whose look-up limit applies. Rejects when there is no complete response in time. */
 export type GuardedFetch = (owner: string, url: string, request: GuardedRequest) => Promise<Response>;
 
-/** `ca`: PEM certificates trusted in addition to the public ones, or null. `dev` allows private addresses. */
+/** `ca`: PEM certificates trusted in addition to the public ones, or null. `dev` allows private addresses. `limitMs`: of
+ *  each exchange. */
 export function createGuardedFetch(options: {
   readonly ca: string | null;
   readonly dev: boolean;
   readonly resolve: Resolve;
+  readonly limitMs?: number;
 }): GuardedFetch {
+  const { limitMs = EXCHANGE_LIMIT_MS } = options;
   let context: SecureContext | null = null; // parsing the public roots takes 40 ms
 
   return async (owner, url, { method, headers, body }) => {
     context ??= createSecureContext(options.ca === null ? {} : { ca: [...rootCertificates, options.ca] });
     const plain = buildConnector({
-      timeout: EXCHANGE_LIMIT_MS,
+      timeout: limitMs,
       secureContext: context,
       lookup: guardedLookup({ ...options, owner }),
     });
@@ -44,7 +47,7 @@ export function createGuardedFetch(options: {
     });
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new Error(`no answer within ${EXCHANGE_LIMIT_MS} ms`)), EXCHANGE_LIMIT_MS);
+      timer = setTimeout(() => reject(new Error(`no answer within ${limitMs} ms`)), limitMs);
     });
     try {
       return await Promise.race([exchange(), late]);
