@@ -3,11 +3,11 @@ import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { BuildError, build, buildLoadGenerator, root } from "./build.mjs";
 
-const folder = join(root, "scripts", "bench");
+const folder = join(root, "bench");
 const [name, ...rest] = process.argv.slice(2);
 const file = join(folder, `${name}.mjs`);
 if (name === undefined || !existsSync(file)) {
-  const names = readdirSync(folder).filter((entry) => !entry.startsWith("_"));
+  const names = readdirSync(folder).filter((entry) => /^[a-z].*\.mjs$/.test(entry));
   console.error(`npm run bench -- NAME, one of: ${names.map((entry) => entry.replace(".mjs", "")).join(", ")}`);
   process.exit(2);
 }

@@ -14,6 +14,10 @@ const fix = process.argv.includes("--fix");
 const FOREIGN =
   /registry\.(npmjs|yarnpkg)\.|npmjs\.org|static\.crates\.io|index\.crates\.io|pypi\.org|deb\.debian|(?<![\w.)}\]])\/(work|root|home\/\w+)(?![\w-])/;
 
+/** Where the rule of a step stands. */
+const STYLE = "CONTRIBUTING.md, Style";
+const RECIPES = "CONTRIBUTING.md, Recipes";
+
 const node = (...args) => [process.execPath, args];
 const steps = [
   [
@@ -21,12 +25,16 @@ const steps = [
     () => run(...node("node_modules/@biomejs/biome/bin/biome", "check", ...(fix ? ["--write"] : []))),
   ],
   ["format of Rust", () => run("cargo", ["fmt", "--all", ...(fix ? [] : ["--check"])])],
-  ["boundaries", () => report(violations(root))],
-  ["names, sizes and words of files", () => report(untidyFiles(trackedTexts()))],
-  ["ids of decisions", () => report(undefinedDecisions(trackedTexts()))],
+  ["boundaries", () => report(violations(root)), "docs/architecture.md, Who may import whom"],
+  ["names, sizes and words of files", () => report(untidyFiles(trackedTexts())), "CONTRIBUTING.md, Words and Style"],
+  ["ids of decisions", () => report(undefinedDecisions(trackedTexts())), "docs/decisions.md"],
   ["repeated code", () => report(repetitions(root))],
-  ["lock files and hosts", () => report(foreignTexts())],
-  ["licences and sources", () => run(...node("scripts/licences.mjs", "--check"))],
+  ["lock files and hosts", () => report(foreignTexts()), "CONTRIBUTING.md, How a change is checked"],
+  [
+    "licences and sources",
+    () => run(...node("tools/licences.mjs", "--check")),
+    "CONTRIBUTING.md, How a change is checked",
+  ],
   ["types", () => run(...node("node_modules/ts7/bin/tsc", "-p", "."))],
   ["types of the broadcast page", () => run(...node("node_modules/ts7/bin/tsc", "-p", "ts/broadcast"))],
   ["types of the dashboard", () => run(...node("node_modules/ts7/bin/tsc", "-p", "ts/dashboard"))],
@@ -50,10 +58,14 @@ const steps = [
         "warnings",
       ]),
   ],
-  ["generated files", () => run(...node("scripts/native-types.mjs", "--check"))],
-  ["names of the media core", () => run(...node("scripts/media-codes.mjs", "--check"))],
-  ["types of the client", () => run(...node("scripts/client-types.mjs", "--check"))],
-  ["instructions of the packet path", () => run(...node("scripts/instructions.mjs"))],
+  ["generated files", () => run(...node("scripts/native-types.mjs", "--check")), RECIPES],
+  ["names of the media core", () => run(...node("scripts/media-codes.mjs", "--check")), RECIPES],
+  ["types of the client", () => run(...node("scripts/client-types.mjs", "--check")), RECIPES],
+  [
+    "instructions of the packet path",
+    () => run(...node("scripts/instructions.mjs")),
+    "bench/log/media.md, Instructions per video frame",
+  ],
 ];
 
 try {
@@ -66,11 +78,12 @@ try {
   process.exit(1);
 }
 let failed = 0;
-for (const [name, step] of steps) {
+for (const [name, step, rule = STYLE] of steps) {
   const started = Date.now();
   const passed = step();
   if (!passed) failed += 1;
-  console.error(`${passed ? "ok  " : "FAIL"} ${name} (${((Date.now() - started) / 1000).toFixed(1)} s)`);
+  const said = `${passed ? "ok  " : "FAIL"} ${name} (${((Date.now() - started) / 1000).toFixed(1)} s)`;
+  console.error(passed ? said : `${said}: the rule is in ${rule}`);
 }
 process.exit(failed === 0 ? 0 : 1);
 

@@ -4,7 +4,7 @@ const DEFINITIONS = "docs/decisions.md";
 /** Files in which ids are cited: those written by people. Recorded traffic and lock files contain random text. */
 const WRITTEN = /\.(rs|ts|mjs|js|md|toml)$/;
 /** The rows of the WHIP conformance table have ids of their own, and the test of this rule invents some. */
-const OTHER_IDS = /^(scripts|test)\/whip-conformance|^test\/decisions\.test\.ts$/;
+const OTHER_IDS = /^(tools|test)\/(.*\/)?whip-conformance|^test\/(.*\/)?decisions\.test\.ts$/;
 
 /** W3, W12a, `reliability R4`; not within a longer word or encoded text. */
 const CITATION = /(?<![\w/+=%&}\\.-])(?:(reliability) )?([WMTPSR][1-9]\d?[a-z]?)(?![\w/+=%&]|\.\w)/g;

@@ -9,7 +9,9 @@ const RUN_LIMIT = 10;
 export function repetitions(root) {
   const seen = new Map();
   const complaints = [];
-  for (const path of ["ts", "crates", "scripts"].flatMap((folder) => [...filesBelow(join(root, folder))])) {
+  for (const path of ["ts", "crates", "scripts", "bench", "tools"].flatMap((folder) => [
+    ...filesBelow(join(root, folder)),
+  ])) {
     const name = relative(root, path);
     const lines = countingLines(readFileSync(path, "utf8"));
     let reportedUntil = -1;

@@ -2,7 +2,7 @@
 // hours, or at a share of it; without names all of them. Prints the result of each and, at the end, a table. All
 // traffic stays on loopback.
 import { parseArgs } from "node:util";
-import { machine } from "./bench/_machine.mjs";
+import { machine } from "../bench/_machine.mjs";
 import { BuildError, build, buildLoadGenerator } from "./build.mjs";
 
 /** The file of each row in `endure/`. */
@@ -50,7 +50,7 @@ try {
 
 const table = [];
 for (const name of names) {
-  const { title, endure } = await import(`./endure/${ROWS[name]}.mjs`);
+  const { title, endure } = await import(`../bench/endure/${ROWS[name]}.mjs`);
   console.log(`\n${name}: ${title}`);
   const startedAt = performance.now();
   const { figures, faults } = await endure(share).catch((error) => ({ figures: {}, faults: [String(error)] }));

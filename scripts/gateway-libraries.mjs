@@ -8,10 +8,10 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { rolldown } from "rolldown";
 import { parseAst } from "rolldown/parseAst";
+import { provideAddons } from "../tools/release/addons.mjs";
+import { ownTarget } from "../tools/release/targets.mjs";
 import { OTHER_FOLDERS, root } from "./build.mjs";
 import { copyAddons, copyPageFiles } from "./library-files.mjs";
-import { provideAddons } from "./release/addons.mjs";
-import { ownTarget } from "./release/targets.mjs";
 
 const DIST = join(root, "dist");
 const FOLDER = "libraries";

@@ -14,14 +14,14 @@ const PAGE = "swagger-ui-dist";
 const PAGE_FILES = ["swagger-ui.css", "swagger-ui-bundle.js", "swagger-ui-bundle.js.LICENSE.txt", "LICENSE", "NOTICE"];
 
 /** The packages with addons for a platform.
- *  @param {import("./release/targets.mjs").Target} target
+ *  @param {import("../tools/release/targets.mjs").Target} target
  *  @returns {string[]} */
 export const addonPackages = (target) => Object.values(ADDONS).map((of) => of(target)[0]);
 
 /** Copies the addons for a platform. Files are replaced, not overwritten: a running service may have the former ones
  *  mapped.
  *  @param {(name: string) => string} folderOf the folder of a package
- *  @param {import("./release/targets.mjs").Target} target
+ *  @param {import("../tools/release/targets.mjs").Target} target
  *  @param {string} to */
 export function copyAddons(folderOf, target, to) {
   mkdirSync(to, { recursive: true });

@@ -5,7 +5,7 @@ import { providePrograms, toTest } from "./programs.mjs";
 import { providePython } from "./python.mjs";
 import { provideRuntime } from "./runtimes.mjs";
 
-/** The runtimes of test/runtimes.test.ts in the whole run; the matrix provides the others when it needs them. */
+/** The runtimes of test/install/whole/runtimes.test.ts in the whole run; the matrix provides the others when it needs them. */
 const RUNTIMES = ["node-24", "deno", "bun"];
 
 /** Provides all of it, or reports a problem that the user can fix and exits with 1. */

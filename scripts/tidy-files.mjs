@@ -5,7 +5,7 @@ const GENERATED = /\.d\.ts$/;
 /** Longer files are hard to read. */
 const LINES_LIMIT = 400;
 /** Files that already exceeded the limit: none is added, and one that was shortened is removed. */
-const STILL_LONGER = ["test/webcaster.test.ts"];
+const STILL_LONGER = ["test/browser/either-store/webcaster.test.ts"];
 /** A folder of the gateway with more files is hard to survey; its subfolders are not counted. */
 const FOLDER_LIMIT = 20;
 const GATEWAY = /^ts\//;

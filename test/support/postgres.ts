@@ -5,7 +5,7 @@ import { chownSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client } from "pg";
-import { ownerIds, program } from "../../scripts/cluster/postgres.mjs";
+import { ownerIds, program } from "../../tools/cluster/postgres.mjs";
 import { type Child, run, start, until } from "./child.ts";
 
 export interface PostgresServer {

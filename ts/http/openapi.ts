@@ -112,8 +112,8 @@ export interface RouteDeps {
   /** Each route adds its own. */
   readonly descriptions: Describe[];
   readonly readLimits: ReadLimits;
-  /** Counts a request of a person. Throws `TooManyRequests`. */
-  readonly countPerson: (c: Context, personId: string) => void;
+  /** Counts a request of a person. Rejects with `TooManyRequests`. */
+  readonly countPerson: (c: Context, personId: string) => Promise<void>;
 }
 
 /** An empty set of routes; mount its `hono` in the application. A guarded POST can be repeated safely (M17). */
@@ -131,7 +131,7 @@ export function newRoutes({ authorise, keptAnswers, descriptions, readLimits, co
         const caller = await authorise(credentials, action, (known) =>
           noteForLog(c, loggedCaller(known, credentials.sessionId)),
         );
-        if (caller.who.kind === "user") countPerson(c, caller.who.id);
+        if (caller.who.kind === "user") await countPerson(c, caller.who.id);
         const request = await read(c);
         const answer = async () =>
           await withWarnings(

@@ -5,6 +5,11 @@ import { steadyClock } from "../in-time.ts";
 /** With more buckets than this the full ones are removed, since a full bucket equals a new one. A bucket exists only
  *  while it refills, so the number is bounded by the requests of a few seconds, whatever keys they carry. */
 const SWEEP_AT = 10_000;
+/** A caller that asks on without waiting gets its refusals at this pace, so that refusing costs others nothing: the first
+ *  ones at once, each further one later, and none later than `REFUSAL_LATE_MS`. */
+const REFUSAL_STEP_MS = 50;
+const REFUSALS_AT_ONCE = 10;
+const REFUSAL_LATE_MS = 1_000;
 
 export interface RateVerdict {
   readonly allowed: boolean;
@@ -15,6 +20,8 @@ export interface RateVerdict {
    *  up. */
   readonly resetS: number;
   readonly retryAfterS: number;
+  /** After how long a refusal is to be answered, ms. */
+  readonly answerAfterMs: number;
 }
 
 export interface RequestRate {
@@ -32,9 +39,20 @@ export function createRequestRate(
   const burst = Math.max(1, limits.burst);
   /** Caller → when its bucket is full again, ms on the steady clock: one that is set back keeps nobody waiting. */
   const fullAt = new Map<string, number>();
+  /** Caller → when its refusals would all have been answered at their pace. */
+  const refusedUntil = new Map<string, number>();
 
-  function sweep(now: number): void {
-    for (const [caller, at] of fullAt) if (at <= now) fullAt.delete(caller);
+  function sweep(map: Map<string, number>, now: number): void {
+    if (map.size < SWEEP_AT) return;
+    for (const [caller, at] of map) if (at <= now) map.delete(caller);
+  }
+
+  function paced(caller: string, now: number): number {
+    sweep(refusedUntil, now);
+    const latest = now + REFUSALS_AT_ONCE * REFUSAL_STEP_MS + REFUSAL_LATE_MS;
+    const until = Math.min(latest, Math.max(refusedUntil.get(caller) ?? now, now) + REFUSAL_STEP_MS);
+    refusedUntil.set(caller, until);
+    return Math.max(0, until - now - REFUSALS_AT_ONCE * REFUSAL_STEP_MS);
   }
 
   return {
@@ -43,7 +61,7 @@ export function createRequestRate(
       const from = Math.max(fullAt.get(caller) ?? now, now);
       const next = from + stepMs;
       const allowed = next - now <= burst * stepMs + 0.001;
-      if (fullAt.size >= SWEEP_AT) sweep(now);
+      sweep(fullAt, now);
       fullAt.set(caller, allowed ? next : from);
       const missing = ((allowed ? next : from) - now) / stepMs;
       return {
@@ -51,6 +69,7 @@ export function createRequestRate(
         limit: burst,
         remaining: Math.max(0, Math.floor(burst - missing + 0.001)),
         resetS: Math.ceil((missing * stepMs) / 1000),
+        answerAfterMs: allowed ? 0 : paced(caller, now),
         retryAfterS: allowed ? 0 : Math.max(1, Math.ceil((next - now - burst * stepMs) / 1000)),
       };
     },

@@ -1,5 +1,5 @@
 //! Pictures as Chromium sends them: their sizes, and how its pacer spreads their packets over time. Recorded from a
-//! broadcast of 720p25 (`test/chromium-packets.test.ts` records it again), and repeated.
+//! broadcast of 720p25 (`test/repository/chromium-packets.test.ts` records it again), and repeated.
 
 use std::io;
 use std::time::Duration;

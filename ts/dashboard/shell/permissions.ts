@@ -1,5 +1,5 @@
 // Permissions, only for display: actions that are not permitted are hidden. The API enforces them;
-// test/dashboard-words.test.ts keeps this table equal to ts/organisation/roles.ts.
+// test/dashboard/dashboard-words.test.ts keeps this table equal to ts/organisation/roles.ts.
 import type { Records } from "../../client/index.ts";
 
 export type Me = Records["Me"];

@@ -1,5 +1,5 @@
 // Code with which a customer verifies that a call is Headgate's (Standard Webhooks 1.0), in four languages. Each is a
-// file of its own, which test/webhook-snippets.test.ts runs unchanged.
+// file of its own, which test/webhook/webhook-snippets.test.ts runs unchanged.
 import go from "./snippets/go.txt";
 import node from "./snippets/node.txt";
 import php from "./snippets/php.txt";

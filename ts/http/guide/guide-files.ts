@@ -1,24 +1,12 @@
-// The files of the guide: docs/*.md and SECURITY.md, as they are in the repository. The order here is that of the
-// navigation; a file that is not listed comes last, so that none is missing.
+// The files of the guide: docs/*.md and SECURITY.md, as they are in the repository. The navigation is the table of contents
+// of docs/README.md; a file that is not in it comes last, so that none is missing.
 import { readdir, readFile } from "node:fs/promises";
 
 /** The repository's folder, both for the sources (`ts/http/guide`) and for the build (`dist/http/guide`). */
 const ROOT = new URL("../../../", import.meta.url);
 
-/** Titles of groups, and names of files in docs without `.md`; missing files are left out. */
-const GROUPS: readonly (readonly [title: string, names: readonly string[]])[] = [
-  ["Start", ["installation", "first-broadcast", "broadcast-page", "dashboard"]],
-  ["Decide who may publish", ["webhook", "security-model", "management", "sign-in"]],
-  ["Publish and play", ["rtmp", "whip", "broadcasting", "v5"]],
-  [
-    "Run it",
-    [
-      ...["production", "installation-debian", "runtimes", "settings", "sizing", "operating", "upgrade", "cluster"],
-      ...["troubleshooting", "capture", "runbook", "monitoring"],
-    ],
-  ],
-  ["Internals", ["architecture", "decisions", "measurements", "peers", "security"]],
-];
+/** A row of the first page's table of contents: the title of a group, and links to its pages. */
+const CONTENTS = /^\| \*\*(.+?)\*\* \| (.+) \|$/gm;
 /** The first page, which a forge shows for the folder. */
 const FIRST = "README";
 
@@ -52,11 +40,13 @@ export async function readGuide(root = ROOT): Promise<Guide> {
   }
   const first = found.get("");
   if (first === undefined) throw new Error(`docs/${FIRST}.md is missing`);
-  const named = GROUPS.map(([title, names]) => ({
+  const named = [...first.text.matchAll(CONTENTS)].map(([, title = "", links = ""]) => ({
     title,
-    files: names.map((name) => found.get(name)).filter((file) => file !== undefined),
+    files: [...links.matchAll(/\(([^)]+)\)/g)]
+      .map(([, link = ""]) => found.get(nameOf(link)))
+      .filter((file) => file !== undefined),
   }));
-  const listed = new Set(["", ...GROUPS.flatMap(([, names]) => names)]);
+  const listed = new Set(["", ...named.flatMap(({ files }) => files.map(({ name }) => name))]);
   const others = [...found.values()].filter(({ name }) => !listed.has(name));
   const groups = others.length === 0 ? named : [...named, { title: "More", files: others }];
   return { first, groups: groups.filter(({ files }) => files.length > 0) };
@@ -65,8 +55,12 @@ export async function readGuide(root = ROOT): Promise<Guide> {
 async function readOne(root: URL, path: string): Promise<GuideFile | null> {
   const text = await readFile(new URL(path, root), "utf8").catch(() => null);
   if (text === null) return null; // a release may come without SECURITY.md
-  const base = path.replace(/^.*\/|\.md$/g, "");
-  const name = base === FIRST ? "" : base.toLowerCase();
-  const title = /^# (.+)$/m.exec(text)?.[1] ?? base;
+  const name = nameOf(path);
+  const title = /^# (.+)$/m.exec(text)?.[1] ?? path;
   return { name, path, title, text };
+}
+
+function nameOf(path: string): string {
+  const base = path.replace(/^.*\/|\.md$/g, "");
+  return base === FIRST ? "" : base.toLowerCase();
 }

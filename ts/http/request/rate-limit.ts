@@ -1,5 +1,6 @@
 // The rate limit of every request that carries an API key or a session (M13), and the headers that report the caller's remaining
 // quota.
+import { setTimeout as wait } from "node:timers/promises";
 import type { Context, MiddlewareHandler } from "hono";
 import { TooManyRequests } from "../../errors.ts";
 import { hashOfKey } from "../../organisation/api-keys.ts";
@@ -20,25 +21,27 @@ export function rateLimit(deps: Limits): MiddlewareHandler {
     const secret = apiKeyOf(c) ?? sessionIdOf(c);
     if (secret === null || passedOn(c) !== null) return await next(); // counted on the node that received it
     // By its hash: no key stays in memory longer than its request.
-    count(c, rate, hashOfKey(secret));
+    await count(c, rate, hashOfKey(secret));
     await next();
   };
 }
 
 /** Counts requests of a person, all of whose sessions share one limit. */
-export function personLimit(deps: Limits): (c: Context, personId: string) => void {
+export function personLimit(deps: Limits): (c: Context, personId: string) => Promise<void> {
   const { apiRequestsPerSecond: perSecond, apiBurst: burst } = deps.limits;
-  if (perSecond === 0) return () => {};
+  if (perSecond === 0) return async () => {};
   const rate = createRequestRate({ perSecond, burst }, deps.clock);
-  return (c, personId) => {
-    if (passedOn(c) === null) count(c, rate, personId);
+  return async (c, personId) => {
+    if (passedOn(c) === null) await count(c, rate, personId);
   };
 }
 
-function count(c: Context, rate: RequestRate, caller: string): void {
-  const { allowed, limit, remaining, resetS, retryAfterS } = rate.take(caller);
+async function count(c: Context, rate: RequestRate, caller: string): Promise<void> {
+  const { allowed, limit, remaining, resetS, retryAfterS, answerAfterMs } = rate.take(caller);
   c.header("ratelimit-limit", String(limit));
   c.header("ratelimit-remaining", String(remaining));
   c.header("ratelimit-reset", String(resetS));
-  if (!allowed) throw new TooManyRequests(retryAfterS);
+  if (allowed) return;
+  if (answerAfterMs > 0) await wait(answerAfterMs);
+  throw new TooManyRequests(retryAfterS);
 }

@@ -1,0 +1,37 @@
+// Commands that call the running service: what they change holds at once, without a restart.
+import { expect, test } from "vitest";
+import { start } from "../support/child.ts";
+import { startHeadgate } from "../support/headgate.ts";
+
+test("webhook, settings, usage and audit are at hand on the command line, as the API's own records", async () => {
+  const headgate = await startHeadgate();
+  const run = async (...words: string[]) => {
+    const child = start(process.execPath, ["scripts/headgate.mjs", ...words, "--url", headgate.http], {
+      env: { PATH: process.env.PATH, HEADGATE_API_KEY: headgate.apiKey },
+    });
+    return { code: await child.exit, out: child.stdout(), err: child.stderr() };
+  };
+  const json = async (...words: string[]) => JSON.parse((await run(...words, "--json")).out) as Record<string, unknown>;
+  const webhook = "https://93.184.215.14/publish";
+  expect(await run("webhook", "show")).toMatchObject({ code: 0, out: "No webhook is set.\n" });
+  expect(await json("webhook", "set", webhook)).toMatchObject({ webhook });
+  expect((await run("webhook", "show")).out).toBe(`The webhook is ${webhook}\n`);
+  expect((await json("webhook", "secret")).secret).toMatch(/^whsec_/);
+  expect(await json("webhook", "rm")).toMatchObject({ webhook: null });
+
+  expect(await json("settings", "set", "require_token", "on")).toMatchObject({ require_token: true });
+  expect(await json("settings", "set", "hold_s", "7")).toMatchObject({ hold_s: 7 });
+  expect((await run("settings", "show")).out).toMatch(/^hold_s +7$/m);
+  expect(await run("settings", "set", "hold", "7")).toMatchObject({
+    code: 2,
+    err: expect.stringContaining("there is no setting hold;") as string,
+  });
+  expect(await json("settings", "show")).toEqual(await json("api", "get", "/organisation/settings"));
+
+  const audit = (await run("audit", "--quantity", "50")).out;
+  expect(audit).toContain("webhook");
+  expect((await run("usage", "--from", "2026-01-01", "--to", "2026-01-02")).out).toContain("total ");
+  expect((await run("api", "GET", "//other.example/")).code).toBe(2);
+  expect((await run("api", "PUT", "/organisation/settings", "7")).code).toBe(2);
+  await headgate.stop();
+}, 120_000);

@@ -1,0 +1,63 @@
+// How soon a browser notices that we ended its publish: Chromium's own states, from the call of the API on.
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { until } from "../../support/child.ts";
+import { type Chromium, startChromium } from "../../support/chromium.ts";
+import { type Headgate, startHeadgate } from "../../support/headgate.ts";
+import { isWholeRun } from "../../support/whole-run.ts";
+
+/** Number of attempts: the end falls at a random moment between two checks of Chromium, 2.5 s apart. */
+const TRIES = Number(process.env.WHIP_END_TRIES ?? (isWholeRun ? 3 : 1));
+/** The interval of the checks, and as much again for a busy machine; without the 403 it takes 16 s. */
+const FELT_LIMIT_MS = 5_000;
+
+let headgate: Headgate;
+let chromium: Chromium;
+
+beforeAll(async () => {
+  headgate = await startHeadgate();
+  chromium = await startChromium();
+}, 60_000);
+afterAll(async () => {
+  await chromium?.close();
+  await headgate?.stop();
+});
+
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** Names of the page's states and how long after the API's call each was entered, ms. */
+async function statesAfterStop(settleMs: number): Promise<Readonly<Record<string, number>>> {
+  const { id, ingest } = (await headgate.call("POST", "/stream")) as {
+    id: string;
+    ingest: { rtmp: { streamname: string } };
+  };
+  const page = await chromium.open(headgate.whip(ingest.rtmp.streamname));
+  expect(await page.start()).toMatchObject({ status: 201 });
+  await until("it is connected", async () => (await page.state()) === "connected");
+  await page.page.evaluate(`{
+    const { connection } = broadcast.running();
+    const dtls = connection.getSenders()[0].transport;
+    globalThis.states = [];
+    const note = (name) => states.push([name, Date.now()]);
+    connection.addEventListener("connectionstatechange", () => note(connection.connectionState));
+    connection.addEventListener("iceconnectionstatechange", () => note("ice " + connection.iceConnectionState));
+    dtls.addEventListener("statechange", () => note("dtls " + dtls.state));
+  }`);
+  await pause(settleMs);
+  const asked = Date.now();
+  await headgate.call("PUT", `/stream/${id}/stop`);
+  await until("the connection has failed", async () => (await page.state()) === "failed", 30_000);
+  const states = (await page.page.evaluate("states")) as [string, number][];
+  await page.page.close();
+  return Object.fromEntries(states.map(([name, at]) => [name, at - asked]));
+}
+
+test("an end by the API closes DTLS immediately and fails the connection at the browser's next check", async () => {
+  const felt: number[] = [];
+  for (let n = 0; n < TRIES; n += 1) {
+    const states = await statesAfterStop(3_000 + ((n * 700) % 2_500));
+    console.log(`whip end ${JSON.stringify(states)}`);
+    expect(states["dtls closed"]).toBeLessThan(FELT_LIMIT_MS);
+    felt.push(states.failed ?? Number.POSITIVE_INFINITY);
+  }
+  expect(Math.max(...felt)).toBeLessThan(FELT_LIMIT_MS);
+}, 180_000);
