@@ -111,8 +111,8 @@ export function createIdentitySignIn(deps: {
           nonce: randomNonce(),
           verifier: randomPKCECodeVerifier(),
         };
+        const client = await clientOf(organisation, provider);
         try {
-          const client = await clientOf(organisation, provider);
           const url = await issuers.authorizationUrl(client, begun, redirectUri, provider.scope);
           return { location: url.href, cookie: secretBox.seal(JSON.stringify(begun), PURPOSE) };
         } catch (error) {
@@ -148,9 +148,9 @@ export function createIdentitySignIn(deps: {
       const cause = `${error}: ${url.searchParams.get("error_description") ?? ""}`.slice(0, CAUSE_LIMIT);
       return await refuse(organisation, requestId, "denied", { cause });
     }
+    const client = await clientOf(organisation, provider);
     let claims: Claims;
     try {
-      const client = await clientOf(organisation, provider);
       const isEnough = (given: Claims) => emailOf(given) !== null && claimValues(given, provider.roleClaim).length > 0;
       claims = await issuers.claims(client, begun, url, isEnough);
     } catch (failure) {
