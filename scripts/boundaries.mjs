@@ -27,10 +27,23 @@ const FOLDERS = {
     ["webhook/deliveries", "addresses"],
   ],
   http: [
-    ["", "whip", "v5", "pages", "monitoring", "records", "cluster", "guide", "stream-key", "stream-title", "token"],
+    [
+      "",
+      "whip",
+      "v5",
+      "pages",
+      "monitoring",
+      "records",
+      "cluster",
+      "guide",
+      "stream-key",
+      "stream-title",
+      "token",
+      "identity",
+    ],
     ["request"],
   ],
-  organisation: [["", "reads", "titles"]],
+  organisation: [["identity"], ["", "reads", "titles"]],
   store: [["copy"], [""], ["tables", "postgres", "statements", "files"]],
   cli: [["", "serve", "store", "doctor", "webhook", "stream", "token", "asked"]],
   webcaster: [["v5"], [""], ["pure"]],
@@ -62,7 +75,7 @@ const PACKAGES_IN_BROWSERS = {
 };
 /** What the routes share; otherwise they do not import each other. */
 const FOR_ROUTES =
-  /^ts\/http\/((openapi|error-codes|error-answers)\.ts$|whip\/(whip-problems|whip-refusals|problem-page)\.ts$|v5\/v5-(?!socket)|cluster\/(?!node-app)|guide\/(?!\w+-routes)|monitoring\/(?!\w+-routes)|records\/|request\/)/;
+  /^ts\/http\/((openapi|error-codes|error-answers)\.ts$|whip\/(whip-problems|whip-refusals|problem-page)\.ts$|v5\/v5-(?!socket)|cluster\/(?!node-app)|guide\/(?!\w+-routes)|monitoring\/(?!\w+-routes)|records\/|identity\/addresses\.ts$|request\/)/;
 /** What any folder may import; these import each other and what is below http. Cycles are excluded by a check. */
 const FREE = new Set([
   "errors",

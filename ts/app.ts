@@ -14,6 +14,9 @@ import { describeTheRest, describing, documentOf } from "./http/document.ts";
 import { answerOf, isHttpError } from "./http/error-answers.ts";
 import type { ErrorFamily } from "./http/error-codes.ts";
 import { GUIDE_ROUTES, guideRoutes } from "./http/guide/guide-routes.ts";
+import { PASSWORD_LINK_ROUTES, passwordLinkRoutes } from "./http/identity/password-link-routes.ts";
+import { IDENTITY_PROVIDER_ROUTES, identityProviderRoutes } from "./http/identity/provider-routes.ts";
+import { signInRoutes } from "./http/identity/sign-in-routes.ts";
 import { JWKS_ROUTES, jwksRoutes } from "./http/jwks.ts";
 import { KEY_ROUTES, keyRoutes } from "./http/keys.ts";
 import { LOGIN_ROUTES, loginRoutes } from "./http/login.ts";
@@ -57,6 +60,10 @@ import type { Metrics } from "./metrics.ts";
 import { createApiKeys } from "./organisation/api-keys.ts";
 import { createAuthorise } from "./organisation/callers.ts";
 import type { Customers } from "./organisation/customers.ts";
+import { createIssuers, type Fetch } from "./organisation/identity/issuer.ts";
+import { createPasswordLinks } from "./organisation/identity/password-links.ts";
+import { createIdentityProviders } from "./organisation/identity/provider.ts";
+import { createIdentitySignIn } from "./organisation/identity/sign-in.ts";
 import { createKeptAnswers } from "./organisation/kept-answers.ts";
 import { createLoginThrottle } from "./organisation/login-throttle.ts";
 import { createLogins } from "./organisation/logins.ts";
@@ -95,6 +102,8 @@ export interface AppDeps {
   readonly metrics: Metrics;
   readonly checkWebhookUrl: CheckWebhookUrl;
   readonly checkUpstreamUrl: CheckUpstreamUrl;
+  /** Requests to the identity providers of organisations. */
+  readonly identityFetch: Fetch;
   readonly streamUpstreams: StreamUpstreams;
   readonly secretBox: SecretBox;
   readonly sessions: LiveSessions;
@@ -147,6 +156,8 @@ const DESCRIPTIONS: readonly Describe[] = [
     USAGE_ROUTES,
     DEPLOYMENT_ROUTES,
     LOGIN_ROUTES,
+    IDENTITY_PROVIDER_ROUTES,
+    PASSWORD_LINK_ROUTES,
     UPSTREAM_ROUTES,
     WEBCASTER_ROUTES,
     TOKEN_ROUTES,
@@ -177,7 +188,8 @@ export function createApp(deps: AppDeps): Hono<Env> {
   app.use(rateLimit({ limits: deps.config.limits, clock: deps.clock }));
 
   const apiKeys = createApiKeys(deps);
-  const logins = createLogins({ ...deps, throttle: createLoginThrottle(deps.clock) });
+  const throttle = createLoginThrottle(deps.clock);
+  const logins = createLogins({ ...deps, throttle });
   const authorise = createAuthorise({ ...deps, apiKeys, logins });
   const readLimits = createReadLimits(performance);
   const forward: Forward = deps.elsewhere ? forwarding(deps.elsewhere, clientAddress) : () => (_c, next) => next();
@@ -209,6 +221,12 @@ export function createApp(deps: AppDeps): Hono<Env> {
   app.route("/", usageRoutes(reading));
   app.route("/", deploymentRoutes(reading));
   app.route("/", loginRoutes({ ...deps, ...access, logins, clientAddress }));
+  const identityProviders = createIdentityProviders(deps);
+  const issuers = createIssuers({ fetch: deps.identityFetch, clock: deps.clock, dev: deps.config.dev });
+  const identitySignIn = createIdentitySignIn({ ...deps, providers: identityProviders, issuers, logins, throttle });
+  app.route("/", identityProviderRoutes({ ...deps, ...access, identityProviders }));
+  app.route("/", signInRoutes({ ...deps, ...access, identitySignIn, clientAddress }));
+  app.route("/", passwordLinkRoutes({ ...deps, ...access, passwordLinks: createPasswordLinks(deps) }));
   app.route("/", upstreamRoutes({ ...deps, ...access }));
   app.route("/", webcasterRoutes({ ...deps, ...access }));
   app.route("/", tokenRoutes({ ...deps, ...access }));

@@ -23,6 +23,7 @@ import { createStreamUpstreams } from "./organisation/upstreams.ts";
 import { createWebhookSecrets } from "./organisation/webhook-secret.ts";
 import { ownHosts } from "./own-addresses.ts";
 import { checkWebhookUrl, resolveBySystem } from "./publish/addresses/address-guard.ts";
+import { createGuardedFetch } from "./publish/addresses/guarded-fetch.ts";
 import type { Resolve } from "./publish/addresses/resolver.ts";
 import { createCaptures } from "./publish/capture/captures.ts";
 import { createPublishKeys } from "./publish/key/publish-key.ts";
@@ -192,6 +193,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     metrics,
     workbench: publishing.workbench,
     checkWebhookUrl: (url, options) => checkWebhookUrl(url, { ...options, resolve }),
+    identityFetch: createGuardedFetch({ ca: config.webhook.ca, dev: config.dev, resolve }),
     checkUpstreamUrl: (url, owner) => checkUpstreamUrl(url, { dev: config.dev, owner, resolve }),
     captures,
     runningPublish: publishing.find,

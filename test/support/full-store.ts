@@ -135,6 +135,22 @@ export async function fillStore(db: Store["db"], count: number): Promise<void> {
     few.map((at) => ({ hash: `session${at}`, person_id: `p${at}`, created_at: at, last_seen_at: at })),
   );
   await add(
+    "person_identity",
+    few.map((at) => ({
+      ...own,
+      issuer: "https://sso.example",
+      subject: text(at) + at,
+      person_id: `p${at}`,
+      created_at: at,
+    })),
+  );
+  await add("identity_provider", [
+    {
+      ...{ ...own, issuer: "https://sso.example", client_id: "c", sealed: null, scope: "openid", role_claim: "groups" },
+      ...{ roles: "[]", created_at: 1, updated_at: 1 },
+    },
+  ]);
+  await add(
     "token_revocation",
     few.map((at) => ({
       ...{ kind: at % 2 ? ("jti" as const) : ("stream" as const), value: `${text(at)}${at}`, revision: at },

@@ -137,6 +137,10 @@ const BODIES: { readonly [route in RouteName]?: (owned: Inventory) => object } =
   "PUT /organisation/settings": () => ({ strict_arguments: true }),
   "POST /organisation/user": () => personOf("readonly"),
   "PUT /organisation/user/{id}": () => ({ role: "readonly" }),
+  "PUT /organisation/identity-provider": () => ({
+    ...{ issuer: "https://customer.example/realm", client_id: "headgate", client_secret: "secret" },
+    ...{ role_claim: "groups", roles: [{ value: "staff", role: "readonly" }] },
+  }),
   "POST /organisation/key": () => ({ role: "readonly" }),
   "POST /stream": () => ({ tags: [] }),
   "PUT /stream/{id}/tag": () => ({ tags: ["another"] }),

@@ -467,6 +467,8 @@ export interface components {
       id: string;
       email: string;
       role: components["schemas"]["Role"];
+      /** False for a person who signs in at the identity provider only */
+      password_set: boolean;
       created_at: string;
       updated_at: string;
       last_login_at: (string | null);
@@ -674,6 +676,30 @@ export interface components {
       /** Send it as x-csrf-token with every request of the session that changes something; null for a key */
       csrf_token: (string | null);
       warnings?: components["schemas"]["Warnings"];
+    };
+    IdentityProviderSettings: {
+      /** null: there is none */
+      identity_provider: (components["schemas"]["IdentityProvider"] | null);
+      /** The redirect URI to register at the provider */
+      redirect_uri: string;
+      /** The page where people of the organisation sign in */
+      sign_in_url: string;
+      warnings?: components["schemas"]["Warnings"];
+    };
+    IdentityProvider: {
+      issuer: string;
+      client_id: string;
+      client_secret_set: boolean;
+      scope: string;
+      role_claim: string;
+      roles: components["schemas"]["RoleRule"][];
+      created_at: string;
+      updated_at: string;
+    };
+    RoleRule: {
+      /** A value of the claim, in full */
+      value: string;
+      role: components["schemas"]["Role"];
     };
     Upstream: {
       id: string;
@@ -2021,6 +2047,104 @@ export interface paths {
       responses: {
         200: { content: { "application/json": {
           changed: true;
+          warnings?: components["schemas"]["Warnings"];
+        } } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        413: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/organisation/identity-provider": {
+    get: {
+      parameters: {};
+      responses: {
+        200: { content: { "application/json": components["schemas"]["IdentityProviderSettings"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+    put: {
+      parameters: {};
+      requestBody: { content: { "application/json": {
+          /** The issuer, exactly as the provider names it, https; its metadata are at /.well-known/openid-configuration below */
+          issuer: string;
+          client_id: string;
+          /** Stored encrypted and never shown. Absent: unchanged; null: none, for a public client */
+          client_secret?: (string | null);
+          scope?: string;
+          /** The claim whose values give roles: a text or an array of texts; a dot leads into an object */
+          role_claim: string;
+          /** The most powerful role of all matching values applies. A person without one is refused */
+          roles: components["schemas"]["RoleRule"][];
+        } } };
+      responses: {
+        200: { content: { "application/json": components["schemas"]["IdentityProviderSettings"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        413: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+    delete: {
+      parameters: {};
+      responses: {
+        200: { content: { "application/json": components["schemas"]["IdentityProviderSettings"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/organisation/user/{id}/password-link": {
+    post: {
+      parameters: {
+        path: {
+          /** The id, as returned by GET /organisation/user */
+          id: string;
+        };
+        header?: {
+          /** Repeating a request with the same key within 24 hours returns the first response; a different request with it is refused: 409 with code 9409. While the first request is running: 409 with code 9410 and Retry-After */
+          "Idempotency-Key"?: string;
+        };
+      };
+      responses: {
+        200: { content: { "application/json": {
+          url: string;
+          expires_at: string;
+          warnings?: components["schemas"]["Warnings"];
+        } } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        409: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/login/password": {
+    post: {
+      parameters: {};
+      requestBody: { content: { "application/json": {
+          token: string;
+          password: string;
+        } } };
+      responses: {
+        200: { content: { "application/json": {
+          /** With which the person signs in */
+          email: string;
           warnings?: components["schemas"]["Warnings"];
         } } };
         400: { content: { "application/json": components["schemas"]["ManagementError"] } };

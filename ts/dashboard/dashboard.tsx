@@ -1,5 +1,6 @@
 // The whole dashboard: the login, or the frame with the page for the current path.
 import { LocationProvider, Route, Router } from "preact-iso/router";
+import { isNewPasswordLink, NewPasswordPage } from "./organisation/new-password-page.tsx";
 import { Banner } from "./overview/banner.tsx";
 import { PAGES } from "./pages.ts";
 import { ConfirmHost } from "./parts/confirm.tsx";
@@ -24,6 +25,8 @@ export function Dashboard() {
 
 function Content() {
   const known = session.value;
+  // Whoever is signed in here may not be the one whom the link is for.
+  if (isNewPasswordLink()) return <NewPasswordPage />;
   switch (known.state) {
     case "asking":
       return <Loading words="Opening the dashboard …" />;

@@ -24,7 +24,7 @@ const account = lazyPage(async () => (await import("./organisation/account.tsx")
 export const PAGES: readonly PageEntry[] = [
   {
     path: "/dashboard/overview",
-    also: ["/dashboard/"],
+    also: ["/dashboard/", "/dashboard/sign-in/:organisation"],
     title: "Overview",
     icon: "overview",
     group: "Broadcasts",

@@ -2,7 +2,15 @@
 import type { Kysely } from "kysely";
 import { changed } from "../organisation/audit.ts";
 import { checkPassword, hashPassword } from "../organisation/passwords.ts";
-import { addPerson, changePerson, listPeople, PEOPLE_LIMIT, readEmail, removePerson } from "../organisation/people.ts";
+import {
+  addPerson,
+  changePerson,
+  hasPassword,
+  listPeople,
+  PEOPLE_LIMIT,
+  readEmail,
+  removePerson,
+} from "../organisation/people.ts";
 import type { PersonTable, Schema } from "../store/schema.ts";
 import { type Declarations, newRoutes, Role, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
 import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
@@ -13,6 +21,7 @@ const User = z
     id: z.uuid(),
     email: z.string(),
     role: Role,
+    password_set: z.boolean().openapi({ description: "False for a person who signs in at the identity provider only" }),
     created_at: Time,
     updated_at: Time,
     last_login_at: Time.nullable(),
@@ -126,6 +135,7 @@ function userRecord(person: PersonTable): z.infer<typeof User> {
     id: person.id,
     email: person.email,
     role: person.role,
+    password_set: hasPassword(person),
     created_at: time(person.created_at),
     updated_at: time(person.updated_at),
     last_login_at: person.last_login_at === null ? null : time(person.last_login_at),

@@ -27,6 +27,8 @@ export interface Logins {
     password: string,
     address: string,
   ): Promise<{ readonly id: string; readonly person: PersonTable }>;
+  /** Opens a session in the transaction `trx` for a person who proved otherwise who they are, and returns its id. */
+  openFor(trx: Kysely<Schema>, personId: string): Promise<string>;
   /** Counts an attempt at the password of a signed-in person. Throws `TooManyRequests`. */
   attempt(personId: string, address: string): void;
   /** The person of a session; null when it does not exist (any more). */
@@ -57,6 +59,11 @@ export function createLogins(deps: {
         if (!(error instanceof WrongCredentials)) throttle.unchecked(name, address);
         throw error;
       }
+    },
+    async openFor(trx, personId) {
+      const now = clock.now();
+      await trx.updateTable("person").set({ last_login_at: now }).where("id", "=", personId).execute();
+      return await insertSession(trx, personId, now);
     },
     attempt: (personId, address) => throttle.attempt(personId, address),
     async find(id) {
@@ -96,35 +103,41 @@ export function createLogins(deps: {
       : undefined;
     const holds = await passwordHolds(person?.password_hash ?? null, password);
     if (person === undefined || !holds) throw new WrongCredentials();
-    const id = randomBytes(ID_BYTES).toString("base64url");
     const now = clock.now();
-    await db.transaction().execute(async (trx) => {
+    const id = await db.transaction().execute(async (trx) => {
       const seen = trx.updateTable("person").set({ last_login_at: now }).where("id", "=", person.id);
       // The password may have been changed since it was read, which ends all sessions.
       const { numUpdatedRows } = await seen.where("password_hash", "=", person.password_hash).executeTakeFirst();
       if (numUpdatedRows === 0n) throw new WrongCredentials();
-      await trx
-        .deleteFrom("person_session")
-        .where("person_id", "=", person.id)
-        .where((eb) => eb.or([eb("created_at", "<", now - AGE_LIMIT_MS), eb("last_seen_at", "<", now - IDLE_LIMIT_MS)]))
-        .execute();
-      await trx
-        .insertInto("person_session")
-        .values({ hash: hashOf(id), person_id: person.id, created_at: now, last_seen_at: now })
-        .execute();
-      const surplus = trx
-        .selectFrom("person_session")
-        .select("hash")
-        .where("person_id", "=", person.id)
-        .where("hash", "<>", hashOf(id))
-        .orderBy("last_seen_at", "desc")
-        .orderBy("hash")
-        .limit(SURPLUS_REMOVED)
-        .offset(SESSIONS_LIMIT - 1);
-      await trx.deleteFrom("person_session").where("hash", "in", surplus).execute();
+      return await insertSession(trx, person.id, now);
     });
     return { id, person };
   }
+}
+
+/** Adds a session of a person, in place of those that are over, and returns its id. */
+async function insertSession(trx: Kysely<Schema>, personId: string, now: number): Promise<string> {
+  const id = randomBytes(ID_BYTES).toString("base64url");
+  await trx
+    .deleteFrom("person_session")
+    .where("person_id", "=", personId)
+    .where((eb) => eb.or([eb("created_at", "<", now - AGE_LIMIT_MS), eb("last_seen_at", "<", now - IDLE_LIMIT_MS)]))
+    .execute();
+  await trx
+    .insertInto("person_session")
+    .values({ hash: hashOf(id), person_id: personId, created_at: now, last_seen_at: now })
+    .execute();
+  const surplus = trx
+    .selectFrom("person_session")
+    .select("hash")
+    .where("person_id", "=", personId)
+    .where("hash", "<>", hashOf(id))
+    .orderBy("last_seen_at", "desc")
+    .orderBy("hash")
+    .limit(SURPLUS_REMOVED)
+    .offset(SESSIONS_LIMIT - 1);
+  await trx.deleteFrom("person_session").where("hash", "in", surplus).execute();
+  return id;
 }
 
 /** The token that a page sends with every change. Derived from the session's id, which no script can read. */

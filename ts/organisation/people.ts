@@ -4,6 +4,7 @@ import type { Kysely } from "kysely";
 import { InvalidValue, NotUnique, UnknownRecord, WrongCredentials } from "../errors.ts";
 import type { PersonTable, Schema } from "../store/schema.ts";
 import type { Role } from "../store/tables/roles.ts";
+import { NO_PASSWORD } from "./passwords.ts";
 
 /** Longest e-mail address, characters (RFC 5321 section 4.5.3.1). */
 const EMAIL_LIMIT = 254;
@@ -94,6 +95,7 @@ export async function removePerson(db: Kysely<Schema>, organisationId: string, i
   const person = await findPerson(db, organisationId, id);
   await keepAnAdministrator(db, person, "id");
   await db.deleteFrom("person_session").where("person_id", "=", id).execute();
+  await db.deleteFrom("person_identity").where("person_id", "=", id).execute();
   await db.deleteFrom("person").where("id", "=", id).execute();
   return person;
 }
@@ -104,7 +106,8 @@ export async function passwordHashOf(db: Kysely<Schema>, id: string): Promise<st
   return person?.password_hash ?? null;
 }
 
-async function findPerson(db: Kysely<Schema>, organisationId: string, id: string): Promise<PersonTable> {
+/** A person of the organisation. Throws `UnknownRecord`. */
+export async function findPerson(db: Kysely<Schema>, organisationId: string, id: string): Promise<PersonTable> {
   if (id.includes("\0")) throw new UnknownRecord("user");
   const person = await db
     .selectFrom("person")
@@ -117,13 +120,27 @@ async function findPerson(db: Kysely<Schema>, organisationId: string, id: string
 }
 
 async function keepAnAdministrator(db: Kysely<Schema>, person: PersonTable, parameter: string): Promise<void> {
-  if (person.role !== "administrator") return;
-  const other = await db
+  const last = await lastAdministrator(db, person);
+  if (last !== null) throw new InvalidValue(parameter, `belongs to ${last}`);
+}
+
+/** Why the organisation cannot do without this person: its last administrator, or the last one who needs no identity
+ *  provider to sign in. null when it can. */
+export async function lastAdministrator(db: Kysely<Schema>, person: PersonTable): Promise<string | null> {
+  if (person.role !== "administrator") return null;
+  const others = await db
     .selectFrom("person")
-    .select("id")
+    .select("password_hash")
     .where("organisation_id", "=", person.organisation_id)
     .where("role", "=", "administrator")
     .where("id", "!=", person.id)
-    .executeTakeFirst();
-  if (other === undefined) throw new InvalidValue(parameter, "belongs to the last administrator");
+    .execute();
+  if (others.length === 0) return "the last administrator";
+  const isReplaceable = !hasPassword(person) || others.some(hasPassword);
+  return isReplaceable ? null : "the last administrator with a password";
+}
+
+/** Whether the person can sign in with a password. */
+export function hasPassword({ password_hash }: Pick<PersonTable, "password_hash">): boolean {
+  return password_hash !== NO_PASSWORD;
 }

@@ -64,6 +64,11 @@ export const ROUTES = {
   "POST /organisation/user": "manage_users",
   "PUT /organisation/user/{id}": "manage_users",
   "DELETE /organisation/user/{id}": "manage_users",
+  "POST /organisation/user/{id}/password-link": "manage_users",
+
+  "GET /organisation/identity-provider": "manage_users",
+  "PUT /organisation/identity-provider": "manage_users",
+  "DELETE /organisation/identity-provider": "manage_users",
 
   "GET /organisation/key": "manage_keys",
   "POST /organisation/key": "manage_keys",
@@ -115,6 +120,7 @@ export const ROUTES = {
   "GET /.well-known/jwks.json": "anyone",
 
   "POST /login": "anyone",
+  "POST /login/password": "anyone",
   "POST /logout": "anyone",
   "GET /me": "view",
   "PUT /me/password": "change_own_password",

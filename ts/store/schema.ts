@@ -1,6 +1,7 @@
 // The tables of the store for libsql and PostgreSQL: text, integer and bigint; times are epoch ms, booleans 0 and 1.
 import type { Generated } from "kysely";
 import type { EndingColumns, RefusalColumns } from "./tables/ending-columns.ts";
+import type { IdentityTables } from "./tables/management-tables.ts";
 import type { PublishKeyColumns } from "./tables/publish-key.ts";
 import type { RefusalTables } from "./tables/refusal-table.ts";
 import type { Role } from "./tables/roles.ts";
@@ -208,7 +209,7 @@ export interface PersonTable {
   /** Lower case, unique over the deployment. The first person of a new store is called `admin`. */
   email: string;
   role: Role;
-  /** Argon2id in PHC form. */
+  /** Argon2id in PHC form; `NO_PASSWORD` (organisation/passwords.ts) for a person without a password. */
   password_hash: string;
   created_at: number;
   updated_at: number;
@@ -350,7 +351,7 @@ export interface KeptAnswerTable {
   begun_at: number;
 }
 
-export interface Schema extends RefusalTables, StreamListTables, StreamTitleTables {
+export interface Schema extends IdentityTables, RefusalTables, StreamListTables, StreamTitleTables {
   organisation: OrganisationTable;
   api_key: ApiKeyTable;
   stream: StreamTable;

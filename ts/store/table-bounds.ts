@@ -58,6 +58,8 @@ export const TABLE_BOUNDS = {
   person_session: other(
     "at most SESSIONS_LIMIT for each person: a further sign-in ends the one that was used longest ago",
   ),
+  identity_provider: other("at most one, its texts limited by the route and its rules by ROLES_LIMIT"),
+  person_identity: other("at most IDENTITIES_LIMIT for each person; a further one replaces the oldest"),
   webhook_secret: other("the current one and at most FORMER_LIMIT former ones"),
   publish: other(
     "one for each publish, whose rate the organisation's limits bound; publishes are removed by the retention",

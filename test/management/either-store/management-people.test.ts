@@ -51,7 +51,15 @@ describe("a person", () => {
     const added = await addUser({ email: ` ${ADA.toUpperCase()}`, password: PASSWORD, role: "administrator" });
     const start = "2026-01-01T00:00:00.000Z";
     const { id } = added.body as { id: string };
-    const ada = { id, email: ADA, role: "administrator", created_at: start, updated_at: start, last_login_at: null };
+    const ada = {
+      id,
+      email: ADA,
+      role: "administrator",
+      password_set: true,
+      created_at: start,
+      updated_at: start,
+      last_login_at: null,
+    };
     expect(added).toStrictEqual({ status: 200, body: ada });
     expect((await gateway.call("GET", "/organisation/user")).body).toStrictEqual([ada]);
 

@@ -10,11 +10,14 @@ export const AREAS = {
   settings: "Settings",
   key: "API keys",
   user: "People",
+  identity_provider: "Identity provider",
   organisation: "Organisation",
 } as const;
 
 const ACTIONS: Readonly<Record<string, string>> = {
   "delivery.replay": "Sent a delivery again",
+  "identity_provider.remove": "Removed the identity provider",
+  "identity_provider.set": "Set the identity provider",
   "key.create": "Created an API key",
   "key.revoke": "Revoked an API key",
   "key.rotate": "Replaced an API key",
@@ -44,7 +47,10 @@ const ACTIONS: Readonly<Record<string, string>> = {
   "user.change": "Changed a person’s role or password",
   "user.create": "Added a person",
   "user.password": "Changed their own password",
+  "user.password_link": "Made a link for a new password",
   "user.remove": "Removed a person",
+  "user.sign_in": "Signed in at the identity provider",
+  "user.sign_in_refused": "Was refused at the identity provider’s sign-in",
   "webhook.remove": "Removed the webhook",
   "webhook.secret": "Created a webhook secret",
   "webhook.set": "Set the webhook",

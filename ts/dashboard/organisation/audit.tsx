@@ -87,7 +87,7 @@ export function AuditPage() {
 
 function whoOf({ who }: Entry, names: ReadonlyMap<string, string>): string {
   if (who.kind === "operator") return "The operator";
-  if (who.id === null) return who.kind;
+  if (who.id === null) return who.kind === "user" ? "Nobody signed in" : who.kind;
   return names.get(who.id) ?? (who.kind === "key" ? `Key hg_${who.id}_… (revoked)` : "A removed person");
 }
 

@@ -18,6 +18,9 @@ type Person = Records["User"];
 const LAST_ADMINISTRATOR =
   "This is the last administrator. Make someone else an administrator first: an organisation always has at least one.";
 
+const LAST_WITH_PASSWORD =
+  "This is the last administrator with a password, who can sign in while the identity provider fails. Give another administrator a password first.";
+
 export function PeoplePage() {
   const people = useLoaded(async (signal) => await answerOf(api.GET("/organisation/user", { signal })));
   const [isAdding, setAdding] = useState(false);
@@ -28,7 +31,8 @@ export function PeoplePage() {
     people.set((people.value ?? []).map((other) => (other.id === person.id ? person : other)));
   const refused = (error: unknown) => {
     const isLast = isHeadgateError(error, "invalid_value") && /last administrator/.test(error.message);
-    sayProblem(isLast ? LAST_ADMINISTRATOR : wordsOfError(error));
+    const words = isLast && /with a password/.test(error.message) ? LAST_WITH_PASSWORD : LAST_ADMINISTRATOR;
+    sayProblem(isLast ? words : wordsOfError(error));
   };
   const changeRole = async (person: Person, role: Role) => {
     if (person.id === own && role !== "administrator") {
@@ -86,9 +90,10 @@ export function PeoplePage() {
               {
                 title: "E-mail address",
                 isHead: true,
-                cell: ({ email, id }) => (
+                cell: ({ email, id, password_set }) => (
                   <>
                     {email} {id === own && <span class="soft">(you)</span>}
+                    {!password_set && <small> Signs in at the identity provider, which also gives the role</small>}
                   </>
                 ),
               },

@@ -10,6 +10,7 @@ import { LoadedView } from "../shell/loaded-view.tsx";
 import { Page, Section } from "../shell/page.tsx";
 import { may } from "../shell/session.ts";
 import { TimeText } from "../shell/time-text.tsx";
+import { IdentityProviderSection } from "./identity-provider.tsx";
 import { ChoiceSetting, FieldsSetting, LinesSetting, NumberSetting, SwitchSetting } from "./setting-fields.tsx";
 import { PLAY_WORDS, type Settings, UNREACHABLE_WORDS } from "./setting-words.ts";
 
@@ -51,6 +52,7 @@ export function SettingsPage() {
                   </div>
                 </Section>
               ))}
+              {may("manage_users") && <IdentityProviderSection />}
             </>
           );
         }}

@@ -12,14 +12,52 @@ const WHY = {
   password: "Your password has been changed. Sign in with the new one.",
 } as const;
 
+/** Refusals of ts/organisation/identity/sign-in.ts, in words. */
+const REFUSED: Readonly<Record<string, string>> = {
+  not_configured:
+    "Your organisation has no identity provider here. Ask one of its administrators for the sign-in link.",
+  not_enabled: "Your organisation is not enabled: its trial may be over. Ask the operator of this Headgate.",
+  expired: "This sign-in was begun in another window or too long ago. Begin again.",
+  denied: "The identity provider has refused the sign-in, or you have cancelled it.",
+  provider_failed:
+    "Your identity provider does not answer as it should. Administrators of your organisation find the cause in the audit log.",
+  no_role:
+    "You are signed in at your identity provider, but have no role here. Ask an administrator of your organisation.",
+  no_email: "Your identity provider has not given your e-mail address. Ask an administrator of your organisation.",
+  email_taken:
+    "Somebody here has your e-mail address already, and your identity provider has not confirmed that it is yours. Ask an administrator of your organisation.",
+  too_many_people: "Your organisation has as many people here as it may.",
+  too_many_attempts: "Too many attempts. Try again in 15 minutes.",
+};
+
+/** Kept in this browser, so that only the first sign-in needs the organisation's link. */
+const ORGANISATION_KEY = "headgate-organisation";
+
+/** The organisation whose identity provider is offered, and why the last attempt was refused. */
+function signInAddress(): { readonly organisation: string | null; readonly refusal: string | null } {
+  const named = /^\/dashboard\/sign-in\/([A-Za-z0-9]{1,32})$/.exec(location.pathname)?.[1] ?? null;
+  const refusal = /^#refused=(\w+)$/.exec(location.hash)?.[1] ?? null;
+  try {
+    if (refusal === "not_configured") localStorage.removeItem(ORGANISATION_KEY);
+    else if (named !== null) localStorage.setItem(ORGANISATION_KEY, named);
+    const kept = localStorage.getItem(ORGANISATION_KEY) ?? "";
+    return { organisation: /^[A-Za-z0-9]{1,32}$/.test(kept) ? kept : null, refusal };
+  } catch {
+    return { organisation: named, refusal }; // no storage in this browser
+  }
+}
+
 export function Login({ why }: { readonly why: keyof typeof WHY | null }) {
   const [email, setEmail] = useState("");
   const [password, setPassword] = useState("");
   const [answer, setAnswer] = useState<Refused | null>(null);
   const [isBusy, setBusy] = useState(false);
   const secret = useRef<HTMLInputElement>(null);
+  const [{ organisation, refusal }] = useState(signInAddress);
   useEffect(() => {
     document.title = "Sign in · Headgate";
+    // Another attempt must not show the refusal of the former one.
+    if (refusal !== null) history.replaceState(null, "", location.pathname);
   }, []);
   const submit = async (event: Event) => {
     event.preventDefault();
@@ -40,7 +78,17 @@ export function Login({ why }: { readonly why: keyof typeof WHY | null }) {
           <h1>Sign in to Headgate</h1>
         </header>
         {!isSecureContext && <InsecureHost />}
+        {refusal !== null && (
+          <p class="note bad" role="alert">
+            {REFUSED[refusal] ?? "Your identity provider could not sign you in."}
+          </p>
+        )}
         <div role="status">{why !== null && answer === null && <p class="note">{WHY[why]}</p>}</div>
+        {organisation !== null && (
+          <a class="button primary" href={`/login/identity-provider/${organisation}`}>
+            Sign in with your identity provider
+          </a>
+        )}
         <FormField label="E-mail address" help="The first person of a new Headgate is called admin.">
           {(field) => (
             <input
@@ -70,7 +118,7 @@ export function Login({ why }: { readonly why: keyof typeof WHY | null }) {
           )}
         </FormField>
         <div role="alert">{answer !== null && <p class="note bad">{wordsOf(answer)}</p>}</div>
-        <button type="submit" class="primary" aria-disabled={isBusy}>
+        <button type="submit" class={organisation === null ? "primary" : ""} aria-disabled={isBusy}>
           {isBusy ? "Signing in …" : "Sign in"}
         </button>
         <p class="login-guide">

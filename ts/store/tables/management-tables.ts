@@ -54,3 +54,61 @@ export async function managementTables(db: Kysely<unknown>): Promise<void> {
     .execute();
   await db.schema.createIndex("usage_by_day").on("usage").columns(["organisation_id", "day"]).execute();
 }
+
+/** Where the people of an organisation may sign in besides here (OpenID Connect); at most one. */
+interface IdentityProviderTable {
+  organisation_id: string;
+  issuer: string;
+  client_id: string;
+  /** The client's secret, encrypted with the key file of the data directory; null for a public client. */
+  sealed: string | null;
+  /** Requested scopes, separated by spaces. */
+  scope: string;
+  /** The claim whose values decide the role. */
+  role_claim: string;
+  /** JSON array of `{ value, role }`. */
+  roles: string;
+  created_at: number;
+  updated_at: number;
+}
+
+/** Which person a subject of an issuer is (OpenID Connect Core section 5.7). */
+interface PersonIdentityTable {
+  readonly organisation_id: string;
+  readonly issuer: string;
+  readonly subject: string;
+  person_id: string;
+  created_at: number;
+}
+
+export interface IdentityTables {
+  identity_provider: IdentityProviderTable;
+  person_identity: PersonIdentityTable;
+}
+
+/** The migration 0034-identity-provider. */
+export async function identityProviders(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable("identity_provider")
+    .addColumn("organisation_id", "text", (column) => column.primaryKey().references("organisation.id"))
+    .addColumn("issuer", "text", (column) => column.notNull())
+    .addColumn("client_id", "text", (column) => column.notNull())
+    .addColumn("sealed", "text")
+    .addColumn("scope", "text", (column) => column.notNull())
+    .addColumn("role_claim", "text", (column) => column.notNull())
+    .addColumn("roles", "text", (column) => column.notNull())
+    .addColumn("created_at", "bigint", (column) => column.notNull())
+    .addColumn("updated_at", "bigint", (column) => column.notNull())
+    .execute();
+  await db.schema
+    .createTable("person_identity")
+    .addColumn("organisation_id", "text", (column) => column.notNull().references("organisation.id"))
+    .addColumn("issuer", "text", (column) => column.notNull())
+    .addColumn("subject", "text", (column) => column.notNull())
+    // A former version of headgate, which does not know this table, removes people too.
+    .addColumn("person_id", "text", (column) => column.notNull().references("person.id").onDelete("cascade"))
+    .addColumn("created_at", "bigint", (column) => column.notNull())
+    .addPrimaryKeyConstraint("person_identity_of", ["organisation_id", "issuer", "subject"])
+    .execute();
+  await db.schema.createIndex("identity_of_person").on("person_identity").column("person_id").execute();
+}

@@ -1,0 +1,280 @@
+// Sign-in at the identity provider of an organisation: sends the browser there, and opens a session for the person who
+// comes back. What one browser began is kept in its own cookie, encrypted, so that any node can finish it.
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { Kysely } from "kysely";
+import { randomNonce, randomPKCECodeVerifier, randomState } from "openid-client";
+import type { Logger } from "pino";
+import { TooManyRequests } from "../../errors.ts";
+import { steadyClock } from "../../in-time.ts";
+import { reasonOf } from "../../reason.ts";
+import { isEnabled } from "../../store/enabled.ts";
+import type { OrganisationTable, Schema } from "../../store/schema.ts";
+import type { SecretBox } from "../../store/secret-box.ts";
+import { recordChange } from "../audit.ts";
+import type { LoginThrottle } from "../login-throttle.ts";
+import type { Logins } from "../logins.ts";
+import { type Claims, claimValues, emailOf, roleFor } from "./claims.ts";
+import type { Binding, Client, Issuers } from "./issuer.ts";
+import { personIdentified } from "./known-people.ts";
+import type { IdentityProviders, StoredProvider } from "./provider.ts";
+
+/** How long a person may take at the provider, ms. */
+export const SIGN_IN_LIMIT_MS = 600_000;
+/** States kept in memory so that none is used twice; the oldest are forgotten first. A provider accepts a code once. */
+const USED_LIMIT = 10_000;
+/** Time between two audit entries of an organisation about a provider at which nobody can begin, ms, and organisations for
+ *  which the last one is remembered. */
+const FAILURES_EVERY_MS = 60_000;
+const RECORDED_LIMIT = 1_000;
+/** Sign-ins that wait for providers at the same time. */
+const UNDER_WAY_LIMIT = 64;
+/** Longest text that the provider or the library says, for the audit log, characters; and values of a claim. */
+const CAUSE_LIMIT = 300;
+const VALUES_LIMIT = 20;
+/** OpenID Connect Core section 2. */
+const SUBJECT = /^[\x20-\x7e]{1,255}$/;
+const PURPOSE = "sign-in at an identity provider";
+
+/** Why nobody is signed in. */
+export type Refusal =
+  | "not_configured"
+  | "not_enabled"
+  /** Begun in another browser or too long ago, or finished already. */
+  | "expired"
+  /** By the person, or by the provider. */
+  | "denied"
+  | "provider_failed"
+  | "no_role"
+  | "no_email"
+  | "email_taken"
+  | "too_many_people"
+  | "too_many_attempts";
+
+export interface Refused {
+  readonly refused: Refusal;
+}
+
+export interface IdentitySignIn {
+  /** Where the browser goes, and the cookie it takes along. `hash`: of the organisation. */
+  begin(
+    hash: string,
+    redirectUri: string,
+    requestId: string,
+  ): Promise<{ readonly location: string; readonly cookie: string } | Refused>;
+  /** The id of a new session. */
+  finish(answer: {
+    readonly hash: string;
+    /** The address to which the provider sent the browser: the redirect URI with a query. */
+    readonly url: URL;
+    /** null: the browser has none. */
+    readonly cookie: string | null;
+    readonly address: string;
+    readonly requestId: string;
+  }): Promise<{ readonly sessionId: string } | Refused>;
+}
+
+/** What the cookie holds. */
+interface Begun extends Binding {
+  readonly hash: string;
+  /** Epoch ms. */
+  readonly at: number;
+}
+
+export function createIdentitySignIn(deps: {
+  readonly db: Kysely<Schema>;
+  readonly clock: { now(): number };
+  readonly log: Pick<Logger, "info" | "warn">;
+  readonly secretBox: SecretBox;
+  readonly providers: IdentityProviders;
+  readonly issuers: Issuers;
+  readonly logins: Pick<Logins, "openFor">;
+  readonly throttle: LoginThrottle;
+}): IdentitySignIn {
+  const { db, clock, log, secretBox, providers, issuers, logins, throttle } = deps;
+  const steady = steadyClock(clock);
+  /** State → when it is forgotten. */
+  const used = new Map<string, number>();
+  /** When the last failure to begin was recorded, by organisation. */
+  const recorded = new Map<string, number>();
+  let underWay = 0;
+
+  return {
+    begin: (hash, redirectUri, requestId) =>
+      bounded(async (): Promise<{ location: string; cookie: string } | Refused> => {
+        const found = await providerOf(hash);
+        if ("refused" in found) return found;
+        const { organisation, provider } = found;
+        const begun: Begun = {
+          hash,
+          at: clock.now(),
+          state: randomState(),
+          nonce: randomNonce(),
+          verifier: randomPKCECodeVerifier(),
+        };
+        const client = await clientOf(organisation, provider);
+        try {
+          const url = await issuers.authorizationUrl(client, begun, redirectUri, provider.scope);
+          return { location: url.href, cookie: secretBox.seal(JSON.stringify(begun), PURPOSE) };
+        } catch (error) {
+          // Anyone may begin: not every attempt leaves an entry in the audit log.
+          if (!isRecordedNow(organisation.id)) return { refused: "provider_failed" };
+          return await refuse(organisation, requestId, "provider_failed", { cause: causeOf(error) });
+        }
+      }),
+    async finish({ hash, url, cookie, address, requestId }) {
+      const begun = openedCookie(cookie);
+      const isOwn = begun !== null && begun.hash === hash && isSame(begun.state, url.searchParams.get("state") ?? "");
+      const age = begun === null ? 0 : clock.now() - begun.at;
+      if (!isOwn || age < 0 || age >= SIGN_IN_LIMIT_MS || !isFirstUse(begun.state)) return { refused: "expired" };
+      const name = `identity provider of ${hash} from ${address}`;
+      try {
+        throttle.attempt(name, address);
+      } catch (error) {
+        if (error instanceof TooManyRequests) return { refused: "too_many_attempts" };
+        throw error;
+      }
+      const outcome = await bounded(() => finished(begun, url, requestId));
+      if ("sessionId" in outcome) throttle.succeeded(name, address);
+      return outcome;
+    },
+  };
+
+  async function finished(begun: Begun, url: URL, requestId: string): Promise<{ sessionId: string } | Refused> {
+    const found = await providerOf(begun.hash);
+    if ("refused" in found) return found;
+    const { organisation, provider } = found;
+    const error = url.searchParams.get("error");
+    if (error !== null) {
+      const cause = `${error}: ${url.searchParams.get("error_description") ?? ""}`.slice(0, CAUSE_LIMIT);
+      return await refuse(organisation, requestId, "denied", { cause });
+    }
+    const client = await clientOf(organisation, provider);
+    let claims: Claims;
+    try {
+      const isEnough = (given: Claims) => emailOf(given) !== null && claimValues(given, provider.roleClaim).length > 0;
+      claims = await issuers.claims(client, begun, url, isEnough);
+    } catch (failure) {
+      return await refuse(organisation, requestId, "provider_failed", { cause: causeOf(failure) });
+    }
+    return await admitted(organisation, provider, claims, requestId);
+  }
+
+  async function admitted(
+    organisation: OrganisationTable,
+    provider: StoredProvider,
+    claims: Claims,
+    requestId: string,
+  ): Promise<{ sessionId: string } | Refused> {
+    const email = emailOf(claims);
+    const subject = String(claims["sub"]);
+    if (!SUBJECT.test(subject)) {
+      return await refuse(organisation, requestId, "provider_failed", {
+        cause: "sub is not up to 255 characters of ASCII",
+      });
+    }
+    const role = roleFor(claims, provider.roleClaim, provider.roles);
+    const who = { subject, email: email?.email ?? null };
+    if (role === null) {
+      const values = claimValues(claims, provider.roleClaim).slice(0, VALUES_LIMIT);
+      return await refuse(organisation, requestId, "no_role", { ...who, claim: provider.roleClaim, values });
+    }
+    const now = clock.now();
+    const { issuer } = provider;
+    const identified = { organisationId: organisation.id, issuer, subject, email, role };
+    const outcome = await db.transaction().execute(async (trx) => {
+      const known = await personIdentified(trx, identified, now);
+      if ("refused" in known) return known;
+      const { person, isNew, kept } = known;
+      const sessionId = await logins.openFor(trx, person.id);
+      const actor = { organisation, who: { kind: "user", id: person.id } as const, requestId };
+      const detail = {
+        ...{ email: person.email, role: person.role, issuer, subject },
+        ...(isNew && { added: true }),
+        ...(kept !== null && { role_kept: `${role} by claim, but this is ${kept}` }),
+      };
+      await recordChange(trx, actor, now, { action: "user.sign_in", subject: person.id, detail });
+      return { sessionId, personId: person.id };
+    });
+    if ("refused" in outcome) return await refuse(organisation, requestId, outcome.refused, who);
+    log.info({ organisation: organisation.id, personId: outcome.personId }, "signed in at the identity provider");
+    return { sessionId: outcome.sessionId };
+  }
+
+  async function refuse(
+    organisation: OrganisationTable,
+    requestId: string,
+    refused: Refusal,
+    detail: Readonly<Record<string, unknown>>,
+  ): Promise<Refused> {
+    log.warn({ organisation: organisation.id, refused, cause: detail["cause"] }, "sign-in refused");
+    const actor = { organisation, who: { kind: "user", id: null } as const, requestId };
+    const change = { action: "user.sign_in_refused", subject: organisation.id, detail: { reason: refused, ...detail } };
+    await recordChange(db, actor, clock.now(), change);
+    return { refused };
+  }
+
+  async function providerOf(
+    hash: string,
+  ): Promise<{ readonly organisation: OrganisationTable; readonly provider: StoredProvider } | Refused> {
+    const rows = db.selectFrom("organisation").selectAll().where("hash", "=", hash);
+    const organisation = /^[A-Za-z0-9]{1,32}$/.test(hash) ? await rows.executeTakeFirst() : undefined;
+    const provider = organisation === undefined ? null : await providers.of(organisation.id);
+    if (organisation === undefined || provider === null) return { refused: "not_configured" };
+    return isEnabled(organisation, clock.now()) ? { organisation, provider } : { refused: "not_enabled" };
+  }
+
+  async function clientOf({ id }: OrganisationTable, { issuer, clientId }: StoredProvider): Promise<Client> {
+    return { organisationId: id, issuer, clientId, secret: await providers.secretOf(id) };
+  }
+
+  function isRecordedNow(organisationId: string): boolean {
+    const now = steady.now();
+    if (now < (recorded.get(organisationId) ?? Number.NEGATIVE_INFINITY) + FAILURES_EVERY_MS) return false;
+    recorded.delete(organisationId);
+    if (recorded.size >= RECORDED_LIMIT) recorded.delete(recorded.keys().next().value ?? "");
+    recorded.set(organisationId, now);
+    return true;
+  }
+
+  async function bounded<T>(work: () => Promise<T>): Promise<T | Refused> {
+    if (underWay >= UNDER_WAY_LIMIT) return { refused: "too_many_attempts" };
+    underWay += 1;
+    try {
+      return await work();
+    } finally {
+      underWay -= 1;
+    }
+  }
+
+  function openedCookie(cookie: string | null): Begun | null {
+    try {
+      return cookie === null ? null : (JSON.parse(secretBox.open(cookie, PURPOSE)) as Begun);
+    } catch {
+      return null; // made up, or cut off
+    }
+  }
+
+  function isFirstUse(state: string): boolean {
+    const now = steady.now();
+    for (const [old, until] of used) {
+      if (until > now && used.size < USED_LIMIT) break;
+      used.delete(old);
+    }
+    if (used.has(state)) return false;
+    used.set(state, now + SIGN_IN_LIMIT_MS);
+    return true;
+  }
+}
+
+/** In words, and without what the library attaches: its errors hold responses, with codes and tokens. */
+function causeOf(error: unknown): string {
+  const { cause } = error as { readonly cause?: unknown };
+  const inner = cause instanceof Error ? `: ${cause.message}` : "";
+  const { error: code } = error as { readonly error?: unknown };
+  return `${reasonOf(error)}${typeof code === "string" ? ` (${code})` : ""}${inner}`.slice(0, CAUSE_LIMIT);
+}
+
+function isSame(one: string, other: string): boolean {
+  const digest = (text: string) => createHash("sha256").update(text).digest();
+  return timingSafeEqual(digest(one), digest(other));
+}
