@@ -11,7 +11,7 @@ import { readUpstreamLabel, UPSTREAM_LABEL_LIMIT } from "../organisation/upstrea
 import { endingBy } from "../publish/ending/ending.ts";
 import type { LiveSession, LiveSessions } from "../publish/live-sessions.ts";
 import type { Measurements } from "../publish/monitoring/measurements.ts";
-import { STEP_MS } from "../publish/monitoring/number-history.ts";
+import { type History, STEP_MS } from "../publish/monitoring/number-history.ts";
 import type { Schema } from "../store/schema.ts";
 import type { Others } from "./cluster/others.ts";
 import { type Declarations, newRoutes, type RouteDeps, type Routes, z } from "./openapi.ts";
@@ -163,30 +163,19 @@ export function sessionRoutes(
   routes.guarded("GET /session/{client_id}/history", async (c, caller) => {
     const session = await find(caller, c.req.param("client_id"));
     const { since, points } = measurements.historyOf(session.clientId);
-    return c.json({
-      step_ms: STEP_MS,
-      since: since ?? clock.now(),
-      points: {
-        bitrate_kbps: points.bitrateKbps,
-        fps: points.fps,
-        gop_ms: points.gopMs,
-        loss_percent: points.lossPercent,
-        rtt_ms: points.rttMs,
-        skew_ms: points.skewMs,
-      },
-    });
+    return c.json({ step_ms: STEP_MS, since: since ?? clock.now(), points: pointsRecord(points) });
   });
 
   routes.guarded("POST /session/{client_id}/kick", async (c, caller, { body }) => {
     const away = c.get("away");
     if (away !== undefined && away.organisationId === caller.organisation.id) {
       if (!(await scopeOf(caller, [away.streamId]))(away.streamId)) throw new UnknownRecord("session");
-      await recordKick(caller, { ...away, detail: { client_id: away.clientId } }, body);
+      await recordKick(deps, caller, { ...away, detail: { client_id: away.clientId } }, body);
       c.set("ending", endingBy(caller.who, body.reason));
       return c.json({}); // replaced by the error for the node that does not answer
     }
     const session = await find(caller, c.req.param("client_id"));
-    await recordKick(caller, { ...session, detail: detailOf(session) }, body);
+    await recordKick(deps, caller, { ...session, detail: detailOf(session) }, body);
     const ending = endingBy(caller.who, body.reason);
     c.set("ending", ending);
     if (!sessions.kick(session.organisationId, { clientId: session.clientId }, ending)) {
@@ -247,26 +236,38 @@ export function sessionRoutes(
     return (streamId) => streams.has(streamId);
   }
 
-  /** Its stream is refused from the same moment on, so that an encoder that reconnects at once is. */
-  async function recordKick(
-    caller: Caller & Actor,
-    of: { readonly organisationId: string; readonly streamId: string; readonly detail: object },
-    { reason, refuse_s }: z.output<typeof EndRequest>,
-  ): Promise<void> {
-    const now = clock.now();
-    const said = { ...(reason && { reason }), ...(refuse_s && { refuse_s }) };
-    const change = { action: "session.kick", subject: of.streamId, detail: { ...of.detail, ...said } };
-    await changed(db, caller, now, change, async (trx) => {
-      if (!refuse_s) return;
-      const stream = await findStream(trx, of.organisationId, of.streamId);
-      await refuseStream(trx, stream, refusalFor(refuse_s, endingBy(caller.who, reason).reason, now), now);
-    });
-  }
-
   /** Called before the change takes effect: if the store fails, nothing has happened, and a retry does it once. */
   async function record(actor: Actor, change: Change): Promise<void> {
     await recordChange(db, actor, clock.now(), change);
   }
+}
+
+function pointsRecord({ bitrateKbps, fps, gopMs, lossPercent, rttMs, skewMs }: History["points"]) {
+  return {
+    bitrate_kbps: bitrateKbps,
+    fps,
+    gop_ms: gopMs,
+    loss_percent: lossPercent,
+    rtt_ms: rttMs,
+    skew_ms: skewMs,
+  };
+}
+
+/** Its stream is refused from the same moment on, so that an encoder that reconnects at once is. */
+async function recordKick(
+  { db, clock }: { readonly db: Kysely<Schema>; readonly clock: { now(): number } },
+  caller: Caller & Actor,
+  of: { readonly organisationId: string; readonly streamId: string; readonly detail: object },
+  { reason, refuse_s }: z.output<typeof EndRequest>,
+): Promise<void> {
+  const now = clock.now();
+  const said = { ...(reason && { reason }), ...(refuse_s && { refuse_s }) };
+  const change = { action: "session.kick", subject: of.streamId, detail: { ...of.detail, ...said } };
+  await changed(db, caller, now, change, async (trx) => {
+    if (!refuse_s) return;
+    const stream = await findStream(trx, of.organisationId, of.streamId);
+    await refuseStream(trx, stream, refusalFor(refuse_s, endingBy(caller.who, reason).reason, now), now);
+  });
 }
 
 const detailOf = ({ clientId, name }: LiveSession) => ({ client_id: clientId, name });

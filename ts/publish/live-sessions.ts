@@ -190,19 +190,6 @@ export function createLiveSessions(deps: {
     },
   };
 
-  function remember(publish: RunningPublish, { id, url, label }: StoredUpstream): void {
-    publish.addedUpstreams.set(id, { label, maskedKey: maskedKey(url) });
-  }
-
-  function namesOf(publish: RunningPublish, { id, source }: UpstreamStatus): UpstreamNames {
-    const later = publish.addedUpstreams.get(id);
-    if (later !== undefined) return later;
-    const label = publish.upstreamLabels.get(id) ?? null;
-    // The URL from a publish's own stream_url ends in the publish's own name.
-    if (source === "own") return { label, maskedKey: maskedText(publish.intent.name) };
-    return { label, maskedKey: maskedKey(publish.upstreams.find((of) => of.id === id)?.url ?? "") };
-  }
-
   function find(organisationId: string, clientId: number): RunningPublish | undefined {
     const publish = publishing.find(clientId);
     return publish !== undefined && isOf(organisationId)(publish) ? publish : undefined;
@@ -232,6 +219,19 @@ export function createLiveSessions(deps: {
     const problems = [...diagnostics.problems, ...(transcoderError === null ? [] : [transcoderError])];
     return { ...session, diagnostics: { ...diagnostics, problems } };
   }
+}
+
+function remember(publish: RunningPublish, { id, url, label }: StoredUpstream): void {
+  publish.addedUpstreams.set(id, { label, maskedKey: maskedKey(url) });
+}
+
+function namesOf(publish: RunningPublish, { id, source }: UpstreamStatus): UpstreamNames {
+  const later = publish.addedUpstreams.get(id);
+  if (later !== undefined) return later;
+  const label = publish.upstreamLabels.get(id) ?? null;
+  // The URL from a publish's own stream_url ends in the publish's own name.
+  if (source === "own") return { label, maskedKey: maskedText(publish.intent.name) };
+  return { label, maskedKey: maskedKey(publish.upstreams.find((of) => of.id === id)?.url ?? "") };
 }
 
 /** For a publish that the media core does not know yet, or no longer. */

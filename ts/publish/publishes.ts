@@ -178,16 +178,7 @@ export function createPublishes(): Publishes {
         },
       };
     },
-    countOf(organisationId, except) {
-      const used = new Set<string>();
-      for (const names of [publishNames, backupNames]) {
-        for (const [name, use] of names) {
-          const isUsed = use.pending || use.live !== null;
-          if (isUsed && use.organisationId === organisationId && name !== except) used.add(name);
-        }
-      }
-      return used.size;
-    },
+    countOf: (organisationId, except) => namesUsed([publishNames, backupNames], organisationId, except).size,
     live: (slot) => namesOf(slot).get(slot.name)?.live ?? null,
     beside: ({ name, backup }) => live.get(namesOf({ name, backup: !backup }).get(name)?.live ?? 0),
     answered(clientId) {
@@ -259,4 +250,20 @@ export function createPublishes(): Publishes {
       if (live.size > 0) await new Promise<void>((resolve) => whenEmpty.push(resolve));
     },
   };
+}
+
+/** The names of an organisation that a publish or a request has, without `except`. */
+function namesUsed(
+  tables: readonly ReadonlyMap<string, NameUse>[],
+  organisationId: string,
+  except: string,
+): ReadonlySet<string> {
+  const used = new Set<string>();
+  for (const names of tables) {
+    for (const [name, use] of names) {
+      const isUsed = use.pending || use.live !== null;
+      if (isUsed && use.organisationId === organisationId && name !== except) used.add(name);
+    }
+  }
+  return used;
 }

@@ -97,7 +97,7 @@ export function createRefusalRecords(deps: {
     const taken = pending.take(AT_A_TIME);
     let known: readonly PendingRefusal[];
     try {
-      known = await withStreams(taken);
+      known = await withStreams(reads, taken);
     } catch (error) {
       for (const refusal of taken) pending.add(refusal);
       throw error;
@@ -105,7 +105,7 @@ export function createRefusalRecords(deps: {
     const left = [...rows.rowsOf(known)];
     try {
       while (left.length > 0) {
-        await upsert(left.slice(0, ROWS_PER_STATEMENT));
+        await upsert(db, left.slice(0, ROWS_PER_STATEMENT));
         for (const { organisation_id } of left.splice(0, ROWS_PER_STATEMENT)) countAdded(organisation_id);
       }
     } catch (error) {
@@ -121,30 +121,6 @@ export function createRefusalRecords(deps: {
     added.delete(organisation);
     added.set(organisation, count + 1);
     if (added.size > REMEMBERED_LIMIT) added.delete(added.keys().next().value ?? "");
-  }
-
-  async function withStreams(refusals: readonly PendingRefusal[]): Promise<readonly PendingRefusal[]> {
-    const names = new Set(refusals.flatMap(({ organisation, name }) => (organisation === null && name ? [name] : [])));
-    const found = await streamsNamed(reads, names);
-    return refusals.map((refusal) => {
-      const known = refusal.organisation === null && refusal.name !== null ? found.get(refusal.name) : undefined;
-      return known === undefined ? refusal : { ...refusal, ...known, name: null };
-    });
-  }
-
-  /** In the order of ids, so that two nodes do not wait for each other. */
-  async function upsert(values: readonly RefusalTable[]): Promise<void> {
-    await db
-      .insertInto("refusal")
-      .values(values.toSorted((one, other) => (one.id < other.id ? -1 : 1)))
-      .onConflict((conflict) =>
-        conflict.column("id").doUpdateSet({
-          count: sql<number>`refusal.count + excluded.count`,
-          last_at: sql<number>`case when excluded.last_at > refusal.last_at then excluded.last_at else refusal.last_at end`,
-          detail: sql<string | null>`excluded.detail`,
-        }),
-      )
-      .execute();
   }
 
   async function makeRoom(organisation: string): Promise<void> {
@@ -169,6 +145,33 @@ export function createRefusalRecords(deps: {
       () => stopped,
     );
   }
+}
+
+async function withStreams(
+  reads: Kysely<Schema>,
+  refusals: readonly PendingRefusal[],
+): Promise<readonly PendingRefusal[]> {
+  const names = new Set(refusals.flatMap(({ organisation, name }) => (organisation === null && name ? [name] : [])));
+  const found = await streamsNamed(reads, names);
+  return refusals.map((refusal) => {
+    const known = refusal.organisation === null && refusal.name !== null ? found.get(refusal.name) : undefined;
+    return known === undefined ? refusal : { ...refusal, ...known, name: null };
+  });
+}
+
+/** In the order of ids, so that two nodes do not wait for each other. */
+async function upsert(db: Kysely<Schema>, values: readonly RefusalTable[]): Promise<void> {
+  await db
+    .insertInto("refusal")
+    .values(values.toSorted((one, other) => (one.id < other.id ? -1 : 1)))
+    .onConflict((conflict) =>
+      conflict.column("id").doUpdateSet({
+        count: sql<number>`refusal.count + excluded.count`,
+        last_at: sql<number>`case when excluded.last_at > refusal.last_at then excluded.last_at else refusal.last_at end`,
+        detail: sql<string | null>`excluded.detail`,
+      }),
+    )
+    .execute();
 }
 
 /** The refusal that is counted by a row that could not be written. */

@@ -111,12 +111,7 @@ export function createWebhook(options: {
       );
       const tookMs = performance.now() - startedAt;
       if (log.isLevelEnabled("debug")) log.debug(lineOf(call, answer, tookMs, trail), "webhook called");
-      if (answer.outcome === "answered" && tookMs > SLOW_ANSWER_MS) {
-        const { clientId } = call.event;
-        const about = { clientId, trace_id: trail.trace.traceId, call: call.event.call };
-        const { host } = new URL(call.url);
-        log.warn({ ...about, host, tookMs: Math.round(tookMs) }, "webhook answered slowly");
-      }
+      if (answer.outcome === "answered" && tookMs > SLOW_ANSWER_MS) warnOfSlowness(log, call, tookMs, trail);
       options.observe?.(call, answer, tookMs, trail.attempts.at(-1)?.exchange.response ?? null);
       return answer;
     },
@@ -262,4 +257,9 @@ function requestOf(call: WebhookCall, url: URL, trace: Trace, now: number): Cons
     ...Object.entries(traceHeaders(trace)),
   ];
   return { url, headers: headers.flat(), body: call.body, priority: priorityIn(call) };
+}
+
+function warnOfSlowness(log: Logger, { event, url }: WebhookCall, tookMs: number, { trace }: Trail): void {
+  const about = { clientId: event.clientId, trace_id: trace.traceId, call: event.call };
+  log.warn({ ...about, host: new URL(url).host, tookMs: Math.round(tookMs) }, "webhook answered slowly");
 }

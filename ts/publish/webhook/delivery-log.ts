@@ -51,6 +51,7 @@ export function createDeliveryLog(deps: {
 }): DeliveryLog {
   const { db, clock, log, sizeLimitBytes = DELIVERY_SIZE_LIMIT_BYTES } = deps;
   const { organisationLimitBytes = ORGANISATION_SIZE_LIMIT_BYTES } = deps;
+  const sizes = { db, sizeLimitBytes, organisationLimitBytes };
   /** By webhook-id: a retry before the write replaces its entry. */
   let waiting = new Map<string, Entry>();
   /** Written rows whose response arrived completely after that. */
@@ -136,11 +137,7 @@ export function createDeliveryLog(deps: {
       const portion = late.slice(0, ROWS_PER_STATEMENT);
       await together(
         db,
-        portion.map((entry) => {
-          const { id, attempts, last_at, response, bytes } = withResponse(entry);
-          const row = db.updateTable("delivery").set({ response, bytes }).where("id", "=", id);
-          return row.where("attempts", "=", attempts).where("last_at", "=", last_at).compile();
-        }),
+        portion.map((entry) => lateResponse(db, entry)),
       );
       late = late.slice(portion.length);
     }
@@ -148,23 +145,13 @@ export function createDeliveryLog(deps: {
 
   async function makeRoom(organisations: ReadonlySet<string>): Promise<void> {
     for (let times = 0; times < REMOVALS_LIMIT; times += 1) {
-      if (!(await removeOldest([...organisations]))) return;
+      if (!(await removeOldest(sizes, [...organisations]))) return;
     }
-  }
-
-  /** Resolves with false when nothing was deleted: there are not too many, of all and of these
-   *  organisations; null: of each. */
-  async function removeOldest(organisations: readonly string[] | null): Promise<boolean> {
-    const remove = async (from: string | null) =>
-      Number((await db.executeQuery(oldestDeliveries(db, from))).numAffectedRows ?? 0) > 0;
-    if ((await deliveryBytes(db)) > sizeLimitBytes) return await remove(null);
-    const full = await fullShareOf(db, organisations, organisationLimitBytes);
-    return full !== null && (await remove(full));
   }
 
   function prune(): Promise<void> {
     // The organisation with the most bytes may have fewer rows than a portion, and another then has the most.
-    const portion = async () => ((await removeOldest(null)) ? PORTION : 0);
+    const portion = async () => ((await removeOldest(sizes, null)) ? PORTION : 0);
     pruning ??= inPortions(portion, () => stopped)
       .then(() => {})
       .finally(() => {
@@ -172,6 +159,32 @@ export function createDeliveryLog(deps: {
       });
     return pruning;
   }
+}
+
+/** Sets the response of a row, unless a newer attempt has replaced it. */
+function lateResponse(db: Kysely<Schema>, entry: Entry): CompiledQuery {
+  const { id, attempts, last_at, response, bytes } = withResponse(entry);
+  const row = db.updateTable("delivery").set({ response, bytes }).where("id", "=", id);
+  return row.where("attempts", "=", attempts).where("last_at", "=", last_at).compile();
+}
+
+interface SizeLimits {
+  readonly db: Kysely<Schema>;
+  readonly sizeLimitBytes: number;
+  readonly organisationLimitBytes: number;
+}
+
+/** Resolves with false when nothing was deleted: there are not too many, of all and of these
+ *  organisations; null: of each. */
+async function removeOldest(
+  { db, sizeLimitBytes, organisationLimitBytes }: SizeLimits,
+  organisations: readonly string[] | null,
+): Promise<boolean> {
+  const remove = async (from: string | null) =>
+    Number((await db.executeQuery(oldestDeliveries(db, from))).numAffectedRows ?? 0) > 0;
+  if ((await deliveryBytes(db)) > sizeLimitBytes) return await remove(null);
+  const full = await fullShareOf(db, organisations, organisationLimitBytes);
+  return full !== null && (await remove(full));
 }
 
 /** A row, and the response that belongs to it. */
