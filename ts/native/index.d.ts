@@ -208,7 +208,7 @@ export type Denial = 'denied' | 'bad_name'
 export declare function duplicateDescriptor(descriptor: number): number
 
 /** Why a publish session ended. */
-export type EndReason = 'unpublished' | 'broadcaster_left' | 'silent' | 'protocol_error' | 'limit_exceeded' | 'replaced' | 'rejected_by_customer' | 'kicked' | 'shutdown' | 'handshake_failed' | 'dtls_incomplete' | 'wrong_certificate' | 'no_common_cipher' | 'no_srtp_profile' | 'dtls_too_old' | 'dtls_refused_by_client' | 'dtls_invalid' | 'no_media' | 'upstream_refused' | 'internal_error'
+export type EndReason = 'unpublished' | 'broadcaster_left' | 'silent' | 'protocol_error' | 'limit_exceeded' | 'replaced' | 'rejected_by_customer' | 'kicked' | 'shutdown' | 'no_media' | 'upstream_refused' | 'internal_error' | 'handshake_failed' | 'dtls_incomplete' | 'wrong_certificate' | 'no_common_cipher' | 'no_srtp_profile' | 'dtls_too_old' | 'dtls_refused_by_client' | 'dtls_invalid'
 
 /** Why the gateway ends a publish. */
 export type EndRequest = 'rejected_by_customer' | 'replaced' | 'kicked' | 'unpublished' | 'broadcaster_left'

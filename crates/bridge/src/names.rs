@@ -3,24 +3,34 @@
 use headgate_ingest::HandshakeFault;
 use napi_derive::napi;
 
-/// A string enum of one of the core's enums, with the same variants. Its description is an attribute: napi-derive does not
-/// read doc comments that passed through a macro.
+/// A string enum of one of the core's enums, with the same variants, and then one for each fault of a variant that has
+/// faults. Its description is an attribute: napi-derive does not read doc comments that passed through a macro.
 macro_rules! names {
-    ($(#[$doc:meta])* $name:ident of $core:ident { $($variant:ident),* $(,)? }) => {
+    (
+        $(#[$doc:meta])* $name:ident of $core:ident { $($variant:ident),* $(,)? }
+        $($parent:ident { $($fault:ident as $flat:ident),* $(,)? })?
+    ) => {
         $(#[$doc])*
         #[napi(string_enum = "snake_case")]
         #[allow(missing_docs, reason = "the core's enum tells what each means")]
-        pub enum $name { $($variant),* }
+        pub enum $name { $($variant,)* $($($flat,)*)? }
 
         impl From<headgate_ingest::$core> for $name {
             fn from(of: headgate_ingest::$core) -> Self {
-                match of { $(headgate_ingest::$core::$variant => Self::$variant),* }
+                use headgate_ingest::$core as Core;
+                match of {
+                    $(Core::$variant => Self::$variant,)*
+                    $($(Core::$parent(HandshakeFault::$fault) => Self::$flat,)*)?
+                }
             }
         }
 
         impl From<$name> for headgate_ingest::$core {
             fn from(of: $name) -> Self {
-                match of { $($name::$variant => Self::$variant),* }
+                match of {
+                    $($name::$variant => Self::$variant,)*
+                    $($($name::$flat => Self::$parent(HandshakeFault::$fault),)*)?
+                }
             }
         }
     };
@@ -71,6 +81,19 @@ names! {
     }
 }
 
+names! {
+    #[doc = "Why a publish session ended."]
+    EndReason of EndReason {
+        Unpublished, BroadcasterLeft, Silent, ProtocolError, LimitExceeded, Replaced, RejectedByCustomer, Kicked,
+        Shutdown, NoMedia, UpstreamRefused, InternalError,
+    }
+    HandshakeFailed {
+        Unreachable as HandshakeFailed, Incomplete as DtlsIncomplete, WrongCertificate as WrongCertificate,
+        NoCommonCipher as NoCommonCipher, NoSrtpProfile as NoSrtpProfile, OldVersion as DtlsTooOld,
+        RefusedByClient as DtlsRefusedByClient, Other as DtlsInvalid,
+    }
+}
+
 /// Why the gateway ends a publish.
 #[napi(string_enum = "snake_case")]
 #[allow(missing_docs, reason = "the core's enum tells what each means")]
@@ -90,60 +113,6 @@ impl From<EndRequest> for headgate_ingest::EndReason {
             EndRequest::Kicked => Self::Kicked,
             EndRequest::Unpublished => Self::Unpublished,
             EndRequest::BroadcasterLeft => Self::BroadcasterLeft,
-        }
-    }
-}
-
-/// Why a publish session ended.
-#[napi(string_enum = "snake_case")]
-#[allow(missing_docs, reason = "the core's enums tell what each means")]
-pub enum EndReason {
-    Unpublished,
-    BroadcasterLeft,
-    Silent,
-    ProtocolError,
-    LimitExceeded,
-    Replaced,
-    RejectedByCustomer,
-    Kicked,
-    Shutdown,
-    HandshakeFailed,
-    DtlsIncomplete,
-    WrongCertificate,
-    NoCommonCipher,
-    NoSrtpProfile,
-    DtlsTooOld,
-    DtlsRefusedByClient,
-    DtlsInvalid,
-    NoMedia,
-    UpstreamRefused,
-    InternalError,
-}
-
-impl From<headgate_ingest::EndReason> for EndReason {
-    fn from(of: headgate_ingest::EndReason) -> Self {
-        use headgate_ingest::EndReason as Core;
-        match of {
-            Core::Unpublished => Self::Unpublished,
-            Core::BroadcasterLeft => Self::BroadcasterLeft,
-            Core::Silent => Self::Silent,
-            Core::ProtocolError => Self::ProtocolError,
-            Core::LimitExceeded => Self::LimitExceeded,
-            Core::Replaced => Self::Replaced,
-            Core::RejectedByCustomer => Self::RejectedByCustomer,
-            Core::Kicked => Self::Kicked,
-            Core::Shutdown => Self::Shutdown,
-            Core::HandshakeFailed(HandshakeFault::Unreachable) => Self::HandshakeFailed,
-            Core::HandshakeFailed(HandshakeFault::Incomplete) => Self::DtlsIncomplete,
-            Core::HandshakeFailed(HandshakeFault::WrongCertificate) => Self::WrongCertificate,
-            Core::HandshakeFailed(HandshakeFault::NoCommonCipher) => Self::NoCommonCipher,
-            Core::HandshakeFailed(HandshakeFault::NoSrtpProfile) => Self::NoSrtpProfile,
-            Core::HandshakeFailed(HandshakeFault::OldVersion) => Self::DtlsTooOld,
-            Core::HandshakeFailed(HandshakeFault::RefusedByClient) => Self::DtlsRefusedByClient,
-            Core::HandshakeFailed(HandshakeFault::Other) => Self::DtlsInvalid,
-            Core::NoMedia => Self::NoMedia,
-            Core::UpstreamRefused => Self::UpstreamRefused,
-            Core::InternalError => Self::InternalError,
         }
     }
 }
