@@ -59,7 +59,6 @@ const steps = [
       ]),
   ],
   ["generated files", () => run(...node("scripts/native-types.mjs", "--check")), RECIPES],
-  ["names of the media core", () => run(...node("scripts/media-codes.mjs", "--check")), RECIPES],
   ["types of the client", () => run(...node("scripts/client-types.mjs", "--check")), RECIPES],
   [
     "instructions of the packet path",

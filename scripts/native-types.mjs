@@ -1,16 +1,23 @@
-// Writes ts/native/index.d.ts from the bridge's exports; with --check it only reports whether the committed file is
-// current. The types result from macro expansion, so the bridge is always checked again, even if cargo considers it
+// Writes ts/native/index.d.ts from the bridge's exports, and ts/media/codes.ts, which is the string enums among them as
+// lists for JavaScript; with --check it only reports whether the committed files are current. The types result from macro expansion, so the bridge is always checked again, even if cargo considers it
 // fresh.
 import { spawnSync } from "node:child_process";
-import { mkdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { generateTypeDef } from "@napi-rs/cli";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const folder = join(root, "target", "native-types");
+/** The string enums that JavaScript needs as values. */
+const LISTS = {
+  IRREGULARITIES: "Irregularity",
+  UPSTREAM_SOURCES: "UpstreamSource",
+  UPSTREAM_STATES: "UpstreamState",
+};
+/** Those whose types others than ts/media use. */
+const TYPES = ["EndReason", "EndRequest", "Irregularity"];
 const entry = join(root, "crates", "bridge", "src", "lib.rs");
-const committed = join(root, "ts", "native", "index.d.ts");
 
 rmSync(folder, { recursive: true, force: true });
 mkdirSync(folder, { recursive: true });
@@ -30,10 +37,38 @@ const { dts } = await generateTypeDef({
   cwd: root,
   dtsHeader: header,
   declareBindingTarget: false,
+  constEnum: false,
 });
-if (!process.argv.includes("--check")) {
-  writeFileSync(committed, dts);
-} else if (dts !== readFileSync(committed, "utf8")) {
-  console.error("ts/native/index.d.ts is stale: run node scripts/native-types.mjs");
-  process.exit(1);
+const files = { "ts/native/index.d.ts": readonly(dts), "ts/media/codes.ts": header + listsOf(stringEnums()) };
+for (const [name, text] of Object.entries(files)) {
+  if (!process.argv.includes("--check")) {
+    writeFileSync(join(root, name), text);
+  } else if (text !== readFileSync(join(root, name), "utf8")) {
+    console.error(`${name} is stale: run node scripts/native-types.mjs`);
+    process.exitCode = 1;
+  }
+}
+
+/** What crosses is a copy, which neither side changes. */
+function readonly(types) {
+  return types.replaceAll(/\bArray<(\w+)>/g, "readonly $1[]").replaceAll(/^ {2}(?=\w+\??: )/gm, "  readonly ");
+}
+
+/** The bridge's string enums by name, as napi-derive writes them: a JSON object per line. */
+function stringEnums() {
+  const lines = readdirSync(folder).flatMap((name) => readFileSync(join(folder, name), "utf8").trim().split("\n"));
+  const types = lines.map((line) => JSON.parse(line)).filter(({ kind }) => kind === "string_enum");
+  return new Map(types.map(({ name, def }) => [name, [...def.matchAll(/ = '(\w+)'/g)].map(([, code]) => code)]));
+}
+
+/** As biome formats it. */
+function listsOf(enums) {
+  const lists = Object.entries(LISTS).map(([constant, name]) => {
+    const codes = enums.get(name).map((code) => `"${code}"`);
+    const line = `export const ${constant} = [${codes.join(", ")}] as const;\n`;
+    return line.length <= 121
+      ? line
+      : `export const ${constant} = [\n${codes.map((code) => `  ${code},\n`).join("")}] as const;\n`;
+  });
+  return `\nexport type { ${TYPES.join(", ")} } from "#native";\n\n${lists.join("")}`;
 }

@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { ReplayOutcome } from "../../ts/media/replays.ts";
+import type { ReplayOutcome } from "../../ts/media/captures.ts";
 import { createCaptures } from "../../ts/publish/capture/captures.ts";
 import { run, start, until } from "../support/child.ts";
 import { type Customer, startCustomer, testCertificates } from "../support/customer.ts";
@@ -330,7 +330,7 @@ describe("refusals", () => {
           begun.push(clientId);
           return source;
         },
-        captureNext: () => null,
+        captureNext: () => source,
       }),
       version: "test",
       clock: { now: () => 0 },

@@ -1,4 +1,5 @@
 // A media core that only records its calls.
+import type { CaptureSource } from "../../ts/media/captures.ts";
 import type { EndRequest } from "../../ts/media/codes.ts";
 import type { Hold } from "../../ts/media/hold.ts";
 import type { PullSource, PullStatus } from "../../ts/media/plays.ts";
@@ -95,8 +96,8 @@ export class RecordingMedia implements Media {
   capture(): null {
     return null;
   }
-  captureNext(): null {
-    return null;
+  captureNext(): CaptureSource {
+    return { status: () => ({ bytes: 0, frames: 0 }), stop() {} };
   }
   switchTo(clientId: number): void {
     this.commands.push({ command: "switch_to", clientId });

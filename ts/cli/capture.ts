@@ -3,7 +3,7 @@
 import { type FileHandle, open, rm } from "node:fs/promises";
 import { setTimeout as pause } from "node:timers/promises";
 import { ConfigInvalid } from "../errors.ts";
-import type { ReplayOutcome } from "../media/replays.ts";
+import type { ReplayOutcome } from "../media/captures.ts";
 import { reasonOf } from "../reason.ts";
 import { ask, fetchTo, ServiceAnswered } from "./asking.ts";
 import type { GivenFlags } from "./flags.ts";

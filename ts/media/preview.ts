@@ -11,8 +11,5 @@ export interface PreviewSource {
 
 /** The preview functions of the media core. */
 export interface PreviewMedia {
-  /** A running publish, or the pull of one, as FLV, starting at its cached keyframe with time 0; null when it does not
-   *  run. A reader that is too slow loses frames up to the next keyframe, and after 30 s of that the preview ends. A
-   *  reader that stops must call `close`. */
   openPreview(clientId: number, wake: () => void): PreviewSource | null;
 }

@@ -10,27 +10,34 @@ export declare class MediaCapture {
 
 /** The running media core. */
 export declare class MediaCore {
-  /** The sockets to be inherited by a successor process; stop_accepting closes them. */
-  rtmpSockets(): RtmpSockets | null
+  /** The sockets to be inherited by a successor process; stopAccepting closes them. */
+  rtmpSockets(): RtmpSockets
   /** Starts accepting RTMP connections. */
   startAccepting(): void
-  /** Stops accepting RTMP connections and closes the sockets in this process. */
+  /**
+   * Stops accepting RTMP connections and closes the sockets in this process: pending connections go to the successor.
+   * Sessions continue.
+   */
   stopAccepting(): void
   /**
-   * Accepts connections from other nodes on an additional port, which stays open, and returns that port. Throws with
-   * a code of `StartError`.
+   * Accepts connections from other nodes on an additional port, which stays open, and returns that port; 0 takes any
+   * free one. Throws with a code of `StartError`.
    */
   acceptPulls(host: string, port: number): number
   /**
-   * Captures a running publish; null when it is not running on this node or cannot be captured. Throws when the file
-   * cannot be created.
+   * Captures a running publish from this moment on; null when it does not run here, or our offer (v5) is not answered
+   * yet. Throws when the file cannot be created.
    */
   capture(clientId: number, options: CaptureOptions): MediaCapture | null
   /** Captures, from its first byte on, the publish that is allowed under this client id next. */
-  captureNext(clientId: number, options: CaptureOptions): MediaCapture | null
+  captureNext(clientId: number, options: CaptureOptions): MediaCapture
   /** What was irregular about publishers since the start of the process, by kind. */
-  irregularities(): Array<IrregularityCount>
-  /** Opens a running publish as FLV, starting at its cached keyframe; null when it is not running. */
+  irregularities(): readonly IrregularityCount[]
+  /**
+   * Opens a running publish, or the pull of one, as FLV, starting at its cached keyframe with time 0; null when it does
+   * not run. A reader that is too slow loses frames up to the next keyframe, and after 30 s of that the preview ends.
+   * A reader that stops must call `close`.
+   */
   openPreview(clientId: number, wake: () => void): MediaPreview | null
   /**
    * Opens a WHIP publish that was allowed and returns the answer, or our own offer. A publish_ended follows in any
@@ -41,13 +48,13 @@ export declare class MediaCore {
    * Handles a client's answer to our own offer; null when it is accepted. After a refusal with status 422 another
    * answer is still expected.
    */
-  answerWhip(clientId: number, answer: string): SdpRefusal | null
-  /** Passes a trickled fragment to a running WHIP publish. */
-  patchWhip(clientId: number, fragment: string): FragmentAnswer
-  /** Sends a data message (AMF0 values) to all subscribers of a WHIP publish; false when it is not running. */
-  sendWhipData(clientId: number, data: Buffer): boolean
+  answerWhip(clientId: number, answer: string): SdpRefused | null
+  /** Applies a trickled fragment to a running publish: more candidates, or an ICE restart. */
+  patchWhip(clientId: number, fragment: string): WhipPatched
+  /** Sends a data message (AMF0 values, the handler's name first) to all subscribers of a WHIP publish; false when it is not running. */
+  sendWhipData(clientId: number, data: Uint8Array): boolean
   /**
-   * Asks the sender of a WHIP publish to stay below `kbps` from now on, 0 for no limit; false when it is not
+   * Asks the sender of a WHIP publish to stay below `kbps` kbit/s from now on, 0 for no limit; false when it is not
    * running.
    */
   limitWhipBitrate(clientId: number, kbps: number): boolean
@@ -59,7 +66,7 @@ export declare class MediaCore {
    */
   whipDiagnostics(clientId: number): WhipReport | null
   /** Load and lateness of each media worker over the last second. */
-  workerStatus(): Array<WorkerStatus>
+  workerStatus(): readonly WorkerStatus[]
   /** The current connections to the RTMP ports. */
   connections(): ConnectionCount
   /** The RTMP port; null if only RTMP over TLS is served. */
@@ -69,7 +76,7 @@ export declare class MediaCore {
   /** Uses this certificate for connections from now on. Throws when it cannot be used. */
   setCertificate(cert: string, key: string): void
   /** The UDP ports, one per media worker. */
-  get mediaPorts(): Array<number>
+  get mediaPorts(): readonly number[]
   /** Number of running transcoders. */
   transcoders(): number
   /** Number of transcoders that failed since the start. */
@@ -83,13 +90,16 @@ export declare class MediaCore {
   kernelDrops(): number | null
   /** Receive buffer of each media port in bytes, if the kernel granted less than requested; null otherwise. */
   get smallReceiveBuffer(): number | null
-  /** All items since the last drain, oldest first. */
-  drain(): Array<MailboxItem>
+  /** All events since the last drain, oldest first. */
+  drain(): readonly MediaEvent[]
   /** Allows a publish request: it goes live. A publish_ended follows in any case. */
-  allow(request: number, clientId: number, upstreams: Array<UpstreamOptions>, hold: HoldOptions): void
-  /** Puts one of two publishes with the same name on air. */
+  allow(request: number, clientId: number, upstreams: readonly Upstream[], hold: Hold): void
+  /**
+   * Puts one of two publishes of a name on air, on the connections of the other, immediately or at its next keyframe; an
+   * on_air_changed of each follows. No effect on one that is already on air.
+   */
   switchTo(clientId: number): void
-  /** Ends the upstreams and players of a lost publish, if they are held. */
+  /** Ends the upstreams and players of a lost publish, if they are held; a hold_ended follows. */
   release(clientId: number): void
   /**
    * Allows a play request: the player reads a publish on this node. `counted` is false for a player that is another
@@ -97,32 +107,33 @@ export declare class MediaCore {
    */
   allowPlay(request: number, counted: boolean): void
   /**
-   * Allows a play request: the player reads a stream pulled from another node. A play_ended follows in any case, and
-   * a pull_ended for each pull.
+   * Lets a player read a stream of another node: through the running pull of its name, else a new one. The player gets
+   * its success response once media arrives; after 5 s without any, that there is no such stream. A play_ended
+   * follows in any case, and one pull_ended for each pull. Throws when the URL or the address is invalid.
    */
-  pull(request: number, source: PullOptions): void
-  /** Answers source_wanted; none means that the stream is not published anywhere. */
-  dialPull(pull: number, source?: PullOptions | undefined | null): void
+  pull(request: number, source: PullSource): void
+  /** The present source of a pull that lost its connection; null: none, and the pull ends. */
+  dialPull(pull: number, source?: PullSource | undefined | null): void
   /** The running pulls, by name. */
-  pulls(): Array<PullCounters>
-  /** Denies a publish or play request, with code `bad_name` or `denied`. */
-  deny(request: number, code: string, description: string): void
+  pulls(): readonly PullStatus[]
+  /** Denies a publish or play request. */
+  deny(request: number, code: Denial, description: string): void
   /**
    * Refuses a publish request here. A publisher that is known to follow is redirected, once, to one of these tcUrls;
    * any other gets the description.
    */
-  redirect(request: number, tcUrls: Array<string>, description: string): void
-  /** Answers address_wanted; no address means "not now". Invalid addresses are ignored. */
-  dial(push: number, addresses: Array<string>): void
-  /** Ends a running publish. */
-  end(clientId: number, reason: string, description: string): void
+  redirect(request: number, tcUrls: readonly string[], description: string): void
+  /** Resolved addresses for a push; none means "cannot be resolved, try later". Invalid addresses are ignored. */
+  dial(push: number, addresses: readonly string[]): void
+  /** Ends a running publish; unknown client ids are ignored. */
+  end(clientId: number, reason: EndRequest, description: string): void
   /** Counters of a running publish; null when it is not running. */
-  snapshot(clientId: number): PublishCounters | null
-  /** The players of a running publish, oldest first; empty when it is not running. */
-  players(clientId: number): Array<PlayerCounters>
-  /** Pushes a running publish to an additional upstream. Returns added, not_running or too_many. */
-  addUpstream(clientId: number, options: UpstreamOptions): string
-  /** Removes an upstream from a running publish. False when there is none with this id. */
+  snapshot(clientId: number): PublishSnapshot | null
+  /** The players of a running publish, oldest first, at most a thousand; empty when it is not running. */
+  players(clientId: number): readonly PlayerStatus[]
+  /** Pushes a running publish to an additional upstream. */
+  addUpstream(clientId: number, options: Upstream): AddedUpstream
+  /** Removes an upstream from a running publish; false when it has none with that id. */
   removeUpstream(clientId: number, id: string): boolean
   /** Ends every session and joins the workers outside the JavaScript thread. Drain once more afterwards. */
   stop(): Promise<unknown>
@@ -142,242 +153,305 @@ export declare class MediaPreview {
 /** An offer that was parsed and validated, or our own: for `openWhip`. */
 export declare class WhipOffer {}
 
+/** The outcome of adding an upstream; `added` also when the publish already has it. */
+export type AddedUpstream = 'added' | 'not_running' | 'too_many'
+
 /** The audio of a WHIP publish. */
 export interface AudioReport {
-  codec: string
-  channels: number
-  track: TrackReport
+  readonly codec: string
+  readonly channels: number
+  readonly track: TrackReport
 }
 
 /** The audio of a publish. */
 export interface AudioTrack {
-  codec: string
-  sampleRate?: number
-  channels?: number
+  readonly codec: string
+  readonly sampleRate: number | null
+  readonly channels: number | null
 }
 
 /** Progress of a capture. */
 export interface CaptureCounters {
   /** Bytes of the file so far. */
-  bytes: number
+  readonly bytes: number
   /** Frames forwarded during the capture. */
-  frames: number
+  readonly frames: number
   /** Why the capture ended; none while it is running. */
-  ended?: string
+  readonly ended?: string
 }
 
 /** What to capture, and to which file. */
 export interface CaptureOptions {
   /** A file that does not exist yet. */
-  path: string
+  readonly path: string
   /** A JSON object with information for people. */
-  header: string
+  readonly header: string
   /** False: audio and video are overwritten with zeros. */
-  media: boolean
+  readonly media: boolean
   /** Largest size of the file in bytes. */
-  bytesLimit: number
+  readonly bytesLimit: number
   /** Longest duration of the capture. */
-  timeLimitMs: number
+  readonly timeLimitMs: number
 }
 
 /** The number of connections to the RTMP ports, and its limit. */
 export interface ConnectionCount {
-  held: number
-  /** None if neither the configuration nor the system sets a limit. */
-  limit?: number
+  readonly held: number
+  /** Beyond this, new connections are closed immediately; missing if neither the configuration nor the system sets a limit. */
+  readonly limit?: number
 }
+
+/** How a publish or a play is refused. */
+export type Denial = 'denied' | 'bad_name'
 
 /** Duplicates the descriptor of a socket that is open in this process. Each is watched and closed separately. */
 export declare function duplicateDescriptor(descriptor: number): number
 
-/** The result of a trickled fragment: `code`, `status` and `detail` when it was refused, `fragment` when ICE restarted. */
-export interface FragmentAnswer {
-  code?: string
-  status?: number
-  detail?: string
-  /** `application/trickle-ice-sdpfrag` with our half of the new ICE session. */
-  fragment?: string
-}
+/** Why a publish session ended. */
+export type EndReason = 'unpublished' | 'broadcaster_left' | 'silent' | 'protocol_error' | 'limit_exceeded' | 'replaced' | 'rejected_by_customer' | 'kicked' | 'shutdown' | 'no_media' | 'upstream_refused' | 'internal_error' | 'handshake_failed' | 'dtls_incomplete' | 'wrong_certificate' | 'no_common_cipher' | 'no_srtp_profile' | 'dtls_too_old' | 'dtls_refused_by_client' | 'dtls_invalid'
+
+/** Why the gateway ends a publish. */
+export type EndRequest = 'rejected_by_customer' | 'replaced' | 'kicked' | 'unpublished' | 'broadcaster_left'
 
 /** What happens to a publish's upstreams and players when its publisher is lost. */
-export interface HoldOptions {
-  /** How long they are kept; 0: not at all. */
-  windowMs: number
-  /** How long an RTMP publisher may send nothing before it counts as lost; the default if missing. */
-  silenceMs?: number
-  /** The lost publish whose upstreams and players this one takes over, if they are still held. */
-  continues?: number
-  /** The other publish with the same name: while that one is on air, this one stands by. */
-  beside?: number
+export interface Hold {
+  /** How long they are held when the publisher is lost, ms; 0: not at all. */
+  readonly windowMs: number
+  /** How long an RTMP publisher may send nothing before it counts as lost, ms; the default (W19) if missing. */
+  readonly silenceMs?: number
+  /** The lost publish whose upstreams and players this one takes over, if they are still held; null for none. */
+  readonly continues: number | null
+  /**
+   * The other publish of its name, if there is one: while that is on air this one is on standby, and nobody receives
+   * it.
+   */
+  readonly beside?: number
 }
+
+/** What was irregular about a publisher and was tolerated, repaired or left out. */
+export type Irregularity = 'truncated_tag' | 'unsupported_audio' | 'unsupported_video' | 'unreadable_message' | 'excess_data' | 'oversized_message' | 'time_outlier' | 'time_step' | 'time_missing' | 'time_backward' | 'time_stopped' | 'filler_limited' | 'audio_gap' | 'video_configuration_missing' | 'audio_configuration_missing' | 'configuration_invalid' | 'configuration_rebuilt' | 'framing_converted' | 'framing_invalid' | 'keyframe_mismarked' | 'recovery_point' | 'malformed_payload' | 'marker_misplaced' | 'retransmissions_missing' | 'disposable_lost'
 
 /** How often something was irregular about a publisher. */
 export interface IrregularityCount {
-  code: string
-  count: number
+  readonly code: Irregularity
+  readonly count: number
 }
 
-/** One mailbox item as a flat object: `kind` determines which members are set. */
-export interface MailboxItem {
-  /**
-   * publish_requested, publish_ended, hold_ended, on_air_changed, play_requested, play_ended, source_wanted, pull_ended,
-   * connection_refused, address_wanted or upstream_changed.
-   */
-  kind: string
-  request?: number
-  app?: string
-  name?: Buffer
-  arguments?: Buffer
-  address?: string
-  clientId?: number
-  reason?: string
-  bytesIn?: number
-  bytesOut?: number
-  videoFrames?: number
-  held?: boolean
-  successor?: number
-  onAir?: boolean
-  other?: number
-  cause?: string
-  player?: number
-  droppedFrames?: number
-  pull?: number
-  code?: string
-  push?: number
-  host?: string
-  port?: number
-  source?: string
-  upstreamId?: string
-  upstream?: string
-  sending?: boolean
-  detail?: string
-}
+/** An event of the core. Bytes are audio and video payload, without RTMP and FLV. */
+export type MediaEvent =
+  | { kind: 'publish_requested'; /** The core's own handle of this request; never shown to a customer. */
+    request: number; /** First segment of the RTMP path, `live`. */
+    app: string; /** Stream name as sent, without arguments. */
+    name: Uint8Array; /** Bytes after the first `?` of the name, untouched; null when there was no `?`. */
+    arguments: Uint8Array | null; /** IP address of the broadcaster. */
+  readonly address: string }
+  | { kind: 'publish_ended'; clientId: number; reason: EndReason; /** From the broadcaster. */
+    bytesIn: number; /** Sent to all upstreams and players. */
+    bytesOut: number; /** Video frames from the broadcaster. */
+    videoFrames: number; /** Frames that slow upstreams and players lost, summed over them. */
+    droppedFrames: number; /** Its publisher was lost, and its upstreams and players are held: a `hold_ended` follows. */
+  readonly held: boolean }
+  | { kind: 'hold_ended'; clientId: number; /** The publish that takes them over; null: they have ended. */
+  readonly successor: number | null }
+  | { kind: 'on_air_changed'; clientId: number; onAir: boolean; /** The other publish of its name: the one it took over from, or the one on air; null for none. */
+  readonly other: number | null; cause: OnAirCause }
+  | { kind: 'play_requested'; /** The core's own handle of this request, and afterwards of the player. */
+    request: number; /** Stream name as sent, without arguments. */
+    name: Uint8Array; /** The publish of this node that is live under that name; null when there is none. */
+    clientId: number | null; /** Bytes after the first `?` of the name, untouched; null when there was no `?`. */
+    arguments: Uint8Array | null; /** IP address of the player. */
+  readonly address: string }
+  | { kind: 'play_ended'; /** Handle of its request. */
+    player: number; bytesOut: number; /** Frames dropped because it was slow. */
+  readonly droppedFrames: number }
+  | { kind: 'source_wanted'; /** The core's own handle of the pull. */
+    pull: number; /** Stream name without arguments. */
+    name: Uint8Array; /** The pulled publish; another publish of that name is another stream. */
+  readonly clientId: number }
+  | { kind: 'pull_ended'; /** The publish at the source. */
+    clientId: number; /** Stream name without arguments. */
+    name: Uint8Array; reason: PullEndReason; /** The reason in words; may be empty. */
+    detail: string; /** From the source. */
+    bytesIn: number; /** Sent to the players. */
+  readonly bytesOut: number }
+  | { kind: 'connection_refused'; /** IP address of the peer. */
+    address: string; /**
+     * Stable code of the reason: the codes of `Error` in crates/rtmp/src/error.rs, `app`, or `tls_…` of a failed
+     * handshake (crates/ingest/src/reactor/tls.rs).
+     */
+    code: string; /** The reason in words. */
+  readonly detail: string }
+  | { kind: 'address_wanted'; push: number; clientId: number; host: string; port: number; /** Who configured the upstream, which determines the addresses it may use. */
+  readonly source: UpstreamSource }
+  | { kind: 'upstream_changed'; clientId: number; /** The id given when the upstream was added. */
+    upstreamId: string; /** Host and port; the rest of the URL is secret. */
+    upstream: string; sending: boolean; /** Why it stopped; empty while it is sending. */
+  readonly detail: string }
 
 /** Settings for starting the core. */
 export interface MediaOptions {
   /** IP address to listen on for RTMP. */
-  rtmpHost: string
-  /** RTMP port; 0 takes any free port, and none serves RTMP over TLS alone. */
-  rtmpPort?: number
+  readonly rtmpHost: string
+  /** RTMP port; 0 takes any free port, and null serves RTMP over TLS alone. */
+  readonly rtmpPort: number | null
   /** Addresses and networks of the proxies that send a PROXY protocol header. */
-  rtmpTrustedProxies: Array<string>
-  /** Sockets that already listen there, as file descriptors of this process; the core duplicates them. */
-  rtmpSocket?: number
-  rtmpTlsSocket?: number
-  /** Whether RTMP connections are accepted at once, or only after start_accepting. */
-  accepts: boolean
-  /** RTMP over TLS: port (0 takes any free one), certificate chain and key as PEM; all three or none. */
-  rtmpTlsPort?: number
-  rtmpTlsCert?: string
-  rtmpTlsKey?: string
+  readonly rtmpTrustedProxies: readonly string[]
+  /** RTMP over TLS on the same host; null without a certificate. */
+  readonly rtmpTls: RtmpTlsOptions | null
+  /** Sockets that already listen there; the core duplicates them. */
+  readonly rtmpSockets: RtmpSockets
+  /** Whether RTMP connections are accepted at once, or only after startAccepting. */
+  readonly accepts: boolean
   /** Authorities for upstreams' certificates in addition to the system's, PEM. */
-  upstreamCa?: string
+  readonly upstreamCa: string | null
   /** IP address to listen on for media. */
-  mediaHost: string
+  readonly mediaHost: string
   /** UDP port of the first media worker; 0 takes any free ones. */
-  mediaPort: number
+  readonly mediaPort: number
   /** IP addresses written into answers, the best first. */
-  publicAddresses: Array<string>
+  readonly publicAddresses: readonly string[]
   /** Number of media workers; at least one. */
-  workers: number
-  /** Number of transcoding threads; at least one. */
-  audioWorkers: number
-  /** Whether new players start with the cached GOP. */
-  gopCache: boolean
-  /** Whether silence is added to pushes without audio. */
-  pushSilence: boolean
+  readonly workers: number
+  /** Number of threads that transcode Opus to AAC; at least one. */
+  readonly audioWorkers: number
+  /** Whether players that join late start with the cached GOP. */
+  readonly gopCache: boolean
+  /** Whether silence is added to pushes without audio (R5). */
+  readonly pushSilence: boolean
   /** Whether publishes may be captured. */
-  captures: boolean
-  /** Limit of RTMP connections; 0: as many as the process's descriptors allow. */
-  rtmpConnections: number
-  /** Limit of RTMP connections from one address; 0 is no limit. */
-  rtmpConnectionsPerAddress: number
+  readonly captures: boolean
+  /** RTMP connections in total, upstreams included; 0: as many as the process's descriptors allow. */
+  readonly rtmpConnections: number
+  /** RTMP connections from one address; 0 is no limit. */
+  readonly rtmpConnectionsPerAddress: number
 }
 
 /** Sends `state` to the service manager (sd_notify(3)) at its socket: a path, or `@` and an abstract name. */
 export declare function notifyManager(socket: string, state: string): void
 
+/** A valid offer. */
+export interface OfferParsed {
+  readonly outcome: 'parsed'
+  readonly offer: WhipOffer
+}
+
+/** Why a publish goes on air or to standby. */
+export type OnAirCause = 'began' | 'lost' | 'silent' | 'switched'
+
 /** Creates our own offer, to receive audio, video or both; throws for neither. */
 export declare function ownOffer(audio: boolean, video: boolean): WhipOffer
 
 /** Parses and validates a WHIP offer before the customer is asked. */
-export declare function parseOffer(offer: string): WhipOffer | SdpRefusal
+export declare function parseOffer(offer: string): OfferParsed | SdpRefused
 
-/** Counters of one player of a running publish. */
-export interface PlayerCounters {
-  /** Address of the player. */
-  address: string
+/** The state of one player of a running publish. */
+export interface PlayerStatus {
+  /** IP address it reads from. */
+  readonly address: string
   /** When it joined, epoch ms. */
-  since: number
-  bytesOut: number
-  droppedFrames: number
+  readonly since: number
+  /** Audio and video payload bytes sent to it. */
+  readonly bytesOut: number
+  /** Frames dropped because it was slow. */
+  readonly droppedFrames: number
 }
+
+/** Why a preview ended. */
+export type PreviewEnd = 'publish_ended' | 'stalled' | 'closed' | 'internal_error'
 
 /** The result of a read: bytes, or the reason why there will be no more, or neither when nothing is available yet. */
 export interface PreviewPart {
-  data?: Buffer
-  /** publish_ended, stalled, closed or internal_error. */
-  ended?: string
+  /** Exactly as long as its content and not shared. */
+  readonly data?: Uint8Array<ArrayBuffer>
+  readonly ended?: PreviewEnd
 }
 
-/** Counters of one running publish. */
-export interface PublishCounters {
-  clientId: number
-  /** False: it stands by for another publish with the same name. */
-  onAir: boolean
-  timestampMs: number
-  bytesIn: number
-  bytesOut: number
-  /** Bytes received, including metadata and protocol. */
-  receivedBytes: number
-  silentMs: number
-  subscribers: number
-  droppedFrames: number
-  videoFrames: number
-  gopMs?: number
-  /** How long there has been no keyframe while readers wait for one. */
-  keyframeAwaitedMs?: number
-  rttMs?: number
-  lossPercent?: number
-  skewMs?: number
-  video?: VideoTrack
-  audio?: AudioTrack
-  upstreams: Array<UpstreamCounters>
-  /** Why its audio is not transcoded although a subscriber needs it. */
-  transcoderError?: string
-  /** Only kinds that have occurred. */
-  irregularities: Array<IrregularityCount>
+/** Counters of one running publish session. */
+export interface PublishSnapshot {
+  readonly clientId: number
+  /** False: it is on standby for another publish with the same name. */
+  readonly onAir: boolean
+  /** Newest packet timestamp in ms, extended to 64 bits, non-negative. */
+  readonly timestampMs: number
+  /** Audio and video payload bytes from the broadcaster. */
+  readonly bytesIn: number
+  /** Audio and video payload bytes sent to all upstreams and players. */
+  readonly bytesOut: number
+  /** All bytes received on the broadcaster's connection, metadata and protocol included. */
+  readonly receivedBytes: number
+  /** Milliseconds since anything was received from the broadcaster. */
+  readonly silentMs: number
+  readonly subscribers: number
+  readonly droppedFrames: number
+  /** Video frames from the broadcaster: two readings give the frame rate. */
+  readonly videoFrames: number
+  /** Time between the two newest keyframes on the broadcaster's clock, ms; null before the second one. */
+  readonly gopMs: number | null
+  /** How long there has been no keyframe while readers wait for one, ms; null while none waits. */
+  readonly keyframeAwaitedMs: number | null
+  /**
+   * Round-trip time to the broadcaster, ms: for WHIP measured by answered requests, for RTMP that of the TCP
+   * connection (behind a TLS terminator, that to the terminator). At most two seconds old; null while unknown.
+   */
+  readonly rttMs: number | null
+  /** Packets of a WHIP publish lost for good in the last five seconds, percent; null while unknown and for RTMP. */
+  readonly lossPercent: number | null
+  /**
+   * Offset between video and audio of a WHIP publish on the sender's clocks, ms, positive: the video is early; null
+   * while unknown and for RTMP.
+   */
+  readonly skewMs: number | null
+  readonly tracks: PublishTracks
+  readonly upstreams: readonly UpstreamStatus[]
+  /** Why its audio is not transcoded to AAC although a reader needs that; null when there is no problem. */
+  readonly transcoderError: string | null
+  /** What was irregular about the publisher; only kinds that have occurred. */
+  readonly irregularities: readonly IrregularityCount[]
 }
 
-/** Counters of one pull. */
-export interface PullCounters {
-  /** Client id of the publish at the source. */
-  clientId: number
-  /** Stream name without arguments. */
-  name: Buffer
-  /** Scheme, host, port and app. */
-  url: string
-  players: number
-  bytesIn: number
-  bytesOut: number
-  /** When the pull began, epoch ms. */
-  since: number
-  /** connecting, playing or reconnecting. */
-  state: string
+/** The tracks of a publish; null for what is absent or not known yet. */
+export interface PublishTracks {
+  readonly video: VideoTrack | null
+  readonly audio: AudioTrack | null
 }
 
-/** The source of a pull. */
-export interface PullOptions {
-  /** Client id of the publish at the source. */
-  clientId: number
-  /** A complete RTMP URL. */
-  url: string
+/** Why a pull ended. */
+export type PullEndReason = 'unread' | 'source_ended' | 'refused' | 'lost' | 'invalid' | 'published_here' | 'shutdown' | 'internal_error'
+
+/** Where a stream is pulled from. */
+export interface PullSource {
+  /** The publish at the source. */
+  readonly clientId: number
+  /** A complete RTMP(S) URL: it may contain secrets. */
+  readonly url: string
   /** The IP address to connect to. */
-  address: string
+  readonly address: string
+}
+
+/** State of a pull from another node. `connecting`: until the first frame; `reconnecting`: its connection was lost, and its players wait. */
+export type PullState = 'connecting' | 'playing' | 'reconnecting'
+
+/** The state of one pull. */
+export interface PullStatus {
+  /** The publish at the source. */
+  readonly clientId: number
+  /** Stream name without arguments. */
+  readonly name: string
+  /** `rtmp[s]://host:port/app`: without name and arguments. */
+  readonly url: string
+  /** Players that read it here. */
+  readonly players: number
+  /** Audio and video payload bytes from the source. */
+  readonly bytesIn: number
+  /** Audio and video payload bytes sent to the players. */
+  readonly bytesOut: number
+  /** When it began, epoch ms. */
+  readonly since: number
+  readonly state: PullState
 }
 
 /** Why a trickled fragment is invalid, independent of any session; null when it is valid. */
-export declare function refuseFragment(fragment: string): SdpRefusal | null
+export declare function refuseFragment(fragment: string): SdpRefused | null
 
 /**
  * Replays a capture; `flv` is a file to write its frames to. Throws when a file cannot be read or created, or is not a
@@ -388,80 +462,88 @@ export declare function replayCapture(path: string, flv?: string | undefined | n
 /** The result of replaying a capture. */
 export interface ReplayOutcome {
   /** The header given to the capture. */
-  header: string
+  readonly header: string
   /** True for WHIP, false for RTMP. */
-  whip: boolean
+  readonly whip: boolean
   /** False: audio and video are overwritten with zeros. */
-  media: boolean
+  readonly media: boolean
   /** The capture began in the middle of the publish. */
-  fromMiddle: boolean
+  readonly fromMiddle: boolean
   /** The tracks, video first. */
-  tracks: Array<ReplayTrack>
+  readonly tracks: readonly ReplayTrack[]
   /** Hash of the bodies and times of all media messages, 16 hexadecimal digits. */
-  hash: string
+  readonly hash: string
   /** Frames forwarded. */
-  frames: number
+  readonly frames: number
   /** Bytes of audio and video payload. */
-  bytesIn: number
-  /** Packets lost; WHIP only, as are the next three. */
-  lost?: number
+  readonly bytesIn: number
+  /** Packets lost; null for RTMP, as the next three. */
+  readonly lost: number | null
   /** Retransmission requests. */
-  nacks?: number
+  readonly nacks: number | null
   /** Packets recovered by retransmission. */
-  recovered?: number
+  readonly recovered: number | null
   /** Keyframe requests. */
-  plis?: number
-  /** Code of the reason why the publish ended. */
-  end?: string
-  /** Why the capture ended. */
-  finished?: string
+  readonly plis: number | null
+  /** Code of the reason why the publish ended; null when it did not. */
+  readonly end: string | null
+  /** Why the capture ended; null when the file does not say. */
+  readonly finished: string | null
   /** Where the file is damaged. */
-  fault?: string
+  readonly fault: string | null
   /** Frames that were compared with those of the live publish. */
-  compared: number
+  readonly compared: number
   /** Frames of the live publish before the first one that is compared. */
-  skipped: number
-  /** How the outcome differs from the live publish; none if it is the same. */
-  difference?: string
+  readonly skipped: number
+  /** How the outcome differs from the live publish; null when it does not. */
+  readonly difference: string | null
 }
 
 /** One track in a replay. */
 export interface ReplayTrack {
   /** Name of the codec. */
-  codec: string
+  readonly codec: string
   /** Frames forwarded. */
-  frames: number
+  readonly frames: number
   /** Payload bytes. */
-  bytes: number
+  readonly bytes: number
   /** Keyframes; 0 for audio. */
-  keyframes: number
+  readonly keyframes: number
   /** Decode time of the first frame. */
-  firstMs: number
+  readonly firstMs: number
   /** Decode time of the last frame. */
-  lastMs: number
-  /** Decode time of the first keyframe. */
-  firstKeyframeMs?: number
+  readonly lastMs: number
+  /** Decode time of the first keyframe; null for audio. */
+  readonly firstKeyframeMs: number | null
   /** Gaps of more than a second between frames. */
-  holes: number
+  readonly holes: number
   /** Timestamps lower than the one before. */
-  stepsBack: number
+  readonly stepsBack: number
 }
 
-/** Listening RTMP sockets, as file descriptors of this process. */
+/** Listening RTMP sockets, as file descriptors of this process; null for a port that is not served. */
 export interface RtmpSockets {
   /** The RTMP socket, unless only RTMP over TLS is served. */
-  plain?: number
+  readonly plain: number | null
   /** The RTMP over TLS socket. */
-  tls?: number
+  readonly tls: number | null
 }
 
-/** Why an offer or a fragment is refused. */
-export interface SdpRefusal {
-  code: string
+/** RTMP over TLS: port (0 takes any free one), certificate chain and key as PEM. */
+export interface RtmpTlsOptions {
+  readonly port: number
+  readonly cert: string
+  readonly key: string
+}
+
+/** Why an offer, an answer or a fragment is refused. */
+export interface SdpRefused {
+  readonly outcome: 'refused'
+  readonly code: string
   /** HTTP status. */
-  status: number
+  readonly status: 400 | 422
   /** A description for people; never repeats the SDP. */
-  detail: string
+  readonly detail: string
 }
 
 /**
@@ -472,110 +554,125 @@ export declare function startMedia(options: MediaOptions, wake: () => void): Med
 
 /** Packets and rates of a track. */
 export interface TrackReport {
-  kbps: number
-  packets: number
-  lost: number
-  lossPercent: number
-  recovered: number
-  nacks: number
-  jitterMs: number
-}
-
-/** Counters and state of one upstream of a running publish. */
-export interface UpstreamCounters {
-  /** The id given in its options. */
-  id: string
-  /** Scheme, host, port and app. */
-  url: string
-  /** deployment, stream, session or own. */
-  source: string
-  /** connecting, sending, waiting or refused. */
-  state: string
-  /** When it entered this state, epoch ms. */
-  since: number
-  lastError?: string
-  bytesOut: number
-  droppedFrames: number
-  reconnects: number
+  readonly kbps: number
+  readonly packets: number
+  readonly lost: number
+  readonly lossPercent: number
+  readonly recovered: number
+  readonly nacks: number
+  readonly jitterMs: number
 }
 
 /** An upstream to push a publish to. */
-export interface UpstreamOptions {
+export interface Upstream {
   /** Unique within the publish, and not secret. */
-  id: string
-  /** A complete RTMP URL. */
-  url: string
-  /** deployment, stream, session or own. */
-  source: string
+  readonly id: string
+  /** A complete RTMP URL: it may contain secrets. */
+  readonly url: string
+  readonly source: UpstreamSource
+}
+
+/** Where an upstream comes from: the operator's settings, the stream, an API call for this publish only, or the publish's own stream_url. */
+export type UpstreamSource = 'deployment' | 'stream' | 'session' | 'own'
+
+/** State of a push to an upstream. `waiting`: for the next attempt after a loss; `refused`: the same after a refusal, with longer pauses. */
+export type UpstreamState = 'connecting' | 'sending' | 'waiting' | 'refused'
+
+/** The state of one upstream of a running publish. */
+export interface UpstreamStatus {
+  /** The id given when it was added. */
+  readonly id: string
+  /** `rtmp[s]://host:port/app`: without credentials, stream key and arguments. */
+  readonly url: string
+  readonly source: UpstreamSource
+  readonly state: UpstreamState
+  /** When it entered this state, epoch ms. */
+  readonly since: number
+  /** Why it last stopped, in words; null when it never did. */
+  readonly lastError: string | null
+  /** Audio and video payload bytes sent to it, over all its connections. */
+  readonly bytesOut: number
+  readonly droppedFrames: number
+  /** How often it was reconnected. */
+  readonly reconnects: number
 }
 
 /** The video of a WHIP publish. */
 export interface VideoReport {
-  codec: string
-  profile: string
-  level: string
-  width: number
-  height: number
-  fps: number
-  gopMs?: number
-  keyframeAgeMs?: number
-  plis: number
-  withheld: number
-  reorderDepth: number
+  readonly codec: string
+  readonly profile: string
+  readonly level: string
+  readonly width: number
+  readonly height: number
+  readonly fps: number
+  readonly gopMs?: number
+  readonly keyframeAgeMs?: number
+  readonly plis: number
+  readonly withheld: number
+  readonly reorderDepth: number
   /** Simulcast layer that is forwarded; empty without simulcast. */
-  layer: string
-  layers: number
-  track: TrackReport
+  readonly layer: string
+  readonly layers: number
+  readonly track: TrackReport
 }
 
 /** The video of a publish. */
 export interface VideoTrack {
-  codec: string
-  width?: number
-  height?: number
+  readonly codec: string
+  readonly width: number | null
+  readonly height: number | null
 }
 
 /** A WHIP publish that was allowed. */
 export interface WhipOptions {
-  clientId: number
+  readonly clientId: number
   /** Stream name without arguments. */
-  name: Buffer
-  upstreams: Array<UpstreamOptions>
-  stereo: boolean
-  startBitrateKbps: number
+  readonly name: string
+  readonly upstreams: readonly Upstream[]
+  readonly stereo: boolean
+  readonly startBitrateKbps: number
   /** Highest bitrate of the sender, kbit/s; 0 is no limit. */
-  maxBitrateKbps: number
-  /** Bitrate of the transcoded AAC, bit/s, mono or stereo; none for the default, which is halved for mono. */
-  audioBitrate?: number
+  readonly maxBitrateKbps: number
+  /** Bitrate of the transcoded AAC, bit/s, mono or stereo; null for the default, which is halved for mono. */
+  readonly audioBitrate: number | null
   /** AMF0 object whose properties are added to the connect command to the publish's own upstream. */
-  connectInfo?: Buffer
-  hold: HoldOptions
+  readonly connectInfo: Uint8Array | null
+  readonly hold: Hold
 }
+
+/** The result of a trickled fragment. */
+export type WhipPatched =
+  | { outcome: 'added' }
+  | { outcome: 'restarted'; /** `application/trickle-ice-sdpfrag` with our half of the new ICE session. */
+  readonly fragment: string }
+  | { outcome: 'refused'; code: string; /** HTTP status. */
+    status: number; /** A description for people; never repeats the SDP. */
+  readonly detail: string }
 
 /** Diagnostics of a running WHIP publish. */
 export interface WhipReport {
-  isConnected: boolean
+  readonly isConnected: boolean
   /** The client's address and port; `transport` is `udp` or `tcp`. */
-  client?: string
-  transport?: string
+  readonly client?: string
+  readonly transport?: string
   /** Our DTLS role: `client` or `server`. */
-  dtlsRole: string
-  srtp: string
-  video?: VideoReport
-  audio?: AudioReport
-  rttMs?: number
-  skewMs?: number
-  rejected: number
+  readonly dtlsRole: string
+  readonly srtp: string
+  readonly video?: VideoReport
+  readonly audio?: AudioReport
+  readonly rttMs?: number
+  readonly skewMs?: number
+  readonly rejected: number
   /** Each problem with its remedy, in words. */
-  problems: Array<string>
+  readonly problems: readonly string[]
 }
 
 /** Load and lateness of one media worker over the last second; all zero for a worker that was asleep. */
 export interface WorkerStatus {
   /** Share of a core that its thread used, 0 to 1. */
-  load: number
+  readonly load: number
   /** Share of the time in which it was working, or would have been if it had been given a processor, 0 to 1. */
-  busy: number
+  readonly busy: number
   /** How long an arrival waits for its turn on average, in addition to the intended wait, ms. */
-  lateMs: number
+  readonly lateMs: number
 }

@@ -13,8 +13,8 @@ use napi_derive::napi;
 
 use crate::{MediaCore, address};
 
-/// Listening RTMP sockets, as file descriptors of this process.
-#[napi(object)]
+/// Listening RTMP sockets, as file descriptors of this process; null for a port that is not served.
+#[napi(object, use_nullable = true)]
 pub struct RtmpSockets {
     /// The RTMP socket, unless only RTMP over TLS is served.
     pub plain: Option<i32>,
@@ -24,33 +24,32 @@ pub struct RtmpSockets {
 
 #[napi]
 impl MediaCore {
-    /// The sockets to be inherited by a successor process; stop_accepting closes them.
+    /// The sockets to be inherited by a successor process; stopAccepting closes them.
     #[napi(catch_unwind)]
-    pub fn rtmp_sockets(&self) -> Option<RtmpSockets> {
-        let (plain, tls) = self.ingest.as_ref()?.rtmp_sockets();
-        Some(RtmpSockets { plain, tls })
+    pub fn rtmp_sockets(&self) -> RtmpSockets {
+        let (plain, tls) = self.ingest.rtmp_sockets();
+        RtmpSockets { plain, tls }
     }
 
     /// Starts accepting RTMP connections.
     #[napi(catch_unwind)]
     pub fn start_accepting(&self) {
-        self.ingest.iter().for_each(|ingest| ingest.start_accepting());
+        self.ingest.start_accepting();
     }
 
-    /// Stops accepting RTMP connections and closes the sockets in this process.
+    /// Stops accepting RTMP connections and closes the sockets in this process: pending connections go to the successor.
+    /// Sessions continue.
     #[napi(catch_unwind)]
     pub fn stop_accepting(&self) {
-        self.ingest.iter().for_each(|ingest| ingest.stop_accepting());
+        self.ingest.stop_accepting();
     }
 
-    /// Accepts connections from other nodes on an additional port, which stays open, and returns that port. Throws with
-    /// a code of `StartError`.
+    /// Accepts connections from other nodes on an additional port, which stays open, and returns that port; 0 takes any
+    /// free one. Throws with a code of `StartError`.
     #[napi(catch_unwind)]
     pub fn accept_pulls(&self, host: String, port: u16) -> Result<u16, &'static str> {
-        let stopped = || Error::new("io", "the media core has stopped".to_owned());
-        let ingest = self.ingest.as_ref().ok_or_else(stopped)?;
         let host = address(&host).map_err(|error| Error::new("io", error.reason.clone()))?;
-        let opened = ingest.accept_pulls(SocketAddr::new(host, port));
+        let opened = self.ingest.accept_pulls(SocketAddr::new(host, port));
         opened.map_err(|error| Error::new(error.code(), error.to_string()))
     }
 }

@@ -1,4 +1,4 @@
-//! Captures: a publish recorded to a file, and the replay of a file. Same names and order as in `ts/media/captures.ts`.
+//! Captures: a publish recorded to a file, and the replay of a file.
 
 use std::fs;
 use std::io::{BufWriter, Write};
@@ -16,7 +16,7 @@ use crate::transfer::number;
 use crate::whole::whole;
 
 /// What to capture, and to which file.
-#[napi(object)]
+#[napi(object, object_to_js = false)]
 pub struct CaptureOptions {
     /// A file that does not exist yet.
     pub path: String,
@@ -31,7 +31,7 @@ pub struct CaptureOptions {
 }
 
 /// Progress of a capture.
-#[napi(object)]
+#[napi(object, object_from_js = false)]
 pub struct CaptureCounters {
     /// Bytes of the file so far.
     pub bytes: f64,
@@ -67,13 +67,12 @@ impl MediaCapture {
 
 #[napi]
 impl MediaCore {
-    /// Captures a running publish; null when it is not running on this node or cannot be captured. Throws when the file
-    /// cannot be created.
+    /// Captures a running publish from this moment on; null when it does not run here, or our offer (v5) is not answered
+    /// yet. Throws when the file cannot be created.
     #[napi(catch_unwind)]
     pub fn capture(&self, client_id: f64, options: CaptureOptions) -> Result<Option<MediaCapture>> {
         let (client_id, settings) = (whole(client_id)?, settings_of(options)?);
-        let Some(ingest) = &self.ingest else { return Ok(None) };
-        match ingest.capture(client_id, &settings) {
+        match self.ingest.capture(client_id, &settings) {
             Ok(handle) => Ok(Some(MediaCapture(handle))),
             Err(CaptureError::NotRunning | CaptureError::Unanswered) => Ok(None),
             Err(error) => Err(Error::new(Status::GenericFailure, error.to_string())),
@@ -82,14 +81,9 @@ impl MediaCore {
 
     /// Captures, from its first byte on, the publish that is allowed under this client id next.
     #[napi(catch_unwind)]
-    pub fn capture_next(
-        &self,
-        client_id: f64,
-        options: CaptureOptions,
-    ) -> Result<Option<MediaCapture>> {
+    pub fn capture_next(&self, client_id: f64, options: CaptureOptions) -> Result<MediaCapture> {
         let (client_id, settings) = (whole(client_id)?, settings_of(options)?);
-        let Some(ingest) = &self.ingest else { return Ok(None) };
-        Ok(Some(MediaCapture(ingest.capture_next(client_id, settings))))
+        Ok(MediaCapture(self.ingest.capture_next(client_id, settings)))
     }
 }
 
@@ -104,7 +98,7 @@ fn settings_of(options: CaptureOptions) -> Result<CaptureSettings> {
 }
 
 /// One track in a replay.
-#[napi(object)]
+#[napi(object, use_nullable = true, object_from_js = false)]
 pub struct ReplayTrack {
     /// Name of the codec.
     pub codec: String,
@@ -118,7 +112,7 @@ pub struct ReplayTrack {
     pub first_ms: f64,
     /// Decode time of the last frame.
     pub last_ms: f64,
-    /// Decode time of the first keyframe.
+    /// Decode time of the first keyframe; null for audio.
     pub first_keyframe_ms: Option<f64>,
     /// Gaps of more than a second between frames.
     pub holes: f64,
@@ -127,7 +121,7 @@ pub struct ReplayTrack {
 }
 
 /// The result of replaying a capture.
-#[napi(object)]
+#[napi(object, use_nullable = true, object_from_js = false)]
 pub struct ReplayOutcome {
     /// The header given to the capture.
     pub header: String,
@@ -145,7 +139,7 @@ pub struct ReplayOutcome {
     pub frames: f64,
     /// Bytes of audio and video payload.
     pub bytes_in: f64,
-    /// Packets lost; WHIP only, as are the next three.
+    /// Packets lost; null for RTMP, as the next three.
     pub lost: Option<f64>,
     /// Retransmission requests.
     pub nacks: Option<f64>,
@@ -153,9 +147,9 @@ pub struct ReplayOutcome {
     pub recovered: Option<f64>,
     /// Keyframe requests.
     pub plis: Option<f64>,
-    /// Code of the reason why the publish ended.
+    /// Code of the reason why the publish ended; null when it did not.
     pub end: Option<String>,
-    /// Why the capture ended.
+    /// Why the capture ended; null when the file does not say.
     pub finished: Option<String>,
     /// Where the file is damaged.
     pub fault: Option<String>,
@@ -163,7 +157,7 @@ pub struct ReplayOutcome {
     pub compared: f64,
     /// Frames of the live publish before the first one that is compared.
     pub skipped: f64,
-    /// How the outcome differs from the live publish; none if it is the same.
+    /// How the outcome differs from the live publish; null when it does not.
     pub difference: Option<String>,
 }
 

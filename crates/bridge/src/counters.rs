@@ -1,59 +1,75 @@
-//! The counters of a running publish, and of what was irregular about publishers. Same names and order as in
-//! `ts/media/snapshot.ts`; `null` means none.
+//! The counters of a running publish, and of what was irregular about publishers; `null` means none.
 
-use headgate_ingest::{Irregularity, IrregularityCounts, PublishSnapshot};
+use headgate_ingest::IrregularityCounts;
 use napi_derive::napi;
 
 use crate::MediaCore;
-use crate::transfer::{UpstreamCounters, number};
+use crate::names::Irregularity;
+use crate::transfer::{UpstreamStatus, number};
 
-/// Counters of one running publish.
-#[napi(object)]
-pub struct PublishCounters {
+/// Counters of one running publish session.
+#[napi(object, use_nullable = true, object_from_js = false)]
+pub struct PublishSnapshot {
     pub client_id: f64,
-    /// False: it stands by for another publish with the same name.
+    /// False: it is on standby for another publish with the same name.
     pub on_air: bool,
+    /// Newest packet timestamp in ms, extended to 64 bits, non-negative.
     pub timestamp_ms: f64,
+    /// Audio and video payload bytes from the broadcaster.
     pub bytes_in: f64,
+    /// Audio and video payload bytes sent to all upstreams and players.
     pub bytes_out: f64,
-    /// Bytes received, including metadata and protocol.
+    /// All bytes received on the broadcaster's connection, metadata and protocol included.
     pub received_bytes: f64,
+    /// Milliseconds since anything was received from the broadcaster.
     pub silent_ms: f64,
     pub subscribers: f64,
     pub dropped_frames: f64,
+    /// Video frames from the broadcaster: two readings give the frame rate.
     pub video_frames: f64,
+    /// Time between the two newest keyframes on the broadcaster's clock, ms; null before the second one.
     pub gop_ms: Option<f64>,
-    /// How long there has been no keyframe while readers wait for one.
+    /// How long there has been no keyframe while readers wait for one, ms; null while none waits.
     pub keyframe_awaited_ms: Option<f64>,
+    /// Round-trip time to the broadcaster, ms: for WHIP measured by answered requests, for RTMP that of the TCP
+    /// connection (behind a TLS terminator, that to the terminator). At most two seconds old; null while unknown.
     pub rtt_ms: Option<f64>,
+    /// Packets of a WHIP publish lost for good in the last five seconds, percent; null while unknown and for RTMP.
     pub loss_percent: Option<f64>,
+    /// Offset between video and audio of a WHIP publish on the sender's clocks, ms, positive: the video is early; null
+    /// while unknown and for RTMP.
     pub skew_ms: Option<f64>,
-    pub video: Option<VideoTrack>,
-    pub audio: Option<AudioTrack>,
-    pub upstreams: Vec<UpstreamCounters>,
-    /// Why its audio is not transcoded although a subscriber needs it.
+    pub tracks: PublishTracks,
+    pub upstreams: Vec<UpstreamStatus>,
+    /// Why its audio is not transcoded to AAC although a reader needs that; null when there is no problem.
     pub transcoder_error: Option<String>,
-    /// Only kinds that have occurred.
+    /// What was irregular about the publisher; only kinds that have occurred.
     pub irregularities: Vec<IrregularityCount>,
 }
 
+/// The tracks of a publish; null for what is absent or not known yet.
+#[napi(object, use_nullable = true, object_from_js = false)]
+pub struct PublishTracks {
+    pub video: Option<VideoTrack>,
+    pub audio: Option<AudioTrack>,
+}
+
 /// How often something was irregular about a publisher.
-#[napi(object)]
+#[napi(object, object_from_js = false)]
 pub struct IrregularityCount {
-    pub code: String,
+    pub code: Irregularity,
     pub count: f64,
 }
 
 fn irregularity_counts(counts: IrregularityCounts) -> Vec<IrregularityCount> {
-    let of = |(kind, count): (Irregularity, u64)| IrregularityCount {
-        code: kind.code().into(),
-        count: number(count),
-    };
-    counts.iter().map(of).collect()
+    let counts = counts.iter();
+    counts
+        .map(|(kind, count)| IrregularityCount { code: kind.into(), count: number(count) })
+        .collect()
 }
 
 /// The video of a publish.
-#[napi(object)]
+#[napi(object, use_nullable = true, object_from_js = false)]
 pub struct VideoTrack {
     pub codec: String,
     pub width: Option<u32>,
@@ -61,7 +77,7 @@ pub struct VideoTrack {
 }
 
 /// The audio of a publish.
-#[napi(object)]
+#[napi(object, use_nullable = true, object_from_js = false)]
 pub struct AudioTrack {
     pub codec: String,
     pub sample_rate: Option<u32>,
@@ -77,8 +93,8 @@ impl MediaCore {
     }
 }
 
-impl PublishCounters {
-    pub(crate) fn new(client_id: f64, snapshot: PublishSnapshot) -> Self {
+impl PublishSnapshot {
+    pub(crate) fn new(client_id: f64, snapshot: headgate_ingest::PublishSnapshot) -> Self {
         let (video, audio) = (snapshot.tracks.video, snapshot.tracks.audio);
         Self {
             client_id,
@@ -96,17 +112,19 @@ impl PublishCounters {
             rtt_ms: snapshot.rtt_ms,
             loss_percent: snapshot.loss_percent,
             skew_ms: snapshot.skew_ms,
-            video: video.map(|track| VideoTrack {
-                codec: track.codec.name().into(),
-                width: track.size.map(|(width, _)| width),
-                height: track.size.map(|(_, height)| height),
-            }),
-            audio: audio.map(|track| AudioTrack {
-                codec: track.codec.name().into(),
-                sample_rate: track.form.map(|(rate, _)| rate),
-                channels: track.form.map(|(_, channels)| channels.into()),
-            }),
-            upstreams: snapshot.upstreams.into_iter().map(UpstreamCounters::from).collect(),
+            tracks: PublishTracks {
+                video: video.map(|track| VideoTrack {
+                    codec: track.codec.name().into(),
+                    width: track.size.map(|(width, _)| width),
+                    height: track.size.map(|(_, height)| height),
+                }),
+                audio: audio.map(|track| AudioTrack {
+                    codec: track.codec.name().into(),
+                    sample_rate: track.form.map(|(rate, _)| rate),
+                    channels: track.form.map(|(_, channels)| channels.into()),
+                }),
+            },
+            upstreams: snapshot.upstreams.into_iter().map(UpstreamStatus::from).collect(),
             transcoder_error: snapshot.transcoder_error,
             irregularities: irregularity_counts(snapshot.irregularities),
         }

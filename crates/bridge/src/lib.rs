@@ -6,7 +6,9 @@
 pub mod accepting;
 pub mod capture;
 mod counters;
+mod events;
 mod hold;
+mod names;
 mod preview;
 mod pull;
 mod transfer;
@@ -17,20 +19,19 @@ mod workers;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use headgate_ingest::{
-    AddedUpstream, Denial, EndReason, Event, Ingest, IngestConfig, RtmpTls, Upstream,
-    UpstreamSource, UpstreamUrl, validate_fragment,
-};
+use headgate_ingest::{Ingest, IngestConfig, RtmpTls, UpstreamUrl, validate_fragment};
 use napi::bindgen_prelude::{AsyncTask, Either, Function, Result, Task};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi::{Env, Error, Status};
 use napi_derive::napi;
 
-use counters::PublishCounters;
-use hold::{HoldOptions, hold_of};
-use pull::{PullCounters, PullOptions, pull_source};
-use transfer::{MailboxItem, MediaOptions, PlayerCounters, SdpRefusal, UpstreamOptions, number};
-use whip::WhipOffer;
+use counters::PublishSnapshot;
+use events::MediaEvent;
+use hold::{Hold, hold_of};
+use names::{AddedUpstream, Denial, EndRequest};
+use pull::{PullSource, PullStatus, pull_source};
+use transfer::{MediaOptions, PlayerStatus, SdpRefused, Upstream, number};
+use whip::{OfferParsed, WhipOffer};
 use whole::whole;
 
 /// The allocator of the core. Frames are allocated and freed in the order of their groups, for which the system's
@@ -41,10 +42,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// The running media core.
 #[napi]
 pub struct MediaCore {
-    pub(crate) ingest: Option<Arc<Ingest>>,
-    drain: Arc<dyn Fn() -> Vec<Event> + Send + Sync>,
-    rtmp_port: Option<u16>,
-    media_ports: Vec<u16>,
+    pub(crate) ingest: Arc<Ingest>,
 }
 
 /// Binds the ports, starts the workers and begins to serve. `wake` is called when there is something to drain, and once
@@ -62,29 +60,27 @@ pub fn start_media(
     });
     let ingest = Ingest::start(&config, wake)
         .map_err(|error| Error::new(error.code(), error.to_string()))?;
-    let (rtmp_port, drain) = (ingest.rtmp_port(), Arc::new(ingest.drainer()));
-    let media_ports = ingest.media_ports().to_vec();
-    Ok(MediaCore { ingest: Some(Arc::new(ingest)), drain, rtmp_port, media_ports })
+    Ok(MediaCore { ingest: Arc::new(ingest) })
 }
 
 fn config_of(options: MediaOptions) -> Result<IngestConfig> {
     let public_addresses =
         options.public_addresses.iter().map(|text| address(text)).collect::<Result<_>>()?;
     let rtmp_host = address(&options.rtmp_host)?;
-    let rtmp_tls = match (options.rtmp_tls_port, options.rtmp_tls_cert, options.rtmp_tls_key) {
-        (Some(port), Some(cert_pem), Some(key_pem)) => {
-            let address = SocketAddr::new(rtmp_host, port);
-            let socket = options.rtmp_tls_socket.map(accepting::inherited).transpose()?;
-            Some(RtmpTls { address, socket, cert_pem, key_pem })
-        }
-        _ => None,
-    };
+    let inherited = |socket: Option<i32>| socket.map(accepting::inherited).transpose();
+    let tls_socket = inherited(options.rtmp_sockets.tls)?;
+    let rtmp_tls = options.rtmp_tls.map(|tls| RtmpTls {
+        address: SocketAddr::new(rtmp_host, tls.port),
+        socket: tls_socket,
+        cert_pem: tls.cert,
+        key_pem: tls.key,
+    });
     Ok(IngestConfig {
         rtmp_tls,
         upstream_ca_pem: options.upstream_ca,
         rtmp: options.rtmp_port.map(|port| SocketAddr::new(rtmp_host, port)),
         trusted_proxies: options.rtmp_trusted_proxies,
-        rtmp_socket: options.rtmp_socket.map(accepting::inherited).transpose()?,
+        rtmp_socket: inherited(options.rtmp_sockets.plain)?,
         accepts: options.accepts,
         media: SocketAddr::new(address(&options.media_host)?, options.media_port),
         public_addresses,
@@ -105,13 +101,10 @@ fn with_code(error: Error) -> Error<&'static str> {
 
 /// Parses and validates a WHIP offer before the customer is asked.
 #[napi(catch_unwind)]
-pub fn parse_offer(offer: String) -> Either<WhipOffer, SdpRefusal> {
+pub fn parse_offer(offer: String) -> Either<OfferParsed, SdpRefused> {
     match headgate_ingest::parse_offer(&offer) {
-        Ok(offer) => Either::A(WhipOffer(offer)),
-        Err(error) => {
-            let (code, status) = (error.code().into(), error.status());
-            Either::B(SdpRefusal { code, status, detail: error.to_string() })
-        }
+        Ok(offer) => Either::A(OfferParsed { outcome: "parsed", offer: WhipOffer(offer) }),
+        Err(error) => Either::B(SdpRefused::new(error.code(), error.status(), &error)),
     }
 }
 
@@ -124,10 +117,10 @@ pub fn own_offer(audio: bool, video: bool) -> Result<WhipOffer> {
 
 /// Why a trickled fragment is invalid, independent of any session; null when it is valid.
 #[napi(catch_unwind)]
-pub fn refuse_fragment(fragment: String) -> Option<SdpRefusal> {
+pub fn refuse_fragment(fragment: String) -> Option<SdpRefused> {
     let error = validate_fragment(&fragment).err()?;
     let (code, status) = whip::code_of(&error);
-    Some(SdpRefusal { code: code.into(), status, detail: error.to_string() })
+    Some(SdpRefused::new(code, status, &error))
 }
 
 #[napi]
@@ -135,20 +128,19 @@ impl MediaCore {
     /// The RTMP port; null if only RTMP over TLS is served.
     #[napi(getter, catch_unwind)]
     pub fn rtmp_port(&self) -> Option<u16> {
-        self.rtmp_port
+        self.ingest.rtmp_port()
     }
 
     /// The RTMP over TLS port; null without one.
     #[napi(getter, catch_unwind)]
     pub fn rtmp_tls_port(&self) -> Option<u16> {
-        self.ingest.as_ref().and_then(|ingest| ingest.rtmp_tls_port())
+        self.ingest.rtmp_tls_port()
     }
 
     /// Uses this certificate for connections from now on. Throws when it cannot be used.
     #[napi(catch_unwind)]
     pub fn set_certificate(&self, cert: String, key: String) -> Result<()> {
-        let Some(ingest) = &self.ingest else { return Ok(()) };
-        ingest
+        self.ingest
             .set_certificate(&cert, &key)
             .map_err(|error| Error::new(Status::InvalidArg, error.to_string()))
     }
@@ -156,45 +148,45 @@ impl MediaCore {
     /// The UDP ports, one per media worker.
     #[napi(getter, catch_unwind)]
     pub fn media_ports(&self) -> Vec<u16> {
-        self.media_ports.clone()
+        self.ingest.media_ports().to_vec()
     }
 
     /// Number of running transcoders.
     #[napi(catch_unwind)]
     pub fn transcoders(&self) -> u32 {
-        self.ingest.as_ref().map_or(0, |ingest| ingest.transcoders() as u32)
+        self.ingest.transcoders() as u32
     }
 
     /// Number of transcoders that failed since the start.
     #[napi(catch_unwind)]
     pub fn failed_transcoders(&self) -> f64 {
-        number(self.ingest.as_ref().map_or(0, |ingest| ingest.failed_transcoders()))
+        number(self.ingest.failed_transcoders())
     }
 
     /// RTMP connections closed at once because a limit was reached, and upstreams not dialled for the same reason,
     /// since the start.
     #[napi(catch_unwind)]
     pub fn refused_connections(&self) -> f64 {
-        number(self.ingest.as_ref().map_or(0, |ingest| ingest.refused_connections()))
+        number(self.ingest.refused_connections())
     }
 
     /// Datagrams dropped by the kernel on the media ports, not read in time; null if the system does not report it.
     #[napi(catch_unwind)]
     pub fn kernel_drops(&self) -> Option<f64> {
-        self.ingest.as_ref().and_then(|ingest| ingest.kernel_drops()).map(number)
+        self.ingest.kernel_drops().map(number)
     }
 
     /// Receive buffer of each media port in bytes, if the kernel granted less than requested; null otherwise.
     #[napi(getter, catch_unwind)]
     pub fn small_receive_buffer(&self) -> Option<f64> {
-        let granted = self.ingest.as_ref().and_then(|ingest| ingest.small_receive_buffer());
+        let granted = self.ingest.small_receive_buffer();
         granted.map(|bytes| number(bytes as u64))
     }
 
-    /// All items since the last drain, oldest first.
+    /// All events since the last drain, oldest first.
     #[napi(catch_unwind)]
-    pub fn drain(&self) -> Vec<MailboxItem> {
-        (self.drain)().into_iter().map(MailboxItem::from).collect()
+    pub fn drain(&self) -> Vec<MediaEvent> {
+        self.ingest.drain().into_iter().map(MediaEvent::from).collect()
     }
 
     /// Allows a publish request: it goes live. A publish_ended follows in any case.
@@ -203,31 +195,26 @@ impl MediaCore {
         &self,
         request: f64,
         client_id: f64,
-        upstreams: Vec<UpstreamOptions>,
-        hold: HoldOptions,
+        upstreams: Vec<Upstream>,
+        hold: Hold,
     ) -> Result<()> {
-        let upstreams = upstreams.iter().map(upstream).collect::<Result<_>>()?;
-        if let Some(ingest) = &self.ingest {
-            ingest.allow(whole(request)?, whole(client_id)?, upstreams, hold_of(&hold)?);
-        }
+        let upstreams = upstreams.into_iter().map(upstream).collect::<Result<_>>()?;
+        self.ingest.allow(whole(request)?, whole(client_id)?, upstreams, hold_of(&hold)?);
         Ok(())
     }
 
-    /// Puts one of two publishes with the same name on air.
+    /// Puts one of two publishes of a name on air, on the connections of the other, immediately or at its next keyframe; an
+    /// on_air_changed of each follows. No effect on one that is already on air.
     #[napi(catch_unwind)]
     pub fn switch_to(&self, client_id: f64) -> Result<()> {
-        if let Some(ingest) = &self.ingest {
-            ingest.switch_to(whole(client_id)?);
-        }
+        self.ingest.switch_to(whole(client_id)?);
         Ok(())
     }
 
-    /// Ends the upstreams and players of a lost publish, if they are held.
+    /// Ends the upstreams and players of a lost publish, if they are held; a hold_ended follows.
     #[napi(catch_unwind)]
     pub fn release(&self, client_id: f64) -> Result<()> {
-        if let Some(ingest) = &self.ingest {
-            ingest.release(whole(client_id)?);
-        }
+        self.ingest.release(whole(client_id)?);
         Ok(())
     }
 
@@ -235,47 +222,39 @@ impl MediaCore {
     /// node. A play_ended follows in any case.
     #[napi(catch_unwind)]
     pub fn allow_play(&self, request: f64, counted: bool) -> Result<()> {
-        if let Some(ingest) = &self.ingest {
-            ingest.allow_play(whole(request)?, counted);
-        }
+        self.ingest.allow_play(whole(request)?, counted);
         Ok(())
     }
 
-    /// Allows a play request: the player reads a stream pulled from another node. A play_ended follows in any case, and
-    /// a pull_ended for each pull.
+    /// Lets a player read a stream of another node: through the running pull of its name, else a new one. The player gets
+    /// its success response once media arrives; after 5 s without any, that there is no such stream. A play_ended
+    /// follows in any case, and one pull_ended for each pull. Throws when the URL or the address is invalid.
     #[napi(catch_unwind)]
-    pub fn pull(&self, request: f64, source: PullOptions) -> Result<()> {
+    pub fn pull(&self, request: f64, source: PullSource) -> Result<()> {
         let (request, source) = (whole(request)?, pull_source(&source)?);
-        if let Some(ingest) = &self.ingest {
-            ingest.pull(request, source);
-        }
+        self.ingest.pull(request, source);
         Ok(())
     }
 
-    /// Answers source_wanted; none means that the stream is not published anywhere.
+    /// The present source of a pull that lost its connection; null: none, and the pull ends.
     #[napi(catch_unwind)]
-    pub fn dial_pull(&self, pull: f64, source: Option<PullOptions>) -> Result<()> {
+    pub fn dial_pull(&self, pull: f64, source: Option<PullSource>) -> Result<()> {
         let source = source.map(|source| pull_source(&source)).transpose()?;
-        if let Some(ingest) = &self.ingest {
-            ingest.dial_pull(whole(pull)?, source);
-        }
+        self.ingest.dial_pull(whole(pull)?, source);
         Ok(())
     }
 
     /// The running pulls, by name.
     #[napi(catch_unwind)]
-    pub fn pulls(&self) -> Vec<PullCounters> {
-        let pulls = self.ingest.as_ref().map(|ingest| ingest.pulls());
-        pulls.into_iter().flatten().map(PullCounters::from).collect()
+    pub fn pulls(&self) -> Vec<PullStatus> {
+        let pulls = self.ingest.pulls();
+        pulls.into_iter().map(PullStatus::from).collect()
     }
 
-    /// Denies a publish or play request, with code `bad_name` or `denied`.
+    /// Denies a publish or play request.
     #[napi(catch_unwind)]
-    pub fn deny(&self, request: f64, code: String, description: String) -> Result<()> {
-        let denial = if code == "bad_name" { Denial::BadName } else { Denial::Denied };
-        if let Some(ingest) = &self.ingest {
-            ingest.deny(whole(request)?, denial, description);
-        }
+    pub fn deny(&self, request: f64, code: Denial, description: String) -> Result<()> {
+        self.ingest.deny(whole(request)?, code.into(), description);
         Ok(())
     }
 
@@ -283,73 +262,53 @@ impl MediaCore {
     /// any other gets the description.
     #[napi(catch_unwind)]
     pub fn redirect(&self, request: f64, tc_urls: Vec<String>, description: String) -> Result<()> {
-        if let Some(ingest) = &self.ingest {
-            ingest.redirect(whole(request)?, tc_urls, description);
-        }
+        self.ingest.redirect(whole(request)?, tc_urls, description);
         Ok(())
     }
 
-    /// Answers address_wanted; no address means "not now". Invalid addresses are ignored.
+    /// Resolved addresses for a push; none means "cannot be resolved, try later". Invalid addresses are ignored.
     #[napi(catch_unwind)]
     pub fn dial(&self, push: f64, addresses: Vec<String>) -> Result<()> {
         let addresses = addresses.iter().filter_map(|address| address.parse().ok()).collect();
-        if let Some(ingest) = &self.ingest {
-            ingest.dial(whole(push)?, addresses);
-        }
+        self.ingest.dial(whole(push)?, addresses);
         Ok(())
     }
 
-    /// Ends a running publish.
+    /// Ends a running publish; unknown client ids are ignored.
     #[napi(catch_unwind)]
-    pub fn end(&self, client_id: f64, reason: String, description: String) -> Result<()> {
-        let reason = match reason.as_str() {
-            "rejected_by_customer" => EndReason::RejectedByCustomer,
-            "replaced" => EndReason::Replaced,
-            "kicked" => EndReason::Kicked,
-            "unpublished" => EndReason::Unpublished,
-            "broadcaster_left" => EndReason::BroadcasterLeft,
-            _ => return Err(Error::new(Status::InvalidArg, "unknown reason")),
-        };
-        if let Some(ingest) = &self.ingest {
-            ingest.end(whole(client_id)?, reason, description);
-        }
+    pub fn end(&self, client_id: f64, reason: EndRequest, description: String) -> Result<()> {
+        self.ingest.end(whole(client_id)?, reason.into(), description);
         Ok(())
     }
 
     /// Counters of a running publish; null when it is not running.
     #[napi(catch_unwind)]
-    pub fn snapshot(&self, client_id: f64) -> Result<Option<PublishCounters>> {
+    pub fn snapshot(&self, client_id: f64) -> Result<Option<PublishSnapshot>> {
         let client_id = whole(client_id)?;
-        let snapshot = self.ingest.as_ref().and_then(|ingest| ingest.snapshot(client_id));
-        Ok(snapshot.map(|snapshot| PublishCounters::new(number(client_id), snapshot)))
+        let snapshot = self.ingest.snapshot(client_id);
+        Ok(snapshot.map(|snapshot| PublishSnapshot::new(number(client_id), snapshot)))
     }
 
-    /// The players of a running publish, oldest first; empty when it is not running.
+    /// The players of a running publish, oldest first, at most a thousand; empty when it is not running.
     #[napi(catch_unwind)]
-    pub fn players(&self, client_id: f64) -> Result<Vec<PlayerCounters>> {
+    pub fn players(&self, client_id: f64) -> Result<Vec<PlayerStatus>> {
         let client_id = whole(client_id)?;
-        let players = self.ingest.as_ref().map(|ingest| ingest.players(client_id));
-        Ok(players.into_iter().flatten().map(PlayerCounters::from).collect())
+        let players = self.ingest.players(client_id);
+        Ok(players.into_iter().map(PlayerStatus::from).collect())
     }
 
-    /// Pushes a running publish to an additional upstream. Returns added, not_running or too_many.
+    /// Pushes a running publish to an additional upstream.
     #[napi(catch_unwind)]
-    pub fn add_upstream(&self, client_id: f64, options: UpstreamOptions) -> Result<String> {
-        let (client_id, upstream) = (whole(client_id)?, upstream(&options)?);
-        let Some(ingest) = &self.ingest else { return Ok("not_running".into()) };
-        let outcome = match ingest.add_upstream(client_id, upstream) {
-            AddedUpstream::Added => "added",
-            AddedUpstream::NotRunning => "not_running",
-            AddedUpstream::TooMany => "too_many",
-        };
-        Ok(outcome.into())
+    pub fn add_upstream(&self, client_id: f64, options: Upstream) -> Result<AddedUpstream> {
+        let (client_id, upstream) = (whole(client_id)?, upstream(options)?);
+        Ok(self.ingest.add_upstream(client_id, upstream).into())
     }
 
-    /// Removes an upstream from a running publish. False when there is none with this id.
+    /// Removes an upstream from a running publish; false when it has none with that id.
     #[napi(catch_unwind)]
     pub fn remove_upstream(&self, client_id: f64, id: String) -> Result<bool> {
         let client_id = whole(client_id)?;
-        Ok(self.ingest.as_ref().is_some_and(|ingest| ingest.remove_upstream(client_id, &id)))
+        Ok(self.ingest.remove_upstream(client_id, &id))
     }
 
     /// Ends every session and joins the workers outside the JavaScript thread. Drain once more afterwards.
@@ -360,17 +319,10 @@ impl MediaCore {
     }
 }
 
-pub(crate) fn upstream(options: &UpstreamOptions) -> Result<Upstream> {
+pub(crate) fn upstream(options: Upstream) -> Result<headgate_ingest::Upstream> {
     let url = UpstreamUrl::parse(&options.url)
         .ok_or_else(|| Error::new(Status::InvalidArg, "not an RTMP URL"))?;
-    let source = match options.source.as_str() {
-        "deployment" => UpstreamSource::Deployment,
-        "stream" => UpstreamSource::Stream,
-        "session" => UpstreamSource::Session,
-        "own" => UpstreamSource::Own,
-        _ => return Err(Error::new(Status::InvalidArg, "unknown source")),
-    };
-    Ok(Upstream { id: options.id.clone(), url, source })
+    Ok(headgate_ingest::Upstream { id: options.id, url, source: options.source.into() })
 }
 
 pub(crate) fn address(text: &str) -> Result<IpAddr> {
@@ -379,7 +331,7 @@ pub(crate) fn address(text: &str) -> Result<IpAddr> {
 
 /// The task that joins the workers.
 pub struct StopTask {
-    ingest: Option<Arc<Ingest>>,
+    ingest: Arc<Ingest>,
 }
 
 impl Task for StopTask {
@@ -387,9 +339,7 @@ impl Task for StopTask {
     type JsValue = ();
 
     fn compute(&mut self) -> Result<()> {
-        if let Some(ingest) = self.ingest.take() {
-            ingest.stop();
-        }
+        self.ingest.stop();
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi_derive::napi;
 
 use crate::MediaCore;
+use crate::names::PreviewEnd;
 use crate::whole::whole;
 
 /// One preview of one running publish.
@@ -13,11 +14,12 @@ use crate::whole::whole;
 pub struct MediaPreview(Option<PreviewReader>);
 
 /// The result of a read: bytes, or the reason why there will be no more, or neither when nothing is available yet.
-#[napi(object)]
+#[napi(object, object_from_js = false)]
 pub struct PreviewPart {
+    /// Exactly as long as its content and not shared.
+    #[napi(ts_type = "Uint8Array<ArrayBuffer>")]
     pub data: Option<Buffer>,
-    /// publish_ended, stalled, closed or internal_error.
-    pub ended: Option<String>,
+    pub ended: Option<PreviewEnd>,
 }
 
 #[napi]
@@ -30,10 +32,8 @@ impl MediaPreview {
         match self.0.as_ref().map(PreviewReader::read) {
             Some(PreviewRead::Batch(bytes)) => PreviewPart { data: Some(bytes.into()), ..nothing },
             Some(PreviewRead::Waiting) => nothing,
-            Some(PreviewRead::Ended(end)) => {
-                PreviewPart { ended: Some(end.code().into()), ..nothing }
-            }
-            None => PreviewPart { ended: Some("closed".into()), ..nothing },
+            Some(PreviewRead::Ended(end)) => PreviewPart { ended: Some(end.into()), ..nothing },
+            None => PreviewPart { ended: Some(PreviewEnd::Closed), ..nothing },
         }
     }
 
@@ -46,7 +46,9 @@ impl MediaPreview {
 
 #[napi]
 impl MediaCore {
-    /// Opens a running publish as FLV, starting at its cached keyframe; null when it is not running.
+    /// Opens a running publish, or the pull of one, as FLV, starting at its cached keyframe with time 0; null when it does
+    /// not run. A reader that is too slow loses frames up to the next keyframe, and after 30 s of that the preview ends.
+    /// A reader that stops must call `close`.
     #[napi(catch_unwind)]
     pub fn open_preview(
         &self,
@@ -54,12 +56,11 @@ impl MediaCore {
         wake: Function<'_, (), ()>,
     ) -> Result<Option<MediaPreview>> {
         let client_id = whole(client_id)?;
-        let Some(ingest) = &self.ingest else { return Ok(None) };
         // Weak: a preview alone does not keep the process alive.
         let wake = wake.build_threadsafe_function().weak::<true>().build()?;
         let wake = Box::new(move || {
             wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
         });
-        Ok(ingest.open_preview(client_id, wake).map(|reader| MediaPreview(Some(reader))))
+        Ok(self.ingest.open_preview(client_id, wake).map(|reader| MediaPreview(Some(reader))))
     }
 }

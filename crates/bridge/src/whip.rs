@@ -1,34 +1,49 @@
 //! The gateway's operations on WHIP publishes, and their transfer objects.
 
 use headgate_ingest::{
-    AnswerError, AudioDiagnostics, Diagnostics, ParsedOffer, TrackDiagnostics, VideoDiagnostics,
-    WhipPatchError, WhipPatched, WhipPublish,
+    AnswerError, AudioDiagnostics, Diagnostics, TrackDiagnostics, VideoDiagnostics, WhipPatchError,
+    WhipPublish,
 };
-use napi::bindgen_prelude::{Buffer, Result};
+use napi::bindgen_prelude::{Result, Uint8Array};
 use napi::{Error, Status};
 use napi_derive::napi;
 
 use crate::hold::hold_of;
-use crate::transfer::{SdpRefusal, WhipOptions, number};
+use crate::transfer::{SdpRefused, WhipOptions, number};
 use crate::whole::whole;
 use crate::{MediaCore, upstream};
 
 /// An offer that was parsed and validated, or our own: for `openWhip`.
 #[napi]
-pub struct WhipOffer(pub(crate) ParsedOffer);
+pub struct WhipOffer(pub(crate) headgate_ingest::ParsedOffer);
 
-/// The result of a trickled fragment: `code`, `status` and `detail` when it was refused, `fragment` when ICE restarted.
-#[napi(object)]
-pub struct FragmentAnswer {
-    pub code: Option<String>,
-    pub status: Option<u16>,
-    pub detail: Option<String>,
-    /// `application/trickle-ice-sdpfrag` with our half of the new ICE session.
-    pub fragment: Option<String>,
+/// A valid offer.
+#[napi(object, object_from_js = false)]
+pub struct OfferParsed {
+    #[napi(ts_type = "'parsed'")]
+    pub outcome: &'static str,
+    pub offer: WhipOffer,
+}
+
+/// The result of a trickled fragment.
+#[napi(discriminant = "outcome", discriminant_case = "snake_case", object_from_js = false)]
+pub enum WhipPatched {
+    Added,
+    Restarted {
+        /// `application/trickle-ice-sdpfrag` with our half of the new ICE session.
+        fragment: String,
+    },
+    Refused {
+        code: String,
+        /// HTTP status.
+        status: u16,
+        /// A description for people; never repeats the SDP.
+        detail: String,
+    },
 }
 
 /// Packets and rates of a track.
-#[napi(object)]
+#[napi(object, object_from_js = false)]
 pub struct TrackReport {
     pub kbps: u32,
     pub packets: f64,
@@ -40,7 +55,7 @@ pub struct TrackReport {
 }
 
 /// The video of a WHIP publish.
-#[napi(object)]
+#[napi(object, object_from_js = false)]
 pub struct VideoReport {
     pub codec: String,
     pub profile: String,
@@ -60,7 +75,7 @@ pub struct VideoReport {
 }
 
 /// The audio of a WHIP publish.
-#[napi(object)]
+#[napi(object, object_from_js = false)]
 pub struct AudioReport {
     pub codec: String,
     pub channels: u32,
@@ -68,7 +83,7 @@ pub struct AudioReport {
 }
 
 /// Diagnostics of a running WHIP publish.
-#[napi(object)]
+#[napi(object, object_from_js = false)]
 pub struct WhipReport {
     pub is_connected: bool,
     /// The client's address and port; `transport` is `udp` or `tcp`.
@@ -103,13 +118,10 @@ impl MediaCore {
     /// case.
     #[napi(catch_unwind)]
     pub fn open_whip(&self, offer: &WhipOffer, options: WhipOptions) -> Result<String> {
-        let Some(ingest) = &self.ingest else {
-            return Err(Error::new(Status::GenericFailure, "the media core is stopped"));
-        };
-        let upstreams = options.upstreams.iter().map(upstream).collect::<Result<_>>()?;
+        let upstreams = options.upstreams.into_iter().map(upstream).collect::<Result<_>>()?;
         let publish = WhipPublish {
             client_id: whole(options.client_id)?,
-            name: options.name.to_vec(),
+            name: options.name.into_bytes(),
             offer: offer.0.clone(),
             upstreams,
             stereo: options.stereo,
@@ -119,7 +131,7 @@ impl MediaCore {
             connect_info: options.connect_info.map_or_else(Vec::new, |info| info.to_vec()),
             hold: hold_of(&options.hold)?,
         };
-        ingest
+        self.ingest
             .open_whip(publish)
             .map_err(|error| Error::new(Status::GenericFailure, error.to_string()))
     }
@@ -127,65 +139,54 @@ impl MediaCore {
     /// Handles a client's answer to our own offer; null when it is accepted. After a refusal with status 422 another
     /// answer is still expected.
     #[napi(catch_unwind)]
-    pub fn answer_whip(&self, client_id: f64, answer: String) -> Result<Option<SdpRefusal>> {
+    pub fn answer_whip(&self, client_id: f64, answer: String) -> Result<Option<SdpRefused>> {
         let client_id = whole(client_id)?;
-        let taken = match &self.ingest {
-            Some(ingest) => ingest.answer_whip(client_id, &answer),
-            None => Err(AnswerError::NotAwaited),
-        };
-        Ok(taken.err().map(|error| {
+        Ok(self.ingest.answer_whip(client_id, &answer).err().map(|error| {
             let (code, status) = match error {
                 AnswerError::NotAwaited => ("answer_not_awaited", 400),
-                AnswerError::Refused(error) => (error.code(), 422),
+                AnswerError::Refused(ref error) => (error.code(), 422),
             };
-            SdpRefusal { code: code.into(), status, detail: error.to_string() }
+            SdpRefused::new(code, status, &error)
         }))
     }
 
-    /// Passes a trickled fragment to a running WHIP publish.
+    /// Applies a trickled fragment to a running publish: more candidates, or an ICE restart.
     #[napi(catch_unwind)]
-    pub fn patch_whip(&self, client_id: f64, fragment: String) -> Result<FragmentAnswer> {
+    pub fn patch_whip(&self, client_id: f64, fragment: String) -> Result<WhipPatched> {
         let client_id = whole(client_id)?;
-        let patched = match &self.ingest {
-            Some(ingest) => ingest.patch_whip(client_id, &fragment),
-            None => Err(WhipPatchError::Unknown),
-        };
-        let nothing = FragmentAnswer { code: None, status: None, detail: None, fragment: None };
-        Ok(match patched {
-            Ok(WhipPatched::Added) => nothing,
-            Ok(WhipPatched::Restarted(fragment)) => {
-                FragmentAnswer { fragment: Some(fragment), ..nothing }
+        Ok(match self.ingest.patch_whip(client_id, &fragment) {
+            Ok(headgate_ingest::WhipPatched::Added) => WhipPatched::Added,
+            Ok(headgate_ingest::WhipPatched::Restarted(fragment)) => {
+                WhipPatched::Restarted { fragment }
             }
-            Err(error) => FragmentAnswer {
-                code: Some(code_of(&error).0.into()),
-                status: Some(code_of(&error).1),
-                detail: Some(error.to_string()),
-                ..nothing
-            },
+            Err(error) => {
+                let (code, status) = code_of(&error);
+                WhipPatched::Refused { code: code.into(), status, detail: error.to_string() }
+            }
         })
     }
 
-    /// Sends a data message (AMF0 values) to all subscribers of a WHIP publish; false when it is not running.
+    /// Sends a data message (AMF0 values, the handler's name first) to all subscribers of a WHIP publish; false when it is not running.
     #[napi(catch_unwind)]
-    pub fn send_whip_data(&self, client_id: f64, data: Buffer) -> Result<bool> {
+    pub fn send_whip_data(&self, client_id: f64, data: Uint8Array) -> Result<bool> {
         let client_id = whole(client_id)?;
         let data = data.to_vec().into();
-        Ok(self.ingest.as_ref().is_some_and(|ingest| ingest.send_whip_data(client_id, data)))
+        Ok(self.ingest.send_whip_data(client_id, data))
     }
 
-    /// Asks the sender of a WHIP publish to stay below `kbps` from now on, 0 for no limit; false when it is not
+    /// Asks the sender of a WHIP publish to stay below `kbps` kbit/s from now on, 0 for no limit; false when it is not
     /// running.
     #[napi(catch_unwind)]
     pub fn limit_whip_bitrate(&self, client_id: f64, kbps: u32) -> Result<bool> {
         let client_id = whole(client_id)?;
-        Ok(self.ingest.as_ref().is_some_and(|ingest| ingest.limit_whip_bitrate(client_id, kbps)))
+        Ok(self.ingest.limit_whip_bitrate(client_id, kbps))
     }
 
     /// Whether ICE and DTLS of a WHIP publish are complete; false when it is not running.
     #[napi(catch_unwind)]
     pub fn is_whip_connected(&self, client_id: f64) -> Result<bool> {
         let client_id = whole(client_id)?;
-        Ok(self.ingest.as_ref().is_some_and(|ingest| ingest.is_whip_connected(client_id)))
+        Ok(self.ingest.is_whip_connected(client_id))
     }
 
     /// Diagnostics of a running WHIP publish, at most two seconds old; null during its first second and for any other
@@ -193,8 +194,7 @@ impl MediaCore {
     #[napi(catch_unwind)]
     pub fn whip_diagnostics(&self, client_id: f64) -> Result<Option<WhipReport>> {
         let client_id = whole(client_id)?;
-        let diagnostics =
-            self.ingest.as_ref().and_then(|ingest| ingest.whip_diagnostics(client_id));
+        let diagnostics = self.ingest.whip_diagnostics(client_id);
         Ok(diagnostics.map(WhipReport::from))
     }
 }

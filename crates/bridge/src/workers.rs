@@ -6,7 +6,7 @@ use crate::MediaCore;
 use crate::transfer::number;
 
 /// Load and lateness of one media worker over the last second; all zero for a worker that was asleep.
-#[napi(object)]
+#[napi(object, object_from_js = false)]
 pub struct WorkerStatus {
     /// Share of a core that its thread used, 0 to 1.
     pub load: f64,
@@ -24,10 +24,10 @@ impl From<headgate_ingest::WorkerStatus> for WorkerStatus {
 }
 
 /// The number of connections to the RTMP ports, and its limit.
-#[napi(object)]
+#[napi(object, object_from_js = false)]
 pub struct ConnectionCount {
     pub held: f64,
-    /// None if neither the configuration nor the system sets a limit.
+    /// Beyond this, new connections are closed immediately; missing if neither the configuration nor the system sets a limit.
     pub limit: Option<f64>,
 }
 
@@ -36,17 +36,17 @@ impl MediaCore {
     /// Load and lateness of each media worker over the last second.
     #[napi(catch_unwind)]
     pub fn worker_status(&self) -> Vec<WorkerStatus> {
-        let status = self.ingest.as_ref().map(|ingest| ingest.worker_status());
-        status.into_iter().flatten().map(WorkerStatus::from).collect()
+        let status = self.ingest.worker_status();
+        status.into_iter().map(WorkerStatus::from).collect()
     }
 
     /// The current connections to the RTMP ports.
     #[napi(catch_unwind)]
     pub fn connections(&self) -> ConnectionCount {
-        let count = self.ingest.as_ref().map(|ingest| ingest.connections());
+        let count = self.ingest.connections();
         ConnectionCount {
-            held: count.map_or(0.0, |count| number(count.held as u64)),
-            limit: count.and_then(|count| count.limit).map(|limit| number(limit as u64)),
+            held: number(count.held as u64),
+            limit: count.limit.map(|limit| number(limit as u64)),
         }
     }
 }

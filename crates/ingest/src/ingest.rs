@@ -349,12 +349,6 @@ impl Ingest {
             let _ = thread.join();
         }
     }
-
-    /// Returns a function that drains the mailbox, which outlives the workers: use it for their last events.
-    pub fn drainer(&self) -> impl Fn() -> Vec<Event> + Send + Sync + 'static {
-        let shared = self.shared.clone();
-        move || shared.publishes.mailbox().drain()
-    }
 }
 
 fn put(threads: &Mutex<Vec<JoinHandle<()>>>, thread: JoinHandle<()>) {

@@ -19,7 +19,9 @@ mod transcoding;
 
 pub use headgate_media::{Irregularity, IrregularityCounts};
 pub use headgate_whip::sdp::OfferError;
-pub use headgate_whip::{AudioDiagnostics, Diagnostics, TrackDiagnostics, VideoDiagnostics};
+pub use headgate_whip::{
+    AudioDiagnostics, Diagnostics, HandshakeFault, TrackDiagnostics, VideoDiagnostics,
+};
 pub use ingest::{
     CaptureError, CaptureHandle, Ingest, ParsedOffer, WhipError, WhipPublish, own_offer,
     parse_offer, validate_fragment,

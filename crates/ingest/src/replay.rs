@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use headgate_capture::{Ended, FileError, FrameDigest, Head, Kind, Reader, Record};
 use headgate_media::{Frame, flv};
 use headgate_whip::WhipSession;
-use headgate_whip::sdp::{Offer, OwnOffer, read_offer};
+use headgate_whip::sdp::{Offer, OwnOffer, offers_role, read_offer};
 
 use crate::publish::record::{PublishRecord, StreamId};
 use crate::session::effect::Effect;
@@ -148,11 +148,9 @@ impl Replay {
         self.open_whip(&offer, now)
     }
 
-    /// If our SDP was the offer, as with v5, it lets the client choose its DTLS role (RFC 8842 5.2); the client's SDP
-    /// was the answer.
+    /// If our SDP was the offer, as with v5, the client's SDP was the answer.
     fn take_our_sdp(&mut self, sdp: &[u8], now: Instant) -> Result<(), ReplayError> {
-        let is_offer = String::from_utf8_lossy(sdp).contains("a=setup:actpass");
-        if !is_offer {
+        if !std::str::from_utf8(sdp).is_ok_and(offers_role) {
             return Ok(());
         }
         let answer = read_offer(&self.client_sdp).map_err(|_| ReplayError::Offer)?;

@@ -172,8 +172,7 @@ const fn profile_name([profile, constraints, _]: [u8; 3]) -> &'static str {
     }
 }
 
-/// Lists the problems in words for the person at the encoder. `unanswered`: keyframe requests in a row without a
-/// keyframe.
+/// Lists the problems in words for the person at the encoder. `track`: the video, if it was offered.
 pub(crate) fn problems(
     of: &Diagnostics,
     since_start: Duration,

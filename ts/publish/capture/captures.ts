@@ -132,7 +132,6 @@ export function createCaptures(deps: {
     waiting.delete(streamId);
     one.clientId = clientId;
     one.source = media().captureNext(clientId, one.options);
-    if (one.source === null) one.reason = "not_begun";
     log.info({ capture: one.id, clientId, path: one.options.path }, "capture started");
   }
 

@@ -159,19 +159,6 @@ pub enum OnAirCause {
     Switched,
 }
 
-impl OnAirCause {
-    /// Stable name: the gateway and its records use it.
-    #[must_use]
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::Began => "began",
-            Self::Lost => "lost",
-            Self::Silent => "silent",
-            Self::Switched => "switched",
-        }
-    }
-}
-
 /// A push is about to connect and needs addresses that passed the gateway's address guard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressWanted {

@@ -27,17 +27,6 @@ pub enum PreviewEnd {
 }
 
 impl PreviewEnd {
-    /// Stable name.
-    #[must_use]
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::PublishEnded => "publish_ended",
-            Self::Stalled => "stalled",
-            Self::Closed => "closed",
-            Self::InternalError => "internal_error",
-        }
-    }
-
     /// 0 means that the preview is running.
     const fn to_number(self) -> u8 {
         match self {

@@ -32,18 +32,6 @@ pub enum PullState {
     Reconnecting,
 }
 
-impl PullState {
-    /// Stable name.
-    #[must_use]
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::Connecting => "connecting",
-            Self::Playing => "playing",
-            Self::Reconnecting => "reconnecting",
-        }
-    }
-}
-
 /// Why a pull ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PullEnd {
@@ -66,21 +54,6 @@ pub enum PullEnd {
 }
 
 impl PullEnd {
-    /// Stable name.
-    #[must_use]
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::Unread => "unread",
-            Self::SourceEnded => "source_ended",
-            Self::Refused => "refused",
-            Self::Lost => "lost",
-            Self::Invalid => "invalid",
-            Self::PublishedHere => "published_here",
-            Self::Shutdown => "shutdown",
-            Self::InternalError => "internal_error",
-        }
-    }
-
     /// Maps the reason of a stream that the worker ended, when the pull itself set none.
     pub(crate) const fn of(reason: EndReason) -> Self {
         match reason {

@@ -27,19 +27,6 @@ pub enum UpstreamSource {
     Own,
 }
 
-impl UpstreamSource {
-    /// Stable name.
-    #[must_use]
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::Deployment => "deployment",
-            Self::Stream => "stream",
-            Self::Session => "session",
-            Self::Own => "own",
-        }
-    }
-}
-
 /// An upstream to push to, and who requested it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
@@ -62,19 +49,6 @@ pub enum UpstreamState {
     Waiting,
     /// Waiting for the next attempt with longer pauses, because the upstream refused.
     Refused,
-}
-
-impl UpstreamState {
-    /// Stable name.
-    #[must_use]
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::Connecting => "connecting",
-            Self::Sending => "sending",
-            Self::Waiting => "waiting",
-            Self::Refused => "refused",
-        }
-    }
 }
 
 /// One upstream at one moment. It contains no secrets.

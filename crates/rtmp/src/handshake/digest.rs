@@ -41,44 +41,44 @@ impl Scheme {
         }
     }
 
-    /// The packet before its digest, the digest, and the packet after it. At most 772 + 4 + 727 bytes precede a digest.
-    fn split(self, packet: &[u8; PACKET]) -> Option<(&[u8], &[u8; DIGEST], &[u8])> {
-        let sum: usize = packet.get(self.place()..)?.iter().take(4).map(|b| usize::from(*b)).sum();
-        let (before, rest) = packet.split_at_checked(self.place() + 4 + sum % OFFSETS)?;
-        let (digest, behind) = rest.split_first_chunk()?;
-        Some((before, digest, behind))
+    /// The packet before its digest, the digest, and the packet after it.
+    fn split(self, packet: &[u8; PACKET]) -> (&[u8], &[u8; DIGEST], &[u8]) {
+        let sum: usize = packet.iter().skip(self.place()).take(4).map(|b| usize::from(*b)).sum();
+        let (before, rest) = packet.split_at(self.place() + 4 + sum % OFFSETS);
+        let (digest, behind) =
+            rest.split_first_chunk().expect("at most 772 + 4 + 727 bytes precede a digest");
+        (before, digest, behind)
     }
 }
 
 /// The digest in a C1, if it has a valid one.
 pub(super) fn find(c1: &[u8; PACKET]) -> Option<(Scheme, [u8; DIGEST])> {
     [Scheme::FirstHalf, Scheme::SecondHalf].into_iter().find_map(|scheme| {
-        let (before, digest, behind) = scheme.split(c1)?;
-        (sign(&[PLAYER_NAME], &[before, behind])? == *digest).then_some((scheme, *digest))
+        let (before, digest, behind) = scheme.split(c1);
+        (sign(&[PLAYER_NAME], &[before, behind]) == *digest).then_some((scheme, *digest))
     })
 }
 
 /// Puts a server's digest into an S1.
-pub(super) fn put(s1: &mut [u8; PACKET], scheme: Scheme) -> Option<()> {
-    let (before, _, behind) = scheme.split(s1)?;
-    let (at, digest) = (before.len(), sign(&[SERVER_NAME], &[before, behind])?);
-    s1.get_mut(at..at + DIGEST)?.copy_from_slice(&digest);
-    Some(())
+pub(super) fn put(s1: &mut [u8; PACKET], scheme: Scheme) {
+    let (before, _, behind) = scheme.split(s1);
+    let (at, digest) = (before.len(), sign(&[SERVER_NAME], &[before, behind]));
+    s1[at..at + DIGEST].copy_from_slice(&digest);
 }
 
 /// Signs an S2 in its last bytes, in response to the digest of a C1.
-pub(super) fn answer(s2: &mut [u8; PACKET], digest: &[u8; DIGEST]) -> Option<()> {
-    let key = sign(&[SERVER_NAME, &KEY_END], &[digest])?;
-    let (signed, signature) = s2.split_last_chunk_mut::<DIGEST>()?;
-    *signature = sign(&[&key], &[signed])?;
-    Some(())
+pub(super) fn answer(s2: &mut [u8; PACKET], digest: &[u8; DIGEST]) {
+    let key = sign(&[SERVER_NAME, &KEY_END], &[digest]);
+    let (signed, signature) = s2.split_at_mut(PACKET - DIGEST);
+    signature.copy_from_slice(&sign(&[&key], &[signed]));
 }
 
-/// HMAC-SHA256 of the parts. `None` cannot occur: keys of every length are valid.
-fn sign(key: &[&[u8]], parts: &[&[u8]]) -> Option<[u8; DIGEST]> {
-    let mut hmac = Hmac::<Sha256>::new_from_slice(&key.concat()).ok()?;
+/// HMAC-SHA256 of the parts.
+fn sign(key: &[&[u8]], parts: &[&[u8]]) -> [u8; DIGEST] {
+    let mut hmac =
+        Hmac::<Sha256>::new_from_slice(&key.concat()).expect("HMAC takes keys of every length");
     for part in parts {
         hmac.update(part);
     }
-    Some(hmac.finalize().into_bytes().into())
+    hmac.finalize().into_bytes().into()
 }

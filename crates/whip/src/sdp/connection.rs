@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use super::error::OfferError;
-use super::lines::Lines;
+use super::lines::{Lines, split_fragment};
 
 /// Fingerprints read from one offer; further ones are ignored.
 const FINGERPRINT_LIMIT: usize = 16;
@@ -21,6 +21,13 @@ pub enum Setup {
     Passive,
     /// We choose, and let the client do it.
     ActPass,
+}
+
+/// Whether this SDP is an offer that leaves the DTLS role to the other side, as ours do (RFC 8842 5.2).
+#[must_use]
+pub fn offers_role(sdp: &str) -> bool {
+    let is_open = |of: &Lines<'_>| matches!(read_setup(of.attribute("setup")), Ok(Setup::ActPass));
+    split_fragment(sdp).is_ok_and(|(_, sections)| sections.iter().any(is_open))
 }
 
 /// The single transport that all sections share.

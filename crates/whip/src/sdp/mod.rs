@@ -15,7 +15,7 @@ mod own_offer;
 mod section;
 
 pub use answer::{AnswerSettings, write_answer};
-pub use connection::Setup;
+pub use connection::{Setup, offers_role};
 pub use error::OfferError;
 pub use fragment::{Fragment, read_fragment, write_fragment};
 pub use offer::{Offer, is_dtls_client, read_offer};

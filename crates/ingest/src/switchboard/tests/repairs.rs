@@ -3,6 +3,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use headgate_media::Irregularity;
 use headgate_rtmp::MediaKind;
 
 use super::world::{AVC_HEADER, World, upstream};
@@ -30,10 +31,10 @@ fn publisher_without_header(world: &mut World, upstreams: &[&str]) -> SessionKey
     key
 }
 
-fn irregularities(world: &World) -> Vec<(&'static str, u64)> {
+fn irregularities(world: &World) -> Vec<(Irregularity, u64)> {
     let record = world.publishes.find(1).expect("it runs");
     let snapshot = record.snapshot(world.now, SystemTime::now());
-    snapshot.irregularities.iter().map(|(kind, count)| (kind.code(), count)).collect()
+    snapshot.irregularities.iter().collect()
 }
 
 /// The tag bodies of configurations that a peer has received.
@@ -88,7 +89,7 @@ fn readers_get_lengths_and_a_configuration_for_start_codes_without_one() {
             assert!(frames.iter().all(|of| is_framed(&of.payload[5..]).is_some()));
         }
         let counts = irregularities(&world);
-        assert!(counts.contains(&("framing_converted", 60)), "{counts:?}");
+        assert!(counts.contains(&(Irregularity::FramingConverted, 60)), "{counts:?}");
     }
 }
 
@@ -103,8 +104,10 @@ fn frames_without_any_configuration_are_withheld_and_named_within_three_seconds(
     }
     assert_eq!(world.peers[&player].media.len(), 0);
     let counts = irregularities(&world);
-    let named: Vec<_> = counts.iter().map(|(code, _)| *code).collect();
-    assert_eq!(named, ["video_configuration_missing", "audio_configuration_missing"]);
+    let named: Vec<_> = counts.iter().map(|(kind, _)| *kind).collect();
+    let [video, audio] =
+        [Irregularity::VideoConfigurationMissing, Irregularity::AudioConfigurationMissing];
+    assert_eq!(named, [video, audio]);
     assert!(world.reasons().is_empty(), "the publish goes on");
     // It is repaired in mid-stream.
     world.send(key, MediaKind::Video, 3_000, AVC_HEADER);
@@ -140,7 +143,7 @@ fn keyframes_with_any_frame_type_are_started_on() {
         });
         let player = world.player("a");
         assert_eq!(world.frames(player), (25..40).collect::<Vec<_>>(), "{frame_type}");
-        assert_eq!(irregularities(&world), [("keyframe_mismarked", 2)]);
+        assert_eq!(irregularities(&world), [(Irregularity::KeyframeMismarked, 2)]);
         let first = &world.peers[&player].media.iter().find(|of| number(&of.payload).is_some());
         assert_eq!(first.map(|of| of.payload[0]), Some(0x17));
     }
@@ -187,7 +190,10 @@ fn a_push_and_a_late_player_join_a_stream_without_idr_pictures_at_recovery_point
         assert!(frames.count() > 40, "{peer:?}");
     }
     let counts = irregularities(&world);
-    assert_eq!(counts.iter().map(|(code, _)| *code).collect::<Vec<_>>(), ["recovery_point"]);
+    assert_eq!(
+        counts.iter().map(|(kind, _)| *kind).collect::<Vec<_>>(),
+        [Irregularity::RecoveryPoint]
+    );
 }
 
 #[test]
