@@ -98,7 +98,7 @@ export interface AppDeps {
   readonly log: Logger;
   readonly tokens: Tokens;
   readonly revocations?: Revocations;
-  readonly tokenRecords: Pick<TokenRecords, "add">;
+  readonly tokenRecords: Pick<TokenRecords, "add" | "flush">;
   readonly metrics: Metrics;
   readonly checkWebhookUrl: CheckWebhookUrl;
   readonly checkUpstreamUrl: CheckUpstreamUrl;

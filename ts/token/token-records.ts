@@ -1,6 +1,7 @@
 // A row for each web token and play token that is created (T8), with who created it and when, so that an administrator
-// finds and revokes them. A token is given to its caller only after its row is written: one that no list shows would stay in
-// the hands of somebody whose links an administrator believes to have revoked.
+// finds and revokes them. Rows are written many at a time, a moment after their tokens were given away; while they cannot be
+// written no token is given away, since one that no list shows would stay in the hands of somebody whose links an
+// administrator believes to have revoked.
 import type { Kysely, Selectable } from "kysely";
 import type { Logger } from "pino";
 import { inPortions, PORTION, untaken } from "../store/portions.ts";
@@ -16,8 +17,11 @@ export const ROWS_LIMIT = 50_000;
 const CHECK_AFTER = 500;
 /** Organisations whose added rows are counted, and tokens whose last use is known; the one noted first is evicted. */
 const REMEMBERED_LIMIT = 10_000;
-/** Rows in one statement. */
-const ROWS_PER_STATEMENT = 40;
+/** Rows in one statement, and how long the first of them waits, ms. */
+const ROWS_PER_STATEMENT = 100;
+const WRITTEN_AFTER_MS = 100;
+/** Rows that wait for a store that takes long; a further token waits for them. */
+const WAITING_LIMIT = 10_000;
 /** Longest name in a row, characters: a token may be for any name, and those of streams are shorter. */
 const NAME_LIMIT = 200;
 /** Precision of `last_used_at`, ms. */
@@ -30,8 +34,11 @@ export interface TokenMaker {
 }
 
 export interface TokenRecords {
-  /** Resolves when the row is written. Rejects with `StoreFailed`; the token must not be given away then. */
+  /** Resolves when the token may be given away: at once, or once rows can be written again. Rejects with `StoreFailed`; the
+   *  token must not be given away then. */
   add(token: IssuedToken, kind: TokenTable["kind"], maker: TokenMaker): Promise<void>;
+  /** Writes what waits, so that a list is complete. */
+  flush(): Promise<void>;
   /** Records in the background that a publish or play was allowed with the token, at most once a minute. */
   used(jti: string): void;
   stop(): Promise<void>;
@@ -79,19 +86,26 @@ export function createTokenRecords(deps: {
   const written = new Map<string, number>();
   let stopped = false;
   let removing: Promise<void> = Promise.resolve();
-  /** The rows of the next statement, and its end. */
-  let next: { readonly rows: TokenTable[]; readonly done: Promise<void> } | null = null;
-  let writing: Promise<unknown> = Promise.resolve();
+  /** The rows of the next statement. */
+  let waiting: TokenTable[] = [];
+  let timer: NodeJS.Timeout | null = null;
+  let writing: Promise<void> = Promise.resolve();
+  /** The last statement failed. */
+  let isFailing = false;
 
   return {
     async add(token, kind, maker) {
-      await write(rowOf(token, kind, maker, clock.now()));
+      if (isFailing || waiting.length >= WAITING_LIMIT) await write();
+      waiting.push(rowOf(token, kind, maker, clock.now()));
+      if (waiting.length % ROWS_PER_STATEMENT === 0) writeLater();
+      else timer ??= setTimeout(writeLater, WRITTEN_AFTER_MS);
       const { organisationId } = maker;
       // An organisation not counted yet may have too many from before.
       const count = (added.get(organisationId) ?? CHECK_AFTER - 1) + 1;
       note(added, organisationId, count >= CHECK_AFTER ? 0 : count);
       if (count < CHECK_AFTER) return;
       removing = removing
+        .then(write)
         .then(() => makeRoom(organisationId))
         .catch((err: unknown) => log.warn({ err }, "records of tokens beyond the limit could not be removed"));
     },
@@ -99,31 +113,42 @@ export function createTokenRecords(deps: {
       const now = clock.now();
       if (stopped || now - (written.get(jti) ?? 0) < LAST_USED_STEP_MS) return;
       note(written, jti, now);
-      db.updateTable("token")
-        .set({ last_used_at: now })
-        .where("id", "=", jti)
-        .execute()
+      const isWritten = waiting.length > 0 ? write() : Promise.resolve();
+      isWritten
+        .then(() => db.updateTable("token").set({ last_used_at: now }).where("id", "=", jti).execute())
         .catch((err: unknown) => log.warn({ err, jti }, "last use of a token not recorded"));
     },
+    flush: write,
     async stop() {
       stopped = true;
+      await write().catch((err: unknown) => log.error({ err }, "records of tokens were lost"));
       await removing;
     },
   };
 
-  /** One statement at a time; rows that come meanwhile share the next one, so that many tokens cost few writes. */
-  function write(row: TokenTable): Promise<void> {
-    if (next === null || next.rows.length >= ROWS_PER_STATEMENT) {
-      const rows: TokenTable[] = [];
-      const done = writing.then(async () => {
-        if (next?.rows === rows) next = null;
-        await db.insertInto("token").values(rows).execute();
-      });
-      writing = done.catch(() => {});
-      next = { rows, done };
-    }
-    next.rows.push(row);
-    return next.done;
+  function writeLater(): void {
+    write().catch((err: unknown) => log.warn({ err }, "tokens cannot be recorded: none is created until they can"));
+  }
+
+  /** Writes all that waits, one statement at a time. What could not be written waits on. */
+  function write(): Promise<void> {
+    if (timer !== null) clearTimeout(timer);
+    timer = null;
+    const written = writing.then(async () => {
+      while (waiting.length > 0) {
+        const rows = waiting.slice(0, ROWS_PER_STATEMENT);
+        const insert = db.insertInto("token").values(rows);
+        // A statement whose answer was lost may have been carried out.
+        await insert.onConflict((conflict) => conflict.column("id").doNothing()).execute();
+        waiting = waiting.slice(rows.length);
+      }
+    });
+    written.then(
+      () => (isFailing = false),
+      () => (isFailing = true),
+    );
+    writing = written.catch(() => {});
+    return written;
   }
 
   async function makeRoom(organisation: string): Promise<void> {

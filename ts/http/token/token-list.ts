@@ -10,7 +10,7 @@ import type { Schema } from "../../store/schema.ts";
 import type { Revocations } from "../../token/revocations.ts";
 import { checkRevocations, revokeTokenOf } from "../../token/revoking.ts";
 import { type ListedToken, listed, listTokens, TOKEN_WINDOW } from "../../token/token-list.ts";
-import { findToken } from "../../token/token-records.ts";
+import { findToken, type TokenRecords } from "../../token/token-records.ts";
 import { type Declarations, newRoutes, type RouteDeps, type Routes, z } from "../openapi.ts";
 import { Token, tokenRecord } from "../records/token.ts";
 import { cursorOf, pageOf, pageQuery } from "../request/page.ts";
@@ -60,14 +60,16 @@ export function tokenListRoutes(
     readonly reads: Kysely<Schema>;
     readonly clock: { now(): number };
     readonly revocations?: Revocations;
+    readonly tokenRecords: Pick<TokenRecords, "flush">;
   },
 ): Routes["hono"] {
-  const { db, reads, clock, revocations } = deps;
+  const { db, reads, clock, revocations, tokenRecords } = deps;
   const routes = newRoutes(deps, TOKEN_LIST_ROUTES);
 
   routes.guarded("GET /token", async (c, caller, { query }) => {
     const { quantity, cursor: behind = null, who = null, from = null, to = null } = query;
     const { id: organisationId } = caller.organisation;
+    await tokenRecords.flush();
     const stream = query.stream === undefined ? null : await findStream(reads, organisationId, query.stream, null);
     const filter = { organisationId, name: stream?.name ?? null, who, from, to, behind, quantity: quantity + 1 };
     const { tokens, rest } = await listTokens(reads, filter);
@@ -80,6 +82,7 @@ export function tokenListRoutes(
     const { organisation } = caller;
     const id = c.req.param("id");
     const now = clock.now();
+    await tokenRecords.flush();
     const row = id.includes("\0") ? undefined : await findToken(db, organisation.id, id);
     if (row === undefined) throw new UnknownRecord("token");
     const exp = Math.ceil(Number(row.expires_at) / 1000);

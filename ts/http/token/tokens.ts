@@ -24,7 +24,7 @@ interface TokenRoutesDeps extends RouteDeps {
   readonly clock: { now(): number };
   readonly tokens: Tokens;
   readonly revocations?: Revocations;
-  readonly tokenRecords: Pick<TokenRecords, "add">;
+  readonly tokenRecords: Pick<TokenRecords, "add" | "flush">;
 }
 
 export const TOKEN_ROUTES = {
@@ -85,6 +85,7 @@ export function tokenRoutes(deps: TokenRoutesDeps): Routes["hono"] {
   routes.guarded("POST /webcaster/revoke", async (c, caller, { body }) => {
     const { organisation } = caller;
     const { way, text } = wayOf(body);
+    await tokenRecords.flush();
     const now = clock.now();
     let data: { readonly jti: string } | { readonly streamname: string };
     if (way === "streamname") {
