@@ -2,7 +2,7 @@
 // finds and revokes them. Rows are written many at a time, a moment after their tokens were given away; while they cannot be
 // written no token is given away, since one that no list shows would stay in the hands of somebody whose links an
 // administrator believes to have revoked.
-import type { Kysely, Selectable } from "kysely";
+import type { CompiledQuery, Kysely, Selectable } from "kysely";
 import type { Logger } from "pino";
 import { inPortions, PORTION, untaken } from "../store/portions.ts";
 import type { Schema } from "../store/schema.ts";
@@ -90,6 +90,8 @@ export function createTokenRecords(deps: {
   let waiting: TokenTable[] = [];
   let timer: NodeJS.Timeout | null = null;
   let writing: Promise<void> = Promise.resolve();
+  /** The statement of a full portion. */
+  let ofPortion: CompiledQuery | null = null;
   /** The last statement failed. */
   let isFailing = false;
 
@@ -126,6 +128,18 @@ export function createTokenRecords(deps: {
     },
   };
 
+  /** Building the statement of a full portion costs more than carrying it out, so its text is made once. */
+  function insertOf(rows: readonly TokenTable[]): CompiledQuery {
+    const isFull = rows.length === ROWS_PER_STATEMENT;
+    // All rows have their members in the same order (`rowOf`).
+    if (isFull && ofPortion !== null) return { ...ofPortion, parameters: rows.flatMap((row) => Object.values(row)) };
+    const insert = db.insertInto("token").values(rows);
+    // A statement whose answer was lost may have been carried out.
+    const compiled = insert.onConflict((conflict) => conflict.column("id").doNothing()).compile();
+    if (isFull) ofPortion = compiled;
+    return compiled;
+  }
+
   function writeLater(): void {
     write().catch((err: unknown) => log.warn({ err }, "tokens cannot be recorded: none is created until they can"));
   }
@@ -137,9 +151,7 @@ export function createTokenRecords(deps: {
     const written = writing.then(async () => {
       while (waiting.length > 0) {
         const rows = waiting.slice(0, ROWS_PER_STATEMENT);
-        const insert = db.insertInto("token").values(rows);
-        // A statement whose answer was lost may have been carried out.
-        await insert.onConflict((conflict) => conflict.column("id").doNothing()).execute();
+        await db.executeQuery(insertOf(rows));
         waiting = waiting.slice(rows.length);
       }
     });
