@@ -1,4 +1,7 @@
 // Sign-in at an organisation's identity provider, with a real one (oidc-provider) on loopback.
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Gateway, openGateway } from "../../support/gateway.ts";
 import { Browser, CLIENT, type IdentityProvider, openProvider } from "../../support/identity-provider.ts";
@@ -295,4 +298,26 @@ test("removing the provider ends the sessions of its people, and nobody can begi
   expect(removed.body).toMatchObject({ identity_provider: null });
   expect((await meOf(browser)).status).toBe(403);
   expect(await signIn("ada", browser)).toBe(refusedFor("not_configured"));
+});
+
+test("a provider that does not answer keeps nobody out of another organisation", async () => {
+  const silent = createServer(() => {}).listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  const { port } = silent.address() as AddressInfo;
+  await gateway.call("PUT", "/organisation/identity-provider", { body: settings() });
+  const other = await gateway.newOrganisation("Other");
+  const body = settings({ issuer: `http://127.0.0.1:${port}` });
+  const { status } = await gateway.call("PUT", "/organisation/identity-provider", {
+    key: other.keys.administrator,
+    body,
+  });
+  expect(status).toBe(200);
+  const begin = async (hash: string) =>
+    (await newBrowser().get(`${HEADGATE}/login/identity-provider/${hash}`)).headers.get("location") ?? "";
+  const waiting = Array.from({ length: 16 }, () => begin(other.organisation.hash));
+  expect(await begin(other.organisation.hash)).toContain("refused=too_many_attempts");
+  expect(await begin(gateway.organisation.hash)).toContain(provider.issuer);
+  silent.closeAllConnections();
+  silent.close();
+  for (const location of await Promise.all(waiting)) expect(location).toContain("refused=provider_failed");
 });

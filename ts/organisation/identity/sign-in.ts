@@ -26,8 +26,10 @@ const USED_LIMIT = 10_000;
  *  which the last one is remembered. */
 const FAILURES_EVERY_MS = 60_000;
 const RECORDED_LIMIT = 1_000;
-/** Sign-ins that wait for providers at the same time. */
-const UNDER_WAY_LIMIT = 64;
+/** Sign-ins that wait for the provider of one organisation at the same time, and for all: one that hangs keeps nobody else
+ *  out. */
+const UNDER_WAY_LIMIT = 16;
+const ALL_UNDER_WAY_LIMIT = 512;
 /** Longest text that the provider or the library says, for the audit log, characters; and values of a claim. */
 const CAUSE_LIMIT = 300;
 const VALUES_LIMIT = 20;
@@ -96,11 +98,13 @@ export function createIdentitySignIn(deps: {
   const used = new Map<string, number>();
   /** When the last failure to begin was recorded, by organisation. */
   const recorded = new Map<string, number>();
-  let underWay = 0;
+  /** By the hash in the request, while it is more than 0. */
+  const underWay = new Map<string, number>();
+  let allUnderWay = 0;
 
   return {
     begin: (hash, redirectUri, requestId) =>
-      bounded(async (): Promise<{ location: string; cookie: string } | Refused> => {
+      bounded(hash, async (): Promise<{ location: string; cookie: string } | Refused> => {
         const found = await providerOf(hash);
         if ("refused" in found) return found;
         const { organisation, provider } = found;
@@ -133,7 +137,7 @@ export function createIdentitySignIn(deps: {
         if (error instanceof TooManyRequests) return { refused: "too_many_attempts" };
         throw error;
       }
-      const outcome = await bounded(() => finished(begun, url, requestId));
+      const outcome = await bounded(hash, () => finished(begun, url, requestId));
       if ("sessionId" in outcome) throttle.succeeded(name, address);
       return outcome;
     },
@@ -236,13 +240,18 @@ export function createIdentitySignIn(deps: {
     return true;
   }
 
-  async function bounded<T>(work: () => Promise<T>): Promise<T | Refused> {
-    if (underWay >= UNDER_WAY_LIMIT) return { refused: "too_many_attempts" };
-    underWay += 1;
+  async function bounded<T>(hash: string, work: () => Promise<T>): Promise<T | Refused> {
+    const ofIt = underWay.get(hash) ?? 0;
+    if (ofIt >= UNDER_WAY_LIMIT || allUnderWay >= ALL_UNDER_WAY_LIMIT) return { refused: "too_many_attempts" };
+    underWay.set(hash, ofIt + 1);
+    allUnderWay += 1;
     try {
       return await work();
     } finally {
-      underWay -= 1;
+      allUnderWay -= 1;
+      const left = (underWay.get(hash) ?? 1) - 1;
+      if (left > 0) underWay.set(hash, left);
+      else underWay.delete(hash);
     }
   }
 
