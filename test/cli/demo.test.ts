@@ -119,3 +119,13 @@ test("a service of a former version that was started without a word finds its su
   expect(String(line)).toContain('"ready":true');
   expect((await exit)[0]).toBe(0);
 }, 60_000);
+
+test("without a folder for its store it says so in one line", async () => {
+  const child = start(process.execPath, ["scripts/headgate.mjs", "demo"], {
+    env: { PATH, TMPDIR: join(folder, "none") },
+  });
+  expect(await child.exit).toBe(1);
+  const lines = child.stderr().trim().split("\n");
+  expect(lines.at(-1)).toMatch(/no folder for its store \(.*\): TMPDIR names another$/);
+  expect(child.stderr()).not.toContain("    at ");
+});

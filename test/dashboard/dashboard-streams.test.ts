@@ -340,6 +340,8 @@ inWholeRun("axe finds nothing serious in either scheme, and a phone scrolls in o
   await page.getByRole("tab", { name: "Links" }).click();
   await dash.press("Create the link");
   await page.locator(".made svg.qr").waitFor();
+  // The service of this test is at 127.0.0.1, which on a phone is the phone.
+  await page.getByText("Opens on this machine only").waitFor();
   await judge("stream, links");
   await dash.press("Connect");
   for (const tab of ["Addresses", "OBS", "ffmpeg", "GStreamer", "Browser", "Watch it"]) {

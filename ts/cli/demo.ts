@@ -10,6 +10,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { readForeignEnvironment } from "../config.ts";
 import { ConfigInvalid, ServiceError } from "../errors.ts";
 import { inTime } from "../in-time.ts";
+import { reasonOf } from "../reason.ts";
 import type { GivenFlags } from "./flags.ts";
 import { print } from "./output.ts";
 
@@ -52,7 +53,9 @@ export async function runDemo(flags: GivenFlags): Promise<void> {
   const interrupted = new Promise<null>((resolve) => {
     for (const signal of END_SIGNALS) process.on(signal, () => resolve(null));
   });
-  const folder = await mkdtemp(join(tmpdir(), "headgate-demo-"));
+  const folder = await mkdtemp(join(tmpdir(), "headgate-demo-")).catch((error: unknown) => {
+    throw new DemoFailed(`no folder for its store (${reasonOf(error)}): TMPDIR names another`);
+  });
   const programs: Program[] = [];
   const over = new AbortController();
   try {

@@ -81,6 +81,7 @@ function headgate(words: readonly string[], dataDir = newDataDir(), before: read
     cwd: tree,
     env: {
       PATH: process.env.PATH,
+      TMPDIR: dataDir,
       HEADGATE_DATA_DIR: dataDir,
       HEADGATE_DRAIN_S: "0",
       HEADGATE_HTTP_HOST: "127.0.0.1",

@@ -157,10 +157,19 @@ function MadeToken({ kind, exp, token, address }: Made) {
       </div>
       <figure>
         <QrCode text={address} label="QR code of the broadcast link" />
-        <figcaption>For the camera of a phone</figcaption>
+        <figcaption>
+          {isThisMachine(address)
+            ? "Opens on this machine only: a phone needs the address of this Headgate in its network"
+            : "For the camera of a phone"}
+        </figcaption>
       </figure>
     </div>
   );
+}
+
+/** Names of the loopback interface, which on a phone are the phone itself. */
+function isThisMachine(address: string): boolean {
+  return /^(localhost|127(\.\d+){3}|\[::1\])$/.test(new URL(address).hostname);
 }
 
 async function broadcastLink(stream: Stream, customArguments: string, exp: number): Promise<Made> {
