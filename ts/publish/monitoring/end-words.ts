@@ -9,7 +9,7 @@ const WORDS: Readonly<Record<RecordedEndReason, string>> = {
   protocol_error: "The broadcaster sent data that is not a valid stream.",
   limit_exceeded: "The broadcaster exceeded a limit of this service.",
   replaced: "A new publish of the same stream took its place.",
-  rejected_by_customer: "Your webhook ended it.",
+  rejected_by_customer: "Your webhook rejected an update.",
   kicked: "It was ended by a person or an API call, or because the stream was closed or the organisation disabled.",
   shutdown: "The service was stopped.",
   handshake_failed: "The browser or encoder could not connect: its network may block UDP and TCP to the media ports.",
@@ -35,7 +35,7 @@ const WORDS: Readonly<Record<RecordedEndReason, string>> = {
 const ON_PURPOSE: { readonly [code in EndCode]?: string } = {
   ended_by_person: "It was ended by a person",
   ended_by_api: "It was ended through the API",
-  ended_by_customer: "Your webhook ended it",
+  ended_by_customer: "Your webhook rejected an update",
   token_revoked: "Its web token was revoked",
   stream_locked: "Its stream was locked",
   stream_deleted: "Its stream was deleted",
