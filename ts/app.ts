@@ -185,7 +185,7 @@ export function createApp(deps: AppDeps): Hono<Env> {
   app.use((c, next) => (c.req.method === "PATCH" && isWhip(c.req.path) ? next() : bounded(c, next)));
 
   app.use(readApiKey(deps.config.http.apiKeyHeaders));
-  app.use(rateLimit({ limits: deps.config.limits, clock: deps.clock }));
+  app.use(rateLimit({ limits: deps.config.limits, clock: deps.clock, clientAddress }));
 
   const apiKeys = createApiKeys(deps);
   const throttle = createLoginThrottle(deps.clock);

@@ -39,21 +39,7 @@ export function createRequestRate(
   const burst = Math.max(1, limits.burst);
   /** Caller → when its bucket is full again, ms on the steady clock: one that is set back keeps nobody waiting. */
   const fullAt = new Map<string, number>();
-  /** Caller → when its refusals would all have been answered at their pace. */
-  const refusedUntil = new Map<string, number>();
-
-  function sweep(map: Map<string, number>, now: number): void {
-    if (map.size < SWEEP_AT) return;
-    for (const [caller, at] of map) if (at <= now) map.delete(caller);
-  }
-
-  function paced(caller: string, now: number): number {
-    sweep(refusedUntil, now);
-    const latest = now + REFUSALS_AT_ONCE * REFUSAL_STEP_MS + REFUSAL_LATE_MS;
-    const until = Math.min(latest, Math.max(refusedUntil.get(caller) ?? now, now) + REFUSAL_STEP_MS);
-    refusedUntil.set(caller, until);
-    return Math.max(0, until - now - REFUSALS_AT_ONCE * REFUSAL_STEP_MS);
-  }
+  const pace = createRefusalPace(clock);
 
   return {
     take(caller) {
@@ -69,9 +55,34 @@ export function createRequestRate(
         limit: burst,
         remaining: Math.max(0, Math.floor(burst - missing + 0.001)),
         resetS: Math.ceil((missing * stepMs) / 1000),
-        answerAfterMs: allowed ? 0 : paced(caller, now),
+        answerAfterMs: allowed ? 0 : pace.take(caller),
         retryAfterS: allowed ? 0 : Math.max(1, Math.ceil((next - now - burst * stepMs) / 1000)),
       };
     },
   };
+}
+
+export interface RefusalPace {
+  /** Counts a refusal of `caller`: after how long it is to be answered, ms. */
+  take(caller: string): number;
+}
+
+export function createRefusalPace(clock: { now(): number }): RefusalPace {
+  /** Caller → when its refusals would all have been answered at their pace. */
+  const answeredAt = new Map<string, number>();
+  return {
+    take(caller) {
+      const now = clock.now();
+      sweep(answeredAt, now);
+      const latest = now + REFUSALS_AT_ONCE * REFUSAL_STEP_MS + REFUSAL_LATE_MS;
+      const at = Math.min(latest, Math.max(answeredAt.get(caller) ?? now, now) + REFUSAL_STEP_MS);
+      answeredAt.set(caller, at);
+      return Math.max(0, at - now - REFUSALS_AT_ONCE * REFUSAL_STEP_MS);
+    },
+  };
+}
+
+function sweep(times: Map<string, number>, now: number): void {
+  if (times.size < SWEEP_AT) return;
+  for (const [caller, at] of times) if (at <= now) times.delete(caller);
 }

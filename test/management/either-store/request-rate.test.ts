@@ -106,6 +106,21 @@ test("requests without a key are not counted, and a limit of 0 disables counting
   for (let count = 1; count <= 70; count += 1) expect((await call("GET", "/organisation")).status).toBe(200);
 });
 
+test("whoever tries keys that do not exist is refused ever later, and valid keys from there are not", async () => {
+  const { call } = await opened("20");
+  const tookMs = async (key: string | undefined, status: number) => {
+    const began = performance.now();
+    expect((await call("GET", "/organisation", key === undefined ? {} : { key })).status).toBe(status);
+    return performance.now() - began;
+  };
+  for (let tries = 1; tries <= 12; tries += 1) await tookMs(`hg_${tries}`, 403);
+  expect(await tookMs("hg_another", 403)).toBeGreaterThan(100);
+  const refused = Array.from({ length: 40 }, (_, at) => tookMs(`hg_more${at}`, 403));
+  const valid = tookMs(undefined, 200);
+  expect(await Promise.race([valid.then(() => "valid"), Promise.all(refused).then(() => "refused")])).toBe("valid");
+  expect(Math.max(...(await Promise.all(refused)))).toBeGreaterThan(900);
+});
+
 test("a caller that asks on gets its first refusals at once, later ones later, and none later than a second", () => {
   const clock = { ms: START_MS, now: () => clock.ms };
   const rate = createRequestRate({ perSecond: 20, burst: 1 }, clock);

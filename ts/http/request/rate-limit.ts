@@ -2,27 +2,32 @@
 // quota.
 import { setTimeout as wait } from "node:timers/promises";
 import type { Context, MiddlewareHandler } from "hono";
-import { TooManyRequests } from "../../errors.ts";
+import { BadApiKey, TooManyRequests } from "../../errors.ts";
+import { steadyClock } from "../../in-time.ts";
+import { networkOf } from "../../network.ts";
 import { hashOfKey } from "../../organisation/api-keys.ts";
-import { createRequestRate, type RequestRate } from "../../organisation/request-rate.ts";
-import { apiKeyOf, passedOn, sessionIdOf } from "./request.ts";
+import { createRefusalPace, createRequestRate, type RequestRate } from "../../organisation/request-rate.ts";
+import { apiKeyOf, type ClientAddress, passedOn, sessionIdOf } from "./request.ts";
 
 interface Limits {
   readonly limits: { readonly apiRequestsPerSecond: number; readonly apiBurst: number };
   readonly clock: { now(): number };
 }
 
-/** `perSecond` 0: no limit. A refusal is 429 with Retry-After; headers after draft-ietf-httpapi-ratelimit-headers-06. */
-export function rateLimit(deps: Limits): MiddlewareHandler {
+/** `perSecond` 0: no limit. A refusal is 429 with Retry-After; headers after draft-ietf-httpapi-ratelimit-headers-06. Whoever
+ *  tries keys and sessions that are not valid is refused at the same pace, by network. */
+export function rateLimit(deps: Limits & { readonly clientAddress: ClientAddress }): MiddlewareHandler {
   const { apiRequestsPerSecond: perSecond, apiBurst: burst } = deps.limits;
   if (perSecond === 0) return (_, next) => next();
   const rate = createRequestRate({ perSecond, burst }, deps.clock);
+  const invalid = createRefusalPace(steadyClock(deps.clock));
   return async (c, next) => {
     const secret = apiKeyOf(c) ?? sessionIdOf(c);
     if (secret === null || passedOn(c) !== null) return await next(); // counted on the node that received it
     // By its hash: no key stays in memory longer than its request.
     await count(c, rate, hashOfKey(secret));
     await next();
+    if (c.error instanceof BadApiKey) await late(invalid.take(networkOf(deps.clientAddress(c))));
   };
 }
 
@@ -42,6 +47,10 @@ async function count(c: Context, rate: RequestRate, caller: string): Promise<voi
   c.header("ratelimit-remaining", String(remaining));
   c.header("ratelimit-reset", String(resetS));
   if (allowed) return;
-  if (answerAfterMs > 0) await wait(answerAfterMs);
+  await late(answerAfterMs);
   throw new TooManyRequests(retryAfterS);
+}
+
+async function late(ms: number): Promise<void> {
+  if (ms > 0) await wait(ms);
 }
