@@ -39,7 +39,9 @@ test("a sign-in with the old password that is under way when a new one is set op
   const pending = logins.open(ada.email, OLD, ADDRESS).catch((error: unknown) => error);
   await db.selectFrom("person").select("id").execute(); // the sign-in has read the old hash
   await changePerson(db, organisation.id, ada.id, { role: null, passwordHash }, clock.ms);
-  expect(await pending).toBeInstanceOf(WrongCredentials);
+  // On a busy machine it is sometimes over before the change, which then ends its session.
+  const outcome = await pending;
+  if (outcome instanceof Error) expect(outcome).toBeInstanceOf(WrongCredentials);
   expect(await db.selectFrom("person_session").selectAll().execute()).toEqual([]);
   await expect(logins.open(ada.email, NEW, ADDRESS)).resolves.toMatchObject({ person: { id: ada.id } });
 });
