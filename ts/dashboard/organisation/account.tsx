@@ -1,6 +1,7 @@
 // The signed-in person's account: role, own password, and the colour scheme in this browser.
 import { useId, useState } from "preact/hooks";
 import { FormField } from "../parts/form-field.tsx";
+import { NewPasswordField } from "../parts/new-password-field.tsx";
 import { answerOf, api } from "../shell/client.ts";
 import { wordsOfError } from "../shell/errors.ts";
 import { Page, Section } from "../shell/page.tsx";
@@ -99,20 +100,7 @@ function PasswordForm() {
           />
         )}
       </FormField>
-      <FormField label="New password" help="At least 12 characters. Afterwards you sign in again, here and everywhere.">
-        {(field) => (
-          <input
-            {...field}
-            type="password"
-            autocomplete="new-password"
-            required
-            minLength={12}
-            maxLength={256}
-            value={next}
-            onInput={(event) => setNext(event.currentTarget.value)}
-          />
-        )}
-      </FormField>
+      <NewPasswordField help="Afterwards you sign in again, here and everywhere." value={next} onChange={setNext} />
       <div role="alert">{error !== null && <p class="note bad">{error}</p>}</div>
       <div class="actions">
         <button type="submit" class="primary" aria-disabled={isBusy}>

@@ -1,6 +1,6 @@
 // Where a link for a new password leads. What the link proves is behind `#`, which reaches no server until it is used.
 import { useEffect, useState } from "preact/hooks";
-import { FormField } from "../parts/form-field.tsx";
+import { NewPasswordField } from "../parts/new-password-field.tsx";
 import { answerOf, isHeadgateError, plainApi } from "../shell/client.ts";
 import { wordsOfError } from "../shell/errors.ts";
 import { Mark } from "../shell/frame.tsx";
@@ -39,20 +39,7 @@ export function NewPasswordPage() {
           <Mark />
           <h1>Choose a password</h1>
         </header>
-        <FormField label="New password" help="At least 12 characters. You are signed out everywhere else.">
-          {(field) => (
-            <input
-              {...field}
-              type="password"
-              autocomplete="new-password"
-              required
-              minLength={12}
-              maxLength={256}
-              value={password}
-              onInput={(event) => setPassword(event.currentTarget.value)}
-            />
-          )}
-        </FormField>
+        <NewPasswordField help="You are signed out everywhere else." value={password} onChange={setPassword} />
         <div role="alert">{error !== null && <p class="note bad">{error}</p>}</div>
         <button type="submit" class="primary" aria-disabled={isBusy}>
           {isBusy ? "Saving …" : "Save the password"}
