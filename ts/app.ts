@@ -60,7 +60,7 @@ import type { Metrics } from "./metrics.ts";
 import { createApiKeys } from "./organisation/api-keys.ts";
 import { createAuthorise } from "./organisation/callers.ts";
 import type { Customers } from "./organisation/customers.ts";
-import { createIssuers, type Fetch } from "./organisation/identity/issuer.ts";
+import type { Fetch, Issuers } from "./organisation/identity/issuer.ts";
 import { createPasswordLinks } from "./organisation/identity/password-links.ts";
 import { createIdentityProviders } from "./organisation/identity/provider.ts";
 import { createIdentitySignIn } from "./organisation/identity/sign-in.ts";
@@ -222,8 +222,9 @@ export function createApp(deps: AppDeps): Hono<Env> {
   app.route("/", deploymentRoutes(reading));
   app.route("/", loginRoutes({ ...deps, ...access, logins, clientAddress }));
   const identityProviders = createIdentityProviders(deps);
-  const issuers = createIssuers({ fetch: deps.identityFetch, clock: deps.clock, dev: deps.config.dev });
-  const identitySignIn = createIdentitySignIn({ ...deps, providers: identityProviders, issuers, logins, throttle });
+  let issuers: Promise<Issuers> | null = null;
+  const openIssuers = () => (issuers ??= loadIssuers(deps));
+  const identitySignIn = createIdentitySignIn({ ...deps, providers: identityProviders, openIssuers, logins, throttle });
   app.route("/", identityProviderRoutes({ ...deps, ...access, identityProviders }));
   app.route("/", signInRoutes({ ...deps, ...access, identitySignIn, clientAddress }));
   app.route("/", passwordLinkRoutes({ ...deps, ...access, passwordLinks: createPasswordLinks(deps) }));
@@ -259,6 +260,11 @@ export function createApp(deps: AppDeps): Hono<Env> {
     return response;
   });
   return app;
+}
+
+async function loadIssuers({ identityFetch: fetch, clock, config: { dev } }: AppDeps): Promise<Issuers> {
+  const { createIssuers } = await import("./organisation/identity/issuer.ts");
+  return createIssuers({ fetch, clock, dev });
 }
 
 /** The OpenAPI 3.1 document of the routes. */

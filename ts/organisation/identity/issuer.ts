@@ -15,6 +15,9 @@ import {
   enableNonRepudiationChecks,
   fetchUserInfo,
   None,
+  randomNonce,
+  randomPKCECodeVerifier,
+  randomState,
   type ServerMetadata,
 } from "openid-client";
 import { steadyClock } from "../../in-time.ts";
@@ -60,6 +63,7 @@ export interface Binding {
 }
 
 export interface Issuers {
+  newBinding(): Binding;
   /** Where the browser goes. Rejects when the provider cannot be used. */
   authorizationUrl(client: Client, binding: Binding, redirectUri: string, scope: string): Promise<URL>;
   /** The claims of the person, all checks passed. `answer`: the address to which the provider sent the browser. `isEnough`:
@@ -78,6 +82,7 @@ export function createIssuers(deps: {
   const remembered = new Map<string, { readonly metadata: Promise<ServerMetadata>; freshUntil: number }>();
 
   return {
+    newBinding: () => ({ state: randomState(), nonce: randomNonce(), verifier: randomPKCECodeVerifier() }),
     async authorizationUrl(client, { state, nonce, verifier }, redirectUri, scope) {
       const url = buildAuthorizationUrl(await configuration(client), {
         redirect_uri: redirectUri,

@@ -2,7 +2,6 @@
 // comes back. What one browser began is kept in its own cookie, encrypted, so that any node can finish it.
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Kysely } from "kysely";
-import { randomNonce, randomPKCECodeVerifier, randomState } from "openid-client";
 import type { Logger } from "pino";
 import { TooManyRequests } from "../../errors.ts";
 import { steadyClock } from "../../in-time.ts";
@@ -88,11 +87,12 @@ export function createIdentitySignIn(deps: {
   readonly log: Pick<Logger, "info" | "warn">;
   readonly secretBox: SecretBox;
   readonly providers: IdentityProviders;
-  readonly issuers: Issuers;
+  /** Loads what speaks with providers: a service where nobody signs in this way does without it. */
+  readonly openIssuers: () => Promise<Issuers>;
   readonly logins: Pick<Logins, "openFor">;
   readonly throttle: LoginThrottle;
 }): IdentitySignIn {
-  const { db, clock, log, secretBox, providers, issuers, logins, throttle } = deps;
+  const { db, clock, log, secretBox, providers, openIssuers, logins, throttle } = deps;
   const steady = steadyClock(clock);
   /** State → when it is forgotten. */
   const used = new Map<string, number>();
@@ -108,13 +108,8 @@ export function createIdentitySignIn(deps: {
         const found = await providerOf(hash);
         if ("refused" in found) return found;
         const { organisation, provider } = found;
-        const begun: Begun = {
-          hash,
-          at: clock.now(),
-          state: randomState(),
-          nonce: randomNonce(),
-          verifier: randomPKCECodeVerifier(),
-        };
+        const issuers = await openIssuers();
+        const begun: Begun = { hash, at: clock.now(), ...issuers.newBinding() };
         const client = await clientOf(organisation, provider);
         try {
           const url = await issuers.authorizationUrl(client, begun, redirectUri, provider.scope);
@@ -156,7 +151,7 @@ export function createIdentitySignIn(deps: {
     let claims: Claims;
     try {
       const isEnough = (given: Claims) => emailOf(given) !== null && claimValues(given, provider.roleClaim).length > 0;
-      claims = await issuers.claims(client, begun, url, isEnough);
+      claims = await (await openIssuers()).claims(client, begun, url, isEnough);
     } catch (failure) {
       return await refuse(organisation, requestId, "provider_failed", { cause: causeOf(failure) });
     }
