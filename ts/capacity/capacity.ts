@@ -4,6 +4,7 @@
 import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
 import type { WorkerMedia } from "../media/workers.ts";
+import { untilTick } from "../tick.ts";
 import { openFigures } from "./figures.ts";
 import { type Figures, Room, SHORTAGES, type Shortage } from "./room.ts";
 import type { CapacityConfig } from "./settings.ts";
@@ -110,7 +111,7 @@ export function createCapacity(deps: CapacityDeps): Capacity {
 
   function keepMeasuring(): void {
     measureRoom();
-    timer = setTimeout(keepMeasuring, isIdle ? IDLE_MEASURE_EVERY_MS : MEASURE_EVERY_MS).unref();
+    timer = setTimeout(keepMeasuring, untilTick(isIdle ? IDLE_MEASURE_EVERY_MS : MEASURE_EVERY_MS)).unref();
   }
 
   /** What was measured while nothing happened may be old. */

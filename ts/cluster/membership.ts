@@ -4,6 +4,7 @@ import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import { EVERYTHING, type Share } from "../node-share.ts";
 import type { Schema } from "../store/schema.ts";
+import { untilTick } from "../tick.ts";
 import {
   beat,
   leave,
@@ -147,7 +148,7 @@ export async function joinCluster(deps: ClusterDeps): Promise<ClusterMembership>
       .catch((err: unknown) => log.warn({ err }, "no sign of life could be written: the store does not answer"))
       .finally(() => {
         if (left) return;
-        const restMs = Math.max(0, everyMs - (performance.now() - startedAt));
+        const restMs = isByItself() ? untilTick(everyMs) : Math.max(0, everyMs - (performance.now() - startedAt));
         keep(setTimeout(() => repeat(act, everyMs, keep), restMs).unref());
       });
   }

@@ -4,9 +4,10 @@ import { statfs } from "node:fs/promises";
 import type { Logger } from "pino";
 import { inTime } from "../in-time.ts";
 import { reasonOf } from "../reason.ts";
+import { untilTick } from "../tick.ts";
 import type { Store } from "./open.ts";
 
-/** Between the end of one test and the next, ms: while the store can be written, and while it cannot. */
+/** About the time between the end of one test and the next, ms: while the store can be written, and while it cannot. */
 const TRY_EVERY_MS = 2_000;
 const TRY_AGAIN_MS = 500;
 /** A test that takes longer has failed, ms. */
@@ -39,7 +40,7 @@ export function watchStore(deps: {
     if (found !== null && problem === null) log.error({ problem: found }, "the store cannot be written");
     if (found === null && problem !== null) log.info("the store can be written again");
     problem = found;
-    timer = setTimeout(() => void watch(), problem === null ? TRY_EVERY_MS : TRY_AGAIN_MS).unref();
+    timer = setTimeout(() => void watch(), untilTick(problem === null ? TRY_EVERY_MS : TRY_AGAIN_MS)).unref();
   }
 
   /** Writes one row. Returns a text when the disk is full; rejects when the write fails. */

@@ -3,6 +3,7 @@
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import type { Schema, TokenRevocationTable } from "../store/schema.ts";
+import { untilTick } from "../tick.ts";
 
 /** How often the store is polled for new revocations, ms. */
 const LOOK_EVERY_MS = 1_000;
@@ -195,11 +196,11 @@ export async function openRevocations(deps: {
     } catch (err) {
       log.warn({ err }, "revocations of web tokens could not be read; the known ones stay in force");
     }
-    if (!stopped) timer = setTimeout(() => void watch(), LOOK_EVERY_MS).unref();
+    if (!stopped) timer = setTimeout(() => void watch(), untilTick(LOOK_EVERY_MS)).unref();
   }
 
   await look();
-  timer = setTimeout(() => void watch(), LOOK_EVERY_MS).unref();
+  timer = setTimeout(() => void watch(), untilTick(LOOK_EVERY_MS)).unref();
   return {
     isRevoked({ jti, streamname, revision }) {
       if (tokens.has(jti) || tokens.has(jtiWithin(organisationOf(streamname), jti))) return true;

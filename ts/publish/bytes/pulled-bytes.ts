@@ -6,6 +6,7 @@ import type { PullStatus } from "../../media/plays.ts";
 import type { Media } from "../../media.ts";
 import type { Schema } from "../../store/schema.ts";
 import { together } from "../../store/statements/together.ts";
+import { untilTick } from "../../tick.ts";
 import { dayOf } from "./daily-bytes.ts";
 
 /** Pulls whose bytes are added in one statement: its parameters are limited. */
@@ -75,7 +76,7 @@ export function keepRecorded(record: () => Promise<void>, log: Logger): () => Pr
   let last = Promise.resolve();
   const wait = (tookMs: number) => {
     const pause = Math.min(Math.max(RECORD_EVERY_MS, PAUSE_FACTOR * tookMs), PAUSE_LIMIT_MS);
-    if (!stopped) timer = setTimeout(next, pause).unref();
+    if (!stopped) timer = setTimeout(next, untilTick(pause)).unref();
   };
   const next = () => {
     const begunAt = performance.now();
