@@ -1,6 +1,7 @@
 // Several nodes on one database: each knows why a session of another one has ended, also after that node is gone, and
 // refuses a stream after an end on any of them.
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { NO_MEDIA } from "../../ts/media/events.ts";
 import { ensureFirstOrganisation } from "../../ts/organisation/organisations.ts";
 import { type PostgresServer, startPostgres } from "../support/postgres.ts";
 import { until } from "../support/publishing.ts";
@@ -59,7 +60,8 @@ test("a node answers why a session of another one has ended, and refuses the str
   expect(await here?.call("PUT", `/stream/${stream.id}/stop`, { key, body })).toMatchObject({ status: 200 });
   here?.service.publishing.handle({
     ...({ kind: "publish_ended", reason: "kicked", held: false } as const),
-    ...{ clientId, bytesIn: 0, bytesOut: 0, videoFrames: 0, droppedFrames: 0 },
+    clientId,
+    ...NO_MEDIA,
   });
   await until(() => isEnded(clientId));
   for (const method of ["GET", "PATCH", "DELETE"]) {
@@ -100,7 +102,8 @@ test("an end that was asked for before the node was gone is still the end", asyn
   await here?.call("POST", `/session/${clientId}/kick`, { key, body: { reason: "Off air" } });
   here?.service.publishing.handle({
     ...({ kind: "publish_ended", reason: "broadcaster_left", held: false } as const),
-    ...{ clientId, bytesIn: 0, bytesOut: 0, videoFrames: 0, droppedFrames: 0 },
+    clientId,
+    ...NO_MEDIA,
   });
   await until(() => isEnded(clientId));
   await there?.db

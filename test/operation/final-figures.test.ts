@@ -8,6 +8,11 @@ import { type Headgate, startHeadgate } from "../support/headgate.ts";
 /** At 25 a second, a little more than three seconds: no multiple of an interval between readings. */
 const FRAMES = 76;
 
+interface Stream {
+  readonly id: string;
+  readonly ingest: { readonly rtmp: { readonly streamname: string } };
+}
+
 let customer: Customer;
 let headgate: Headgate;
 
@@ -39,10 +44,10 @@ test.each([1, FRAMES, 2 * FRAMES])(
   "the end of a publish of %i frames states them all, and the same bytes everywhere",
   async (frames) => {
     const before = lines('"publish ended"').length;
-    const name = await headgate.newStream();
-    await publish(frames, name);
+    const { id, ingest } = (await headgate.call("POST", "/stream")) as unknown as Stream;
+    await publish(frames, ingest.rtmp.streamname);
     const line = await until("it has ended", () => lines('"publish ended"')[before], 60_000);
-    expect(line).toMatchObject({ frames, framesDropped: 0 });
+    expect(line).toMatchObject({ frames, framesDropped: 0, packetsLost: null });
     const { clientId = 0, bytesIn = 0, bytesOut = 0 } = line as { clientId: number; bytesIn: number; bytesOut: number };
     expect(bytesIn).toBeGreaterThan(frames * 10);
     const bodyOf = () =>
@@ -58,6 +63,8 @@ test.each([1, FRAMES, 2 * FRAMES])(
       bytes_in: bytesIn,
       bytes_out: bytesOut,
     });
+    const publishes = (await headgate.call("GET", `/stream/${id}/publish`)) as unknown as { video: object }[];
+    expect(publishes[0]).toMatchObject({ video: { width: 320, height: 180 }, audio: null });
   },
   120_000,
 );

@@ -8,7 +8,7 @@ import { pino } from "pino";
 import type { Capacity } from "../../ts/capacity/capacity.ts";
 import { type Config, loadConfig } from "../../ts/config.ts";
 import type { EndReason } from "../../ts/media/codes.ts";
-import type { PublishEnded } from "../../ts/media/events.ts";
+import { NO_MEDIA, type PublishEnded } from "../../ts/media/events.ts";
 import type { Metrics } from "../../ts/metrics.ts";
 import { changeSettings, type OrganisationSettings } from "../../ts/organisation/settings.ts";
 import type { StreamUpstreams } from "../../ts/organisation/upstreams.ts";
@@ -174,7 +174,7 @@ async function open(options: StageOptions, folder: string): Promise<Stage> {
     },
     end(clientId, reason = "unpublished", counters = {}, held = false) {
       media.snapshots.delete(clientId);
-      const all = { bytesIn: 0, bytesOut: 0, videoFrames: 0, droppedFrames: 0, ...counters };
+      const all = { ...NO_MEDIA, ...counters };
       publishing.handle({ kind: "publish_ended", clientId, reason, ...all, held });
     },
     async crash() {

@@ -16,3 +16,13 @@ export type PullEnded = EventOf<"pull_ended">;
 export type ConnectionRefused = EventOf<"connection_refused">;
 export type AddressWanted = EventOf<"address_wanted">;
 export type UpstreamChanged = EventOf<"upstream_changed">;
+
+/** What the end of a publish that sent nothing reports. */
+export const NO_MEDIA = {
+  bytesIn: 0,
+  bytesOut: 0,
+  videoFrames: 0,
+  droppedFrames: 0,
+  tracks: { video: null, audio: null },
+  packetsLost: null,
+};

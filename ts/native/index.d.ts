@@ -249,7 +249,8 @@ export type MediaEvent =
     bytesIn: number; /** Sent to all upstreams and players. */
     bytesOut: number; /** Video frames from the broadcaster. */
     videoFrames: number; /** Frames that slow upstreams and players lost, summed over them. */
-    droppedFrames: number; /** Its publisher was lost, and its upstreams and players are held: a `hold_ended` follows. */
+    droppedFrames: number; tracks: PublishTracks; /** RTP packets that never arrived, as of at most two seconds before; null for RTMP. */
+    packetsLost: number | null; /** Its publisher was lost, and its upstreams and players are held: a `hold_ended` follows. */
   readonly held: boolean }
   | { kind: 'hold_ended'; clientId: number; /** The publish that takes them over; null: they have ended. */
   readonly successor: number | null }

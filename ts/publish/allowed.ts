@@ -1,7 +1,7 @@
 // A publish that admission has allowed: it is started or dropped, in the same turn of the event loop, and either way its
 // customer receives publish_done in the end.
 import type { Logger } from "pino";
-import type { PublishEnded } from "../media/events.ts";
+import { NO_MEDIA, type PublishEnded } from "../media/events.ts";
 import type { Hold } from "../media/hold.ts";
 import { type Denied, denied } from "./denials.ts";
 import { type Ending, endingOf } from "./ending/ending.ts";
@@ -97,8 +97,7 @@ export function createAllow(deps: {
           answer = open(hold);
         } catch (err) {
           log.error({ err, clientId }, "media core refused an allowed publish");
-          const none = { bytesIn: 0, bytesOut: 0, videoFrames: 0, droppedFrames: 0, held: false };
-          await deps.end({ kind: "publish_ended", clientId, reason: "internal_error", ...none });
+          await deps.end({ kind: "publish_ended", clientId, reason: "internal_error", held: false, ...NO_MEDIA });
           return denied("internal_error");
         }
         events.emit({ kind: "opened", publish, offered, answer });

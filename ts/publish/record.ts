@@ -2,7 +2,7 @@
 import { type Kysely, sql } from "kysely";
 import type { PublishEnded } from "../media/events.ts";
 import type { Protocol } from "../media/protocols.ts";
-import type { PublishSnapshot } from "../media.ts";
+import type { PublishSnapshot, PublishTracks } from "../media.ts";
 import { step } from "../step-times.ts";
 import type { Schema } from "../store/schema.ts";
 import { together } from "../store/statements/together.ts";
@@ -122,8 +122,8 @@ export async function recordBytes(db: Kysely<Schema>, counters: readonly Counter
       .updateTable("publish")
       .set({ bytes_in: bytesIn, bytes_out: bytesOut, dropped_frames: droppedFrames })
       // Tracks once known are kept.
-      .$if(video !== null, (update) => update.set({ video: JSON.stringify(video) }))
-      .$if(audio !== null, (update) => update.set({ audio: JSON.stringify(audio) }))
+      .$if(video !== null, (update) => update.set({ video: written(video) }))
+      .$if(audio !== null, (update) => update.set({ audio: written(audio) }))
       .where("client_id", "=", clientId)
       .where("state", "=", "live")
       .where(isOwn)
@@ -134,13 +134,15 @@ export async function recordBytes(db: Kysely<Schema>, counters: readonly Counter
   }
 }
 
+const written = (track: PublishTracks["video" | "audio"]) => (track === null ? null : JSON.stringify(track));
+
 /** Records that a publish took over the upstreams and players of a lost one. */
 export async function recordContinued(db: Kysely<Schema>, clientId: number, lost: number): Promise<void> {
   await db.updateTable("publish").set({ continues: lost }).where("client_id", "=", clientId).where(isOwn).execute();
 }
 
-/** The counters of a whole publish. */
-export type FinalCounters = Pick<PublishEnded, "bytesIn" | "bytesOut" | "droppedFrames">;
+/** The counters of a whole publish, and its tracks. */
+export type FinalCounters = Pick<PublishEnded, "bytesIn" | "bytesOut" | "droppedFrames" | "tracks">;
 
 /** An end, and the node that reports it. */
 interface End {
@@ -160,10 +162,11 @@ interface End {
 export async function recordEnd(db: Kysely<Schema>, clientId: number, end: End, now: number): Promise<void> {
   const row = await db.selectFrom("publish").selectAll().where("client_id", "=", clientId).executeTakeFirst();
   if (row === undefined || (row.state !== "asking" && row.state !== "live")) return;
-  const { bytesIn, bytesOut, droppedFrames } = end.counters ?? {
+  const { bytesIn, bytesOut, droppedFrames, tracks } = end.counters ?? {
     bytesIn: Number(row.bytes_in),
     bytesOut: Number(row.bytes_out),
     droppedFrames: row.dropped_frames,
+    tracks: { video: null, audio: null },
   };
   const customArguments = row.arguments === null ? null : Buffer.from(row.arguments, "latin1");
   const all = { bytesIn, bytesOut: bytesOut + Number(row.bytes_elsewhere) };
@@ -185,7 +188,9 @@ export async function recordEnd(db: Kysely<Schema>, clientId: number, end: End, 
       update publish set state = 'ended', ended_at = cast(${now} as bigint), end_reason = cast(${end.reason} as text),
         end_code = cast(${end_code} as text), end_who = cast(${end_who} as text), end_detail = cast(${end_detail} as text),
         bytes_in = cast(${bytesIn} as bigint), bytes_out = cast(${bytesOut} as bigint),
-        dropped_frames = cast(${droppedFrames} as bigint)
+        dropped_frames = cast(${droppedFrames} as bigint),
+        video = coalesce(cast(${written(tracks.video)} as text), video),
+        audio = coalesce(cast(${written(tracks.audio)} as text), audio)
       where client_id = ${clientId} and state in ('asking', 'live') and ${whose}
     `.compile(db),
     // A stream ends with its last publish; a replaced publish ends while its successor is live.

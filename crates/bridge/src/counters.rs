@@ -1,6 +1,6 @@
 //! The counters of a running publish, and of what was irregular about publishers; `null` means none.
 
-use headgate_ingest::IrregularityCounts;
+use headgate_ingest::{IrregularityCounts, Tracks};
 use napi_derive::napi;
 
 use crate::MediaCore;
@@ -95,7 +95,6 @@ impl MediaCore {
 
 impl PublishSnapshot {
     pub(crate) fn new(client_id: f64, snapshot: headgate_ingest::PublishSnapshot) -> Self {
-        let (video, audio) = (snapshot.tracks.video, snapshot.tracks.audio);
         Self {
             client_id,
             on_air: snapshot.is_on_air,
@@ -112,21 +111,27 @@ impl PublishSnapshot {
             rtt_ms: snapshot.rtt_ms,
             loss_percent: snapshot.loss_percent,
             skew_ms: snapshot.skew_ms,
-            tracks: PublishTracks {
-                video: video.map(|track| VideoTrack {
-                    codec: track.codec.name().into(),
-                    width: track.size.map(|(width, _)| width),
-                    height: track.size.map(|(_, height)| height),
-                }),
-                audio: audio.map(|track| AudioTrack {
-                    codec: track.codec.name().into(),
-                    sample_rate: track.form.map(|(rate, _)| rate),
-                    channels: track.form.map(|(_, channels)| channels.into()),
-                }),
-            },
+            tracks: snapshot.tracks.into(),
             upstreams: snapshot.upstreams.into_iter().map(UpstreamStatus::from).collect(),
             transcoder_error: snapshot.transcoder_error,
             irregularities: irregularity_counts(snapshot.irregularities),
+        }
+    }
+}
+
+impl From<Tracks> for PublishTracks {
+    fn from(Tracks { video, audio }: Tracks) -> Self {
+        Self {
+            video: video.map(|track| VideoTrack {
+                codec: track.codec.name().into(),
+                width: track.size.map(|(width, _)| width),
+                height: track.size.map(|(_, height)| height),
+            }),
+            audio: audio.map(|track| AudioTrack {
+                codec: track.codec.name().into(),
+                sample_rate: track.form.map(|(rate, _)| rate),
+                channels: track.form.map(|(_, channels)| channels.into()),
+            }),
         }
     }
 }

@@ -4,6 +4,7 @@ use headgate_ingest::Event;
 use napi::bindgen_prelude::Buffer;
 use napi_derive::napi;
 
+use crate::counters::PublishTracks;
 use crate::names::{EndReason, OnAirCause, PullEndReason, UpstreamSource};
 use crate::transfer::number;
 
@@ -42,6 +43,9 @@ pub enum MediaEvent {
         video_frames: f64,
         /// Frames that slow upstreams and players lost, summed over them.
         dropped_frames: f64,
+        tracks: PublishTracks,
+        /// RTP packets that never arrived, as of at most two seconds before; null for RTMP.
+        packets_lost: Option<f64>,
         /// Its publisher was lost, and its upstreams and players are held: a `hold_ended` follows.
         held: bool,
     },
@@ -157,6 +161,8 @@ impl From<Event> for MediaEvent {
                 bytes_out: number(of.bytes_out),
                 video_frames: number(of.video_frames),
                 dropped_frames: number(of.dropped_frames),
+                tracks: of.tracks.into(),
+                packets_lost: of.packets_lost.map(number),
                 held: of.is_held,
             },
             Event::HoldEnded(of) => Self::HoldEnded {

@@ -222,13 +222,13 @@ test("bytes are reported by stream and day, and sum up to those of publish_done"
   await recordEnd(
     db,
     1,
-    { ...own, reason: "unpublished", ending: null, counters: { bytesIn: 1_100, bytesOut: 600, droppedFrames: 0 } },
+    { ...own, reason: "unpublished", ending: null, counters: { bytesIn: 1_100, bytesOut: 600, ...carried } },
     clock.ms,
   );
   await recordEnd(
     db,
     1,
-    { ...own, reason: "unpublished", ending: null, counters: { bytesIn: 9_999, bytesOut: 9_999, droppedFrames: 0 } },
+    { ...own, reason: "unpublished", ending: null, counters: { bytesIn: 9_999, bytesOut: 9_999, ...carried } },
     clock.ms,
   );
   await recordEnd(db, 2, { ...own, reason: "gateway_restarted", ending: null, counters: null }, clock.ms);

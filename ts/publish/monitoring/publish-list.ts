@@ -29,7 +29,7 @@ export interface PastPublish {
   readonly denial: { readonly cause: string; readonly reason: string; readonly status: number | null } | null;
   readonly bytesIn: number;
   readonly bytesOut: number;
-  /** Its tracks, as of up to 10 s before its end, and the frames its readers lost. */
+  /** Its tracks, and the frames its readers lost. */
   readonly video: PublishTracks["video"];
   readonly audio: PublishTracks["audio"];
   readonly droppedFrames: number | null;

@@ -22,10 +22,10 @@ export function logPublishes(
     }
     if (event.kind === "ended") {
       const { publish, reason, ending, counters } = event;
-      const { clientId, bytesIn, bytesOut, videoFrames: frames, droppedFrames: framesDropped } = counters;
+      const { clientId, bytesIn, bytesOut, videoFrames: frames, droppedFrames: framesDropped, packetsLost } = counters;
       const who = publish === null ? { clientId } : { ...identityOf(publish.intent), protocol: publish.protocol };
       const seconds = publish === null ? undefined : Math.floor((clock.now() - publish.acceptedAt) / 1_000);
-      const figures = { bytesIn, bytesOut, frames, framesDropped, ...figuresOf(clientId) };
+      const figures = { bytesIn, bytesOut, frames, framesDropped, packetsLost, ...figuresOf(clientId) };
       log.info({ ...who, reason, ...inLog(ending), seconds, ...figures }, "publish ended");
     }
   });

@@ -25,13 +25,13 @@ export interface EndedDeps {
 /** The first end of a publish counts. */
 export async function endPublish(deps: EndedDeps, event: PublishEnded): Promise<void> {
   const { publishes, ends, endings, holds, updating, events, media, member } = deps;
-  const { clientId, bytesIn, bytesOut, droppedFrames } = event;
+  const { clientId, bytesIn, bytesOut, droppedFrames, tracks } = event;
   if (ends.has(clientId)) return;
   const { reason, ending } = endings.take(event, publishes.find(clientId));
   const publish = publishes.end(clientId);
   const lastUpdate = updating.stop(clientId);
   const { organisationId, epoch = member.epoch } = publish?.intent ?? {};
-  const counters = { bytesIn, bytesOut, droppedFrames };
+  const counters = { bytesIn, bytesOut, droppedFrames, tracks };
   const recording = ends.record({ clientId, reason, ending, counters, organisationId, epoch }, lastUpdate);
   if (publish !== undefined) publishes.freeName(publish, recording.tried);
   if (event.held && publish !== undefined) holds.add(publish);

@@ -28,8 +28,6 @@ export interface Look {
 
 /** Figures of a whole publish for one log line, besides those that the media core reports with the end. */
 export interface EndFigures {
-  /** RTP packets that never arrived; null for RTMP. */
-  readonly packetsLost: number | null;
   readonly upstreams: number;
   /** How often an upstream was lost. */
   readonly upstreamLosses: number;
@@ -104,11 +102,8 @@ export class WatchedPublish {
   }
 
   figures(): EndFigures {
-    const { snapshot = null, diagnostics = null } = this.#look ?? {};
-    const tracks = [diagnostics?.video?.track, diagnostics?.audio?.track].filter((track) => track !== undefined);
     return {
-      packetsLost: diagnostics === null ? null : tracks.reduce((sum, { lost }) => sum + lost, 0),
-      upstreams: Math.max(snapshot?.upstreams.length ?? 0, this.#upstreams.size),
+      upstreams: Math.max(this.#look?.snapshot?.upstreams.length ?? 0, this.#upstreams.size),
       upstreamLosses: this.#losses,
     };
   }

@@ -65,6 +65,7 @@ mod tests {
 
     use super::*;
     use crate::publish::mailbox::{Mailbox, PublishEnded};
+    use crate::publish::tracks::Tracks;
 
     #[test]
     fn a_lost_publish_is_reported_before_the_end_of_its_hold() {
@@ -87,6 +88,8 @@ mod tests {
             bytes_out: 5,
             video_frames: 0,
             dropped_frames: 0,
+            tracks: Tracks::default(),
+            packets_lost: None,
             is_held: true,
         };
         let hold_ended = HoldEnded { client_id: 1, successor: Some(2) };

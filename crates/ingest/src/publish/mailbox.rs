@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use super::end_reason::EndReason;
 use super::lock::lock;
 use super::pull_record::PullEnd;
+use super::tracks::Tracks;
 use super::upstreams::UpstreamSource;
 
 /// Publish requests that may wait for the gateway; further ones are denied immediately.
@@ -120,6 +121,10 @@ pub struct PublishEnded {
     pub video_frames: u64,
     /// Frames dropped for slow subscribers, summed over them.
     pub dropped_frames: u64,
+    /// Its audio and video tracks.
+    pub tracks: Tracks,
+    /// RTP packets that never arrived, as of at most two seconds before; `None` for RTMP.
+    pub packets_lost: Option<u64>,
     /// Its stream is held for a successor: [`HoldEnded`] follows.
     pub is_held: bool,
 }

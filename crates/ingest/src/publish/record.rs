@@ -311,7 +311,7 @@ impl PublishRecord {
             rtt_ms,
             loss_percent,
             skew_ms,
-            tracks: *lock(&self.tracks),
+            tracks: self.tracks(),
             upstreams: if is_on_air { self.upstreams.status(now, wall) } else { Vec::new() },
             transcoder_error: self.transcoder_error(),
             irregularities: self.irregularities.read(),
@@ -326,6 +326,11 @@ impl PublishRecord {
         let (client_id, name) = (self.client_id, pull.name.clone());
         let players = u64::try_from(self.subscribers.load(Ordering::Relaxed)).unwrap_or(0);
         Some(PullStatus { client_id, name, url, players, bytes_in, bytes_out, since, state })
+    }
+
+    /// Its audio and video tracks.
+    pub(super) fn tracks(&self) -> Tracks {
+        *lock(&self.tracks)
     }
 
     /// Milliseconds from the start of the publish.

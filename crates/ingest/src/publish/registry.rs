@@ -236,6 +236,8 @@ impl Drop for PublishGuard {
             bytes_out,
             video_frames,
             dropped_frames,
+            tracks: self.record.tracks(),
+            packets_lost: self.record.whip.as_ref().map(WhipRecord::packets_lost),
             is_held: self.is_held,
         }));
     }

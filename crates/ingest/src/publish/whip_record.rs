@@ -226,21 +226,22 @@ impl WhipRecord {
 
     /// Sets the newest diagnostics of the session.
     pub(crate) fn put_diagnostics(&self, diagnostics: Diagnostics) {
-        let tracks = [
-            diagnostics.video.as_ref().map(|video| &video.track),
-            diagnostics.audio.as_ref().map(|audio| &audio.track),
-        ];
-        let sum =
-            |of: fn(&TrackDiagnostics) -> u64| tracks.iter().flatten().map(|track| of(track)).sum();
+        let packets = sum_over(&diagnostics, |track| track.packets);
+        let lost = sum_over(&diagnostics, |track| track.lost);
         let mut reported = lock(&self.reported);
         let layer = diagnostics.video.as_ref().map_or("", |video| &video.layer);
-        reported.loss.note(layer, sum(|track| track.packets), sum(|track| track.lost));
+        reported.loss.note(layer, packets, lost);
         reported.diagnostics = Some(diagnostics);
     }
 
     /// At most two seconds old; `None` during the first second.
     pub(crate) fn diagnostics(&self) -> Option<Diagnostics> {
         lock(&self.reported).diagnostics.clone()
+    }
+
+    /// Packets of both tracks lost for good, as of then.
+    pub(super) fn packets_lost(&self) -> u64 {
+        lock(&self.reported).diagnostics.as_ref().map_or(0, |of| sum_over(of, |track| track.lost))
     }
 
     /// State of the network path, equally old.
@@ -253,4 +254,11 @@ impl WhipRecord {
             skew_ms: diagnostics.and_then(|of| of.skew_ms),
         }
     }
+}
+
+/// Over both tracks.
+fn sum_over(diagnostics: &Diagnostics, of: fn(&TrackDiagnostics) -> u64) -> u64 {
+    let video = diagnostics.video.as_ref().map(|video| &video.track);
+    let audio = diagnostics.audio.as_ref().map(|audio| &audio.track);
+    [video, audio].into_iter().flatten().map(of).sum()
 }
