@@ -60,6 +60,8 @@ import { createTokens } from "./token/tokens.ts";
 export interface ServiceDeps {
   readonly db: Store["db"];
   readonly reads: Store["reads"];
+  /** The configuration as last reloaded; by default it never changes. */
+  readonly current?: () => Config;
   /** Why the store cannot be written; null while it can. Absent: unknown until a write is tried. */
   readonly storeProblem?: () => string | null;
   /** Epoch ms. */
@@ -324,6 +326,7 @@ function createMonitoring(
   },
 ) {
   const { db, reads, clock, log, media, resolve = resolveBySystem } = deps;
+  const { current = () => config } = deps;
   const { metrics, recorder, full, storeProblem, version, member, others } = observed;
   const { dev } = config;
   const findingsOf = (clientId: number) => measurements.findingsOf(clientId);
@@ -333,7 +336,7 @@ function createMonitoring(
   const measurements = createMeasurements({ publishing, media, clock, log, seen: recorder.seen });
   watchTroubles(metrics.registry, measurements.troubles);
   const events = createEvents({ db: reads, measurements, sessions, others, clock, log });
-  const deployment = createDeployment({ db, config, publishing, media, version, clock, storeProblem });
+  const deployment = createDeployment({ db, config, current, publishing, media, version, clock, storeProblem });
   const alone = () => ({
     publishes: publishing.running().length,
     load: busiestOf(media().workerStatus()),

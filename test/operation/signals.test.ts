@@ -107,7 +107,7 @@ test(
       needRestart: ["play.allow", "token.issuer"],
       msg: "reload: settings have changed; others that have changed need a restart",
     });
-    await service.call("GET", "/organisation");
+    expect((await service.call("GET", "/deployment")).limits).toMatchObject({ drain_s: 40 });
     await line(service, "request answered");
     expect(lines(service, "request answered")).toHaveLength(1);
 

@@ -29,6 +29,7 @@ export async function startCore(beginning: Beginning, opened: OpenedStore) {
   const service = await createService(config, {
     db,
     reads,
+    current: beginning.current,
     storeProblem: storeHealth.problem,
     clock,
     log,

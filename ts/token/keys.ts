@@ -3,6 +3,7 @@
 import { type CryptoKey, importJWK, type JWK } from "jose";
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
+import { repeatedWarning } from "../repeated-warning.ts";
 import type { Schema, TokenKeyTable } from "../store/schema.ts";
 import type { SecretBox } from "../store/secret-box.ts";
 import { TOKEN_ALGORITHMS, type TokenAlgorithm } from "./algorithms.ts";
@@ -88,12 +89,9 @@ export function keepTokenKeys(
   keys: TokenKeys,
   deps: { readonly clock: { now(): number }; readonly log: Logger },
 ): () => Promise<void> {
-  const attempt = (work: Promise<void>): void =>
-    void work.catch((err: unknown) =>
-      deps.log.warn({ err }, "token keys could not be read; the known ones stay in use"),
-    );
-  const reload = setInterval(() => attempt(keys.reload()), RELOAD_EVERY_MS).unref();
-  const upkeep = setInterval(() => attempt(keys.upkeep(deps.clock.now())), UPKEEP_EVERY_MS).unref();
+  const warning = repeatedWarning(deps.log, "token keys could not be read; the known ones stay in use");
+  const reload = setInterval(() => void warning.around(() => keys.reload()), RELOAD_EVERY_MS).unref();
+  const upkeep = setInterval(() => void warning.around(() => keys.upkeep(deps.clock.now())), UPKEEP_EVERY_MS).unref();
   return async () => {
     clearInterval(reload);
     clearInterval(upkeep);

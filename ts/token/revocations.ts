@@ -2,6 +2,7 @@
 // verification needs them, and polls the store for those that a command or another node added.
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
+import { repeatedWarning } from "../repeated-warning.ts";
 import type { Schema, TokenRevocationTable } from "../store/schema.ts";
 import { untilTick } from "../tick.ts";
 
@@ -138,6 +139,7 @@ export async function openRevocations(deps: {
   /** Organisation's hash → how many of `tokens`, and of `streams` that were not deleted, are its own. */
   const counts = { jti: new Map<string, number>(), stream: new Map<string, number>() };
   const listeners: (() => void)[] = [];
+  const warning = repeatedWarning(log, "revocations of web tokens could not be read; the known ones stay in force");
   let newest = 0;
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
@@ -190,12 +192,10 @@ export async function openRevocations(deps: {
   }
 
   async function watch(): Promise<void> {
-    try {
+    await warning.around(async () => {
       await look();
       await forgetExpired(clock.now());
-    } catch (err) {
-      log.warn({ err }, "revocations of web tokens could not be read; the known ones stay in force");
-    }
+    });
     if (!stopped) timer = setTimeout(() => void watch(), untilTick(LOOK_EVERY_MS)).unref();
   }
 

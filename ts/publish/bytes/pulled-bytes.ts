@@ -4,6 +4,7 @@ import { type Kysely, PostgresAdapter, type RawBuilder, sql } from "kysely";
 import type { Logger } from "pino";
 import type { PullStatus } from "../../media/plays.ts";
 import type { Media } from "../../media.ts";
+import { repeatedWarning } from "../../repeated-warning.ts";
 import type { Schema } from "../../store/schema.ts";
 import { together } from "../../store/statements/together.ts";
 import { untilTick } from "../../tick.ts";
@@ -71,6 +72,7 @@ export function createPulledBytes(deps: {
 
 /** Calls `record` over and over, one at a time, whatever else this node does; the returned function stops it. */
 export function keepRecorded(record: () => Promise<void>, log: Logger): () => Promise<void> {
+  const warning = repeatedWarning(log, "bytes of pulled streams could not be recorded yet");
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;
   let last = Promise.resolve();
@@ -80,9 +82,7 @@ export function keepRecorded(record: () => Promise<void>, log: Logger): () => Pr
   };
   const next = () => {
     const begunAt = performance.now();
-    last = record()
-      .catch((err: unknown) => log.warn({ err }, "bytes of pulled streams could not be recorded yet"))
-      .then(() => wait(performance.now() - begunAt));
+    last = warning.around(record).then(() => wait(performance.now() - begunAt));
   };
   wait(0);
   return async () => {

@@ -59,6 +59,8 @@ export interface DeploymentStatus {
 export interface DeploymentDeps {
   readonly db: Kysely<Schema>;
   readonly config: Config;
+  /** As last reloaded: for what a reload changes. */
+  readonly current: () => Pick<Config, "drainS" | "http" | "rtmp">;
   readonly publishing: Pick<Publishing, "running">;
   readonly media: () => Media;
   readonly storeProblem?: () => string | null;
@@ -69,7 +71,7 @@ export interface DeploymentDeps {
 
 /** Call when the service starts; each call of the result reads the state once. */
 export function createDeployment(deps: DeploymentDeps): () => Promise<DeploymentStatus> {
-  const { db, config, clock, storeProblem = () => null } = deps;
+  const { db, config, current, clock, storeProblem = () => null } = deps;
   const startedAt = clock.now();
 
   return async () => ({
@@ -78,11 +80,11 @@ export function createDeployment(deps: DeploymentDeps): () => Promise<Deployment
     store: { kind: config.databaseUrl === null ? "embedded" : "postgresql", problem: storeProblem() },
     certificates: certificates(),
     requestedBuffer: RECEIVE_BUFFER_BYTES,
-    limits: limitsOf(config),
+    limits: { ...limitsOf(config), drain_s: current().drainS },
   });
 
   function certificates(): readonly CertificateStatus[] {
-    return inspectCertificates(config, clock.now()).map(({ files, own, faults, warnings }) => ({
+    return inspectCertificates(current(), clock.now()).map(({ files, own, faults, warnings }) => ({
       section: files.section,
       names: own?.subjectAltName ?? own?.subject ?? null,
       issuer: own?.issuer ?? null,
@@ -112,7 +114,7 @@ function nodeStatus({ config, publishing, media, version }: DeploymentDeps, star
   };
 }
 
-function limitsOf({ limits, capacity, rtmp, whip, webhook, drainS }: Config): Readonly<Record<string, number>> {
+function limitsOf({ limits, capacity, rtmp, whip, webhook }: Config): Readonly<Record<string, number>> {
   return {
     "limits.api_requests_per_second": limits.apiRequestsPerSecond,
     "limits.api_burst": limits.apiBurst,
@@ -133,6 +135,5 @@ function limitsOf({ limits, capacity, rtmp, whip, webhook, drainS }: Config): Re
     "limits.whip_trial_max_bitrate_kbps": whip.maxBitrateKbps.trial,
     "webhook.deadline_ms": webhook.deadlineMs,
     "webhook.update_s": webhook.updateS,
-    drain_s: drainS,
   };
 }

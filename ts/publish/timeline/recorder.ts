@@ -7,6 +7,7 @@ import { inTime } from "../../in-time.ts";
 import type { OnAirChanged } from "../../media/events.ts";
 import type { Protocol } from "../../media/protocols.ts";
 import type { Media, PublishSnapshot } from "../../media.ts";
+import { repeatedWarning } from "../../repeated-warning.ts";
 import type { Schema } from "../../store/schema.ts";
 import type { Publishing } from "../lifecycle.ts";
 import type { PointReading } from "../monitoring/measurements.ts";
@@ -67,6 +68,7 @@ export function createTimelineRecorder(deps: {
   readonly publishing: () => Pick<Publishing, "running" | "find">;
 }): TimelineRecorder {
   const { db, media, clock, log, publishing } = deps;
+  const warning = repeatedWarning(log, "timelines could not be written");
   const memories = new Map<number, Memory>();
   /** Ended timelines not written yet. */
   const waiting = new Map<number, KeptTimeline & { readonly figures: EndFigures }>();
@@ -178,9 +180,7 @@ export function createTimelineRecorder(deps: {
   function flush(all: boolean): Promise<void> {
     if (batchTimer !== null) clearTimeout(batchTimer);
     batchTimer = null;
-    writing = writing
-      .then(() => write(all))
-      .catch((err: unknown) => log.warn({ err }, "timelines could not be written"));
+    writing = writing.then(() => warning.around(() => write(all)));
     return writing;
   }
 

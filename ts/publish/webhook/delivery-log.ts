@@ -3,6 +3,7 @@
 // It is a log, not the outbox: a crash may lose its last second.
 import { type CompiledQuery, type Kysely, sql } from "kysely";
 import type { Logger } from "pino";
+import { repeatedWarning } from "../../repeated-warning.ts";
 import { deliveryBytes, fullShareOf, oldestDeliveries } from "../../store/delivery-size.ts";
 import { inPortions, PORTION } from "../../store/portions.ts";
 import type { DeliveryTable, Schema } from "../../store/schema.ts";
@@ -62,12 +63,12 @@ export function createDeliveryLog(deps: {
   let writing: Promise<void> = Promise.resolve();
   let pruning: Promise<void> | null = null;
   let stopped = false;
-  const failed = (err: unknown) => log.warn({ err }, "delivery log could not be written");
+  const warning = repeatedWarning(log, "delivery log could not be written");
   /** Runs while entries are pending. */
   let timer: NodeJS.Timeout | undefined;
   const writeSoon = () => {
     timer ??= setTimeout(async () => {
-      await flush().catch(failed);
+      await warning.around(flush);
       timer = undefined;
       if (!stopped && (waiting.size > 0 || late.length > 0 || dropped > 0)) writeSoon();
     }, WRITE_INTERVAL_MS).unref();
@@ -89,8 +90,8 @@ export function createDeliveryLog(deps: {
     async stop() {
       stopped = true;
       clearTimeout(timer);
-      await pruning?.catch(failed);
-      await flush().catch(failed);
+      await warning.around(() => pruning ?? Promise.resolve());
+      await warning.around(flush);
     },
   };
 
