@@ -137,3 +137,17 @@ impl EndReason {
         }
     }
 }
+
+/// The end of a publish, as its session reports it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ending {
+    pub(crate) reason: EndReason,
+    /// The publisher was lost and may come back.
+    pub(crate) is_loss: bool,
+}
+
+impl From<EndReason> for Ending {
+    fn from(reason: EndReason) -> Self {
+        Self { reason, is_loss: reason.is_loss() }
+    }
+}

@@ -1,115 +1,83 @@
-//! How streams and publishes end: with one reason, after a short drain, reported once.
+//! How broadcasts and publishes end: with one reason, after a short drain, reported once.
 
-use std::time::Duration;
-
+use super::action::Action;
 use super::arrivals::Arrivals;
-use super::message::Message;
 use super::revoked::RevokedSessions;
 use super::routes::Routes;
-use super::source::{Ending, Source};
-use super::stage::Stage;
-use super::timers::{TimerOwner, Timers};
-use super::{Action, Session, SessionKey, StreamKey, Switchboard};
-use crate::publish::end_reason::EndReason;
+use super::{Session, SessionKey, StreamKey, Switchboard};
+use crate::publish::end_reason::{EndReason, Ending};
 use crate::publish::pull_record::PullEnd;
 use crate::publish::record::StreamId;
 use crate::session::effect::Effect;
 
-/// How long subscribers have after the end to take waiting frames, before the publish counts as ended (W19: 1 s).
-const DRAIN_LIMIT: Duration = Duration::from_millis(900);
-
 impl Switchboard {
     /// The publish of `publisher` ends, whether or not its connection stays.
-    pub(super) fn end_stream_of(&mut self, publisher: SessionKey, ending: impl Into<Ending>) {
-        let Some(entry) = self.sessions.get_mut(publisher) else { return };
-        if let Some(stream) = entry.publishes.take() {
-            self.end_stream(stream, ending.into());
+    pub(super) fn end_stream_of(&mut self, publisher: SessionKey, ending: Ending) {
+        let stream = self.sessions.get_mut(publisher).and_then(|entry| entry.publishes.take());
+        if let Some(stream) = stream {
+            self.end_stream(stream, publisher, ending);
         }
     }
 
-    /// The stream's publisher has ended: its subscribers are kept if it may come back.
-    pub(super) fn end_stream(&mut self, key: StreamKey, ending: Ending) {
-        let local = self.local_mut(key).filter(|local| !local.stage.is_draining());
-        let Some(local) = local else { return };
-        if let Some(running) = local.stage.running_mut() {
-            running.guard.set_reason(ending.reason);
+    /// A broadcast has lost this publisher: its subscribers are kept if another one takes over, or may.
+    pub(super) fn end_stream(&mut self, key: StreamKey, publisher: SessionKey, ending: Ending) {
+        let live = self.broadcasts.get_mut(key).filter(|live| !live.stage.is_draining());
+        let Some(live) = live else { return };
+        if let Some(publisher) = live.publisher_mut(publisher) {
+            publisher.guard.set_reason(ending.reason);
         }
-        if !self.hand_over_at_end(key, ending) && !self.hold_stream(key, ending) {
+        if live.stands_by(publisher) {
+            let own = self.part_standby(key);
+            self.drain(own);
+        } else if !live.outlasts(ending, &mut self.sessions) {
             self.drain(key);
         }
     }
 
-    /// Drains a stream to which no more frames will come: subscribers take those that wait.
-    pub(super) fn drain(&mut self, key: StreamKey) {
-        let until = self.now + DRAIN_LIMIT;
-        let Some(live) = self.hub.stream_mut(key) else { return };
-        let id = live.record.stream;
-        let Some(local) = live.source.local_mut() else { return };
-        if local.stage.is_draining() {
-            return;
+    /// Handles a broadcast's timer: silence between two publishers, or the end of a hold or of the drain time.
+    pub(super) fn handle_stream_timeout(&mut self, key: StreamKey) {
+        let Some(live) = self.broadcasts.get_mut(key) else { return };
+        if live.handle_timeout(&mut self.sessions) {
+            self.close_if_done(key);
+        } else {
+            self.drain(key);
         }
-        local.stage.drain(until);
-        let name = local.name.clone();
-        self.context.publishes.leave_name(&name, id);
-        self.unpair(key);
-        self.close_transcoder(key);
-        let local = self.local(key);
-        let Some(local) = local else { return };
-        let pushes = local.pushes.clone();
-        self.hub.end(key, &mut self.woken);
-        for push in pushes {
-            let subscriber = self.sessions.get(push).and_then(|entry| entry.reads);
-            let has_backlog = subscriber.is_some_and(|subscriber| self.hub.has_frames(subscriber));
-            self.turn_push(push, |push, _, effects| push.handle_stream_ended(has_backlog, effects));
+    }
+
+    /// The gateway ends a held stream: it will have no successor.
+    pub(super) fn release(&mut self, stream: StreamId) {
+        let live = self.sessions.by_id.get(&stream).and_then(|key| self.broadcasts.get(*key));
+        if let Some(live) = live.filter(|live| live.stage.is_held()) {
+            self.drain(live.key);
         }
-        // Otherwise a held stream would keep the earlier timer of its next silence, which arms no other once it fires.
-        self.timers.disarm(TimerOwner::Stream(key));
-        self.timers.arm(TimerOwner::Stream(key), until);
+    }
+
+    /// Drains a broadcast to which no more frames will come. One that stands by runs on without it.
+    fn drain(&mut self, key: StreamKey) {
+        self.part_standby(key);
+        if let Some(live) = self.broadcasts.get_mut(key) {
+            live.drain(&mut self.sessions);
+        }
+        self.carry_out_deferred();
         self.close_if_done(key);
     }
 
-    /// Closes a stream that is no longer needed: an ended one without subscribers or after its drain time, which
-    /// reports the publish's end; or one of another worker without players here. Also updates a pull on whether it has
-    /// subscribers.
+    /// Closes a broadcast that is no longer needed. Also updates a pull on whether it has subscribers.
     pub(super) fn close_if_done(&mut self, key: StreamKey) {
-        self.note_readers(key);
-        let Some(live) = self.hub.stream(key) else { return };
-        let is_unread = self.hub.is_unread(key);
-        let is_done = match &live.source {
-            Source::Local(local) => {
-                matches!(local.stage, Stage::Draining { until, .. } if is_unread || self.now >= until)
-            }
-            Source::Remote { .. } => is_unread,
-        };
-        if !is_done {
-            return;
-        }
-        let Some(closed) = self.hub.close(key, &mut self.woken) else { return };
-        self.timers.disarm(TimerOwner::Stream(key));
-        let stream = closed.record.stream;
-        for id in [Some(stream), closed.former()].into_iter().flatten() {
-            if self.by_id.get(&id) == Some(&key) {
-                self.by_id.remove(&id);
-            }
-        }
-        match closed.source {
-            Source::Local(local) => {
-                for push in local.pushes {
-                    self.turn_push(push, |push, now, effects| {
-                        push.handle_stream_closed(now, effects);
-                    });
-                }
-            }
-            Source::Remote { relay, home, .. } => {
-                self.actions.push(Action::Tell(home, Message::Detach { stream, relay }));
-            }
+        let Some(live) = self.broadcasts.get(key) else { return };
+        live.note_readers(&mut self.sessions);
+        if live.is_done(self.sessions.now)
+            && let Some(mut closed) = self.broadcasts.remove(key)
+        {
+            closed.close(&mut self.sessions);
+            // What happens to its pushes is reported before its end.
+            self.carry_out_deferred();
         }
     }
 
     /// Ends a running publish, for the gateway or a newer publish.
     pub(super) fn end_publish(&mut self, stream: StreamId, reason: EndReason, description: &str) {
-        let publisher = self.running_stream(stream).and_then(|key| self.publisher_of(key));
-        if let Some(publisher) = publisher {
+        if let Some(publisher) = self.publisher_of(stream) {
             self.end_publisher(publisher, reason, Some(description));
         }
     }
@@ -132,7 +100,9 @@ impl Switchboard {
     /// The publish's own upstream refused it: ends the publish.
     pub(super) fn refuse_publish(&mut self, push: SessionKey) {
         let stream = self.sessions.get(push).and_then(|entry| entry.pushes);
-        if let Some(publisher) = stream.and_then(|stream| self.publisher_of(stream)) {
+        let live = stream.and_then(|stream| self.broadcasts.get(stream));
+        let publisher = live.and_then(|live| live.stage.running()).map(|of| of.session);
+        if let Some(publisher) = publisher {
             self.end_publisher(publisher, EndReason::UpstreamRefused, None);
         }
     }
@@ -140,8 +110,11 @@ impl Switchboard {
     /// The service stops: publishers are notified and their streams end; sessions that neither publish nor read are
     /// closed.
     pub(crate) fn stop(&mut self) {
-        self.is_stopping = true;
-        self.release_all();
+        self.sessions.is_stopping = true;
+        let held = self.broadcasts.values().filter(|live| live.stage.is_held());
+        for key in held.map(|live| live.key).collect::<Vec<_>>() {
+            self.drain(key);
+        }
         for key in self.sessions.keys().collect::<Vec<_>>() {
             let Some(entry) = self.sessions.get(key) else { continue };
             if entry.publishes.is_some() {
@@ -156,34 +129,17 @@ impl Switchboard {
     /// afresh.
     pub(crate) fn give_up(&mut self) {
         // Sockets close with their links; messages to other workers are still valid.
-        self.actions.retain(|action| matches!(action, Action::Tell(..) | Action::Move { .. }));
-        let streams: Vec<_> = self.hub.streams().map(|(key, _)| key).collect();
-        for key in streams {
-            self.hub.end(key, &mut self.woken);
-            let Some(closed) = self.hub.close(key, &mut self.woken) else { continue };
-            let stream = closed.record.stream;
-            match closed.source {
-                Source::Local(local) => {
-                    self.context.publishes.leave_name(&local.name, stream);
-                    if let Some(transcoder) = &local.transcoder {
-                        self.context.transcoders.close(transcoder);
-                    }
-                }
-                Source::Remote { relay, home, .. } => {
-                    self.actions.push(Action::Tell(home, Message::Detach { stream, relay }));
-                }
-            }
-        }
-        // The generations of keys and the numbers of handles continue: old ones refer to nothing.
+        self.sessions
+            .actions
+            .retain(|action| matches!(action, Action::Tell(..) | Action::Move { .. }));
         self.sessions.clear();
-        self.by_id.clear();
+        for (_, mut live) in self.broadcasts.drain() {
+            live.give_up(&mut self.sessions);
+        }
         self.questions.clear();
         self.arrivals = Arrivals::default();
         self.routes = Routes::default();
         self.revoked = RevokedSessions::default();
-        self.timers = Timers::default();
-        self.woken.readers.clear();
-        self.touched.clear();
         self.unsettled.clear();
     }
 }

@@ -29,6 +29,9 @@ pub(super) struct JoinPoint {
     caches_gop: bool,
     has_video: bool,
     has_audio: bool,
+    /// Whether the publisher's audio is Opus, and whether packets of it have come.
+    has_opus: bool,
+    has_opus_audio: bool,
 }
 
 impl JoinPoint {
@@ -46,12 +49,18 @@ impl JoinPoint {
             caches_gop,
             has_video: false,
             has_audio: false,
+            has_opus: false,
+            has_opus_audio: false,
         }
     }
 
     /// Notes a frame. Returns false if it repeats what every subscriber already has and must not be passed on.
     pub(super) fn handle_frame(&mut self, frame: &Frame) -> bool {
         self.has_audio |= frame.track() == Track::Audio;
+        if frame.codec == Codec::Opus {
+            self.has_opus = true;
+            self.has_opus_audio |= frame.kind == FrameKind::Audio;
+        }
         match frame.kind {
             FrameKind::Configuration => return self.handle_configuration(frame),
             FrameKind::ColorInfo => return replace(&mut self.color, frame),
@@ -114,6 +123,16 @@ impl JoinPoint {
         (self.has_video || self.video.is_some(), self.has_audio)
     }
 
+    /// Whether the publisher's audio is Opus: AAC is transcoded from it.
+    pub(super) const fn has_opus(&self) -> bool {
+        self.has_opus
+    }
+
+    /// Whether Opus packets have come.
+    pub(super) const fn has_opus_audio(&self) -> bool {
+        self.has_opus_audio
+    }
+
     /// Whether a keyframe has passed.
     pub(super) const fn has_begun_video(&self) -> bool {
         self.has_video
@@ -140,6 +159,7 @@ impl JoinPoint {
     /// have not had its header, which has to count as new when it comes.
     pub(super) fn forget_opus(&mut self) {
         (self.opus, self.audio) = (None, None);
+        (self.has_opus, self.has_opus_audio) = (false, false);
         self.forget_frames(Codec::Opus);
         self.forget_frames(Codec::Aac);
     }

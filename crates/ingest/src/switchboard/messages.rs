@@ -5,15 +5,19 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
+use super::action::Action;
+use super::broadcast::Broadcast;
 use super::message::Message;
+use super::relay::Relay;
+use super::sessions::Sessions;
 use super::timers::TimerOwner;
 use super::{SessionKey, Switchboard};
+use crate::publish::capture::Tap;
 use crate::publish::mailbox::Denial;
-use crate::publish::record::StreamId;
-use crate::publish::upstreams::UpstreamRecord;
+use crate::publish::pull_record::PullSource;
+use crate::publish::record::{PublishRecord, StreamId};
 use crate::session::Session;
 use crate::session::effect::Effect;
-use crate::session::rtmp_push::RtmpPush;
 use crate::session::whip_publisher::WhipOrder;
 
 impl Switchboard {
@@ -22,14 +26,16 @@ impl Switchboard {
         let Some(message) = self.arrivals.keep(message) else { return };
         match message {
             Message::Allow { request, opening } => self.allow(request, opening),
-            Message::Expect(stream) => self.arrivals.expect(stream, self.now),
+            Message::Expect(stream) => self.arrivals.expect(stream, self.sessions.now),
             Message::Forgo(stream) => {
                 for message in self.arrivals.take(stream) {
                     self.handle_message(message);
                 }
             }
             Message::Succeeded { stream, record } => self.handle_succeeded(stream, &record),
-            Message::SwitchTo(stream) => self.switch_to(stream),
+            Message::SwitchTo(stream) => {
+                self.with_stream(stream, |live, sessions| live.switch_to(stream, sessions));
+            }
             Message::Release(stream) => self.release(stream),
             Message::AllowPlay { request, guard, is_counted } => {
                 self.allow_play(request, guard, is_counted);
@@ -43,46 +49,64 @@ impl Switchboard {
                 self.redirect(request, &tc_urls, &description);
             }
             Message::Dial { push, addresses } => {
-                if let Some(key) = self.take_question(push) {
-                    self.turn_push(key, |push, now, effects| {
+                self.turn_asker(push, |session, now, effects| {
+                    if let Session::Push(push) = session {
                         push.handle_addresses(addresses, now, effects);
-                    });
-                }
+                    }
+                });
             }
             Message::OpenWhip(opening) => self.open_whip(*opening),
             Message::Order { stream, order } => self.handle_order(stream, order),
             Message::End { stream, reason, description } => {
                 self.end_publish(stream, reason, &description);
             }
-            Message::AddUpstream { stream, record } => self.add_upstream(stream, record),
-            Message::RemoveUpstream { stream, serial } => self.remove_upstream(stream, serial),
+            Message::AddUpstream { stream, record } => {
+                self.with_stream(stream, |live, sessions| {
+                    // Both publishes of a name have the upstreams of the one on air.
+                    if live.stage.running().is_some() {
+                        live.open_push(record, Bytes::new(), sessions);
+                    }
+                })
+            }
+            Message::RemoveUpstream { stream, serial } => {
+                self.with_stream(stream, |live, sessions| {
+                    live.turn_pushes(sessions, |push, now, effects| {
+                        if push.record().serial == serial {
+                            push.leave(now, effects);
+                        }
+                    });
+                });
+            }
             Message::Attach { stream, reader, relay } => self.attach(stream, reader, relay),
-            Message::Seed { stream, relay, burst } => self.seed(stream, &relay, burst),
+            Message::Seed { stream, relay, burst } => self.with_stream(stream, |live, sessions| {
+                live.seed(&relay, burst, &mut sessions.woken);
+            }),
             Message::Detach { stream, relay } => self.detach(stream, &relay),
             Message::WantKeyframe(stream) => {
-                if let Some(key) = self.read_stream(stream) {
-                    self.want_keyframe(key);
-                }
+                self.with_stream(stream, |live, sessions| live.want_keyframe(sessions));
             }
-            Message::Transcoded(stream) => self.publish_transcoded(stream),
+            Message::Transcoded(stream) => {
+                self.with_stream(stream, |live, sessions| live.publish_transcoded(sessions));
+            }
             Message::OpenPreview { stream, writer } => self.open_preview(stream, writer),
             Message::Capture { stream, tap } => self.capture(stream, tap),
         }
+        self.carry_out_deferred();
     }
 
     /// Serves the timers that are due.
     pub(crate) fn handle_timeout(&mut self) {
-        while let Some(owner) = self.timers.pop_due(self.now) {
+        while let Some(owner) = self.sessions.timers.pop_due(self.sessions.now) {
             match owner {
                 TimerOwner::Stream(stream) => self.handle_stream_timeout(stream),
                 TimerOwner::Session(key) => self.handle_session_timeout(key),
             }
+            self.carry_out_deferred();
         }
     }
 
     pub(super) fn deny(&mut self, request: u64, denial: Denial, description: &str) {
-        let Some(key) = self.take_question(request) else { return };
-        self.turn(key, |session, now, effects| {
+        self.turn_asker(request, |session, now, effects| {
             if let Session::Server(server) = session {
                 server.deny(denial, description, now, effects);
             }
@@ -90,56 +114,80 @@ impl Switchboard {
     }
 
     fn redirect(&mut self, request: u64, tc_urls: &[String], description: &str) {
-        let Some(key) = self.take_question(request) else { return };
-        self.turn(key, |session, now, effects| {
+        self.turn_asker(request, |session, now, effects| {
             if let Session::Server(server) = session {
                 server.redirect(tc_urls, description, now, effects);
             }
         });
     }
 
-    /// Runs a turn of a push.
-    pub(super) fn turn_push(
-        &mut self,
-        key: SessionKey,
-        act: impl FnOnce(&mut RtmpPush, Instant, &mut Vec<Effect>),
-    ) {
-        self.turn(key, |session, now, effects| {
-            if let Session::Push(push) = session {
-                act(push, now, effects);
+    /// The gateway's answer to a pull that asked where its stream is.
+    fn dial_pull(&mut self, pull: u64, source: Option<PullSource>) {
+        self.turn_asker(pull, |session, now, effects| {
+            if let Session::Pull(pull) = session {
+                pull.handle_source(source, now, effects);
             }
         });
     }
 
-    fn handle_session_timeout(&mut self, key: SessionKey) {
-        let Some(entry) = self.sessions.get_mut(key) else { return };
-        if entry.held_until.is_some_and(|until| self.now >= until) {
-            // Its held frames have waited long enough.
-            self.woken.readers.push(key);
+    /// Runs a turn of the session whose question is answered.
+    fn turn_asker(
+        &mut self,
+        question: u64,
+        act: impl FnOnce(&mut Session, Instant, &mut Vec<Effect>),
+    ) {
+        if let Some(key) = self.take_question(question) {
+            self.turn(key, act);
         }
-        let subscriber = entry.reads;
+    }
+
+    /// Lets the broadcast of a publish act.
+    pub(super) fn with_stream(
+        &mut self,
+        id: StreamId,
+        act: impl FnOnce(&mut Broadcast, &mut Sessions),
+    ) {
+        let key = self.sessions.by_id.get(&id);
+        if let Some(live) = key.and_then(|key| self.broadcasts.get_mut(*key)) {
+            act(live, &mut self.sessions);
+        }
+    }
+
+    fn handle_session_timeout(&mut self, key: SessionKey) {
+        let now = self.sessions.now;
+        let Some(entry) = self.sessions.get_mut(key) else { return };
+        let reads = entry.reads;
+        // Its held frames have waited long enough.
+        let is_awake = entry.held_until.is_some_and(|until| now >= until);
         // The timer may fire too early: see `Timers`.
-        let is_due =
-            entry.session.as_ref().and_then(Session::deadline).is_some_and(|at| at <= self.now);
-        self.touch(key);
+        let is_due = entry.session.as_ref().and_then(Session::deadline).is_some_and(|at| at <= now);
+        self.sessions.woken.readers.extend(is_awake.then_some(key));
+        self.sessions.touch(key);
         if !is_due {
             return;
         }
-        self.turn_with(key, |switchboard, session, now, effects| {
+        let live = reads.and_then(|reads| self.broadcasts.get(reads.stream)).zip(reads);
+        let left_out = live.and_then(|(live, reads)| live.only_left_out(reads.subscriber));
+        self.turn(key, |session, now, effects| {
             session.handle_timeout(now, effects);
             if let Session::Server(server) = session
                 && server.poll_track_check(now)
-                && let Some(codec) = subscriber.and_then(|key| switchboard.hub.only_left_out(key))
+                && let Some(codec) = left_out
             {
                 server.fail_play(codec, now, effects);
             }
         });
     }
 
+    /// The session of a running publish.
+    pub(super) fn publisher_of(&self, id: StreamId) -> Option<SessionKey> {
+        let live = self.broadcasts.get(*self.sessions.by_id.get(&id)?)?;
+        live.publisher(id).map(|publisher| publisher.session)
+    }
+
     /// An order of the gateway to a running WHIP publish.
     fn handle_order(&mut self, stream: StreamId, order: WhipOrder) {
-        let publisher = self.running_stream(stream).and_then(|key| self.publisher_of(key));
-        let Some(key) = publisher else { return };
+        let Some(key) = self.publisher_of(stream) else { return };
         let mut ufrags = None;
         self.turn(key, |session, now, effects| {
             if let Session::Whip(whip) = session {
@@ -152,23 +200,66 @@ impl Switchboard {
         }
     }
 
-    fn add_upstream(&mut self, stream: StreamId, record: Arc<UpstreamRecord>) {
-        // Both publishes of a name have the upstreams of the one on air.
-        let Some(key) = self.read_stream(stream) else { return };
-        if self.publisher_of(key).is_some() {
-            self.open_push(key, record, Bytes::new());
+    /// Captures a running publish. If it is already being captured, the tap is dropped.
+    fn capture(&mut self, stream: StreamId, tap: Tap) {
+        let Some(key) = self.publisher_of(stream) else { return };
+        self.turn(key, |session, now, _| match session {
+            Session::Server(server) => {
+                server.capture(tap);
+            }
+            Session::Whip(whip) => {
+                whip.capture(tap, now);
+            }
+            Session::Push(_) | Session::Pull(_) | Session::Preview(_) => {}
+        });
+    }
+
+    /// Another worker has its first players of a stream that lives here.
+    fn attach(&mut self, stream: StreamId, reader: usize, relay: Arc<Relay>) {
+        let mut burst = None;
+        self.with_stream(stream, |live, sessions| {
+            if live.stage.is_vacant() {
+                return;
+            }
+            if live.record.stream != stream {
+                let (stream, record) = (stream, live.record.clone());
+                let message = Message::Succeeded { stream, record };
+                sessions.actions.push(Action::Tell(reader, message));
+            }
+            live.want_keyframe(sessions);
+            burst = Some(live.attach(reader, relay.clone()));
+            live.note_readers(sessions);
+        });
+        self.sessions.actions.push(Action::Tell(reader, Message::Seed { stream, relay, burst }));
+    }
+
+    /// Another worker has no player of the stream any more.
+    fn detach(&mut self, stream: StreamId, relay: &Arc<Relay>) {
+        // Another publish may have taken over the stream since it was joined.
+        let fed = self.broadcasts.values().find(|live| live.feeds(relay)).map(|live| live.key);
+        let key = fed.or_else(|| self.sessions.by_id.get(&stream).copied());
+        if let Some(live) = key.and_then(|key| self.broadcasts.get_mut(key)) {
+            live.detach(relay);
+        }
+        if let Some(key) = key {
+            self.close_if_done(key);
         }
     }
 
-    fn remove_upstream(&mut self, stream: StreamId, serial: u64) {
-        let local = self.read_stream(stream).and_then(|key| self.local(key));
-        let pushes = local.map(|local| local.pushes.clone());
-        for key in pushes.into_iter().flatten() {
-            self.turn_push(key, |push, now, effects| {
-                if push.record().serial == serial {
-                    push.leave(now, effects);
-                }
-            });
+    /// A stream of another worker that is read here belongs to another publish from now on.
+    fn handle_succeeded(&mut self, stream: StreamId, record: &Arc<PublishRecord>) {
+        let known = self.sessions.by_id.get(&record.stream).copied();
+        self.with_stream(stream, |live, sessions| {
+            live.succeed(record, sessions);
+            // A player here may have joined it under its new id already.
+            sessions.by_id.extend(known.map(|known| (record.stream, known)));
+        });
+    }
+
+    /// Takes the frames that other workers put into our relays.
+    pub(crate) fn drain_relays(&mut self) {
+        for live in self.broadcasts.values_mut() {
+            live.drain_relay(&mut self.sessions.woken);
         }
     }
 }

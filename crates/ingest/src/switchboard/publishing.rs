@@ -1,42 +1,48 @@
-//! Streams that are published on this worker: opening them, passing their frames on, and transcoding their audio while
-//! a subscriber needs that.
+//! Publishes that open on this worker: they begin a broadcast, continue a held one, or stand by beside another.
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use headgate_media::{Codec, Frame, FrameKind, Track};
-use headgate_transcode::first_configuration;
-
+use super::action::Action;
 use super::arrivals::Arrival;
-use super::message::{Opening, WhipOpening};
-use super::source::{LocalSource, Source};
-use super::stage::Stage;
-use super::timeline::Placed;
-use super::timers::TimerOwner;
-use super::{Action, Message, SessionKey, StreamKey, Switchboard};
+use super::broadcast::{Broadcast, Stage};
+use super::message::{Message, Opening, WhipOpening};
+use super::{SessionKey, StreamKey, Switchboard};
 use crate::publish::end_reason::EndReason;
+use crate::publish::mailbox::OnAirCause;
+use crate::publish::play_guard::PlayGuard;
+use crate::publish::pull_record::PullSource;
 use crate::publish::record::{PublishRecord, StreamId};
-use crate::publish::upstreams::{Upstream, UpstreamRecord, UpstreamSource};
+use crate::publish::registry::{PublishGuard, Pulled};
 use crate::session::Session;
 use crate::session::publish_session::PublishSession;
-use crate::session::rtmp_push::RtmpPush;
+use crate::session::rtmp_pull::RtmpPull;
 use crate::session::whip_publisher::WhipPublisher;
+
+/// What a publish opens as.
+#[derive(Clone, Copy)]
+enum Place {
+    /// The successor in a held broadcast.
+    Held,
+    Standby,
+    /// The publisher of a broadcast that is vacant.
+    OnAir,
+}
 
 impl Switchboard {
     /// The gateway allowed a publish request.
     pub(super) fn allow(&mut self, request: u64, mut opening: Opening) {
         let record = opening.guard.record();
         let (stream, home) = (record.stream, record.worker);
-        let asked = self.take_question(request).filter(|_| !self.is_stopping);
+        let asked = self.take_question(request).filter(|_| !self.sessions.is_stopping);
         let Some(key) = asked else {
             // The broadcaster has left: accepted and ended (W12a).
             opening.guard.set_reason(EndReason::BroadcasterLeft);
-            if home != self.context.worker {
-                self.actions.push(Action::Tell(home, Message::Forgo(stream)));
+            if home != self.sessions.context.worker {
+                self.sessions.actions.push(Action::Tell(home, Message::Forgo(stream)));
             }
             return;
         };
-        if home == self.context.worker {
+        if home == self.sessions.context.worker {
             self.begin_publish(key, opening);
         } else {
             self.send_home(key, home, opening);
@@ -46,26 +52,25 @@ impl Switchboard {
     /// The session of an allowed broadcaster leaves for the worker of its stream.
     fn send_home(&mut self, key: SessionKey, home: usize, opening: Opening) {
         self.stop_reading(key);
-        self.timers.disarm(TimerOwner::Session(key));
         let session = self.sessions.remove(key).and_then(|entry| entry.session);
         let Some(Session::Server(server)) = session else {
             let stream = opening.guard.record().stream;
-            return self.actions.push(Action::Tell(home, Message::Forgo(stream)));
+            return self.sessions.actions.push(Action::Tell(home, Message::Forgo(stream)));
         };
         let arrival = Box::new(Arrival { server, opening });
-        self.actions.push(Action::Move { session: key, home, arrival });
+        self.sessions.actions.push(Action::Move { session: key, home, arrival });
     }
 
     /// The session of an allowed broadcaster arrives from the worker that accepted its connection. `None` while this
     /// worker stops.
     pub(crate) fn adopt(&mut self, arrival: Arrival) -> Option<SessionKey> {
         let messages = self.arrivals.take(arrival.stream());
-        if self.is_stopping {
+        if self.sessions.is_stopping {
             arrival.refuse(EndReason::Shutdown);
             return None;
         }
         let Arrival { server, opening } = arrival;
-        let key = self.insert(Session::Server(server));
+        let key = self.sessions.insert(Session::Server(server));
         self.begin_publish(key, opening);
         for message in messages {
             self.handle_message(message);
@@ -87,221 +92,147 @@ impl Switchboard {
     /// Opens a WHIP publish that was allowed and whose offer was answered.
     pub(super) fn open_whip(&mut self, whip: WhipOpening) {
         let WhipOpening { session, awaits_answer, name, mut opening } = whip;
-        if self.is_stopping {
+        if self.sessions.is_stopping {
             opening.guard.set_reason(EndReason::Shutdown);
             return;
         }
-        let publish = PublishSession::new(opening.guard.record().clone(), self.now);
-        let whip = WhipPublisher::new(session, awaits_answer, publish, self.now);
+        let publish = PublishSession::new(opening.guard.record().clone(), self.sessions.now);
+        let whip = WhipPublisher::new(session, awaits_answer, publish, self.sessions.now);
         let ufrags = whip.ufrags();
-        let key = self.insert(Session::Whip(Box::new(whip)));
+        let key = self.sessions.insert(Session::Whip(Box::new(whip)));
         if !ufrags.is_empty() {
             self.routes.set_ufrags(key, ufrags);
         }
         self.open_stream(key, name, opening);
     }
 
-    pub(super) fn open_stream(
-        &mut self,
-        publisher: SessionKey,
-        name: Vec<u8>,
-        mut opening: Opening,
-    ) {
-        if !self.sessions.contains_key(publisher) {
+    /// Opens the publish of `session`: it takes over the broadcast of the publish that it continues, if still held; it
+    /// stands by for the publish that it is opened beside, if that is on air; or it begins a broadcast.
+    fn open_stream(&mut self, session: SessionKey, name: Vec<u8>, mut opening: Opening) {
+        if !self.sessions.contains_key(session) {
             // Its turn failed; the guard reports that.
             opening.guard.set_reason(EndReason::InternalError);
             return;
         }
-        let stream = self.open_or_continue(publisher, name, opening);
-        self.set_published(publisher, stream);
+        let (continues, beside) = (opening.continues, opening.beside);
+        let record = opening.guard.record().clone();
+        let (publisher, upstreams) = opening.publisher(session);
+        let (key, place) = self.place_of(continues, beside, name, &record);
+        if let Some(entry) = self.sessions.get_mut(session) {
+            entry.publishes = Some(key);
+        }
+        let Some(live) = self.broadcasts.get_mut(key) else { return };
+        match place {
+            Place::Held => live.take_over(publisher, upstreams, &mut self.sessions),
+            Place::Standby => live.open_standby(publisher, &mut self.sessions),
+            Place::OnAir => {
+                if continues.is_some() || beside.is_some() {
+                    // Its upstreams are those of another publish, which has ended.
+                    record.upstreams.clear();
+                }
+                live.begin(publisher, upstreams, &mut self.sessions);
+            }
+        }
+        if beside.is_some() && !live.stands_by(session) {
+            self.sessions.report_on_air(&live.record, true, None, OnAirCause::Began);
+        }
+        self.carry_out_deferred();
     }
 
-    /// Opens a stream that continues no other.
-    pub(super) fn open_anew(
+    /// Where a publish opens, and as what.
+    fn place_of(
         &mut self,
-        publisher: SessionKey,
+        continues: Option<StreamId>,
+        beside: Option<StreamId>,
         name: Vec<u8>,
-        opening: Opening,
-    ) -> StreamKey {
-        let (publication, upstreams) = opening.publication(publisher);
-        let connect_info = publication.connect_info.clone();
-        let record = publication.guard.record().clone();
-        // A pull has entered its name when it was opened.
-        let is_pull = record.pull.is_some();
-        let replaced = (!is_pull).then(|| self.context.publishes.enter_name(&name, &record));
-        let local = LocalSource::new(name, Stage::OnAir(publication), self.now);
-        let source = Source::Local(Box::new(local));
-        let key = self.hub.open(record.clone(), source, self.context.caches_gop);
-        self.by_id.insert(record.stream, key);
-        self.open_pushes(key, upstreams, &connect_info);
-        if let Some(pull) = replaced.flatten() {
-            self.end_pull(&pull);
-        }
-        key
-    }
-
-    /// Opens the pushes to the publish's upstreams.
-    pub(super) fn open_pushes(
-        &mut self,
-        key: StreamKey,
-        upstreams: Vec<Upstream>,
-        connect_info: &Bytes,
-    ) {
-        let Some(record) = self.hub.stream(key).map(|live| live.record.clone()) else { return };
-        for upstream in upstreams {
-            let is_own = upstream.source == UpstreamSource::Own;
-            let upstream = record.upstreams.open(upstream, self.now);
-            let connect_info = if is_own { connect_info.clone() } else { Bytes::new() };
-            self.open_push(key, upstream, connect_info);
+        record: &Arc<PublishRecord>,
+    ) -> (StreamKey, Place) {
+        let find = |id: StreamId| self.broadcasts.get(*self.sessions.by_id.get(&id)?);
+        let held = continues.and_then(find).filter(|live| live.stage.is_held());
+        let other = beside.and_then(find).filter(|live| !live.stage.is_draining());
+        match (held, other, beside) {
+            (Some(held), _, _) => (held.key, Place::Held),
+            (None, Some(other), Some(id)) => {
+                let (key, is_standby) = (other.key, other.is_standby(id));
+                // One that stands by beside a publish that is being replaced gets a broadcast of its own.
+                let vacant = self.part_standby(key);
+                if is_standby { (vacant, Place::OnAir) } else { (key, Place::Standby) }
+            }
+            (None, _, _) => (self.open_vacant(name, record), Place::OnAir),
         }
     }
 
-    /// Opens a push of a live stream to one more upstream.
-    pub(super) fn open_push(
-        &mut self,
-        stream: StreamKey,
-        upstream: Arc<UpstreamRecord>,
-        connect_info: Bytes,
-    ) {
-        let (seed, adds_silence, now) = (self.random(), self.context.pushes_silence, self.now);
-        let Some(live) = self.hub.stream(stream) else { return };
-        let client_id = live.record.client_id;
-        let push = RtmpPush::new(client_id, upstream, connect_info, adds_silence, seed, now);
-        let key = self.insert(Session::Push(Box::new(push)));
-        if let Some(local) = self.hub.stream_mut(stream).and_then(|live| live.source.local_mut()) {
-            local.pushes.push(key);
+    fn open_vacant(&mut self, name: Vec<u8>, record: &Arc<PublishRecord>) -> StreamKey {
+        let (record, sessions) = (record.clone(), &mut self.sessions);
+        self.broadcasts
+            .insert_with_key(|key| Broadcast::new(key, name, record, Stage::Vacant, sessions))
+    }
+
+    /// A publish that stands by gets a broadcast of its own, unless it has that: the one on air ends or is replaced.
+    pub(super) fn part_standby(&mut self, key: StreamKey) -> StreamKey {
+        let Some(live) = self.broadcasts.get(key).filter(|live| !live.stage.is_vacant()) else {
+            return key;
+        };
+        let Some(standby) = &live.standby else { return key };
+        let (name, record) = (live.name.clone(), standby.publisher.guard.record().clone());
+        let own = self.open_vacant(name, &record);
+        if let Some([from, to]) = self.broadcasts.get_disjoint_mut([key, own]) {
+            from.part(to, &mut self.sessions);
         }
-        if let Some(entry) = self.sessions.get_mut(key) {
-            entry.pushes = Some(stream);
-        }
+        own
+    }
+
+    /// The gateway allowed a play request for a stream that is live on another node: the player reads the pulled stream
+    /// and waits for its first frame.
+    pub(super) fn pull(&mut self, request: u64, guard: PlayGuard, source: PullSource) {
+        let Some(player) = self.take_question(request).filter(|_| !self.sessions.is_stopping)
+        else {
+            return;
+        };
+        let Some(Session::Server(server)) = self.sessions.session(player) else { return };
+        let (name, context) = (server.name().to_vec(), &self.sessions.context);
+        let pulled = context.publishes.open_pull(&name, &source, context.worker, self.sessions.now);
+        let record = match pulled {
+            Pulled::Running(record) => record,
+            Pulled::Opened(opened) => {
+                let record = opened.record().clone();
+                self.open_pull(name, source, opened);
+                record
+            }
+        };
+        let joined = self.join(player, &record, guard, true);
+        self.turn(player, |session, now, effects| {
+            if let Session::Server(server) = session {
+                match joined {
+                    Some(()) => server.await_stream(now),
+                    None => server.refuse_stream(now, effects),
+                }
+            }
+        });
+        self.sessions.woken.readers.push(player);
+    }
+
+    fn open_pull(&mut self, name: Vec<u8>, source: PullSource, guard: PublishGuard) {
+        let (seed, now) = (self.sessions.random(), self.sessions.now);
+        let pull = RtmpPull::new(source, guard.record().clone(), seed, now);
+        let key = self.sessions.insert(Session::Pull(Box::new(pull)));
+        // Not held here: its publisher's loss is handled at the source.
+        self.open_stream(key, name, Opening::new(guard, Vec::new()));
         self.turn(key, |session, now, effects| {
-            if let Session::Push(push) = session {
-                push.start(now, effects);
+            if let Session::Pull(pull) = session {
+                pull.start(now, effects);
             }
         });
     }
 
-    /// Removes a push that has ended.
-    pub(super) fn forget_push(&mut self, stream: StreamKey, push: SessionKey) {
-        let live = self.hub.stream_mut(stream);
-        if let Some(local) = live.and_then(|live| live.source.local_mut()) {
-            local.pushes.retain(|other| *other != push);
-        }
-    }
-
-    /// Handles a frame of the stream that `publisher` publishes.
-    pub(super) fn publish_frame(&mut self, publisher: SessionKey, frame: &Frame) {
-        if let Some(stream) = self.sessions.get(publisher).and_then(|entry| entry.publishes) {
-            self.feed(stream, frame);
-            self.settle_standby(stream);
-        }
-    }
-
-    /// Handles a frame from the publisher of a stream of this worker.
-    pub(super) fn feed(&mut self, stream: StreamKey, frame: &Frame) {
-        let placed = match self.place(stream, frame) {
-            Placed::AsItIs => None,
-            Placed::Moved(frame) => Some(frame),
-            Placed::LeftOut => return,
-        };
-        let frame = placed.as_ref().unwrap_or(frame);
-        if frame.track() == Track::Audio
-            && frame.codec != Codec::Opus
-            && self.hub.has_opus_audio(stream)
-        {
-            self.leave_opus(stream);
-        }
-        let is_opus = frame.codec == Codec::Opus;
-        let is_first_opus =
-            is_opus && frame.kind == FrameKind::Audio && !self.hub.has_opus_audio(stream);
-        if is_first_opus {
-            self.expect_audio(stream, true);
-        }
-        self.hub.publish(stream, frame, &mut self.woken);
-        if is_first_opus {
-            // Before there is any AAC: some upstreams assume that the tracks of the first two seconds are all.
-            let opus = self.hub.opus_frames(stream);
-            if let Some(header) = opus.first().and_then(|head| first_configuration(head, frame)) {
-                self.hub.publish(stream, &header, &mut self.woken);
-            }
-        }
-        if is_opus {
-            self.transcode(stream, frame);
-        }
-    }
-
-    /// The publish of a session; `None` if the session is no publisher.
-    pub(crate) fn publish_of(&self, key: SessionKey) -> Option<&PublishRecord> {
-        let stream = self.sessions.get(key)?.publishes?;
-        self.hub.stream(stream).map(|live| &*live.record)
-    }
-
-    /// Sets whether the stream has audio that may have to be transcoded first: its pushes insert no silence meanwhile.
-    pub(super) fn expect_audio(&mut self, stream: StreamKey, expects_audio: bool) {
-        let pushes = self.local(stream).map(|local| local.pushes.clone());
-        for push in pushes.into_iter().flatten() {
-            self.turn_push(push, |push, _, _| push.expect_audio(expects_audio));
-        }
-    }
-
-    /// Passes an Opus frame to the stream's transcoder, which only exists while a subscriber needs AAC.
-    fn transcode(&mut self, stream: StreamKey, packet: &Frame) {
-        let needs_aac = self.hub.needs_aac(stream);
-        let transcoders = self.context.transcoders.clone();
-        let Some(live) = self.hub.stream_mut(stream) else { return };
-        let id = live.record.stream;
-        let Some(local) = live.source.local_mut() else { return };
-        match (&local.transcoder, needs_aac) {
-            (None, false) => {}
-            (Some(transcoder), true) => transcoders.push(transcoder, packet.clone()),
-            (None, true) => {
-                let Some(running) = local.stage.running() else { return };
-                let transcoder = transcoders.open(id, self.context.worker, running.audio_bitrate);
-                local.transcoder = Some(transcoder.clone());
-                // Transcode the cached Opus frames first, so that a new subscriber's audio starts with its video.
-                let mut cached = self.hub.opus_frames(stream);
-                if !cached.iter().any(|frame| frame.kind == packet.kind) {
-                    cached.push(packet.clone());
-                }
-                for packet in cached {
-                    transcoders.push(&transcoder, packet);
-                }
-            }
-            (Some(transcoder), false) => {
-                transcoders.close(transcoder);
-                local.transcoder = None;
-                live.record.set_transcoder_error(None);
-                self.hub.forget_aac(stream);
-                self.expect_audio(stream, true);
-            }
-        }
-    }
-
-    /// A stream's transcoder has new output or a new failure.
-    pub(super) fn publish_transcoded(&mut self, id: StreamId) {
-        let Some(stream) = self.stream(id) else { return };
-        let Some(live) = self.hub.stream(stream) else { return };
-        let Some(transcoder) = live.source.local().and_then(|local| local.transcoder.clone())
-        else {
-            return;
-        };
-        let failure = transcoder.failure();
-        if failure != live.record.transcoder_error() {
-            live.record.set_transcoder_error(failure.clone());
-            self.expect_audio(stream, failure.is_none());
-        }
-        for frame in transcoder.drain() {
-            if self.local_mut(stream).is_some_and(|local| local.timeline.pass_made(&frame)) {
-                self.hub.publish(stream, &frame, &mut self.woken);
-            }
-        }
-    }
-
-    /// Stops transcoding the stream.
-    pub(super) fn close_transcoder(&mut self, stream: StreamKey) {
-        let transcoder = self.local_mut(stream).and_then(|local| local.transcoder.take());
-        if let Some(transcoder) = transcoder {
-            self.context.transcoders.close(&transcoder);
+    /// A publish of this node has taken over the name of a pull: ends the pull.
+    pub(super) fn end_pull(&mut self, record: &PublishRecord) {
+        let (stream, reason) = (record.stream, EndReason::Replaced);
+        if record.worker == self.sessions.context.worker {
+            self.end_publish(stream, reason, "");
+        } else {
+            let end = Message::End { stream, reason, description: String::new() };
+            self.sessions.actions.push(Action::Tell(record.worker, end));
         }
     }
 }

@@ -1,41 +1,62 @@
-//! Subscribers: players and pushes join streams, choose the form of their audio, and leave.
+//! Subscribers: players, pushes and previews join broadcasts, get their frames, and leave. Only as many frames move to
+//! a session's output as its socket is likely to accept soon, so that the rest can still be dropped.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use headgate_media::Timestamp;
-use headgate_rtmp::Target;
 
-use super::hub::Hub;
-use super::source::Source;
-use super::{Action, SessionKey, StreamKey, SubscriberKey, Switchboard};
-use crate::publish::mailbox::{ConnectionRefused, Denial, PlayRequested};
+use super::action::Action;
+use super::broadcast::{Broadcast, Role, Stage};
+use super::message::Message;
+use super::sessions::Reading;
+use super::{SessionKey, StreamKey, SubscriberKey, Switchboard};
+use crate::publish::end_reason::EndReason;
 use crate::publish::play_guard::PlayGuard;
-use crate::publish::record::PublishRecord;
+use crate::publish::preview_pipe::{PreviewEnd, PreviewWriter};
+use crate::publish::record::{PublishRecord, StreamId};
 use crate::session::Session;
-use crate::session::effect::{AudioForm, Refused};
-use crate::switchboard::message::Message;
+use crate::session::effect::{AudioForm, Effect};
+use crate::session::flv_preview::FlvPreview;
+
+/// Bytes that may wait in a session's output before frames stay in its queue.
+const AHEAD_LIMIT: usize = 128 * 1024;
+/// How long audio waits to be written together with a video frame: a write costs the same for 200 bytes as for 10 kB.
+const AUDIO_HOLD: Duration = Duration::from_millis(40);
+
+/// How long a preview's frames wait to form a batch: each batch costs the gateway's single thread a turn and a write.
+const PREVIEW_HOLD: Duration = Duration::from_millis(100);
+/// The interval at which a full preview is checked for room, while its reader takes nothing.
+const FULL_PREVIEW_HOLD: Duration = Duration::from_millis(50);
+
+/// Whether the frames that wait for a session are passed on.
+enum Readiness {
+    /// Not yet; a timer or the next frame checks again.
+    Held,
+    /// To the session's output.
+    Ready,
+    /// To the gateway, as a preview.
+    Preview,
+}
+
+/// What remained after filling an output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Filled {
+    /// Nothing.
+    Drained,
+    /// Frames beyond the limit: fill again once the socket has accepted bytes.
+    More,
+}
 
 impl Switchboard {
-    /// A player requests a name: the gateway decides whether it may play it and, if it is not live here, where it is.
-    pub(super) fn ask_to_play(&mut self, player: SessionKey, target: Target) {
-        let Some(Session::Server(server)) = self.session(player) else { return };
-        let address = server.peer();
-        let live = self.context.publishes.find_name(&target.name);
-        let (client_id, request) = (live.map(|live| live.client_id), self.new_question(player));
-        let Target { name, arguments, .. } = target;
-        let question = PlayRequested { request, name, client_id, arguments, address };
-        if !self.context.publishes.mailbox().put_play_request(question) {
-            self.deny(request, Denial::Denied, "The service is overloaded");
-        }
-    }
-
     /// The gateway allowed a play request; one of another node is not counted.
     pub(super) fn allow_play(&mut self, request: u64, guard: PlayGuard, is_counted: bool) {
-        let Some(player) = self.take_question(request).filter(|_| !self.is_stopping) else {
+        let Some(player) = self.take_question(request).filter(|_| !self.sessions.is_stopping)
+        else {
             return;
         };
-        let Some(Session::Server(server)) = self.session(player) else { return };
-        let live = self.context.publishes.find_name(server.name());
+        let Some(Session::Server(server)) = self.sessions.session(player) else { return };
+        let live = self.sessions.context.publishes.find_name(server.name());
         let joined = live.and_then(|record| self.join(player, &record, guard, is_counted));
         self.turn(player, |session, now, effects| {
             if let Session::Server(server) = session {
@@ -56,47 +77,48 @@ impl Switchboard {
         guard: PlayGuard,
         is_counted: bool,
     ) -> Option<()> {
-        let Some(Session::Server(server)) = self.session(player) else { return None };
+        let known = self.sessions.by_id.get(&record.stream).copied();
+        let stream = known.or_else(|| self.open_remote(record))?;
+        self.stop_reading(player);
+        let Some(Session::Server(server)) = self.sessions.session(player) else { return None };
         let ((form, left_out), address) = (server.takes(), server.peer());
-        let stream = self.stream(record.stream).or_else(|| self.open_remote(record))?;
-        self.begin_reading(player, stream, |hub| {
-            if is_counted {
-                hub.subscribe(stream, player, form)
-            } else {
-                hub.subscribe_uncounted(stream, player, form)
-            }
-        })?;
+        let live = self.broadcasts.get_mut(stream)?;
+        let role = if is_counted { Role::Player } else { Role::Uncounted };
+        let subscriber = live.join(player, form, role, &mut self.sessions);
         if is_counted {
-            record.players.enter(address, self.now, guard.delivery());
+            record.players.enter(address, self.sessions.now, guard.delivery());
         }
-        let subscriber = self.sessions.get(player)?.reads?;
-        self.hub.count(subscriber, guard.delivery().clone());
-        self.hub.hold(subscriber, guard);
-        self.hub.leave_out(subscriber, left_out);
+        live.hold(subscriber, guard, left_out);
         Some(())
     }
 
-    /// Reports that a connection was refused before it requested anything.
-    pub(super) fn report_refusal(&self, key: SessionKey, refused: Refused) {
-        let Some(Session::Server(server)) = self.session(key) else { return };
-        let address = server.peer();
-        let (code, detail) = match refused {
-            Refused::App => ("app", "it asked for another app".to_owned()),
-            Refused::Error(error) => (error.code(), error.to_string()),
+    /// Opens a copy of another worker's stream for its first player here. `None` if the stream lived here and is gone.
+    pub(super) fn open_remote(&mut self, record: &Arc<PublishRecord>) -> Option<StreamKey> {
+        let (home, reader) = (record.worker, self.sessions.context.worker);
+        if home == reader {
+            return None;
+        }
+        let (stream, relay) = (record.stream, Arc::default());
+        let attach = Message::Attach { stream, reader, relay: Arc::clone(&relay) };
+        self.sessions.actions.push(Action::Tell(home, attach));
+        let stage = Stage::Elsewhere { relay, home, is_seeded: false, is_ended: false };
+        let (record, sessions) = (record.clone(), &mut self.sessions);
+        let open = |key| Broadcast::new(key, Vec::new(), record, stage, sessions);
+        Some(self.broadcasts.insert_with_key(open))
+    }
+
+    /// Opens a preview of a publish that runs here.
+    pub(super) fn open_preview(&mut self, id: StreamId, mut writer: PreviewWriter) {
+        let stream = self.sessions.by_id.get(&id).and_then(|key| self.broadcasts.get_mut(*key));
+        let Some(live) = stream else {
+            // The stream ended while the message was in flight.
+            writer.set_end(PreviewEnd::PublishEnded);
+            return;
         };
-        self.report_connection(ConnectionRefused { address, code, detail });
-    }
-
-    /// The same for a connection that has no session.
-    pub(crate) fn report_connection(&self, refused: ConnectionRefused) {
-        self.context.publishes.mailbox().put_refusal(refused);
-    }
-
-    /// Reports that the handshake of TLS failed on a connection to us.
-    pub(crate) fn report_tls_fault(&self, key: SessionKey, code: &'static str, detail: &str) {
-        let Some(Session::Server(server)) = self.session(key) else { return };
-        let (address, detail) = (server.peer(), detail.to_owned());
-        self.context.publishes.mailbox().put_refusal(ConnectionRefused { address, code, detail });
+        let role = if live.is_standby(id) { Role::OfStandby } else { Role::Uncounted };
+        let preview = FlvPreview::new(writer, self.sessions.now);
+        let key = self.sessions.insert(Session::Preview(Box::new(preview)));
+        live.join(key, AudioForm::Opus, role, &mut self.sessions);
     }
 
     /// Lets a push read its stream.
@@ -106,95 +128,192 @@ impl Switchboard {
         form: AudioForm,
         after: Option<Timestamp>,
     ) {
-        let Some(stream) = self.sessions.get(push).and_then(|entry| entry.pushes) else { return };
-        let reads =
-            self.begin_reading(push, stream, |hub| hub.subscribe_push(stream, push, form, after));
-        if reads.is_none() {
-            return;
+        self.stop_reading(push);
+        let stream = self.sessions.get(push).and_then(|entry| entry.pushes);
+        let Some(live) = stream.and_then(|stream| self.broadcasts.get_mut(stream)) else { return };
+        let subscriber = live.join(push, form, Role::Push { after }, &mut self.sessions);
+        if let Some(Session::Push(session)) = self.sessions.session_mut(push) {
+            session.expect_audio(live.expects_audio());
+            if live.has_paused_audio() {
+                session.set_audio_stopped();
+            }
+            live.count(subscriber, session.record().delivery.clone());
         }
-        let transcodes =
-            self.hub.stream(stream).is_some_and(|live| live.record.transcoder_error().is_none());
-        let has_opus_audio = self.hub.has_opus_audio(stream) && transcodes;
-        let has_paused_audio = self.has_paused_audio(stream);
-        let Some(entry) = self.sessions.get_mut(push) else { return };
-        let (Some(Session::Push(session)), Some(subscriber)) = (&mut entry.session, entry.reads)
-        else {
-            return;
-        };
-        session.expect_audio(has_opus_audio);
-        if has_paused_audio {
-            session.set_audio_stopped();
-        }
-        self.hub.count(subscriber, session.record().delivery.clone());
-    }
-
-    fn has_paused_audio(&self, stream: StreamKey) -> bool {
-        self.local(stream).is_some_and(|local| local.timeline.has_paused_audio())
-    }
-
-    /// Lets `reader` read this stream and no other; `subscribe` creates its queue.
-    fn begin_reading(
-        &mut self,
-        reader: SessionKey,
-        stream: StreamKey,
-        subscribe: impl FnOnce(&mut Hub) -> Option<SubscriberKey>,
-    ) -> Option<()> {
-        self.stop_reading(reader);
-        let entry = self.sessions.get_mut(reader)?;
-        entry.reads = Some(subscribe(&mut self.hub)?);
-        self.woken.readers.push(reader);
-        self.note_form(stream);
-        self.note_readers(stream);
-        self.want_keyframe(stream);
-        Some(())
     }
 
     /// The upstream of a push that reads its stream has accepted.
     pub(super) fn accept_push(&mut self, push: SessionKey, form: AudioForm) {
-        let subscriber = self.sessions.get(push).and_then(|entry| entry.reads);
-        if let Some(subscriber) = subscriber
-            && let Some(stream) = self.hub.stream_of(subscriber)
-        {
-            let awaits_keyframe = self.hub.accept(subscriber, form);
-            if self.has_paused_audio(stream) {
-                self.turn_push(push, |push, _, _| push.set_audio_stopped());
-            }
-            self.note_form(stream);
-            self.woken.readers.push(push);
-            if awaits_keyframe {
-                self.want_keyframe(stream);
-            }
+        let reads = self.sessions.get(push).and_then(|entry| entry.reads);
+        let Some(Reading { stream, subscriber }) = reads else { return };
+        if let Some(live) = self.broadcasts.get_mut(stream) {
+            live.accept(subscriber, form, &mut self.sessions);
         }
     }
 
     /// Stops `reader` from reading its stream.
     pub(super) fn stop_reading(&mut self, reader: SessionKey) {
         let Some(entry) = self.sessions.get_mut(reader) else { return };
-        let Some(subscriber) = entry.reads.take() else { return };
+        let Some(Reading { stream, subscriber }) = entry.reads.take() else { return };
         entry.held_until = None;
-        let Some(stream) = self.hub.stream_of(subscriber) else { return };
-        self.hub.unsubscribe(subscriber);
-        self.note_form(stream);
-        self.close_if_done(stream);
+        if let Some(live) = self.broadcasts.get_mut(stream) {
+            live.unsubscribe(subscriber);
+            self.close_if_done(stream);
+        }
     }
 
-    /// A subscriber joins: requests a keyframe for it.
-    pub(super) fn want_keyframe(&mut self, stream: StreamKey) {
-        let Some(live) = self.hub.stream(stream) else { return };
-        match &live.source {
-            Source::Local(local) => {
-                // Only WHIP publishers can be asked.
-                let Some(publisher) = local.stage.running().map(|of| of.publisher) else { return };
-                self.turn(publisher, |session, now, _| {
-                    if let Session::Whip(whip) = session {
-                        whip.want_keyframe(now);
-                    }
-                });
+    /// The sessions that may have something to write, without duplicates. Previews, which have no socket, are served
+    /// here.
+    pub(crate) fn poll_ready(&mut self) -> Vec<SessionKey> {
+        let mut ready = std::mem::take(&mut self.sessions.woken.readers);
+        ready.sort_unstable();
+        ready.dedup();
+        ready.retain(|key| match self.readiness(*key) {
+            Readiness::Held => false,
+            Readiness::Ready => true,
+            Readiness::Preview => {
+                self.serve_preview(*key);
+                false
             }
-            Source::Remote { home, .. } => {
-                let message = Message::WantKeyframe(live.record.stream);
-                self.actions.push(Action::Tell(*home, message));
+        });
+        ready
+    }
+
+    /// Passes waiting frames to a session's output.
+    pub(crate) fn fill(&mut self, key: SessionKey) -> Filled {
+        let mut filled = Filled::Drained;
+        let reads = self.sessions.get(key).and_then(|entry| entry.reads);
+        let Some(Reading { stream, subscriber }) = reads else { return filled };
+        let Some(live) = self.broadcasts.get_mut(stream) else { return filled };
+        let mut effects = std::mem::take(&mut self.spare_effects);
+        let is_sound = self.sessions.run(key, &mut effects, |session, now, effects| {
+            if let Session::Server(server) = session
+                && server.awaits_stream()
+            {
+                // A waiting player's play is accepted with the first frame, and refused if the stream ended before.
+                if live.has_frames(subscriber) {
+                    server.accept_play(now);
+                } else if live.is_finished(subscriber) {
+                    server.refuse_stream(now, effects);
+                }
             }
+            if !session.takes_frames() {
+                return;
+            }
+            loop {
+                if session.output_mut().is_none_or(|output| output.pending_bytes() >= AHEAD_LIMIT) {
+                    filled = Filled::More;
+                    break;
+                }
+                let Some(frame) = live.next_frame(subscriber) else { break };
+                session.write_frame(&frame, now);
+            }
+            if let Session::Push(push) = session
+                && let Some(made) = push.take_made()
+            {
+                live.count_made(subscriber, made);
+            }
+            if filled == Filled::Drained && live.is_finished(subscriber) {
+                session.finish_reading(now, effects);
+            }
+        });
+        self.finish_turn(key, is_sound, effects);
+        filled
+    }
+
+    /// Passes waiting frames of a preview to the gateway, until its pipe is full.
+    fn serve_preview(&mut self, key: SessionKey) {
+        let reads = self.sessions.get(key).and_then(|entry| entry.reads);
+        let Some(Reading { stream, subscriber }) = reads else { return };
+        let mut live = self.broadcasts.get_mut(stream);
+        let mut effects = std::mem::take(&mut self.spare_effects);
+        let is_sound = self.sessions.run(key, &mut effects, |session, _, effects| {
+            let Session::Preview(preview) = session else { return };
+            while preview.takes_frames() {
+                let live = live.as_deref_mut();
+                let next = live.and_then(|live| Some((live.next_frame(subscriber)?, live)));
+                let Some((frame, live)) = next else { break };
+                if !preview.has_begun() {
+                    let (has_video, has_audio) = live.tracks_of(subscriber);
+                    preview.begin(has_video, has_audio);
+                }
+                preview.write_frame(&frame);
+            }
+            preview.hand_over();
+            if live.as_ref().is_none_or(|live| live.is_finished(subscriber)) {
+                preview.finish(effects);
+            }
+        });
+        let has_frames = live.is_some_and(|live| live.has_frames(subscriber));
+        self.finish_turn(key, is_sound, effects);
+        if has_frames {
+            // Nothing notifies us when the gateway takes batches: check again after a while.
+            self.hold(key, Some(FULL_PREVIEW_HOLD), Readiness::Preview);
         }
+    }
+
+    /// The session's socket accepted `bytes`; `is_behind`: more waits for it.
+    pub(crate) fn handle_written(&mut self, key: SessionKey, bytes: usize, is_behind: bool) {
+        let now = self.sessions.now;
+        let Some(entry) = self.sessions.get_mut(key) else { return };
+        let Some(session) = &mut entry.session else { return };
+        session.handle_written(now);
+        let read =
+            entry.reads.and_then(|of| Some((self.broadcasts.get(of.stream)?, of.subscriber)));
+        let offered = read.map_or(0, |(live, subscriber)| live.offered(subscriber));
+        if !entry.least_rate.handle_written(bytes, offered, is_behind, now) {
+            self.turn(key, |session, now, effects| match session {
+                Session::Push(push) => push.handle_too_slow(now, effects),
+                Session::Server(_) | Session::Whip(_) | Session::Pull(_) | Session::Preview(_) => {
+                    effects.push(Effect::Close(EndReason::BroadcasterLeft));
+                }
+            });
+        }
+        self.sessions.touch(key);
+    }
+
+    /// Whether the frames that wait for a session are passed on. Held back are audio frames without video if a video
+    /// frame may still come to be written with them, and a preview's frames while its next batch fills.
+    fn readiness(&mut self, key: SessionKey) -> Readiness {
+        let Some(entry) = self.sessions.get_mut(key) else { return Readiness::Held };
+        let Some(Reading { stream, subscriber }) = entry.reads else { return Readiness::Ready };
+        let live = self.broadcasts.get(stream);
+        if let Some(Session::Preview(preview)) = &entry.session {
+            let is_ended = live.is_none_or(|live| live.is_ended(subscriber));
+            let hold = if !preview.takes_frames() {
+                Some(FULL_PREVIEW_HOLD)
+            } else if preview.has_begun() && !is_ended {
+                Some(PREVIEW_HOLD)
+            } else {
+                None
+            };
+            return self.hold(key, hold, Readiness::Preview);
+        }
+        let output = entry.session.as_mut().and_then(Session::output_mut);
+        let has_output = output.is_some_and(|output| !output.is_empty());
+        let may_wait = !has_output && live.is_some_and(|live| live.may_wait_for_video(subscriber));
+        self.hold(key, may_wait.then_some(AUDIO_HOLD), Readiness::Ready)
+    }
+
+    /// Returns `Held` until `hold` has passed since the first such call; after that, or without `hold`, it returns
+    /// `otherwise` and notes the subscriber's turn.
+    fn hold(&mut self, key: SessionKey, hold: Option<Duration>, otherwise: Readiness) -> Readiness {
+        let now = self.sessions.now;
+        let Some(entry) = self.sessions.get_mut(key) else { return Readiness::Held };
+        let until = hold.map(|hold| *entry.held_until.get_or_insert(now + hold));
+        if until.is_some_and(|until| now < until) {
+            self.sessions.touch(key);
+            return Readiness::Held;
+        }
+        entry.held_until = None;
+        if let Some((live, subscriber)) = self.read_by(key) {
+            live.note_turn(subscriber);
+        }
+        otherwise
+    }
+
+    /// What a session reads.
+    fn read_by(&mut self, reader: SessionKey) -> Option<(&mut Broadcast, SubscriberKey)> {
+        let Reading { stream, subscriber } = self.sessions.get(reader)?.reads?;
+        Some((self.broadcasts.get_mut(stream)?, subscriber))
     }
 }

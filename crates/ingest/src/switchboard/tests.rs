@@ -20,7 +20,7 @@ mod plays;
 mod previews;
 mod pulls;
 mod pulls_quiet;
-mod recorder;
+pub(super) mod recorder;
 mod repairs;
 mod strangers;
 mod upstreams;

@@ -3,72 +3,37 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
-use super::least_rate::LeastRate;
-use super::source::Ending;
-use super::timers::TimerOwner;
-use super::{Action, Entry, SessionKey, Switchboard};
-use crate::publish::end_reason::EndReason;
-use crate::publish::mailbox::{AddressWanted, Denial, Event, PublishRequested};
+use headgate_rtmp::Target;
+
+use super::action::Action;
+use super::{SessionKey, Switchboard};
+use crate::publish::end_reason::{EndReason, Ending};
+use crate::publish::mailbox::{
+    AddressWanted, ConnectionRefused, Denial, Event, PlayRequested, PublishRequested, SourceWanted,
+};
 use crate::session::Session;
-use crate::session::effect::Effect;
+use crate::session::effect::{Effect, Refused};
 
 impl Switchboard {
-    pub(super) fn insert(&mut self, session: Session) -> SessionKey {
-        let key = self.sessions.insert(Entry {
-            session: Some(session),
-            publishes: None,
-            pushes: None,
-            reads: None,
-            question: None,
-            held_until: None,
-            least_rate: LeastRate::default(),
-            is_touched: false,
-            is_unsettled: false,
-        });
-        self.touch(key);
-        key
-    }
-
     /// Runs one session's turn; its output for the socket then waits to be written.
     pub(super) fn turn(
         &mut self,
         key: SessionKey,
         act: impl FnOnce(&mut Session, Instant, &mut Vec<Effect>),
     ) {
-        self.turn_with(key, |_, session, now, effects| act(session, now, effects));
-    }
-
-    /// The same with access to the switchboard, from which the session is taken out meanwhile.
-    pub(super) fn turn_with(
-        &mut self,
-        key: SessionKey,
-        act: impl FnOnce(&mut Self, &mut Session, Instant, &mut Vec<Effect>),
-    ) {
-        self.run(key, |switchboard, session, now, effects| {
-            act(switchboard, session, now, effects);
-            let has_output = session.output_mut().is_some_and(|output| !output.is_empty());
-            if has_output || session.is_closing() {
-                switchboard.woken.readers.push(key);
-            }
-        });
-    }
-
-    /// Runs a turn without marking the session's output as waiting, for callers that write it themselves.
-    pub(super) fn run(
-        &mut self,
-        key: SessionKey,
-        act: impl FnOnce(&mut Self, &mut Session, Instant, &mut Vec<Effect>),
-    ) {
-        let taken = self.sessions.get_mut(key).and_then(|entry| entry.session.take());
-        let Some(mut session) = taken else { return };
         let mut effects = std::mem::take(&mut self.spare_effects);
-        let now = self.now;
-        let outcome = catch_unwind(AssertUnwindSafe(|| act(self, &mut session, now, &mut effects)));
-        let is_sound = outcome.is_ok() && {
-            if let Some(entry) = self.sessions.get_mut(key) {
-                entry.session = Some(session);
-            }
-            self.touch(key);
+        let is_sound = self.sessions.run_awake(key, &mut effects, act);
+        self.finish_turn(key, is_sound, effects);
+    }
+
+    /// Carries out the effects of a turn, and then those of the turns that broadcasts ran because of them.
+    pub(super) fn finish_turn(
+        &mut self,
+        key: SessionKey,
+        is_sound: bool,
+        mut effects: Vec<Effect>,
+    ) {
+        let is_sound = is_sound && {
             let carried = catch_unwind(AssertUnwindSafe(|| {
                 for effect in effects.drain(..) {
                     self.carry_out(key, effect);
@@ -81,42 +46,36 @@ impl Switchboard {
             self.remove(key, EndReason::InternalError);
         }
         self.spare_effects = effects;
+        self.carry_out_deferred();
     }
 
-    /// Notes that the session's deadline may have changed.
-    pub(super) fn touch(&mut self, key: SessionKey) {
-        if let Some(entry) = self.sessions.get_mut(key)
-            && !entry.is_touched
-        {
-            entry.is_touched = true;
-            self.touched.push(key);
+    /// Carries out what broadcasts have left.
+    pub(super) fn carry_out_deferred(&mut self) {
+        while let Some((key, effect)) = self.sessions.poll_deferred() {
+            if catch_unwind(AssertUnwindSafe(|| self.carry_out(key, effect))).is_err() {
+                self.remove(key, EndReason::InternalError);
+            }
+        }
+        while let Some(pull) = self.sessions.poll_replaced() {
+            self.end_pull(&pull);
         }
     }
 
     fn carry_out(&mut self, key: SessionKey, effect: Effect) {
         match effect {
-            Effect::Ask(target) => {
-                let Some(Session::Server(server)) = self.session(key) else { return };
-                let address = server.peer();
-                let request = self.new_question(key);
-                let question = PublishRequested {
-                    request,
-                    app: target.app,
-                    name: target.name,
-                    arguments: target.arguments,
-                    address,
-                };
-                if !self.context.publishes.mailbox().put_request(question) {
-                    self.deny(request, Denial::Denied, "The service is overloaded");
+            Effect::Ask(target) => self.ask(key, target),
+            Effect::WithdrawQuestion => self.drop_question(key),
+            Effect::Publish(frame) => {
+                let stream = self.sessions.get(key).and_then(|entry| entry.publishes);
+                if let Some(live) = stream.and_then(|stream| self.broadcasts.get_mut(stream)) {
+                    live.handle_frame(key, &frame, &mut self.sessions);
                 }
             }
-            Effect::WithdrawQuestion => self.drop_question(key),
-            Effect::Publish(frame) => self.publish_frame(key, &frame),
             Effect::EndPublish(reason) => {
                 self.drop_question(key);
                 // Datagrams that a client still sends during close_notify are ignored.
                 self.forget_routes(key);
-                self.end_stream_of(key, reason);
+                self.end_stream_of(key, reason.into());
             }
             Effect::LosePublish(reason) => {
                 self.forget_routes(key);
@@ -130,23 +89,25 @@ impl Switchboard {
             Effect::Resolve { host, port } => self.resolve(key, host, port),
             Effect::Locate => self.locate(key),
             Effect::Connect { address, tls_host } => {
-                self.actions.push(Action::Connect { session: key, address, tls_host });
+                self.sessions.actions.push(Action::Connect { session: key, address, tls_host });
             }
-            Effect::Disconnect => self.actions.push(Action::Disconnect(key)),
-            Effect::ReadSocket => self.actions.push(Action::Read(key)),
+            Effect::Disconnect => self.sessions.actions.push(Action::Disconnect(key)),
+            Effect::ReadSocket => self.sessions.actions.push(Action::Read(key)),
             Effect::Report(changed) => {
-                self.context.publishes.mailbox().put(Event::UpstreamChanged(changed));
+                self.sessions.context.publishes.mailbox().put(Event::UpstreamChanged(changed));
             }
             Effect::RefusePublish => self.refuse_publish(key),
-            Effect::Send(path, datagram) => self.actions.push(Action::Send(path, datagram)),
+            Effect::Send(path, datagram) => {
+                self.sessions.actions.push(Action::Send(path, datagram))
+            }
             Effect::Route(path) => self.routes.add(key, path),
             Effect::RouteSource(ssrc) => self.routes.add_source(key, ssrc),
             Effect::Unroute(path) => {
                 if self.routes.remove(key, path) {
-                    self.actions.push(Action::ClosePath(path));
+                    self.sessions.actions.push(Action::ClosePath(path));
                 }
             }
-            Effect::Revoke(consent) => self.revoked.insert(self.now, consent),
+            Effect::Revoke(consent) => self.revoked.insert(self.sessions.now, consent),
             Effect::Close(reason) => self.remove(key, reason),
         }
     }
@@ -156,27 +117,25 @@ impl Switchboard {
         self.stop_reading(key);
         self.drop_question(key);
         let Some(entry) = self.sessions.remove(key) else { return };
-        self.timers.disarm(TimerOwner::Session(key));
-        self.actions.push(Action::Disconnect(key));
+        self.sessions.actions.push(Action::Disconnect(key));
         self.forget_routes(key);
-        if let Some(stream) = entry.pushes {
-            self.forget_push(stream, key);
+        if let Some(live) = entry.pushes.and_then(|stream| self.broadcasts.get_mut(stream)) {
+            live.forget_push(key);
         }
         if let Some(stream) = entry.publishes {
-            self.end_stream(stream, reason.into());
+            self.end_stream(stream, key, reason.into());
         }
     }
 
     fn forget_routes(&mut self, key: SessionKey) {
         let paths = self.routes.remove_session(key);
-        self.actions.extend(paths.into_iter().map(Action::ClosePath));
+        self.sessions.actions.extend(paths.into_iter().map(Action::ClosePath));
     }
 
     /// A handle for a question to the gateway; it identifies this worker.
     pub(super) fn new_question(&mut self, key: SessionKey) -> u64 {
         self.drop_question(key);
-        self.drawn += 1;
-        let handle = self.drawn * self.context.workers as u64 + self.context.worker as u64;
+        let handle = self.sessions.new_handle();
         if let Some(entry) = self.sessions.get_mut(key) {
             entry.question = Some(handle);
             self.questions.insert(handle, key);
@@ -198,14 +157,67 @@ impl Switchboard {
         Some(key)
     }
 
+    /// A broadcaster requests to publish: the gateway decides.
+    fn ask(&mut self, key: SessionKey, target: Target) {
+        let Some(Session::Server(server)) = self.sessions.session(key) else { return };
+        let (address, request) = (server.peer(), self.new_question(key));
+        let Target { app, name, arguments } = target;
+        let question = PublishRequested { request, app, name, arguments, address };
+        if !self.sessions.context.publishes.mailbox().put_request(question) {
+            self.deny(request, Denial::Denied, "The service is overloaded");
+        }
+    }
+
+    /// A player requests a name: the gateway decides whether it may play it and, if it is not live here, where it is.
+    fn ask_to_play(&mut self, player: SessionKey, target: Target) {
+        let Some(Session::Server(server)) = self.sessions.session(player) else { return };
+        let address = server.peer();
+        let live = self.sessions.context.publishes.find_name(&target.name);
+        let (client_id, request) = (live.map(|live| live.client_id), self.new_question(player));
+        let Target { name, arguments, .. } = target;
+        let question = PlayRequested { request, name, client_id, arguments, address };
+        if !self.sessions.context.publishes.mailbox().put_play_request(question) {
+            self.deny(request, Denial::Denied, "The service is overloaded");
+        }
+    }
+
     fn resolve(&mut self, key: SessionKey, host: String, port: u16) {
         let stream = self.sessions.get(key).and_then(|entry| entry.pushes);
-        let Some(stream) = stream.and_then(|stream| self.hub.stream(stream)) else { return };
-        let client_id = stream.record.client_id;
-        let Some(Session::Push(push)) = self.session(key) else { return };
-        let source = push.record().upstream.source;
+        let Some(live) = stream.and_then(|stream| self.broadcasts.get(stream)) else { return };
+        let Some(Session::Push(push)) = self.sessions.session(key) else { return };
+        let (client_id, source) = (live.record.client_id, push.record().upstream.source);
         let push = self.new_question(key);
         let wanted = AddressWanted { push, client_id, host, port, source };
-        self.context.publishes.mailbox().put(Event::AddressWanted(wanted));
+        self.sessions.context.publishes.mailbox().put(Event::AddressWanted(wanted));
+    }
+
+    /// A pull lost its connection: ask the gateway where the stream is.
+    fn locate(&mut self, key: SessionKey) {
+        let Some(record) = self.publish_of(key) else { return };
+        let Some(name) = record.pull.as_ref().map(|pull| pull.name.clone()) else { return };
+        let client_id = record.client_id;
+        let pull = self.new_question(key);
+        let wanted = SourceWanted { pull, name, client_id };
+        self.sessions.context.publishes.mailbox().put(Event::SourceWanted(wanted));
+    }
+
+    /// Reports that a connection was refused before it requested anything.
+    fn report_refusal(&self, key: SessionKey, refused: Refused) {
+        match refused {
+            Refused::App => self.report_fault(key, "app", "it asked for another app"),
+            Refused::Error(error) => self.report_fault(key, error.code(), &error.to_string()),
+        }
+    }
+
+    /// Reports why a connection to us failed, for example in the handshake of TLS.
+    pub(crate) fn report_fault(&self, key: SessionKey, code: &'static str, detail: &str) {
+        let Some(Session::Server(server)) = self.sessions.session(key) else { return };
+        let (address, detail) = (server.peer(), detail.to_owned());
+        self.report_connection(ConnectionRefused { address, code, detail });
+    }
+
+    /// The same for a connection that has no session.
+    pub(crate) fn report_connection(&self, refused: ConnectionRefused) {
+        self.sessions.context.publishes.mailbox().put_refusal(refused);
     }
 }

@@ -89,11 +89,11 @@ fn the_number_of_timers_is_bounded_by_sessions_and_streams() {
             world.hang_up(player);
         }
         world.pass(Duration::from_millis(20));
-        let limit = world.switchboard.sessions.len() + world.switchboard.by_id.len();
+        let limit = world.switchboard.sessions.len() + world.switchboard.sessions.by_id.len();
         assert!(
-            world.switchboard.timers.len() <= limit,
+            world.switchboard.sessions.timers.len() <= limit,
             "{} timers",
-            world.switchboard.timers.len()
+            world.switchboard.sessions.timers.len()
         );
     }
     for key in publishers {
@@ -101,7 +101,10 @@ fn the_number_of_timers_is_bounded_by_sessions_and_streams() {
     }
     world.pass(Duration::from_secs(3));
     assert!(world.switchboard.is_empty());
-    assert_eq!((world.switchboard.timers.len(), world.switchboard.questions.len()), (0, 0));
+    assert_eq!(
+        (world.switchboard.sessions.timers.len(), world.switchboard.questions.len()),
+        (0, 0)
+    );
 }
 
 #[test]
@@ -114,7 +117,8 @@ fn a_publish_request_without_an_answer_is_denied() {
     assert!(world.switchboard.questions.is_empty());
     let request = world.asked.pop_front().expect("it asked");
     let guard = world.publishes.open(9, 0, None, world.now);
-    let late = super::super::Message::Allow { request, opening: Opening::new(guard, Vec::new()) };
+    let late =
+        super::super::message::Message::Allow { request, opening: Opening::new(guard, Vec::new()) };
     world.switchboard.handle_message(late);
     world.settle();
     assert_eq!(world.reasons(), [(9, EndReason::BroadcasterLeft)]);

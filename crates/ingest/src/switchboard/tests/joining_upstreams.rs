@@ -169,7 +169,7 @@ fn an_upstream_that_comes_back_waits_for_a_keyframe_that_comes_soon() {
 fn without_the_cache_audio_waits_for_the_next_keyframe() {
     for (gop, seconds, want) in [(100, 5.0, 200), (100, 1.0, 100), (250, 9.0, 250)] {
         let mut world = World::new();
-        world.switchboard.context.caches_gop = false;
+        world.switchboard.sessions.context.caches_gop = false;
         world.upstream.1 = false;
         let mut sender = Sender::new(world, gop, &[]);
         sender.run(0.2);
@@ -184,7 +184,7 @@ fn without_the_cache_audio_waits_for_the_next_keyframe() {
 #[test]
 fn audio_goes_alone_after_ten_seconds_if_no_keyframe_comes() {
     let mut world = World::new();
-    world.switchboard.context.caches_gop = false;
+    world.switchboard.sessions.context.caches_gop = false;
     let mut sender = Sender::new(world, u32::MAX, &[URL]);
     sender.run(1.0);
     let first = sender.world.upstream_peer().expect("connected");

@@ -106,7 +106,7 @@ fn a_publish_lost_after_a_silence_is_held_on_the_same_connection() {
         (None, false, (picture, AVC_HEADER)),
     ] {
         let mut world = World::new();
-        world.switchboard.context.pushes_silence = adds_silence;
+        world.switchboard.sessions.context.pushes_silence = adds_silence;
         world.window = Duration::from_secs(10);
         let (_, upstream) = live(&mut world, audio);
         // 15 s until the loss is noticed, and then the window.

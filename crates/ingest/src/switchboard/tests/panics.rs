@@ -41,13 +41,13 @@ fn a_panic_while_an_effect_is_carried_out_ends_that_session_and_no_other() {
         assert!(!wake.swap(false, Ordering::Relaxed), "a bug");
     }));
     world.publishes = Publishes::new(mailbox);
-    world.switchboard.context.publishes = world.publishes.clone();
+    world.switchboard.sessions.context.publishes = world.publishes.clone();
     let neighbour = world.publisher("neighbour", 1, &[]);
     world.send_frame(neighbour, 0, 100);
     let player = world.player("neighbour");
     is_faulty.store(true, Ordering::Relaxed);
     let faulty = world.connect(ClientRole::Publish, "faulty");
-    assert!(world.switchboard.session(faulty).is_none(), "it has ended");
+    assert!(world.switchboard.sessions.session(faulty).is_none(), "it has ended");
     for n in 1..20 {
         world.send_frame(neighbour, n, 100);
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use headgate_transcode::{AacEncoder, Encoders};
 
 /// One audio thread's encoders, which append their input to `samples`.
-pub(super) fn recording_encoders(samples: Arc<Mutex<Vec<i16>>>) -> Encoders {
+pub(in crate::switchboard) fn recording_encoders(samples: Arc<Mutex<Vec<i16>>>) -> Encoders {
     Encoders::new(move |_| Box::new(Recorder(samples.clone())))
 }
 

@@ -7,8 +7,10 @@ use bytes::Bytes;
 use headgate_media::{Codec, Frame, FrameKind, Timestamp};
 use headgate_rtmp::MediaKind;
 
+use super::super::SessionKey;
+use super::super::broadcast::Role;
+use super::super::message::Message;
 use super::super::relay::Relay;
-use super::super::{Message, SessionKey};
 use super::world::World;
 use crate::EndReason;
 use crate::session::effect::AudioForm;
@@ -143,7 +145,8 @@ fn accepted_elsewhere(bodies: &[&[u8]]) -> Vec<(Codec, FrameKind)> {
     let stream = away.switchboard.open_remote(&record).expect("it lives elsewhere");
     away.settle();
     let (reader, form) = (SessionKey::default(), AudioForm::Opus);
-    let player = away.switchboard.hub.subscribe(stream, reader, form).expect("live");
+    let live = away.switchboard.broadcasts.get_mut(stream).expect("live");
+    let player = live.subscribe(reader, form, Role::Player);
     let relay = attached(&away);
     let attach = Message::Attach { stream: record.stream, reader: 1, relay };
     home.switchboard.handle_message(attach);
@@ -155,7 +158,8 @@ fn accepted_elsewhere(bodies: &[&[u8]]) -> Vec<(Codec, FrameKind)> {
         home.send(publisher, MediaKind::Audio, 0, body);
         away.switchboard.drain_relays();
     }
-    let frames = std::iter::from_fn(|| away.switchboard.hub.next_frame(player));
+    let live = away.switchboard.broadcasts.get_mut(stream).expect("live");
+    let frames = std::iter::from_fn(|| live.next_frame(player));
     let audio = frames.filter(|frame| frame.codec != Codec::H264);
     audio.map(|frame| (frame.codec, frame.kind)).collect()
 }

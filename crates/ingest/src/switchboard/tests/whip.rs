@@ -6,7 +6,7 @@ use headgate_peer::{Event, Publisher, Settings};
 use headgate_whip::sdp::{AnswerSettings, OwnOffer, read_offer, write_answer};
 use headgate_whip::{Credentials, Identity, Path, WhipSession};
 
-use super::super::Message;
+use super::super::message::Message;
 use super::super::message::{Opening, WhipOpening};
 use super::world::{World, address, upstream};
 use crate::EndReason;
@@ -152,8 +152,8 @@ fn minutes_of_transport_wide_feedback_use_one_timer_per_session() {
     let mut client = Client::connect(&mut world, 1);
     for _ in 0..3 * 60 * 25 {
         client.send_media(&mut world);
-        let owners = world.switchboard.sessions.len() + world.switchboard.by_id.len();
-        assert!(world.switchboard.timers.len() <= owners, "more timers than owners");
+        let owners = world.switchboard.sessions.len() + world.switchboard.sessions.by_id.len();
+        assert!(world.switchboard.sessions.timers.len() <= owners, "more timers than owners");
     }
     assert!(client.feedback > 3 * 60 * 5, "{} reports", client.feedback);
     let record = world.publishes.find(1).expect("it runs");
@@ -213,7 +213,7 @@ fn a_client_that_vanishes_ends_silent_and_leaves_nothing_behind() {
     world.pass(Duration::from_secs(10));
     assert_eq!(world.reasons(), [(1, EndReason::Silent)]);
     assert!(world.switchboard.is_empty());
-    assert_eq!((world.switchboard.timers.len(), world.switchboard.routes.len()), (0, 0));
+    assert_eq!((world.switchboard.sessions.timers.len(), world.switchboard.routes.len()), (0, 0));
 }
 
 #[test]

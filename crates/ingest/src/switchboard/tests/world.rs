@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,7 +10,8 @@ use headgate_rtmp::{
     ClientConfig, ClientRole, ClientSession, Limits, MediaKind, ServerConfig, ServerSession,
 };
 
-use super::super::message::Opening;
+use super::super::arrivals::Arrival;
+use super::super::message::{Message, Opening};
 use super::super::*;
 use super::peer::{Peer, Remote, take};
 use super::recorder::recording_encoders;
@@ -19,10 +20,11 @@ use crate::publish::mailbox::{
     SourceWanted,
 };
 use crate::publish::play_guard::PlayGuard;
+use crate::publish::registry::Publishes;
 use crate::publish::upstreams::{Upstream, UpstreamSource};
 pub(super) use crate::sample::AVC_HEADER;
 use crate::sample::{number, picture};
-use crate::transcoding::TranscodingThreads;
+use crate::transcoding::{Transcoders, TranscodingThreads};
 use crate::{EndReason, UpstreamUrl};
 
 /// How often the worker wakes when it is busy.
@@ -119,7 +121,7 @@ impl World {
     /// Makes it a worker of the same process as the other.
     pub(super) fn share(&mut self, other: &Self) {
         self.publishes = other.publishes.clone();
-        self.switchboard.context.publishes = other.publishes.clone();
+        self.switchboard.sessions.context.publishes = other.publishes.clone();
     }
 
     /// Opens a connection of a broadcaster or player of `name`.
@@ -152,7 +154,12 @@ impl World {
     ) -> SessionKey {
         let key = self.connect(ClientRole::Publish, name);
         let request = self.asked.pop_front().expect("it asked");
-        let guard = self.publishes.open(client_id, self.switchboard.context.worker, None, self.now);
+        let guard = self.publishes.open(
+            client_id,
+            self.switchboard.sessions.context.worker,
+            None,
+            self.now,
+        );
         let upstreams = upstreams.iter().map(|url| upstream(url)).collect();
         let (window, continues) = (self.window, None);
         let opening = Opening { window, continues, beside: None, ..Opening::new(guard, upstreams) };

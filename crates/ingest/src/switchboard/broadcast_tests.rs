@@ -1,11 +1,16 @@
 use std::net::IpAddr;
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
-use bytes::Bytes;
-use headgate_media::{Codec, FrameKind, Timestamp};
+use headgate_media::Timestamp;
 
+use super::super::action::Context;
+use super::super::tests::recorder::recording_encoders;
 use super::*;
-use crate::publish::record::StreamId;
+use crate::publish::mailbox::Mailbox;
+use crate::publish::play_guard::PlayGuard;
+use crate::publish::registry::Publishes;
+use crate::session::effect::AudioForm;
+use crate::transcoding::Transcoders;
 
 fn frame(kind: FrameKind, millis: i64) -> Frame {
     let codec = if kind == FrameKind::Audio { Codec::Aac } else { Codec::H264 };
@@ -14,40 +19,53 @@ fn frame(kind: FrameKind, millis: i64) -> Frame {
 }
 
 struct Live {
-    hub: Hub,
-    stream: StreamKey,
-    record: Arc<PublishRecord>,
-    woken: Woken,
+    broadcast: Broadcast,
+    sessions: Sessions,
     readers: SlotMap<SessionKey, ()>,
 }
 
 impl Live {
     fn new(caches_gop: bool) -> Self {
-        let record = Arc::new(PublishRecord::new(1, StreamId(0), 0, None, Instant::now()));
-        let mut hub = Hub::default();
-        let source = Source::Remote { relay: Arc::default(), home: 0, is_seeded: true };
-        let stream = hub.open(record.clone(), source, caches_gop);
-        Self { hub, stream, record, woken: Woken::default(), readers: SlotMap::with_key() }
+        let now = Instant::now();
+        let record = Arc::new(PublishRecord::new(1, StreamId(0), 0, None, now));
+        let context = Context {
+            worker: 0,
+            workers: 1,
+            caches_gop,
+            pushes_silence: true,
+            captures: false,
+            publishes: Publishes::new(Mailbox::new(Box::new(|| {}))),
+            transcoders: Arc::new(Transcoders::new(1, recording_encoders(Arc::default())).0),
+        };
+        let mut sessions = Sessions::new(context, now);
+        let (relay, key) = (Arc::default(), StreamKey::default());
+        let stage = Stage::Elsewhere { relay, home: 0, is_seeded: true, is_ended: false };
+        let broadcast = Broadcast::new(key, Vec::new(), record, stage, &mut sessions);
+        Self { broadcast, sessions, readers: SlotMap::with_key() }
     }
 
     fn subscribe(&mut self, form: AudioForm) -> SubscriberKey {
         let reader = self.readers.insert(());
-        self.hub.subscribe(self.stream, reader, form).expect("live")
+        self.broadcast.subscribe(reader, form, Role::Player)
     }
 
-    fn push(&mut self, form: AudioForm, after: Option<i64>) -> SubscriberKey {
-        let (reader, after) = (self.readers.insert(()), after.map(Timestamp::from_millis));
-        self.hub.subscribe_push(self.stream, reader, form, after).expect("live")
+    fn push(&mut self, form: AudioForm) -> SubscriberKey {
+        let reader = self.readers.insert(());
+        self.broadcast.subscribe(reader, form, Role::Push { after: None })
     }
 
     fn publish(&mut self, frames: &[(FrameKind, i64)]) {
         for (kind, millis) in frames {
-            self.hub.publish(self.stream, &frame(*kind, *millis), &mut self.woken);
+            self.publish_frame(&frame(*kind, *millis));
         }
     }
 
+    fn publish_frame(&mut self, frame: &Frame) {
+        self.broadcast.publish(frame, &mut self.sessions.woken);
+    }
+
     fn drain(&mut self, key: SubscriberKey) -> Vec<(FrameKind, i64)> {
-        std::iter::from_fn(|| self.hub.next_frame(key))
+        std::iter::from_fn(|| self.broadcast.next_frame(key))
             .map(|frame| (frame.kind, frame.timestamp.as_millis()))
             .collect()
     }
@@ -70,7 +88,7 @@ fn a_late_player_starts_with_configuration_and_keyframe() {
     live.publish(&[(Inter, 160)]);
     let want = [(Configuration, 0), (Keyframe, 80), (Audio, 90), (Inter, 120), (Inter, 160)];
     assert_eq!(live.drain(key), want);
-    assert_eq!(live.woken.readers.len(), 1);
+    assert_eq!(live.sessions.woken.readers.len(), 1);
 }
 
 #[test]
@@ -105,16 +123,16 @@ fn bytes_out_is_the_sum_over_all_readers() {
     let address = IpAddr::from([192, 0, 2, 1]);
     for key in keys {
         let delivery = Arc::default();
-        live.record.players.enter(address, Instant::now(), &delivery);
-        live.hub.count(key, delivery);
+        live.broadcast.record.players.enter(address, Instant::now(), &delivery);
+        live.broadcast.count(key, delivery);
     }
     live.publish(&[(Configuration, 0), (Keyframe, 0), (Audio, 10)]);
     for key in keys {
         live.drain(key);
     }
-    let players = live.record.players.status(Instant::now(), SystemTime::now());
+    let players = live.broadcast.record.players.status(Instant::now(), SystemTime::now());
     let each: Vec<u64> = players.iter().map(|of| of.bytes_out).collect();
-    assert_eq!((each, live.record.bytes().1), (vec![20; 3], 3 * 20));
+    assert_eq!((each, live.broadcast.record.bytes().1), (vec![20; 3], 3 * 20));
 }
 
 #[test]
@@ -122,12 +140,12 @@ fn the_end_follows_the_waiting_frames() {
     let mut live = Live::new(true);
     let key = live.subscribe(AudioForm::Undecided);
     live.publish(&[(Keyframe, 0)]);
-    live.hub.end(live.stream, &mut live.woken);
-    assert!(!live.hub.is_finished(key));
+    live.broadcast.end(&mut live.sessions.woken);
+    assert!(!live.broadcast.is_finished(key));
     assert_eq!(live.drain(key), [(Keyframe, 0)]);
-    assert!(live.hub.is_finished(key));
-    live.hub.unsubscribe(key);
-    assert!(live.hub.is_unread(live.stream));
+    assert!(live.broadcast.is_finished(key));
+    live.broadcast.unsubscribe(key);
+    assert!(live.broadcast.is_unread());
 }
 
 #[test]
@@ -135,30 +153,26 @@ fn a_relay_continues_where_the_burst_ends() {
     let mut live = Live::new(true);
     live.publish(&[(Configuration, 0), (Keyframe, 0)]);
     let relay = Arc::new(Relay::default());
-    let burst = live.hub.attach(live.stream, 1, relay.clone()).expect("live");
+    let burst = live.broadcast.attach(1, relay.clone());
     live.publish(&[(Inter, 40)]);
     assert_eq!(burst.len(), 2);
     assert_eq!(relay.pop().map(|frame| frame.kind), Some(Inter));
-    live.hub.end(live.stream, &mut live.woken);
+    live.broadcast.end(&mut live.sessions.woken);
     assert!(relay.is_ended());
-    assert!(!live.hub.is_unread(live.stream));
-    live.hub.detach(live.stream, &relay);
-    assert!(live.hub.is_unread(live.stream));
+    assert!(!live.broadcast.is_unread());
+    live.broadcast.detach(&relay);
+    assert!(live.broadcast.is_unread());
 }
 
 #[test]
-fn a_key_that_outlives_its_stream_leads_to_no_other_stream() {
+fn a_key_that_outlives_its_reader_leads_to_no_other() {
     let mut live = Live::new(true);
     let stale = live.subscribe(AudioForm::Undecided);
-    live.hub.close(live.stream, &mut live.woken);
-    let (others, record) = (live.stream, live.record.clone());
-    let source = Source::Remote { relay: Arc::default(), home: 0, is_seeded: true };
-    live.stream = live.hub.open(record, source, true);
+    live.broadcast.unsubscribe(stale);
     let theirs = live.subscribe(AudioForm::Undecided);
     live.publish(&[(Configuration, 0), (Keyframe, 0)]);
-    assert_ne!(others, live.stream);
-    assert!(live.hub.next_frame(stale).is_none(), "frames of a stream it never joined");
-    live.hub.unsubscribe(stale);
+    assert!(live.broadcast.next_frame(stale).is_none(), "frames that it was never offered");
+    live.broadcast.unsubscribe(stale);
     assert_eq!(live.drain(theirs), [(Configuration, 0), (Keyframe, 0)]);
 }
 
@@ -166,9 +180,10 @@ fn a_key_that_outlives_its_stream_leads_to_no_other_stream() {
 fn a_reader_is_not_offered_the_tracks_that_it_excludes() {
     let mut live = Live::new(true);
     let reader = live.subscribe(AudioForm::Aac);
-    live.hub.leave_out(reader, vec![Codec::H264]);
+    let player = PlayGuard::new(live.sessions.context.publishes.clone(), 1);
+    live.broadcast.hold(reader, player, vec![Codec::H264]);
     live.publish(&[(Configuration, 0), (Keyframe, 0), (Audio, 0), (Inter, 40)]);
-    assert_eq!(live.hub.offered(reader), 10);
+    assert_eq!(live.broadcast.offered(reader), 10);
     assert_eq!(live.drain(reader), [(Audio, 0)]);
 }
 
@@ -178,7 +193,7 @@ fn transcoded() -> Live {
     live.publish(&[(Configuration, 0), (Keyframe, 0)]);
     for kind in [Configuration, Audio] {
         let opus = Frame { codec: Codec::Opus, ..frame(kind, 0) };
-        live.hub.publish(live.stream, &opus, &mut live.woken);
+        live.publish_frame(&opus);
     }
     live.publish(&[(Audio, 0), (Audio, 21), (Audio, 43)]);
     live
@@ -202,10 +217,10 @@ fn restarted_aac_is_not_repeated_to_readers_that_already_have_it() {
 #[test]
 fn an_upstream_that_has_not_accepted_yet_drops_the_aac_of_an_ended_transcoder() {
     let mut live = transcoded();
-    let push = live.push(AudioForm::Undecided, None);
+    let push = live.push(AudioForm::Undecided);
     live.publish(&[(Audio, 64)]);
-    live.hub.forget_aac(live.stream);
-    live.hub.accept(push, AudioForm::Aac);
+    live.broadcast.forget_aac();
+    live.broadcast.accept(push, AudioForm::Aac, &mut live.sessions);
     live.publish(&[(Audio, 0), (Audio, 21)]);
     assert_eq!(live.drain(push), [(Configuration, 0), (Keyframe, 0), (Audio, 0), (Audio, 21)]);
 }
