@@ -119,7 +119,7 @@ export async function openPublishing(
       });
     },
     end(clientId, bytes = { bytesIn: 0, bytesOut: 0 }) {
-      const counters = { ...bytes, videoFrames: 0, droppedFrames: 0 };
+      const counters = { ...bytes, videoFrames: 0, droppedFrames: 0, tracks: SNAPSHOT.tracks };
       publishing.handle({ kind: "publish_ended", clientId, reason: "unpublished", ...counters, held: false });
     },
     /** Resolves when no publish is live in the store. */

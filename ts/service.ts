@@ -269,7 +269,7 @@ function storedFor(
   clock: ServiceDeps["clock"],
 ) {
   return {
-    streamUpstreams: streamUpstreams.of,
+    streamUpstreams,
     customers,
     tokenOf: requiredToken(tokens),
     isRevoked: revocations.isRevoked,

@@ -26,7 +26,7 @@ describe("an admission", () => {
 
   test("that allows is logged once, with the time of each step, also when the publish ends later", async () => {
     const { session, clientId } = await gateway.opened();
-    const steps = { stream: MS, settings: MS, webhook: MS, intent: MS, live: MS, upstreams: MS };
+    const steps = { stream: MS, settings: MS, webhook: MS, intent: MS, live: MS };
     const about = { level: 20, clientId, organisation: "org1", outcome: "allowed", protocol: "whip", tookMs: MS };
     expect(decided()).toMatchObject(about);
     expect(decided()?.steps).toStrictEqual(steps);

@@ -6,10 +6,11 @@ import { steadyClock } from "../in-time.ts";
  *  while it refills, so the number is bounded by the requests of a few seconds, whatever keys they carry. */
 const SWEEP_AT = 10_000;
 /** A caller that asks on without waiting gets its refusals at this pace, so that refusing costs others nothing: the first
- *  ones at once, each further one later, and none later than `REFUSAL_LATE_MS`. */
+ *  ones at once, each further one later, and none later than `REFUSAL_LATE_MS`. That is the pace of up to 200 connections
+ *  of a caller; more get a tenth of their number a second. Closing them instead would cost a TLS handshake each. */
 const REFUSAL_STEP_MS = 50;
 const REFUSALS_AT_ONCE = 10;
-const REFUSAL_LATE_MS = 1_000;
+const REFUSAL_LATE_MS = 10_000;
 
 export interface RateVerdict {
   readonly allowed: boolean;

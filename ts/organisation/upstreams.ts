@@ -1,9 +1,9 @@
 // Upstreams that a stream is always pushed to. Their URLs contain stream keys: the store has them sealed, and they are
 // never shown again.
 import { randomUUID } from "node:crypto";
-import type { Kysely } from "kysely";
+import type { CompiledQuery, Kysely, Selectable } from "kysely";
 import { InvalidValue, UnknownUpstream } from "../errors.ts";
-import type { Schema } from "../store/schema.ts";
+import type { Schema, StreamUpstreamTable } from "../store/schema.ts";
 import type { SecretBox } from "../store/secret-box.ts";
 import { findStream } from "./streams.ts";
 
@@ -36,9 +36,12 @@ export interface StreamUpstreams {
   ): Promise<StreamUpstream>;
   /** In the caller's transaction; returns the removed upstream. Rejects with `UnknownStream` or `UnknownUpstream`. */
   remove(trx: Kysely<Schema>, organisationId: string, streamId: string, id: string): Promise<StreamUpstream>;
-  /** For a publish that is starting. */
-  of(streamId: string): Promise<readonly StreamUpstream[]>;
+  /** Reads the upstreams of a stream, the oldest first; `read` makes them of its rows. */
+  query(streamId: string): CompiledQuery<Row>;
+  read(rows: readonly Row[]): readonly StreamUpstream[];
 }
+
+type Row = Selectable<StreamUpstreamTable>;
 
 /** A label in the form in which it is stored: printable, and null when none was given. Throws `InvalidValue`. */
 export function readUpstreamLabel(text: string | null): string | null {
@@ -105,17 +108,20 @@ export function createStreamUpstreams(deps: {
       await trx.deleteFrom("stream_upstream").where("id", "=", id).execute();
       return removed;
     },
-    of: async (streamId) => await all(db, streamId),
+    query: (streamId) => query(streamId).compile(),
+    read,
   };
 
+  function query(streamId: string) {
+    const upstreams = db.selectFrom("stream_upstream").selectAll().where("stream_id", "=", streamId);
+    return upstreams.orderBy("created_at").orderBy("id");
+  }
+
   async function all(from: Kysely<Schema>, streamId: string): Promise<readonly StreamUpstream[]> {
-    const rows = await from
-      .selectFrom("stream_upstream")
-      .selectAll()
-      .where("stream_id", "=", streamId)
-      .orderBy("created_at")
-      .orderBy("id")
-      .execute();
+    return read((await from.executeQuery(query(streamId))).rows);
+  }
+
+  function read(rows: readonly Row[]): readonly StreamUpstream[] {
     return rows.map(({ id, url, label, created_at }) => ({
       id,
       url: secretBox.open(url, purposeOf(id)),

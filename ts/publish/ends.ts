@@ -9,7 +9,7 @@ import type { Schema } from "../store/schema.ts";
 import type { Ending } from "./ending/ending.ts";
 import type { RecordedEndReason } from "./ending/recorded-end-reason.ts";
 import { orphans, recordOrphanEnds } from "./orphans.ts";
-import { type FinalCounters, recordEnd } from "./record.ts";
+import { type EndedSubject, type FinalCounters, recordEnd, recordEndOf } from "./record.ts";
 import type { Outbox } from "./webhook/outbox.ts";
 
 /** Between two attempts while the store fails, ms. */
@@ -29,6 +29,8 @@ export interface Ended {
   readonly counters: FinalCounters | null;
   /** Epoch of the node that owned the publish. */
   readonly epoch: number;
+  /** What is known of the publish; null: the store is asked. */
+  readonly subject?: EndedSubject | null;
 }
 
 export interface Recording {
@@ -67,7 +69,10 @@ export function createEnds(deps: {
   async function attempt(end: Ended): Promise<void> {
     const { clientId } = end;
     try {
-      await recordEnd(db, clientId, { ...end, whose: "own" }, clock.now());
+      const { subject = null, counters } = end;
+      const own = { ...end, whose: "own" } as const;
+      if (subject === null || counters === null) await recordEnd(db, clientId, own, clock.now());
+      else await recordEndOf(db, subject, { ...own, counters }, clock.now());
       if (unrecorded.delete(clientId)) log.info({ clientId }, "end of publish is recorded now");
     } catch (err) {
       // One line for each end, however often it is tried.

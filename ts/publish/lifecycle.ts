@@ -36,7 +36,7 @@ import { mediaEvents } from "./running/media-events.ts";
 import { createStops, type Stops } from "./running/stops.ts";
 import { createUpdating } from "./running/updating.ts";
 import { createUpkeep } from "./running/upkeep.ts";
-import type { StoredUpstream } from "./upstreams/deployment-upstreams.ts";
+import type { StartingUpstreams } from "./upstreams/deployment-upstreams.ts";
 import { createHolds } from "./upstreams/holds.ts";
 import { createUpstreamEvents } from "./upstreams/upstream-events.ts";
 import { createWebhook } from "./webhook/call.ts";
@@ -61,8 +61,7 @@ export interface PublishingDeps
   readonly member: Membership;
   /** Called at each use: the media core may start after this object. */
   readonly media: () => Media;
-  /** The upstreams that a stream is pushed to. */
-  readonly streamUpstreams: (streamId: string) => Promise<readonly StoredUpstream[]>;
+  readonly streamUpstreams: StartingUpstreams;
   /** Epoch ms. */
   readonly clock: { now(): number };
   readonly log: Logger;

@@ -1,17 +1,17 @@
 // The stored record of a publish, from intent to end. Each function is one transaction; none does other I/O.
-import { type Kysely, sql } from "kysely";
+import { type CompiledQuery, type Kysely, sql } from "kysely";
 import type { PublishEnded } from "../media/events.ts";
 import type { Protocol } from "../media/protocols.ts";
 import type { PublishSnapshot, PublishTracks } from "../media.ts";
 import { step } from "../step-times.ts";
 import type { Schema } from "../store/schema.ts";
-import { together } from "../store/statements/together.ts";
+import { together, togetherWith } from "../store/statements/together.ts";
 import { type Trace, traceText } from "../tracing/trace.ts";
 import { addUsage } from "./bytes/daily-bytes.ts";
 import type { Denied } from "./denials.ts";
 import { type Ending, writeEnding } from "./ending/ending.ts";
 import type { RecordedEndReason } from "./ending/recorded-end-reason.ts";
-import { doneBody, type WebhookSubject } from "./webhook/body.ts";
+import { doneBodyAround, type WebhookSubject } from "./webhook/body.ts";
 import { newWebhookId } from "./webhook/signature.ts";
 
 /** Publishes whose counters are written in one transaction. */
@@ -84,10 +84,15 @@ export async function recordDenied(db: Kysely<Schema>, denials: readonly Denial[
   `.execute(db);
 }
 
-/** Records that the request was allowed: publish and stream become live. False when the stream was locked, refused
- *  or deleted meanwhile, its organisation is disabled, the name is live elsewhere (also as the other one of publish and backup),
- *  or the other nodes declared this node dead. */
-export async function recordLive(db: Kysely<Schema>, intent: Intent, now: number): Promise<boolean> {
+/** Records that the request was allowed: publish and stream become live. Resolves with the rows of `read`, which is
+ *  executed after that; null when the stream was locked, refused or deleted meanwhile, its organisation is disabled, the
+ *  name is live elsewhere (also as the other one of publish and backup), or the other nodes declared this node dead. */
+export async function recordLive<Row>(
+  db: Kysely<Schema>,
+  intent: Intent,
+  now: number,
+  read: CompiledQuery<Row>,
+): Promise<readonly Row[] | null> {
   // Plain SQL, so that no admission pays for building the statement.
   const { clientId, organisationId, streamId, name } = intent;
   const publish = sql`
@@ -106,8 +111,8 @@ export async function recordLive(db: Kysely<Schema>, intent: Intent, now: number
     where id = ${streamId} and state not in ('locked', 'deleted')
       and exists (select 1 from publish where client_id = ${clientId} and state = 'live')
   `.compile(db);
-  const [publishes] = await step("live", () => together(db, [publish, stream]), clientId);
-  return publishes === 1;
+  const { changes, rows } = await step("live", () => togetherWith(db, [publish, stream], read), clientId);
+  return changes[0] === 1 ? rows : null;
 }
 
 /** The stored counters of a running publish. */
@@ -157,30 +162,39 @@ interface End {
   readonly whose: "own" | "orphaned";
 }
 
+/** What the end of a publish needs to know of it. */
+export type EndedSubject = WebhookSubject & Pick<Intent, "streamId">;
+
 /** Ends an accepted publish and, when the customer was asked, puts its publish_done into the outbox: both or neither. A
  *  publish that is not open is left alone, so the event exists exactly once however often this is called. */
 export async function recordEnd(db: Kysely<Schema>, clientId: number, end: End, now: number): Promise<void> {
-  const row = await db.selectFrom("publish").selectAll().where("client_id", "=", clientId).executeTakeFirst();
-  if (row === undefined || (row.state !== "asking" && row.state !== "live")) return;
-  const { bytesIn, bytesOut, droppedFrames, tracks } = end.counters ?? {
-    bytesIn: Number(row.bytes_in),
-    bytesOut: Number(row.bytes_out),
-    droppedFrames: row.dropped_frames,
-    tracks: { video: null, audio: null },
-  };
-  const customArguments = row.arguments === null ? null : Buffer.from(row.arguments, "latin1");
-  const all = { bytesIn, bytesOut: bytesOut + Number(row.bytes_elsewhere) };
-  const body = doneBody({ ...row, clientId, arguments: customArguments }, all);
+  const open = await storedPublish(db, clientId);
+  if (open !== null) await recordEndOf(db, open.subject, { ...end, counters: end.counters ?? open.counters }, now);
+}
+
+/** Those of a publish whose end is recorded; stored ones may lack the dropped frames. */
+type EndCounters = Omit<FinalCounters, "droppedFrames"> & { readonly droppedFrames: number | null };
+
+/** The same for a publish that is known, without reading it first. */
+export async function recordEndOf(
+  db: Kysely<Schema>,
+  { streamId, ...subject }: EndedSubject,
+  end: Omit<End, "counters"> & { readonly counters: EndCounters },
+  now: number,
+): Promise<void> {
+  const { clientId } = subject;
+  const { bytesIn, bytesOut, droppedFrames, tracks } = end.counters;
+  const [before, after] = doneBodyAround(subject, bytesIn).map((part) => Buffer.from(part).toString("latin1"));
   const whose = end.whose === "own" ? isOwn : sql<boolean>`not ${isOwn}`;
   const { end_code, end_who, end_detail } = writeEnding(end.ending);
-  // Nothing read here changes later except the state, which each statement checks itself.
+  // Each statement checks the state itself.
   await together(db, [
     addUsage(db, { clientId, bytesIn, bytesOut, whose }, now),
     sql`
       insert into outbox (id, organisation_id, client_id, url, body, next_attempt_at, created_at, trace, epoch)
       select cast(${newWebhookId()} as text), organisation_id, client_id, webhook,
-        cast(${Buffer.from(body).toString("latin1")} as text), cast(${now} as bigint), cast(${now} as bigint),
-        trace, cast(${end.epoch} as bigint)
+        cast(${before} as text) || (cast(${bytesOut} as bigint) + bytes_elsewhere) || cast(${after} as text),
+        cast(${now} as bigint), cast(${now} as bigint), trace, cast(${end.epoch} as bigint)
       from publish
       where client_id = ${clientId} and state in ('asking', 'live') and webhook is not null and ${whose}
     `.compile(db),
@@ -196,10 +210,26 @@ export async function recordEnd(db: Kysely<Schema>, clientId: number, end: End, 
     // A stream ends with its last publish; a replaced publish ends while its successor is live.
     sql`
       update stream set state = 'ended', updated_at = cast(${now} as bigint)
-      where id = ${row.stream_id} and state = 'live'
-        and not exists (select 1 from publish where stream_id = ${row.stream_id} and state = 'live')
+      where id = ${streamId} and state = 'live'
+        and not exists (select 1 from publish where stream_id = ${streamId} and state = 'live')
     `.compile(db),
   ]);
+}
+
+/** A publish as stored; null when it is not open. */
+async function storedPublish(
+  db: Kysely<Schema>,
+  clientId: number,
+): Promise<{ readonly subject: EndedSubject; readonly counters: EndCounters } | null> {
+  const row = await db.selectFrom("publish").selectAll().where("client_id", "=", clientId).executeTakeFirst();
+  if (row === undefined || (row.state !== "asking" && row.state !== "live")) return null;
+  const { name, app, address, stream_id: streamId } = row;
+  const custom = row.arguments === null ? null : Buffer.from(row.arguments, "latin1");
+  const counters = { bytesIn: Number(row.bytes_in), bytesOut: Number(row.bytes_out) };
+  return {
+    subject: { clientId, name, app, address, streamId, arguments: custom },
+    counters: { ...counters, droppedFrames: row.dropped_frames, tracks: { video: null, audio: null } },
+  };
 }
 
 /** Whether a publish of the name is live, on any node. */

@@ -29,7 +29,6 @@ export interface StatementRequest {
 export interface BatchRequest {
   readonly kind: "batch";
   readonly id: number;
-  /** None of them returns rows. */
   readonly statements: readonly Pick<StatementRequest, "sql" | "parameters">[];
 }
 
@@ -41,7 +40,7 @@ export type Request =
   | { readonly kind: "close"; readonly stays: boolean; readonly id: number };
 
 /** Result of a statement: `rows` when it returns any, else `changes`, the number of rows it changed. Of a batch: `rows`
- *  are numbers, how many rows each of its statements changed. */
+ *  are the outcomes of its statements. */
 export type Outcome =
   | { readonly rows: unknown[]; readonly changes: number; readonly error?: never }
   | { readonly error: { readonly code: string; readonly message: string } };

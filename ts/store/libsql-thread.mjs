@@ -230,17 +230,17 @@ function answerWrites(group) {
 function runBatch({ statements: all }) {
   const begun = control("SAVEPOINT batch");
   if (begun.error !== undefined) return begun;
-  const changes = [];
+  const done = [];
   for (const statement of all) {
     const outcome = run(statement);
     if (outcome.error !== undefined) {
       if (db?.inTransaction) control("ROLLBACK TO batch; RELEASE batch");
       return outcome;
     }
-    changes.push(outcome.changes);
+    done.push(outcome);
   }
   const kept = control("RELEASE batch");
-  return kept.error !== undefined ? kept : { rows: changes, changes: 0 };
+  return kept.error !== undefined ? kept : { rows: done, changes: 0 };
 }
 
 /** @param {Pick<StatementRequest, "sql" | "parameters">} statement @returns {Outcome} */

@@ -16,7 +16,7 @@ import {
 } from "kysely";
 import { StoreFailed, StoreUnavailable } from "../errors.ts";
 import type { Opening, Outcome, Reply, Request } from "./libsql-messages.ts";
-import type { Together } from "./statements/together.ts";
+import type { Done, Together } from "./statements/together.ts";
 import { Turns } from "./statements/turns.ts";
 import { bindable } from "./tables/parameters.ts";
 
@@ -126,9 +126,9 @@ export class LibsqlKysely<DB> extends Kysely<DB> implements Together {
   }
 
   /** One message and a share of one commit: as cheap as a single statement. */
-  async together(queries: readonly CompiledQuery[]): Promise<readonly number[]> {
+  async together(queries: readonly CompiledQuery[]): Promise<readonly Done[]> {
     const statements = queries.map(({ sql, parameters }) => ({ sql, parameters: parameters.map(bindable) }));
-    return (await passed(this.#turns, () => this.#thread.send({ kind: "batch", statements }))).rows as number[];
+    return (await passed(this.#turns, () => this.#thread.send({ kind: "batch", statements }))).rows as Done[];
   }
 }
 

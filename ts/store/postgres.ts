@@ -11,10 +11,11 @@ import {
   type QueryResult,
   type TransactionSettings,
 } from "kysely";
-import { type ClientConfig, Pool, type PoolClient } from "pg";
+import { type ClientConfig, Pool, type PoolClient, type QueryResult as ServerAnswer } from "pg";
 import { StoreFailed } from "../errors.ts";
 import { CONNECT_LIMIT_MS, failureOf, onCurrentServer, ServerClient } from "./postgres/connecting.ts";
 import { type Servers, serversOf } from "./postgres/servers.ts";
+import { type Done, doneOf, type Together } from "./statements/together.ts";
 import { bindable } from "./tables/parameters.ts";
 
 /** Most connections of a process; further requests wait. */
@@ -43,7 +44,8 @@ export function openPool(
     idleTimeoutMillis: IDLE_LIMIT_MS,
     Client: class extends ServerClient {
       constructor() {
-        super(servers, options);
+        // A statement need not wait for the answer to the one before it.
+        super(servers, { ...options, pipeline: true });
       }
     },
   });
@@ -84,13 +86,11 @@ abstract class ServerDriver implements Driver {
   abstract acquireConnection(): Promise<ServerConnection>;
 
   async beginTransaction(connection: ServerConnection, { isolationLevel }: TransactionSettings): Promise<void> {
-    await connection.run(isolationLevel === undefined ? "begin" : `begin isolation level ${isolationLevel}`, []);
+    await connection.run(beginOf(isolationLevel), []);
   }
 
   async commitTransaction(connection: ServerConnection): Promise<void> {
-    // COMMIT in a transaction that a failed statement has aborted reports no error, although nothing was kept.
-    const { command } = await connection.run("commit", []);
-    if (command !== "COMMIT") throw new StoreFailed("a statement of the transaction had failed: nothing was kept");
+    requireKept(await connection.run("commit", []));
   }
 
   async rollbackTransaction(connection: ServerConnection): Promise<void> {
@@ -151,7 +151,7 @@ class ConnectionDriver extends ServerDriver {
   async destroy(): Promise<void> {}
 }
 
-class ServerConnection implements DatabaseConnection {
+class ServerConnection implements DatabaseConnection, Together {
   readonly #client: ServerClient;
   readonly #release: (isBroken: boolean) => void;
   /** Must not be used again. */
@@ -163,9 +163,17 @@ class ServerConnection implements DatabaseConnection {
   }
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    const { rows, rowCount, command } = await this.run(query.sql, query.parameters.map(bindable));
-    const changes = command === "SELECT" ? 0 : (rowCount ?? 0);
-    return { rows: rows as R[], numAffectedRows: BigInt(changes) };
+    return resultOf<R>(await this.run(query.sql, query.parameters.map(bindable)));
+  }
+
+  /** A serializable transaction, all of which is sent before the first answer comes. After a statement that fails the
+   *  server refuses the others, and keeps nothing. */
+  async together(queries: readonly CompiledQuery[]): Promise<readonly Done[]> {
+    const statements = queries.map(({ sql, parameters }) => ({ text: sql, values: parameters.map(bindable) }));
+    const whole = [{ text: beginOf("serializable") }, ...statements, { text: "commit" }];
+    const answers = await this.#noting(() => this.#client.askTogether<object>(whole));
+    requireKept(answers.at(-1));
+    return answers.slice(1, -1).map((answer) => doneOf(resultOf(answer)));
   }
 
   // biome-ignore lint/correctness/useYield: the interface wants a generator, the store has nothing worth streaming
@@ -174,8 +182,12 @@ class ServerConnection implements DatabaseConnection {
   }
 
   async run(text: string, values: readonly unknown[]) {
+    return await this.#noting(() => this.#client.ask<object>({ text, values: [...values] }));
+  }
+
+  async #noting<T>(act: () => Promise<T>): Promise<T> {
     try {
-      return await this.#client.ask<object>({ text, values: [...values] });
+      return await act();
     } catch (cause) {
       if (this.#client.noteFailure(cause)) this.#broken = true;
       throw failureOf(cause);
@@ -185,4 +197,18 @@ class ServerConnection implements DatabaseConnection {
   release(): void {
     this.#release(this.#broken);
   }
+}
+
+function beginOf(isolationLevel: TransactionSettings["isolationLevel"]): string {
+  return isolationLevel === undefined ? "begin" : `begin isolation level ${isolationLevel}`;
+}
+
+/** COMMIT in a transaction that a failed statement has aborted reports no error, although nothing was kept. */
+function requireKept(answer: Pick<ServerAnswer, "command"> | undefined): void {
+  if (answer?.command !== "COMMIT")
+    throw new StoreFailed("a statement of the transaction had failed: nothing was kept");
+}
+
+function resultOf<R>({ rows, rowCount, command }: ServerAnswer<object>): QueryResult<R> {
+  return { rows: rows as R[], numAffectedRows: BigInt(command === "SELECT" ? 0 : (rowCount ?? 0)) };
 }

@@ -121,21 +121,62 @@ test("whoever tries keys that do not exist is refused ever later, and valid keys
   expect(Math.max(...(await Promise.all(refused)))).toBeGreaterThan(900);
 });
 
-test("a caller that asks on gets its first refusals at once, later ones later, and none later than a second", () => {
+test("a caller that asks on gets its first refusals at once, later ones later, and none later than ten seconds", () => {
   const clock = { ms: START_MS, now: () => clock.ms };
   const rate = createRequestRate({ perSecond: 20, burst: 1 }, clock);
   expect(rate.take("a")).toMatchObject({ allowed: true, answerAfterMs: 0 });
-  const waits = Array.from({ length: 40 }, () => rate.take("a").answerAfterMs);
+  const waits = Array.from({ length: 220 }, () => rate.take("a").answerAfterMs);
   expect(waits).toEqual([
     ...Array(10).fill(0),
-    ...Array.from({ length: 20 }, (_, at) => 50 * (at + 1)),
-    ...Array(10).fill(1_000),
+    ...Array.from({ length: 200 }, (_, at) => 50 * (at + 1)),
+    ...Array(10).fill(10_000),
   ]);
   // Another caller does not wait for this one, nor does this one once it has.
   rate.take("b");
   expect(rate.take("b").answerAfterMs).toBe(0);
-  clock.ms += 2_000;
+  clock.ms += 11_000;
   expect([rate.take("a").allowed, rate.take("a").answerAfterMs]).toEqual([true, 0]);
+});
+
+test.each([
+  [1, 20],
+  [200, 20],
+  [1_000, 100],
+])(
+  "with %i connections that ask again at once, a caller gets no more than %i refusals a second",
+  (connections, most) => {
+    const clock = { ms: START_MS, now: () => clock.ms };
+    const rate = createRequestRate({ perSecond: 1, burst: 1 }, clock);
+    const answeredAt = new Array<number>(connections).fill(clock.ms);
+    const [from, seconds] = [START_MS + 30_000, 30];
+    let refused = 0;
+    for (; clock.ms < from + seconds * 1_000; clock.ms += 10) {
+      for (const [connection, at] of answeredAt.entries()) {
+        if (at > clock.ms) continue;
+        const { allowed, answerAfterMs } = rate.take("a");
+        // The next request comes in the next step at the earliest.
+        answeredAt[connection] = clock.ms + Math.max(answerAfterMs, 10);
+        if (!allowed && clock.ms >= from) refused += 1;
+      }
+    }
+    expect(refused / seconds).toBeLessThanOrEqual(most + 1);
+  },
+);
+
+test("whoever hangs up while its refusal waits keeps nothing waiting here", async () => {
+  const { app, keys, call } = await opened("1");
+  for (let count = 1; count <= 60; count += 1) await call("GET", "/organisation");
+  const headers = { "x-service-apikey": keys.administrator };
+  const peer = { incoming: { socket: { remoteAddress: "203.0.113.7", remotePort: 1, remoteFamily: "IPv4" } } };
+  const refusal = (gone: AbortController) => app.request("/organisation", { headers, signal: gone.signal }, peer);
+  const [stays, leaves] = [new AbortController(), new AbortController()];
+  const waiting = Promise.all(Array.from({ length: 100 }, () => refusal(stays)));
+  const left = Promise.all(Array.from({ length: 100 }, () => refusal(leaves)));
+  leaves.abort();
+  // Those that left would have been answered last.
+  expect(await Promise.race([left.then(() => "left"), waiting.then(() => "waiting")])).toBe("left");
+  stays.abort();
+  await waiting;
 });
 
 test("over time a caller gets its rate and not more, and a clock that is set back blocks nobody", () => {

@@ -272,6 +272,6 @@ describe("a stream's own upstreams", () => {
     await stage.streamUpstreams.add(stage.db, "org1", STREAM_ID, { url, label: "Main" }, 1);
     const [row] = await stage.db.selectFrom("stream_upstream").selectAll().execute();
     for (const secret of ["word", "key", "token", "upstream.example"]) expect(row?.url).not.toContain(secret);
-    expect(await stage.streamUpstreams.of(STREAM_ID)).toMatchObject([{ url, label: "Main" }]);
+    expect(await stage.streamUpstreams.list("org1", STREAM_ID)).toMatchObject([{ url, label: "Main" }]);
   });
 });

@@ -27,7 +27,7 @@ export function rateLimit(deps: Limits & { readonly clientAddress: ClientAddress
     // By its hash: no key stays in memory longer than its request.
     await count(c, rate, hashOfKey(secret));
     await next();
-    if (c.error instanceof BadApiKey) await late(invalid.take(networkOf(deps.clientAddress(c))));
+    if (c.error instanceof BadApiKey) await late(c, invalid.take(networkOf(deps.clientAddress(c))));
   };
 }
 
@@ -47,10 +47,11 @@ async function count(c: Context, rate: RequestRate, caller: string): Promise<voi
   c.header("ratelimit-remaining", String(remaining));
   c.header("ratelimit-reset", String(resetS));
   if (allowed) return;
-  await late(answerAfterMs);
+  await late(c, answerAfterMs);
   throw new TooManyRequests(retryAfterS);
 }
 
-async function late(ms: number): Promise<void> {
-  if (ms > 0) await wait(ms);
+/** Ends early when the caller has gone: what waits is bounded by its connections. */
+async function late(c: Context, ms: number): Promise<void> {
+  if (ms > 0) await wait(ms, undefined, { signal: c.req.raw.signal }).catch(() => {});
 }

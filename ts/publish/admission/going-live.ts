@@ -4,7 +4,6 @@ import type { Kysely } from "kysely";
 import type { Place } from "../../capacity/capacity.ts";
 import type { Rival } from "../../cluster/rivals.ts";
 import type { Media } from "../../media.ts";
-import { step } from "../../step-times.ts";
 import type { Schema } from "../../store/schema.ts";
 import { type Denied, denied } from "../denials.ts";
 import { refusalOfStream } from "../ending/refused-streams.ts";
@@ -12,7 +11,7 @@ import type { Ends } from "../ends.ts";
 import { findStream } from "../limits/named-stream.ts";
 import type { Publishes } from "../publishes.ts";
 import { type Intent, isNameLive, recordLive } from "../record.ts";
-import type { StoredUpstream } from "../upstreams/deployment-upstreams.ts";
+import type { StartingUpstreams, StoredUpstream } from "../upstreams/deployment-upstreams.ts";
 import { withdraw } from "./asking.ts";
 
 /** How long a replaced publish may take to end before its successor starts anyway, ms. */
@@ -25,8 +24,7 @@ export interface GoingLiveDeps {
   readonly media: () => Pick<Media, "end">;
   readonly publishes: Publishes;
   readonly ends: Pick<Ends, "record" | "retry">;
-  /** The upstreams that a stream is pushed to. */
-  readonly streamUpstreams: (streamId: string) => Promise<readonly StoredUpstream[]>;
+  readonly streamUpstreams: StartingUpstreams;
 }
 
 /** The stream's own upstreams. `rival`: the publish of another node that it replaces. When it rejects, as when it is
@@ -43,10 +41,9 @@ export async function goLive(
     await publishes.recorded(intent);
     await ends.retry();
     await place.turn(true);
-    if (await recordLive(db, intent, clock.now())) {
-      // Read last, so that none is missed: upstreams stored from here on are added to the running publish.
-      return { outcome: "live", upstreams: await step("upstreams", () => deps.streamUpstreams(intent.streamId)) };
-    }
+    // The upstreams are read last, so that none is missed: those stored from here on are added to the running publish.
+    const rows = await recordLive(db, intent, clock.now(), deps.streamUpstreams.query(intent.streamId));
+    if (rows !== null) return { outcome: "live", upstreams: deps.streamUpstreams.read(rows) };
   } catch (err) {
     // The customer answered 200, yet there will be no media: accepted and ended immediately, so
     // publish_done follows.

@@ -30,9 +30,10 @@ export async function endPublish(deps: EndedDeps, event: PublishEnded): Promise<
   const { reason, ending } = endings.take(event, publishes.find(clientId));
   const publish = publishes.end(clientId);
   const lastUpdate = updating.stop(clientId);
-  const { organisationId, epoch = member.epoch } = publish?.intent ?? {};
+  const subject = publish?.intent ?? null;
+  const { organisationId, epoch = member.epoch } = subject ?? {};
   const counters = { bytesIn, bytesOut, droppedFrames, tracks };
-  const recording = ends.record({ clientId, reason, ending, counters, organisationId, epoch }, lastUpdate);
+  const recording = ends.record({ clientId, reason, ending, counters, organisationId, epoch, subject }, lastUpdate);
   if (publish !== undefined) publishes.freeName(publish, recording.tried);
   if (event.held && publish !== undefined) holds.add(publish);
   events.emit({ kind: "ended", publish: publish ?? null, counters: event, reason, ending });

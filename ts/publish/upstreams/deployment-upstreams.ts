@@ -1,7 +1,9 @@
 // The upstreams the operator configured for every publish, as complete RTMP URLs (R4), and the addresses to dial for an
 // upstream.
+import type { CompiledQuery, Selectable } from "kysely";
 import type { Upstream } from "../../media.ts";
 import { withoutBrackets } from "../../network.ts";
+import type { StreamUpstreamTable } from "../../store/schema.ts";
 import { resolveBySystem, resolveUpstream } from "../addresses/address-guard.ts";
 import type { Resolve } from "../addresses/resolver.ts";
 import { utf8 } from "../stream-name.ts";
@@ -10,6 +12,14 @@ import { utf8 } from "../stream-name.ts";
 export interface StoredUpstream extends Pick<Upstream, "id" | "url"> {
   /** The customer's label; null for none. */
   readonly label: string | null;
+}
+
+/** The upstreams that a stream is pushed to, for a publish that is starting. */
+export interface StartingUpstreams {
+  /** Reads those of a stream. */
+  query(streamId: string): CompiledQuery<Selectable<StreamUpstreamTable>>;
+  /** From its rows; the oldest first. */
+  read(rows: readonly Selectable<StreamUpstreamTable>[]): readonly StoredUpstream[];
 }
 
 /** What those see of an upstream who may not see its URL. */

@@ -41,16 +41,21 @@ export function updateBody(
 /** Body of `publish_done`, with the audio and video payload bytes received from the encoder and sent out (W8). */
 export function doneBody(
   subject: WebhookSubject,
-  bytes: { readonly bytesIn: number; readonly bytesOut: number },
+  { bytesIn, bytesOut }: { readonly bytesIn: number; readonly bytesOut: number },
 ): Uint8Array {
-  return withArguments(subject, [
+  const [before, after] = doneBodyAround(subject, bytesIn);
+  return Buffer.concat([before, Buffer.from(String(bytesOut)), after]);
+}
+
+/** The body of `publish_done` before and after the number of bytes sent out. */
+export function doneBodyAround(subject: WebhookSubject, bytesIn: number): readonly [Uint8Array, Uint8Array] {
+  const before = withArguments(subject, [
     ["call", "publish_done"],
     ["name", subject.name],
-    ["bytes_in", String(bytes.bytesIn)],
-    ["bytes_out", String(bytes.bytesOut)],
-    ["app", subject.app],
-    ...origin(subject),
+    ["bytes_in", String(bytesIn)],
+    ["bytes_out", ""],
   ]);
+  return [before, Buffer.concat([Buffer.from("&"), fixedFields([["app", subject.app], ...origin(subject)])])];
 }
 
 type Field = [name: string, value: string];
@@ -62,9 +67,13 @@ function origin(subject: WebhookSubject): Field[] {
   ];
 }
 
+/** As application/x-www-form-urlencoded (W4; WHATWG URL, section 5.2). */
+function fixedFields(fields: Field[]): Buffer {
+  return Buffer.from(new URLSearchParams(fields).toString(), "latin1");
+}
+
 function withArguments(subject: WebhookSubject, fields: Field[]): Uint8Array {
-  // URLSearchParams writes application/x-www-form-urlencoded (W4; WHATWG URL, section 5.2).
-  const fixed = Buffer.from(new URLSearchParams(fields).toString(), "latin1");
+  const fixed = fixedFields(fields);
   if (subject.arguments === null || subject.arguments.length === 0) return fixed;
   return Buffer.concat([subject.arguments, Buffer.from("&"), fixed]);
 }

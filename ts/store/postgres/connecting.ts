@@ -93,6 +93,28 @@ export class ServerClient extends Client {
 
   /** Runs a statement. Rejects when the connection turns out to be lost, long before the limit of an answer. */
   async ask<Row extends QueryResultRow>(statement: QueryConfig): Promise<QueryResult<Row>> {
+    return await this.#watched(() => this.query<Row>(statement));
+  }
+
+  /** Sends all of `statements` at once: for a connection with `pipeline`, which runs them in order. Rejects as `ask`
+   *  does, with the first failure, when all of them have been answered. */
+  async askTogether<Row extends QueryResultRow>(statements: readonly QueryConfig[]): Promise<QueryResult<Row>[]> {
+    return await this.#watched(async () => {
+      const { stream } = this.connection;
+      stream.cork();
+      const asked = statements.map((statement) => this.query<Row>(statement));
+      stream.uncork();
+      const answers = await Promise.allSettled(asked);
+      const failures = answers.filter((answer) => answer.status === "rejected").map(({ reason }) => reason as unknown);
+      // The first may be of a statement, and a later one of the connection.
+      for (const later of failures.slice(1)) this.noteFailure(later);
+      if (failures.length > 0) throw failures[0];
+      return answers.flatMap((answer) => (answer.status === "fulfilled" ? [answer.value] : []));
+    });
+  }
+
+  /** Ends the connection when it does not answer for too long. */
+  async #watched<T>(act: () => Promise<T>): Promise<T> {
     const silent = {
       servers: this.#servers,
       server: this.#server,
@@ -102,7 +124,7 @@ export class ServerClient extends Client {
     };
     const heard = watchSilence(silent, (reason) => this.#destroy(reason));
     try {
-      const answer = await this.query<Row>(statement);
+      const answer = await act();
       this.#heardAt = performance.now();
       return answer;
     } finally {

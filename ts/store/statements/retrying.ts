@@ -1,9 +1,9 @@
 // Transactions on PostgreSQL that are isolated like those of the embedded store: serializable, and retried when the
 // server aborts one. A transaction must therefore have no effects outside the store.
-import { type CompiledQuery, Kysely, type TransactionBuilder } from "kysely";
+import { type CompiledQuery, type DatabaseConnection, Kysely, type TransactionBuilder } from "kysely";
 import { DatabaseError } from "pg";
 import { StoreFailed } from "../../errors.ts";
-import { oneByOne, type Together } from "./together.ts";
+import { type Done, doneOf, offersTogether, type Together } from "./together.ts";
 
 /** Most attempts of a transaction; retries of a process run one after another, so they seldom fail again. */
 const ATTEMPTS_LIMIT = 12;
@@ -24,9 +24,13 @@ export class RetryingKysely<DB> extends Kysely<DB> implements Together {
   }
 
   /** A statement alone is a transaction: the server needs not be told where it begins and ends. */
-  async together(queries: readonly CompiledQuery[]): Promise<readonly number[]> {
-    if (queries.length === 1) return await this.#retried(() => oneByOne(this, queries));
-    return await this.transaction().execute((trx) => oneByOne(trx, queries));
+  async together(queries: readonly CompiledQuery[]): Promise<readonly Done[]> {
+    const [only] = queries;
+    if (only !== undefined && queries.length === 1) {
+      return await this.#retried(async () => [doneOf(await this.executeQuery(only))]);
+    }
+    const once = () => this.getExecutor().provideConnection((connection) => asOne(connection, queries));
+    return await this.#retried(once);
   }
 
   async #retried<T>(act: () => Promise<T>): Promise<T> {
@@ -43,6 +47,11 @@ export class RetryingKysely<DB> extends Kysely<DB> implements Together {
     this.#last = turn.catch(() => undefined);
     return turn;
   }
+}
+
+function asOne(connection: DatabaseConnection, queries: readonly CompiledQuery[]): Promise<readonly Done[]> {
+  if (!offersTogether(connection)) throw new TypeError("the connection runs one statement at a time");
+  return connection.together(queries);
 }
 
 async function again<T>(act: () => Promise<T>): Promise<T> {
