@@ -2,8 +2,7 @@
 // is polled.
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
-import { TooManyReaders } from "../../errors/too-many-readers.ts";
-import { StoreFailed } from "../../errors.ts";
+import { StoreFailed, TooManyReaders } from "../../errors.ts";
 import type { LiveSessions } from "../../publish/live-sessions.ts";
 import type { Measurements } from "../../publish/monitoring/measurements.ts";
 import type { Schema, StreamState } from "../../store/schema.ts";
