@@ -1,4 +1,4 @@
-// One client of the deprecated v5 signalling (api §5): requests one after another, each with its reply, and the pushes
+// One client of the deprecated v5 signalling (docs/v5.md): requests one after another, each with its reply, and the pushes
 // in between. Handles frames, not sockets.
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";

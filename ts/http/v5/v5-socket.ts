@@ -1,4 +1,4 @@
-// /p/webrtcws: the deprecated v5 signalling (api §5). The socket and its limits; the messages are in v5-connection.ts.
+// /p/webrtcws: the deprecated v5 signalling (docs/v5.md). The socket and its limits; the messages are in v5-connection.ts.
 import { upgradeWebSocket } from "@hono/node-server";
 import { type Context, Hono } from "hono";
 import type { Logger } from "pino";

@@ -1,5 +1,5 @@
-// Limits on the use of the WHIP endpoint by one address, and by all together (reliability §1): token buckets for
-// requests, and a count of sessions that are not connected yet. It decides; it sends no responses.
+// Limits on the use of the WHIP endpoint by one address, and by all together (limits.whip_* in docs/settings.md): token
+// buckets for requests, and a count of sessions that are not connected yet. It decides; it sends no responses.
 
 import { networkOf } from "../../network.ts";
 import { RecentMap } from "../../recent-map.ts";
