@@ -11,7 +11,7 @@ import { residentKb } from "./_process.mjs";
 
 const BYTES_PER_SECOND = 10_000;
 const READS_PER_SECOND = 5;
-/** The queue of a subscriber (reliability.md §1), with a margin for other changes within a minute, kB. */
+/** The queue of a subscriber (docs/rtmp.md), with a margin for other changes within a minute, kB. */
 const MEMORY_LIMIT_KB = 16_384;
 const PICTURES_PER_SECOND = 25;
 const CLIENT_ID = 1;

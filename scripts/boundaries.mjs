@@ -89,6 +89,7 @@ const FREE = new Set([
   "log",
   "in-time",
   "reason",
+  "recent-map",
   "step-times",
   "tracing",
   "network",

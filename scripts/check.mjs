@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { violations } from "./boundaries.mjs";
 import { BuildError, installPackages, root } from "./build.mjs";
-import { undefinedDecisions } from "./decisions.mjs";
+import { missingPages, undefinedDecisions } from "./decisions.mjs";
 import { repetitions } from "./duplicates.mjs";
 import { providePrograms, toBuild } from "./programs.mjs";
 import { untidyFiles } from "./tidy-files.mjs";
@@ -28,6 +28,7 @@ const steps = [
   ["boundaries", () => report(violations(root)), "docs/architecture.md, Who may import whom"],
   ["names, sizes and words of files", () => report(untidyFiles(trackedTexts())), "CONTRIBUTING.md, Words and Style"],
   ["ids of decisions", () => report(undefinedDecisions(trackedTexts())), "docs/decisions.md"],
+  ["pages that are cited", () => report(missingPages(trackedTexts()))],
   ["repeated code", () => report(repetitions(root))],
   ["lock files and hosts", () => report(foreignTexts()), "CONTRIBUTING.md, How a change is checked"],
   [

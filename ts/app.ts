@@ -63,7 +63,7 @@ import type { Customers } from "./organisation/customers.ts";
 import type { Fetch, Issuers } from "./organisation/identity/issuer.ts";
 import { createPasswordLinks } from "./organisation/identity/password-links.ts";
 import { createIdentityProviders } from "./organisation/identity/provider.ts";
-import { createIdentitySignIn } from "./organisation/identity/sign-in.ts";
+import { IdentitySignIn } from "./organisation/identity/sign-in.ts";
 import { createKeptAnswers } from "./organisation/kept-answers.ts";
 import { createLoginThrottle } from "./organisation/login-throttle.ts";
 import { createLogins } from "./organisation/logins.ts";
@@ -224,7 +224,7 @@ export function createApp(deps: AppDeps): Hono<Env> {
   const identityProviders = createIdentityProviders(deps);
   let issuers: Promise<Issuers> | null = null;
   const openIssuers = () => (issuers ??= loadIssuers(deps));
-  const identitySignIn = createIdentitySignIn({ ...deps, providers: identityProviders, openIssuers, logins, throttle });
+  const identitySignIn = new IdentitySignIn({ ...deps, providers: identityProviders, openIssuers, logins, throttle });
   app.route("/", identityProviderRoutes({ ...deps, ...access, identityProviders }));
   app.route("/", signInRoutes({ ...deps, ...access, identitySignIn, clientAddress }));
   app.route("/", passwordLinkRoutes({ ...deps, ...access, passwordLinks: createPasswordLinks(deps) }));

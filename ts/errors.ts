@@ -1,15 +1,11 @@
 // The errors of this service, by stable code. What an HTTP caller receives is in http/error-answers.ts, and for WHIP in
 // http/whip/whip-problems.ts.
-
-import type { CaptureRefused } from "./errors/capture-refused.ts";
-import type { NoStandby } from "./errors/no-standby.ts";
-import type { NodeAway } from "./errors/node-away.ts";
-import { ServiceError } from "./errors/service-error.ts";
-import type { TooManyReaders } from "./errors/too-many-readers.ts";
-import type { TooManyReads } from "./errors/too-many-reads.ts";
 import type { Role } from "./store/tables/roles.ts";
 
-export { ServiceError };
+/** Base of every error this service raises on purpose. `code` is stable and part of the contract. */
+export abstract class ServiceError extends Error {
+  abstract readonly code: string;
+}
 
 /** A required member of the body is missing (M5, T2). */
 export class ParameterRequired extends ServiceError {
@@ -154,6 +150,38 @@ export class TooManyPreviews extends ServiceError {
   readonly code = "too_many_previews";
 }
 
+/** The limit of open event streams of an organisation, or of the service, is reached; or the service is stopping. */
+export class TooManyReaders extends ServiceError {
+  readonly code = "too_many_readers";
+}
+
+/** The organisation's reads take all of its share of the store. */
+export class TooManyReads extends ServiceError {
+  readonly code = "too_many_reads";
+  /** When to try again, seconds from now. */
+  readonly retryAfterS: number;
+  constructor(retryAfterS: number) {
+    super("the organisation's share of the store is used up");
+    this.retryAfterS = retryAfterS;
+  }
+}
+
+/** Captures are disabled, the limit of concurrent captures is reached, or the file cannot be created; the message says
+ *  which. */
+export class CaptureRefused extends ServiceError {
+  readonly code = "capture_refused";
+}
+
+/** The stream has no publish on standby for the one on air. */
+export class NoStandby extends ServiceError {
+  readonly code = "no_standby";
+}
+
+/** Worth retrying: soon the node answers again, or another has ended its publishes. */
+export class NodeAway extends ServiceError {
+  readonly code = "node_away";
+}
+
 /** The Idempotency-Key was used for a different request (M17). */
 export class IdempotencyKeyReused extends ServiceError {
   readonly code = "idempotency_key_reused";
@@ -234,6 +262,16 @@ export class PortTaken extends ServiceError {
 /** The library of the media core is missing, or built for another platform. */
 export class MediaCoreMissing extends ServiceError {
   readonly code = "media_core_missing";
+}
+
+/** A thread, a socket or a poll; the message contains the system's error, and where its limits are set. */
+export class SystemRefused extends ServiceError {
+  readonly code = "system_refused";
+}
+
+/** The handover to a new process failed; the running service continues as before. */
+export class UpgradeFailed extends ServiceError {
+  readonly code = "upgrade_failed";
 }
 
 /** Errors that an HTTP caller can receive. */

@@ -34,6 +34,14 @@ interface MediaCounts {
   irregularities(): readonly { readonly code: string; readonly count: number }[];
 }
 
+/** What publishing has to show. */
+interface PublishingNumbers {
+  /** `open`: organisations whose current webhook has an open breaker. */
+  load(): { readonly inFlight: number; readonly waiting: number; readonly open: readonly string[] };
+  outbox(): Promise<{ readonly events: number; readonly oldestMs: number }>;
+  live(): LiveNumbers;
+}
+
 export interface Metrics {
   readonly registry: Registry;
   /** `route` is the pattern, never the path: names and ids must not become labels. */
@@ -63,12 +71,7 @@ export interface Metrics {
   /** `running`: how many previews run. */
   watchPreviews(running: () => number): void;
   /** Values read at each scrape. */
-  watchPublishing(publishing: {
-    /** `open`: organisations whose current webhook has an open breaker. */
-    load(): { readonly inFlight: number; readonly waiting: number; readonly open: readonly string[] };
-    outbox(): Promise<{ readonly events: number; readonly oldestMs: number }>;
-    live(): LiveNumbers;
-  }): void;
+  watchPublishing(publishing: PublishingNumbers): void;
 }
 
 /** The counters used by publishes and players. */
@@ -97,6 +100,54 @@ export function createMetrics(): Metrics {
   // Gauges with the suffix of counters, which Prometheus' checks refuse; each is the sum of the one without it.
   for (const name of ["resources", "handles", "requests"]) registry.removeSingleMetric(`nodejs_active_${name}_total`);
   const registers = [registry];
+  const counters = createCounters(registers);
+  /** Totals of the publishes that have ended. */
+  const ended = { bytesIn: 0, bytesOut: 0 };
+  return {
+    registry,
+    observeRequest({ method, route, status, tookMs }) {
+      counters.requests.inc({ method, route, status });
+      counters.seconds.observe({ method, route }, tookMs / 1000);
+    },
+    observeWebhook(call, answer, tookMs) {
+      counters.calls.inc({ call, outcome: answer.outcome === "answered" ? String(answer.status) : answer.cause });
+      counters.answers.observe({ call }, tookMs / 1000);
+      if (answer.outcome === "answered" && tookMs > SLOW_ANSWER_MS) counters.slow.inc({ call });
+    },
+    countRefusal(request, cause) {
+      counters.refused.inc({ request, cause });
+      if (request === "publish") counters.denials.inc({ cause });
+    },
+    countStart: (protocol) => counters.starts.inc({ protocol }),
+    countEnd(reason, { bytesIn, bytesOut }) {
+      counters.ends.inc({ reason });
+      ended.bytesIn += bytesIn;
+      ended.bytesOut += bytesOut;
+    },
+    countPullEnd(bytesOut) {
+      ended.bytesOut += bytesOut;
+    },
+    countUpstreamLost: () => counters.losses.inc(),
+    countRefusedConnection: (code) => counters.refusals.inc({ code }),
+    countTakeover: (cause) => counters.takeovers.inc({ cause }),
+    countGivenUp: () => counters.givenUp.inc(),
+    watchMedia: (media) => watchMedia(registers, media),
+    watchPreviews(running) {
+      new Gauge({
+        name: "headgate_previews",
+        help: "Previews of live streams that are served now",
+        registers,
+        collect() {
+          this.set(running());
+        },
+      });
+    },
+    watchPublishing: (publishing) => watchPublishing(registers, publishing, ended),
+  };
+}
+
+/** What the gateway counts itself. */
+function createCounters(registers: Registry[]) {
   const requests = new Counter({
     name: "headgate_http_requests_total",
     help: "HTTP requests answered",
@@ -175,140 +226,122 @@ export function createMetrics(): Metrics {
     help: "publish_done events that were given up, after 72 hours or a lasting refusal",
     registers,
   });
-  /** Totals of the publishes that have ended. */
-  const ended = { bytesIn: 0, bytesOut: 0 };
   return {
-    registry,
-    observeRequest({ method, route, status, tookMs }) {
-      requests.inc({ method, route, status });
-      seconds.observe({ method, route }, tookMs / 1000);
-    },
-    observeWebhook(call, answer, tookMs) {
-      calls.inc({ call, outcome: answer.outcome === "answered" ? String(answer.status) : answer.cause });
-      answers.observe({ call }, tookMs / 1000);
-      if (answer.outcome === "answered" && tookMs > SLOW_ANSWER_MS) slow.inc({ call });
-    },
-    countRefusal(request, cause) {
-      refused.inc({ request, cause });
-      if (request === "publish") denials.inc({ cause });
-    },
-    countStart: (protocol) => starts.inc({ protocol }),
-    countEnd(reason, { bytesIn, bytesOut }) {
-      ends.inc({ reason });
-      ended.bytesIn += bytesIn;
-      ended.bytesOut += bytesOut;
-    },
-    countPullEnd(bytesOut) {
-      ended.bytesOut += bytesOut;
-    },
-    countUpstreamLost: () => losses.inc(),
-    countRefusedConnection: (code) => refusals.inc({ code }),
-    countTakeover: (cause) => takeovers.inc({ cause }),
-    countGivenUp: () => givenUp.inc(),
-    watchMedia(media) {
-      const counter = (name: string, help: string, read: () => number) =>
-        new Counter({
-          name,
-          help,
-          registers,
-          collect() {
-            this.reset();
-            this.inc(read());
-          },
-        });
-      // Where the system does not report drops the metric is absent: 0 would be wrong.
-      let drops = media.kernelDrops();
-      if (drops !== null) {
-        counter(
-          "headgate_media_kernel_drops_total",
-          "Datagrams the kernel dropped on the media ports because they were not read in time",
-          () => (drops = media.kernelDrops() ?? drops ?? 0),
-        );
-      }
-      counter(
-        "headgate_rtmp_connection_refused_total",
-        "RTMP connections closed at once, and upstreams not dialled, because a limit was reached",
-        () => media.refusedConnections(),
-      );
-      counter("headgate_transcoder_failed_total", "Transcoders from Opus to AAC that failed", () =>
-        media.failedTranscoders(),
-      );
-      new Counter({
-        name: "headgate_irregularities_total",
-        help: "What was irregular about broadcasters and was tolerated, repaired or left out, by kind",
-        labelNames: ["kind"],
-        registers,
-        collect() {
-          this.reset();
-          for (const { code, count } of media.irregularities()) this.inc({ kind: code }, count);
-        },
-      });
-    },
-    watchPreviews(running) {
-      new Gauge({
-        name: "headgate_previews",
-        help: "Previews of live streams that are served now",
-        registers,
-        collect() {
-          this.set(running());
-        },
-      });
-    },
-    watchPublishing({ load, outbox, live: measure }) {
-      const live = oncePerTurn(measure);
-      const gauge = (name: string, help: string, read: () => number | Promise<number>) =>
-        new Gauge({
-          name,
-          help,
-          registers,
-          async collect() {
-            this.set(await orUnknown(read));
-          },
-        });
-      gauge("headgate_webhook_in_flight", "Webhook calls in flight", () => load().inFlight);
-      gauge("headgate_webhook_waiting", "Webhook calls that wait for a place", () => load().waiting);
-      const depth = oncePerTurn(outbox);
-      gauge("headgate_outbox_events", "publish_done events not delivered yet", async () => (await depth()).events);
-      gauge("headgate_outbox_oldest_seconds", "Age of the oldest of them", async () => (await depth()).oldestMs / 1000);
-      gauge("headgate_players", "Current players", () => live().players);
-      const byLabel = (name: string, help: string, label: string, read: () => Readonly<Record<string, number>>) =>
-        new Gauge({
-          name,
-          help,
-          labelNames: [label],
-          registers,
-          collect() {
-            this.reset();
-            for (const [value, number] of Object.entries(read())) this.set({ [label]: value }, number);
-          },
-        });
-      gauge("headgate_pulls", "Streams that are pulled from other nodes", () => live().pulls);
-      byLabel("headgate_publishes", "Publishes that are live", "protocol", () => live().publishes);
-      byLabel("headgate_upstreams", "Upstreams of live publishes, by state", "state", () => live().upstreams);
-      new Counter({
-        name: "headgate_media_bytes_total",
-        help: "Bytes of media from broadcasters, and to players and upstreams",
-        labelNames: ["direction"],
-        registers,
-        collect() {
-          const { bytesIn, bytesOut } = live();
-          this.reset();
-          this.inc({ direction: "in" }, ended.bytesIn + bytesIn);
-          this.inc({ direction: "out" }, ended.bytesOut + bytesOut);
-        },
-      });
-      new Gauge({
-        name: "headgate_webhook_breaker_open",
-        help: "1 for each organisation whose current webhook only times out and is called rarely",
-        labelNames: ["organisation"],
-        registers,
-        collect() {
-          this.reset();
-          for (const organisation of load().open) this.set({ organisation }, 1);
-        },
-      });
-    },
+    requests,
+    seconds,
+    calls,
+    answers,
+    slow,
+    refused,
+    denials,
+    starts,
+    ends,
+    losses,
+    refusals,
+    takeovers,
+    givenUp,
   };
+}
+
+/** Reads the media core's counters at each scrape. */
+function watchMedia(registers: Registry[], media: MediaCounts): void {
+  const counter = (name: string, help: string, read: () => number) =>
+    new Counter({
+      name,
+      help,
+      registers,
+      collect() {
+        this.reset();
+        this.inc(read());
+      },
+    });
+  // Where the system does not report drops the metric is absent: 0 would be wrong.
+  let drops = media.kernelDrops();
+  if (drops !== null) {
+    counter(
+      "headgate_media_kernel_drops_total",
+      "Datagrams the kernel dropped on the media ports because they were not read in time",
+      () => (drops = media.kernelDrops() ?? drops ?? 0),
+    );
+  }
+  counter(
+    "headgate_rtmp_connection_refused_total",
+    "RTMP connections closed at once, and upstreams not dialled, because a limit was reached",
+    () => media.refusedConnections(),
+  );
+  counter("headgate_transcoder_failed_total", "Transcoders from Opus to AAC that failed", () =>
+    media.failedTranscoders(),
+  );
+  new Counter({
+    name: "headgate_irregularities_total",
+    help: "What was irregular about broadcasters and was tolerated, repaired or left out, by kind",
+    labelNames: ["kind"],
+    registers,
+    collect() {
+      this.reset();
+      for (const { code, count } of media.irregularities()) this.inc({ kind: code }, count);
+    },
+  });
+}
+
+/** Reads the values of publishing at each scrape; `ended`: totals of the publishes that have ended. */
+function watchPublishing(
+  registers: Registry[],
+  { load, outbox, live: measure }: PublishingNumbers,
+  ended: Readonly<Record<"bytesIn" | "bytesOut", number>>,
+): void {
+  const live = oncePerTurn(measure);
+  const gauge = (name: string, help: string, read: () => number | Promise<number>) =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      async collect() {
+        this.set(await orUnknown(read));
+      },
+    });
+  gauge("headgate_webhook_in_flight", "Webhook calls in flight", () => load().inFlight);
+  gauge("headgate_webhook_waiting", "Webhook calls that wait for a place", () => load().waiting);
+  const depth = oncePerTurn(outbox);
+  gauge("headgate_outbox_events", "publish_done events not delivered yet", async () => (await depth()).events);
+  gauge("headgate_outbox_oldest_seconds", "Age of the oldest of them", async () => (await depth()).oldestMs / 1000);
+  gauge("headgate_players", "Current players", () => live().players);
+  const byLabel = (name: string, help: string, label: string, read: () => Readonly<Record<string, number>>) =>
+    new Gauge({
+      name,
+      help,
+      labelNames: [label],
+      registers,
+      collect() {
+        this.reset();
+        for (const [value, number] of Object.entries(read())) this.set({ [label]: value }, number);
+      },
+    });
+  gauge("headgate_pulls", "Streams that are pulled from other nodes", () => live().pulls);
+  byLabel("headgate_publishes", "Publishes that are live", "protocol", () => live().publishes);
+  byLabel("headgate_upstreams", "Upstreams of live publishes, by state", "state", () => live().upstreams);
+  new Counter({
+    name: "headgate_media_bytes_total",
+    help: "Bytes of media from broadcasters, and to players and upstreams",
+    labelNames: ["direction"],
+    registers,
+    collect() {
+      const { bytesIn, bytesOut } = live();
+      this.reset();
+      this.inc({ direction: "in" }, ended.bytesIn + bytesIn);
+      this.inc({ direction: "out" }, ended.bytesOut + bytesOut);
+    },
+  });
+  new Gauge({
+    name: "headgate_webhook_breaker_open",
+    help: "1 for each organisation whose current webhook only times out and is called rarely",
+    labelNames: ["organisation"],
+    registers,
+    collect() {
+      this.reset();
+      for (const organisation of load().open) this.set({ organisation }, 1);
+    },
+  });
 }
 
 /** NaN when it cannot be read in time: metrics are needed most while the store is down. */

@@ -6,7 +6,7 @@ import type { Listening } from "./listen/http-port.ts";
 import type { Media } from "./media.ts";
 import { withBrackets, withoutBrackets } from "./network.ts";
 
-/** The addresses of the running service, as in the ready line of operations.md §2. */
+/** The addresses of the running service, as in the line that says it is ready. */
 export interface Addresses {
   readonly http: string;
   /** null if only RTMPS is served. */

@@ -10,7 +10,7 @@ import { type Config, readVersion } from "./config.ts";
 import type { Cluster } from "./http/cluster/elsewhere.ts";
 import type { Elsewhere } from "./http/cluster/forwarding.ts";
 import type { Others } from "./http/cluster/others.ts";
-import { createEvents } from "./http/monitoring/events.ts";
+import { Events } from "./http/monitoring/events.ts";
 import type { Env } from "./http/openapi.ts";
 import { steadyClock } from "./in-time.ts";
 import { busiestOf } from "./media/workers.ts";
@@ -39,21 +39,21 @@ import { logPublishes } from "./publish/observers/publish-log.ts";
 import { countPublishes } from "./publish/observers/publish-metrics.ts";
 import { NO_OTHER_NODES, type OtherNodes } from "./publish/players.ts";
 import { createPreviews, type Previews } from "./publish/preview/previews.ts";
-import { createPublishEvents } from "./publish/publish-events.ts";
+import { createPublishEvents, type PublishEvents } from "./publish/publish-events.ts";
 import type { PublishingSettings } from "./publish/publishing-settings.ts";
-import { createRefusals } from "./publish/refusals/refusals.ts";
-import { createTimelineRecorder, type TimelineRecorder } from "./publish/timeline/recorder.ts";
+import { createRefusals, type Refusals } from "./publish/refusals/refusals.ts";
+import { TimelineRecorder } from "./publish/timeline/recorder.ts";
 import { createTimelines } from "./publish/timeline/timelines.ts";
 import { checkUpstreamUrl } from "./publish/upstreams/upstream-url.ts";
 import type { StreamUrlRules } from "./publish/whip/stream-url.ts";
-import { createWhip } from "./publish/whip/whip-publishes.ts";
+import { Whip } from "./publish/whip/whip-publishes.ts";
 import type { Store } from "./store/open.ts";
 import { openSecretBoxOf } from "./store/secret-box.ts";
 import { loadTokenKeys, type TokenKeys } from "./token/keys.ts";
 import { playToken } from "./token/play-token.ts";
 import { requiredToken } from "./token/required-token.ts";
 import { openRevocations } from "./token/revocations.ts";
-import { createTokenRecords } from "./token/token-records.ts";
+import { createTokenRecords, type TokenRecords } from "./token/token-records.ts";
 import { createTokens } from "./token/tokens.ts";
 
 /** Dependencies of the service. */
@@ -138,14 +138,8 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     events,
     ...(elsewhere && { captureId: elsewhere.owners.sessionId }),
   });
-  const recorder = createTimelineRecorder({ db, media, clock, log, events, publishing: () => publishing });
-  logPublishes(events, { log, clock, figuresOf: recorder.figuresOf });
-  countPublishes(events, metrics);
-  logAdmissionSteps(events, log);
-  noteDenied(events, refusals);
-  events.listen((event) => {
-    if (event.kind === "started" && event.publish.claims) records.tokenRecords.used(event.publish.claims.jti);
-  });
+  const recorder = new TimelineRecorder({ db, media, clock, log, events, publishing: () => publishing });
+  observe(events, { clock, log, metrics, refusals, recorder, tokenRecords: records.tokenRecords });
   const publishing = createPublishing({
     ...storedFor(records, clock),
     ...(deps.otherNodes ?? plays ?? NO_OTHER_NODES),
@@ -171,7 +165,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
   records.revocations.listen(publishing.endRevoked);
   const observed = { metrics, recorder, full, storeProblem, version, member, others };
   const monitoring = createMonitoring(config, deps, publishing, observed);
-  const whip = createWhip({
+  const whip = new Whip({
     media,
     publishing,
     dev: config.dev,
@@ -220,7 +214,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     metrics,
     full,
     epoch: () => member.epoch,
-    flushTimelines: recorder.flush,
+    flushTimelines: () => recorder.flush(),
     startMeasuring: () => capacity?.start(),
     async stop() {
       capacity?.stop();
@@ -233,6 +227,34 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
       records.revocations.stop();
     },
   };
+}
+
+/** Those who listen to what happens to publishes, besides the recorder. */
+function observe(
+  events: PublishEvents,
+  {
+    clock,
+    log,
+    metrics,
+    refusals,
+    recorder,
+    tokenRecords,
+  }: {
+    readonly clock: ServiceDeps["clock"];
+    readonly log: Logger;
+    readonly metrics: Metrics;
+    readonly refusals: Refusals;
+    readonly recorder: TimelineRecorder;
+    readonly tokenRecords: TokenRecords;
+  },
+): void {
+  logPublishes(events, { log, clock, figuresOf: (clientId) => recorder.figuresOf(clientId) });
+  countPublishes(events, metrics);
+  logAdmissionSteps(events, log);
+  noteDenied(events, refusals);
+  events.listen((event) => {
+    if (event.kind === "started" && event.publish.claims) tokenRecords.used(event.publish.claims.jti);
+  });
 }
 
 /** What the store keeps for organisations, and the keys it is sealed with. */
@@ -333,9 +355,15 @@ function createMonitoring(
   const sessions = createLiveSessions({ publishing, media, findingsOf, dev, resolve });
   const previews = createPreviews({ publishing, media, log });
   metrics.watchPreviews(previews.running);
-  const measurements = createMeasurements({ publishing, media, clock, log, seen: recorder.seen });
+  const measurements = createMeasurements({
+    publishing,
+    media,
+    clock,
+    log,
+    seen: (publish, reading) => recorder.seen(publish, reading),
+  });
   watchTroubles(metrics.registry, measurements.troubles);
-  const events = createEvents({ db: reads, measurements, sessions, others, clock, log });
+  const events = new Events({ db: reads, measurements, sessions, others, clock, log });
   const deployment = createDeployment({ db, config, current, publishing, media, version, clock, storeProblem });
   const alone = () => ({
     publishes: publishing.running().length,

@@ -1,4 +1,4 @@
-// Every setting (operations.md §2), a row each: file, environment, flags, `--help` and `config print` read this table.
+// Every setting (docs/settings.md), a row each: file, environment, flags, `--help` and `config print` read this table.
 import { availableParallelism, hostname } from "node:os";
 import { CAPACITY_SETTINGS } from "./capacity/settings.ts";
 import { CAPTURE_SETTINGS } from "./publish/capture/settings.ts";

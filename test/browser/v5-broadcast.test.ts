@@ -1,4 +1,4 @@
-// The socket of the deprecated v5 signalling, frame by frame (api §5): a running broadcast, how it ends, and
+// The socket of the deprecated v5 signalling, frame by frame (docs/v5.md): a running broadcast, how it ends, and
 // limits.
 import { request } from "node:http";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";

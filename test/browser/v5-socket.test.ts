@@ -1,4 +1,4 @@
-// The socket of the deprecated v5 signalling, frame by frame (api §5): signing in, and how a broadcast
+// The socket of the deprecated v5 signalling, frame by frame (docs/v5.md): signing in, and how a broadcast
 // begins.
 import { Agent, get } from "node:http";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-// The configuration: precedence, sources of secrets, and error messages (operations.md §2).
+// The configuration: precedence, sources of secrets, and error messages (docs/operating.md).
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-// Names and defaults of every setting: operators rely on them (operations.md §2).
+// Names and defaults of every setting: operators rely on them (docs/settings.md).
 import { availableParallelism, hostname } from "node:os";
 import { expect, test } from "vitest";
 import { SETTING_KEYS, settingOf } from "../../ts/settings.ts";

@@ -10,7 +10,7 @@ import { type Call, type Channel, openChannel } from "../../ts/cluster/channel.t
 import type { Node } from "../../ts/cluster/nodes.ts";
 import { createOwners, type Owned } from "../../ts/cluster/owners.ts";
 import { signCall } from "../../ts/cluster/signature.ts";
-import { NodeAway } from "../../ts/errors/node-away.ts";
+import { NodeAway } from "../../ts/errors.ts";
 import { placement } from "../../ts/http/cluster/forwarding.ts";
 import { nodeApp } from "../../ts/http/cluster/node-app.ts";
 import { until } from "../support/child.ts";

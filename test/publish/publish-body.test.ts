@@ -1,4 +1,4 @@
-// Webhook bodies, stream names and custom arguments: specification "Webhook request", decisions W1–W4 and W23.
+// Webhook bodies, stream names and custom arguments: docs/webhook.md, decisions W1–W4 and W23.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { alsoReservedField, checkStreamName } from "../../ts/publish/stream-name.ts";

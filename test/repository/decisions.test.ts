@@ -1,6 +1,6 @@
 // Every id of a decision that code or a page cites is defined in docs/decisions.md.
 import { expect, test } from "vitest";
-import { undefinedDecisions } from "../../scripts/decisions.mjs";
+import { missingPages, undefinedDecisions } from "../../scripts/decisions.mjs";
 
 const definitions = {
   name: "docs/decisions.md",
@@ -33,4 +33,14 @@ test("what only resembles an id, recorded traffic and the rows of the conformanc
   expect(complaintsAbout("ts/a.ts", 'const text = "T00:00Z H264 W3C a=ice-pwd:P91&uY W98/x";')).toEqual([]);
   expect(complaintsAbout("crates/fuzz/corpus/a", "W99")).toEqual([]);
   expect(complaintsAbout("tools/whip-conformance/session.mjs", 'id: "S14"')).toEqual([]);
+});
+
+test.each([
+  ["// as in operations.md", "operations.md"],
+  ["//! `reliability.md` §1.", "reliability.md"],
+  ["/** specification §3 */", "specification §"],
+])("%j cites a page that does not exist", (text, cited) => {
+  const page = { name: "docs/decisions.md", text: "" };
+  expect(missingPages([page, { name: "ts/a.ts", text }])).toEqual([`ts/a.ts: ${cited} is no page of this repository`]);
+  expect(missingPages([page, { name: "ts/a.ts", text: "// docs/decisions.md; RFC 9725 section 4.1" }])).toEqual([]);
 });

@@ -1,6 +1,6 @@
 // An organisation's share of the store for reads.
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { TooManyReads } from "../../ts/errors/too-many-reads.ts";
+import { TooManyReads } from "../../ts/errors.ts";
 import {
   createReadLimits,
   READ_BURST_MS,

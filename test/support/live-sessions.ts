@@ -1,6 +1,5 @@
 // Live sessions for tests of the routes: the test defines what is live, and calls are recorded.
-import { NoStandby } from "../../ts/errors/no-standby.ts";
-import { InvalidValue } from "../../ts/errors.ts";
+import { InvalidValue, NoStandby } from "../../ts/errors.ts";
 import type { LiveSession, LiveSessions } from "../../ts/publish/live-sessions.ts";
 import type { Previews } from "../../ts/publish/preview/previews.ts";
 

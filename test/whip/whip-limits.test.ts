@@ -1,5 +1,5 @@
 // The WHIP endpoint's protection and configuration of clients: limits per address and in total, addresses
-// behind proxies, ICE servers on the wire (reliability §1, W5, P6).
+// behind proxies, ICE servers on the wire (docs/settings.md, W5, P6).
 import { createHmac } from "node:crypto";
 import { request } from "node:http";
 import { afterEach, describe, expect, test } from "vitest";

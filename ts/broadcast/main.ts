@@ -1,6 +1,6 @@
 // Entry point of the page: everything it needs from the browser is passed in here.
 import { readLink, tokenIn } from "./link.ts";
-import { startPage } from "./page.ts";
+import { BroadcastPage } from "./page.ts";
 import { createScreenLock } from "./wake-lock.ts";
 
 // The token is removed from the address bar, which a shared screen would show; it survives a reload.
@@ -8,7 +8,7 @@ const token = tokenIn(location.hash) ?? (history.state as { readonly token?: str
 history.replaceState(token === null ? null : { token }, "", location.pathname);
 
 const link = readLink(token);
-const page = startPage({
+const page = new BroadcastPage({
   page: document,
   serverUrl: location.origin,
   ingestUrl: document.querySelector<HTMLMetaElement>("meta[name=headgate-ingest]")?.content ?? "",

@@ -9,7 +9,7 @@ import * as notices from "./notices.ts";
 import { STANDARD } from "./qualities.ts";
 import { type Session, startSession, type Target } from "./session.ts";
 import { type Choice, type Device, isBroadcasting, isCapturing, type PageState } from "./state.ts";
-import { createView } from "./view.ts";
+import { View } from "./view.ts";
 import type { ScreenLock } from "./wake-lock.ts";
 
 export interface PageDeps {
@@ -24,275 +24,302 @@ export interface PageDeps {
   readonly screenLock: ScreenLock;
 }
 
-export interface Page {
-  isBroadcasting(): boolean;
-  /** The page is being left: everything is released. */
-  leave(): void;
-  /** Reports that the link's token is invalid. */
-  refuseLink(fault: string): void;
-  /** Shows the title of the link's stream. */
-  showTitle(title: string | null): void;
-}
+/** The state at the start, as far as it does not depend on the page's dependencies. */
+const OFF = {
+  stage: "off",
+  isWaiting: false,
+  title: null,
+  streamName: "",
+  choice: { source: "camera", cameraId: "", microphoneId: "", quality: STANDARD },
+  devices: { cameras: [], microphones: [] },
+  has: { audio: false, video: false },
+  muted: { audio: false, video: false },
+  sendsAudio: false,
+  sendsVideo: false,
+  hint: null,
+  figures: null,
+  liveSeconds: 0,
+} as const;
 
-export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock }: PageDeps): Page {
-  let state: PageState = {
-    stage: "off",
-    isWaiting: false,
-    link,
-    title: null,
-    streamName: "",
-    address: ingestUrl,
-    choice: { source: "camera", cameraId: "", microphoneId: "", quality: STANDARD },
-    devices: { cameras: [], microphones: [] },
-    canShareScreen: media !== undefined && "getDisplayMedia" in media,
-    has: { audio: false, video: false },
-    muted: { audio: false, video: false },
-    sendsAudio: false,
-    sendsVideo: false,
-    notice: media === undefined ? notices.INSECURE : link.kind === "broken" ? notices.BROKEN_LINK : null,
-    hint: null,
-    figures: null,
-    liveSeconds: 0,
-  };
-  const view = createView(page, {
-    primary,
-    choose: (change) => void choose(change),
-    type: (field, text) => set({ [field]: text }),
-    toggle,
-  });
-  const capture: Capture | null = media === undefined ? null : createCapture(media, lost);
-  let session: Session | null = null;
+export class BroadcastPage {
+  readonly #deps: PageDeps;
+  #state: PageState;
+  readonly #view: View;
+  readonly #capture: Capture | null;
+  #session: Session | null = null;
   /** The end of the latest broadcast, or of an attempt that was cancelled. */
-  let ended: Promise<void> = Promise.resolve();
+  #ended: Promise<void> = Promise.resolve();
   /** Whether the camera was on before the screen was shared, and is opened again after it. */
-  let hadCamera = false;
-  let watch: Watch = NOTHING_SEEN;
-  let metered: MediaStreamTrack | null = null;
-  let stopMeter = () => {};
+  #hadCamera = false;
+  #watch: Watch = NOTHING_SEEN;
+  #metered: MediaStreamTrack | null = null;
+  #stopMeter = () => {};
   /** Changes are made one after another: a camera that is still opening cannot be replaced, and one that is missing
    *  when the broadcast starts cannot be added to it. */
-  let changes: Promise<void> = Promise.resolve();
-  media?.addEventListener("devicechange", () => void afterChanges(reopenLost));
-  set({});
+  #changes: Promise<void> = Promise.resolve();
 
-  function set(change: Partial<PageState>): void {
-    state = { ...state, ...change };
-    view.show(state);
+  constructor(deps: PageDeps) {
+    const { page, media, link, ingestUrl } = deps;
+    this.#deps = deps;
+    this.#state = {
+      ...OFF,
+      link,
+      address: ingestUrl,
+      canShareScreen: media !== undefined && "getDisplayMedia" in media,
+      notice: media === undefined ? notices.INSECURE : link.kind === "broken" ? notices.BROKEN_LINK : null,
+    };
+    this.#view = new View(page, {
+      primary: () => this.#primary(),
+      choose: (change) => void this.#choose(change),
+      type: (field, text) => this.#set({ [field]: text }),
+      toggle: (kind) => this.#toggle(kind),
+    });
+    this.#capture = media === undefined ? null : createCapture(media, (kind) => this.#lost(kind));
+    media?.addEventListener("devicechange", () => void this.#afterChanges(() => this.#reopenLost()));
+    this.#set({});
   }
 
-  function primary(): void {
-    if (state.stage === "off" || state.stage === "ended") void open();
-    else if (state.stage === "ready") goLiveInTurn();
-    else if (state.stage === "connecting") cancel();
-    else if (isBroadcasting(state)) end(null);
+  isBroadcasting(): boolean {
+    return isBroadcasting(this.#state);
   }
 
-  async function open(): Promise<void> {
-    if (capture === null) return;
-    hadCamera = false;
-    set({ stage: "opening", notice: null, hint: null, liveSeconds: 0 });
+  /** The page is being left: everything is released. */
+  leave(): void {
+    if (this.isBroadcasting()) this.#end(null);
+    this.#release();
+    this.#set({ stage: "off" });
+  }
+
+  /** Reports that the link's token is invalid. */
+  refuseLink(fault: string): void {
+    this.#set({ notice: notices.tokenNotice(fault) });
+  }
+
+  /** Shows the title of the link's stream. */
+  showTitle(title: string | null): void {
+    this.#set({ title });
+  }
+
+  #set(change: Partial<PageState>): void {
+    this.#state = { ...this.#state, ...change };
+    this.#view.show(this.#state);
+  }
+
+  #primary(): void {
+    if (this.#state.stage === "off" || this.#state.stage === "ended") void this.#open();
+    else if (this.#state.stage === "ready") this.#goLiveInTurn();
+    else if (this.#state.stage === "connecting") this.#cancel();
+    else if (isBroadcasting(this.#state)) this.#end(null);
+  }
+
+  async #open(): Promise<void> {
+    if (this.#capture === null) return;
+    this.#hadCamera = false;
+    this.#set({ stage: "opening", notice: null, hint: null, liveSeconds: 0 });
     try {
-      await capture.open(state.choice);
+      await this.#capture.open(this.#state.choice);
     } catch (error) {
       const isPicker = error instanceof NothingShared;
-      set({ stage: "off", notice: isPicker ? notices.NOTHING_SHARED : notices.deviceNotice(nameOf(error)) });
+      this.#set({ stage: "off", notice: isPicker ? notices.NOTHING_SHARED : notices.deviceNotice(nameOf(error)) });
       return;
     }
-    showMedia();
-    const isSilent = !state.has.audio && state.choice.microphoneId !== null;
-    set({ stage: "ready", notice: isSilent ? notices.NO_MICROPHONE : null });
-    await listDevices();
+    this.#showMedia();
+    const isSilent = !this.#state.has.audio && this.#state.choice.microphoneId !== null;
+    this.#set({ stage: "ready", notice: isSilent ? notices.NO_MICROPHONE : null });
+    await this.#listDevices();
   }
 
   /** Updates preview, meter and buttons for the current tracks. */
-  function showMedia(): void {
-    if (capture === null) return;
-    const { stream } = capture;
+  #showMedia(): void {
+    if (this.#capture === null) return;
+    const { stream } = this.#capture;
     const [audio = null] = stream.getAudioTracks();
-    for (const track of stream.getTracks()) track.enabled = !state.muted[track.kind as "audio" | "video"];
-    view.preview(stream);
-    if (audio !== metered) {
-      stopMeter();
-      stopMeter = audio === null ? () => {} : startMeter(audio, view.level);
-      metered = audio;
+    for (const track of stream.getTracks()) track.enabled = !this.#state.muted[track.kind as "audio" | "video"];
+    this.#view.preview(stream);
+    if (audio !== this.#metered) {
+      this.#stopMeter();
+      this.#stopMeter = audio === null ? () => {} : startMeter(audio, (level) => this.#view.level(level));
+      this.#metered = audio;
     }
-    set({ has: { audio: audio !== null, video: stream.getVideoTracks().length > 0 } });
+    this.#set({ has: { audio: audio !== null, video: stream.getVideoTracks().length > 0 } });
   }
 
   /** Fills the lists, with the devices in use selected. */
-  async function listDevices(): Promise<void> {
-    if (capture === null) return;
-    const devices = await capture.devices();
+  async #listDevices(): Promise<void> {
+    if (this.#capture === null) return;
+    const { stream } = this.#capture;
+    const devices = await this.#capture.devices();
     const inUse = (kind: "audio" | "video") =>
-      capture.stream
+      stream
         .getTracks()
         .find((track) => track.kind === kind)
         ?.getSettings().deviceId;
-    const { choice } = state;
+    const { choice } = this.#state;
     const cameraId = choice.source === "camera" ? (inUse("video") ?? choice.cameraId) : choice.cameraId;
     const microphoneId = choice.microphoneId === null ? null : (inUse("audio") ?? choice.microphoneId);
-    set({ devices, choice: { ...choice, cameraId, microphoneId } });
+    this.#set({ devices, choice: { ...choice, cameraId, microphoneId } });
   }
 
-  function choose(change: Partial<Choice>): Promise<void> {
-    return afterChanges(() => apply(change));
+  #choose(change: Partial<Choice>): Promise<void> {
+    return this.#afterChanges(() => this.#apply(change));
   }
 
-  function afterChanges(act: () => Promise<void> | void): Promise<void> {
-    const done = changes.then(act);
-    changes = done.catch(() => {}); // one that fails does not keep the next from being made
+  #afterChanges(act: () => Promise<void> | void): Promise<void> {
+    const done = this.#changes.then(act);
+    this.#changes = done.catch(() => {}); // one that fails does not keep the next from being made
     return done;
   }
 
-  async function apply(change: Partial<Choice>): Promise<void> {
-    const before = state.choice;
+  async #apply(change: Partial<Choice>): Promise<void> {
+    const before = this.#state.choice;
     const choice = { ...before, ...change };
-    set({ choice });
-    if (capture === null || !isCapturing(state)) return;
-    const hadVideo = state.has.video;
-    set({ notice: null });
+    this.#set({ choice });
+    if (this.#capture === null || !isCapturing(this.#state)) return;
+    const hadVideo = this.#state.has.video;
+    this.#set({ notice: null });
     try {
       if (change.quality !== undefined) {
-        if (choice.source === "camera") await capture.resize(choice.quality);
-        await session?.changeQuality(choice.quality);
+        if (choice.source === "camera") await this.#capture.resize(choice.quality);
+        await this.#session?.changeQuality(choice.quality);
       } else if (change.microphoneId !== undefined) {
-        const track = await capture.replaceAudio(choice);
-        if (track !== null) await session?.replaceTrack(track);
+        const track = await this.#capture.replaceAudio(choice);
+        if (track !== null) await this.#session?.replaceTrack(track);
       } else {
-        const track = await capture.replaceVideo(choice);
-        await session?.replaceTrack(track);
-        hadCamera = before.source === "camera" && hadVideo;
+        const track = await this.#capture.replaceVideo(choice);
+        await this.#session?.replaceTrack(track);
+        this.#hadCamera = before.source === "camera" && hadVideo;
       }
-      showMedia();
-      await listDevices();
+      this.#showMedia();
+      await this.#listDevices();
     } catch (error) {
-      if (!isCapturing(state)) return; // everything was released meanwhile
+      if (!isCapturing(this.#state)) return; // everything was released meanwhile
       // A person who closes the screen picker keeps the camera and needs no notice.
-      set({ choice: before, notice: error instanceof NothingShared ? null : notices.deviceNotice(nameOf(error)) });
-      showMedia();
-      if (hadVideo && !state.has.video && before.source === "camera") await reopenCamera(before);
+      this.#set({
+        choice: before,
+        notice: error instanceof NothingShared ? null : notices.deviceNotice(nameOf(error)),
+      });
+      this.#showMedia();
+      if (hadVideo && !this.#state.has.video && before.source === "camera") await this.#reopenCamera(before);
     }
   }
 
   /** Sends the former camera again: it was closed for one that could not be opened. */
-  async function reopenCamera(former: Choice): Promise<void> {
-    if (capture === null) return;
+  async #reopenCamera(former: Choice): Promise<void> {
+    if (this.#capture === null) return;
     try {
-      await session?.replaceTrack(await capture.replaceVideo(former));
+      await this.#session?.replaceTrack(await this.#capture.replaceVideo(former));
     } catch {
       // The notice is already shown.
     }
-    showMedia();
+    this.#showMedia();
   }
 
   /** Fills the lists, and opens a camera or microphone that was lost and is connected again: its list shows it as
    *  chosen already, so that the person could not choose it again. */
-  async function reopenLost(): Promise<void> {
-    await listDevices();
-    if (!isCapturing(state)) return;
-    const { choice, devices, has, sendsAudio, sendsVideo } = state;
-    const isSent = isBroadcasting(state) ? { audio: sendsAudio, video: sendsVideo } : { audio: true, video: true };
+  async #reopenLost(): Promise<void> {
+    await this.#listDevices();
+    if (!isCapturing(this.#state)) return;
+    const { choice, devices, has, sendsAudio, sendsVideo } = this.#state;
+    const isSent = isBroadcasting(this.#state)
+      ? { audio: sendsAudio, video: sendsVideo }
+      : { audio: true, video: true };
     const { source, cameraId, microphoneId } = choice;
     if (source === "camera" && !has.video && isSent.video && isListed(devices.cameras, cameraId)) {
-      await apply({ cameraId });
+      await this.#apply({ cameraId });
     }
-    if (!has.audio && isSent.audio && isListed(devices.microphones, microphoneId)) await apply({ microphoneId });
+    if (!has.audio && isSent.audio && isListed(devices.microphones, microphoneId)) await this.#apply({ microphoneId });
   }
 
-  function lost(kind: "audio" | "video"): void {
-    showMedia();
-    if (kind === "audio") set({ notice: notices.MICROPHONE_LOST });
-    else if (state.choice.source === "camera") set({ notice: notices.CAMERA_LOST });
-    else if (hadCamera) void choose({ source: "camera" });
-    else set({ notice: notices.SCREEN_ENDED });
+  #lost(kind: "audio" | "video"): void {
+    this.#showMedia();
+    if (kind === "audio") this.#set({ notice: notices.MICROPHONE_LOST });
+    else if (this.#state.choice.source === "camera") this.#set({ notice: notices.CAMERA_LOST });
+    else if (this.#hadCamera) void this.#choose({ source: "camera" });
+    else this.#set({ notice: notices.SCREEN_ENDED });
   }
 
-  function toggle(kind: "audio" | "video"): void {
-    set({ muted: { ...state.muted, [kind]: !state.muted[kind] } });
-    session?.setMuted(state.muted);
-    showMedia();
+  #toggle(kind: "audio" | "video"): void {
+    this.#set({ muted: { ...this.#state.muted, [kind]: !this.#state.muted[kind] } });
+    this.#session?.setMuted(this.#state.muted);
+    this.#showMedia();
   }
 
-  function goLiveInTurn(): void {
-    set({ isWaiting: true });
-    void afterChanges(() => {
-      set({ isWaiting: false });
-      goLive();
+  #goLiveInTurn(): void {
+    this.#set({ isWaiting: true });
+    void this.#afterChanges(() => {
+      this.#set({ isWaiting: false });
+      this.#goLive();
     });
   }
 
-  function goLive(): void {
+  #goLive(): void {
     // Left while a change was being made.
-    if (capture === null || state.stage !== "ready") return;
-    const target = targetOf(state);
+    if (this.#capture === null || this.#state.stage !== "ready") return;
+    const target = targetOf(this.#state);
     if ("tone" in target) {
-      set({ notice: target });
-      if (target.field !== undefined) view.enter(target.field);
+      this.#set({ notice: target });
+      if (target.field !== undefined) this.#view.enter(target.field);
       return;
     }
-    const { audio: sendsAudio, video: sendsVideo } = state.has;
+    const { audio: sendsAudio, video: sendsVideo } = this.#state.has;
     if (!sendsAudio && !sendsVideo) {
-      set({ notice: notices.NOTHING_TO_SEND });
+      this.#set({ notice: notices.NOTHING_TO_SEND });
       return;
     }
-    watch = NOTHING_SEEN;
-    set({ stage: "connecting", sendsAudio, sendsVideo, notice: null, hint: null, figures: null, liveSeconds: 0 });
-    screenLock.hold();
-    const { choice, muted } = state;
-    const { stream } = capture;
-    const options = { serverUrl, target, stream, quality: choice.quality, muted, former: ended };
-    session = startSession(options, {
-      live() {
+    this.#watch = NOTHING_SEEN;
+    this.#set({ stage: "connecting", sendsAudio, sendsVideo, notice: null, hint: null, figures: null, liveSeconds: 0 });
+    this.#deps.screenLock.hold();
+    const { choice, muted } = this.#state;
+    const { stream } = this.#capture;
+    const options = {
+      serverUrl: this.#deps.serverUrl,
+      target,
+      stream,
+      quality: choice.quality,
+      muted,
+      former: this.#ended,
+    };
+    this.#session = startSession(options, {
+      live: () => {
         // Any change of the connection is reported, and must not hide what was shown since.
-        if (state.stage !== "live") set({ stage: "live", notice: sendsVideo ? null : notices.NO_VIDEO });
+        if (this.#state.stage !== "live") this.#set({ stage: "live", notice: sendsVideo ? null : notices.NO_VIDEO });
       },
-      reconnecting: () => set({ stage: "reconnecting", figures: null, hint: null }),
-      metrics(metrics) {
-        watch = watchOn(watch, metrics, state.choice.quality.videoBitrate);
-        set({ figures: figuresOf(metrics), hint: watch.hint, liveSeconds: Math.floor(metrics.liveSec) });
+      reconnecting: () => this.#set({ stage: "reconnecting", figures: null, hint: null }),
+      metrics: (metrics) => {
+        this.#watch = watchOn(this.#watch, metrics, this.#state.choice.quality.videoBitrate);
+        this.#set({ figures: figuresOf(metrics), hint: this.#watch.hint, liveSeconds: Math.floor(metrics.liveSec) });
       },
-      ended: (failure) => end(notices.failureNotice(failure)),
+      ended: (failure) => this.#end(notices.failureNotice(failure)),
     });
   }
 
-  function cancel(): void {
-    endSession();
-    screenLock.release();
-    set({ stage: "ready" });
+  #cancel(): void {
+    this.#endSession();
+    this.#deps.screenLock.release();
+    this.#set({ stage: "ready" });
   }
 
   /** The end of a broadcast, or of an attempt: if it was never live, the preview stays and the person can try again at
    *  once. */
-  function end(notice: notices.Notice | null): void {
-    const wasLive = state.stage !== "connecting";
-    endSession();
-    screenLock.release();
-    if (wasLive) release();
-    set({ stage: wasLive ? "ended" : "ready", notice, hint: null, figures: null });
-    if (notice?.field !== undefined) view.enter(notice.field);
+  #end(notice: notices.Notice | null): void {
+    const wasLive = this.#state.stage !== "connecting";
+    this.#endSession();
+    this.#deps.screenLock.release();
+    if (wasLive) this.#release();
+    this.#set({ stage: wasLive ? "ended" : "ready", notice, hint: null, figures: null });
+    if (notice?.field !== undefined) this.#view.enter(notice.field);
   }
 
-  function endSession(): void {
-    ended = session?.end() ?? ended;
-    session = null;
+  #endSession(): void {
+    this.#ended = this.#session?.end() ?? this.#ended;
+    this.#session = null;
   }
 
-  function release(): void {
-    capture?.release();
-    showMedia();
-    set({ muted: { audio: false, video: false } });
+  #release(): void {
+    this.#capture?.release();
+    this.#showMedia();
+    this.#set({ muted: { audio: false, video: false } });
   }
-
-  return {
-    isBroadcasting: () => isBroadcasting(state),
-    leave() {
-      if (isBroadcasting(state)) end(null);
-      release();
-      set({ stage: "off" });
-    },
-    refuseLink: (fault) => set({ notice: notices.tokenNotice(fault) }),
-    showTitle: (title) => set({ title }),
-  };
 }
 
 /** The target, or a notice about what is missing. */

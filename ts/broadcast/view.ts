@@ -15,181 +15,205 @@ export interface Actions {
   toggle(kind: "audio" | "video"): void;
 }
 
-export interface View {
-  show(state: PageState): void;
-  /** Shows a stream in the preview. */
-  preview(stream: MediaStream): void;
-  level(level: Level): void;
-  /** Focuses a field that has to be corrected. */
-  enter(field: "name" | "address"): void;
-}
-
 /** Values in the lists that are not ids of devices. */
 const BROWSERS_CHOICE = "";
 const NONE = "none";
 /** How often a screen reader may be given a new level, in animation frames. */
 const LEVEL_EVERY = 30;
 
-export function createView(page: Document, actions: Actions): View {
-  const element = <T extends HTMLElement = HTMLElement>(id: string) => page.getElementById(id) as T;
-  const primary = element<HTMLButtonElement>("primary");
-  const video = element<HTMLVideoElement>("preview");
-  const meter = element("meter");
-  const fields = {
-    name: element<HTMLInputElement>("name"),
-    address: element<HTMLInputElement>("address"),
-    camera: element<HTMLSelectElement>("camera"),
-    microphone: element<HTMLSelectElement>("microphone"),
-    quality: element<HTMLSelectElement>("quality"),
-  };
-  const sources = [...page.querySelectorAll<HTMLInputElement>("input[name=source]")];
-  const shown: Record<string, unknown> = {};
-  let frames = 0;
+export class View {
+  readonly #page: Document;
+  readonly #primary: HTMLButtonElement;
+  readonly #video: HTMLVideoElement;
+  readonly #meter: HTMLElement;
+  readonly #fields: ReturnType<typeof fieldsOf>;
+  readonly #sources: readonly HTMLInputElement[];
+  readonly #shown: Record<string, unknown> = {};
+  #frames = 0;
 
-  primary.addEventListener("click", (event) => {
-    // The second click of a double click was not meant for the button's new function.
-    if (event.detail <= 1 && primary.ariaDisabled !== "true") actions.primary();
-  });
-  fields.name.addEventListener("input", () => actions.type("streamName", fields.name.value));
-  fields.address.addEventListener("input", () => actions.type("address", fields.address.value));
-  for (const kind of ["audio", "video"] as const) {
-    element(`mute-${kind}`).addEventListener("click", () => actions.toggle(kind));
+  constructor(page: Document, actions: Actions) {
+    this.#page = page;
+    this.#primary = this.#element<HTMLButtonElement>("primary");
+    this.#video = this.#element<HTMLVideoElement>("preview");
+    this.#meter = this.#element("meter");
+    this.#fields = fieldsOf(page);
+    this.#sources = [...page.querySelectorAll<HTMLInputElement>("input[name=source]")];
+    this.#report(actions);
   }
-  for (const radio of sources) {
-    radio.addEventListener("change", () => actions.choose({ source: radio.value === "screen" ? "screen" : "camera" }));
+
+  show(state: PageState): void {
+    const words = wordsOf(state);
+    const { stage, figures } = state;
+    this.#page.body.dataset.stage = stage;
+    // The preview is scrolled into view at the start and the end of a broadcast, however far down the settings are.
+    this.#whenNew("frame", stage === "connecting" || stage === "ended", () => {
+      this.#page.querySelector(".frame")?.scrollIntoView({ block: "nearest" });
+    });
+    const isLive = stage === "live" || stage === "reconnecting";
+    this.#write("badge-text", words.badge);
+    this.#write("clock", isLive ? clockOf(state.liveSeconds) : "");
+    this.#page.title = isLive ? "● Live · Headgate" : "Broadcast · Headgate";
+    this.#write("status", words.status);
+    this.#element("cover").hidden = words.cover === null;
+    if (words.cover !== null) {
+      this.#write("cover-title", words.cover.title);
+      this.#write("cover-text", words.cover.text);
+    }
+    this.#video.classList.toggle("mirrored", state.choice.source === "camera");
+    this.#write("primary", words.primary.label);
+    this.#primary.dataset.does = words.primary.does;
+    this.#primary.ariaDisabled = String(words.primary.isBusy);
+    this.#element("figures").hidden = !isLive || figures === null;
+    for (const [name, text] of Object.entries(figures ?? {})) this.#write(`figure-${name}`, text);
+    this.#showDestination(state);
+    this.#showChoice(state);
+    this.#showToggles(state);
+    this.#notice("alerts", state.notice);
+    this.#notice("hints", state.hint);
   }
-  fields.camera.addEventListener("change", () => actions.choose({ cameraId: fields.camera.value }));
-  fields.microphone.addEventListener("change", () => {
-    actions.choose({ microphoneId: fields.microphone.value === NONE ? null : fields.microphone.value });
-  });
-  fields.quality.addEventListener("change", () => actions.choose({ quality: qualityOf(fields.quality.value) }));
+
+  /** Shows a stream in the preview. */
+  preview(stream: MediaStream): void {
+    this.#video.srcObject = stream;
+  }
+
+  level({ level, isLoud }: Level): void {
+    this.#meter.style.setProperty("--level", level.toFixed(3));
+    this.#meter.dataset.loud = String(isLoud);
+    this.#frames += 1;
+    if (this.#frames % LEVEL_EVERY === 1 || level === 0) this.#meter.ariaValueNow = String(Math.round(level * 100));
+  }
+
+  /** Focuses a field that has to be corrected. */
+  enter(field: "name" | "address"): void {
+    if (field === "address") this.#element<HTMLDetailsElement>("address-field").open = true;
+    this.#fields[field].focus();
+  }
+
+  #element<T extends HTMLElement = HTMLElement>(id: string): T {
+    return elementOf<T>(this.#page, id);
+  }
+
+  #report(actions: Actions): void {
+    const { name, address, camera, microphone, quality } = this.#fields;
+    this.#primary.addEventListener("click", (event) => {
+      // The second click of a double click was not meant for the button's new function.
+      if (event.detail <= 1 && this.#primary.ariaDisabled !== "true") actions.primary();
+    });
+    name.addEventListener("input", () => actions.type("streamName", name.value));
+    address.addEventListener("input", () => actions.type("address", address.value));
+    for (const kind of ["audio", "video"] as const) {
+      this.#element(`mute-${kind}`).addEventListener("click", () => actions.toggle(kind));
+    }
+    for (const radio of this.#sources) {
+      radio.addEventListener("change", () =>
+        actions.choose({ source: radio.value === "screen" ? "screen" : "camera" }),
+      );
+    }
+    camera.addEventListener("change", () => actions.choose({ cameraId: camera.value }));
+    microphone.addEventListener("change", () => {
+      actions.choose({ microphoneId: microphone.value === NONE ? null : microphone.value });
+    });
+    quality.addEventListener("change", () => actions.choose({ quality: qualityOf(quality.value) }));
+  }
 
   /** Runs `act` only when `value` has changed: rebuilding a list closes it, and writing a text makes screen readers
    *  read it. */
-  function whenNew(key: string, value: unknown, act: () => void): void {
+  #whenNew(key: string, value: unknown, act: () => void): void {
     const text = JSON.stringify(value);
-    if (shown[key] === text) return;
-    shown[key] = text;
+    if (this.#shown[key] === text) return;
+    this.#shown[key] = text;
     act();
   }
-  const write = (id: string, text: string) => whenNew(id, text, () => (element(id).textContent = text));
 
-  function list(select: HTMLSelectElement, options: readonly Device[], chosen: string): void {
-    whenNew(`${select.id} options`, options, () => {
+  #write(id: string, text: string): void {
+    this.#whenNew(id, text, () => (this.#element(id).textContent = text));
+  }
+
+  #list(select: HTMLSelectElement, options: readonly Device[], chosen: string): void {
+    this.#whenNew(`${select.id} options`, options, () => {
       select.replaceChildren(...options.map(({ id, label }) => new Option(label, id)));
     });
     if (select.value !== chosen) select.value = chosen;
   }
 
-  function notice(id: string, given: Notice | null): void {
-    whenNew(id, given, () => {
-      const parts = given === null ? [] : [noticeBox(page, given)];
-      element(id).replaceChildren(...parts);
-      if (given !== null) element(id).scrollIntoView({ block: "nearest" });
+  #notice(id: string, given: Notice | null): void {
+    this.#whenNew(id, given, () => {
+      const parts = given === null ? [] : [noticeBox(this.#page, given)];
+      this.#element(id).replaceChildren(...parts);
+      if (given !== null) this.#element(id).scrollIntoView({ block: "nearest" });
     });
   }
 
-  function showDestination({ link, title, streamName, address, stage, notice: shown }: PageState): void {
+  #showDestination({ link, title, streamName, address, stage, notice: shown }: PageState): void {
     const isByHand = link.kind !== "token";
-    element("target").hidden = isByHand;
-    element("name-field").hidden = !isByHand;
-    element("address-field").hidden = !isByHand;
+    this.#element("target").hidden = isByHand;
+    this.#element("name-field").hidden = !isByHand;
+    this.#element("address-field").hidden = !isByHand;
     const name = streamOf({ link, streamName });
-    whenNew("target", [name, title], () => {
-      const strong = page.createElement("strong");
-      const isolated = page.createElement("bdi");
+    this.#whenNew("target", [name, title], () => {
+      const strong = this.#page.createElement("strong");
+      const isolated = this.#page.createElement("bdi");
       isolated.textContent = title ?? name;
       strong.append(isolated);
-      element("target").replaceChildren("Your link leads to ", strong, title === null ? "." : ` (${name}).`);
+      this.#element("target").replaceChildren("Your link leads to ", strong, title === null ? "." : ` (${name}).`);
     });
     for (const [field, text] of [
       ["name", streamName],
       ["address", address],
     ] as const) {
-      if (fields[field].value !== text) fields[field].value = text;
-      fields[field].readOnly = isBroadcasting({ stage });
-      fields[field].ariaInvalid = String(shown?.field === field);
+      if (this.#fields[field].value !== text) this.#fields[field].value = text;
+      this.#fields[field].readOnly = isBroadcasting({ stage });
+      this.#fields[field].ariaInvalid = String(shown?.field === field);
     }
   }
 
-  function showChoice({ choice, devices, canShareScreen, stage, has, sendsAudio, sendsVideo }: PageState): void {
-    element("sources").hidden = !canShareScreen;
+  #showChoice({ choice, devices, canShareScreen, stage, has, sendsAudio, sendsVideo }: PageState): void {
+    this.#element("sources").hidden = !canShareScreen;
     // Without video neither is checked, so that either can be chosen.
     const isChecked = has.video || !isCapturing({ stage });
-    for (const radio of sources) radio.checked = isChecked && radio.value === choice.source;
-    element("camera-field").hidden = choice.source === "screen";
-    list(fields.camera, named(devices.cameras, "Camera"), choice.cameraId);
+    for (const radio of this.#sources) radio.checked = isChecked && radio.value === choice.source;
+    this.#element("camera-field").hidden = choice.source === "screen";
+    this.#list(this.#fields.camera, named(devices.cameras, "Camera"), choice.cameraId);
     const none = { id: NONE, label: "No microphone" };
     const microphones = named(devices.microphones, "Microphone");
     // While live, Mute is used for silence.
     const isLive = isBroadcasting({ stage });
-    list(fields.microphone, isLive && sendsAudio ? microphones : [...microphones, none], choice.microphoneId ?? NONE);
-    list(fields.quality, QUALITIES, choice.quality.id);
+    this.#list(
+      this.#fields.microphone,
+      isLive && sendsAudio ? microphones : [...microphones, none],
+      choice.microphoneId ?? NONE,
+    );
+    this.#list(this.#fields.quality, QUALITIES, choice.quality.id);
     const isWaiting = stage === "opening" || stage === "connecting";
-    for (const field of [fields.camera, ...sources]) field.disabled = isWaiting || (isLive && !sendsVideo);
-    fields.quality.disabled = isWaiting;
-    fields.microphone.disabled = isWaiting || (isLive && !sendsAudio);
+    for (const field of [this.#fields.camera, ...this.#sources]) field.disabled = isWaiting || (isLive && !sendsVideo);
+    this.#fields.quality.disabled = isWaiting;
+    this.#fields.microphone.disabled = isWaiting || (isLive && !sendsAudio);
   }
 
-  function showToggles({ has, muted }: PageState): void {
+  #showToggles({ has, muted }: PageState): void {
     for (const [kind, on, off] of [
       ["audio", "Mute", "Unmute"],
       ["video", "Hide video", "Show video"],
     ] as const) {
-      const button = element<HTMLButtonElement>(`mute-${kind}`);
+      const button = this.#element<HTMLButtonElement>(`mute-${kind}`);
       button.disabled = !has[kind];
       button.dataset.off = String(muted[kind]);
       const label = button.querySelector("span");
       if (label !== null) label.textContent = muted[kind] ? off : on;
     }
   }
-
-  return {
-    show(state) {
-      const words = wordsOf(state);
-      const { stage, figures } = state;
-      page.body.dataset.stage = stage;
-      // The preview is scrolled into view at the start and the end of a broadcast, however far down the settings are.
-      whenNew("frame", stage === "connecting" || stage === "ended", () => {
-        page.querySelector(".frame")?.scrollIntoView({ block: "nearest" });
-      });
-      const isLive = stage === "live" || stage === "reconnecting";
-      write("badge-text", words.badge);
-      write("clock", isLive ? clockOf(state.liveSeconds) : "");
-      page.title = isLive ? "● Live · Headgate" : "Broadcast · Headgate";
-      write("status", words.status);
-      element("cover").hidden = words.cover === null;
-      if (words.cover !== null) {
-        write("cover-title", words.cover.title);
-        write("cover-text", words.cover.text);
-      }
-      video.classList.toggle("mirrored", state.choice.source === "camera");
-      write("primary", words.primary.label);
-      primary.dataset.does = words.primary.does;
-      primary.ariaDisabled = String(words.primary.isBusy);
-      element("figures").hidden = !isLive || figures === null;
-      for (const [name, text] of Object.entries(figures ?? {})) write(`figure-${name}`, text);
-      showDestination(state);
-      showChoice(state);
-      showToggles(state);
-      notice("alerts", state.notice);
-      notice("hints", state.hint);
-    },
-    preview(stream) {
-      video.srcObject = stream;
-    },
-    level({ level, isLoud }) {
-      meter.style.setProperty("--level", level.toFixed(3));
-      meter.dataset.loud = String(isLoud);
-      frames += 1;
-      if (frames % LEVEL_EVERY === 1 || level === 0) meter.ariaValueNow = String(Math.round(level * 100));
-    },
-    enter(field) {
-      if (field === "address") element<HTMLDetailsElement>("address-field").open = true;
-      fields[field].focus();
-    },
-  };
 }
+
+const elementOf = <T extends HTMLElement = HTMLElement>(page: Document, id: string) => page.getElementById(id) as T;
+
+const fieldsOf = (page: Document) => ({
+  name: elementOf<HTMLInputElement>(page, "name"),
+  address: elementOf<HTMLInputElement>(page, "address"),
+  camera: elementOf<HTMLSelectElement>(page, "camera"),
+  microphone: elementOf<HTMLSelectElement>(page, "microphone"),
+  quality: elementOf<HTMLSelectElement>(page, "quality"),
+});
 
 /** Labels are unknown before the first permission, and in some browsers always. */
 function named(devices: readonly Device[], kind: string): readonly Device[] {

@@ -74,21 +74,7 @@ export function createCapacity(deps: CapacityDeps): Capacity {
   const now = () => performance.now();
   const room = new Room(deps.config);
   const figures = openFigures(deps.config, deps.registry);
-  const refusals = new Counter({
-    name: "headgate_full_refusals_total",
-    help: "Publishes and players refused because this node was full, by the resource that was short",
-    labelNames: ["cause"],
-    registers: [deps.registry],
-  });
-  new Gauge({
-    name: "headgate_full",
-    help: "1 while this node refuses new publishes because this resource is short, else 0",
-    labelNames: ["cause"],
-    registers: [deps.registry],
-    collect() {
-      for (const cause of SHORTAGES) this.set({ cause }, cause === room.shortage?.cause ? 1 : 0);
-    },
-  });
+  const refusals = countRefusals(deps.registry, room);
   /** The shortage logged last. */
   let logged: Shortage | null = null;
   /** Publishes refused since then. */
@@ -199,4 +185,24 @@ export function createCapacity(deps: CapacityDeps): Capacity {
       figures.stop();
     },
   };
+}
+
+/** What the metrics show of the room; returns the counter of refusals. */
+function countRefusals(registry: Registry, room: Room): Counter<"cause"> {
+  const refusals = new Counter({
+    name: "headgate_full_refusals_total",
+    help: "Publishes and players refused because this node was full, by the resource that was short",
+    labelNames: ["cause"],
+    registers: [registry],
+  });
+  new Gauge({
+    name: "headgate_full",
+    help: "1 while this node refuses new publishes because this resource is short, else 0",
+    labelNames: ["cause"],
+    registers: [registry],
+    collect() {
+      for (const cause of SHORTAGES) this.set({ cause }, cause === room.shortage?.cause ? 1 : 0);
+    },
+  });
+  return refusals;
 }

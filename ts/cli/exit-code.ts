@@ -1,4 +1,4 @@
-// Exit codes of the process (operations.md §2).
+// Exit codes of the process (docs/operating.md).
 import { ServiceError } from "../errors.ts";
 
 const EXIT_CODES: Readonly<Record<string, number>> = { config_invalid: 2, port_taken: 3, store_unavailable: 4 };

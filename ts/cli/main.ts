@@ -1,4 +1,4 @@
-// The command line. Verbs, help and exit codes are a contract with operators (operations.md §1); each verb is
+// The command line. Verbs, help and exit codes are a contract with operators (docs/operating.md); each verb is
 // implemented in its own file.
 import { cli, command } from "cleye";
 import { readVersion } from "../config.ts";

@@ -40,6 +40,11 @@ const limitFlag = (what: string) =>
 /** Every verb by its name. The implementation is imported only when the verb runs: help and errors about mistyped verbs
  *  do not need it. */
 export function verbs(): Readonly<Record<string, Verb>> {
+  return { ...serviceVerbs(), ...ORGANISATION_VERBS, ...PUBLISH_VERBS, ...DEPLOYMENT_VERBS };
+}
+
+/** Those that run a service, or prepare one. */
+function serviceVerbs(): Readonly<Record<string, Verb>> {
   const settings = settingFlags();
   return {
     serve: {
@@ -72,145 +77,157 @@ export function verbs(): Readonly<Record<string, Verb>> {
       help: "Check the configuration, print it with the source of each value, or list every setting",
       run: async (words, flags) => (await import("./config.ts")).runConfig(words, flags),
     },
-    organisation: {
-      words: "ls | create NAME | enable NAME | disable NAME | limit NAME | operator NAME",
-      flags: {
-        ...organisationFlags,
-        streams: limitFlag("streams that may be live at a time"),
-        ingestKbps: limitFlag("total bitrate of these streams, kbit/s"),
-        setupsPerSecond: limitFlag("publish requests per second"),
-      },
-      help: "Organisations of this deployment",
-      run: async (words, flags) => await (await import("./organisations.ts")).runOrganisation(words, flags),
-    },
-    user: {
-      words: "ls | create EMAIL | password EMAIL | role EMAIL | rm EMAIL",
-      flags: { ...organisationFlags, role },
-      help: "People who sign in",
-      run: async (words, flags) => await (await import("./organisations.ts")).runUser(words, flags),
-    },
-    keys: {
-      words: "ls | create | rotate ID | revoke ID",
-      flags: { ...organisationFlags, role, label: { type: String, description: "create: what the key is for" } },
-      help: "API keys",
-      run: async (words, flags) => await (await import("./keys.ts")).runKeys(words, flags),
-    },
-    stream: {
-      words: STREAM_VERBS.join(" | "),
-      flags: streamFlags,
-      help: "Streams (to end a running publish, this calls the service with HEADGATE_API_KEY)",
-      run: async (words, flags) => await (await import("./stream/streams.ts")).runStream(words, flags),
-    },
-    token: {
-      words: TOKEN_VERBS.join(" | "),
-      flags: tokenFlags,
-      help: "Web tokens and play tokens, and the keys that sign them",
-      run: async (words, flags) => await (await import("./token/command.ts")).runToken(words, flags),
-    },
-    webhook: {
-      words: WEBHOOK_VERBS.join(" | "),
-      flags: webhookFlags,
-      help: "Set and test the webhook, list its deliveries, send one again, or simulate a customer",
-      run: async (words, flags) => {
-        const { runWebhook } = await import("./webhook/command.ts");
-        await runWebhook(words, flags as WebhookFlags & GivenFlags);
-      },
-    },
-    settings: {
-      words: SETTINGS_VERBS.join(" | "),
-      flags: askingFlags,
-      help: "Settings of the organisation (calls the service with HEADGATE_API_KEY)",
-      run: async (words, flags) => await (await import("./asked/settings.ts")).runSettings(words, flags),
-    },
-    usage: {
-      words: "",
-      flags: usageFlags,
-      help: "Bytes in and out, per stream and day (calls the service with HEADGATE_API_KEY)",
-      run: async (_, flags) => await (await import("./asked/accounts.ts")).runUsage(flags),
-    },
-    audit: {
-      words: "",
-      flags: auditFlags,
-      help: "What was changed, when and by whom (calls the service with HEADGATE_API_KEY)",
-      run: async (_, flags) => await (await import("./asked/accounts.ts")).runAudit(flags),
-    },
-    api: {
-      words: "METHOD PATH [BODY]",
-      flags: askingFlags,
-      help: "Any request of the API, with HEADGATE_API_KEY; prints the response as JSON (headgate openapi lists them)",
-      run: async (words, flags) => await (await import("./asked/settings.ts")).runApi(words, flags),
-    },
-    sessions: {
-      words: "ls | show CLIENT_ID | kick CLIENT_ID",
-      flags: { ...askingFlags, ...endFlags },
-      help: "Running publishes (calls the service with HEADGATE_API_KEY)",
-      run: async (words, flags) => await (await import("./service.ts")).runSessions(words, flags),
-    },
-    refusals: {
-      words: "",
-      flags: refusalFlags,
-      help: "Refused publishes and plays, and why",
-      run: async (_, flags) => await (await import("./stream/refusals.ts")).runRefusals(flags),
-    },
-    explain: {
-      words: "CLIENT_ID",
-      flags: askingFlags,
-      help: "Timeline of one publish, running or past (calls the service with HEADGATE_API_KEY)",
-      run: async (words, flags) => await (await import("./explain.ts")).runExplain(words, flags),
-    },
-    capture: {
-      words: "CLIENT_ID FILE | --next STREAM_ID FILE",
-      flags: captureFlags,
-      help: "Write the incoming data of a publish to a file, without its secrets, for a bug report (calls the service with HEADGATE_API_KEY)",
-      run: async (words, flags) => await (await import("./capture.ts")).runCapture(words, flags),
-    },
-    replay: {
-      words: "FILE",
-      flags: replayFlags,
-      help: "Replay a capture and compare the outcome; needs no running service",
-      run: async (words, flags) => await (await import("./capture.ts")).runReplay(words, flags),
-    },
-    upstreams: {
-      words: "ls CLIENT_ID | add CLIENT_ID URL | rm CLIENT_ID ID",
-      flags: { ...askingFlags, label: { type: String, description: "add: a label for the upstream" } },
-      help: "Upstreams of a running publish (calls the service with HEADGATE_API_KEY)",
-      run: async (words, flags) => await (await import("./service.ts")).runUpstreams(words, flags),
-    },
-    nodes: {
-      words: "drain NAME | undrain NAME | [ls]",
-      flags: storeFlags,
-      help: "Nodes on this store (ls is the default); drain one so that it accepts no new publishes",
-      run: async (words, flags) => await (await import("./nodes.ts")).runNodes(words, flags),
-    },
-    upgrade: {
-      words: "",
-      flags: storeFlags,
-      help: "Replace the running service with a new process of the installed version, without interruption",
-      run: async (words, flags) => await (await import("./service.ts")).runUpgrade(words, flags),
-    },
-    backup: {
-      words: "FILE",
-      flags: backupFlags,
-      help: "Back up the embedded store while the service is running",
-      run: async (words, flags) => await (await import("./store/backup.ts")).runBackup(words, flags),
-    },
-    restore: {
-      words: "FILE",
-      flags: backupFlags,
-      help: "Restore a backup and its key into a data directory without a store",
-      run: async (words, flags) => await (await import("./store/restore.ts")).runRestore(words, flags),
-    },
-    store: {
-      words: "copy FROM TO",
-      flags: storeCommandFlags,
-      help: "Copy the store: FROM and TO are each a data directory or a postgresql:// URL, not in use by a service",
-      run: async (words, flags) => await (await import("./store/store-command.ts")).runStore(words, flags),
-    },
-    openapi: {
-      words: "",
-      flags: { json: { ...json, description: "print JSON (always on)" } },
-      help: "Print the OpenAPI description of the API",
-      run: async () => await (await import("./service.ts")).runOpenapi(),
-    },
   };
 }
+
+/** What belongs to organisations. */
+const ORGANISATION_VERBS = {
+  organisation: {
+    words: "ls | create NAME | enable NAME | disable NAME | limit NAME | operator NAME",
+    flags: {
+      ...organisationFlags,
+      streams: limitFlag("streams that may be live at a time"),
+      ingestKbps: limitFlag("total bitrate of these streams, kbit/s"),
+      setupsPerSecond: limitFlag("publish requests per second"),
+    },
+    help: "Organisations of this deployment",
+    run: async (words, flags) => await (await import("./organisations.ts")).runOrganisation(words, flags),
+  },
+  user: {
+    words: "ls | create EMAIL | password EMAIL | role EMAIL | rm EMAIL",
+    flags: { ...organisationFlags, role },
+    help: "People who sign in",
+    run: async (words, flags) => await (await import("./organisations.ts")).runUser(words, flags),
+  },
+  keys: {
+    words: "ls | create | rotate ID | revoke ID",
+    flags: { ...organisationFlags, role, label: { type: String, description: "create: what the key is for" } },
+    help: "API keys",
+    run: async (words, flags) => await (await import("./keys.ts")).runKeys(words, flags),
+  },
+  stream: {
+    words: STREAM_VERBS.join(" | "),
+    flags: streamFlags,
+    help: "Streams (to end a running publish, this calls the service with HEADGATE_API_KEY)",
+    run: async (words, flags) => await (await import("./stream/streams.ts")).runStream(words, flags),
+  },
+  token: {
+    words: TOKEN_VERBS.join(" | "),
+    flags: tokenFlags,
+    help: "Web tokens and play tokens, and the keys that sign them",
+    run: async (words, flags) => await (await import("./token/command.ts")).runToken(words, flags),
+  },
+  webhook: {
+    words: WEBHOOK_VERBS.join(" | "),
+    flags: webhookFlags,
+    help: "Set and test the webhook, list its deliveries, send one again, or simulate a customer",
+    run: async (words, flags) => {
+      const { runWebhook } = await import("./webhook/command.ts");
+      await runWebhook(words, flags as WebhookFlags & GivenFlags);
+    },
+  },
+  settings: {
+    words: SETTINGS_VERBS.join(" | "),
+    flags: askingFlags,
+    help: "Settings of the organisation (calls the service with HEADGATE_API_KEY)",
+    run: async (words, flags) => await (await import("./asked/settings.ts")).runSettings(words, flags),
+  },
+  usage: {
+    words: "",
+    flags: usageFlags,
+    help: "Bytes in and out, per stream and day (calls the service with HEADGATE_API_KEY)",
+    run: async (_, flags) => await (await import("./asked/accounts.ts")).runUsage(flags),
+  },
+  audit: {
+    words: "",
+    flags: auditFlags,
+    help: "What was changed, when and by whom (calls the service with HEADGATE_API_KEY)",
+    run: async (_, flags) => await (await import("./asked/accounts.ts")).runAudit(flags),
+  },
+  api: {
+    words: "METHOD PATH [BODY]",
+    flags: askingFlags,
+    help: "Any request of the API, with HEADGATE_API_KEY; prints the response as JSON (headgate openapi lists them)",
+    run: async (words, flags) => await (await import("./asked/settings.ts")).runApi(words, flags),
+  },
+} satisfies Readonly<Record<string, Verb>>;
+
+/** What publishes do. */
+const PUBLISH_VERBS = {
+  sessions: {
+    words: "ls | show CLIENT_ID | kick CLIENT_ID",
+    flags: { ...askingFlags, ...endFlags },
+    help: "Running publishes (calls the service with HEADGATE_API_KEY)",
+    run: async (words, flags) => await (await import("./service.ts")).runSessions(words, flags),
+  },
+  refusals: {
+    words: "",
+    flags: refusalFlags,
+    help: "Refused publishes and plays, and why",
+    run: async (_, flags) => await (await import("./stream/refusals.ts")).runRefusals(flags),
+  },
+  explain: {
+    words: "CLIENT_ID",
+    flags: askingFlags,
+    help: "Timeline of one publish, running or past (calls the service with HEADGATE_API_KEY)",
+    run: async (words, flags) => await (await import("./explain.ts")).runExplain(words, flags),
+  },
+  capture: {
+    words: "CLIENT_ID FILE | --next STREAM_ID FILE",
+    flags: captureFlags,
+    help: "Write the incoming data of a publish to a file, without its secrets, for a bug report (calls the service with HEADGATE_API_KEY)",
+    run: async (words, flags) => await (await import("./capture.ts")).runCapture(words, flags),
+  },
+  replay: {
+    words: "FILE",
+    flags: replayFlags,
+    help: "Replay a capture and compare the outcome; needs no running service",
+    run: async (words, flags) => await (await import("./capture.ts")).runReplay(words, flags),
+  },
+  upstreams: {
+    words: "ls CLIENT_ID | add CLIENT_ID URL | rm CLIENT_ID ID",
+    flags: { ...askingFlags, label: { type: String, description: "add: a label for the upstream" } },
+    help: "Upstreams of a running publish (calls the service with HEADGATE_API_KEY)",
+    run: async (words, flags) => await (await import("./service.ts")).runUpstreams(words, flags),
+  },
+} satisfies Readonly<Record<string, Verb>>;
+
+/** Nodes and their store. */
+const DEPLOYMENT_VERBS = {
+  nodes: {
+    words: "drain NAME | undrain NAME | [ls]",
+    flags: storeFlags,
+    help: "Nodes on this store (ls is the default); drain one so that it accepts no new publishes",
+    run: async (words, flags) => await (await import("./nodes.ts")).runNodes(words, flags),
+  },
+  upgrade: {
+    words: "",
+    flags: storeFlags,
+    help: "Replace the running service with a new process of the installed version, without interruption",
+    run: async (words, flags) => await (await import("./service.ts")).runUpgrade(words, flags),
+  },
+  backup: {
+    words: "FILE",
+    flags: backupFlags,
+    help: "Back up the embedded store while the service is running",
+    run: async (words, flags) => await (await import("./store/backup.ts")).runBackup(words, flags),
+  },
+  restore: {
+    words: "FILE",
+    flags: backupFlags,
+    help: "Restore a backup and its key into a data directory without a store",
+    run: async (words, flags) => await (await import("./store/restore.ts")).runRestore(words, flags),
+  },
+  store: {
+    words: "copy FROM TO",
+    flags: storeCommandFlags,
+    help: "Copy the store: FROM and TO are each a data directory or a postgresql:// URL, not in use by a service",
+    run: async (words, flags) => await (await import("./store/store-command.ts")).runStore(words, flags),
+  },
+  openapi: {
+    words: "",
+    flags: { json: { ...json, description: "print JSON (always on)" } },
+    help: "Print the OpenAPI description of the API",
+    run: async () => await (await import("./service.ts")).runOpenapi(),
+  },
+} satisfies Readonly<Record<string, Verb>>;

@@ -1,7 +1,7 @@
 // Calls from this node to another: signed, with a time limit, repeated only when the first attempt did not reach the
 // node.
 import { Agent, type Dispatcher, request } from "undici/index.js";
-import { NodeAway } from "../errors/node-away.ts";
+import { NodeAway } from "../errors.ts";
 import { reasonOf } from "../reason.ts";
 import type { Node } from "./nodes.ts";
 import { CALL_HEADER, signCall } from "./signature.ts";

@@ -5,8 +5,7 @@ import { createConnection, createServer, type Server, type Socket } from "node:n
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Logger } from "pino";
-import { UpgradeFailed } from "../errors/upgrade-failed.ts";
-import { ConfigInvalid } from "../errors.ts";
+import { ConfigInvalid, UpgradeFailed } from "../errors.ts";
 import { reasonOf } from "../reason.ts";
 import type { HandedOver, Handover } from "./handover.ts";
 

@@ -2,7 +2,7 @@
 // new connections from then on. Until it listens nothing changes for anybody, and any failure is rolled back; afterwards
 // this process replaces it should it die (succession.ts).
 import type { Logger } from "pino";
-import { UpgradeFailed } from "../errors/upgrade-failed.ts";
+import { UpgradeFailed } from "../errors.ts";
 import { reasonOf } from "../reason.ts";
 import { placeOfFault } from "./fault-place.ts";
 import type { FormerProcesses } from "./lifeline.ts";

@@ -1,6 +1,6 @@
 // The listening sockets that a successor inherits, and those that a former process keeps for another one.
 import { closeSync } from "node:fs";
-import { UpgradeFailed } from "../errors/upgrade-failed.ts";
+import { UpgradeFailed } from "../errors.ts";
 import { reasonOf } from "../reason.ts";
 import type { SocketName } from "./inherited.ts";
 

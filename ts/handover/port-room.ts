@@ -3,7 +3,7 @@
 import { lookup } from "node:dns/promises";
 import { formerName, type Node } from "../cluster/nodes.ts";
 import type { Config } from "../config.ts";
-import { UpgradeFailed } from "../errors/upgrade-failed.ts";
+import { UpgradeFailed } from "../errors.ts";
 import { arePortsFree, lastPort } from "../listen/free-ports.ts";
 
 /** Rejects with `UpgradeFailed` while there are not enough. `nodes`: the present ones; `needsPulls`: whether this

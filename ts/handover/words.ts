@@ -1,5 +1,5 @@
 // The messages between a service and its successor process, their order, and the waits in between.
-import { UpgradeFailed } from "../errors/upgrade-failed.ts";
+import { UpgradeFailed } from "../errors.ts";
 
 /** From the new process: `prepared`: it has started and may listen; `listening`: it listens, beside the former one.
  *  From the former one: `listen`, and `yours`: it has stopped listening. */

@@ -226,7 +226,7 @@ function placeOf(name: RouteName): [method: string, path: string] {
   return [method, path.replaceAll(/\{(\w+)\}/g, ":$1")];
 }
 
-// Shared schemas. Numbers and sentences that callers rely on are defined in api-decisions.
+// Shared schemas. Numbers and sentences that callers rely on are defined in docs/decisions.md.
 
 export type ErrorStatus = 400 | 401 | 403 | 404 | 405 | 409 | 413 | 429 | 500 | 503;
 

@@ -1,4 +1,4 @@
-// /organisation and /organisation/webhook (specification §2; M5–M7).
+// /organisation and /organisation/webhook (docs/management.md; M5–M7).
 import type { Kysely } from "kysely";
 import type { CapacityConfig, OrganisationLimits } from "../capacity/settings.ts";
 import { BadWebhookUrl } from "../errors.ts";

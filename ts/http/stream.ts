@@ -1,4 +1,4 @@
-// /stream (specification §3; M8–M10).
+// /stream (docs/management.md; M8–M10).
 import type { Kysely } from "kysely";
 import type { Config } from "../config.ts";
 import { InvalidValue } from "../errors.ts";

@@ -1,4 +1,4 @@
-// /webcaster, /webcaster/verify and /webcaster/stream: web tokens (specification §5, §6; T1–T5).
+// /webcaster, /webcaster/verify and /webcaster/stream: web tokens (docs/broadcasting.md; T1–T5).
 import type { Context } from "hono";
 import { cors } from "hono/cors";
 import type { Kysely } from "kysely";

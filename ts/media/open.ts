@@ -2,8 +2,7 @@
 import { lookup } from "node:dns/promises";
 import { readCertificate } from "../certificate.ts";
 import type { Config } from "../config.ts";
-import { SystemRefused } from "../errors/system-refused.ts";
-import { ConfigInvalid, PortTaken } from "../errors.ts";
+import { ConfigInvalid, PortTaken, SystemRefused } from "../errors.ts";
 import { lastPort } from "../listen/free-ports.ts";
 import { type Media, MediaStartError, startMedia } from "../media.ts";
 import { publicAddressesOf } from "../own-addresses.ts";

@@ -4,13 +4,12 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import { BadApiKey, InvalidValue, UnknownRecord } from "../errors.ts";
+import { LastUses } from "../store/last-uses.ts";
 import type { ApiKeyTable, OrganisationTable, Schema } from "../store/schema.ts";
 import { checkRoom } from "../store/table-bounds.ts";
 import type { Role } from "../store/tables/roles.ts";
 import { newKeyText } from "./key-text.ts";
 
-/** Precision of `last_used_at`, ms: a write per request would cost an fsync each. */
-const LAST_USED_STEP_MS = 60_000;
 /** Compared with when a key is unknown, so that both kinds of refusal do the same work (M3). */
 const NO_HASH = "0".repeat(64);
 /** Most valid keys of one organisation. */
@@ -37,7 +36,7 @@ export function createApiKeys(deps: {
 }): ApiKeys {
   const { db, clock, log } = deps;
   /** When this process last recorded the use of a key, by its id; bounded by the number of keys. */
-  const written = new Map<string, number>();
+  const uses = new LastUses();
   /** Needed for every request, so the statement is built once. */
   let byHash: ReturnType<typeof keyQuery> | undefined;
 
@@ -55,8 +54,7 @@ export function createApiKeys(deps: {
     },
     used(id) {
       const now = clock.now();
-      if (now - (written.get(id) ?? 0) < LAST_USED_STEP_MS) return;
-      written.set(id, now);
+      if (!uses.take(id, now)) return;
       db.updateTable("api_key")
         .set({ last_used_at: now })
         .where("id", "=", id)

@@ -1,6 +1,8 @@
 // What a webhook call needs of its organisation: signing keys and settings. Cached for a short time, so that a burst of
 // publishes reads the store once.
+
 import type { Kysely } from "kysely";
+import { RecentMap } from "../recent-map.ts";
 import type { Schema } from "../store/schema.ts";
 import { type OrganisationSettings, readSettings } from "./settings.ts";
 import type { WebhookSecrets } from "./webhook-secret.ts";
@@ -30,7 +32,9 @@ export function createCustomers(deps: {
   readonly clock: { now(): number };
 }): Customers {
   const { db, secrets, clock } = deps;
-  const remembered = new Map<string, { readonly customer: Promise<Customer>; readonly at: number }>();
+  const remembered = new RecentMap<string, { readonly customer: Promise<Customer>; readonly at: number }>(
+    REMEMBERED_LIMIT,
+  );
 
   async function read(organisationId: string): Promise<Customer> {
     const organisation = db.selectFrom("organisation").select("webhook").where("id", "=", organisationId);
@@ -49,8 +53,6 @@ export function createCustomers(deps: {
       // If the clock was set back, the age of the entry is unknown.
       if (known !== undefined && now >= known.at && now < known.at + FRESH_MS) return await known.customer;
       const entry = { customer: read(organisationId), at: now };
-      remembered.delete(organisationId);
-      if (remembered.size >= REMEMBERED_LIMIT) remembered.delete(remembered.keys().next().value ?? "");
       remembered.set(organisationId, entry);
       // A failure is not cached.
       entry.customer.catch(() => {

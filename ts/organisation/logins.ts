@@ -4,6 +4,7 @@ import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import { WrongCredentials } from "../errors.ts";
+import { LAST_USE_STEP_MS, LastUses } from "../store/last-uses.ts";
 import type { PersonSessionTable, PersonTable, Schema } from "../store/schema.ts";
 import type { LoginThrottle } from "./login-throttle.ts";
 import { passwordHolds } from "./passwords.ts";
@@ -15,8 +16,6 @@ export const SESSIONS_LIMIT = 100;
 /** Sessions above the limit that one sign-in ends: there are more only after an upgrade. */
 const SURPLUS_REMOVED = 1_000;
 export const AGE_LIMIT_MS = 7 * 86_400_000;
-/** Precision of `last_seen_at`, ms: a write per request would cost an fsync each. */
-const LAST_SEEN_STEP_MS = 60_000;
 const ID_BYTES = 32;
 
 export interface Logins {
@@ -44,8 +43,8 @@ export function createLogins(deps: {
   readonly log: Pick<Logger, "warn">;
 }): Logins {
   const { db, clock, throttle, log } = deps;
-  /** When this process last tried to record that a session was seen, by its hash; only until that is recorded. */
-  const tried = new Map<string, number>();
+  /** By the hash of the session. */
+  const uses = new LastUses();
 
   return {
     async open(email, password, address) {
@@ -73,7 +72,7 @@ export function createLogins(deps: {
       if (session === undefined) return null;
       const [createdAt, seenAt] = [Number(session.created_at), Number(session.last_seen_at)];
       if (now - createdAt >= AGE_LIMIT_MS || now - seenAt >= IDLE_LIMIT_MS) return null;
-      if (now - seenAt >= LAST_SEEN_STEP_MS) recordSeen(session, now);
+      if (now - seenAt >= LAST_USE_STEP_MS) recordSeen(session, now);
       const person = await db.selectFrom("person").selectAll().where("id", "=", session.person_id).executeTakeFirst();
       return person ?? null;
     },
@@ -84,16 +83,12 @@ export function createLogins(deps: {
 
   /** Not awaited: a store that cannot be written must not keep people from the page that says so. */
   function recordSeen({ hash, person_id: personId }: PersonSessionTable, now: number): void {
-    if (now - (tried.get(hash) ?? 0) < LAST_SEEN_STEP_MS) return;
-    tried.set(hash, now);
+    if (!uses.take(hash, now)) return;
     db.updateTable("person_session")
       .set({ last_seen_at: now })
       .where("hash", "=", hash)
       .execute()
-      .then(
-        () => tried.delete(hash),
-        (err: unknown) => log.warn({ err, personId }, "last use of a session not recorded"),
-      );
+      .catch((err: unknown) => log.warn({ err, personId }, "last use of a session not recorded"));
   }
 
   async function openSession(name: string, password: string): Promise<{ id: string; person: PersonTable }> {

@@ -24,7 +24,7 @@ import { createEnds } from "./ends.ts";
 import type { CredentialsDeps } from "./key/credentials.ts";
 import { createOrganisationLimiter } from "./limits/organisation-limiter.ts";
 import { adoptEvents } from "./orphans.ts";
-import { createPlayers, type PlayersDeps } from "./players.ts";
+import { Players, type PlayersDeps } from "./players.ts";
 import type { PublishEvents } from "./publish-events.ts";
 import { type AskedPublish, createPublishes, type Publishes, type RunningPublish } from "./publishes.ts";
 import type { PublishingSettings } from "./publishing-settings.ts";
@@ -248,7 +248,7 @@ function createCalls(deps: PublishingDeps) {
 
 function playersOf(deps: PublishingDeps, { pulledBytes, publishOf }: Pick<PlayersDeps, "pulledBytes" | "publishOf">) {
   const { media, clock, log, settings, customers, metrics, wrongNames, room } = deps;
-  return createPlayers({
+  return new Players({
     media,
     publishOf,
     customers,

@@ -1,5 +1,6 @@
 // Decides who may play a live stream, here or on another node, and logs each player. Players that already play continue
 // when the rule changes.
+
 import type { Logger } from "pino";
 import type { Capacity } from "../capacity/capacity.ts";
 import type { PlayEnded, PlayRequested, PullEnded, SourceWanted } from "../media/events.ts";
@@ -9,6 +10,7 @@ import type { Metrics } from "../metrics.ts";
 import { networkList } from "../network.ts";
 import type { Customers } from "../organisation/customers.ts";
 import type { OrganisationSettings } from "../organisation/settings.ts";
+import { RecentMap } from "../recent-map.ts";
 import type { PlayTokenLack } from "../token/play-token.ts";
 import type { PulledBytes } from "./bytes/pulled-bytes.ts";
 import { denied } from "./denials.ts";
@@ -83,11 +85,6 @@ export interface PlayersDeps extends OtherNodes {
   readonly room: Pick<Capacity, "refusal"> | null;
 }
 
-export interface Players {
-  /** Handles an event about players or pulls; every request is answered. Never rejects. */
-  handle(event: PlayRequested | PlayEnded | SourceWanted | PullEnded): Promise<void>;
-}
-
 /** The live stream with the name that a player requested. */
 interface Live extends Pick<Intent, "clientId" | "organisationId" | "streamId"> {
   readonly name: string;
@@ -99,95 +96,116 @@ type Decision =
   | { readonly live: Live; readonly cause: null }
   | { /** As far as it is known. */ readonly live: Live | null; readonly cause: Cause };
 
-export function createPlayers(deps: PlayersDeps): Players {
-  const { clock, log } = deps;
-  const mayPlayAnything = deps.playAllow.length === 0 ? () => true : networkList(deps.playAllow);
-  const playing = new Map<number, { readonly startedAt: number; readonly identity: object }>();
-  const rules = new Map<string, PlayRule>();
+export class Players {
+  readonly #deps: PlayersDeps;
+  readonly #mayPlayAnything: (address: string) => boolean;
+  readonly #playing = new Map<number, { readonly startedAt: number; readonly identity: object }>();
+  readonly #rules = new RecentMap<string, PlayRule>(REMEMBERED_LIMIT);
+
+  constructor(deps: PlayersDeps) {
+    this.#deps = deps;
+    this.#mayPlayAnything = deps.playAllow.length === 0 ? () => true : networkList(deps.playAllow);
+  }
+
+  /** Handles an event about players or pulls; every request is answered. Never rejects. */
+  async handle(event: PlayRequested | PlayEnded | SourceWanted | PullEnded): Promise<void> {
+    switch (event.kind) {
+      case "play_requested":
+        return await this.#ask(event);
+      case "play_ended":
+        return this.#end(event);
+      case "source_wanted":
+        return await this.#locate(event);
+      case "pull_ended": {
+        const { clientId, reason, detail, bytesIn, bytesOut } = event;
+        this.#deps.metrics.countPullEnd(bytesOut);
+        this.#deps.log.info({ clientId, reason, detail, bytesIn, bytesOut }, "pull ended");
+        return await this.#deps.pulledBytes.ended(event);
+      }
+    }
+  }
 
   /** null when nothing of that name is live. */
-  async function liveOf(event: PlayRequested): Promise<Live | null> {
+  async #liveOf(event: PlayRequested): Promise<Live | null> {
     if (event.clientId !== null) {
-      const publish = deps.publishOf(event.clientId);
+      const publish = this.#deps.publishOf(event.clientId);
       return publish && { ...publish, source: null };
     }
     if (carriesNodeArgument(event.arguments)) return null;
     const name = nameOf(event);
-    const live = await deps.elsewhere(name);
+    const live = await this.#deps.elsewhere(name);
     if (live === null) return null;
     const { organisationId, streamId, clientId, url, address } = live;
     return { name, organisationId, streamId, clientId, source: { clientId, url, address } };
   }
 
-  async function refusalOf(event: PlayRequested, live: Live): Promise<Cause | null> {
-    if (!mayPlayAnything(event.address)) return "address";
-    const rule = await ruleOf(live.organisationId);
+  async #refusalOf(event: PlayRequested, live: Live): Promise<Cause | null> {
+    if (!this.#mayPlayAnything(event.address)) return "address";
+    const rule = await this.#ruleOf(live.organisationId);
     switch (rule.play) {
       case "open":
         return null;
       case "addresses":
         return networkList(rule.play_addresses)(event.address) ? null : "address";
       case "token":
-        return await deps.playTokenLack(event.arguments, live.name);
+        return await this.#deps.playTokenLack(event.arguments, live.name);
     }
   }
 
   /** The current rule; while the store cannot be read, the last known one, so that a store failure does not stop
    *  players. */
-  async function ruleOf(organisationId: string): Promise<PlayRule> {
+  async #ruleOf(organisationId: string): Promise<PlayRule> {
     try {
-      const { settings } = await deps.customers.of(organisationId);
-      rules.delete(organisationId);
-      if (rules.size >= REMEMBERED_LIMIT) rules.delete(rules.keys().next().value ?? "");
-      rules.set(organisationId, settings);
+      const { settings } = await this.#deps.customers.of(organisationId);
+      this.#rules.set(organisationId, settings);
       return settings;
     } catch (error) {
-      const last = rules.get(organisationId);
+      const last = this.#rules.get(organisationId);
       if (last === undefined) throw error;
       return last;
     }
   }
 
   /** Notes whether a stream has this name. Of one that is not live only the store knows; while it fails, nobody does. */
-  async function noteName(name: string, address: string, isLive: boolean): Promise<void> {
-    const owner = isLive ? name : await deps.organisationOf(name).catch(() => name);
-    if (owner === null) deps.wrongNames.wrong(address, name);
-    else deps.wrongNames.right(address, name);
+  async #noteName(name: string, address: string, isLive: boolean): Promise<void> {
+    const owner = isLive ? name : await this.#deps.organisationOf(name).catch(() => name);
+    if (owner === null) this.#deps.wrongNames.wrong(address, name);
+    else this.#deps.wrongNames.right(address, name);
   }
 
-  async function decide(event: PlayRequested, isNode: boolean): Promise<Decision> {
+  async #decide(event: PlayRequested, isNode: boolean): Promise<Decision> {
     const name = nameOf(event);
-    const waitS = isNode ? null : deps.wrongNames.waitS(event.address, name);
+    const waitS = isNode ? null : this.#deps.wrongNames.waitS(event.address, name);
     if (waitS !== null) return { live: null, cause: "too_many_names" };
-    const live = await liveOf(event);
-    if (!isNode) await noteName(name, event.address, live !== null);
+    const live = await this.#liveOf(event);
+    if (!isNode) await this.#noteName(name, event.address, live !== null);
     if (live === null) return { live, cause: "not_live" };
-    const refused = isNode ? null : deps.room?.refusal() ? "full" : await refusalOf(event, live);
+    const refused = isNode ? null : this.#deps.room?.refusal() ? "full" : await this.#refusalOf(event, live);
     return refused === null ? { live, cause: null } : { live, cause: refused };
   }
 
-  async function ask(event: PlayRequested): Promise<void> {
+  async #ask(event: PlayRequested): Promise<void> {
     const { request, address } = event;
     let live: Live | null = null;
     let identity: object = { player: request, address };
     // The players of another node were admitted there.
-    const isNode = carriesNodeArgument(event.arguments) && deps.isNode(nameOf(event), event.arguments);
+    const isNode = carriesNodeArgument(event.arguments) && this.#deps.isNode(nameOf(event), event.arguments);
     let cause: Cause;
     try {
-      const decision = await decide(event, isNode);
+      const decision = await this.#decide(event, isNode);
       live = decision.live;
       if (live !== null) identity = { ...identityOf(live), ...identity, ...(isNode && { node: true }) };
-      if (decision.cause === null) return start(request, decision.live.source, { counted: !isNode }, identity);
+      if (decision.cause === null) return this.#start(request, decision.live.source, { counted: !isNode }, identity);
       cause = decision.cause;
     } catch (err) {
-      log.error({ err, ...identity }, "play request could not be decided");
+      this.#deps.log.error({ err, ...identity }, "play request could not be decided");
       cause = "internal_error";
     }
-    deps.media().deny(request, REFUSALS[cause]);
+    this.#deps.media().deny(request, REFUSALS[cause]);
     const about = live === null ? {} : { organisation: live.organisationId, stream: live.streamId };
     const { description } = REFUSALS[cause];
     const { name } = event;
-    deps.refusals.note({
+    this.#deps.refusals.note({
       request: "play",
       protocol: "rtmp",
       reason: cause,
@@ -200,60 +218,36 @@ export function createPlayers(deps: PlayersDeps): Players {
     });
   }
 
-  function start(
-    request: number,
-    source: PullSource | null,
-    options: { readonly counted: boolean },
-    identity: object,
-  ): void {
+  #start(request: number, source: PullSource | null, options: { readonly counted: boolean }, identity: object): void {
     // Recorded before the core is told: the end may arrive in the same turn of the event loop.
-    playing.set(request, { startedAt: clock.now(), identity });
+    this.#playing.set(request, { startedAt: this.#deps.clock.now(), identity });
     try {
-      if (source === null) deps.media().allowPlay(request, options);
-      else deps.media().pull(request, source);
+      if (source === null) this.#deps.media().allowPlay(request, options);
+      else this.#deps.media().pull(request, source);
     } catch (error) {
-      playing.delete(request);
+      this.#playing.delete(request);
       throw error;
     }
-    log.info({ ...identity, ...(source && { source: source.address }) }, "player started");
+    this.#deps.log.info({ ...identity, ...(source && { source: source.address }) }, "player started");
   }
 
-  function end({ player, bytesOut, droppedFrames }: PlayEnded): void {
-    const known = playing.get(player);
-    playing.delete(player);
-    const seconds = known && Math.floor((clock.now() - known.startedAt) / 1_000);
-    log.info({ ...(known?.identity ?? { player }), seconds, bytesOut, droppedFrames }, "player ended");
+  #end({ player, bytesOut, droppedFrames }: PlayEnded): void {
+    const known = this.#playing.get(player);
+    this.#playing.delete(player);
+    const seconds = known && Math.floor((this.#deps.clock.now() - known.startedAt) / 1_000);
+    this.#deps.log.info({ ...(known?.identity ?? { player }), seconds, bytesOut, droppedFrames }, "player ended");
   }
 
   /** A pull lost its connection. Without an answer it ends when its players have waited long enough. */
-  async function locate({ pull, clientId, ...event }: SourceWanted): Promise<void> {
+  async #locate({ pull, clientId, ...event }: SourceWanted): Promise<void> {
     try {
-      const live = await deps.elsewhere(nameOf(event));
+      const live = await this.#deps.elsewhere(nameOf(event));
       const isSame = live?.clientId === clientId;
-      deps.media().dialPull(pull, isSame ? { clientId, url: live.url, address: live.address } : null);
+      this.#deps.media().dialPull(pull, isSame ? { clientId, url: live.url, address: live.address } : null);
     } catch (err) {
-      log.error({ err, clientId }, "source of a pull could not be found");
+      this.#deps.log.error({ err, clientId }, "source of a pull could not be found");
     }
   }
-
-  return {
-    async handle(event) {
-      switch (event.kind) {
-        case "play_requested":
-          return await ask(event);
-        case "play_ended":
-          return end(event);
-        case "source_wanted":
-          return await locate(event);
-        case "pull_ended": {
-          const { clientId, reason, detail, bytesIn, bytesOut } = event;
-          deps.metrics.countPullEnd(bytesOut);
-          log.info({ clientId, reason, detail, bytesIn, bytesOut }, "pull ended");
-          return await deps.pulledBytes.ended(event);
-        }
-      }
-    },
-  };
 }
 
 const nameOf = ({ name }: { readonly name: Uint8Array }) => Buffer.from(name).toString();

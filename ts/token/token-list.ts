@@ -90,7 +90,8 @@ export async function listed(
     const revokedAt = row.revoked_at ?? withStream?.updated_at ?? null;
     return {
       ...row,
-      ...{ made_at: Number(row.made_at), expires_at: Number(row.expires_at) },
+      made_at: Number(row.made_at),
+      expires_at: Number(row.expires_at),
       last_used_at: row.last_used_at === null ? null : Number(row.last_used_at),
       revoked_at: revokedAt === null ? null : Number(revokedAt),
       stream: streamOf.get(row.name) ?? null,

@@ -2,8 +2,11 @@
 // finds and revokes them. Rows are written many at a time, a moment after their tokens were given away; while they cannot be
 // written no token is given away, since one that no list shows would stay in the hands of somebody whose links an
 // administrator believes to have revoked.
+
 import type { CompiledQuery, Kysely, Selectable } from "kysely";
 import type { Logger } from "pino";
+import { RecentMap } from "../recent-map.ts";
+import { LastUses } from "../store/last-uses.ts";
 import { inPortions, PORTION, untaken } from "../store/portions.ts";
 import type { Schema } from "../store/schema.ts";
 import type { TokenTable } from "../store/tables/token-tables.ts";
@@ -24,8 +27,6 @@ const WRITTEN_AFTER_MS = 100;
 const WAITING_LIMIT = 10_000;
 /** Longest name in a row, characters: a token may be for any name, and those of streams are shorter. */
 const NAME_LIMIT = 200;
-/** Precision of `last_used_at`, ms. */
-const LAST_USED_STEP_MS = 60_000;
 
 /** Who created a token, for whom. */
 export interface TokenMaker {
@@ -65,10 +66,17 @@ function rowOf(
   now: number,
 ): TokenTable {
   return {
-    ...{ id: jti, organisation_id: organisationId, kind, revision },
+    id: jti,
+    organisation_id: organisationId,
+    kind,
+    revision,
     name: [...withoutArguments(streamname)].slice(0, NAME_LIMIT).join(""),
-    ...{ made_by_kind: who.kind, made_by: who.id ?? "", made_at: now, expires_at: exp * 1000 },
-    ...{ last_used_at: null, revoked_at: null },
+    made_by_kind: who.kind,
+    made_by: who.id ?? "",
+    made_at: now,
+    expires_at: exp * 1000,
+    last_used_at: null,
+    revoked_at: null,
   };
 }
 
@@ -81,9 +89,8 @@ export function createTokenRecords(deps: {
 }): TokenRecords {
   const { db, clock, log, rowsLimit = ROWS_LIMIT } = deps;
   /** By organisation: rows added since its limit was checked. */
-  const added = new Map<string, number>();
-  /** When this process last recorded the use of a token. */
-  const written = new Map<string, number>();
+  const added = new RecentMap<string, number>(REMEMBERED_LIMIT);
+  const uses = new LastUses();
   let stopped = false;
   let removing: Promise<void> = Promise.resolve();
   /** The rows of the next statement. */
@@ -104,7 +111,7 @@ export function createTokenRecords(deps: {
       const { organisationId } = maker;
       // An organisation not counted yet may have too many from before.
       const count = (added.get(organisationId) ?? CHECK_AFTER - 1) + 1;
-      note(added, organisationId, count >= CHECK_AFTER ? 0 : count);
+      added.set(organisationId, count >= CHECK_AFTER ? 0 : count);
       if (count < CHECK_AFTER) return;
       removing = removing
         .then(write)
@@ -113,8 +120,7 @@ export function createTokenRecords(deps: {
     },
     used(jti) {
       const now = clock.now();
-      if (stopped || now - (written.get(jti) ?? 0) < LAST_USED_STEP_MS) return;
-      note(written, jti, now);
+      if (stopped || !uses.take(jti, now)) return;
       const isWritten = waiting.length > 0 ? write() : Promise.resolve();
       isWritten
         .then(() => db.updateTable("token").set({ last_used_at: now }).where("id", "=", jti).execute())
@@ -184,12 +190,6 @@ export function createTokenRecords(deps: {
       () => stopped,
     );
   }
-}
-
-function note(counts: Map<string, number>, key: string, value: number): void {
-  counts.delete(key);
-  counts.set(key, value);
-  if (counts.size > REMEMBERED_LIMIT) counts.delete(counts.keys().next().value ?? "");
 }
 
 /** The row of a token of the organisation; undefined when it has none. */

@@ -1,4 +1,4 @@
-// The web token service as its callers see it: exact statuses and bodies (specification §5, §6; T1–T5), and
+// The web token service as its callers see it: exact statuses and bodies (docs/broadcasting.md; T1–T5), and
 // that no hostile token is ever accepted (RFC 7515, RFC 7519, RFC 8725).
 import { webcrypto } from "node:crypto";
 import {

@@ -2,6 +2,7 @@
 // customer and an operator need. Three here; `npm run matrix -- runtimes` goes through all of them, and
 // further suites.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -129,6 +130,30 @@ describe.each(runtimes)("on %s", (runtime) => {
     expect((await verify(token.slice(0, at) + (token[at] === "A" ? "B" : "A") + token.slice(at + 1))).status).toBe(403);
   });
 
+  // Node's releases of 11 November 2026 changed what happens to such a request (production.md, Node).
+  test("event streams and previews begin before the request's body has ended, and go on after its end", async () => {
+    const made = await headgate.call("POST", "/stream", { title: "unfinished" });
+    const { id, ingest } = made as { id: string; ingest: { rtmp: { streamname: string } } };
+    const encoder = broadcast(`${headgate.rtmp}/${ingest.rtmp.streamname}`, { seconds: 30 });
+    await until("it is live", async () => (await headgate.call("GET", `/stream/${id}`)).state === "live");
+    for (const [path, beginning] of [
+      ["/organisation/events", "event: sessions"],
+      [`/live/${id}.flv`, "FLV"],
+    ] as const) {
+      const request = await unfinishedRequest(headgate, path);
+      await until(`${path} begins`, () => request.received().includes(beginning));
+      expect(request.received()).toMatch(/^HTTP\/1\.1 200 /);
+      const before = request.received().length;
+      await until(`${path} goes on`, () => request.received().length > before);
+      request.finish();
+      const atEnd = request.received().length;
+      await until(`${path} goes on after the body`, () => request.received().length > atEnd);
+      request.close();
+    }
+    encoder.kill("SIGKILL");
+    expect((await fetch(`${headgate.metrics}/readyz`)).status).toBe(200);
+  });
+
   test("the WebSocket answers", async () => {
     const client = await connectV5(headgate.http);
     expect(await client.signIn({ service_api_key: headgate.apiKey })).toMatch(/^.{36}$/);
@@ -157,3 +182,21 @@ describe.each(runtimes)("on %s", (runtime) => {
     expect(service.stderr()).toMatch(/"running":1,"limitS":30[^\n]*draining/);
   });
 });
+
+/** A GET whose body is announced and only begun. */
+async function unfinishedRequest({ http, apiKey }: Headgate, path: string) {
+  const { hostname, port } = new URL(http);
+  let received = "";
+  const socket = connect(Number(port), hostname);
+  socket.on("data", (data) => {
+    received += data.toString("latin1");
+  });
+  socket.on("error", () => {});
+  const head = [`GET ${path} HTTP/1.1`, `host: ${hostname}`, `x-service-apikey: ${apiKey}`, "content-length: 10"];
+  socket.write(`${head.join("\r\n")}\r\n\r\nabc`);
+  return {
+    received: () => received,
+    finish: () => socket.write("defghij"),
+    close: () => socket.destroy(),
+  };
+}

@@ -1,4 +1,4 @@
-// The management API as its callers see it: exact statuses and bodies (specification §2, §3; M1–M9, M12, M14, M15, W21).
+// The management API as its callers see it: exact statuses and bodies (docs/management.md; M1–M9, M12, M14, M15, W21).
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Answer, type Call, type Gateway, openGateway } from "../../support/gateway.ts";
 

@@ -1,4 +1,4 @@
-// Who may publish: specification "Errors" and "Authentication", decisions W10–W13, W17a, W20–W24, W26.
+// Who may publish: docs/webhook.md, decisions W10–W13, W17a, W20–W24, W26.
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Customer, startCustomer } from "../../support/customer.ts";

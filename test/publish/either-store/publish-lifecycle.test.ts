@@ -1,4 +1,4 @@
-// From acceptance to publish_done: specification "Events", decisions W7, W8, W12a, W14–W18.
+// From acceptance to publish_done: docs/webhook.md, decisions W7, W8, W12a, W14–W18.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { EndReason } from "../../../ts/media/codes.ts";
 import { type Customer, startCustomer } from "../../support/customer.ts";

@@ -99,7 +99,7 @@ function end(service: RunningService, isMeant: boolean): void {
   });
 }
 
-/** Prints the one line on standard output (operations.md §2). */
+/** Prints the one line on standard output (docs/operating.md). */
 function announce({ addresses }: RunningService): void {
   if (process.stdout.isTTY) {
     console.log(

@@ -139,7 +139,11 @@ function ProviderForm({ settings, onCancel, onSaved }: ProviderFormProps) {
     setError(null);
     const roles = ROLES.flatMap((role) => linesOf(values[role]).map((value) => ({ value, role })));
     const body = {
-      ...{ issuer: issuer.trim(), client_id: clientId.trim(), scope: scope.trim(), role_claim: claim.trim(), roles },
+      issuer: issuer.trim(),
+      client_id: clientId.trim(),
+      scope: scope.trim(),
+      role_claim: claim.trim(),
+      roles,
       ...(secret === "" ? {} : { client_secret: secret }),
     };
     onSaved(await answerOf(api.PUT("/organisation/identity-provider", { body })));

@@ -3,7 +3,7 @@
 import type { Registry } from "prom-client";
 import type { Channel } from "../../cluster/channel.ts";
 import type { Node } from "../../cluster/nodes.ts";
-import { NodeAway } from "../../errors/node-away.ts";
+import { NodeAway } from "../../errors.ts";
 
 /** The path that nodes request from each other, and its response. */
 export function answersAboutMetrics(

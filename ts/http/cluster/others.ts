@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import type { Channel } from "../../cluster/channel.ts";
 import type { Node } from "../../cluster/nodes.ts";
 import type { Owners } from "../../cluster/owners.ts";
-import { NodeAway } from "../../errors/node-away.ts";
+import { NodeAway } from "../../errors.ts";
 import type { LiveSession, LiveSessions } from "../../publish/live-sessions.ts";
 import type { Measurements } from "../../publish/monitoring/measurements.ts";
 import { type LiveRow, liveRow } from "../monitoring/live-row.ts";

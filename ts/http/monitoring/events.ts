@@ -2,8 +2,7 @@
 // is polled.
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
-import { TooManyReaders } from "../../errors/too-many-readers.ts";
-import { StoreFailed } from "../../errors.ts";
+import { StoreFailed, TooManyReaders } from "../../errors.ts";
 import type { LiveSessions } from "../../publish/live-sessions.ts";
 import type { Measurements } from "../../publish/monitoring/measurements.ts";
 import type { Schema, StreamState } from "../../store/schema.ts";
@@ -41,17 +40,6 @@ export interface Watcher {
   cut(): void;
 }
 
-export interface Events {
-  /** Throws `TooManyReaders`. */
-  open(watcher: Watcher): ReadableStream<Uint8Array>;
-  /** Event streams that are open. */
-  readers(): number;
-  /** Polls once and sends what is new; a timer calls it each second while somebody reads. Never rejects. */
-  poll(): Promise<void>;
-  /** Ends all streams, and accepts no more. */
-  stop(): void;
-}
-
 /** What is watched in one organisation. */
 interface Watched {
   readonly changes: StreamChanges;
@@ -72,7 +60,7 @@ interface Watching {
   stuckPolls: number;
 }
 
-export function createEvents(deps: {
+export interface EventsDeps {
   readonly db: Kysely<Schema>;
   readonly measurements: Pick<Measurements, "ofOrganisation" | "ofStream" | "numbersOf">;
   readonly sessions: Pick<LiveSessions, "show" | "players">;
@@ -81,80 +69,93 @@ export function createEvents(deps: {
   /** Epoch ms. */
   readonly clock: { now(): number };
   readonly log: Logger;
-}): Events {
-  const { db, measurements, clock, log } = deps;
-  const organisations = new Map<string, Watched>();
-  const readers = new Map<Reader, Watching>();
-  let timer: NodeJS.Timeout | undefined;
-  let polls = 0;
-  let stopped = false;
+}
 
-  return {
-    open(watcher) {
-      const { organisationId } = watcher;
-      const ofOrganisation = [...readers.values()].filter((of) => of.watcher.organisationId === organisationId);
-      const isFull = readers.size >= READERS_LIMIT || ofOrganisation.length >= READERS_OF_ORGANISATION_LIMIT;
-      if (stopped || isFull) throw new TooManyReaders();
-      const channel = channelOf(watcher);
-      const reader = openReader({ ready: () => channel.catchUp(reader), gone: () => leave(reader) });
-      readers.set(reader, { watcher, channel, polls: 0, stuckPolls: 0 });
-      channel.add(reader);
-      timer ??= setInterval(() => void poll(), POLL_EVERY_MS).unref();
-      return reader.body;
-    },
-    readers: () => readers.size,
-    poll,
-    stop() {
-      stopped = true;
-      for (const [reader, { watcher }] of [...readers]) end(reader, watcher);
-    },
-  };
+export class Events {
+  readonly #deps: EventsDeps;
+  readonly #organisations = new Map<string, Watched>();
+  readonly #readers = new Map<Reader, Watching>();
+  #timer: NodeJS.Timeout | undefined;
+  #polls = 0;
+  #stopped = false;
 
-  function channelOf({ organisationId, scopeTag, stream }: Watcher): Channel {
-    const watched = organisations.get(organisationId) ?? watch(organisationId);
+  constructor(deps: EventsDeps) {
+    this.#deps = deps;
+  }
+
+  /** Throws `TooManyReaders`. */
+  open(watcher: Watcher): ReadableStream<Uint8Array> {
+    const { organisationId } = watcher;
+    const ofOrganisation = [...this.#readers.values()].filter((of) => of.watcher.organisationId === organisationId);
+    const isFull = this.#readers.size >= READERS_LIMIT || ofOrganisation.length >= READERS_OF_ORGANISATION_LIMIT;
+    if (this.#stopped || isFull) throw new TooManyReaders();
+    const channel = this.#channelOf(watcher);
+    const reader = openReader({ ready: () => channel.catchUp(reader), gone: () => this.#leave(reader) });
+    this.#readers.set(reader, { watcher, channel, polls: 0, stuckPolls: 0 });
+    channel.add(reader);
+    this.#timer ??= setInterval(() => void this.poll(), POLL_EVERY_MS).unref();
+    return reader.body;
+  }
+
+  /** Event streams that are open. */
+  readers(): number {
+    return this.#readers.size;
+  }
+
+  /** Ends all streams, and accepts no more. */
+  stop(): void {
+    this.#stopped = true;
+    for (const [reader, { watcher }] of [...this.#readers]) this.#end(reader, watcher);
+  }
+
+  #channelOf({ organisationId, scopeTag, stream }: Watcher): Channel {
+    const watched = this.#organisations.get(organisationId) ?? this.#watch(organisationId);
     if (stream !== null) {
-      const page = watched.pages.get(stream.id) ?? new StreamPage(deps, { organisationId, ...stream }, clock.now());
+      const page =
+        watched.pages.get(stream.id) ??
+        new StreamPage(this.#deps, { organisationId, ...stream }, this.#deps.clock.now());
       watched.pages.set(stream.id, page);
       return page.channel;
     }
     const tag = scopeTag ?? "";
     const known = watched.lists.get(tag);
     if (known !== undefined) return known.channel;
-    const list = new SessionList(db, organisationId, scopeTag);
+    const list = new SessionList(this.#deps.db, organisationId, scopeTag);
     watched.lists.set(tag, list);
-    inTurn(watched, async () => list.send(clock.now(), await rowsOf(organisationId), []));
+    this.#inTurn(watched, async () => list.send(this.#deps.clock.now(), await this.#rowsOf(organisationId), []));
     return list.channel;
   }
 
-  function watch(organisationId: string): Watched {
-    const changes = new StreamChanges(db, organisationId, clock.now());
+  #watch(organisationId: string): Watched {
+    const changes = new StreamChanges(this.#deps.db, organisationId, this.#deps.clock.now());
     const [lists, pages] = [new Map(), new Map()];
     const watched = { changes, unsent: new Map(), lists, pages, turn: Promise.resolve(), isBehind: false };
-    organisations.set(organisationId, watched);
+    this.#organisations.set(organisationId, watched);
     return watched;
   }
 
   /** What fails is tried again at the next poll. */
-  function inTurn(watched: Watched, work: () => Promise<void>): void {
+  #inTurn(watched: Watched, work: () => Promise<void>): void {
     watched.turn = watched.turn.then(work).catch((err: unknown) => {
-      if (!(err instanceof StoreFailed)) log.error({ err }, "events could not be sent");
+      if (!(err instanceof StoreFailed)) this.#deps.log.error({ err }, "events could not be sent");
     });
   }
 
-  async function poll(): Promise<void> {
-    polls += 1;
-    const turns = [...organisations].map(async ([organisationId, watched]) => {
+  /** Polls once and sends what is new; a timer calls it each second while somebody reads. Never rejects. */
+  async poll(): Promise<void> {
+    this.#polls += 1;
+    const turns = [...this.#organisations].map(async ([organisationId, watched]) => {
       if (watched.isBehind) return;
       watched.isBehind = true;
-      inTurn(watched, () => send(organisationId, watched));
+      this.#inTurn(watched, () => this.#send(organisationId, watched));
       await watched.turn;
       watched.isBehind = false;
     });
-    await Promise.all([...turns, ...[...readers].map(([reader, watching]) => check(reader, watching))]);
+    await Promise.all([...turns, ...[...this.#readers].map(([reader, watching]) => this.#check(reader, watching))]);
   }
 
-  async function send(organisationId: string, { changes, unsent, lists, pages }: Watched): Promise<void> {
-    const at = clock.now();
+  async #send(organisationId: string, { changes, unsent, lists, pages }: Watched): Promise<void> {
+    const at = this.#deps.clock.now();
     // Numbers continue while the store does not answer.
     const found = await changes.poll(at).catch((err: unknown): readonly ChangedStream[] => {
       if (err instanceof StoreFailed) return [];
@@ -162,51 +163,51 @@ export function createEvents(deps: {
     });
     for (const stream of found) unsent.set(stream.id, stream);
     const changed = [...unsent.values()];
-    const rows = lists.size === 0 ? [] : await rowsOf(organisationId);
+    const rows = lists.size === 0 ? [] : await this.#rowsOf(organisationId);
     for (const recipient of [...lists.values(), ...pages.values()]) {
       if (recipient instanceof SessionList) await recipient.send(at, rows, changed);
       else await recipient.send(at, changed);
-      if (polls % COMMENT_EVERY_POLLS === 0) recipient.channel.comment();
+      if (this.#polls % COMMENT_EVERY_POLLS === 0) recipient.channel.comment();
     }
     unsent.clear();
   }
 
-  async function rowsOf(organisationId: string): Promise<readonly LiveRow[]> {
-    const remote = deps.others == null ? [] : await deps.others.rows(organisationId);
-    return [...measurements.ofOrganisation(organisationId).map(liveRow), ...remote];
+  async #rowsOf(organisationId: string): Promise<readonly LiveRow[]> {
+    const remote = this.#deps.others == null ? [] : await this.#deps.others.rows(organisationId);
+    return [...this.#deps.measurements.ofOrganisation(organisationId).map(liveRow), ...remote];
   }
 
   /** Ends a reader that may no longer read, or that has stalled. */
-  async function check(reader: Reader, watching: Watching): Promise<void> {
+  async #check(reader: Reader, watching: Watching): Promise<void> {
     const { watcher } = watching;
     watching.stuckPolls = reader.isReady() ? 0 : watching.stuckPolls + 1;
-    if (watching.stuckPolls >= STUCK_POLLS) return end(reader, watcher);
+    if (watching.stuckPolls >= STUCK_POLLS) return this.#end(reader, watcher);
     watching.polls += 1;
     if (watching.polls % CHECK_EVERY_POLLS !== 0) return;
     const holds = await watcher.holds().catch(() => true);
-    if (!holds) end(reader, watcher);
+    if (!holds) this.#end(reader, watcher);
   }
 
-  function end(reader: Reader, { cut }: Watcher): void {
+  #end(reader: Reader, { cut }: Watcher): void {
     const isStuck = !reader.isReady();
     reader.end();
     // Otherwise it would end only once all pending data had been read.
     if (isStuck) cut();
   }
 
-  function leave(reader: Reader): void {
-    const watching = readers.get(reader);
+  #leave(reader: Reader): void {
+    const watching = this.#readers.get(reader);
     if (watching === undefined) return;
-    readers.delete(reader);
+    this.#readers.delete(reader);
     watching.channel.remove(reader);
     const { organisationId } = watching.watcher;
-    const watched = organisations.get(organisationId);
+    const watched = this.#organisations.get(organisationId);
     for (const group of [watched?.lists, watched?.pages]) {
       for (const [name, { channel }] of group ?? []) if (channel.isEmpty) group?.delete(name);
     }
-    if (watched?.lists.size === 0 && watched.pages.size === 0) organisations.delete(organisationId);
-    if (readers.size > 0) return;
-    clearInterval(timer);
-    timer = undefined;
+    if (watched?.lists.size === 0 && watched.pages.size === 0) this.#organisations.delete(organisationId);
+    if (this.#readers.size > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
   }
 }

@@ -42,7 +42,10 @@ export function tokenRecord(token: ListedToken, nameOf: NameOf, now: number): z.
   const { id, kind, name, stream, who, made_at, expires_at, last_used_at, revoked_at } = token;
   const time = (at: number) => new Date(at).toISOString();
   return {
-    ...{ id, kind, streamname: name, stream },
+    id,
+    kind,
+    streamname: name,
+    stream,
     state: revoked_at !== null ? "revoked" : expires_at <= now ? "expired" : "valid",
     made_by: { ...who, name: nameOf(who) },
     created_at: time(made_at),

@@ -43,7 +43,7 @@ export function envelope(deps: {
     c.set("trace", trace);
     await next();
     const { headers, status } = c.res;
-    headers.set("x-api-version", "1"); // §7
+    headers.set("x-api-version", "1");
     headers.set("x-request-id", requestId);
     if (headers.get("content-type") === "application/json") {
       headers.set("content-type", "application/json; charset=utf-8"); // M2

@@ -1,4 +1,4 @@
-// One client of the deprecated v5 signalling (api §5): requests one after another, each with its reply, and the pushes
+// One client of the deprecated v5 signalling (docs/v5.md): requests one after another, each with its reply, and the pushes
 // in between. Handles frames, not sockets.
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
@@ -40,12 +40,9 @@ export interface V5Peer {
   readonly requestHost: string;
 }
 
-export interface V5Connection {
-  /** Takes a frame; null stands for a binary one. */
-  handleFrame(frame: string | null): void;
-  /** The socket has closed: a broadcast ends with it (S3). */
-  handleClosed(): void;
-  readonly isSignedIn: boolean;
+interface SignedIn {
+  readonly sessionId: string;
+  readonly credential: V5Credential;
 }
 
 interface Broadcast {
@@ -58,192 +55,200 @@ type Reply = Readonly<Record<string, unknown>>;
 /** A reply, and an action that follows once it is sent, such as pushes. */
 type Answer = { readonly reply: Reply; readonly after?: () => void };
 
-export function createV5Connection(deps: V5ConnectionDeps, peer: V5Peer): V5Connection {
-  const { access, whip, log } = deps;
-  let signedIn: { readonly sessionId: string; readonly credential: V5Credential } | null = null;
-  let broadcast: Broadcast | null = null;
+export class V5Connection {
+  readonly #deps: V5ConnectionDeps;
+  readonly #peer: V5Peer;
+  #signedIn: SignedIn | null = null;
+  #broadcast: Broadcast | null = null;
   /** Whether the last broadcast ended before the client stopped it. */
-  let hasEnded = false;
-  let isClosed = false;
-  let waiting = 0;
-  let turn: Promise<void> = Promise.resolve();
+  #hasEnded = false;
+  #isClosed = false;
+  #waiting = 0;
+  #turn: Promise<void> = Promise.resolve();
 
-  function send(message: Reply): void {
-    if (!isClosed) peer.send(JSON.stringify(message));
+  constructor(deps: V5ConnectionDeps, peer: V5Peer) {
+    this.#deps = deps;
+    this.#peer = peer;
   }
 
-  async function handle(frame: string | null): Promise<void> {
-    if (isClosed) return;
+  get isSignedIn(): boolean {
+    return this.#signedIn !== null;
+  }
+
+  /** Takes a frame; null stands for a binary one. */
+  handleFrame(frame: string | null): void {
+    if (this.#isClosed) return;
+    if (this.#waiting >= WAITING_LIMIT) {
+      this.#peer.cutOff();
+      return;
+    }
+    this.#waiting += 1;
+    this.#turn = this.#turn
+      .then(() => this.#handle(frame))
+      .catch((err: unknown) => this.#deps.log.error({ err }, "v5 frame failed"))
+      .finally(() => {
+        this.#waiting -= 1;
+      });
+  }
+
+  /** The socket has closed: a broadcast ends with it (S3). */
+  handleClosed(): void {
+    this.#isClosed = true;
+    if (this.#broadcast !== null) this.#endBroadcast(this.#broadcast, true);
+  }
+
+  #send(message: Reply): void {
+    if (!this.#isClosed) this.#peer.send(JSON.stringify(message));
+  }
+
+  async #handle(frame: string | null): Promise<void> {
+    if (this.#isClosed) return;
     const read = readFrame(frame);
     if (read.outcome === "fault") {
-      send({ message_id: read.id, error: read.fault.toReply() });
+      this.#send({ message_id: read.id, error: read.fault.toReply() });
       return;
     }
     const { id, request } = read;
     try {
-      const { reply, after } = await perform(request);
-      send({ message_id: id, ...reply });
+      const { reply, after } = await this.#perform(request);
+      this.#send({ message_id: id, ...reply });
       after?.();
     } catch (error) {
       const fault = faultOf(error);
-      if (fault === null) log.error({ err: error, type: request.type }, "v5 request failed");
-      send({ message_id: id, error: (fault ?? new V5Fault(106001)).toReply() });
+      if (fault === null) this.#deps.log.error({ err: error, type: request.type }, "v5 request failed");
+      this.#send({ message_id: id, error: (fault ?? new V5Fault(106001)).toReply() });
     }
   }
 
-  async function perform(request: V5Request): Promise<Answer> {
+  async #perform(request: V5Request): Promise<Answer> {
     switch (request.type) {
       case "sign_in":
-        return await signIn(request);
+        return await this.#signIn(request);
       case "start_broadcast":
-        return await start(request);
+        return await this.#start(request);
       case "signaling_message":
-        return signal(request);
+        return this.#signal(request);
       case "send_metadata":
-        return sendMetadata(request);
+        return this.#sendMetadata(request);
       case "stop_broadcast":
-        requireSession(request.session_id);
+        this.#requireSession(request.session_id);
         // Clients close their WebRTC connection first, which also ends the broadcast.
-        if (broadcast !== null || !hasEnded) endBroadcast(broadcastOf(request));
-        hasEnded = false;
+        if (this.#broadcast !== null || !this.#hasEnded) this.#endBroadcast(this.#broadcastOf(request));
+        this.#hasEnded = false;
         return { reply: {} };
       case "sign_out":
-        requireSession(request.session_id);
-        if (broadcast !== null) endBroadcast(broadcast);
-        signedIn = null;
+        this.#requireSession(request.session_id);
+        if (this.#broadcast !== null) this.#endBroadcast(this.#broadcast);
+        this.#signedIn = null;
         return { reply: {} };
       case "status":
         return { reply: { data: dataOf(request.data) } };
       case "echo":
-        requireSession(request.session_id);
+        this.#requireSession(request.session_id);
         return { reply: { data: request.message ?? null } };
     }
   }
 
-  async function signIn(request: Extract<V5Request, { type: "sign_in" }>): Promise<Answer> {
-    if (broadcast !== null) throw new V5Fault(102001, "A broadcast is running: stop it first");
-    const asked = { address: peer.address, name: null, token: request.jwt ?? request.token };
-    const credential = await deps.noteRefusal(asked, () => access.signIn(request));
+  async #signIn(request: Extract<V5Request, { type: "sign_in" }>): Promise<Answer> {
+    if (this.#broadcast !== null) throw new V5Fault(102001, "A broadcast is running: stop it first");
+    const asked = { address: this.#peer.address, name: null, token: request.jwt ?? request.token };
+    const credential = await this.#deps.noteRefusal(asked, () => this.#deps.access.signIn(request));
     const sessionId = randomUUID();
-    signedIn = { sessionId, credential };
-    const iceServers = whip.iceServers(sessionId);
+    this.#signedIn = { sessionId, credential };
+    const iceServers = this.#deps.whip.iceServers(sessionId);
     const servers = iceServers.length === 0 ? {} : { ice_servers: iceServers };
     return { reply: { session_id: sessionId, user_id: decimalId(), ...servers } };
   }
 
-  async function start(request: Extract<V5Request, { type: "start_broadcast" }>): Promise<Answer> {
-    const { credential } = requireSession(request.session_id);
-    if (broadcast !== null) throw new V5Fault(102001, "A broadcast is already running: stop it first");
-    const { address, requestHost } = peer;
+  async #start(request: Extract<V5Request, { type: "start_broadcast" }>): Promise<Answer> {
+    const { credential } = this.#requireSession(request.session_id);
+    if (this.#broadcast !== null) throw new V5Fault(102001, "A broadcast is already running: stop it first");
+    const { address, requestHost } = this.#peer;
     const asked = { address, name: request.streamname, token: request.jwt ?? textOf(credential) };
-    const invitation = await deps.noteRefusal(asked, async () => {
+    const invitation = await this.#deps.noteRefusal(asked, async () => {
       const requested = readBroadcastRequest(request);
-      const hit = whip.limit(address, "offer");
+      const hit = this.#deps.whip.limit(address, "offer");
       if (hit !== null) throw faultOfOutcome({ outcome: "limited", ...hit });
-      return { ...(await access.target(credential, request)), ...requested };
+      return { ...(await this.#deps.access.target(credential, request)), ...requested };
     });
     // `stereo`, a query parameter of WHIP, does not exist in the v5 signalling.
-    const outcome = await whip.invite({ ...invitation, via: "v5", address, requestHost, stereo: false });
+    const outcome = await this.#deps.whip.invite({ ...invitation, via: "v5", address, requestHost, stereo: false });
     if (outcome.outcome !== "opened") throw faultOfOutcome(outcome);
     const { session, organisation, answer: offer } = outcome;
-    if (isClosed) {
+    if (this.#isClosed) {
       // Accepted and ended (W12a).
-      whip.end(session);
+      this.#deps.whip.end(session);
       return { reply: {} };
     }
-    deps.noteUse(organisation);
-    const pushes = startV5Pushes({ send, state: () => whip.state(session) });
+    this.#deps.noteUse(organisation);
+    const pushes = startV5Pushes({
+      send: (message) => this.#send(message),
+      state: () => this.#deps.whip.state(session),
+    });
     const begun: Broadcast = { session, pushes };
-    broadcast = begun;
-    hasEnded = false;
+    this.#broadcast = begun;
+    this.#hasEnded = false;
     return {
       reply: { peer_id: pushes.peerId },
-      after() {
+      after: () => {
         pushes.offer(offer);
-        whip.onEnded(session, () => {
-          if (broadcast !== begun) return;
-          broadcast = null;
-          hasEnded = true;
-          pushes.end(whip.recentEnd(session));
+        this.#deps.whip.onEnded(session, () => {
+          if (this.#broadcast !== begun) return;
+          this.#broadcast = null;
+          this.#hasEnded = true;
+          pushes.end(this.#deps.whip.recentEnd(session));
         });
       },
     };
   }
 
-  function signal(request: Extract<V5Request, { type: "signaling_message" }>): Answer {
-    const { session } = broadcastOf(request);
+  #signal(request: Extract<V5Request, { type: "signaling_message" }>): Answer {
+    const { session } = this.#broadcastOf(request);
     const { data } = request;
     if ("candidate" in data) return { reply: {} };
-    const refusal = whip.answer(session, data.sdp);
+    const refusal = this.#deps.whip.answer(session, data.sdp);
     if (refusal === null) return { reply: {} };
     // The client does not wait for this reply: the broadcast ends, and the push of its end informs the client.
     const fault = new V5Fault(101003, "The answer cannot be used", { parameter: "data.sdp", reason: refusal.code });
-    if (refusal.code !== "answer_not_awaited") whip.end(session);
+    if (refusal.code !== "answer_not_awaited") this.#deps.whip.end(session);
     throw fault;
   }
 
-  function sendMetadata(request: Extract<V5Request, { type: "send_metadata" }>): Answer {
-    const { session } = broadcastOf(request);
+  #sendMetadata(request: Extract<V5Request, { type: "send_metadata" }>): Answer {
+    const { session } = this.#broadcastOf(request);
     const { eventName, payload } = request.data;
     const text = typeof payload === "string" ? payload : JSON.stringify(payload ?? null);
     // Converted to text, so that depth and members are bounded whatever form it came in.
     const values = readJsonObject(text);
     if (!HANDLERS.includes(eventName)) throw wrong("data.eventName");
     if (values === null || !isObject(values as Json)) throw wrong("data.payload");
-    if (!whip.sendMetadata(session, eventName, values)) throw new V5Fault(107002, "No broadcast is running");
+    if (!this.#deps.whip.sendMetadata(session, eventName, values)) throw new V5Fault(107002, "No broadcast is running");
     return { reply: {} };
   }
 
-  function requireSession(sessionId: string | null): NonNullable<typeof signedIn> {
-    if (signedIn === null || sessionId === null) throw new V5Fault(107001);
-    if (sessionId !== signedIn.sessionId) throw new V5Fault(107002);
-    return signedIn;
+  #requireSession(sessionId: string | null): SignedIn {
+    if (this.#signedIn === null || sessionId === null) throw new V5Fault(107001);
+    if (sessionId !== this.#signedIn.sessionId) throw new V5Fault(107002);
+    return this.#signedIn;
   }
 
   /** The running broadcast, identified by the socket; a peer id in the request must be one of its two. */
-  function broadcastOf(parties: {
-    readonly sender_peer: string | null;
-    readonly receiver_peer: string | null;
-  }): Broadcast {
-    if (signedIn === null) throw new V5Fault(107001);
-    if (broadcast === null) throw new V5Fault(107002, "No broadcast is running");
-    const { peerId, serverPeer } = broadcast.pushes;
+  #broadcastOf(parties: { readonly sender_peer: string | null; readonly receiver_peer: string | null }): Broadcast {
+    if (this.#signedIn === null) throw new V5Fault(107001);
+    if (this.#broadcast === null) throw new V5Fault(107002, "No broadcast is running");
+    const { peerId, serverPeer } = this.#broadcast.pushes;
     const named = [parties.sender_peer, parties.receiver_peer].filter((id) => id !== null);
     const isOther = named.length > 0 && !named.some((id) => id === peerId || id === serverPeer);
     if (isOther) throw new V5Fault(107002, "The broadcast of that peer has ended");
-    return broadcast;
+    return this.#broadcast;
   }
 
   /** `isLeft`: it was not ended deliberately. */
-  function endBroadcast({ session, pushes }: Broadcast, isLeft = false): void {
-    broadcast = null;
+  #endBroadcast({ session, pushes }: Broadcast, isLeft = false): void {
+    this.#broadcast = null;
     pushes.stop();
-    whip.end(session, isLeft);
+    this.#deps.whip.end(session, isLeft);
   }
-
-  return {
-    get isSignedIn() {
-      return signedIn !== null;
-    },
-    handleFrame(frame) {
-      if (isClosed) return;
-      if (waiting >= WAITING_LIMIT) {
-        peer.cutOff();
-        return;
-      }
-      waiting += 1;
-      turn = turn
-        .then(() => handle(frame))
-        .catch((err: unknown) => log.error({ err }, "v5 frame failed"))
-        .finally(() => {
-          waiting -= 1;
-        });
-    },
-    handleClosed() {
-      isClosed = true;
-      if (broadcast !== null) endBroadcast(broadcast, true);
-    },
-  };
 }
 
 const textOf = (credential: V5Credential) => (credential.kind === "token" ? credential.text : null);

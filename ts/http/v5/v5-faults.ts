@@ -1,4 +1,4 @@
-// The errors of the deprecated v5 signalling, in its clients' format (api §5 S2): one table from number to text, and
+// The errors of the deprecated v5 signalling, in its clients' format (docs/v5.md, S2): one table from number to text, and
 // one from WHIP's outcomes to a number.
 import { BadApiKey, BadToken, ServiceError } from "../../errors.ts";
 import type { WhipOutcome } from "../../publish/whip/whip-publishes.ts";

@@ -1,4 +1,4 @@
-// The frames of the deprecated v5 signalling (api §5), parsed into types. Pure: no socket, no session.
+// The frames of the deprecated v5 signalling (docs/v5.md), parsed into types. Pure: no socket, no session.
 import { z } from "zod";
 import { percentDecoded } from "../../text/percent.ts";
 import { V5Fault } from "./v5-faults.ts";

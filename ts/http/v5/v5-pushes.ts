@@ -1,4 +1,4 @@
-// Messages pushed to a client of the deprecated v5 signalling about its broadcast (api §5): that the transcoder runs,
+// Messages pushed to a client of the deprecated v5 signalling about its broadcast (docs/v5.md): that the transcoder runs,
 // our offer, our candidates, and its state.
 import { randomUUID } from "node:crypto";
 import { type Ending, toldOf } from "../../publish/ending/ending.ts";

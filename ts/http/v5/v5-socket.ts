@@ -1,4 +1,4 @@
-// /p/webrtcws: the deprecated v5 signalling (api §5). The socket and its limits; the messages are in v5-connection.ts.
+// /p/webrtcws: the deprecated v5 signalling (docs/v5.md). The socket and its limits; the messages are in v5-connection.ts.
 import { upgradeWebSocket } from "@hono/node-server";
 import { type Context, Hono } from "hono";
 import type { Logger } from "pino";
@@ -11,7 +11,7 @@ import type { Tokens } from "../../token/tokens.ts";
 import type { Env } from "../openapi.ts";
 import { type ClientAddress, outgoingOf } from "../request/request.ts";
 import { createV5Access } from "./v5-access.ts";
-import { createV5Connection } from "./v5-connection.ts";
+import { V5Connection } from "./v5-connection.ts";
 import { createV5Limits, V5_PATH } from "./v5-limits.ts";
 import { createNoteOfRefusal } from "./v5-refusals.ts";
 
@@ -59,14 +59,14 @@ export function v5Routes(deps: V5SocketDeps): Hono<Env> {
       // A handshake that is never completed releases its slot, too.
       c.env.incoming.socket.once("close", place.release);
       let end = (): void => {};
-      let connection: ReturnType<typeof createV5Connection> | null = null;
+      let connection: V5Connection | null = null;
 
       return {
         onOpen(_, context) {
           // Created by `ws`, as the server in ts/listen is.
           const socket = context.raw as WebSocket;
-          connection = createV5Connection(
-            { ...deps, access, noteUse, noteRefusal },
+          connection = new V5Connection(
+            { access, whip, noteRefusal, log, noteUse },
             {
               address,
               requestHost,

@@ -45,50 +45,7 @@ export function describeWhip(registry: Registry): void {
 function calls(): RouteConfig[] {
   const atSession = { request: { params: z.object({ session }) } };
   return [
-    {
-      method: "post",
-      path: WHIP_PATH,
-      operationId: "postWhip",
-      summary: "Publish by WebRTC",
-      description:
-        "Takes the SDP offer and returns the answer. No API key is needed; a web token as bearer supplies stream_name and " +
-        "stream_url, which are otherwise required.",
-      request: {
-        query: z.object({
-          stream_name: text(
-            "With its custom arguments, percent-encoded as a whole",
-            "Ab1Cd-9XyZ0?passcode=s3cret",
-          ).optional(),
-          stream_url: text("Where the stream is pushed to", "rtmp://ingest.example/live").optional(),
-          audio_bitrate: z.int().min(32_000).max(320_000).optional().openapi({
-            description: "Bitrate of the AAC transcoded from Opus, bit/s",
-            default: 128_000,
-            example: 96_000,
-          }),
-          stereo: z.enum(["0", "1"]).optional().openapi({ description: "1: request two channels", example: "1" }),
-          connect_info: text(
-            "A JSON object of at most 2 KiB for the upstream's connect command",
-            '{"room":"1"}',
-          ).optional(),
-        }),
-        body: { required: true, content: { "application/sdp": { schema: SDP } } },
-      },
-      responses: {
-        201: {
-          description: "The answer",
-          headers: z.object({
-            Location: text(
-              "Absolute URL of the session",
-              `https://ingest.example${WHIP_PATH}/5f3c1c9e-6f0b-4f5a-9d0e-0d3b5c7a9e21`,
-            ),
-            ...ETAG,
-            Link: text("One line for each ICE server", '<turn:turn.example>; rel="ice-server"').optional(),
-          }),
-          content: { "application/sdp": { schema: SDP } },
-        },
-        ...problems(400, 401, 403, 404, 409, 413, 415, 422, 429, 500, 503, 504),
-      },
-    },
+    postOffer(),
     ...[WHIP_PATH, SESSION_PATH, METADATA_PATH].map((path) => preflight(path, path === WHIP_PATH ? {} : atSession)),
     ...[WHIP_PATH, SESSION_PATH].map((path): RouteConfig => {
       const name = path === WHIP_PATH ? "Whip" : "WhipSession";
@@ -139,35 +96,7 @@ function calls(): RouteConfig[] {
       request: { params: z.object({ session }), query: z.object({ left: LEFT }) },
       responses: { 200: { description: "Ended" }, ...problems(404, 410, 429, 500, 503) },
     },
-    {
-      method: "post",
-      path: METADATA_PATH,
-      operationId: "postWhipMetadata",
-      summary: "Send metadata along with the stream",
-      description: "Sent to upstreams and players as an RTMP data message.",
-      request: {
-        params: z.object({ session }),
-        body: {
-          required: true,
-          content: {
-            "application/json": {
-              schema: z.object({
-                handlerName: z
-                  .enum(["onMetaData", "onCuePoint"])
-                  .openapi({ description: "The name of the message", example: "onCuePoint" }),
-                payload: z
-                  .record(z.string(), z.unknown())
-                  .openapi({ description: "At most 6 deep, and 16 KiB", example: { name: "goal" } }),
-              }),
-            },
-          },
-        },
-      },
-      responses: {
-        200: { description: "Sent", content: { "application/json": { schema: z.object({}) } } },
-        ...problems(400, 404, 410, 413, 429, 500, 503),
-      },
-    },
+    postMetadata(),
     {
       method: "get",
       path: `${WHIP_PATH}/status.json`,
@@ -185,6 +114,85 @@ function calls(): RouteConfig[] {
       },
     },
   ];
+}
+
+function postOffer(): RouteConfig {
+  return {
+    method: "post",
+    path: WHIP_PATH,
+    operationId: "postWhip",
+    summary: "Publish by WebRTC",
+    description:
+      "Takes the SDP offer and returns the answer. No API key is needed; a web token as bearer supplies stream_name and " +
+      "stream_url, which are otherwise required.",
+    request: {
+      query: z.object({
+        stream_name: text(
+          "With its custom arguments, percent-encoded as a whole",
+          "Ab1Cd-9XyZ0?passcode=s3cret",
+        ).optional(),
+        stream_url: text("Where the stream is pushed to", "rtmp://ingest.example/live").optional(),
+        audio_bitrate: z.int().min(32_000).max(320_000).optional().openapi({
+          description: "Bitrate of the AAC transcoded from Opus, bit/s",
+          default: 128_000,
+          example: 96_000,
+        }),
+        stereo: z.enum(["0", "1"]).optional().openapi({ description: "1: request two channels", example: "1" }),
+        connect_info: text(
+          "A JSON object of at most 2 KiB for the upstream's connect command",
+          '{"room":"1"}',
+        ).optional(),
+      }),
+      body: { required: true, content: { "application/sdp": { schema: SDP } } },
+    },
+    responses: {
+      201: {
+        description: "The answer",
+        headers: z.object({
+          Location: text(
+            "Absolute URL of the session",
+            `https://ingest.example${WHIP_PATH}/5f3c1c9e-6f0b-4f5a-9d0e-0d3b5c7a9e21`,
+          ),
+          ...ETAG,
+          Link: text("One line for each ICE server", '<turn:turn.example>; rel="ice-server"').optional(),
+        }),
+        content: { "application/sdp": { schema: SDP } },
+      },
+      ...problems(400, 401, 403, 404, 409, 413, 415, 422, 429, 500, 503, 504),
+    },
+  };
+}
+
+function postMetadata(): RouteConfig {
+  return {
+    method: "post",
+    path: METADATA_PATH,
+    operationId: "postWhipMetadata",
+    summary: "Send metadata along with the stream",
+    description: "Sent to upstreams and players as an RTMP data message.",
+    request: {
+      params: z.object({ session }),
+      body: {
+        required: true,
+        content: {
+          "application/json": {
+            schema: z.object({
+              handlerName: z
+                .enum(["onMetaData", "onCuePoint"])
+                .openapi({ description: "The name of the message", example: "onCuePoint" }),
+              payload: z
+                .record(z.string(), z.unknown())
+                .openapi({ description: "At most 6 deep, and 16 KiB", example: { name: "goal" } }),
+            }),
+          },
+        },
+      },
+    },
+    responses: {
+      200: { description: "Sent", content: { "application/json": { schema: z.object({}) } } },
+      ...problems(400, 404, 410, 413, 429, 500, 503),
+    },
+  };
 }
 
 /** Lists every code of each status. */

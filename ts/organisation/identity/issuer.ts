@@ -1,5 +1,6 @@
 // The identity provider as a server: its metadata, the address to send a browser to, and the claims that a code stands for
 // (OpenID Connect Core with PKCE, by openid-client). It knows nothing of people and roles.
+
 import {
   allowInsecureRequests,
   authorizationCodeGrant,
@@ -21,6 +22,7 @@ import {
   type ServerMetadata,
 } from "openid-client";
 import { steadyClock } from "../../in-time.ts";
+import { RecentMap } from "../../recent-map.ts";
 import type { Claims } from "./claims.ts";
 
 /** How long a provider's metadata are used, and for how long a failure is repeated without another request, ms. Keys are
@@ -79,7 +81,9 @@ export function createIssuers(deps: {
 }): Issuers {
   const { fetch, dev } = deps;
   const clock = steadyClock(deps.clock);
-  const remembered = new Map<string, { readonly metadata: Promise<ServerMetadata>; freshUntil: number }>();
+  const remembered = new RecentMap<string, { readonly metadata: Promise<ServerMetadata>; freshUntil: number }>(
+    REMEMBERED_LIMIT,
+  );
 
   return {
     newBinding: () => ({ state: randomState(), nonce: randomNonce(), verifier: randomPKCECodeVerifier() }),
@@ -127,8 +131,6 @@ export function createIssuers(deps: {
     const known = remembered.get(key);
     if (known !== undefined && now < known.freshUntil) return await known.metadata;
     const entry = { metadata: discovered(client), freshUntil: now + METADATA_FRESH_MS };
-    remembered.delete(key);
-    if (remembered.size >= REMEMBERED_LIMIT) remembered.delete(remembered.keys().next().value ?? "");
     remembered.set(key, entry);
     entry.metadata.catch(() => (entry.freshUntil = clock.now() + FAILURE_FRESH_MS));
     return await entry.metadata;

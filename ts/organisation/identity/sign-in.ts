@@ -1,11 +1,13 @@
 // Sign-in at the identity provider of an organisation: sends the browser there, and opens a session for the person who
 // comes back. What one browser began is kept in its own cookie, encrypted, so that any node can finish it.
+
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import { TooManyRequests } from "../../errors.ts";
 import { steadyClock } from "../../in-time.ts";
 import { reasonOf } from "../../reason.ts";
+import { RecentMap } from "../../recent-map.ts";
 import { isEnabled } from "../../store/enabled.ts";
 import type { OrganisationTable, Schema } from "../../store/schema.ts";
 import type { SecretBox } from "../../store/secret-box.ts";
@@ -55,23 +57,25 @@ export interface Refused {
   readonly refused: Refusal;
 }
 
-export interface IdentitySignIn {
-  /** Where the browser goes, and the cookie it takes along. `hash`: of the organisation. */
-  begin(
-    hash: string,
-    redirectUri: string,
-    requestId: string,
-  ): Promise<{ readonly location: string; readonly cookie: string } | Refused>;
-  /** The id of a new session. */
-  finish(answer: {
-    readonly hash: string;
-    /** The address to which the provider sent the browser: the redirect URI with a query. */
-    readonly url: URL;
-    /** null: the browser has none. */
-    readonly cookie: string | null;
-    readonly address: string;
-    readonly requestId: string;
-  }): Promise<{ readonly sessionId: string } | Refused>;
+interface Sent {
+  readonly location: string;
+  readonly cookie: string;
+}
+
+interface SignedIn {
+  readonly sessionId: string;
+}
+
+/** What comes back from the provider. */
+export interface ProviderAnswer {
+  /** Of the organisation. */
+  readonly hash: string;
+  /** The address to which the provider sent the browser: the redirect URI with a query. */
+  readonly url: URL;
+  /** null: the browser has none. */
+  readonly cookie: string | null;
+  readonly address: string;
+  readonly requestId: string;
 }
 
 /** What the cookie holds. */
@@ -81,7 +85,7 @@ interface Begun extends Binding {
   readonly at: number;
 }
 
-export function createIdentitySignIn(deps: {
+export interface IdentitySignInDeps {
   readonly db: Kysely<Schema>;
   readonly clock: { now(): number };
   readonly log: Pick<Logger, "info" | "warn">;
@@ -91,83 +95,92 @@ export function createIdentitySignIn(deps: {
   readonly openIssuers: () => Promise<Issuers>;
   readonly logins: Pick<Logins, "openFor">;
   readonly throttle: LoginThrottle;
-}): IdentitySignIn {
-  const { db, clock, log, secretBox, providers, openIssuers, logins, throttle } = deps;
-  const steady = steadyClock(clock);
+}
+
+export class IdentitySignIn {
+  readonly #deps: IdentitySignInDeps;
+  readonly #steady: { now(): number };
   /** State → when it is forgotten. */
-  const used = new Map<string, number>();
+  readonly #used = new Map<string, number>();
   /** When the last failure to begin was recorded, by organisation. */
-  const recorded = new Map<string, number>();
+  readonly #recorded = new RecentMap<string, number>(RECORDED_LIMIT);
   /** By the hash in the request, while it is more than 0. */
-  const underWay = new Map<string, number>();
-  let allUnderWay = 0;
+  readonly #underWay = new Map<string, number>();
+  #allUnderWay = 0;
 
-  return {
-    begin: (hash, redirectUri, requestId) =>
-      bounded(hash, async (): Promise<{ location: string; cookie: string } | Refused> => {
-        const found = await providerOf(hash);
-        if ("refused" in found) return found;
-        const { organisation, provider } = found;
-        const issuers = await openIssuers();
-        const begun: Begun = { hash, at: clock.now(), ...issuers.newBinding() };
-        const client = await clientOf(organisation, provider);
-        try {
-          const url = await issuers.authorizationUrl(client, begun, redirectUri, provider.scope);
-          return { location: url.href, cookie: secretBox.seal(JSON.stringify(begun), PURPOSE) };
-        } catch (error) {
-          // Anyone may begin: not every attempt leaves an entry in the audit log.
-          if (!isRecordedNow(organisation.id)) return { refused: "provider_failed" };
-          return await refuse(organisation, requestId, "provider_failed", { cause: causeOf(error) });
-        }
-      }),
-    async finish({ hash, url, cookie, address, requestId }) {
-      const begun = openedCookie(cookie);
-      const isOwn = begun !== null && begun.hash === hash && isSame(begun.state, url.searchParams.get("state") ?? "");
-      const age = begun === null ? 0 : clock.now() - begun.at;
-      if (!isOwn || age < 0 || age >= SIGN_IN_LIMIT_MS || !isFirstUse(begun.state)) return { refused: "expired" };
-      const name = `identity provider of ${hash} from ${address}`;
+  constructor(deps: IdentitySignInDeps) {
+    this.#deps = deps;
+    this.#steady = steadyClock(deps.clock);
+  }
+
+  /** Where the browser goes, and the cookie it takes along. `hash`: of the organisation. */
+  begin(hash: string, redirectUri: string, requestId: string): Promise<Sent | Refused> {
+    return this.#bounded(hash, async (): Promise<Sent | Refused> => {
+      const found = await this.#providerOf(hash);
+      if ("refused" in found) return found;
+      const { organisation, provider } = found;
+      const issuers = await this.#deps.openIssuers();
+      const begun: Begun = { hash, at: this.#deps.clock.now(), ...issuers.newBinding() };
+      const client = await this.#clientOf(organisation, provider);
       try {
-        throttle.attempt(name, address);
+        const url = await issuers.authorizationUrl(client, begun, redirectUri, provider.scope);
+        return { location: url.href, cookie: this.#deps.secretBox.seal(JSON.stringify(begun), PURPOSE) };
       } catch (error) {
-        if (error instanceof TooManyRequests) return { refused: "too_many_attempts" };
-        throw error;
+        // Anyone may begin: not every attempt leaves an entry in the audit log.
+        if (!this.#isRecordedNow(organisation.id)) return { refused: "provider_failed" };
+        return await this.#refuse(organisation, requestId, "provider_failed", { cause: causeOf(error) });
       }
-      const outcome = await bounded(hash, () => finished(begun, url, requestId));
-      if ("sessionId" in outcome) throttle.succeeded(name, address);
-      return outcome;
-    },
-  };
+    });
+  }
 
-  async function finished(begun: Begun, url: URL, requestId: string): Promise<{ sessionId: string } | Refused> {
-    const found = await providerOf(begun.hash);
+  /** The id of a new session. */
+  async finish({ hash, url, cookie, address, requestId }: ProviderAnswer): Promise<SignedIn | Refused> {
+    const begun = this.#openedCookie(cookie);
+    const isOwn = begun !== null && begun.hash === hash && isSame(begun.state, url.searchParams.get("state") ?? "");
+    const age = begun === null ? 0 : this.#deps.clock.now() - begun.at;
+    if (!isOwn || age < 0 || age >= SIGN_IN_LIMIT_MS || !this.#isFirstUse(begun.state)) return { refused: "expired" };
+    const name = `identity provider of ${hash} from ${address}`;
+    try {
+      this.#deps.throttle.attempt(name, address);
+    } catch (error) {
+      if (error instanceof TooManyRequests) return { refused: "too_many_attempts" };
+      throw error;
+    }
+    const outcome = await this.#bounded(hash, () => this.#finished(begun, url, requestId));
+    if ("sessionId" in outcome) this.#deps.throttle.succeeded(name, address);
+    return outcome;
+  }
+
+  async #finished(begun: Begun, url: URL, requestId: string): Promise<SignedIn | Refused> {
+    const found = await this.#providerOf(begun.hash);
     if ("refused" in found) return found;
     const { organisation, provider } = found;
     const error = url.searchParams.get("error");
     if (error !== null) {
       const cause = `${error}: ${url.searchParams.get("error_description") ?? ""}`.slice(0, CAUSE_LIMIT);
-      return await refuse(organisation, requestId, "denied", { cause });
+      return await this.#refuse(organisation, requestId, "denied", { cause });
     }
-    const client = await clientOf(organisation, provider);
+    const client = await this.#clientOf(organisation, provider);
     let claims: Claims;
     try {
       const isEnough = (given: Claims) => emailOf(given) !== null && claimValues(given, provider.roleClaim).length > 0;
-      claims = await (await openIssuers()).claims(client, begun, url, isEnough);
+      claims = await (await this.#deps.openIssuers()).claims(client, begun, url, isEnough);
     } catch (failure) {
-      return await refuse(organisation, requestId, "provider_failed", { cause: causeOf(failure) });
+      return await this.#refuse(organisation, requestId, "provider_failed", { cause: causeOf(failure) });
     }
-    return await admitted(organisation, provider, claims, requestId);
+    return await this.#admitted(organisation, provider, claims, requestId);
   }
 
-  async function admitted(
+  async #admitted(
     organisation: OrganisationTable,
     provider: StoredProvider,
     claims: Claims,
     requestId: string,
-  ): Promise<{ sessionId: string } | Refused> {
+  ): Promise<SignedIn | Refused> {
     const email = emailOf(claims);
     const subject = String(claims["sub"]);
     if (!SUBJECT.test(subject)) {
-      return await refuse(organisation, requestId, "provider_failed", {
+      return await this.#refuse(organisation, requestId, "provider_failed", {
         cause: "sub is not up to 255 characters of ASCII",
       });
     }
@@ -175,97 +188,101 @@ export function createIdentitySignIn(deps: {
     const who = { subject, email: email?.email ?? null };
     if (role === null) {
       const values = claimValues(claims, provider.roleClaim).slice(0, VALUES_LIMIT);
-      return await refuse(organisation, requestId, "no_role", { ...who, claim: provider.roleClaim, values });
+      return await this.#refuse(organisation, requestId, "no_role", { ...who, claim: provider.roleClaim, values });
     }
-    const now = clock.now();
+    const now = this.#deps.clock.now();
     const { issuer } = provider;
     const identified = { organisationId: organisation.id, issuer, subject, email, role };
-    const outcome = await db.transaction().execute(async (trx) => {
+    const outcome = await this.#deps.db.transaction().execute(async (trx) => {
       const known = await personIdentified(trx, identified, now);
       if ("refused" in known) return known;
       const { person, isNew, kept } = known;
-      const sessionId = await logins.openFor(trx, person.id);
+      const sessionId = await this.#deps.logins.openFor(trx, person.id);
       const actor = { organisation, who: { kind: "user", id: person.id } as const, requestId };
       const detail = {
-        ...{ email: person.email, role: person.role, issuer, subject },
+        email: person.email,
+        role: person.role,
+        issuer,
+        subject,
         ...(isNew && { added: true }),
         ...(kept !== null && { role_kept: `${role} by claim, but this is ${kept}` }),
       };
       await recordChange(trx, actor, now, { action: "user.sign_in", subject: person.id, detail });
       return { sessionId, personId: person.id };
     });
-    if ("refused" in outcome) return await refuse(organisation, requestId, outcome.refused, who);
-    log.info({ organisation: organisation.id, personId: outcome.personId }, "signed in at the identity provider");
+    if ("refused" in outcome) return await this.#refuse(organisation, requestId, outcome.refused, who);
+    this.#deps.log.info(
+      { organisation: organisation.id, personId: outcome.personId },
+      "signed in at the identity provider",
+    );
     return { sessionId: outcome.sessionId };
   }
 
-  async function refuse(
+  async #refuse(
     organisation: OrganisationTable,
     requestId: string,
     refused: Refusal,
     detail: Readonly<Record<string, unknown>>,
   ): Promise<Refused> {
-    log.warn({ organisation: organisation.id, refused, cause: detail["cause"] }, "sign-in refused");
+    this.#deps.log.warn({ organisation: organisation.id, refused, cause: detail["cause"] }, "sign-in refused");
     const actor = { organisation, who: { kind: "user", id: null } as const, requestId };
     const change = { action: "user.sign_in_refused", subject: organisation.id, detail: { reason: refused, ...detail } };
-    await recordChange(db, actor, clock.now(), change);
+    await recordChange(this.#deps.db, actor, this.#deps.clock.now(), change);
     return { refused };
   }
 
-  async function providerOf(
+  async #providerOf(
     hash: string,
   ): Promise<{ readonly organisation: OrganisationTable; readonly provider: StoredProvider } | Refused> {
-    const rows = db.selectFrom("organisation").selectAll().where("hash", "=", hash);
+    const rows = this.#deps.db.selectFrom("organisation").selectAll().where("hash", "=", hash);
     const organisation = /^[A-Za-z0-9]{1,32}$/.test(hash) ? await rows.executeTakeFirst() : undefined;
-    const provider = organisation === undefined ? null : await providers.of(organisation.id);
+    const provider = organisation === undefined ? null : await this.#deps.providers.of(organisation.id);
     if (organisation === undefined || provider === null) return { refused: "not_configured" };
-    return isEnabled(organisation, clock.now()) ? { organisation, provider } : { refused: "not_enabled" };
+    return isEnabled(organisation, this.#deps.clock.now()) ? { organisation, provider } : { refused: "not_enabled" };
   }
 
-  async function clientOf({ id }: OrganisationTable, { issuer, clientId }: StoredProvider): Promise<Client> {
-    return { organisationId: id, issuer, clientId, secret: await providers.secretOf(id) };
+  async #clientOf({ id }: OrganisationTable, { issuer, clientId }: StoredProvider): Promise<Client> {
+    return { organisationId: id, issuer, clientId, secret: await this.#deps.providers.secretOf(id) };
   }
 
-  function isRecordedNow(organisationId: string): boolean {
-    const now = steady.now();
-    if (now < (recorded.get(organisationId) ?? Number.NEGATIVE_INFINITY) + FAILURES_EVERY_MS) return false;
-    recorded.delete(organisationId);
-    if (recorded.size >= RECORDED_LIMIT) recorded.delete(recorded.keys().next().value ?? "");
-    recorded.set(organisationId, now);
+  #isRecordedNow(organisationId: string): boolean {
+    const now = this.#steady.now();
+    if (now < (this.#recorded.get(organisationId) ?? Number.NEGATIVE_INFINITY) + FAILURES_EVERY_MS) return false;
+    this.#recorded.set(organisationId, now);
     return true;
   }
 
-  async function bounded<T>(hash: string, work: () => Promise<T>): Promise<T | Refused> {
-    const ofIt = underWay.get(hash) ?? 0;
-    if (ofIt >= UNDER_WAY_LIMIT || allUnderWay >= ALL_UNDER_WAY_LIMIT) return { refused: "too_many_attempts" };
-    underWay.set(hash, ofIt + 1);
-    allUnderWay += 1;
+  async #bounded<T>(hash: string, work: () => Promise<T>): Promise<T | Refused> {
+    const ofIt = this.#underWay.get(hash) ?? 0;
+    if (ofIt >= UNDER_WAY_LIMIT || this.#allUnderWay >= ALL_UNDER_WAY_LIMIT) return { refused: "too_many_attempts" };
+    this.#underWay.set(hash, ofIt + 1);
+    this.#allUnderWay += 1;
     try {
       return await work();
     } finally {
-      allUnderWay -= 1;
-      const left = (underWay.get(hash) ?? 1) - 1;
-      if (left > 0) underWay.set(hash, left);
-      else underWay.delete(hash);
+      this.#allUnderWay -= 1;
+      const left = (this.#underWay.get(hash) ?? 1) - 1;
+      if (left > 0) this.#underWay.set(hash, left);
+      else this.#underWay.delete(hash);
     }
   }
 
-  function openedCookie(cookie: string | null): Begun | null {
+  #openedCookie(cookie: string | null): Begun | null {
     try {
-      return cookie === null ? null : (JSON.parse(secretBox.open(cookie, PURPOSE)) as Begun);
+      return cookie === null ? null : (JSON.parse(this.#deps.secretBox.open(cookie, PURPOSE)) as Begun);
     } catch {
       return null; // made up, or cut off
     }
   }
 
-  function isFirstUse(state: string): boolean {
-    const now = steady.now();
-    for (const [old, until] of used) {
-      if (until > now && used.size < USED_LIMIT) break;
-      used.delete(old);
+  #isFirstUse(state: string): boolean {
+    const now = this.#steady.now();
+    for (const [old, until] of this.#used) {
+      if (until > now && this.#used.size < USED_LIMIT) break;
+      this.#used.delete(old);
     }
-    if (used.has(state)) return false;
-    used.set(state, now + SIGN_IN_LIMIT_MS);
+    if (this.#used.has(state)) return false;
+    this.#used.set(state, now + SIGN_IN_LIMIT_MS);
     return true;
   }
 }

@@ -1,7 +1,7 @@
 // Each organisation's share of the store for reads: requests at once, and time of statements per second. Whoever asks
 // for more waits, first come, first served, and is refused when that takes too long; other organisations are not
 // affected. The rate of requests is limited elsewhere (request-rate.ts).
-import { TooManyReads } from "../../errors/too-many-reads.ts";
+import { TooManyReads } from "../../errors.ts";
 import { type Account, chargedTo } from "../../store/statements/reading.ts";
 
 /** Requests of an organisation that read at the same time: fewer than the store has connections for reads. */

@@ -2,9 +2,11 @@
 // process and cannot be cancelled, so a few names whose servers hang would block everybody's look-ups. Here every
 // look-up waits on a socket, has a time limit, and counts against its organisation. This is not a guard: which
 // addresses may be called is decided where they are used.
+
 import { CANCELLED, NODATA, NOTFOUND, TIMEOUT } from "node:dns";
 import { isIP } from "node:net";
 import { inTime } from "../../in-time.ts";
+import { RecentMap } from "../../recent-map.ts";
 import { createHostFiles, type HostFiles } from "./host-files.ts";
 import { createTurns, TooManyLookUps } from "./look-up-turns.ts";
 import { type Late, queryServers } from "./name-query.ts";
@@ -55,7 +57,7 @@ export function createResolver(
   options: { readonly servers?: readonly string[]; readonly files?: HostFiles; readonly now?: () => number } = {},
 ): Resolve {
   const { servers, now = () => performance.now(), files = createHostFiles(now) } = options;
-  const cache = new Map<string, Entry>();
+  const cache = new RecentMap<string, Entry>(CACHE_LIMIT);
   const running = new Map<string, Promise<readonly string[]>>();
   const turns = createTurns();
   let lateFamilies = 0;
@@ -63,10 +65,7 @@ export function createResolver(
   function remember(name: string, addresses: readonly string[], ttlMs: number): Entry {
     const until = now() + ttlMs;
     const entry = { addresses, until, usableUntil: until + STALE_MS };
-    cache.delete(name);
     cache.set(name, entry);
-    // Evicts the least recently requested entry.
-    if (cache.size > CACHE_LIMIT) cache.delete(cache.keys().next().value ?? "");
     return entry;
   }
 

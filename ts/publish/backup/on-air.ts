@@ -1,8 +1,7 @@
 // Which of the two publishes of a stream is on air, as reported by the media core, and switching between them on
 // request.
 import type { Logger } from "pino";
-import { NoStandby } from "../../errors/no-standby.ts";
-import { UnknownRecord } from "../../errors.ts";
+import { NoStandby, UnknownRecord } from "../../errors.ts";
 import { inTime } from "../../in-time.ts";
 import type { OnAirChanged } from "../../media/events.ts";
 import type { Media } from "../../media.ts";

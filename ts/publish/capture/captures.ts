@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Logger } from "pino";
-import { CaptureRefused } from "../../errors/capture-refused.ts";
+import { CaptureRefused } from "../../errors.ts";
 import type { CaptureMedia, CaptureOptions, CaptureSource } from "../../media/captures.ts";
 import type { DenialCause, Denied } from "../denials.ts";
 import type { PublishEvents } from "../publish-events.ts";

@@ -1,7 +1,9 @@
 // Slows whoever guesses publish keys, by address and by /64, like those who guess names. The first wrong key of a stream
 // is an encoder's mistake, repeated or not: a studio with fifty outdated keys is not slowed. In memory of one node,
 // bounded.
+
 import { networkOf } from "../../network.ts";
+import { RecentMap } from "../../recent-map.ts";
 import { createWrongNames, hashOf } from "../limits/wrong-names.ts";
 
 /** Mistakes in memory; the one that was made first is evicted first. */
@@ -18,7 +20,7 @@ export interface WrongKeys {
 export function createWrongKeys(clock: { now(): number }, mistakesLimit = MISTAKES_LIMIT): WrongKeys {
   const guesses = createWrongNames(clock);
   /** The hash of the first wrong key, by network and stream. */
-  const mistakes = new Map<string, string>();
+  const mistakes = new RecentMap<string, string>(mistakesLimit);
 
   return {
     waitS(address, streamId, key) {
@@ -30,7 +32,6 @@ export function createWrongKeys(clock: { now(): number }, mistakesLimit = MISTAK
       const mistake = mistakes.get(place) ?? null;
       if (mistake === null) mistakes.set(place, hashOf(key));
       else if (mistake !== hashOf(key)) guesses.wrong(address, guessOf(streamId, key));
-      if (mistakes.size > mistakesLimit) mistakes.delete(mistakes.keys().next().value ?? "");
     },
     right(address, streamId, key) {
       mistakes.delete(placeOf(address, streamId));

@@ -1,8 +1,10 @@
 // Whether one organisation may start one more publish: concurrent live streams, their total bitrate, and the rate of
 // requests. A refusal of one organisation never affects another. No other node is contacted: streams that run there are
 // counted in the store, while bitrate and requests are those of this node.
+
 import type { Kysely } from "kysely";
 import type { OrganisationLimits } from "../../capacity/settings.ts";
+import { RecentMap } from "../../recent-map.ts";
 import type { OrganisationTable, Schema } from "../../store/schema.ts";
 import { type Denied, denied } from "../denials.ts";
 import type { Publishes } from "../publishes.ts";
@@ -47,7 +49,7 @@ const NONE: OrganisationLimits = { streams: 0, ingestKbps: 0, setupsPerSecond: 0
 
 export function createOrganisationLimiter(deps: OrganisationLimiterDeps): OrganisationLimiter {
   const { db, member, publishes, clock, settings } = deps;
-  const requests = new Map<string, { readonly perSecond: number; readonly bucket: Bucket }>();
+  const requests = new RecentMap<string, { readonly perSecond: number; readonly bucket: Bucket }>(REMEMBERED_LIMIT);
 
   return async (of, name) => {
     const { organisation_id: id } = of;
@@ -91,9 +93,7 @@ export function createOrganisationLimiter(deps: OrganisationLimiterDeps): Organi
     const now = clock.now();
     const known = requests.get(organisationId);
     const entry = known?.perSecond === perSecond ? known : { perSecond, bucket: new Bucket(perSecond, now) };
-    requests.delete(organisationId);
     requests.set(organisationId, entry);
-    if (requests.size > REMEMBERED_LIMIT) requests.delete(requests.keys().next().value ?? "");
     return entry.bucket.take(now);
   }
 }

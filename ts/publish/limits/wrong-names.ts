@@ -1,8 +1,10 @@
 // Slows whoever guesses stream names, of publishes and of plays: a name is all that some of them need. Counted are
 // different names that do not exist, by address and by /64: an encoder that repeats one wrong name is not slowed, and a
 // slowed address goes on with the names it has used before. In memory of one node, bounded.
+
 import { createHash } from "node:crypto";
 import { networkOf } from "../../network.ts";
+import { RecentMap } from "../../recent-map.ts";
 
 /** This many different wrong names within the window; further names are refused until one of them leaves it. */
 const NAMES_LIMIT = 20;
@@ -22,7 +24,7 @@ interface Network {
   /** Neither right nor wrong yet. */
   readonly asked: Times;
   /** The one last used last. */
-  readonly used: Set<string>;
+  readonly used: RecentMap<string, true>;
 }
 
 export interface WrongNames {
@@ -36,14 +38,12 @@ export interface WrongNames {
 
 /** `clock`: a steady one, ms. `networksLimit`: for tests. */
 export function createWrongNames(clock: { now(): number }, networksLimit = NETWORKS_LIMIT): WrongNames {
-  const networks = new Map<string, Network>();
+  const networks = new RecentMap<string, Network>(networksLimit);
 
   function networkFor(address: string): Network {
     const key = networkOf(address);
-    const network = networks.get(key) ?? { wrong: new Map(), asked: new Map(), used: new Set() };
-    networks.delete(key);
+    const network = networks.get(key) ?? { wrong: new Map(), asked: new Map(), used: new RecentMap(USED_LIMIT) };
     networks.set(key, network);
-    if (networks.size > networksLimit) networks.delete(networks.keys().next().value ?? "");
     return network;
   }
 
@@ -72,9 +72,7 @@ export function createWrongNames(clock: { now(): number }, networksLimit = NETWO
       const hash = hashOf(name);
       wrong.delete(hash);
       asked.delete(hash);
-      used.delete(hash);
-      used.add(hash);
-      if (used.size > USED_LIMIT) used.delete(used.values().next().value ?? "");
+      used.set(hash, true);
     },
   };
 }

@@ -1,7 +1,9 @@
 // Writes refusals in the background, at most once a second and so many at a time: no request waits for it, and a flood
 // costs the store what a few refusals cost. Streams that were not looked up before the refusal are looked up here.
+
 import { type Kysely, sql } from "kysely";
 import type { Logger } from "pino";
+import { RecentMap } from "../../recent-map.ts";
 import { inPortions, PORTION, untaken } from "../../store/portions.ts";
 import type { Schema } from "../../store/schema.ts";
 import type { RefusalTable } from "../../store/tables/refusal-table.ts";
@@ -44,7 +46,7 @@ export function createRefusalRecords(deps: {
   const pending = createPending();
   const rows = createRefusalRows();
   /** By organisation: rows added since its limit was checked. */
-  const added = new Map<string, number>();
+  const added = new RecentMap<string, number>(REMEMBERED_LIMIT);
   let timer: NodeJS.Timeout | undefined;
   let writing: Promise<void> = Promise.resolve();
   let stopped = false;
@@ -118,9 +120,7 @@ export function createRefusalRecords(deps: {
   /** An organisation not counted yet may have too many from before. */
   function countAdded(organisation: string): void {
     const count = added.get(organisation) ?? CHECK_AFTER;
-    added.delete(organisation);
     added.set(organisation, count + 1);
-    if (added.size > REMEMBERED_LIMIT) added.delete(added.keys().next().value ?? "");
   }
 
   async function makeRoom(organisation: string): Promise<void> {

@@ -7,7 +7,7 @@ import { inTime } from "../../in-time.ts";
 import type { OnAirChanged } from "../../media/events.ts";
 import type { Protocol } from "../../media/protocols.ts";
 import type { Media, PublishSnapshot } from "../../media.ts";
-import { repeatedWarning } from "../../repeated-warning.ts";
+import { type RepeatedWarning, repeatedWarning } from "../../repeated-warning.ts";
 import type { Schema } from "../../store/schema.ts";
 import type { Publishing } from "../lifecycle.ts";
 import type { PointReading } from "../monitoring/measurements.ts";
@@ -33,21 +33,6 @@ const STOP_LIMIT_MS = 5_000;
 /** Codecs listed in a moment. */
 const CODECS_LIMIT = 8;
 
-export interface TimelineRecorder {
-  /** Takes a point of a publish's history. */
-  seen(publish: RunningPublish, reading: PointReading): void;
-  /** The counters of a publish that runs here, as of now; null for any other. */
-  countersOf(clientId: number): Pick<PublishSnapshot, "bytesIn" | "bytesOut"> | null;
-  /** Figures for the log line at the end of a publish; empty when nothing was observed. */
-  figuresOf(clientId: number): EndFigures | Record<string, never>;
-  /** The timeline of a publish that runs here, or whose end is not written yet; null for others. */
-  timelineOf(clientId: number): KeptTimeline | null;
-  /** Writes everything pending. */
-  flush(): Promise<void>;
-  /** Writes everything pending, within 5 s, and stops reading counters. */
-  stop(): Promise<void>;
-}
-
 interface Memory {
   readonly requestedAt: number;
   readonly acceptedAt: number;
@@ -57,7 +42,7 @@ interface Memory {
 
 type Started = Pick<RunningPublish, "clientId" | "protocol" | "acceptedAt" | "intent">;
 
-export function createTimelineRecorder(deps: {
+export interface TimelineRecorderDeps {
   readonly db: Kysely<Schema>;
   readonly media: () => Pick<Media, "snapshot" | "whipDiagnostics" | "isWhipConnected">;
   /** Epoch ms. */
@@ -66,165 +51,198 @@ export function createTimelineRecorder(deps: {
   readonly events: Pick<PublishEvents, "listen">;
   /** Called at each use: publishing starts after this object. */
   readonly publishing: () => Pick<Publishing, "running" | "find">;
-}): TimelineRecorder {
-  const { db, media, clock, log, publishing } = deps;
-  const warning = repeatedWarning(log, "timelines could not be written");
-  const memories = new Map<number, Memory>();
-  /** Ended timelines not written yet. */
-  const waiting = new Map<number, KeptTimeline & { readonly figures: EndFigures }>();
-  /** Until then publishes may be starting, on the given clock. */
-  let startsUntil = 0;
-  let startTimer: NodeJS.Timeout | null = null;
-  let batchTimer: NodeJS.Timeout | null = null;
-  let writing: Promise<void> = Promise.resolve();
-  let stopped = false;
-  const keeping = setInterval(() => void flush(true), KEEP_EVERY_MS).unref();
+}
 
-  deps.events.listen((event) => {
+export class TimelineRecorder {
+  readonly #deps: TimelineRecorderDeps;
+  readonly #warning: RepeatedWarning;
+  readonly #memories = new Map<number, Memory>();
+  /** Ended timelines not written yet. */
+  readonly #waiting = new Map<number, KeptTimeline & { readonly figures: EndFigures }>();
+  /** Until then publishes may be starting, on the given clock. */
+  #startsUntil = 0;
+  #startTimer: NodeJS.Timeout | null = null;
+  #batchTimer: NodeJS.Timeout | null = null;
+  #writing: Promise<void> = Promise.resolve();
+  #stopped = false;
+  readonly #keeping = setInterval(() => void this.flush(), KEEP_EVERY_MS).unref();
+
+  constructor(deps: TimelineRecorderDeps) {
+    this.#deps = deps;
+    this.#warning = repeatedWarning(deps.log, "timelines could not be written");
+    deps.events.listen((event) => this.#handle(event));
+  }
+
+  /** Takes a point of a publish's history. */
+  seen(publish: RunningPublish, reading: PointReading): void {
+    this.#take(publish.clientId, this.#remember(publish), reading);
+  }
+
+  /** The counters of a publish that runs here, as of now; null for any other. */
+  countersOf(clientId: number): Pick<PublishSnapshot, "bytesIn" | "bytesOut"> | null {
+    return this.#deps.media().snapshot(clientId);
+  }
+
+  /** Figures for the log line at the end of a publish; empty when nothing was observed. */
+  figuresOf(clientId: number): EndFigures | Record<string, never> {
+    return this.#waiting.get(clientId)?.figures ?? {};
+  }
+
+  /** The timeline of a publish that runs here, or whose end is not written yet; null for others. */
+  timelineOf(clientId: number): KeptTimeline | null {
+    const memory = this.#memoryOf(clientId);
+    return memory === null ? (this.#waiting.get(clientId) ?? null) : this.#keptOf(clientId, memory);
+  }
+
+  /** Writes everything pending. */
+  flush(): Promise<void> {
+    return this.#flush(true);
+  }
+
+  /** Writes everything pending, within 5 s, and stops reading counters. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    if (this.#startTimer !== null) clearTimeout(this.#startTimer);
+    clearInterval(this.#keeping);
+    await inTime(STOP_LIMIT_MS, this.flush(), undefined);
+  }
+
+  #handle(event: PublishEvent): void {
     switch (event.kind) {
       case "requested":
-        return expectStart();
+        this.#expectStart();
+        break;
       case "opened":
-        return noteOpened(event);
+        this.#noteOpened(event);
+        break;
       case "on_air_changed":
-        return noteOnAir(event);
+        this.#noteOnAir(event);
+        break;
       case "upstream_changed": {
         const { clientId, upstreamId, sending, upstream, detail } = event;
-        return memoryOf(clientId)?.watched.upstream(clock.now(), upstreamId, sending, upstream, detail);
+        this.#memoryOf(clientId)?.watched.upstream(this.#now(), upstreamId, sending, upstream, detail);
+        break;
       }
       case "ended":
-        return end(event.counters.clientId, event.publish);
+        this.#end(event.counters.clientId, event.publish);
     }
-  });
+  }
 
-  return {
-    seen(publish, reading) {
-      take(publish.clientId, remember(publish), reading);
-    },
-    countersOf: (clientId) => media().snapshot(clientId),
-    figuresOf: (clientId) => waiting.get(clientId)?.figures ?? {},
-    timelineOf(clientId) {
-      const memory = memoryOf(clientId);
-      return memory === null ? (waiting.get(clientId) ?? null) : keptOf(clientId, memory);
-    },
-    flush: () => flush(true),
-    async stop() {
-      stopped = true;
-      if (startTimer !== null) clearTimeout(startTimer);
-      clearInterval(keeping);
-      await inTime(STOP_LIMIT_MS, flush(true), undefined);
-    },
-  };
+  #now(): number {
+    return this.#deps.clock.now();
+  }
 
-  function remember({ clientId, protocol, acceptedAt, intent }: Started): Memory {
-    const known = memories.get(clientId);
+  #remember({ clientId, protocol, acceptedAt, intent }: Started): Memory {
+    const known = this.#memories.get(clientId);
     if (known !== undefined) return known;
     const watched = new WatchedPublish({ protocol, acceptedAt });
     const memory = { requestedAt: intent.requestedAt, acceptedAt, protocol, watched };
-    memories.set(clientId, memory);
+    this.#memories.set(clientId, memory);
     return memory;
   }
 
-  function memoryOf(clientId: number): Memory | null {
-    const publish = publishing().find(clientId);
-    return memories.get(clientId) ?? (publish === undefined ? null : remember(publish));
+  #memoryOf(clientId: number): Memory | null {
+    const publish = this.#deps.publishing().find(clientId);
+    return this.#memories.get(clientId) ?? (publish === undefined ? null : this.#remember(publish));
   }
 
-  function expectStart(): void {
-    startsUntil = clock.now() + START_LIMIT_MS;
-    if (!stopped) startTimer ??= setTimeout(lookAtStarts, START_STEP_MS).unref();
+  #expectStart(): void {
+    this.#startsUntil = this.#now() + START_LIMIT_MS;
+    if (!this.#stopped) this.#startTimer ??= setTimeout(() => this.#lookAtStarts(), START_STEP_MS).unref();
   }
 
-  function lookAtStarts(): void {
-    startTimer = null;
-    const now = clock.now();
-    const starting = publishing()
+  #lookAtStarts(): void {
+    this.#startTimer = null;
+    const now = this.#now();
+    const starting = this.#deps
+      .publishing()
       .running()
-      .filter((of) => now - of.acceptedAt < START_LIMIT_MS && remember(of).watched.isStarting);
+      .filter((of) => now - of.acceptedAt < START_LIMIT_MS && this.#remember(of).watched.isStarting);
     // When there are many, only the newest, which change most; the others are read with their history.
     for (const { clientId } of starting.slice(-START_LOOKS_LIMIT)) {
-      const memory = memories.get(clientId);
-      if (memory !== undefined) look(clientId, memory, media().snapshot(clientId));
+      const memory = this.#memories.get(clientId);
+      if (memory !== undefined) this.#look(clientId, memory, this.#deps.media().snapshot(clientId));
     }
-    if (!stopped && (now < startsUntil || starting.length > 0))
-      startTimer = setTimeout(lookAtStarts, START_STEP_MS).unref();
+    if (!this.#stopped && (now < this.#startsUntil || starting.length > 0))
+      this.#startTimer = setTimeout(() => this.#lookAtStarts(), START_STEP_MS).unref();
   }
 
-  function look(clientId: number, memory: Memory, snapshot: PublishSnapshot | null): void {
-    const diagnostics = memory.protocol === "whip" ? media().whipDiagnostics(clientId) : null;
-    take(clientId, memory, { snapshot, diagnostics, findings: null });
+  #look(clientId: number, memory: Memory, snapshot: PublishSnapshot | null): void {
+    const diagnostics = memory.protocol === "whip" ? this.#deps.media().whipDiagnostics(clientId) : null;
+    this.#take(clientId, memory, { snapshot, diagnostics, findings: null });
   }
 
-  function take(clientId: number, { protocol, watched }: Memory, reading: Omit<Look, "isConnected">): void {
-    const isConnected = protocol === "whip" && media().isWhipConnected(clientId);
-    watched.look(clock.now(), { ...reading, isConnected });
+  #take(clientId: number, { protocol, watched }: Memory, reading: Omit<Look, "isConnected">): void {
+    const isConnected = protocol === "whip" && this.#deps.media().isWhipConnected(clientId);
+    watched.look(this.#now(), { ...reading, isConnected });
   }
 
   /** `publish`: null for one that is known only if it was read before. */
-  function end(clientId: number, publish: RunningPublish | null): void {
-    const memory = memories.get(clientId) ?? (publish === null ? null : remember(publish));
+  #end(clientId: number, publish: RunningPublish | null): void {
+    const memory = this.#memories.get(clientId) ?? (publish === null ? null : this.#remember(publish));
     if (memory === null) return;
-    const last = media().snapshot(clientId);
-    if (last !== null) look(clientId, memory, last);
-    memories.delete(clientId);
-    if (waiting.size >= WAITING_LIMIT) return;
-    waiting.set(clientId, { ...keptOf(clientId, memory), figures: memory.watched.figures() });
-    batchTimer ??= setTimeout(() => void flush(false), BATCH_MS).unref();
+    const last = this.#deps.media().snapshot(clientId);
+    if (last !== null) this.#look(clientId, memory, last);
+    this.#memories.delete(clientId);
+    if (this.#waiting.size >= WAITING_LIMIT) return;
+    this.#waiting.set(clientId, { ...this.#keptOf(clientId, memory), figures: memory.watched.figures() });
+    this.#batchTimer ??= setTimeout(() => void this.#flush(false), BATCH_MS).unref();
   }
 
-  function keptOf(clientId: number, { requestedAt, watched }: Memory): KeptTimeline {
-    return { clientId, requestedAt, moments: watched.moments(clock.now()) };
+  #keptOf(clientId: number, { requestedAt, watched }: Memory): KeptTimeline {
+    return { clientId, requestedAt, moments: watched.moments(this.#now()) };
   }
 
   /** `all`: includes changes of running publishes. Never rejects: what could not be written waits for the next call. */
-  function flush(all: boolean): Promise<void> {
-    if (batchTimer !== null) clearTimeout(batchTimer);
-    batchTimer = null;
-    writing = writing.then(() => warning.around(() => write(all)));
-    return writing;
+  #flush(all: boolean): Promise<void> {
+    if (this.#batchTimer !== null) clearTimeout(this.#batchTimer);
+    this.#batchTimer = null;
+    this.#writing = this.#writing.then(() => this.#warning.around(() => this.#write(all)));
+    return this.#writing;
   }
 
-  async function write(all: boolean): Promise<void> {
-    if (all) endForgotten();
-    const ended = [...waiting.values()];
-    const changed = all ? [...memories].filter(([, { watched }]) => watched.isChanged) : [];
+  async #write(all: boolean): Promise<void> {
+    if (all) this.#endForgotten();
+    const ended = [...this.#waiting.values()];
+    const changed = all ? [...this.#memories].filter(([, { watched }]) => watched.isChanged) : [];
     for (const [, { watched }] of changed) watched.isChanged = false;
     try {
-      await keepTimelines(db, [
+      await keepTimelines(this.#deps.db, [
         ...ended.map(({ figures: _, ...timeline }) => timeline),
-        ...changed.map(([clientId, memory]) => keptOf(clientId, memory)),
+        ...changed.map(([clientId, memory]) => this.#keptOf(clientId, memory)),
       ]);
     } catch (error) {
       for (const [, { watched }] of changed) watched.isChanged = true;
       throw error;
     }
-    for (const { clientId } of ended) waiting.delete(clientId);
+    for (const { clientId } of ended) this.#waiting.delete(clientId);
   }
 
   /** Ends timelines of publishes whose end did not come from the media core. */
-  function endForgotten(): void {
+  #endForgotten(): void {
     const known = new Set(
-      publishing()
+      this.#deps
+        .publishing()
         .running()
         .map(({ clientId }) => clientId),
     );
-    for (const clientId of memories.keys()) if (!known.has(clientId)) end(clientId, null);
+    for (const clientId of this.#memories.keys()) if (!known.has(clientId)) this.#end(clientId, null);
   }
 
-  function noteOnAir({ clientId, onAir, other: client_id, cause }: OnAirChanged): void {
+  #noteOnAir({ clientId, onAir, other: client_id, cause }: OnAirChanged): void {
     if (onAir && cause === "began") return;
-    memoryOf(clientId)?.watched.note(clock.now(), onAir ? "took_over" : "stands_by", { client_id, cause });
+    this.#memoryOf(clientId)?.watched.note(this.#now(), onAir ? "took_over" : "stands_by", { client_id, cause });
   }
 
-  function noteOpened({ publish, offered, answer }: Extract<PublishEvent, { kind: "opened" }>): void {
+  #noteOpened({ publish, offered, answer }: Extract<PublishEvent, { kind: "opened" }>): void {
     if (publish.protocol !== "whip") return;
-    const { watched } = remember(publish);
-    if (offered !== null && answer !== null) noteOffer(watched, offered, answer);
+    const { watched } = this.#remember(publish);
+    if (offered !== null && answer !== null) this.#noteOffer(watched, offered, answer);
   }
 
-  function noteOffer(watched: WatchedPublish, offer: string, answer: string): void {
+  #noteOffer(watched: WatchedPublish, offer: string, answer: string): void {
     const [offered, answered] = [summaryOf(offer), summaryOf(answer)];
-    watched.note(clock.now(), "offer_answered", {
+    watched.note(this.#now(), "offer_answered", {
       offered_video: codecsOf(offered.media, "video"),
       offered_audio: codecsOf(offered.media, "audio"),
       video: codecsOf(answered.media, "video"),

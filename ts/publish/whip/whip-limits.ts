@@ -1,6 +1,8 @@
-// Limits on the use of the WHIP endpoint by one address, and by all together (reliability §1): token buckets for
-// requests, and a count of sessions that are not connected yet. It decides; it sends no responses.
+// Limits on the use of the WHIP endpoint by one address, and by all together (limits.whip_* in docs/settings.md): token
+// buckets for requests, and a count of sessions that are not connected yet. It decides; it sends no responses.
+
 import { networkOf } from "../../network.ts";
+import { RecentMap } from "../../recent-map.ts";
 import { Bucket } from "../limits/bucket.ts";
 
 /** Buckets kept, two for each address; the least recently active ones are evicted first. */
@@ -49,7 +51,7 @@ export function createWhipLimits(deps: {
   readonly isConnected: (clientId: number) => boolean;
 }): WhipLimits {
   const { settings, clock } = deps;
-  const ofAddress = new Map<string, Bucket>();
+  const ofAddress = new RecentMap<string, Bucket>(ADDRESSES_LIMIT);
   const ofAll = new Bucket(settings.offersPerSecond, clock.now());
   const waiting = new Set<Waiting>();
   let lookedAt = Number.NEGATIVE_INFINITY;
@@ -82,9 +84,7 @@ export function createWhipLimits(deps: {
         const place = `${kind} ${key}`;
         const bucket = ofAddress.get(place) ?? new Bucket(settings.requestsPerSecond, now);
         // Moved to the end, so that the first entry is the least recently active one.
-        ofAddress.delete(place);
         ofAddress.set(place, bucket);
-        if (ofAddress.size > ADDRESSES_LIMIT) ofAddress.delete(ofAddress.keys().next().value ?? place);
         const wait = bucket.take(now);
         if (wait !== null) return { of: "address", retryAfterS: wait };
       }

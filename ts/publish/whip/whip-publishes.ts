@@ -17,7 +17,13 @@ import { utf8 } from "../stream-name.ts";
 import { type Json, writeAmf0 } from "./amf0.ts";
 import { type IceServer, iceServerLinks, iceServersFor } from "./ice-servers.ts";
 import { foreignUrl, readStreamUrl, type StreamUrlRules } from "./stream-url.ts";
-import { createWhipLimits, type HalfOpen, type LimitHit, type WhipLimitSettings } from "./whip-limits.ts";
+import {
+  createWhipLimits,
+  type HalfOpen,
+  type LimitHit,
+  type WhipLimitSettings,
+  type WhipLimits,
+} from "./whip-limits.ts";
 
 /** The app a WHIP publish has in the webhook: `stream_url` ends in `/live` (P2). */
 const APP = "live";
@@ -92,39 +98,6 @@ export type PatchOutcome =
   | { readonly outcome: "restarted"; readonly fragment: string; readonly etag: string }
   | Exclude<WhipPatched, { outcome: "restarted" }>;
 
-export interface Whip {
-  /** Null when the client may make a request. */
-  limit(address: string, kind: "offer" | "session"): LimitHit | null;
-  /** Validates, asks, opens, in this order: nothing is created before the customer has allowed it (P5). */
-  open(request: WhipRequest): Promise<WhipOutcome>;
-  /** The same with an offer of ours; pass the client's answer to `answer`. */
-  invite(invitation: WhipInvitation): Promise<Exclude<WhipOutcome, SdpRefused>>;
-  /** Takes the client's answer to our offer; null when it is accepted. */
-  answer(session: string, answer: string): SdpRefused | null;
-  /** Null when it has ended or never existed. */
-  state(session: string): WhipState | null;
-  /** Calls `ended` once when the session has ended; immediately when it does not run. */
-  onEnded(session: string, ended: () => void): void;
-  /** The STUN and TURN servers, with credentials for one client. */
-  iceServers(user: string): readonly IceServer[];
-  has(session: string): boolean;
-  /** Why a session of this node is over, or about to be; null: it runs, or is not known any more. */
-  recentEnd(session: string): Ending | null;
-  /** The same for a session that does not run here, also of another node; undefined: no session has such an id. */
-  findEnd(session: string): Promise<Ending | null> | undefined;
-  /** The publish of a session; null when there is none (any more). */
-  find(session: string): { readonly clientId: number; readonly organisation: string; readonly stream: string } | null;
-  /** A trickled fragment (P8). `matches` checks the session's entity tag before anything is done. */
-  patch(session: string, fragment: string, matches: (etag: string) => boolean): PatchOutcome;
-  /** Why it is not a valid fragment; null when it is one. */
-  refuseFragment(fragment: string): SdpRefused | null;
-  /** Sends a data message to every subscriber of the publish; false when there is none (any more). */
-  sendMetadata(session: string, handler: string, payload: { readonly [key: string]: Json }): boolean;
-  /** Ends a session; `isLeft`: treated as lost, so that another publish may take over its upstreams and players. False
-   *  when there is none (any more). */
-  end(session: string, isLeft?: boolean): boolean;
-}
-
 export interface WhipDeps {
   readonly media: () => WhipMedia & Pick<Media, "snapshot">;
   readonly publishing: Pick<Publishing, "admit" | "endWhip" | "onEnded" | "ofSession" | "closed" | "endings">;
@@ -153,21 +126,143 @@ const NOT_AWAITED: SdpRefused = {
   detail: "No offer is waiting for an answer",
 };
 
-export function createWhip(deps: WhipDeps): Whip {
-  const { media, publishing, dev, clock, resolve, sessionId = (random) => random } = deps;
-  const isConnected = (clientId: number) => media().isWhipConnected(clientId);
-  const limits = createWhipLimits({ settings: deps.limits, clock, isConnected });
+export class Whip {
+  readonly #deps: WhipDeps;
+  readonly #limits: WhipLimits;
   /** Entity tags of their sessions. */
-  const etags = new WeakMap<RunningPublish, string>();
-  const find = publishing.ofSession;
+  readonly #etags = new WeakMap<RunningPublish, string>();
 
-  async function admit(
+  constructor(deps: WhipDeps) {
+    this.#deps = deps;
+    const isConnected = (clientId: number) => this.#isConnected(clientId);
+    this.#limits = createWhipLimits({ settings: deps.limits, clock: deps.clock, isConnected });
+  }
+
+  /** Null when the client may make a request. */
+  limit(address: string, kind: "offer" | "session"): LimitHit | null {
+    return this.#limits.request(address, kind);
+  }
+
+  /** Validates, asks, opens, in this order: nothing is created before the customer has allowed it (P5). */
+  async open(request: WhipRequest): Promise<WhipOutcome> {
+    // A full node spends as little as possible on each offer.
+    const closed = this.#deps.publishing.closed(requestOf(request));
+    if (closed !== null) return closed;
+    const parsed = this.#media().parseOffer(request.offer);
+    if (parsed.outcome !== "refused") return await this.#open(request, parsed.offer, START_BITRATE_KBPS);
+    this.#note(request, "offer_refused", parsed.detail);
+    return parsed;
+  }
+
+  /** The same with an offer of ours; pass the client's answer to `answer`. */
+  async invite(invitation: WhipInvitation): Promise<Exclude<WhipOutcome, SdpRefused>> {
+    const { audio, video, startBitrateKbps, ...target } = invitation;
+    const closed = this.#deps.publishing.closed(requestOf(target));
+    if (closed !== null) return closed;
+    const offer = this.#media().ownOffer(audio, video);
+    return await this.#open(target, offer, Math.min(startBitrateKbps ?? START_BITRATE_KBPS, START_BITRATE_KBPS));
+  }
+
+  /** Takes the client's answer to our offer; null when it is accepted. */
+  answer(session: string, answer: string): SdpRefused | null {
+    const publish = this.#find(session);
+    return publish === undefined ? NOT_AWAITED : this.#media().answerWhip(publish.clientId, answer);
+  }
+
+  /** Null when it has ended or never existed. */
+  state(session: string): WhipState | null {
+    const publish = this.#find(session);
+    if (publish === undefined) return null;
+    if (!this.#isConnected(publish.clientId)) return "connecting";
+    const own = this.#media()
+      .snapshot(publish.clientId)
+      ?.upstreams.find(({ source }) => source === "own");
+    return own === undefined || own.state === "sending" || own.lastError === null ? "connected" : "reconnecting";
+  }
+
+  /** Calls `ended` once when the session has ended; immediately when it does not run. */
+  onEnded(session: string, ended: () => void): void {
+    const publish = this.#find(session);
+    if (publish === undefined) ended();
+    else this.#deps.publishing.onEnded(publish.clientId, ended);
+  }
+
+  /** The STUN and TURN servers, with credentials for one client. */
+  iceServers(user: string): readonly IceServer[] {
+    const { ice, clock } = this.#deps;
+    return iceServersFor(ice.servers, ice.turnSecret, user, clock.now());
+  }
+
+  has(session: string): boolean {
+    return this.#find(session) !== undefined;
+  }
+
+  /** Why a session of this node is over, or about to be; null: it runs, or is not known any more. */
+  recentEnd(session: string): Ending | null {
+    return this.#deps.publishing.endings.recent(session);
+  }
+
+  /** The same for a session that does not run here, also of another node; undefined: no session has such an id. */
+  findEnd(session: string): Promise<Ending | null> | undefined {
+    return this.#deps.publishing.endings.find(session);
+  }
+
+  /** The publish of a session; null when there is none (any more). */
+  find(session: string): { readonly clientId: number; readonly organisation: string; readonly stream: string } | null {
+    const publish = this.#find(session);
+    if (publish === undefined) return null;
+    const { clientId, organisationId, streamId } = publish.intent;
+    return { clientId, organisation: organisationId, stream: streamId };
+  }
+
+  /** Why it is not a valid fragment; null when it is one. */
+  refuseFragment(fragment: string): SdpRefused | null {
+    return this.#media().refuseFragment(fragment);
+  }
+
+  /** A trickled fragment (P8). `matches` checks the session's entity tag before anything is done. */
+  patch(session: string, fragment: string, matches: (etag: string) => boolean): PatchOutcome {
+    const publish = this.#find(session);
+    if (publish === undefined) return { outcome: "unknown" };
+    if (!matches(this.#etags.get(publish) ?? "")) return { outcome: "precondition_failed" };
+    const patched = this.#media().patchWhip(publish.clientId, fragment);
+    if (patched.outcome !== "restarted") return patched;
+    const etag = newTag();
+    this.#etags.set(publish, etag);
+    return { ...patched, etag };
+  }
+
+  /** Sends a data message to every subscriber of the publish; false when there is none (any more). */
+  sendMetadata(session: string, handler: string, payload: { readonly [key: string]: Json }): boolean {
+    const publish = this.#find(session);
+    return publish !== undefined && this.#media().sendWhipData(publish.clientId, writeAmf0(handler, payload));
+  }
+
+  /** Ends a session; `isLeft`: treated as lost, so that another publish may take over its upstreams and players. False
+   *  when there is none (any more). */
+  end(session: string, isLeft = false): boolean {
+    return this.#deps.publishing.endWhip(session, isLeft);
+  }
+
+  #media() {
+    return this.#deps.media();
+  }
+
+  #find(session: string): RunningPublish | undefined {
+    return this.#deps.publishing.ofSession(session);
+  }
+
+  #isConnected(clientId: number): boolean {
+    return this.#media().isWhipConnected(clientId);
+  }
+
+  async #admit(
     request: WhipTarget,
     { offer, startBitrateKbps, place }: { offer: WhipOffer; startBitrateKbps: number; place: HalfOpen },
   ): Promise<Opened> {
     const { name, customArguments } = splitName(request.streamName);
     const text = utf8(name) ?? "";
-    const rules = deps.rules();
+    const rules = this.#deps.rules();
     const ownHosts = [...rules.ownHosts, withoutBrackets(request.requestHost).toLowerCase()];
     const target = readStreamUrl(request.streamUrl, text, { ...rules, ownHosts });
     if (target.kind === "refused") return { outcome: "bad_stream_url" };
@@ -177,17 +272,22 @@ export function createWhip(deps: WhipDeps): Whip {
       // A URL could only carry them altered (W2).
       if (customArguments !== null && argumentsText === null) {
         const refusal = denied("malformed_name", "Custom arguments are not UTF-8");
-        note(request, refusal.cause, refusal.description);
+        this.#note(request, refusal.cause, refusal.description);
         return refusal;
       }
       // A host that cannot be dialled gets the same refusal as one that is not allowed.
-      const owner = (await deps.organisationOf(text)) ?? NOBODY;
-      const addresses = await resolveUpstream(target.host, { exempt: dev, owner, resolve });
+      const owner = (await this.#deps.organisationOf(text)) ?? NOBODY;
+      const addresses = await resolveUpstream(target.host, {
+        exempt: this.#deps.dev,
+        owner,
+        resolve: this.#deps.resolve,
+      });
       if (addresses.length === 0) return { outcome: "bad_stream_url" };
       ownUpstream = foreignUrl(target, text, argumentsText);
     }
     const { address, claims, trace, offer: offered, via, mayMove = false } = request;
-    const session = sessionId(randomUUID());
+    const random = randomUUID();
+    const session = this.#deps.sessionId?.(random) ?? random;
     const about = {
       address,
       claims,
@@ -197,11 +297,11 @@ export function createWhip(deps: WhipDeps): Whip {
       ...(offered !== undefined && { offered }),
     };
     const asked = { app: APP, name, arguments: customArguments, session, ...about };
-    const admission = await publishing.admit({ ...asked, protocol: "whip" });
+    const admission = await this.#deps.publishing.admit({ ...asked, protocol: "whip" });
     if (admission.outcome === "denied") return admission;
     const { clientId, intent, upstreams, maxBitrateKbps } = admission.publish;
     const started = await admission.start((hold) =>
-      media().openWhip({
+      this.#media().openWhip({
         clientId,
         name: intent.name,
         offer,
@@ -217,99 +317,36 @@ export function createWhip(deps: WhipDeps): Whip {
     );
     if (started.outcome === "denied") return started;
     const etag = newTag();
-    const publish = find(session);
-    if (publish !== undefined) etags.set(publish, etag);
+    const publish = this.#find(session);
+    if (publish !== undefined) this.#etags.set(publish, etag);
     place.opened(clientId);
-    publishing.onEnded(clientId, place.release);
-    const links = iceServerLinks(deps.ice.servers, deps.ice.turnSecret, clientId, clock.now());
+    this.#deps.publishing.onEnded(clientId, place.release);
+    const links = iceServerLinks(this.#deps.ice.servers, this.#deps.ice.turnSecret, clientId, this.#deps.clock.now());
     const { organisationId: organisation, streamId: stream } = intent;
     return { outcome: "opened", session, clientId, organisation, stream, etag, answer: started.answer, links };
   }
 
   /** Notes what is refused here; publishing notes what it denies. */
-  function note(request: WhipTarget, reason: RefusalReason, description: string | null): void {
-    deps.refusals.note({ ...requestOf(request), request: "publish", reason, description });
+  #note(request: WhipTarget, reason: RefusalReason, description: string | null): void {
+    this.#deps.refusals.note({ ...requestOf(request), request: "publish", reason, description });
   }
 
-  async function open(request: WhipTarget, offer: WhipOffer, startBitrateKbps: number): Promise<Opened> {
-    const place = limits.halfOpen(request.address);
+  async #open(request: WhipTarget, offer: WhipOffer, startBitrateKbps: number): Promise<Opened> {
+    const place = this.#limits.halfOpen(request.address);
     if ("of" in place) {
-      note(request, limitReason(place), null);
+      this.#note(request, limitReason(place), null);
       return { outcome: "limited", ...place };
     }
     let isOpen = false;
     try {
-      const outcome = await admit(request, { offer, startBitrateKbps, place });
-      if (outcome.outcome === "bad_stream_url") note(request, "bad_stream_url", null);
+      const outcome = await this.#admit(request, { offer, startBitrateKbps, place });
+      if (outcome.outcome === "bad_stream_url") this.#note(request, "bad_stream_url", null);
       isOpen = outcome.outcome === "opened";
       return outcome;
     } finally {
       if (!isOpen) place.release();
     }
   }
-
-  return {
-    limit: limits.request,
-    async open(request) {
-      // A full node spends as little as possible on each offer.
-      const closed = publishing.closed(requestOf(request));
-      if (closed !== null) return closed;
-      const parsed = media().parseOffer(request.offer);
-      if (parsed.outcome !== "refused") return await open(request, parsed.offer, START_BITRATE_KBPS);
-      note(request, "offer_refused", parsed.detail);
-      return parsed;
-    },
-    async invite({ audio, video, startBitrateKbps, ...target }) {
-      const closed = publishing.closed(requestOf(target));
-      if (closed !== null) return closed;
-      const offer = media().ownOffer(audio, video);
-      return await open(target, offer, Math.min(startBitrateKbps ?? START_BITRATE_KBPS, START_BITRATE_KBPS));
-    },
-    answer(id, answer) {
-      const publish = find(id);
-      return publish === undefined ? NOT_AWAITED : media().answerWhip(publish.clientId, answer);
-    },
-    state(id) {
-      const publish = find(id);
-      if (publish === undefined) return null;
-      if (!isConnected(publish.clientId)) return "connecting";
-      const own = media()
-        .snapshot(publish.clientId)
-        ?.upstreams.find(({ source }) => source === "own");
-      return own === undefined || own.state === "sending" || own.lastError === null ? "connected" : "reconnecting";
-    },
-    onEnded(id, ended) {
-      const publish = find(id);
-      if (publish === undefined) ended();
-      else publishing.onEnded(publish.clientId, ended);
-    },
-    iceServers: (user) => iceServersFor(deps.ice.servers, deps.ice.turnSecret, user, clock.now()),
-    has: (session) => find(session) !== undefined,
-    recentEnd: (session) => publishing.endings.recent(session),
-    findEnd: (session) => publishing.endings.find(session),
-    find(session) {
-      const publish = find(session);
-      if (publish === undefined) return null;
-      const { clientId, organisationId, streamId } = publish.intent;
-      return { clientId, organisation: organisationId, stream: streamId };
-    },
-    refuseFragment: (fragment) => media().refuseFragment(fragment),
-    patch(id, fragment, matches) {
-      const publish = find(id);
-      if (publish === undefined) return { outcome: "unknown" };
-      if (!matches(etags.get(publish) ?? "")) return { outcome: "precondition_failed" };
-      const patched = media().patchWhip(publish.clientId, fragment);
-      if (patched.outcome !== "restarted") return patched;
-      const etag = newTag();
-      etags.set(publish, etag);
-      return { ...patched, etag };
-    },
-    sendMetadata(id, handler, payload) {
-      const publish = find(id);
-      return publish !== undefined && media().sendWhipData(publish.clientId, writeAmf0(handler, payload));
-    },
-    end: publishing.endWhip,
-  };
 }
 
 /** The limit that was reached, as a reason. */
