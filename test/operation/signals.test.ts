@@ -191,8 +191,8 @@ describe("changes of settings", () => {
 });
 
 test("the documents list every signal with its effect, and every setting that a reload applies", () => {
-  const production = readFileSync("docs/production.md", "utf8");
-  for (const name of Object.keys(SIGNALS)) expect(production).toContain(name);
+  const operating = readFileSync("docs/operating.md", "utf8");
+  for (const name of Object.keys(SIGNALS)) expect(operating).toContain(name);
   const documented = readFileSync("docs/settings.md", "utf8");
   for (const key of SETTING_KEYS.filter((each) => settingOf(each).reloads === true)) expect(documented).toContain(key);
 });
