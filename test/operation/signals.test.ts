@@ -83,7 +83,7 @@ test.each(["SIGQUIT", "SIGPWR", "SIGXCPU"] as const)(
     await line(service, "draining: no new publish");
     // The kernel repeats that of the limit every second.
     if (signal === "SIGXCPU") {
-      await new Promise((resolve) => setTimeout(resolve, 1_200));
+      await new Promise((resolve) => setTimeout(resolve, 1_200)); // after the second in which signals count once
       service.process.kill(signal);
     }
     expect(await publish.exit, publish.stderr()).toBe(0);
