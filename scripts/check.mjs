@@ -29,6 +29,7 @@ const steps = [
   ["names, sizes and words of files", () => report(untidyFiles(trackedTexts())), "CONTRIBUTING.md, Words and Style"],
   ["ids of decisions", () => report(undefinedDecisions(trackedTexts())), "docs/decisions.md"],
   ["pages that are cited", () => report(missingPages(trackedTexts()))],
+  ["subject of the latest commit", () => report(longSubjects()), "CONTRIBUTING.md, How a change is checked"],
   ["repeated code", () => report(repetitions(root))],
   ["lock files and hosts", () => report(foreignTexts()), "CONTRIBUTING.md, How a change is checked"],
   [
@@ -105,6 +106,16 @@ function trackedFiles() {
 
 function trackedTexts() {
   return trackedFiles().map((name) => ({ name, text: readFileSync(join(root, name), "utf8") }));
+}
+
+/** What a line of `git log --oneline` and a forge's list show whole. */
+const SUBJECT_LIMIT = 72;
+
+/** A shallow clone has its newest commit too; an export without git has none. */
+function longSubjects() {
+  const { status, stdout } = spawnSync("git", ["log", "-1", "--format=%s"], { cwd: root, encoding: "utf8" });
+  const subject = status === 0 ? stdout.trim() : "";
+  return subject.length > SUBJECT_LIMIT ? [`${subject.length} characters: ${subject}`] : [];
 }
 
 /** Cargo.lock is exempt: cargo writes crates.io's constant there, mirror or not. No other file may name a host. */

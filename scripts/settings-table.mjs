@@ -9,14 +9,25 @@ const DEFAULT = /; default: (.*)$/;
 export function settingsAsMarkdown(settings) {
   const rows = Object.entries(settings).map(([key, setting]) => {
     const { env, fallback, meaning, wanted, secret, reloads } = setting;
-    const names = `\`${key}\`${reloads ? " ↻" : ""}${secret ? " *" : ""}`;
+    const names = `\`${key}\`${reloads ? "↻" : ""}${secret ? "\\*" : ""}`;
     const unset = DEFAULT.exec(meaning)?.[1];
-    const values = PLAIN.includes(wanted) || meaning.includes(wanted) ? "" : wanted;
-    return row(names, `\`${env}\``, unset ?? shown(fallback), meaning.replace(DEFAULT, ""), values);
+    const said = [meaning.replace(DEFAULT, ""), valuesOf(wanted, meaning)].filter(Boolean).join("; ");
+    return row(names, unset ?? shown(fallback), env === variableOf(key) ? said : `${said} (\`${env}\`)`);
   });
-  return [row("Setting", "Environment", "Default", "What it is", "Values"), "|---|---|---|---|---|", ...rows].join(
-    "\n",
-  );
+  return [row("Setting", "Default", "What it is"), "|---|---|---|", ...rows].join("\n");
+}
+
+/** The environment variable of a setting that has no other name there. */
+function variableOf(key) {
+  return `HEADGATE_${key.toUpperCase().replaceAll(".", "_")}`;
+}
+
+/** What `wanted` adds to the meaning: no bound that nobody reaches, and the meaning of 0 once. */
+function valuesOf(wanted, meaning) {
+  if (PLAIN.includes(wanted) || wanted.split(", ").every((value) => meaning.includes(value))) return "";
+  const bounds = wanted.replace(/^(?:a )?[\w\s/]+ from (?=\d)/, "");
+  const said = meaning.includes("0: ") ? bounds.replace(/ \(0: .*\)$/, "") : bounds;
+  return said.replace(/^[01] to \d{6,}(?: \((.*)\))?$/, "$1");
 }
 
 function shown(fallback) {

@@ -93,7 +93,7 @@ test("a name that is live on another node is refused without calling the webhook
 test("of two nodes that are asked for one name at the same moment, one gets it", async () => {
   const name = await a().newStream();
   customer.answer(async () => {
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await new Promise((resolve) => setTimeout(resolve, 300)); // both nodes ask meanwhile
     return { status: 200 };
   });
   const both = [send(a(), name), send(b(), name)];

@@ -22,7 +22,7 @@ test("the store is not asked any more about the end of a publish whose node does
   const { rival } = await rivals.find({ name: "Ab1Cd-1", backup: false });
   await rival?.replace();
   const until = asked;
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  await new Promise((resolve) => setTimeout(resolve, 300)); // absence cannot be awaited
   expect(until).toBeGreaterThan(2);
   expect(asked - until).toBeLessThanOrEqual(1);
 });

@@ -172,13 +172,13 @@ inWholeRun.each(["v2", "v1"] as const)(
     await reload();
     booted.systemctl("stop", "--no-block", "headgate");
     await until("it stops", () => shown("ActiveState") === "deactivating");
-    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    await new Promise((resolve) => setTimeout(resolve, 2_000)); // absence cannot be awaited
     expect(shown("ActiveState")).toBe("deactivating");
     last.kill("SIGINT");
     expect(await last.exit).not.toBe("SIGKILL");
     await until("it has stopped", () => shown("ActiveState") === "inactive", WAIT_MS);
     expect(shown("Result")).toBe("success");
-    await new Promise((resolve) => setTimeout(resolve, 3_000));
+    await new Promise((resolve) => setTimeout(resolve, 3_000)); // nor can this
     expect(shown("ActiveState")).toBe("inactive");
   },
   LIMIT_MS,

@@ -36,10 +36,10 @@ test("memory, heap and descriptors of this process are within their limits, and 
 test("a blocked event loop is reported as late", async () => {
   const figures = openFigures({ memoryMb: 0 });
   onTestFinished(() => figures.stop());
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  await new Promise((resolve) => setTimeout(resolve, 50)); // it has measured
   const until = performance.now() + 300;
   while (performance.now() < until);
-  await new Promise((resolve) => setTimeout(resolve, 5));
+  await new Promise((resolve) => setTimeout(resolve, 5)); // and once more
   expect(figures.read().loopLateMs).toBeGreaterThan(20);
 });
 

@@ -80,7 +80,7 @@ async function isFull(stage: Stage, code: string, said: RegExp): Promise<void> {
   const refused = broadcast(`${headgate.rtmp}/${spare}`, { seconds: 20 });
   expect(await refused.exit).not.toBe(0);
   expect(refused.stderr()).toMatch(said);
-  await pause(EXHAUSTED_MS);
+  await pause(EXHAUSTED_MS); // nothing may end meanwhile
   expect(await bytesIn(stage)).toBeGreaterThan(before);
   expect(customer.calls("publish")).toHaveLength(asked);
   expect(headgate.process.stderr()).not.toContain("publish ended");
@@ -116,7 +116,7 @@ test(
     clearInterval(filling);
     for (let more = 0; more < 300; more += 1) sockets.push(connect(Number(port), hostname).on("error", () => {}));
     const before = cpuSeconds(stage.headgate.process.pid);
-    await pause(2_000);
+    await pause(2_000); // the CPU time of two seconds is measured
     expect(cpuSeconds(stage.headgate.process.pid) - before).toBeLessThan(1);
     for (const socket of sockets) socket.destroy();
     const filledMs = performance.now() - filledSince;

@@ -32,7 +32,7 @@ test("an offer whose client leaves while the customer is asked is accepted and e
   const leaving = new AbortController();
   customer.answer(async () => {
     leaving.abort();
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    await new Promise((resolve) => setTimeout(resolve, 500)); // the service sees the client leave meanwhile
     return { status: 200 };
   });
   const whip = headgate.whip(await headgate.newStream());

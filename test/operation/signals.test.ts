@@ -83,7 +83,7 @@ test.each(["SIGQUIT", "SIGPWR", "SIGXCPU"] as const)(
     await line(service, "draining: no new publish");
     // The kernel repeats that of the limit every second.
     if (signal === "SIGXCPU") {
-      await new Promise((resolve) => setTimeout(resolve, 1_200));
+      await new Promise((resolve) => setTimeout(resolve, 1_200)); // after the second in which signals count once
       service.process.kill(signal);
     }
     expect(await publish.exit, publish.stderr()).toBe(0);
@@ -191,8 +191,8 @@ describe("changes of settings", () => {
 });
 
 test("the documents list every signal with its effect, and every setting that a reload applies", () => {
-  const production = readFileSync("docs/production.md", "utf8");
-  for (const name of Object.keys(SIGNALS)) expect(production).toContain(name);
+  const operating = readFileSync("docs/operating.md", "utf8");
+  for (const name of Object.keys(SIGNALS)) expect(operating).toContain(name);
   const documented = readFileSync("docs/settings.md", "utf8");
   for (const key of SETTING_KEYS.filter((each) => settingOf(each).reloads === true)) expect(documented).toContain(key);
 });

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { type BroadcasterNetwork, type Cut, openBroadcasterNetwork } from "../support/broadcaster-network.ts";
 import { type Child, start, until } from "../support/child.ts";
 import { type Customer, startCustomer } from "../support/customer.ts";
-import { encoderOf, judgeRecording, publishesAt, type Session, sessionOf } from "../support/drop-outs.ts";
+import { encoderOf, judgeRecording, mediaPasses, publishesAt, type Session, sessionOf } from "../support/drop-outs.ts";
 import { broadcast } from "../support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "../support/headgate.ts";
 import { type NginxRtmp, startNginxRtmp } from "../support/nginx-rtmp.ts";
@@ -103,7 +103,7 @@ async function goOff(
   network.cut(to.how);
   if (to.outcome === "lost") {
     await until("it is lost", () => doneOf(session.client_id).length > 0, LOST_LIMIT_MS);
-  } else await pause(to.gapMs);
+  } else await pause(to.gapMs); // the length of the gap is what is tested
   if (to.outcome !== "replaced") network.restore();
   const began = performance.now();
   if (to.outcome === "returns") return { ...running, tookMs: await resumed(name, running, before + to.gapMs) };
@@ -111,7 +111,7 @@ async function goOff(
   const tookMs = Math.round(performance.now() - began);
   if (to.outcome === "replaced") network.restore();
   // A returning client finds the connection closed; webrtcbin does not end because of that.
-  if (protocol === "whip") await pause(2_000).then(() => encoder.kill("SIGKILL"));
+  if (protocol === "whip") await mediaPasses(headgate, next.session, 2_000).then(() => encoder.kill("SIGKILL"));
   await Promise.race([encoder.exit, pause(RESUME_LIMIT_MS * 2).then(() => Promise.reject(new Error("it goes on")))]);
   return { ...next, tookMs };
 }
@@ -182,7 +182,7 @@ inWholeRun(`${DROP_OUTS} network outages are one connection at the upstream`, { 
         // One to nine seconds, evenly distributed; every other one on the broadcaster's own interface.
         const gapMs = 1_000 + ((round * 2 + stream * 3) % 9) * 1_000;
         const how = (round + (stream >> 1)) % 2 === 0 ? "link" : "path";
-        await pause(2_000);
+        await mediaPasses(headgate, running.session, 2_000);
         const { client_id: before } = running.session;
         const other = pair.find((network) => network !== running.network) ?? running.network;
         try {
@@ -199,7 +199,7 @@ inWholeRun(`${DROP_OUTS} network outages are one connection at the upstream`, { 
           running = await runIn(running.network, protocol, name);
         }
       }
-      await pause(2_000);
+      await mediaPasses(headgate, running.session, 2_000);
       await headgate.call("POST", `/session/${running.session.client_id}/kick`);
       running.encoder.kill("SIGKILL");
       const { faults, audioHoleMs, videoHoleMs } = await faultsAt(name);

@@ -2,7 +2,6 @@
 // silence, and then the successor. ffmpeg broadcasts, nginx-rtmp and ffmpeg are upstreams, ffmpeg plays and
 // decodes. `DROP_OUTS` sets their number in the long test, `DROP_OUT_STREAMS` the number of concurrent
 // streams.
-import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../support/child.ts";
 import { type Customer, startCustomer } from "../support/customer.ts";
@@ -11,6 +10,7 @@ import {
   dropOut,
   encoderOf,
   judgeRecording,
+  mediaPasses,
   publishesAt,
   sessionOf,
   startFfmpegUpstream,
@@ -66,7 +66,7 @@ inWholeRun(
     await headgate.call("POST", `/stream/${id}/upstream`, { url: other.url });
     const first = await encoderOf(headgate, name);
     const played = packetsOf(`${headgate.rtmp}/${name}`);
-    await pause(2_000);
+    await mediaPasses(headgate, first.session, 2_000);
     const second = await dropOut(headgate, name, first, { kind: "killed", gapMs: 3_000 });
     expect(await doneOf(first.session.client_id)).toHaveLength(1);
     expect(second.session.continues).toBe(first.session.client_id);
@@ -74,7 +74,7 @@ inWholeRun(
       ["sending", 0],
       ["sending", 0],
     ]);
-    await pause(2_000);
+    await mediaPasses(headgate, second.session, 2_000);
     second.encoder.kill("SIGTERM");
     await endAt(name);
     await other.process.exit;
@@ -148,13 +148,13 @@ test(`${DROP_OUTS} drop-outs of one to nine seconds are one connection at the up
         // One to nine seconds, evenly distributed; every eighth is silent instead of disconnected.
         const gapMs = 1_000 + ((done * 3 + stream) % 9) * 1_000;
         const kind: DropOut = done % 8 === 0 ? "silent" : "killed";
-        await pause(2_000);
+        await mediaPasses(headgate, running.session, 2_000);
         const before = running.session.client_id;
         running = await dropOut(headgate, name, running, { kind, gapMs });
         const continues = (await sessionOf(headgate, name))?.continues;
         if (continues !== before) failures.push(`${kind} for ${gapMs} ms: continues ${continues}`);
       }
-      await pause(2_000);
+      await mediaPasses(headgate, running.session, 2_000);
       running.encoder.kill("SIGTERM");
       await endAt(name);
       if (publishesAt(upstream, name) !== 1) failures.push(`${publishesAt(upstream, name)} connections`);

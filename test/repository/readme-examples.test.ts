@@ -186,12 +186,12 @@ test("docs/security-model.md: settings, a token for a broadcaster and one for a 
   await headgate.call("PUT", "/organisation/settings", { require_token: false, play: "open" });
 });
 
-test("docs/troubleshooting.md, docs/production.md: the diagnostic commands, and a key for nodes", () => {
-  const [doctor = "", ready = ""] = example("docs/troubleshooting.md", "sh", "/readyz").split("\n");
+test("docs/runbook.md, docs/operating.md: the diagnostic commands, and a key for nodes", () => {
+  const [doctor = "", ready = ""] = example("docs/runbook.md", "sh", "/readyz").split("\n");
   const own = `HEADGATE_DATA_DIR="${join(folder, "nowhere")}" HEADGATE_MEDIA_PORT=0`;
   expect(shell(`${own} ${doctor.replace(/#.*/, "")} || true`)).toContain("checks found nothing wrong");
   expect(shell(ready).trim()).toBe("ready");
-  const [key = ""] = example("docs/production.md", "sh", "headgate.key").split("\n");
+  const [key = ""] = example("docs/operating.md", "sh", "basenc").split("\n");
   const text = shell(key.replace("> headgate.key", ""));
   expect(text).toMatch(/^[\w-]{43}$/);
   expect(Buffer.from(text, "base64url")).toHaveLength(32);

@@ -1,12 +1,11 @@
 // A main encoder and its backup, as broadcasters run them: the main is killed, or somebody switches, and what
 // the upstreams and a player receive. ffmpeg and Chromium broadcast, nginx-rtmp and ffmpeg are upstreams,
 // ffmpeg plays and decodes.
-import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { type Child, start, until } from "../support/child.ts";
 import { startChromium } from "../support/chromium.ts";
 import { type Customer, startCustomer } from "../support/customer.ts";
-import { judgeRecording, publishesAt, type Session, startFfmpegUpstream } from "../support/drop-outs.ts";
+import { judgeRecording, mediaPasses, publishesAt, type Session, startFfmpegUpstream } from "../support/drop-outs.ts";
 import { broadcast, packetsOf } from "../support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "../support/headgate.ts";
 import { isMonotonic, ofTrack } from "../support/judge.ts";
@@ -100,7 +99,7 @@ test("the backup takes over from a killed main encoder within a second, on the e
   expect(customer.calls("publish").some(({ body }) => body.startsWith("backup=1&call=publish"))).toBe(true);
   expect(backup.session).toMatchObject({ on_air: false, bytes_out: 0, upstreams: [], continues: null });
   const played = packetsOf(`${headgate.rtmp}/${name}`);
-  await pause(3_000);
+  await mediaPasses(headgate, main.session, 3_000);
   main.encoder.kill("SIGKILL");
   expect(await doneOf(main.session.client_id)).toHaveLength(1);
   const taken = await until("the backup is on air", async () => {
@@ -108,7 +107,7 @@ test("the backup takes over from a killed main encoder within a second, on the e
     return session.on_air ? session : null;
   });
   expect(taken.continues).toBe(main.session.client_id);
-  await pause(4_000);
+  await mediaPasses(headgate, taken, 4_000);
   const after = await sessionOf(name, true);
   expect(after.upstreams.map(({ state, reconnects }) => [state, reconnects])).toEqual([
     ["sending", 0],
@@ -145,7 +144,7 @@ inWholeRun("a switch puts the backup on air and the main back, and both continue
     const switched = await switchTo(id);
     expect(switched).toEqual({ client_id: to.session.client_id, on_air: true });
     expect(await switchTo(id, to.session.client_id)).toEqual(switched);
-    await pause(3_000);
+    await mediaPasses(headgate, to.session, 3_000);
     expect((await sessionOf(name, true)).on_air).toBe(to === backup);
     expect((await sessionOf(name, false)).on_air).toBe(to === main);
   }
@@ -178,12 +177,12 @@ inWholeRun(
     main.encoder.kill("SIGSTOP");
     await until("the backup is on air", async () => ((await sessionOf(name, true)).on_air ? true : null), 30_000);
     main.encoder.kill("SIGCONT");
-    await pause(4_000);
+    await mediaPasses(headgate, backup.session, 4_000);
     expect((await sessionOf(name, false)).on_air).toBe(false);
     // And back again when the backup sends nothing.
     backup.encoder.kill("SIGSTOP");
     await until("the main is on air", async () => ((await sessionOf(name, false)).on_air ? true : null), 30_000);
-    await pause(2_000);
+    await mediaPasses(headgate, main.session, 2_000);
     main.encoder.kill("SIGTERM");
     await endAt(name);
     expect(publishesAt(upstream, name)).toBe(1);
@@ -205,7 +204,7 @@ inWholeRun("a WHIP browser is the backup of an RTMP encoder", { timeout: 240_000
     main.encoder.kill("SIGKILL");
     const took = await until("it is on air", async () => ((await sessionOf(name, true)).on_air ? true : null));
     expect(took).toBe(true);
-    await pause(4_000);
+    await mediaPasses(headgate, { client_id }, 4_000);
     expect(upstream.hasEnded(name)).toBe(false);
     await headgate.call("POST", `/session/${client_id}/kick`);
     await endAt(name);

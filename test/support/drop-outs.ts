@@ -27,6 +27,29 @@ export async function sessionOf(headgate: Headgate, name: string): Promise<Sessi
   return sessions.find(({ streamname }) => streamname === name);
 }
 
+/** Between two looks at a session, ms: within the rate limit of a key. */
+const LOOK_EVERY_MS = 250;
+
+/** Waits until `ms` more of a running publish have arrived, by its own clock. */
+export async function mediaPasses(
+  headgate: Headgate,
+  { client_id }: Pick<Session, "client_id">,
+  ms: number,
+): Promise<void> {
+  let from: number | null = null;
+  await until(
+    `${ms} ms of publish ${client_id}`,
+    async () => {
+      const { timestamp_ms } = (await headgate.call("GET", `/session/${client_id}`)) as unknown as Session;
+      from ??= timestamp_ms;
+      if (timestamp_ms >= from + ms) return true;
+      await pause(LOOK_EVERY_MS);
+      return false;
+    },
+    ms + 60_000,
+  );
+}
+
 /** An encoder with another publish than `before`, which has sent media; it retries while the name is taken.
  *  `publish` starts another program than ffmpeg. */
 export async function encoderOf(
@@ -84,7 +107,7 @@ export async function dropOut(
 ): Promise<{ readonly encoder: Child; readonly session: Session }> {
   const { encoder, session } = running;
   encoder.kill(how.kind === "killed" ? "SIGKILL" : "SIGSTOP");
-  await pause(how.gapMs);
+  await pause(how.gapMs); // the length of the gap is what is tested
   const next = await encoderOf(headgate, name, { before: session.client_id, ...(how.size && { size: how.size }) });
   encoder.kill("SIGKILL");
   return next;

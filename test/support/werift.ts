@@ -6,8 +6,9 @@ import { start, until } from "./child.ts";
 
 const CONNECT_LIMIT_MS = 15_000;
 
-/** Publishes for some seconds, then DELETEs the session; fails on any answer but 201 and 200. */
-export async function publishByWerift(url: string, seconds: number, size: string): Promise<void> {
+/** Publishes for some seconds, then DELETEs the session; fails on any answer but 201 and 200. `filter`: another filter of
+ *  ffmpeg for the encoded video. */
+export async function publishByWerift(url: string, seconds: number, size: string, filter?: string): Promise<void> {
   const stun = await startStunServer();
   const connection = new RTCPeerConnection({
     iceServers: [{ urls: `stun:127.0.0.1:${stun.address().port}` }],
@@ -27,11 +28,12 @@ export async function publishByWerift(url: string, seconds: number, size: string
     await until("werift connects", () => connection.connectionState === "connected", CONNECT_LIMIT_MS);
     const [video, audio] = feeds.map(({ port }) => `rtp://127.0.0.1:${port}?pkt_size=1200`);
     const input = ["-re", "-t", String(seconds), "-f", "lavfi", "-i"];
+    const filters = ["dump_extra", ...(filter === undefined ? [] : [filter])];
     const encoder = start("ffmpeg", [
       ...["-nostdin", "-loglevel", "error", ...input, `testsrc2=size=${size}:rate=25`],
       ...[...input, "sine=sample_rate=48000"],
       ...["-map", "0:v", "-c:v", "libx264", "-profile:v", "baseline", "-preset", "ultrafast", "-tune", "zerolatency"],
-      ...["-g", "50", "-pix_fmt", "yuv420p", "-bsf:v", "dump_extra", "-f", "rtp", video ?? ""],
+      ...["-g", "50", "-pix_fmt", "yuv420p", "-bsf:v", filters.join(), "-f", "rtp", video ?? ""],
       ...["-map", "1:a", "-c:a", "libopus", "-ac", "2", "-f", "rtp", audio ?? ""],
     ]);
     const code = await encoder.exit;

@@ -111,7 +111,7 @@ describe("a name with one address family that does not answer", () => {
   test("is waited for when the other one has no addresses", async () => {
     say = async (_, type) => {
       if (type === "A") return [];
-      await new Promise((resolve) => setTimeout(resolve, 400));
+      await new Promise((resolve) => setTimeout(resolve, 400)); // longer than the other is waited for
       return ["2001:db8::7"];
     };
     expect(await resolve("a.example")).toEqual(["2001:db8::7"]);
@@ -162,7 +162,7 @@ describe("an answer", () => {
     await resolve("a.example");
     now += 600_000;
     say = async () => {
-      await new Promise((done) => setTimeout(done, 1_500));
+      await new Promise((done) => setTimeout(done, 1_500)); // the servers hang
       return ["192.0.2.8"];
     };
     const started = performance.now();

@@ -104,7 +104,7 @@ test("a connection that closes while idle costs nothing", async () => {
   const { url, asked } = await serve((socket) => socket.write(OK, () => setTimeout(() => socket.end(), 20)));
   for (let at = 0; at < 5; at += 1) {
     expect(await post(url)).toMatchObject({ status: 200 });
-    await pause(60);
+    await pause(60); // the server closes after 20
   }
   expect(asked.map(({ connection }) => connection)).toEqual([1, 2, 3, 4, 5]);
 });
@@ -146,9 +146,9 @@ test("an idle connection is kept for as long as the server says, less a second, 
   });
   await post(url);
   await post(url);
-  await pause(2_500);
+  await pause(2_500); // less than the 4 s
   await post(url);
-  await pause(5_500);
+  await pause(5_500); // more
   await post(url);
   expect(asked.map(({ connection }) => connection)).toEqual([1, 2, 2, 3]);
 }, 20_000);

@@ -153,7 +153,7 @@ async function staysEnded(by: string): Promise<void> {
     await until(`${name} shows it`, async () => (await client.shown()) !== "", LIMIT_MS);
     expect(await client.shown(), name).toMatch(expected);
   }
-  await new Promise((resolve) => setTimeout(resolve, RETRY_PAUSE_MS));
+  await new Promise((resolve) => setTimeout(resolve, RETRY_PAUSE_MS)); // absence cannot be awaited
   for (const client of all) expect([await client.isLive(), publishesOf(client.stream)]).toEqual([false, 1]);
   await stage.reset();
 }

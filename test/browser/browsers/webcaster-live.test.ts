@@ -114,7 +114,7 @@ describe.concurrent("at the same time", () => {
     const { name, page } = await stage.liveOn(through, { reconnect: true });
     await stage.recordingOf(name);
     through.cut();
-    await pause(5_000);
+    await pause(5_000); // the outage
     through.mend();
     const mended = performance.now();
     await until("it was interrupted", async () => (await page.said()).states.includes("recovering"));
@@ -153,7 +153,7 @@ describe.concurrent("at the same time", () => {
     const through = await startBroadcastNetwork(stage.headgate().http, { hasMedia: true });
     const { name, page } = await stage.liveOn(through, { reconnect: true });
     through.cut();
-    await pause(20_000);
+    await pause(20_000); // the outage
     through.mend();
     const mended = performance.now();
     await stateIs(page, "live", 45_000);
@@ -343,7 +343,7 @@ describe.concurrent("at the same time", () => {
       document.dispatchEvent(new Event("visibilitychange"));
     })()`);
     await until("the metrics report it", async () => (await page.said()).metrics.at(-1)?.isHidden);
-    await pause(3_000);
+    await pause(3_000); // absence cannot be awaited
     expect((await page.said()).states.at(-1)).toBe("live");
     await page.run("webcaster.setMuted({ audio: false, video: false })");
     await page.run("webcaster.setTrack(document.createElement('canvas').captureStream(5).getVideoTracks()[0])");

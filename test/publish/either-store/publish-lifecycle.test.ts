@@ -228,7 +228,7 @@ describe("update_publish", () => {
     customer.answer(async () => {
       inFlight += 1;
       most = Math.max(most, inFlight);
-      await new Promise((resolve) => setTimeout(resolve, 120));
+      await new Promise((resolve) => setTimeout(resolve, 120)); // longer than the interval
       inFlight -= 1;
       return { status: 200 };
     });

@@ -112,13 +112,18 @@ test(
 test("a disabled organisation's running publish ends, and one being admitted is denied", async () => {
   const clientId = await stage.allowed(STREAM);
   await addStream(stage.db, "Ab1Cd-other", "created");
+  let answerNow = () => {};
+  const disabled = new Promise<void>((resolve) => {
+    answerNow = resolve;
+  });
   customer.answer(async () => {
-    await pause(200);
+    await disabled;
     return { status: 200 };
   });
   const request = stage.ask("Ab1Cd-other");
   await until("the customer is asked", () => customer.calls("publish").length === 2);
   await stage.db.updateTable("organisation").set({ enabled: 0 }).execute();
+  answerNow();
   expect(await stage.answered(request)).toMatchObject({ command: "deny" });
   await until(
     "the running one ends",

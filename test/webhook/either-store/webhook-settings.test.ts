@@ -210,7 +210,7 @@ test("the metrics contain calls, denials, the outbox and open breakers", async (
 test("an answer that takes more than 300 ms allows nevertheless, and is in the log and in the metrics", async () => {
   await open({});
   customer.answer(async () => {
-    await new Promise((resolve) => setTimeout(resolve, 350));
+    await new Promise((resolve) => setTimeout(resolve, 350)); // the limit is 300
     return { status: 200 };
   });
   await stage.allowed(STREAM, { arguments: "passcode=s3cret" });

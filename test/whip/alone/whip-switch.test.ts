@@ -110,7 +110,7 @@ async function sentKbps(page: Broadcaster): Promise<number> {
     return { bytes: Number(video?.bytesSent), ms: Number(video?.timestamp) };
   };
   const before = await sent();
-  await new Promise((resolve) => setTimeout(resolve, 2_000));
+  await new Promise((resolve) => setTimeout(resolve, 2_000)); // the bitrate over them
   const after = await sent();
   return ((after.bytes - before.bytes) * 8) / (after.ms - before.ms);
 }
@@ -167,7 +167,7 @@ test("whatever a browser changes, its upstream sees one publish that decodes", a
   ]) {
     await inPage(page, change);
     if (!change.includes("null")) await pictures(page, 25);
-    else await new Promise((resolve) => setTimeout(resolve, 1_500));
+    else await new Promise((resolve) => setTimeout(resolve, 1_500)); // nothing is sent, so nothing can be awaited
   }
   const restart = await inPage<Record<string, unknown>>(page, RESTART);
   expect(restart).toMatchObject({ status: 200, renewed: expect.stringMatching(/^"[0-9a-f-]{36}"$/) });

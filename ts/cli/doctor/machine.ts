@@ -7,7 +7,7 @@ import { reasonOf } from "../../reason.ts";
 import { FREE_AT_LEAST_BYTES } from "../../store/health.ts";
 import { type Finding, good } from "./finding.ts";
 
-/** Each connection uses one (production.md). */
+/** Each connection uses one (docs/operating.md). */
 const DESCRIPTORS_WANTED = 65_536;
 /** At least needed in addition to RTMP, for HTTP, WebRTC over TCP and the store. */
 const DESCRIPTORS_KEPT = 64;

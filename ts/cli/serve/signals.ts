@@ -5,7 +5,7 @@
 
 export type SignalEffect = "stop" | "reload" | "ignore";
 
-/** docs/production.md has this table too. SIGXCPU: the limit of processor time is reached (setrlimit(2)). SIGPWR: the
+/** docs/operating.md has this table too. SIGXCPU: the limit of processor time is reached (setrlimit(2)). SIGPWR: the
  *  power fails, or a container manager stops its machine. SIGUSR1: without a listener, Node opens its debugger's port,
  *  by which every program of this machine can command the process. */
 export const SIGNALS = {

@@ -5,7 +5,14 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { type BroadcasterNetwork, openBroadcasterNetwork } from "../../../support/broadcaster-network.ts";
 import { until } from "../../../support/child.ts";
 import { type Broadcaster, type Chromium, startChromium } from "../../../support/chromium.ts";
-import { encoderOf, judgeRecording, publishesAt, type Session, sessionOf } from "../../../support/drop-outs.ts";
+import {
+  encoderOf,
+  judgeRecording,
+  mediaPasses,
+  publishesAt,
+  type Session,
+  sessionOf,
+} from "../../../support/drop-outs.ts";
 import { packetsOf } from "../../../support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "../../../support/headgate.ts";
 import { ofTrack } from "../../../support/judge.ts";
@@ -66,17 +73,17 @@ test("a closed tab is succeeded by an encoder and that by a tab, on one connecti
 }, async () => {
   const name = await headgate.newStream();
   const first = await openTab(name);
-  await pause(3_000);
+  await mediaPasses(headgate, first.session, 3_000);
   await first.tab.page.close();
   // Chromium sends nothing at its end; after five silent seconds another publish may take the name.
   const second = await encoderOf(headgate, name, { before: first.session.client_id });
   expect(second.session.continues).toBe(first.session.client_id);
-  await pause(3_000);
+  await mediaPasses(headgate, second.session, 3_000);
   second.encoder.kill("SIGKILL");
   await isOver(name);
   const third = await openTab(name, second.session.client_id);
   expect(third.session.continues).toBe(second.session.client_id);
-  await pause(3_000);
+  await mediaPasses(headgate, third.session, 3_000);
   expect(upstream.hasEnded(name)).toBe(false);
   await headgate.call("POST", `/session/${third.session.client_id}/kick`);
   await until("the upstream connection ends", () => upstream.hasEnded(name), 30_000);
@@ -99,10 +106,10 @@ test("a tab whose network returns in time continues, and a new one does when the
     const name = await headgate.newStream();
     const first = await openTab(name, undefined, inside);
     for (const how of ["link", "path"] as const) {
-      await pause(2_000);
+      await mediaPasses(headgate, first.session, 2_000);
       const before = (await sessionOf(headgate, name))?.timestamp_ms ?? 0;
       network.cut(how);
-      await pause(4_000);
+      await pause(4_000); // the length of the gap is what is tested
       expect((await sessionOf(headgate, name))?.timestamp_ms, "nothing passes").toBeLessThan(before + 2_000);
       network.restore();
       const goesOn = async () => ((await sessionOf(headgate, name))?.timestamp_ms ?? 0) > before + 5_000;
@@ -114,7 +121,7 @@ test("a tab whose network returns in time continues, and a new one does when the
     network.restore();
     const second = await openTab(name, first.session.client_id, inside);
     expect(second.session.continues).toBe(first.session.client_id);
-    await pause(2_000);
+    await mediaPasses(headgate, second.session, 2_000);
     await headgate.call("POST", `/session/${second.session.client_id}/kick`);
     await until("the upstream connection ends", () => upstream.hasEnded(name), 30_000);
     expect(publishesAt(upstream, name)).toBe(1);
@@ -145,7 +152,7 @@ test("a page of the browser client that is closed ends immediately, and the next
     await next.run("webcaster.startBroadcast()");
     const second = await until("it sends media again", () => liveAt(service, name));
     expect(second.continues).toBe(first.client_id);
-    await pause(2_000);
+    await mediaPasses(service, second, 2_000);
     await next.run("webcaster.stopBroadcast()");
     await until("the upstream connection ends", () => stage.upstream.hasEnded(name), 10_000);
     expect(publishesAt(stage.upstream, name)).toBe(1);
