@@ -2,6 +2,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { inTime } from "./in-time.ts";
 import type { Protocol } from "./media/protocols.ts";
+import { type CopyMetrics, createCopyMetrics } from "./metrics/copy-metrics.ts";
 
 /** The outcomes of a webhook call that are counted. */
 type WebhookOutcome =
@@ -43,7 +44,7 @@ export interface Metrics {
     readonly status: number;
     readonly tookMs: number;
   }): void;
-  /** `call`: publish, update_publish or publish_done. */
+  /** `call`: publish, update_publish, publish_done or health. */
   observeWebhook(call: string, answer: WebhookOutcome, tookMs: number): void;
   countRefusal(request: "publish" | "play", cause: string): void;
   countStart(protocol: Protocol): void;
@@ -62,6 +63,8 @@ export interface Metrics {
   watchMedia(media: MediaCounts): void;
   /** `running`: how many previews run. */
   watchPreviews(running: () => number): void;
+  /** Those of second webhooks, and alerts. */
+  readonly copies: CopyMetrics;
   /** Values read at each scrape. */
   watchPublishing(publishing: {
     /** `open`: organisations whose current webhook has an open breaker. */
@@ -83,6 +86,7 @@ export type PublishingMetrics = Pick<
   | "countTakeover"
   | "countGivenUp"
   | "watchPublishing"
+  | "copies"
 >;
 
 /** prom-client would wake an idle process a hundred times a second to measure the event loop's delay, which
@@ -172,13 +176,14 @@ export function createMetrics(): Metrics {
   });
   const givenUp = new Counter({
     name: "headgate_outbox_given_up_total",
-    help: "publish_done events that were given up, after 72 hours or a lasting refusal",
+    help: "publish_done events and alerts that were given up, after 72 hours, an hour, or a lasting refusal",
     registers,
   });
   /** Totals of the publishes that have ended. */
   const ended = { bytesIn: 0, bytesOut: 0 };
   return {
     registry,
+    copies: createCopyMetrics(registry),
     observeRequest({ method, route, status, tookMs }) {
       requests.inc({ method, route, status });
       seconds.observe({ method, route }, tookMs / 1000);
@@ -268,7 +273,11 @@ export function createMetrics(): Metrics {
       gauge("headgate_webhook_in_flight", "Webhook calls in flight", () => load().inFlight);
       gauge("headgate_webhook_waiting", "Webhook calls that wait for a place", () => load().waiting);
       const depth = oncePerTurn(outbox);
-      gauge("headgate_outbox_events", "publish_done events not delivered yet", async () => (await depth()).events);
+      gauge(
+        "headgate_outbox_events",
+        "publish_done events and alerts not delivered yet",
+        async () => (await depth()).events,
+      );
       gauge("headgate_outbox_oldest_seconds", "Age of the oldest of them", async () => (await depth()).oldestMs / 1000);
       gauge("headgate_players", "Current players", () => live().players);
       const byLabel = (name: string, help: string, label: string, read: () => Readonly<Record<string, number>>) =>

@@ -39,7 +39,7 @@ import { logPublishes } from "./publish/observers/publish-log.ts";
 import { countPublishes } from "./publish/observers/publish-metrics.ts";
 import { NO_OTHER_NODES, type OtherNodes } from "./publish/players.ts";
 import { createPreviews, type Previews } from "./publish/preview/previews.ts";
-import { createPublishEvents } from "./publish/publish-events.ts";
+import { createPublishEvents, type PublishEvents } from "./publish/publish-events.ts";
 import type { PublishingSettings } from "./publish/publishing-settings.ts";
 import { createRefusals } from "./publish/refusals/refusals.ts";
 import { createTimelineRecorder, type TimelineRecorder } from "./publish/timeline/recorder.ts";
@@ -167,7 +167,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     settings: publishingSettings(config),
   });
   records.revocations.listen(publishing.endRevoked);
-  const observed = { metrics, recorder, full, storeProblem, version, member, others };
+  const observed = { events, metrics, recorder, full, storeProblem, version, member, others };
   const monitoring = createMonitoring(config, deps, publishing, observed);
   const whip = createWhip({
     media,
@@ -248,10 +248,22 @@ async function openRecords(config: Config, { db, clock, log }: Pick<ServiceDeps,
     isShared: config.databaseUrl !== null,
   });
   const secrets = createWebhookSecrets({ db, box: secretBox, clock });
-  const customers = createCustomers({ db, secrets, clock });
+  const copySecrets = createWebhookSecrets({ db, box: secretBox, clock, table: "webhook_copy_secret" });
+  const customers = createCustomers({ db, secrets, copySecrets, clock });
   const streamUpstreams = createStreamUpstreams({ db, secretBox });
   const publishKeys = createPublishKeys(secretBox);
-  return { secretBox, tokenKeys, revocations, tokens, tokenRecords, secrets, customers, streamUpstreams, publishKeys };
+  return {
+    secretBox,
+    tokenKeys,
+    revocations,
+    tokens,
+    tokenRecords,
+    secrets,
+    copySecrets,
+    customers,
+    streamUpstreams,
+    publishKeys,
+  };
 }
 
 /** What of it decides about publishes and players. */
@@ -314,6 +326,7 @@ function createMonitoring(
   deps: ServiceDeps,
   publishing: Publishing,
   observed: {
+    readonly events: PublishEvents;
     readonly metrics: Metrics;
     readonly recorder: TimelineRecorder;
     readonly full: () => string | null;
@@ -324,13 +337,13 @@ function createMonitoring(
   },
 ) {
   const { db, reads, clock, log, media, resolve = resolveBySystem } = deps;
-  const { metrics, recorder, full, storeProblem, version, member, others } = observed;
+  const { events: publishEvents, metrics, recorder, full, storeProblem, version, member, others } = observed;
   const { dev } = config;
   const findingsOf = (clientId: number) => measurements.findingsOf(clientId);
   const sessions = createLiveSessions({ publishing, media, findingsOf, dev, resolve });
   const previews = createPreviews({ publishing, media, log });
   metrics.watchPreviews(previews.running);
-  const measurements = createMeasurements({ publishing, media, clock, log, seen: recorder.seen });
+  const measurements = createMeasurements({ publishing, media, clock, log, events: publishEvents });
   watchTroubles(metrics.registry, measurements.troubles);
   const events = createEvents({ db: reads, measurements, sessions, others, clock, log });
   const deployment = createDeployment({ db, config, publishing, media, version, clock, storeProblem });

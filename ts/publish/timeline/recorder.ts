@@ -9,7 +9,6 @@ import type { Protocol } from "../../media/protocols.ts";
 import type { Media, PublishSnapshot } from "../../media.ts";
 import type { Schema } from "../../store/schema.ts";
 import type { Publishing } from "../lifecycle.ts";
-import type { PointReading } from "../monitoring/measurements.ts";
 import type { PublishEvent, PublishEvents } from "../publish-events.ts";
 import type { RunningPublish } from "../publishes.ts";
 import { type MediaSummary, summaryOf } from "../whip/sdp-summary.ts";
@@ -33,8 +32,6 @@ const STOP_LIMIT_MS = 5_000;
 const CODECS_LIMIT = 8;
 
 export interface TimelineRecorder {
-  /** Takes a point of a publish's history. */
-  seen(publish: RunningPublish, reading: PointReading): void;
   /** The counters of a publish that runs here, as of now; null for any other. */
   countersOf(clientId: number): Pick<PublishSnapshot, "bytesIn" | "bytesOut"> | null;
   /** Figures for the log line at the end of a publish; empty when nothing was observed. */
@@ -90,15 +87,14 @@ export function createTimelineRecorder(deps: {
         const { clientId, upstreamId, sending, upstream, detail } = event;
         return memoryOf(clientId)?.watched.upstream(clock.now(), upstreamId, sending, upstream, detail);
       }
+      case "sample":
+        return take(event.publish.clientId, remember(event.publish), event.reading);
       case "ended":
         return end(event.counters.clientId, event.publish);
     }
   });
 
   return {
-    seen(publish, reading) {
-      take(publish.clientId, remember(publish), reading);
-    },
     countersOf: (clientId) => media().snapshot(clientId),
     figuresOf: (clientId) => waiting.get(clientId)?.figures ?? {},
     timelineOf(clientId) {
