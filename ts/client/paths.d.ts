@@ -62,6 +62,8 @@ export interface components {
       attempts: number;
       first_at: string;
       last_at: string;
+      /** It went to the second webhook */
+      is_copy: boolean;
       /** null: there was no response, or it was not kept yet */
       response: ({
         /** Values are masked, except those of common fields that hold no secret */

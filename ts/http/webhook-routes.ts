@@ -49,6 +49,7 @@ const DeliveryRecord = z
     attempts: z.int(),
     first_at: Time,
     last_at: Time,
+    is_copy: z.boolean().openapi({ description: "It went to the second webhook" }),
     response: z
       .object({
         headers: z.array(z.object({ name: z.string(), value: z.string() })).openapi({
@@ -122,12 +123,9 @@ export const WEBHOOK_ROUTES = {
       call: z.enum(CALLS).optional().openapi({ description: "Only these events", example: "publish" }),
       clientid: wholeNumber("must be a number").optional().openapi({ description: "Only calls about this publish" }),
       name: z.string().optional().openapi({ description: "Only calls about this stream name", example: "Ab1Cd-9XyZ0" }),
-      copies: z
-        .enum(["true", "false"])
-        .optional()
-        .openapi({
-          description: "true: calls to the second webhook, which gets copies, in place of those to the webhook",
-        }),
+      copies: z.enum(["true", "false"]).optional().openapi({
+        description: "true: calls to the second webhook, which gets copies, in place of those to the webhook",
+      }),
       failed: z.enum(["true", "false"]).optional().openapi({ description: "true: only failed or refused calls" }),
       before: z
         .string()
@@ -276,6 +274,7 @@ function deliveryRecord(
     attempts,
     first_at: new Date(rest.firstAt).toISOString(),
     last_at: new Date(rest.lastAt).toISOString(),
+    is_copy: rest.isCopy,
     response: rest.response && {
       headers: rest.response.headers.map(([name, value]) => ({ name, value })),
       body: rest.response.body,

@@ -38,6 +38,8 @@ export interface Delivery {
   readonly attempts: number;
   readonly firstAt: number;
   readonly lastAt: number;
+  /** It went to the second webhook. */
+  readonly isCopy: boolean;
   /** What is kept of the response; null: there was none, or it is older than migration 0032. */
   readonly response: WebhookResponse | null;
 }
@@ -225,6 +227,7 @@ function shown(row: Selectable<DeliveryTable>): Delivery {
     attempts: Number(row.attempts),
     firstAt: Number(row.first_at),
     lastAt: Number(row.last_at),
+    isCopy: row.is_copy === 1,
     response: readResponse(row.response),
   };
 }
