@@ -186,7 +186,9 @@ function Replay({ delivery }: { readonly delivery: Delivery }) {
         </BusyButton>
       }
     >
-      <div role="status">{result !== null && <CallResult result={result} call={delivery.call} isTest />}</div>
+      <div role="status">
+        {result !== null && <CallResult result={result} call={delivery.call} isCopy={delivery.is_copy} isTest />}
+      </div>
     </Section>
   );
 }
