@@ -214,7 +214,6 @@ describe("alerts", () => {
     second.answer({ status: 200 });
     stage.clock.ms += 30_000;
     await stage.publishing.takeOver("gateway_restarted");
-    await until(() => second.calls("health").length > 1);
     await until(async () => (await outboxOf("webhook_copy_outbox")).some((row) => row.delivered_at !== null));
     expect(new Set(eventsAt(second))).toEqual(new Set(["media_lost"]));
   });
