@@ -23,8 +23,8 @@ const FOLDERS = {
   publish: [
     ["whip", "monitoring", "timeline", "observers"],
     ["", "admission", "upstreams", "preview", "capture", "running", "limits", "backup", "ending", "key", "refusals"],
-    ["webhook", "bytes"],
-    ["webhook/deliveries", "addresses"],
+    ["webhook", "webhook/outbox", "webhook/copies", "bytes"],
+    ["addresses"],
   ],
   http: [
     [
@@ -115,7 +115,7 @@ const STOPWATCHES = new Set([
   "ts/publish/webhook/call.ts",
   "ts/publish/webhook/deadline.ts",
   "ts/publish/webhook/exchange.ts",
-  "ts/publish/webhook/outbox.ts",
+  "ts/publish/webhook/outbox/turns.ts",
   "ts/publish/webhook/connection-steps.ts",
   "ts/store/portions.ts",
   "ts/webcaster/broadcast.ts",

@@ -104,7 +104,28 @@ const ROWS = [
           ["sum(increase(headgate_outbox_given_up_total[1h]))", "given up in an hour"],
         ],
       ],
-      ["The oldest of them", "s", [["max(headgate_outbox_oldest_seconds)", "waits"]]],
+      [
+        "The oldest of them",
+        "s",
+        [
+          ["max(headgate_outbox_oldest_seconds)", "waits"],
+          ["max(headgate_copy_outbox_oldest_seconds)", "copy or alert waits"],
+        ],
+      ],
+      [
+        "Copies for second webhooks",
+        "short",
+        [
+          ["sum by (outcome) (increase(headgate_copy_calls_total{$of}[$range]))", "{{outcome}}"],
+          ["max(headgate_copy_outbox_events)", "waiting"],
+          ["sum(increase(headgate_copies_dropped_total{$of}[$range]))", "dropped"],
+          [
+            "count(max by (organisation) (headgate_copy_breaker_open{$of})) or vector(0)",
+            "second webhooks that only time out",
+          ],
+        ],
+      ],
+      ["Alerts", "short", [["sum by (event) (increase(headgate_alerts_total{$of}[$range]))", "{{event}}"]]],
     ],
   ],
   [

@@ -51,6 +51,7 @@ import { USAGE_ROUTES, usageRoutes } from "./http/usage.ts";
 import { USER_ROUTES, userRoutes } from "./http/users.ts";
 import { v5Routes } from "./http/v5/v5-socket.ts";
 import { WEBCASTER_ROUTES, webcasterRoutes } from "./http/webcaster.ts";
+import { WEBHOOK_COPY_ROUTES, webhookCopyRoutes } from "./http/webhook-copy-routes.ts";
 import { WEBHOOK_ROUTES, webhookRoutes } from "./http/webhook-routes.ts";
 import { describeWhip } from "./http/whip/whip-document.ts";
 import { whipRoutes } from "./http/whip/whip-endpoint.ts";
@@ -120,6 +121,7 @@ export interface AppDeps {
   readonly nodes: () => Promise<readonly DeploymentNode[] | null>;
   readonly publishKeys: PublishKeys;
   readonly secrets: WebhookSecrets;
+  readonly copySecrets: WebhookSecrets;
   readonly customers: Pick<Customers, "forget">;
   readonly workbench: Workbench;
   readonly whip: Whip;
@@ -138,6 +140,7 @@ const DESCRIPTIONS: readonly Describe[] = [
   ...[
     ORGANISATION_ROUTES,
     WEBHOOK_ROUTES,
+    WEBHOOK_COPY_ROUTES,
     STREAM_ROUTES,
     STREAM_CONTROL_ROUTES,
     STREAM_KEY_ROUTES,
@@ -203,6 +206,7 @@ export function createApp(deps: AppDeps): Hono<Env> {
   const reading = { ...deps, ...access, db: deps.reads };
   app.route("/", organisationRoutes({ ...deps, ...access }));
   app.route("/", webhookRoutes({ ...deps, ...access }));
+  app.route("/", webhookCopyRoutes({ ...deps, ...access }));
   app.route("/", streamRoutes({ ...deps, ...access }));
   app.route("/", streamControlRoutes({ ...deps, ...access }));
   app.route("/", streamKeyRoutes({ ...deps, ...access }));

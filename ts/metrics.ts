@@ -2,6 +2,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { inTime } from "./in-time.ts";
 import type { Protocol } from "./media/protocols.ts";
+import { type CopyMetrics, createCopyMetrics } from "./metrics/copy-metrics.ts";
 
 /** The outcomes of a webhook call that are counted. */
 type WebhookOutcome =
@@ -51,7 +52,7 @@ export interface Metrics {
     readonly status: number;
     readonly tookMs: number;
   }): void;
-  /** `call`: publish, update_publish or publish_done. */
+  /** `call`: publish, update_publish, publish_done or health. */
   observeWebhook(call: string, answer: WebhookOutcome, tookMs: number): void;
   countRefusal(request: "publish" | "play", cause: string): void;
   countStart(protocol: Protocol): void;
@@ -70,6 +71,8 @@ export interface Metrics {
   watchMedia(media: MediaCounts): void;
   /** `running`: how many previews run. */
   watchPreviews(running: () => number): void;
+  /** Those of second webhooks, and alerts. */
+  readonly copies: CopyMetrics;
   /** Values read at each scrape. */
   watchPublishing(publishing: PublishingNumbers): void;
 }
@@ -86,6 +89,7 @@ export type PublishingMetrics = Pick<
   | "countTakeover"
   | "countGivenUp"
   | "watchPublishing"
+  | "copies"
 >;
 
 /** prom-client would wake an idle process a hundred times a second to measure the event loop's delay, which
@@ -105,6 +109,7 @@ export function createMetrics(): Metrics {
   const ended = { bytesIn: 0, bytesOut: 0 };
   return {
     registry,
+    copies: createCopyMetrics(registry),
     observeRequest({ method, route, status, tookMs }) {
       counters.requests.inc({ method, route, status });
       counters.seconds.observe({ method, route }, tookMs / 1000);
@@ -223,7 +228,7 @@ function createCounters(registers: Registry[]) {
   });
   const givenUp = new Counter({
     name: "headgate_outbox_given_up_total",
-    help: "publish_done events that were given up, after 72 hours or a lasting refusal",
+    help: "publish_done events and alerts that were given up, after 72 hours, an hour, or a lasting refusal",
     registers,
   });
   return {
@@ -303,7 +308,11 @@ function watchPublishing(
   gauge("headgate_webhook_in_flight", "Webhook calls in flight", () => load().inFlight);
   gauge("headgate_webhook_waiting", "Webhook calls that wait for a place", () => load().waiting);
   const depth = oncePerTurn(outbox);
-  gauge("headgate_outbox_events", "publish_done events not delivered yet", async () => (await depth()).events);
+  gauge(
+    "headgate_outbox_events",
+    "publish_done events and alerts not delivered yet",
+    async () => (await depth()).events,
+  );
   gauge("headgate_outbox_oldest_seconds", "Age of the oldest of them", async () => (await depth()).oldestMs / 1000);
   gauge("headgate_players", "Current players", () => live().players);
   const byLabel = (name: string, help: string, label: string, read: () => Readonly<Record<string, number>>) =>

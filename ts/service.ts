@@ -163,7 +163,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     settings: publishingSettings(config),
   });
   records.revocations.listen(publishing.endRevoked);
-  const observed = { metrics, recorder, full, storeProblem, version, member, others };
+  const observed = { events, metrics, recorder, full, storeProblem, version, member, others };
   const monitoring = createMonitoring(config, deps, publishing, observed);
   const whip = new Whip({
     media,
@@ -272,10 +272,22 @@ async function openRecords(config: Config, { db, clock, log }: Pick<ServiceDeps,
     isShared: config.databaseUrl !== null,
   });
   const secrets = createWebhookSecrets({ db, box: secretBox, clock });
-  const customers = createCustomers({ db, secrets, clock });
+  const copySecrets = createWebhookSecrets({ db, box: secretBox, clock, table: "webhook_copy_secret" });
+  const customers = createCustomers({ db, secrets, copySecrets, clock });
   const streamUpstreams = createStreamUpstreams({ db, secretBox });
   const publishKeys = createPublishKeys(secretBox);
-  return { secretBox, tokenKeys, revocations, tokens, tokenRecords, secrets, customers, streamUpstreams, publishKeys };
+  return {
+    secretBox,
+    tokenKeys,
+    revocations,
+    tokens,
+    tokenRecords,
+    secrets,
+    copySecrets,
+    customers,
+    streamUpstreams,
+    publishKeys,
+  };
 }
 
 /** What of it decides about publishes and players. */
@@ -338,6 +350,7 @@ function createMonitoring(
   deps: ServiceDeps,
   publishing: Publishing,
   observed: {
+    readonly events: PublishEvents;
     readonly metrics: Metrics;
     readonly recorder: TimelineRecorder;
     readonly full: () => string | null;
@@ -349,19 +362,13 @@ function createMonitoring(
 ) {
   const { db, reads, clock, log, media, resolve = resolveBySystem } = deps;
   const { current = () => config } = deps;
-  const { metrics, recorder, full, storeProblem, version, member, others } = observed;
+  const { events: publishEvents, metrics, recorder, full, storeProblem, version, member, others } = observed;
   const { dev } = config;
   const findingsOf = (clientId: number) => measurements.findingsOf(clientId);
   const sessions = createLiveSessions({ publishing, media, findingsOf, dev, resolve });
   const previews = createPreviews({ publishing, media, log });
   metrics.watchPreviews(previews.running);
-  const measurements = createMeasurements({
-    publishing,
-    media,
-    clock,
-    log,
-    seen: (publish, reading) => recorder.seen(publish, reading),
-  });
+  const measurements = createMeasurements({ publishing, media, clock, log, events: publishEvents });
   watchTroubles(metrics.registry, measurements.troubles);
   const events = new Events({ db: reads, measurements, sessions, others, clock, log });
   const deployment = createDeployment({ db, config, current, publishing, media, version, clock, storeProblem });

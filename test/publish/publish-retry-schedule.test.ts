@@ -1,7 +1,7 @@
 // When publish_done is tried again: decision W17.
 import { describe, expect, test } from "vitest";
 import type { WebhookAnswer } from "../../ts/publish/webhook/answer.ts";
-import { refusalsAfter, verdictOf } from "../../ts/publish/webhook/retry-schedule.ts";
+import { LIFETIME_MS, refusalsAfter, verdictOf } from "../../ts/publish/webhook/outbox/retry-schedule.ts";
 
 const NOW = 1_767_225_600_000;
 const HOUR = 3_600_000;
@@ -14,7 +14,12 @@ const answered = (status: number, retryAfter: string | null = null): WebhookAnsw
 const timeout: WebhookAnswer = { outcome: "unreachable", cause: "deadline", detail: "no answer in time" };
 /** As if every answer had been like this one. */
 const judge = (answer: WebhookAnswer, attempts = 1, age = 0, random = 0.5) =>
-  verdictOf(answer, { attempts, createdAt: NOW - age, refusals: { count: attempts, since: NOW - age } }, NOW, random);
+  verdictOf(
+    answer,
+    { attempts, createdAt: NOW - age, refusals: { count: attempts, since: NOW - age }, lifetimeMs: LIFETIME_MS },
+    NOW,
+    random,
+  );
 const delay = (...args: Parameters<typeof judge>) => {
   const verdict = judge(...args);
   return verdict.next === "retry" ? verdict.at - NOW : verdict.next;
@@ -47,7 +52,7 @@ describe("a delivery", () => {
     [5, 156_000],
     [20, 2 * HOUR],
   ])("that a 4xx answers for the first time, on attempt %i, is tried five times from then on", (attempts, age) => {
-    const event = { attempts, createdAt: NOW - age };
+    const event = { attempts, createdAt: NOW - age, lifetimeMs: LIFETIME_MS };
     const refusals = refusalsAfter(answered(404), { count: 0, since: null }, NOW);
     expect(refusals).toEqual({ count: 1, since: NOW });
     expect(verdictOf(answered(404), { ...event, refusals }, NOW, 0.5)).toEqual({ next: "retry", at: NOW + 1_000 });

@@ -97,7 +97,13 @@ describe("the measurements of running publishes", () => {
   beforeEach(() => {
     media = new RecordingMedia();
     running = [1, 2];
-    measurements = createMeasurements({ publishing: publishingOf(), media: () => media, clock, log, seen: () => {} });
+    measurements = createMeasurements({
+      publishing: publishingOf(),
+      media: () => media,
+      clock,
+      log,
+      events: { emit: () => {} },
+    });
   });
   afterEach(() => measurements.stop());
 
@@ -156,7 +162,13 @@ describe("the measurements of running publishes", () => {
       const frames = () => media.measure(1, { videoFrames: Math.round((clock.now() - startedAt) / 40) });
       measurements.stop();
       const counting = setInterval(frames, 10);
-      measurements = createMeasurements({ publishing: publishingOf(), media: () => media, clock, log, seen: () => {} });
+      measurements = createMeasurements({
+        publishing: publishingOf(),
+        media: () => media,
+        clock,
+        log,
+        events: { emit: () => {} },
+      });
       await vi.advanceTimersByTimeAsync(60 * STEP_MS);
       clearInterval(counting);
       const { fps } = measurements.historyOf(1).points;

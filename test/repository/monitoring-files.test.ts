@@ -25,6 +25,8 @@ const COUNTS = [
   "headgate_webhook_in_flight",
   "headgate_webhook_waiting",
   "headgate_webhook_breaker_open",
+  "headgate_copy_outbox_events",
+  "headgate_copy_breaker_open",
   "headgate_store_up",
 ];
 

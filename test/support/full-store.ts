@@ -81,14 +81,15 @@ export async function fillStore(db: Store["db"], count: number): Promise<void> {
     "publish_timeline",
     each((at) => ({ client_id: 9_000_000_000 + at, kept: JSON.stringify({ at, text: text(at).repeat(50) }) })),
   );
-  await add(
-    "outbox",
-    each((at) => ({
-      ...{ id: `o${at}`, ...own, client_id: 9_000_000_000 + at, url: "https://customer.example/", body: text(at) },
-      ...{ attempts: 1, next_attempt_at: at, created_at: at, delivered_at: at, given_up_at: null, last_status: 200 },
-      ...{ epoch: null, trace: null },
-    })),
-  );
+  for (const outbox of ["outbox", "webhook_copy_outbox"] as const)
+    await add(
+      outbox,
+      each((at) => ({
+        ...{ id: `o${at}`, ...own, client_id: 9_000_000_000 + at, url: "https://customer.example/", body: text(at) },
+        ...{ attempts: 1, next_attempt_at: at, created_at: at, delivered_at: at, given_up_at: null, last_status: 200 },
+        ...{ epoch: null, trace: null, call: at % 2 ? ("health" as const) : null },
+      })),
+    );
   await add(
     "delivery",
     each((at) => ({
@@ -157,6 +158,8 @@ export async function fillStore(db: Store["db"], count: number): Promise<void> {
       ...{ updated_at: at, sequence: at, expires_at: 4_000_000_000_000 },
     })),
   );
+  await add("webhook_copy", [{ ...own, url: "https://staging.example/", events: "alerts", updated_at: 1 }]);
+  await add("webhook_copy_secret", [{ id: "copies", ...own, sealed: "x", created_at: 1, expires_at: null }]);
   await add("kept_answer", [{ id: "a1", ...own, sealed: null, begun_at: 1 }]);
   const node = {
     name: "gone",

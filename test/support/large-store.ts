@@ -7,7 +7,7 @@ import { ON_POSTGRES } from "./stores.ts";
 /** Tables that grow with what an organisation does. */
 const LARGE = [
   ...["stream", "stream_tag", "stream_word", "stream_text", "stream_external_id"],
-  ...["publish", "usage", "delivery", "audit", "outbox", "refusal", "token"],
+  ...["publish", "usage", "delivery", "audit", "outbox", "webhook_copy_outbox", "refusal", "token"],
 ];
 
 /** Streams added at a time. */
@@ -66,8 +66,12 @@ function rowsOf(
     `insert into token (id, organisation_id, kind, name, made_by_kind, made_by, revision, made_at, expires_at)
      select 't-' || ${text("i")}, ${org}, 'broadcast', 'Many0-' || ${text("i % 10")}, 'key', 'k-' || ${text("i % 3")}, 0, 1700000000000 + i, 1900000000000 + i
      from ${numbers()}`,
-    `insert into outbox (id, organisation_id, client_id, url, body, attempts, next_attempt_at, created_at, delivered_at)
+    ...["outbox", "webhook_copy_outbox"].map(
+      (
+        table,
+      ) => `insert into ${table} (id, organisation_id, client_id, url, body, attempts, next_attempt_at, created_at, delivered_at)
      select ${id}, ${org}, i, 'https://a.example/', '', 1, 1, 1700000000000 + i, 1700000000000 from ${numbers()}`,
+    ),
   ];
 }
 

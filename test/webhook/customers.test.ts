@@ -16,7 +16,8 @@ test.each([
   ["the clock was set back by an hour", -HOUR_MS],
 ])("a change by another process is seen after %s", async (_, step) => {
   const { db, clock, organisation } = gateway;
-  const customers = createCustomers({ db, clock: { now: () => clock.ms }, secrets: { keys: async () => [] } });
+  const secrets = { keys: async () => [] };
+  const customers = createCustomers({ db, clock: { now: () => clock.ms }, secrets, copySecrets: secrets });
   expect(await customers.of(organisation.id)).toMatchObject({ webhook: null });
   const webhook = "https://customer.example/publish";
   await db.updateTable("organisation").set({ webhook }).execute();

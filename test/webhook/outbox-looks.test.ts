@@ -6,7 +6,7 @@ import { pino } from "pino";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { WebhookAnswer } from "../../ts/publish/webhook/answer.ts";
 import { PROBE_EVERY_MS } from "../../ts/publish/webhook/customer-gate.ts";
-import { createOutbox, type Outbox, type OutboxDeps } from "../../ts/publish/webhook/outbox.ts";
+import { createOutbox, type Outbox, type OutboxDeps } from "../../ts/publish/webhook/outbox/outbox.ts";
 import { openStage, type Stage, until } from "../support/publishing.ts";
 
 const ANSWER: WebhookAnswer = { outcome: "answered", status: 200, reason: null, retryAfter: null };
@@ -205,7 +205,14 @@ function outboxOf(deps: Pick<OutboxDeps, "webhook"> & Partial<OutboxDeps>): Outb
   const { db, clock, service } = stage;
   const times = { clock: { now: () => clock.ms }, deadlineMs: 1_000 };
   return createOutbox({
-    ...{ db, member: { epoch: 1 }, customers: service.customers, log: pino({ level: "silent" }), ...times },
+    ...{
+      db,
+      table: "outbox",
+      member: { epoch: 1 },
+      customers: service.customers,
+      log: pino({ level: "silent" }),
+      ...times,
+    },
     ...deps,
   });
 }

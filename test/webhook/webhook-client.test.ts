@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { simulate } from "../../ts/cli/webhook/simulate.ts";
 import { verify, WebhookRefused } from "../../ts/client/webhook.ts";
-import { doneBody, publishBody, updateBody } from "../../ts/publish/webhook/body.ts";
+import { doneBody, healthBody, publishBody, updateBody } from "../../ts/publish/webhook/body.ts";
 import { signatureHeaders } from "../../ts/publish/webhook/signature.ts";
 import { openGateway } from "../support/gateway.ts";
 
@@ -41,6 +41,16 @@ describe("a received call", () => {
     });
     const bytes = { bytesIn: 9_007_199_254_740_991, bytesOut: 0 };
     expect(await read(doneBody(subject, bytes))).toMatchObject({ call: "publish_done", ...bytes, ...common });
+  });
+
+  test("is read as an alert, about a publish or about the webhook", async () => {
+    const since = new Date(NOW).toISOString();
+    const lost = { event: "upstream_lost", since: NOW, upstream: "up1", detail: "The upstream is not connected" };
+    const common = { name: "Ab1Cd-9XyZ0", app: "live", addr: "203.0.113.7", clientid: 100482 };
+    expect(await read(healthBody(subject, lost))).toMatchObject({ call: "health", ...lost, since, ...common });
+    const failing = { event: "webhook_failing", since: NOW, upstream: null, detail: "The last 3 calls failed" };
+    const nothing = { name: "", app: "", addr: "", clientid: 0 };
+    expect(await read(healthBody(null, failing))).toMatchObject({ call: "health", ...failing, since, ...nothing });
   });
 
   test("accepts headers and bodies in every form that servers provide", async () => {

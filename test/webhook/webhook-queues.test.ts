@@ -8,8 +8,8 @@ import { priorityOf } from "../../ts/publish/webhook/call-priority.ts";
 import { createConnections } from "../../ts/publish/webhook/connections.ts";
 import { IN_FLIGHT_LIMIT as CALLS_LIMIT, CallPlaces, CustomerGate } from "../../ts/publish/webhook/customer-gate.ts";
 import { Deadline } from "../../ts/publish/webhook/deadline.ts";
-import { DeliveryPlaces, IN_FLIGHT_LIMIT } from "../../ts/publish/webhook/deliveries/delivery-places.ts";
 import { Exchange } from "../../ts/publish/webhook/exchange.ts";
+import { DeliveryPlaces, IN_FLIGHT_LIMIT } from "../../ts/publish/webhook/outbox/delivery-places.ts";
 
 const patient = () => new Deadline(60_000);
 

@@ -167,10 +167,15 @@ export const storeCommandFlags = {
 export const webhookFlags = {
   ...askingFlags,
   json: { type: Boolean, description: "print JSON, as test, delivery and replay always do" },
+  copies: {
+    type: Boolean,
+    description: "show, set, rm, secret, test, deliveries: of the second webhook, which gets copies",
+  },
+  events: { type: String, description: "set --copies: what it gets, all or alerts (default: all, or as before)" },
   arguments: { type: String, description: "test: custom arguments, as after the ? of a stream name" },
   failed: { type: Boolean, description: "deliveries: only failed ones" },
   name: { type: String, description: "deliveries: only of this stream name" },
-  call: { type: String, description: "deliveries: only publish, update_publish or publish_done" },
+  call: { type: String, description: "deliveries: only publish, update_publish, publish_done or health" },
   clientId: { type: String, description: "deliveries: only of the publish with this client id" },
   from: { type: String, description: "deliveries: only from this time on (2026-01-31T14:00:00Z)" },
   to: { type: String, description: "deliveries: only before this time" },
@@ -191,6 +196,8 @@ export const webhookFlags = {
 /** Their values. */
 export interface WebhookFlags {
   readonly json?: boolean | undefined;
+  readonly copies?: boolean | undefined;
+  readonly events?: string | undefined;
   readonly arguments?: string | undefined;
   readonly failed?: boolean | undefined;
   readonly name?: string | undefined;

@@ -46,7 +46,7 @@ export interface components {
     Delivery: {
       /** The webhook-id */
       id: string;
-      call: "publish" | "update_publish" | "publish_done";
+      call: "publish" | "update_publish" | "publish_done" | "health";
       clientid: number;
       name: string;
       /** Values of custom arguments are masked; so is the query of the URL, except for administrators of the organisation */
@@ -62,6 +62,8 @@ export interface components {
       attempts: number;
       first_at: string;
       last_at: string;
+      /** It went to the second webhook */
+      is_copy: boolean;
       /** null: there was no response, or it was not kept yet */
       response: ({
         /** Values are masked, except those of common fields that hold no secret */
@@ -100,8 +102,26 @@ export interface components {
       hold_s: (number | null);
       /** How long an RTMP broadcaster may send nothing at all before its publish counts as lost, in seconds, from the next publish on (W19): more than the time between two pictures of a slide show without audio */
       silence_s: number;
+      /** Also call the webhook with call=health when a live stream has no media, or an upstream is lost, and when they are back */
+      health_events: boolean;
       /** Additional fields of update_publish, after the documented ones */
       update_fields: ("bitrate" | "bytes_in" | "bytes_out" | "dropped_frames" | "fps" | "loss" | "rtt")[];
+    };
+    WebhookCopies: {
+      webhook: (string | null);
+      /** all: copies of publish, update_publish and publish_done, and alerts (call=health); alerts: those alone */
+      events: "all" | "alerts";
+      secret_set: boolean;
+      /** The latest call to it, if it failed within the last hour: no answer, or neither 2xx nor 410 */
+      failure: ({
+        /** Id of the call in GET /organisation/webhook/deliveries */
+        delivery: string;
+        call: "publish" | "update_publish" | "publish_done" | "health";
+        outcome: "answered" | "deadline" | "name_not_resolved" | "connection_refused" | "certificate" | "tls" | "connection" | "address_refused" | "breaker_open" | "no_place";
+        status: (number | null);
+        at: string;
+      } | null);
+      warnings?: components["schemas"]["Warnings"];
     };
     Stream: {
       id: string;
@@ -253,7 +273,7 @@ export interface components {
       webhook_failure: ({
         /** Id of the call in GET /organisation/webhook/deliveries */
         delivery: string;
-        call: "publish" | "update_publish" | "publish_done";
+        call: "publish" | "update_publish" | "publish_done" | "health";
         outcome: "answered" | "deadline" | "name_not_resolved" | "connection_refused" | "certificate" | "tls" | "connection" | "address_refused" | "breaker_open" | "no_place";
         status: (number | null);
         at: string;
@@ -858,6 +878,31 @@ export interface paths {
       };
     };
   };
+  "/organisation/webhook/copies/test": {
+    post: {
+      parameters: {
+        header?: {
+          /** Repeating a request with the same key within 24 hours returns the first response; a different request with it is refused: 409 with code 9409. While the first request is running: 409 with code 9410 and Retry-After */
+          "Idempotency-Key"?: string;
+        };
+      };
+      requestBody?: { content: { "application/json": {
+          /** Custom arguments of the broadcaster */
+          arguments?: (string | null);
+        } } };
+      responses: {
+        200: { content: { "application/json": components["schemas"]["WebhookCall"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        409: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        413: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
   "/organisation/webhook/deliveries": {
     get: {
       parameters: {
@@ -871,11 +916,13 @@ export interface paths {
           /** Only entries before this time */
           to?: string;
           /** Only these events */
-          call?: "publish" | "update_publish" | "publish_done";
+          call?: "publish" | "update_publish" | "publish_done" | "health";
           /** Only calls about this publish */
           clientid?: number;
           /** Only calls about this stream name */
           name?: string;
+          /** true: calls to the second webhook, which gets copies, in place of those to the webhook */
+          copies?: "true" | "false";
           /** true: only failed or refused calls */
           failed?: "true" | "false";
           /** Only deliveries older than this last_at */
@@ -974,6 +1021,8 @@ export interface paths {
           hold_s?: (number | null);
           /** How long an RTMP broadcaster may send nothing at all before its publish counts as lost, in seconds, from the next publish on (W19): more than the time between two pictures of a slide show without audio */
           silence_s?: number;
+          /** Also call the webhook with call=health when a live stream has no media, or an upstream is lost, and when they are back */
+          health_events?: boolean;
           /** Additional fields of update_publish, after the documented ones */
           update_fields?: ("bitrate" | "bytes_in" | "bytes_out" | "dropped_frames" | "fps" | "loss" | "rtt")[];
         } } };
@@ -982,6 +1031,70 @@ export interface paths {
         400: { content: { "application/json": components["schemas"]["ManagementError"] } };
         403: { content: { "application/json": components["schemas"]["ManagementError"] } };
         413: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/organisation/webhook/copies": {
+    get: {
+      parameters: {};
+      responses: {
+        200: { content: { "application/json": components["schemas"]["WebhookCopies"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+    put: {
+      parameters: {};
+      requestBody: { content: { "application/json": {
+          /** null or an empty string: none */
+          webhook: (string | null);
+          /** By default all, or as before */
+          events?: "all" | "alerts";
+        } } };
+      responses: {
+        200: { content: { "application/json": components["schemas"]["WebhookCopies"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        413: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+    delete: {
+      parameters: {};
+      responses: {
+        200: { content: { "application/json": components["schemas"]["WebhookCopies"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/organisation/webhook/copies/secret": {
+    post: {
+      parameters: {
+        header?: {
+          /** Repeating a request with the same key within 24 hours returns the first response; a different request with it is refused: 409 with code 9409. While the first request is running: 409 with code 9410 and Retry-After */
+          "Idempotency-Key"?: string;
+        };
+      };
+      responses: {
+        200: { content: { "application/json": {
+          secret: string;
+          warnings?: components["schemas"]["Warnings"];
+        } } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        409: { content: { "application/json": components["schemas"]["ManagementError"] } };
         429: { content: { "application/json": components["schemas"]["ManagementError"] } };
         500: { content: { "application/json": components["schemas"]["ManagementError"] } };
         503: { content: { "application/json": components["schemas"]["ManagementError"] } };

@@ -38,7 +38,28 @@ export type WebhookEvent =
       /** Audio and video bytes received from the encoder, and sent out. */
       readonly bytesIn: number;
       readonly bytesOut: number;
+    })
+  /** An alert, whose answer decides nothing. Of `webhook_failing` and `webhook_back`, which are about no publish, the names
+   *  are empty and `clientid` is 0. */
+  | (Common & {
+      readonly call: "health";
+      /** More may follow in later versions: acknowledge those that you do not know. */
+      readonly event: AlertEvent | (string & {});
+      /** Since when, ISO 8601. */
+      readonly since: string;
+      /** Id of the upstream; null for an alert about something else. */
+      readonly upstream: string | null;
+      /** A sentence for people. */
+      readonly detail: string;
     });
+
+export type AlertEvent =
+  | "media_lost"
+  | "media_back"
+  | "upstream_lost"
+  | "upstream_back"
+  | "webhook_failing"
+  | "webhook_back";
 
 /** The call is not Headgate's, not recent, or not a valid event. Respond with 401. */
 export class WebhookRefused extends Error {
@@ -95,15 +116,17 @@ function readEvent(id: string, body: Uint8Array): WebhookEvent {
     if (!Number.isSafeInteger(value) || value < 0) throw new WebhookRefused("bad_body", `${name} is not a number`);
     return value;
   };
+  const call = text("call");
+  const isAboutPublish = call !== "health" || fields.has("clientid");
   const common = {
     id,
-    name: text("name"),
-    app: text("app"),
-    addr: text("addr"),
-    clientid: number("clientid"),
+    name: isAboutPublish ? text("name") : "",
+    app: isAboutPublish ? text("app") : "",
+    addr: isAboutPublish ? text("addr") : "",
+    clientid: isAboutPublish ? number("clientid") : 0,
     arguments: new URLSearchParams(pairs.slice(0, start)),
   };
-  switch (text("call")) {
+  switch (call) {
     case "publish":
       return { call: "publish", ...common };
     case "update_publish": {
@@ -112,6 +135,10 @@ function readEvent(id: string, body: Uint8Array): WebhookEvent {
     }
     case "publish_done":
       return { call: "publish_done", ...common, bytesIn: number("bytes_in"), bytesOut: number("bytes_out") };
+    case "health": {
+      const upstream = fields.get("upstream") ?? null;
+      return { call, ...common, event: text("event"), since: text("since"), upstream, detail: text("detail") };
+    }
     default:
       throw new WebhookRefused("bad_body", "call is not known");
   }

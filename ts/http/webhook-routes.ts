@@ -25,7 +25,7 @@ import { text, timeFilters, wholeNumber } from "./request/schema.ts";
 /** How many deliveries one list returns: by default, and at most. */
 const QUANTITY = { standard: 50, most: 500, refusal: "must be a number of at least 1" } as const;
 const Page = cursorOf("delivery", z.tuple([z.int(), text()]));
-const CALLS = ["publish", "update_publish", "publish_done"] as const;
+const CALLS = ["publish", "update_publish", "publish_done", "health"] as const;
 
 const Settings = z.object(organisationSettings.shape).openapi("OrganisationSettings");
 const Reason = z.string().nullable().openapi({
@@ -49,6 +49,7 @@ const DeliveryRecord = z
     attempts: z.int(),
     first_at: Time,
     last_at: Time,
+    is_copy: z.boolean().openapi({ description: "It went to the second webhook" }),
     response: z
       .object({
         headers: z.array(z.object({ name: z.string(), value: z.string() })).openapi({
@@ -74,6 +75,14 @@ const CallRecord = z
   })
   .openapi("WebhookCall");
 
+const TestCall = z.object({
+  arguments: z
+    .string()
+    .nullable()
+    .optional()
+    .openapi({ description: "Custom arguments of the broadcaster", example: "passcode=s3cret" }),
+});
+
 export const WEBHOOK_ROUTES = {
   "POST /organisation/webhook/secret": {
     tag: "Organisation",
@@ -89,13 +98,15 @@ export const WEBHOOK_ROUTES = {
     summary: "Send a test call to the webhook",
     description:
       "The call is signed like any other and has client id 0, which no publish has. The answer has no effect.",
-    body: z.object({
-      arguments: z
-        .string()
-        .nullable()
-        .optional()
-        .openapi({ description: "Custom arguments of the broadcaster", example: "passcode=s3cret" }),
-    }),
+    body: TestCall,
+    answer: CallRecord,
+    errors: [404],
+  },
+  "POST /organisation/webhook/copies/test": {
+    tag: "Organisation",
+    summary: "Send a test call to the second webhook",
+    description: "As the test of the webhook, signed with the secret of the second one.",
+    body: TestCall,
     answer: CallRecord,
     errors: [404],
   },
@@ -112,6 +123,9 @@ export const WEBHOOK_ROUTES = {
       call: z.enum(CALLS).optional().openapi({ description: "Only these events", example: "publish" }),
       clientid: wholeNumber("must be a number").optional().openapi({ description: "Only calls about this publish" }),
       name: z.string().optional().openapi({ description: "Only calls about this stream name", example: "Ab1Cd-9XyZ0" }),
+      copies: z.enum(["true", "false"]).optional().openapi({
+        description: "true: calls to the second webhook, which gets copies, in place of those to the webhook",
+      }),
       failed: z.enum(["true", "false"]).optional().openapi({ description: "true: only failed or refused calls" }),
       before: z
         .string()
@@ -136,7 +150,8 @@ export const WEBHOOK_ROUTES = {
   "POST /organisation/webhook/deliveries/{id}/replay": {
     tag: "Organisation",
     summary: "Send a delivery again",
-    description: "Sends the same body and webhook-id to the current webhook. The answer has no effect on any publish.",
+    description:
+      "Sends the same body and webhook-id to the current webhook, or a copy to the second one. The answer has no effect on any publish.",
     answer: CallRecord,
     errors: [404],
   },
@@ -171,8 +186,13 @@ export function webhookRoutes(
   });
 
   routes.guarded("POST /organisation/webhook/test", async (c, { organisation }, { body }) => {
-    const called = await workbench.test(organisation.id, argumentsOf(body.arguments ?? null), c.get("trace"));
-    return c.json(callRecord(called));
+    const given = argumentsOf(body.arguments ?? null);
+    return c.json(callRecord(await workbench.test(organisation.id, "webhook", given, c.get("trace"))));
+  });
+
+  routes.guarded("POST /organisation/webhook/copies/test", async (c, { organisation }, { body }) => {
+    const given = argumentsOf(body.arguments ?? null);
+    return c.json(callRecord(await workbench.test(organisation.id, "copies", given, c.get("trace"))));
   });
 
   routes.guarded(
@@ -189,6 +209,7 @@ export function webhookRoutes(
         from: query.from ?? null,
         before: before ?? query.to ?? null,
         name: query.name?.includes("\0") ? "" : (query.name ?? null), // no name contains one, and the store cannot hold NUL
+        copies: query.copies === "true",
         failed: query.failed === "true",
         behind: lastAt === undefined || id === undefined ? null : { lastAt, id },
         quantity: quantity + 1,
@@ -253,6 +274,7 @@ function deliveryRecord(
     attempts,
     first_at: new Date(rest.firstAt).toISOString(),
     last_at: new Date(rest.lastAt).toISOString(),
+    is_copy: rest.isCopy,
     response: rest.response && {
       headers: rest.response.headers.map(([name, value]) => ({ name, value })),
       body: rest.response.body,

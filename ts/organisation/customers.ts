@@ -5,6 +5,7 @@ import type { Kysely } from "kysely";
 import { RecentMap } from "../recent-map.ts";
 import type { Schema } from "../store/schema.ts";
 import { type OrganisationSettings, readSettings } from "./settings.ts";
+import { type CopyAddress, readCopyAddress } from "./webhook-copies.ts";
 import type { WebhookSecrets } from "./webhook-secret.ts";
 
 /** How long until another node's change is seen here, ms. A former secret stays valid for a day. */
@@ -18,6 +19,8 @@ export interface Customer {
   readonly settings: OrganisationSettings;
   /** The current webhook URL; publishes continue to use the one they started with. */
   readonly webhook: string | null;
+  /** The second webhook and its keys, the current one first; null: none. */
+  readonly copies: (CopyAddress & { readonly keys: readonly Uint8Array[] }) | null;
 }
 
 export interface Customers {
@@ -29,21 +32,29 @@ export interface Customers {
 export function createCustomers(deps: {
   readonly db: Kysely<Schema>;
   readonly secrets: Pick<WebhookSecrets, "keys">;
+  readonly copySecrets: Pick<WebhookSecrets, "keys">;
   readonly clock: { now(): number };
 }): Customers {
-  const { db, secrets, clock } = deps;
+  const { db, secrets, copySecrets, clock } = deps;
   const remembered = new RecentMap<string, { readonly customer: Promise<Customer>; readonly at: number }>(
     REMEMBERED_LIMIT,
   );
 
   async function read(organisationId: string): Promise<Customer> {
     const organisation = db.selectFrom("organisation").select("webhook").where("id", "=", organisationId);
-    const [keys, settings, row] = await Promise.all([
+    const [keys, settings, row, copies] = await Promise.all([
       secrets.keys(organisationId),
       readSettings(db, organisationId),
       organisation.executeTakeFirst(),
+      copiesOf(organisationId),
     ]);
-    return { keys, settings, webhook: row?.webhook ?? null };
+    return { keys, settings, webhook: row?.webhook ?? null, copies };
+  }
+
+  async function copiesOf(organisationId: string): Promise<Customer["copies"]> {
+    const address = await readCopyAddress(db, organisationId);
+    if (address === null) return null;
+    return { url: address.url, events: address.events, keys: await copySecrets.keys(organisationId) };
   }
 
   return {

@@ -77,6 +77,11 @@ const SWITCHES = {
       "How long an RTMP broadcaster may send nothing at all before its publish counts as lost, in seconds, from the " +
         "next publish on (W19): more than the time between two pictures of a slide show without audio",
     ),
+  health_events: z
+    .boolean()
+    .describe(
+      "Also call the webhook with call=health when a live stream has no media, or an upstream is lost, and when they are back",
+    ),
   update_fields: z
     .array(z.enum(UPDATE_FIELDS))
     .max(UPDATE_FIELDS.length)
@@ -100,6 +105,7 @@ export const DEFAULT_SETTINGS: OrganisationSettings = {
   max_bitrate_kbps: 0,
   hold_s: null,
   silence_s: 15,
+  health_events: false,
   update_fields: [],
 };
 

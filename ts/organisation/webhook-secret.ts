@@ -14,6 +14,9 @@ export const ROTATION_MS = 24 * 3_600_000;
 /** Most former secrets that sign along: each adds 47 bytes to the signature of every call. */
 const FORMER_LIMIT = 8;
 
+/** Those of the webhook, and those of the second one, which gets copies. */
+export type SecretTableName = "webhook_secret" | "webhook_copy_secret";
+
 export interface WebhookSecrets {
   /** Creates a secret unless there is one. */
   ensure(organisationId: string): Promise<void>;
@@ -29,18 +32,20 @@ export function createWebhookSecrets(deps: {
   readonly db: Kysely<Schema>;
   readonly box: SecretBox;
   readonly clock: { now(): number };
+  /** By default those of the webhook. */
+  readonly table?: SecretTableName;
 }): WebhookSecrets {
-  const { db, box, clock } = deps;
+  const { db, box, clock, table = "webhook_secret" } = deps;
 
   async function insert(into: Kysely<Schema>, organisationId: string): Promise<string> {
     const id = randomUUID();
     const text = PREFIX + randomBytes(SECRET_BYTES).toString("base64");
     await into
-      .insertInto("webhook_secret")
+      .insertInto(table)
       .values({
         id,
         organisation_id: organisationId,
-        sealed: box.seal(text, purposeOf(id)),
+        sealed: box.seal(text, purposeOf(table, id)),
         created_at: clock.now(),
         expires_at: null,
       })
@@ -51,7 +56,7 @@ export function createWebhookSecrets(deps: {
 
   async function read(organisationId: string) {
     return await db
-      .selectFrom("webhook_secret")
+      .selectFrom(table)
       .select(["id", "sealed", "expires_at"])
       .where("organisation_id", "=", organisationId)
       .where((eb) => eb.or([eb("expires_at", "is", null), eb("expires_at", ">", clock.now())]))
@@ -60,7 +65,7 @@ export function createWebhookSecrets(deps: {
 
   async function isSet(organisationId: string): Promise<boolean> {
     const current = await db
-      .selectFrom("webhook_secret")
+      .selectFrom(table)
       .select("id")
       .where("organisation_id", "=", organisationId)
       .where("expires_at", "is", null)
@@ -84,12 +89,12 @@ export function createWebhookSecrets(deps: {
         .where("id", "=", organisationId)
         .executeTakeFirstOrThrow();
       await trx
-        .deleteFrom("webhook_secret")
+        .deleteFrom(table)
         .where("organisation_id", "=", organisationId)
         .where("expires_at", "<=", now)
         .execute();
       const former = await trx
-        .selectFrom("webhook_secret")
+        .selectFrom(table)
         .select((eb) => eb.fn.countAll<number>().as("count"))
         .where("organisation_id", "=", organisationId)
         .where("expires_at", "is not", null)
@@ -101,7 +106,7 @@ export function createWebhookSecrets(deps: {
         );
       }
       await trx
-        .updateTable("webhook_secret")
+        .updateTable(table)
         .set({ expires_at: now + ROTATION_MS })
         .where("organisation_id", "=", organisationId)
         .where("expires_at", "is", null)
@@ -117,7 +122,7 @@ export function createWebhookSecrets(deps: {
       const validUntil = (row: (typeof rows)[number]) => Number(row.expires_at ?? Number.POSITIVE_INFINITY);
       return rows
         .toSorted((one, other) => validUntil(other) - validUntil(one))
-        .map(({ id, sealed }) => keyOf(box.open(sealed, purposeOf(id))));
+        .map(({ id, sealed }) => keyOf(box.open(sealed, purposeOf(table, id))));
     },
   };
 }
@@ -127,6 +132,7 @@ function keyOf(text: string): Uint8Array {
   return Buffer.from(text.slice(PREFIX.length), "base64");
 }
 
-function purposeOf(id: string): string {
-  return `webhook secret ${id}`;
+/** What a secret is sealed for: one that was copied to the other table cannot be opened. */
+function purposeOf(table: SecretTableName, id: string): string {
+  return table === "webhook_secret" ? `webhook secret ${id}` : `secret of webhook copies ${id}`;
 }

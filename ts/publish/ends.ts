@@ -10,7 +10,7 @@ import type { Ending } from "./ending/ending.ts";
 import type { RecordedEndReason } from "./ending/recorded-end-reason.ts";
 import { orphans, recordOrphanEnds } from "./orphans.ts";
 import { type EndedSubject, type FinalCounters, recordEnd, recordEndOf } from "./record.ts";
-import type { Outbox } from "./webhook/outbox.ts";
+import type { Outbox } from "./webhook/outbox/outbox.ts";
 
 /** Between two attempts while the store fails, ms. */
 const RETRY_MS = 2_000;

@@ -17,6 +17,7 @@ import { type AdmissionDeps, createAdmission } from "./admission.ts";
 import { createAllow } from "./allowed.ts";
 import { createOnAir, type OnAir } from "./backup/on-air.ts";
 import { createPulledBytes } from "./bytes/pulled-bytes.ts";
+import { createCalls } from "./calls.ts";
 import { createClientIds } from "./client-ids.ts";
 import { endingOf } from "./ending/ending.ts";
 import { createEndings, type Endings } from "./ending/endings.ts";
@@ -39,9 +40,6 @@ import { createUpkeep } from "./running/upkeep.ts";
 import type { StartingUpstreams } from "./upstreams/deployment-upstreams.ts";
 import { createHolds } from "./upstreams/holds.ts";
 import { createUpstreamEvents } from "./upstreams/upstream-events.ts";
-import { createWebhook } from "./webhook/call.ts";
-import { createDeliveryLog } from "./webhook/delivery-log.ts";
-import { createOutbox } from "./webhook/outbox.ts";
 import { createWorkbench, type Workbench } from "./webhook/workbench.ts";
 
 /** How often running publishes are looked after (upkeep.ts), ms. */
@@ -77,7 +75,7 @@ export interface PublishingDeps
   readonly metrics: PublishingMetrics;
   readonly refusals: Pick<Refusals, "note">;
   /** For those who observe publishes. */
-  readonly events: Pick<PublishEvents, "emit">;
+  readonly events: PublishEvents;
   readonly settings: PublishingSettings;
   /** What a running publish sends at present, kbit/s; null while it is not known. */
   readonly ingestKbpsOf: (clientId: number) => number | null;
@@ -116,11 +114,12 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   const { deadlineMs } = settings;
   const publishes = createPublishes();
   const { running, find, isEnding, ofSession, ofStream, onEnded } = publishes;
-  const { deliveries, webhook, outbox } = createCalls(deps);
+  const calls = createCalls({ db, member, clock, log, settings, customers, metrics, events, resolve });
+  const { deliveries, webhook, outbox } = calls;
   const ends = createEnds({ db, outbox, clock, log });
   metrics.watchPublishing({
     load: webhook.load,
-    outbox: outbox.depth,
+    outbox: calls.depth,
     live: () => liveNumbers(running(), media),
   });
   const endings = createEndings({ db, media, clock });
@@ -171,7 +170,16 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   const refusedConnections = createRefusedConnections({ clock, log });
 
   return {
-    workbench: createWorkbench({ db, reads, webhook, deliveries, customers, clock, deadlineMs }),
+    workbench: createWorkbench({
+      db,
+      reads,
+      webhook,
+      copies: calls.copyWebhook,
+      deliveries,
+      customers,
+      clock,
+      deadlineMs,
+    }),
     handle: mediaEvents({ track, answer, end, holds, find, onAir, players, refusedConnections, upstreams, events }),
     admit,
     running,
@@ -211,9 +219,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       stopping = true;
       clearInterval(upkeeping);
       await inTime(STOP_LIMIT_MS, Promise.all([...updating.stopAll(), ...underWay, admission.settled()]), null);
-      await outbox.stop(STOP_LIMIT_MS);
-      await webhook.close();
-      await deliveries.stop();
+      await calls.stop(STOP_LIMIT_MS);
     },
   };
 
@@ -224,26 +230,6 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       .finally(() => underWay.delete(settled));
     underWay.add(settled);
   }
-}
-
-/** Webhook calls, their log, and the events that wait for delivery. */
-function createCalls(deps: PublishingDeps) {
-  const { db, member, clock, log, settings, customers, metrics, events, resolve } = deps;
-  const { deadlineMs } = settings;
-  const deliveries = createDeliveryLog({ db, clock, log });
-  const webhook = createWebhook({
-    webhookCa: settings.webhookCa,
-    dev: settings.dev,
-    resolve,
-    log,
-    clock,
-    observe(call, answer, tookMs, response) {
-      deliveries.note(call, answer, tookMs, response);
-      events.emit({ kind: "asked", call: call.event.call, answer, tookMs });
-    },
-  });
-  const outbox = createOutbox({ db, member, clock, log, customers, metrics, webhook, deadlineMs });
-  return { deliveries, webhook, outbox };
 }
 
 function playersOf(deps: PublishingDeps, { pulledBytes, publishOf }: Pick<PlayersDeps, "pulledBytes" | "publishOf">) {

@@ -84,10 +84,11 @@ async function endedTogether(
     const bytesOut = Number(row.bytes_out) + Number(row.bytes_elsewhere);
     const body = doneBody({ ...row, clientId, arguments: custom }, { bytesIn: Number(row.bytes_in), bytesOut });
     const text = Buffer.from(body).toString("latin1");
-    return sql`(cast(${clientId} as bigint), cast(${newWebhookId()} as text), cast(${text} as text))`;
+    return sql`(cast(${clientId} as bigint), cast(${newWebhookId()} as text), cast(${newWebhookId()} as text),
+      cast(${text} as text))`;
   });
   const { rows } = await sql<{ client_id: number }>`
-    with said(client_id, id, body) as (values ${sql.join(said)}),
+    with said(client_id, id, copy_id, body) as (values ${sql.join(said)}),
     locked as (
       select client_id from publish where client_id in (select client_id from said) order by client_id
       for update skip locked
@@ -104,6 +105,15 @@ async function endedTogether(
         cast(${now} as bigint), ended.trace, cast(${epoch} as bigint)
       from ended join said on said.client_id = ended.client_id where ended.webhook is not null
     ),
+    copied as (
+      insert into webhook_copy_outbox
+        (id, organisation_id, client_id, url, body, next_attempt_at, created_at, trace, epoch)
+      select said.copy_id, ended.organisation_id, ended.client_id, webhook_copy.url, said.body, cast(${now} as bigint),
+        cast(${now} as bigint), ended.trace, cast(${epoch} as bigint)
+      from ended join said on said.client_id = ended.client_id
+        join webhook_copy on webhook_copy.organisation_id = ended.organisation_id
+      where ended.webhook is not null and webhook_copy.events = 'all'
+    ),
     closed as (
       update stream set state = 'ended', updated_at = cast(${now} as bigint)
       where state = 'live' and id in (select stream_id from ended) and not exists (
@@ -118,9 +128,11 @@ async function endedTogether(
 
 /** Takes over delivery of a share of the events of nodes that are gone. */
 export async function adoptEvents(db: Kysely<Schema>, epoch: number, share: Share): Promise<void> {
-  await sql`
-    update outbox set epoch = ${epoch}
-    where delivered_at is null and given_up_at is null and not ${isOfPresentNode("outbox")}
-      and client_id % ${share.of} = ${share.index}
-  `.execute(db);
+  for (const table of ["outbox", "webhook_copy_outbox"] as const) {
+    await sql`
+      update ${sql.table(table)} set epoch = ${epoch}
+      where delivered_at is null and given_up_at is null and not ${isOfPresentNode(table)}
+        and client_id % ${share.of} = ${share.index}
+    `.execute(db);
+  }
 }

@@ -1,10 +1,11 @@
-// What happens to publishes, for those who only observe: the timeline, step times, metrics, captures and the log. Whoever
+// What happens to publishes, for those who only observe: the timeline, step times, metrics, captures, alerts and the log. Whoever
 // listens decides nothing, and its failure is no publish's.
 import type { Logger } from "pino";
 import type { ConnectionRefused, OnAirChanged, PublishEnded, UpstreamChanged } from "../media/events.ts";
 import type { Denied } from "./denials.ts";
 import type { Ending } from "./ending/ending.ts";
 import type { RecordedEndReason } from "./ending/recorded-end-reason.ts";
+import type { PointReading } from "./monitoring/measurements.ts";
 import type { RunningPublish, StartingPublish } from "./publishes.ts";
 import type { Intent } from "./record.ts";
 import type { RefusedPublish } from "./refusals/refusals.ts";
@@ -19,6 +20,9 @@ export type PublishEvent =
   | {
       readonly kind: "asked";
       readonly call: WebhookCall["event"]["call"];
+      readonly organisationId: string;
+      /** Only whoever tries the webhook waits for it. */
+      readonly isTrial: boolean;
       readonly answer: WebhookAnswer;
       readonly tookMs: number;
     }
@@ -35,6 +39,8 @@ export type PublishEvent =
       readonly offered: string | null;
       readonly answer: string | null;
     }
+  /** A point of its history was taken, as every five seconds. */
+  | { readonly kind: "sample"; readonly publish: RunningPublish; readonly reading: PointReading }
   | {
       readonly kind: "ended";
       /** Null for a publish that did not run any more. */

@@ -12,6 +12,7 @@ import type { Denied } from "./denials.ts";
 import { type Ending, writeEnding } from "./ending/ending.ts";
 import type { RecordedEndReason } from "./ending/recorded-end-reason.ts";
 import { doneBodyAround, type WebhookSubject } from "./webhook/body.ts";
+import type { OutboxName } from "./webhook/outbox/waiting.ts";
 import { newWebhookId } from "./webhook/signature.ts";
 
 /** Publishes whose counters are written in one transaction. */
@@ -58,7 +59,7 @@ export async function recordIntent(db: Kysely<Schema>, intent: Intent, now: numb
 /** Whether a node counts as present in the cluster. */
 const isPresent = sql<boolean>`node.state in ('up', 'draining')`;
 /** Whether the node that owns a row is present. */
-export const isOfPresentNode = (table: "publish" | "outbox") =>
+export const isOfPresentNode = (table: "publish" | OutboxName) =>
   sql<boolean>`exists (select 1 from node where node.epoch = ${sql.ref(`${table}.epoch`)} and ${isPresent})`;
 const isOwn = isOfPresentNode("publish");
 
@@ -185,6 +186,7 @@ export async function recordEndOf(
   const { clientId } = subject;
   const { bytesIn, bytesOut, droppedFrames, tracks } = end.counters;
   const [before, after] = doneBodyAround(subject, bytesIn).map((part) => Buffer.from(part).toString("latin1"));
+  const body = sql`cast(${before} as text) || (cast(${bytesOut} as bigint) + bytes_elsewhere) || cast(${after} as text)`;
   const whose = end.whose === "own" ? isOwn : sql<boolean>`not ${isOwn}`;
   const { end_code, end_who, end_detail } = writeEnding(end.ending);
   // Each statement checks the state itself.
@@ -193,10 +195,18 @@ export async function recordEndOf(
     sql`
       insert into outbox (id, organisation_id, client_id, url, body, next_attempt_at, created_at, trace, epoch)
       select cast(${newWebhookId()} as text), organisation_id, client_id, webhook,
-        cast(${before} as text) || (cast(${bytesOut} as bigint) + bytes_elsewhere) || cast(${after} as text),
-        cast(${now} as bigint), cast(${now} as bigint), trace, cast(${end.epoch} as bigint)
+        ${body}, cast(${now} as bigint), cast(${now} as bigint), trace, cast(${end.epoch} as bigint)
       from publish
       where client_id = ${clientId} and state in ('asking', 'live') and webhook is not null and ${whose}
+    `.compile(db),
+    sql`
+      insert into webhook_copy_outbox
+        (id, organisation_id, client_id, url, body, next_attempt_at, created_at, trace, epoch)
+      select cast(${newWebhookId()} as text), publish.organisation_id, client_id, webhook_copy.url,
+        ${body}, cast(${now} as bigint), cast(${now} as bigint), trace, cast(${end.epoch} as bigint)
+      from publish join webhook_copy on webhook_copy.organisation_id = publish.organisation_id
+      where client_id = ${clientId} and state in ('asking', 'live') and webhook is not null and events = 'all'
+        and ${whose}
     `.compile(db),
     sql`
       update publish set state = 'ended', ended_at = cast(${now} as bigint), end_reason = cast(${end.reason} as text),

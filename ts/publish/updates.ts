@@ -89,7 +89,7 @@ export function createUpdate(publish: UpdatedPublish, deps: UpdateDeps): () => P
     const snapshot = deps.media().snapshot(clientId);
     if (snapshot === null) return "continue"; // not started yet, or its end is on the way
     const now = clock.now();
-    const { keys, settings, webhook } = await deps.customers.of(organisationId);
+    const { keys, settings, webhook, copies } = await deps.customers.of(organisationId);
     // Past this moment another node may end the publish and send its publish_done, which an update must not follow (W18).
     const deadlineMs = Math.min(deps.deadlineMs, deps.member.sureForMs() - LEASE_MARGIN_MS);
     if (deadlineMs < Math.min(deps.deadlineMs, SHORTEST_DEADLINE_MS)) return "continue";
@@ -106,6 +106,7 @@ export function createUpdate(publish: UpdatedPublish, deps: UpdateDeps): () => P
       keys,
       deadlineMs,
       retryConnection: false,
+      copies,
       trace: publish.trace,
       event: { call: "update_publish", clientId, name: publish.name, attempt: 1 },
     });

@@ -27,7 +27,7 @@ import { streamTitles } from "./tables/stream-titles.ts";
 import { TABLE_SHARE, tableShares } from "./tables/table-share-tables.ts";
 import { revocationOrder, tokenRecords, tokenTables } from "./tables/token-tables.ts";
 import { USAGE_SUM_TABLES, usageSums } from "./tables/usage-sums.ts";
-import { OUTBOX_AGE, outboxRefusals, outboxTurns, webhookTables } from "./tables/webhook-tables.ts";
+import { OUTBOX_AGE, outboxRefusals, outboxTurns, webhookCopies, webhookTables } from "./tables/webhook-tables.ts";
 
 export interface Migration {
   readonly name: string;
@@ -73,6 +73,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0032-delivery-responses", up: deliveryResponses },
   { name: "0033-tokens", up: tokenRecords },
   { name: "0034-identity-provider", up: identityProviders },
+  { name: "0035-webhook-copies", up: webhookCopies },
 ];
 
 /** The tables whose rows are written by triggers on other tables. */

@@ -42,8 +42,10 @@ export const KINDS: readonly Kind[] = [
   { name: "refusals", days: "denied", portion: refusals },
   { name: "publishes", days: "publishes", portion: publishes },
   { name: "deliveries", days: "deliveries", portion: deliveries },
-  { name: "delivered events", days: "deliveries", portion: (db, before) => events(db, "delivered_at", before) },
-  { name: "given up events", days: "deliveries", portion: (db, before) => events(db, "given_up_at", before) },
+  { name: "delivered events", days: "deliveries", portion: events("outbox", "delivered_at") },
+  { name: "given up events", days: "deliveries", portion: events("outbox", "given_up_at") },
+  { name: "delivered copies", days: "deliveries", portion: events("webhook_copy_outbox", "delivered_at") },
+  { name: "given up copies", days: "deliveries", portion: events("webhook_copy_outbox", "given_up_at") },
   { name: "audit entries", days: "audit", portion: audit },
   { name: "kept answers", days: KEPT_ANSWER_DAYS, portion: keptAnswers },
   { name: "expired tokens", days: EXPIRED_TOKEN_DAYS, portion: expiredTokens },
@@ -120,9 +122,11 @@ function deliveries(db: Kysely<Schema>, before: number): CompiledQuery {
   return db.deleteFrom("delivery").where("id", "in", untaken(db, old)).compile();
 }
 
-function events(db: Kysely<Schema>, done: "delivered_at" | "given_up_at", before: number): CompiledQuery {
-  const old = db.selectFrom("outbox").select("id").where(done, "<", before).orderBy(done).limit(PORTION);
-  return db.deleteFrom("outbox").where("id", "in", untaken(db, old)).compile();
+function events(table: "outbox" | "webhook_copy_outbox", done: "delivered_at" | "given_up_at"): Kind["portion"] {
+  return (db, before) => {
+    const old = db.selectFrom(table).select("id").where(done, "<", before).orderBy(done).limit(PORTION);
+    return db.deleteFrom(table).where("id", "in", untaken(db, old)).compile();
+  };
 }
 
 /** Ids ascend with time. */

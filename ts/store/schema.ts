@@ -8,6 +8,7 @@ import type { Role } from "./tables/roles.ts";
 import type { StreamListTables, StreamState } from "./tables/stream-lists.ts";
 import type { StreamTitleColumns, StreamTitleTables } from "./tables/stream-titles.ts";
 import type { TokenTable } from "./tables/token-tables.ts";
+import type { WebhookCopyTables } from "./tables/webhook-tables.ts";
 
 export type { StreamState };
 
@@ -133,6 +134,8 @@ export interface OutboxTable {
   epoch: number | null;
   /** The trace of the publish. */
   trace: string | null;
+  /** `health`: an alert, for client id 0 if it is about no publish. null: the publish_done of the publish. */
+  call: "health" | null;
 }
 
 /** What happened to a publish while it ran, in addition to its row, with which it is deleted. */
@@ -293,6 +296,9 @@ export interface OrganisationSettingTable {
   updated_at: number;
 }
 
+/** What a webhook is called for. */
+export type WebhookCallName = "publish" | "update_publish" | "publish_done" | "health";
+
 /** One row per event sent to a customer, whatever the outcome. */
 export interface DeliveryTable {
   /** The webhook-id. */
@@ -300,7 +306,7 @@ export interface DeliveryTable {
   organisation_id: string;
   /** 0 for a test. */
   client_id: number;
-  call: "publish" | "update_publish" | "publish_done";
+  call: WebhookCallName;
   /** Stream name. */
   name: string;
   url: string;
@@ -317,6 +323,8 @@ export interface DeliveryTable {
   last_at: number;
   /** The response, JSON (publish/webhook/kept-response.ts); null without one, and in rows from before 0032. */
   response: string | null;
+  /** 1: it went to the second webhook, which gets copies. */
+  is_copy: number | null;
   /** Approximate size of the row, for the limit of the log. */
   bytes: number;
 }
@@ -351,7 +359,7 @@ export interface KeptAnswerTable {
   begun_at: number;
 }
 
-export interface Schema extends IdentityTables, RefusalTables, StreamListTables, StreamTitleTables {
+export interface Schema extends IdentityTables, RefusalTables, StreamListTables, StreamTitleTables, WebhookCopyTables {
   organisation: OrganisationTable;
   api_key: ApiKeyTable;
   stream: StreamTable;

@@ -61,13 +61,17 @@ export const TABLE_BOUNDS = {
   identity_provider: other("at most one, its texts limited by the route and its rules by ROLES_LIMIT"),
   person_identity: other("at most IDENTITIES_LIMIT for each person; a further one replaces the oldest"),
   webhook_secret: other("the current one and at most FORMER_LIMIT former ones"),
+  webhook_copy: other("at most one, its address limited by the route"),
+  webhook_copy_secret: other("as webhook_secret"),
   publish: other(
     "one for each publish, whose rate the organisation's limits bound; publishes are removed by the retention",
   ),
   publish_timeline: other("one for each publish, of limited size, removed with it"),
   outbox: other(
-    "one for each publish that was accepted, removed 72 h after it at the latest, and then by the retention",
+    "one for each publish that was accepted, and alerts, of which at most WAITING_LIMIT of publish/alerts/alert-records.ts " +
+      "wait; settled 72 h after it at the latest, and then removed by the retention",
   ),
+  webhook_copy_outbox: other("as outbox"),
   delivery: other(
     "ORGANISATION_SIZE_LIMIT_BYTES of publish/webhook/delivery-log.ts each, and a limit for all; the oldest are removed",
   ),

@@ -8,6 +8,12 @@ export const hasFailed = (status: number): boolean => status >= 500;
 export const settlesDone = (status: number | null): boolean =>
   status !== null && ((status >= 200 && status < 300) || status === 410);
 
+/** Whether a call shows that the webhook fails, as opposed to having decided; null: there was no answer. */
+export function isFailedCall(call: string, status: number | null): boolean {
+  const needsDecision = call === "publish" || call === "update_publish";
+  return needsDecision ? status !== 200 && status !== 403 : !settlesDone(status);
+}
+
 /** What the webhook did with a publish: a clause with the status, and `more` beside it (`after 12 ms`). */
 export function denialClause(status: number, more = ""): string {
   const about = more === "" ? `status ${status}` : `status ${status}, ${more}`;

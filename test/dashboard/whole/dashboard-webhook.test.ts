@@ -56,6 +56,35 @@ test("the webhook is removed and set again; an invalid address is explained", as
   expect(await dash.faults()).toEqual([]);
 });
 
+test("a second address is set, called, changed to alerts only, and removed; its deliveries are listed apart", async () => {
+  const { page, ...dash } = await open("/dashboard/webhook", "administrator");
+  const address = `${dashboard.customer.url}&second=1`;
+  await dash.press("Set a second address");
+  await dash.fill("Second address", "ftp://customer.example/");
+  await page.keyboard.press("Enter");
+  await page.locator(".field-error", { hasText: "This address cannot be the webhook: " }).waitFor();
+  await dash.fill("Second address", address);
+  await dash.press("Save");
+  await dash.news("The second address is saved");
+  await page.getByText(address, { exact: true }).waitFor();
+  dashboard.customer.answer({ status: 204 });
+  await dash.press("Call the second address");
+  await page.getByText("Your second server received the copy.").waitFor();
+  await page.getByRole("link", { name: "Its deliveries" }).click();
+  await page.getByRole("link", { name: "Publish request" }).waitFor();
+  await page.goBack();
+  await page.getByRole("button", { name: `Change ${address}` }).click();
+  await page.getByLabel("It gets").selectOption("alerts");
+  await dash.press("Save");
+  await page.getByText("alerts only").waitFor();
+  expect(await dashboard.headgate.call("GET", "/organisation/webhook/copies")).toMatchObject({ events: "alerts" });
+  await page.getByRole("button", { name: "Remove" }).last().click();
+  await dash.press("Remove the second address");
+  await dash.news("The second address is removed");
+  await page.getByText("No second address is set.").waitFor();
+  expect(await dash.faults()).toEqual([]);
+});
+
 test("a test call shows what the customer would decide, with status, time and cause of failure", async () => {
   const { page, ...dash } = await open("/dashboard/webhook", "administrator");
   const result = async (answer: Parameters<typeof dashboard.customer.answer>[0]) => {

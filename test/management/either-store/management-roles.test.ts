@@ -11,6 +11,7 @@ const READONLY = [
   "GET /organisation/events",
   "GET /organisation/settings",
   "GET /organisation/status",
+  "GET /organisation/webhook/copies",
   "GET /organisation/webhook/deliveries",
   "GET /organisation/webhook/deliveries/{id}",
   "GET /stream",

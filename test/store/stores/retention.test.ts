@@ -1,7 +1,7 @@
 // Old records are removed, by index and in portions; others are kept.
 import { type Kysely, sql } from "kysely";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { waitingEvents } from "../../../ts/publish/webhook/outbox.ts";
+import { waitingEvents } from "../../../ts/publish/webhook/outbox/waiting.ts";
 import { oldestDeliveries } from "../../../ts/store/delivery-size.ts";
 import { KINDS, prune } from "../../../ts/store/retention.ts";
 import type { Schema } from "../../../ts/store/schema.ts";

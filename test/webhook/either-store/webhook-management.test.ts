@@ -129,6 +129,7 @@ describe("the settings", () => {
     max_bitrate_kbps: 0,
     hold_s: null,
     silence_s: 15,
+    health_events: false,
     update_fields: [],
   };
 

@@ -103,7 +103,15 @@ describe("the customer's reason", () => {
   });
 });
 
-const everything = { call: null, clientId: null, name: null, failed: false, before: null, quantity: 500 };
+const everything = {
+  copies: false,
+  call: null,
+  clientId: null,
+  name: null,
+  failed: false,
+  before: null,
+  quantity: 500,
+};
 
 test("time and timestamp in custom arguments are refused with strict arguments", async () => {
   await open({ strict_arguments: true });
@@ -194,7 +202,7 @@ test("the metrics contain calls, denials, the outbox and open breakers", async (
   await open({}, { deadlineMs: 300 });
   customer.answer("hang");
   await Promise.all(
-    Array.from({ length: 10 }, () => stage.publishing.workbench.test("org1", null)), // ten time-outs open the breaker
+    Array.from({ length: 10 }, () => stage.publishing.workbench.test("org1", "webhook", null)), // ten time-outs open the breaker
   );
   expect(await stage.request(STREAM)).toMatchObject({ command: "deny" });
   const text = await stage.metrics.registry.metrics();

@@ -94,10 +94,15 @@ async function asked(
     .executeTakeFirstOrThrow();
   const organisations = await db
     .selectFrom("organisation")
-    .select(["name", "webhook"])
+    .leftJoin("webhook_copy", "webhook_copy.organisation_id", "organisation.id")
+    .select(["name", "webhook", "webhook_copy.url as copies"])
     .where("enabled", "=", 1)
     .orderBy("created_at", "desc")
     .execute();
+  const webhookOf = ({ name, webhook, copies }: (typeof organisations)[number]) => [
+    ...(webhook === null ? [] : [{ name, url: webhook, isSecond: false }]),
+    ...(copies === null ? [] : [{ name, url: copies, isSecond: true }]),
+  ];
   const publish = await db.selectFrom("publish").select("asked_at").orderBy("client_id", "desc").limit(1).execute();
   const change = await db.selectFrom("audit").select("at").orderBy("id", "desc").limit(1).execute();
   const newest = [...publish.map((row) => row.asked_at), ...change.map((row) => row.at)].map(Number);
@@ -113,7 +118,7 @@ async function asked(
       boundsOf(await largestShares(db)),
       await keyOf(db, config, isKeyThere),
     ],
-    webhooks: organisations.flatMap(({ name, webhook }) => (webhook === null ? [] : [{ name, url: webhook }])),
+    webhooks: organisations.flatMap(webhookOf),
     newestAt: newest.length === 0 ? null : Math.max(...newest),
     references,
   };

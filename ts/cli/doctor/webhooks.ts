@@ -17,6 +17,8 @@ export interface CustomerWebhook {
   /** Of the organisation. */
   readonly name: string;
   readonly url: string;
+  /** It gets copies and decides nothing. */
+  readonly isSecond: boolean;
 }
 
 export interface TriedWebhooks {
@@ -53,9 +55,9 @@ export async function webhooks(config: Config, all: readonly CustomerWebhook[]):
   };
 }
 
-async function tryOne(config: Config, { name, url }: CustomerWebhook) {
+async function tryOne(config: Config, { name, url, isSecond }: CustomerWebhook) {
   const place = new URL(url).host;
-  const what = `webhook of ${name} at ${place}`; // its path and query may be secret
+  const what = `${isSecond ? "second webhook" : "webhook"} of ${name} at ${place}`; // its path and query may be secret
   const refused = await checkWebhookUrl(url, { dev: config.dev });
   try {
     if (refused !== null) throw new Error(refused.reason);
@@ -64,10 +66,12 @@ async function tryOne(config: Config, { name, url }: CustomerWebhook) {
   } catch (error) {
     const finding: Finding = {
       what,
-      state: "bad",
+      state: isSecond ? "warning" : "bad",
       detail: `cannot be reached: ${failureOf(error).detail}`,
-      why: "every publish of this organisation is rejected while its webhook does not respond",
-      remedy: `check name, firewall and certificate of ${place} (webhook.ca sets a certificate authority of your own); then run headgate webhook test`,
+      why: isSecond
+        ? "this organisation gets no copies and no alerts at it; broadcasts are not affected"
+        : "every publish of this organisation is rejected while its webhook does not respond",
+      remedy: `check name, firewall and certificate of ${place} (webhook.ca sets a certificate authority of your own); then run headgate webhook test${isSecond ? " --copies" : ""}`,
     };
     return { place, date: null, finding };
   }

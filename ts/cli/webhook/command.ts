@@ -15,17 +15,19 @@ import { simulate } from "./simulate.ts";
 /** `words`: one of `WEBHOOK_VERBS`. Throws `ConfigInvalid` for anything else. */
 export async function runWebhook(words: readonly string[], flags: WebhookFlags & GivenFlags): Promise<void> {
   const [verb, id] = words;
+  const place = flags.copies ? "/organisation/webhook/copies" : "/organisation/webhook";
   switch (verb) {
     case "show":
-      return shown(flags, await ask(flags, "GET", "/organisation"));
+      return shown(flags, await ask(flags, "GET", flags.copies ? place : "/organisation"));
     case "set": {
       const webhook = wanted(id, "the URL of the webhook");
-      return shown(flags, await ask(flags, "PUT", "/organisation/webhook", { webhook }));
+      const events = flags.events === undefined ? {} : { events: flags.events };
+      return shown(flags, await ask(flags, "PUT", place, { webhook, ...(flags.copies ? events : {}) }));
     }
     case "rm":
-      return shown(flags, await ask(flags, "DELETE", "/organisation/webhook"));
+      return shown(flags, await ask(flags, "DELETE", place));
     case "secret": {
-      const made = (await ask(flags, "POST", "/organisation/webhook/secret")) as { readonly secret: string };
+      const made = (await ask(flags, "POST", `${place}/secret`)) as { readonly secret: string };
       return printRecord(flags, made, [
         `Secret that signs the calls, shown only once: ${made.secret}`,
         "A former one also signs them for 24 hours.",
@@ -33,7 +35,7 @@ export async function runWebhook(words: readonly string[], flags: WebhookFlags &
     }
     case "test": {
       const body = flags.arguments === undefined ? {} : { arguments: flags.arguments };
-      const answer = (await ask(flags, "POST", "/organisation/webhook/test", body)) as Pick<Delivery, "outcome">;
+      const answer = (await ask(flags, "POST", `${place}/test`, body)) as Pick<Delivery, "outcome">;
       print(answer);
       if (answer.outcome !== "answered") process.exitCode = 1; // for scripts
       return;
@@ -62,14 +64,18 @@ export async function runWebhook(words: readonly string[], flags: WebhookFlags &
   }
 }
 
-function filterOf({ failed, name, call, clientId, from, to }: WebhookFlags): URLSearchParams {
-  const given = { failed: failed ? "true" : undefined, name, call, clientid: clientId, from, to };
+function filterOf({ copies, failed, name, call, clientId, from, to }: WebhookFlags): URLSearchParams {
+  const isSet = (flag: boolean | undefined) => (flag ? "true" : undefined);
+  const given = { copies: isSet(copies), failed: isSet(failed), name, call, clientid: clientId, from, to };
   return new URLSearchParams(Object.entries(given).filter((each): each is [string, string] => each[1] !== undefined));
 }
 
-function shown(flags: GivenFlags, organisation: unknown): void {
-  const { webhook } = organisation as { readonly webhook: string | null };
-  printRecord(flags, organisation, [webhook === null ? "No webhook is set." : `The webhook is ${webhook}`]);
+/** `record`: an organisation, or its second webhook. */
+function shown(flags: WebhookFlags & GivenFlags, record: unknown): void {
+  const { webhook, events } = record as { readonly webhook: string | null; readonly events?: string };
+  const what = flags.copies ? "second webhook" : "webhook";
+  const gets = events === undefined ? "" : `, and gets ${events === "all" ? "all events" : events}`;
+  printRecord(flags, record, [webhook === null ? `No ${what} is set.` : `The ${what} is ${webhook}${gets}`]);
 }
 
 interface Delivery {

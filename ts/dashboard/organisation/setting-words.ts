@@ -39,6 +39,10 @@ export const SETTING_WORDS: Readonly<Record<SettingName, SettingWords>> = {
     label: "Unanswered updates in a row that end a publish",
     help: "0: never; a broadcast continues while your server cannot be reached.",
   },
+  health_events: {
+    label: "Send alerts to the webhook",
+    help: "It is also called with call=health when a live stream has no media or an upstream is lost, and when they are back. The answer decides nothing.",
+  },
   update_fields: {
     label: "Additional fields in updates",
     help: "Sent with each update, after the documented ones.",

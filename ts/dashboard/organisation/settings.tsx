@@ -114,6 +114,7 @@ function Group({ name, settings, change, isLocked }: GroupProps) {
           <NumberSetting {...common} name="update_reject_after" least={1} most={1_000} />
           <NumberSetting {...common} name="update_max_unreachable" least={0} most={1_000} />
           <FieldsSetting {...common} />
+          <SwitchSetting {...common} name="health_events" />
         </>
       );
     case "Playing and bitrate":

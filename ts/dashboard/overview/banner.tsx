@@ -37,5 +37,5 @@ export function Banner() {
 }
 
 function wordsOf({ outcome, status }: NonNullable<Status["webhook_failure"]>): string {
-  return outcome === "answered" ? `it answers ${status}` : shortWords({ outcome, status, reason: null });
+  return outcome === "answered" ? `it answers ${status}` : shortWords({ outcome, status });
 }

@@ -60,23 +60,32 @@ const WITHOUT_ANSWER: Readonly<Record<Exclude<Outcome, "answered">, Words>> = {
   },
 };
 
-export function toneOf({ outcome, status }: Answer): Tone {
+/** Of a call whose answer decides nothing: an alert, or a copy. */
+const isOnlyDelivered = ({ call, is_copy = false }: Called) => is_copy || call === "health";
+
+type Called = { readonly call?: Records["Delivery"]["call"]; readonly is_copy?: boolean };
+
+export function toneOf({ outcome, status, ...called }: Pick<Answer, "outcome" | "status"> & Called): Tone {
   if (outcome !== "answered" || status === null) return "bad";
-  if (status === 200) return "good";
+  if (status === 200 || (isOnlyDelivered(called) && settlesDone(status))) return "good";
+  if (isOnlyDelivered(called)) return "bad";
   return status === 403 ? "attention" : "bad";
 }
 
 /** For a pill: "200", "403", "failed (500)", "certificate not valid". */
-export function shortWords({ outcome, status }: Answer): string {
+export function shortWords({ outcome, status }: Pick<Answer, "outcome" | "status">): string {
   if (outcome !== "answered") return WITHOUT_ANSWER[outcome].short;
   return status !== null && hasFailed(status) ? `failed (${status})` : String(status);
 }
 
 /** One or two sentences. `call`: the event that was sent. */
-export function longWords(answer: Answer, call: "publish" | "update_publish" | "publish_done"): string {
+export function longWords(answer: Answer & Called, call: Records["Delivery"]["call"]): string {
   const { outcome, status } = answer;
   if (outcome !== "answered") return WITHOUT_ANSWER[outcome].long;
-  if (call === "publish_done") {
+  if (answer.is_copy && (call === "publish" || call === "update_publish")) {
+    return settlesDone(status) ? "Your second server received the copy." : `Your second server ${answered(status)}.`;
+  }
+  if (call === "publish_done" || call === "health") {
     return settlesDone(status)
       ? "Your webhook received the event."
       : `Your webhook ${answered(status)}, so the event is sent again later.`;
@@ -115,4 +124,5 @@ export const CALL_WORDS = {
   publish: "Publish request",
   update_publish: "Update",
   publish_done: "Publish ended",
+  health: "Alert",
 } as const;

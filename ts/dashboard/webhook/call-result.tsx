@@ -5,16 +5,20 @@ import { longWords, shortWords, toneOf } from "./answer-words.ts";
 
 interface CallResultProps {
   readonly result: Records["WebhookCall"];
-  readonly call: "publish" | "update_publish" | "publish_done";
+  readonly call: Records["Delivery"]["call"];
+  /** It went to the second webhook. */
+  readonly isCopy?: boolean;
   /** The answer has no effect: explain what it would mean for a real publish. */
   readonly isTest?: boolean;
 }
 
-export function CallResult({ result, call, isTest = false }: CallResultProps) {
-  const tone = toneOf(result);
+export function CallResult({ result, call, isCopy = false, isTest = false }: CallResultProps) {
+  const answer = { ...result, call, is_copy: isCopy };
+  const tone = toneOf(answer);
+  const long = longWords(answer, call);
   const words = isTest
-    ? longWords(result, call).replace("is allowed", "would be allowed").replace("is refused", "would be refused")
-    : longWords(result, call);
+    ? long.replace("is allowed", "would be allowed").replace("is refused", "would be refused")
+    : long;
   return (
     <div class={`note ${tone === "good" || tone === "bad" || tone === "attention" ? tone : ""}`}>
       <p class="row">

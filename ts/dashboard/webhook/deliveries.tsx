@@ -40,7 +40,7 @@ const COLUMNS: readonly Column<Delivery>[] = [
 
 export function DeliveriesPage() {
   const { query, route } = useLocation();
-  const { call = "", name = "", clientid = "", failed = "" } = query;
+  const { call = "", name = "", clientid = "", failed = "", copies = "" } = query;
   const { from, to } = rangeTexts(rangeOf(query));
   const isCall = (given: string): given is Call => given in CALL_WORDS;
   const deliveries = usePages<Delivery>(
@@ -53,17 +53,18 @@ export function DeliveriesPage() {
             ...(name === "" ? {} : { name }),
             ...(/^\d{1,15}$/.test(clientid) ? { clientid: Number(clientid) } : {}),
             ...(failed === "true" ? { failed: "true" as const } : {}),
+            ...(copies === "true" ? { copies: "true" as const } : {}),
             ...rangeQuery(rangeOf(query)),
           },
         },
         signal,
       }),
     answerOf,
-    [call, name, clientid, failed, from, to],
+    [call, name, clientid, failed, copies, from, to],
   );
   const filter = (change: Readonly<Record<string, string>>) =>
-    route(filteredAddress(PATH, { call, name, clientid, failed, from, to, ...change }), true);
-  const isFiltered = [call, name, clientid, failed, from, to].some(Boolean);
+    route(filteredAddress(PATH, { call, name, clientid, failed, copies, from, to, ...change }), true);
+  const isFiltered = [call, name, clientid, failed, copies, from, to].some(Boolean);
   return (
     <Page
       title="Deliveries"
@@ -76,6 +77,14 @@ export function DeliveriesPage() {
     >
       <search class="filters" aria-label="Deliveries">
         <TimeFilter range={rangeOf(query)} onChange={(range) => filter(rangeTexts(range))} />
+        <FormField label="Sent to">
+          {(field) => (
+            <select {...field} value={copies} onChange={(event) => filter({ copies: event.currentTarget.value })}>
+              <option value="">The webhook</option>
+              <option value="true">The second address</option>
+            </select>
+          )}
+        </FormField>
         <FormField label="Event">
           {(field) => (
             <select {...field} value={call} onChange={(event) => filter({ call: event.currentTarget.value })}>

@@ -38,7 +38,7 @@ export function DeliveryPage({ id }: { readonly id: string }) {
       <LoadedView of={loaded} words="Loading the delivery …">
         {({ delivery, settings }) => (
           <>
-            {delivery.call === "publish" && (
+            {delivery.call === "publish" && !delivery.is_copy && (
               <Denial delivery={delivery} unreachable={settings.publish_on_hook_unreachable} />
             )}
             <div class="grid-2">
@@ -186,7 +186,9 @@ function Replay({ delivery }: { readonly delivery: Delivery }) {
         </BusyButton>
       }
     >
-      <div role="status">{result !== null && <CallResult result={result} call={delivery.call} isTest />}</div>
+      <div role="status">
+        {result !== null && <CallResult result={result} call={delivery.call} isCopy={delivery.is_copy} isTest />}
+      </div>
     </Section>
   );
 }

@@ -1,4 +1,4 @@
-// The webhook: its URL and health, a test call, and the secret with which its calls are signed.
+// The webhook: its URL and health, a test call, the secret with which its calls are signed, and the second address.
 import { useState } from "preact/hooks";
 import { answerOf, api } from "../shell/client.ts";
 import { useLoaded } from "../shell/loaded.ts";
@@ -6,6 +6,7 @@ import { LoadedView } from "../shell/loaded-view.tsx";
 import { Page } from "../shell/page.tsx";
 import { may } from "../shell/session.ts";
 import { AddressSection } from "./address.tsx";
+import { CopiesSection } from "./copies.tsx";
 import { HealthSection } from "./health.tsx";
 import { SecretSection } from "./secret.tsx";
 import { TestSection } from "./test-call.tsx";
@@ -33,6 +34,7 @@ export function WebhookPage() {
               isSet={record.webhook_secret_set}
               onMade={() => organisation.set({ ...record, webhook_secret_set: true })}
             />
+            <CopiesSection />
           </>
         )}
       </LoadedView>

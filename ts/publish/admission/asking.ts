@@ -75,7 +75,7 @@ async function askCustomer(
   { webhook, settings }: Pick<AskingDeps, "webhook" | "settings">,
   intent: Intent,
   url: string,
-  { keys }: Customer,
+  { keys, copies }: Customer,
   begun: () => void,
 ): Promise<WebhookAnswer> {
   return await webhook.post({
@@ -86,6 +86,7 @@ async function askCustomer(
     keys,
     deadlineMs: settings.deadlineMs,
     retryConnection: true,
+    copies,
     begun,
     trace: intent.trace,
     event: { call: "publish", clientId: intent.clientId, name: intent.name, attempt: 1 },

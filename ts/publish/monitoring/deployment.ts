@@ -9,7 +9,7 @@ import { publicAddressesOf } from "../../own-addresses.ts";
 import type { Schema } from "../../store/schema.ts";
 import type { Publishing } from "../lifecycle.ts";
 import { liveNumbers } from "../running/live-numbers.ts";
-import { type OutboxDepth, outboxDepth } from "../webhook/outbox.ts";
+import { type OutboxDepth, outboxDepth } from "../webhook/outbox/waiting.ts";
 
 export interface NodeStatus {
   /** Epoch ms. */

@@ -5,6 +5,7 @@ import type { Logger } from "pino";
 import type { Media, PublishSnapshot, WhipDiagnostics } from "../../media.ts";
 import { limitOf } from "../bitrate-limit.ts";
 import type { Publishing } from "../lifecycle.ts";
+import type { PublishEvents } from "../publish-events.ts";
 import type { RunningPublish } from "../publishes.ts";
 import { type Finding, PublishHealth } from "./health.ts";
 import { FINDING_CODES, type FindingCode } from "./health-words.ts";
@@ -67,10 +68,10 @@ export function createMeasurements(deps: {
   /** Epoch ms. */
   readonly clock: { now(): number };
   readonly log: Pick<Logger, "error">;
-  /** Called with each reading that becomes a point. */
-  readonly seen: (publish: RunningPublish, reading: PointReading) => void;
+  /** Receives a sample with each point. */
+  readonly events: Pick<PublishEvents, "emit">;
 }): Measurements {
-  const { publishing, media, clock, log, seen } = deps;
+  const { publishing, media, clock, log, events } = deps;
   const memories = new Map<number, Memory>();
   let timer = setTimeout(() => void tick(), untilNext()).unref();
 
@@ -137,7 +138,7 @@ export function createMeasurements(deps: {
       const numbers = numbersOf(snapshot, now, memory.point);
       memory.history.add(now, numbers);
       const findings = memory.health.point({ at: now, snapshot, numbers }, diagnostics);
-      seen(publish, { snapshot, diagnostics, findings });
+      events.emit({ kind: "sample", publish, reading: { snapshot, diagnostics, findings } });
       memory.point = { ...readingOf(snapshot, now), snapshot, numbers };
       memory.look = memory.point;
     }

@@ -10,7 +10,6 @@ import type { Media, PublishSnapshot } from "../../media.ts";
 import { type RepeatedWarning, repeatedWarning } from "../../repeated-warning.ts";
 import type { Schema } from "../../store/schema.ts";
 import type { Publishing } from "../lifecycle.ts";
-import type { PointReading } from "../monitoring/measurements.ts";
 import type { PublishEvent, PublishEvents } from "../publish-events.ts";
 import type { RunningPublish } from "../publishes.ts";
 import { type MediaSummary, summaryOf } from "../whip/sdp-summary.ts";
@@ -73,11 +72,6 @@ export class TimelineRecorder {
     deps.events.listen((event) => this.#handle(event));
   }
 
-  /** Takes a point of a publish's history. */
-  seen(publish: RunningPublish, reading: PointReading): void {
-    this.#take(publish.clientId, this.#remember(publish), reading);
-  }
-
   /** The counters of a publish that runs here, as of now; null for any other. */
   countersOf(clientId: number): Pick<PublishSnapshot, "bytesIn" | "bytesOut"> | null {
     return this.#deps.media().snapshot(clientId);
@@ -123,6 +117,9 @@ export class TimelineRecorder {
         this.#memoryOf(clientId)?.watched.upstream(this.#now(), upstreamId, sending, upstream, detail);
         break;
       }
+      case "sample":
+        this.#take(event.publish.clientId, this.#remember(event.publish), event.reading);
+        break;
       case "ended":
         this.#end(event.counters.clientId, event.publish);
     }

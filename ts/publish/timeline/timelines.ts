@@ -150,6 +150,7 @@ export function createTimelines(deps: {
       .select("id")
       .where("organisation_id", "=", row.organisation_id)
       .where("client_id", "=", row.client_id)
+      .where("call", "is", null)
       .where("delivered_at", "is", null)
       .where("given_up_at", "is", null)
       .executeTakeFirst();
@@ -171,6 +172,7 @@ function ofCall({ call, firstAt, lastAt, outcome, status, reason, latencyMs: too
       if (status === null) return [moment(lastAt, "update_unanswered", unanswered)];
       return [moment(lastAt, "update_rejected", { status, took_ms, reason })];
     case "publish_done":
+    case "health":
       return [];
   }
 }

@@ -58,6 +58,40 @@ export function doneBodyAround(subject: WebhookSubject, bytesIn: number): readon
   return [before, Buffer.concat([Buffer.from("&"), fixedFields([["app", subject.app], ...origin(subject)])])];
 }
 
+/** What an alert says. */
+export interface AlertText {
+  /** `upstream_lost`, `upstream_back`, `media_lost`, `media_back`, `webhook_failing` or `webhook_back`. */
+  readonly event: string;
+  /** Since when, epoch ms. */
+  readonly since: number;
+  /** The upstream's id; null where there is none. */
+  readonly upstream: string | null;
+  /** In words, for people. */
+  readonly detail: string;
+}
+
+/** Body of `health`. `subject`: null for an alert that is about no publish: the fields of a publish are left out. */
+export function healthBody(subject: WebhookSubject | null, { event, since, upstream, detail }: AlertText): Uint8Array {
+  const fields: Field[] = [
+    ["call", "health"],
+    ["event", event],
+    ["since", new Date(since).toISOString()],
+    ...(upstream === null ? [] : [["upstream", upstream] satisfies Field]),
+    ["detail", detail],
+  ];
+  if (subject === null) return withArguments({ arguments: null }, fields);
+  return withArguments(subject, [...fields, ["name", subject.name], ["app", subject.app], ...origin(subject)]);
+}
+
+/** The pairs of a body, Headgate's own apart from the broadcaster's, whose values may be secrets. Our first field is
+ *  `call`, and no custom argument has that name (W3). */
+export function pairsOf(body: string): { readonly custom: readonly string[]; readonly own: readonly string[] } {
+  const pairs = body.split("&");
+  const first = pairs.findIndex((pair) => pair.startsWith("call="));
+  const at = first === -1 ? pairs.length : first;
+  return { custom: pairs.slice(0, at), own: pairs.slice(at) };
+}
+
 type Field = [name: string, value: string];
 
 function origin(subject: WebhookSubject): Field[] {
@@ -72,7 +106,7 @@ function fixedFields(fields: Field[]): Buffer {
   return Buffer.from(new URLSearchParams(fields).toString(), "latin1");
 }
 
-function withArguments(subject: WebhookSubject, fields: Field[]): Uint8Array {
+function withArguments(subject: Pick<WebhookSubject, "arguments">, fields: Field[]): Uint8Array {
   const fixed = fixedFields(fields);
   if (subject.arguments === null || subject.arguments.length === 0) return fixed;
   return Buffer.concat([subject.arguments, Buffer.from("&"), fixed]);

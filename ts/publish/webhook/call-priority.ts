@@ -1,9 +1,9 @@
 // Which calls go first wherever calls wait: a broadcaster waits for the answer to a publish; an update decides about a
-// stream that is live; every other event is only delivered.
+// stream that is live; every other event is only delivered, and copies come last.
 import type { Deadline } from "./deadline.ts";
 
 /** The most urgent first. */
-export const PRIORITIES = ["publish", "update", "delivery"] as const;
+export const PRIORITIES = ["publish", "update", "delivery", "copy"] as const;
 export type Priority = (typeof PRIORITIES)[number];
 
 /** A call that may have to wait. */

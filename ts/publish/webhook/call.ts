@@ -1,12 +1,14 @@
 // Posts one event to a customer's webhook and returns the outcome. Handles deadlines, signatures, the gate of each
 // customer and the single retry; not what an answer means for a publish.
 import type { Logger } from "pino";
+import type { Customer } from "../../organisation/customers.ts";
 import { step, tenths } from "../../step-times.ts";
+import type { WebhookCallName } from "../../store/schema.ts";
 import { newTrace, type Trace, traceHeaders } from "../../tracing/trace.ts";
 import type { Resolve } from "../addresses/resolver.ts";
 import type { WebhookAnswer } from "./answer.ts";
 import { type Priority, priorityOf } from "./call-priority.ts";
-import { createConnections } from "./connections.ts";
+import { type Connections, createConnections } from "./connections.ts";
 import { CallPlaces, CustomerGate, type Entry } from "./customer-gate.ts";
 import { Deadline } from "./deadline.ts";
 import { Exchange } from "./exchange.ts";
@@ -31,6 +33,8 @@ export interface WebhookCall {
   /** Whether to try a second time when the connection failed before any request byte was written (W13). A kept connection
    *  that the customer closed is replaced in any case. */
   readonly retryConnection: boolean;
+  /** Where copies of the call go; absent: nowhere. */
+  readonly copies?: Customer["copies"];
   /** Called when the customer is about to be asked; never called when the gate refuses the call. */
   readonly begun?: () => void;
   /** The organisation has replaced or removed this webhook since. Absent: unknown, as at a publish. */
@@ -41,7 +45,7 @@ export interface WebhookCall {
   readonly trace?: Trace | null;
   /** What the call is about, for the observer. */
   readonly event: {
-    readonly call: "publish" | "update_publish" | "publish_done";
+    readonly call: WebhookCallName;
     readonly clientId: number;
     readonly name: string;
     /** Number of the attempt for this id, from 1. */
@@ -84,18 +88,43 @@ interface Gate {
   isFormer: boolean;
 }
 
-/** `webhookCa`: PEM certificates trusted in addition to the public ones, or null. `dev` allows private addresses. */
-export function createWebhook(options: {
-  readonly webhookCa: string | null;
-  readonly dev: boolean;
+interface CallOptions {
   readonly log: Logger;
   /** Epoch ms. */
   readonly clock: { now(): number };
   readonly observe?: WebhookObserver;
+}
+
+/** `webhookCa`: PEM certificates trusted in addition to the public ones, or null. `dev` allows private addresses. */
+interface WebhookOptions extends CallOptions {
+  readonly webhookCa: string | null;
+  readonly dev: boolean;
   readonly resolve?: Resolve;
-}): Webhook {
-  const { log, clock } = options;
+}
+
+export function createWebhook(options: WebhookOptions): Webhook {
+  return callsOver(createConnections(options), options, "webhook");
+}
+
+/** The webhooks, and the second ones, which get copies: those have places, breakers and connections of their own, and
+ *  their connections are opened after all others. */
+export function createWebhooks(options: WebhookOptions & { readonly observeCopy: WebhookObserver }) {
+  const { log, clock, observeCopy } = options;
   const connections = createConnections(options);
+  return {
+    webhook: callsOver(connections, options, "webhook"),
+    copies: callsOver(connections, { log, clock, observe: observeCopy }, "copies"),
+  };
+}
+
+function callsOver(connections: Connections, options: CallOptions, which: "webhook" | "copies"): Webhook {
+  const { log, clock } = options;
+  const connectionsOf = (organisationId: string, isKept?: boolean) =>
+    connections.of(which === "webhook" ? organisationId : `copies of ${organisationId}`, isKept);
+  const priorityIn = ({ event, isTrial }: WebhookCall): Priority => {
+    if (which === "copies") return "copy";
+    return isTrial === true ? "delivery" : priorityOf(event.call);
+  };
   /** By organisation and URL: a new webhook URL starts with a fresh gate. All gates of an organisation share the places for
    *  its calls. */
   const organisations = new Map<string, { readonly places: CallPlaces; readonly gates: Map<string, Gate> }>();
@@ -110,8 +139,9 @@ export function createWebhook(options: {
         call.event.clientId,
       );
       const tookMs = performance.now() - startedAt;
-      if (log.isLevelEnabled("debug")) log.debug(lineOf(call, answer, tookMs, trail), "webhook called");
-      if (answer.outcome === "answered" && tookMs > SLOW_ANSWER_MS) warnOfSlowness(log, call, tookMs, trail);
+      if (log.isLevelEnabled("debug")) log.debug(lineOf(call, answer, tookMs, trail), SAID[which]);
+      if (which === "webhook" && answer.outcome === "answered" && tookMs > SLOW_ANSWER_MS)
+        warnOfSlowness(log, call, tookMs, trail);
       options.observe?.(call, answer, tookMs, trail.attempts.at(-1)?.exchange.response ?? null);
       return answer;
     },
@@ -154,8 +184,8 @@ export function createWebhook(options: {
       return { outcome: "unreachable", cause: entry, detail: NOT_TRIED[entry] };
     }
     call.begun?.();
-    const request = () => requestOf(call, url, trail.trace, clock.now());
-    let exchange = new Exchange(connections.of(call.organisationId), request(), deadline);
+    const request = () => requestOf(call, url, trail.trace, priorityIn(call), clock.now());
+    let exchange = new Exchange(connectionsOf(call.organisationId), request(), deadline);
     let { answer, retry } = await exchange.exchanged;
     trail.attempts.push({ exchange, answer });
     if (retry === "anew" || (retry === "later" && call.retryConnection)) {
@@ -163,7 +193,7 @@ export function createWebhook(options: {
       // When no time is left for a second attempt, the outcome of the first is more informative.
       if (!deadline.hasPassed) {
         // A call that lost a kept connection gets a new one: the next kept one may be closed as well.
-        exchange = new Exchange(connections.of(call.organisationId, retry === "later"), request(), deadline);
+        exchange = new Exchange(connectionsOf(call.organisationId, retry === "later"), request(), deadline);
         ({ answer } = await exchange.exchanged);
         trail.attempts.push({ exchange, answer });
       }
@@ -189,8 +219,9 @@ export function createWebhook(options: {
     const { gate } = known;
     const wasOpen = gate.isOpen;
     gate.leave(answer.outcome === "unreachable" && answer.cause === "deadline", performance.now());
-    if (gate.isOpen && !wasOpen) log.warn({ host }, "webhook only times out: called rarely from now on");
-    if (!gate.isOpen && wasOpen) log.info({ host }, "webhook answers again");
+    const about = { host, ...(which === "copies" && { copies: true }) };
+    if (gate.isOpen && !wasOpen) log.warn(about, "webhook only times out: called rarely from now on");
+    if (!gate.isOpen && wasOpen) log.info(about, "webhook answers again");
     forget(known);
   }
 
@@ -209,6 +240,8 @@ interface Trail {
   waitedMs: number | null;
   readonly attempts: { readonly exchange: Exchange; readonly answer: WebhookAnswer }[];
 }
+
+const SAID = { webhook: "webhook called", copies: "copy sent" } as const;
 
 /** Only the host of the URL and the client id of the publish: the rest may be secret. */
 function lineOf({ organisationId, url, id, event }: WebhookCall, answer: WebhookAnswer, tookMs: number, trail: Trail) {
@@ -237,9 +270,6 @@ function outcomeOf(answer: WebhookAnswer): object {
   return answer.outcome === "answered" ? { status: answer.status } : { cause: answer.cause, detail: answer.detail };
 }
 
-const priorityIn = ({ event, isTrial }: WebhookCall): Priority =>
-  isTrial === true ? "delivery" : priorityOf(event.call);
-
 /** Why the gate refused the call. */
 const NOT_TRIED: Readonly<Record<Exclude<Entry, "entered">, string>> = {
   deadline: "the limit of concurrent calls was reached and none ended in time",
@@ -248,7 +278,13 @@ const NOT_TRIED: Readonly<Record<Exclude<Entry, "entered">, string>> = {
 };
 
 /** The request as sent (W9). */
-function requestOf(call: WebhookCall, url: URL, trace: Trace, now: number): ConstructorParameters<typeof Exchange>[1] {
+function requestOf(
+  call: WebhookCall,
+  url: URL,
+  trace: Trace,
+  priority: Priority,
+  now: number,
+): ConstructorParameters<typeof Exchange>[1] {
   const signed = signatureHeaders(call, call.keys, now);
   const headers = [
     ["content-type", "application/x-www-form-urlencoded"],
@@ -256,7 +292,7 @@ function requestOf(call: WebhookCall, url: URL, trace: Trace, now: number): Cons
     ...Object.entries(signed),
     ...Object.entries(traceHeaders(trace)),
   ];
-  return { url, headers: headers.flat(), body: call.body, priority: priorityIn(call) };
+  return { url, headers: headers.flat(), body: call.body, priority };
 }
 
 function warnOfSlowness(log: Logger, { event, url }: WebhookCall, tookMs: number, { trace }: Trail): void {

@@ -11,7 +11,7 @@ import { together } from "../../store/statements/together.ts";
 import type { WebhookAnswer } from "./answer.ts";
 import type { WebhookCall } from "./call.ts";
 import { type KeptResponse, responseText } from "./kept-response.ts";
-import { wasTried } from "./retry-schedule.ts";
+import { wasTried } from "./outbox/retry-schedule.ts";
 
 /** Total size of the rows of all organisations, bytes. Beyond it, the oldest of the organisation with the most are deleted;
  *  how long rows are kept otherwise is decided by the retention (store/retention.ts). */
@@ -31,9 +31,12 @@ const ROW_BYTES = 400;
 /** Statements that make room for one statement's rows: the largest rows may replace the smallest. */
 const REMOVALS_LIMIT = 10;
 
+/** The webhook, or the second one. */
+type Receiver = "webhook" | "copies";
+
 export interface DeliveryLog {
   /** Returns immediately. What arrives of the response later is added to the row. */
-  note(call: WebhookCall, answer: WebhookAnswer, tookMs: number, response?: KeptResponse | null): void;
+  note(call: WebhookCall, answer: WebhookAnswer, tookMs: number, response?: KeptResponse | null, to?: Receiver): void;
   /** Writes pending entries. Rejects when the store fails; nothing is lost then. */
   flush(): Promise<void>;
   /** Deletes what exceeds the limit after it was lowered or an upgrade, until `stop`. */
@@ -57,7 +60,7 @@ export function createDeliveryLog(deps: {
   let waiting = new Map<string, Entry>();
   /** Written rows whose response arrived completely after that. */
   let late: Entry[] = [];
-  /** By organisation: pending calls that the gate refused. */
+  /** By receiver and organisation: pending calls that the gate refused. */
   const untried = new Map<string, number>();
   let dropped = 0;
   let writing: Promise<void> = Promise.resolve();
@@ -75,14 +78,15 @@ export function createDeliveryLog(deps: {
   };
 
   return {
-    note(call, answer, tookMs, response = null) {
+    note(call, answer, tookMs, response = null, to = "webhook") {
       if (!wasTried(answer)) {
-        const before = untried.get(call.organisationId) ?? 0;
+        const gate = `${to} ${call.organisationId}`;
+        const before = untried.get(gate) ?? 0;
         if (before >= UNTRIED_LIMIT) return;
-        untried.set(call.organisationId, before + 1);
+        untried.set(gate, before + 1);
       }
       if (waiting.size >= WAITING_LIMIT && !waiting.has(call.id)) dropped += 1;
-      else waiting.set(call.id, { row: rowOf(call, answer, tookMs, clock.now()), response });
+      else waiting.set(call.id, { row: rowOf(call, answer, tookMs, to, clock.now()), response });
       writeSoon();
     },
     flush,
@@ -201,22 +205,26 @@ function withResponse({ row, response }: Entry): DeliveryTable {
 }
 
 const isGoodUpdate = (row: DeliveryTable) => row.call === "update_publish" && row.status === 200;
+const updateKey = ({ client_id, is_copy }: DeliveryTable) => `${client_id} ${is_copy ?? ""}`;
 
-/** Of successful updates only the latest of each publish is kept. */
+/** Of successful updates only the latest of each publish and receiver is kept. */
 function withoutFormerUpdates(entries: readonly Entry[]): Entry[] {
-  const latest = new Map(entries.filter(({ row }) => isGoodUpdate(row)).map(({ row }) => [row.client_id, row.id]));
-  return entries.filter(({ row }) => !isGoodUpdate(row) || latest.get(row.client_id) === row.id);
+  const latest = new Map(entries.filter(({ row }) => isGoodUpdate(row)).map(({ row }) => [updateKey(row), row.id]));
+  return entries.filter(({ row }) => !isGoodUpdate(row) || latest.get(updateKey(row)) === row.id);
 }
 
 function formerUpdates(db: Kysely<Schema>, rows: readonly DeliveryTable[]): CompiledQuery[] {
-  const clientIds = rows.filter(isGoodUpdate).map((row) => row.client_id);
-  if (clientIds.length === 0) return [];
-  const former = db
-    .deleteFrom("delivery")
-    .where("client_id", "in", clientIds)
-    .where("call", "=", "update_publish")
-    .where("status", "=", 200);
-  return [former.compile()];
+  return [null, 1].flatMap((isCopy) => {
+    const clientIds = rows.filter((row) => isGoodUpdate(row) && row.is_copy === isCopy).map((row) => row.client_id);
+    if (clientIds.length === 0) return [];
+    const former = db
+      .deleteFrom("delivery")
+      .where("client_id", "in", clientIds)
+      .where("call", "=", "update_publish")
+      .where("status", "=", 200)
+      .where("is_copy", isCopy === null ? "is" : "=", isCopy);
+    return [former.compile()];
+  });
 }
 
 function upsert(db: Kysely<Schema>, rows: DeliveryTable[]): CompiledQuery {
@@ -240,7 +248,7 @@ function upsert(db: Kysely<Schema>, rows: DeliveryTable[]): CompiledQuery {
     .compile();
 }
 
-function rowOf(call: WebhookCall, answer: WebhookAnswer, tookMs: number, now: number): DeliveryTable {
+function rowOf(call: WebhookCall, answer: WebhookAnswer, tookMs: number, to: Receiver, now: number): DeliveryTable {
   const body = Buffer.from(call.body).toString("latin1");
   const answered = answer.outcome === "answered" ? answer : null;
   const reason = answer.outcome === "answered" ? answer.reason : answer.detail;
@@ -260,6 +268,7 @@ function rowOf(call: WebhookCall, answer: WebhookAnswer, tookMs: number, now: nu
     first_at: now,
     last_at: now,
     response: null,
+    is_copy: to === "copies" ? 1 : null,
     bytes: ROW_BYTES + body.length + call.url.length + call.event.name.length + (reason?.length ?? 0),
   };
 }

@@ -1,7 +1,7 @@
 // What is kept of a customer's response for the people of its organisation: header fields without secrets, and the start
 // of the body as text. It decides nothing, and the broadcaster receives nothing of it.
 import { withoutSecrets } from "../../text/without-secrets.ts";
-import { isOwnPair } from "./update-extras.ts";
+import { pairsOf } from "./body.ts";
 
 /** Bytes of the body that are kept. */
 const BODY_LIMIT_BYTES = 2_000;
@@ -107,7 +107,7 @@ const printable = (text: string) => text.replace(/\p{C}/gu, "");
 /** As stored. Values of the broadcaster's custom arguments, and of the query of the webhook's URL, are masked wherever the
  *  customer's server repeated them. */
 export function responseText({ headers, body, isCut }: WebhookResponse, { url, body: form }: Sent): string {
-  const secrets = [...secretsIn(form), ...secretsIn(url.split("?", 2)[1] ?? "")];
+  const secrets = [...secretsIn(pairsOf(form).custom), ...secretsIn((url.split("?", 2)[1] ?? "").split("&"))];
   // The longest first, so that none hides a part of another.
   const ordered = secrets.toSorted((one, other) => other.length - one.length);
   const masked = (text: string) => ordered.reduce((rest, secret) => rest.replaceAll(secret, MASK), text);
@@ -122,10 +122,9 @@ interface Sent {
   readonly body: string;
 }
 
-/** The values of a form's pairs that are not our own, as they were sent and decoded. */
-function secretsIn(form: string): readonly string[] {
-  const values = form.split("&").flatMap((pair) => {
-    if (isOwnPair(pair)) return [];
+/** The values of pairs that are not our own, as they were sent and decoded. */
+function secretsIn(pairs: readonly string[]): readonly string[] {
+  const values = pairs.flatMap((pair) => {
     const at = pair.indexOf("=");
     const [name, value] = [...new URLSearchParams(pair)][0] ?? ["", ""];
     return [pair.slice(at + 1), at === -1 ? name : value];

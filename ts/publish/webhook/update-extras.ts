@@ -3,17 +3,6 @@
 import type { PublishSnapshot, WhipDiagnostics } from "../../media.ts";
 import type { UpdateField } from "../../organisation/settings.ts";
 
-/** All available fields. */
-export const UPDATE_FIELDS: readonly UpdateField[] = [
-  "bitrate",
-  "bytes_in",
-  "bytes_out",
-  "dropped_frames",
-  "fps",
-  "loss",
-  "rtt",
-];
-
 /** For one publish: keeps the counters of the last update. `bitrate` is bit/s of audio and video from the encoder since
  *  then; `fps`, `loss` (0 to 1, of video if there is any) and `rtt` (ms) are measured by WebRTC, so RTMP has none. */
 export function updateExtras(
@@ -49,9 +38,3 @@ export function updateExtras(
 function rounded(value: number | undefined, digits: number): number | undefined {
   return value === undefined ? undefined : Number(value.toFixed(digits));
 }
-
-const FIXED_FIELDS = ["call", "name", "app", "addr", "clientid", "bytes_in", "bytes_out", "time", "timestamp"];
-const OWN_FIELDS = new Set<string>([...FIXED_FIELDS, ...UPDATE_FIELDS]);
-
-/** Whether a pair of a body is Headgate's own; the value of every other one is the broadcaster's and may be a secret. */
-export const isOwnPair = (pair: string): boolean => OWN_FIELDS.has(pair.split("=", 1)[0] ?? "");

@@ -1,21 +1,26 @@
 // Further tables of the webhook: secrets, per-organisation settings, and the delivery log.
 import { type Kysely, sql } from "kysely";
+import type { OutboxTable, WebhookSecretTable } from "../schema.ts";
 import type { Index } from "./indexes.ts";
+
+/** The second webhook of an organisation, which gets copies and decides nothing; without a row there is none. */
+export interface WebhookCopyTable {
+  organisation_id: string;
+  url: string;
+  /** What it gets: copies of the calls to the webhook and alerts, or alerts alone. */
+  events: "all" | "alerts";
+  updated_at: number;
+}
+
+export interface WebhookCopyTables {
+  webhook_copy: WebhookCopyTable;
+  webhook_copy_secret: WebhookSecretTable;
+  webhook_copy_outbox: OutboxTable;
+}
 
 /** Migration 0002-webhook. */
 export async function webhookTables(db: Kysely<unknown>): Promise<void> {
-  await db.schema
-    .createTable("webhook_secret")
-    .addColumn("id", "text", (column) => column.primaryKey())
-    .addColumn("organisation_id", "text", (column) => column.notNull().references("organisation.id"))
-    .addColumn("sealed", "text", (column) => column.notNull())
-    .addColumn("created_at", "bigint", (column) => column.notNull())
-    .addColumn("expires_at", "bigint")
-    .execute();
-  // Only one secret can be current, even with concurrent writers.
-  await sql`create unique index webhook_secret_current on webhook_secret (organisation_id) where expires_at is null`.execute(
-    db,
-  );
+  await secretTable(db, "webhook_secret");
 
   await db.schema
     .createTable("organisation_setting")
@@ -67,4 +72,64 @@ export async function outboxRefusals(db: Kysely<unknown>): Promise<void> {
     .addColumn("refusals", "integer", (column) => column.notNull().defaultTo(0))
     .execute();
   await db.schema.alterTable("outbox").addColumn("refused_since", "bigint").execute();
+}
+
+/** Migration 0035-webhook-copies: the second webhook, its secrets and its events; alerts among the events of the first. */
+export async function webhookCopies(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable("webhook_copy")
+    .addColumn("organisation_id", "text", (column) => column.primaryKey().references("organisation.id"))
+    .addColumn("url", "text", (column) => column.notNull())
+    .addColumn("events", "text", (column) => column.notNull())
+    .addColumn("updated_at", "bigint", (column) => column.notNull())
+    .execute();
+  await secretTable(db, "webhook_copy_secret");
+  await db.schema
+    .createTable("webhook_copy_outbox")
+    .addColumn("id", "text", (column) => column.primaryKey())
+    .addColumn("organisation_id", "text", (column) => column.notNull().references("organisation.id"))
+    .addColumn("client_id", "bigint", (column) => column.notNull())
+    .addColumn("url", "text", (column) => column.notNull())
+    .addColumn("body", "text", (column) => column.notNull())
+    .addColumn("attempts", "integer", (column) => column.notNull().defaultTo(0))
+    .addColumn("next_attempt_at", "bigint", (column) => column.notNull())
+    .addColumn("created_at", "bigint", (column) => column.notNull())
+    .addColumn("delivered_at", "bigint")
+    .addColumn("given_up_at", "bigint")
+    .addColumn("last_status", "integer")
+    .addColumn("refusals", "integer", (column) => column.notNull().defaultTo(0))
+    .addColumn("refused_since", "bigint")
+    .addColumn("epoch", "bigint")
+    .addColumn("trace", "text")
+    .addColumn("call", "text")
+    .execute();
+  await db.schema.alterTable("outbox").addColumn("call", "text").execute();
+  await db.schema.alterTable("delivery").addColumn("is_copy", "integer").execute();
+  const waits = "delivered_at is null and given_up_at is null";
+  for (const index of [
+    `webhook_copy_due on webhook_copy_outbox (next_attempt_at) where ${waits}`,
+    `webhook_copy_turn on webhook_copy_outbox (epoch, organisation_id, next_attempt_at, client_id) where ${waits}`,
+    `webhook_copy_age on webhook_copy_outbox (created_at) where ${waits}`,
+    "webhook_copy_delivered on webhook_copy_outbox (delivered_at) where delivered_at is not null",
+    "webhook_copy_given_up on webhook_copy_outbox (given_up_at) where given_up_at is not null",
+    `webhook_copy_alerts on webhook_copy_outbox (organisation_id, client_id, created_at) where call = 'health' and ${waits}`,
+    `outbox_alerts on outbox (organisation_id, client_id, created_at) where call = 'health' and ${waits}`,
+    "delivery_copies on delivery (organisation_id, last_at desc, id) where is_copy = 1",
+  ]) {
+    await sql.raw(`create index ${index}`).execute(db);
+  }
+}
+
+async function secretTable(db: Kysely<unknown>, name: "webhook_secret" | "webhook_copy_secret"): Promise<void> {
+  await db.schema
+    .createTable(name)
+    .addColumn("id", "text", (column) => column.primaryKey())
+    .addColumn("organisation_id", "text", (column) => column.notNull().references("organisation.id"))
+    .addColumn("sealed", "text", (column) => column.notNull())
+    .addColumn("created_at", "bigint", (column) => column.notNull())
+    .addColumn("expires_at", "bigint")
+    .execute();
+  // Only one secret can be current, even with concurrent writers.
+  const current = `create unique index ${name}_current on ${name} (organisation_id) where expires_at is null`;
+  await sql.raw(current).execute(db);
 }

@@ -1,7 +1,7 @@
 // Whose turn it is: organisations with due events, one after another, however many each has. Those of the oldest events
 // come first; when there are more than one look finds, a round goes through all. Epoch times in ms.
-import { PROBE_EVERY_MS } from "./customer-gate.ts";
-import type { DueEvents } from "./deliveries/due-events.ts";
+import { PROBE_EVERY_MS } from "../customer-gate.ts";
+import type { DueEvents } from "./due-events.ts";
 
 /** Organisations that wait for their turn in memory; more wait in the store. */
 export const QUEUE_LIMIT = 1_024;

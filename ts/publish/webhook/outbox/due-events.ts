@@ -3,6 +3,7 @@
 import { type Kysely, type Selectable, sql } from "kysely";
 import type { Membership } from "../../../cluster/membership.ts";
 import type { OutboxTable, Schema } from "../../../store/schema.ts";
+import type { OutboxName } from "./waiting.ts";
 
 /** Events whose organisations one look at the oldest ones finds. */
 const OLDEST = 256;
@@ -38,13 +39,27 @@ export interface DueEvents {
   claim(ids: readonly string[], until: number): Promise<ReadonlySet<string>>;
 }
 
-export function dueEvents(db: Kysely<Schema>, member: Pick<Membership, "epoch">): DueEvents {
+export function dueEvents(db: Kysely<Schema>, table: OutboxName, member: Pick<Membership, "epoch">): DueEvents {
   const waiting = () =>
     db
-      .selectFrom("outbox")
+      .selectFrom(table)
       .where("epoch", "=", member.epoch)
       .where("delivered_at", "is", null)
       .where("given_up_at", "is", null);
+
+  const events = sql.table(table);
+  const isWaiting = sql`epoch = ${member.epoch} and delivered_at is null and given_up_at is null`;
+  /** Alerts of a publish go in their order, and before its publish_done: that waits for their first attempt only, so that
+   *  nobody who refuses alerts delays it. */
+  const isBehind = sql<boolean>`exists (
+    select 1 from ${events} as earlier
+    where earlier.call = 'health' and earlier.delivered_at is null and earlier.given_up_at is null
+      and earlier.organisation_id = ${sql.ref(`${table}.organisation_id`)}
+      and earlier.client_id = ${sql.ref(`${table}.client_id`)}
+      and case when ${sql.ref(`${table}.call`)} is null then earlier.attempts = 0
+        else earlier.created_at < ${sql.ref(`${table}.created_at`)}
+          or (earlier.created_at = ${sql.ref(`${table}.created_at`)} and earlier.id < ${sql.ref(`${table}.id`)}) end
+  )`;
 
   return {
     async oldest(now) {
@@ -59,8 +74,8 @@ export function dueEvents(db: Kysely<Schema>, member: Pick<Membership, "epoch">)
     },
     async page(now, after) {
       const next = (behind: unknown) => sql`(
-        select min(organisation_id) from outbox
-        where epoch = ${member.epoch} and delivered_at is null and given_up_at is null and organisation_id > ${behind}
+        select min(organisation_id) from ${events}
+        where ${isWaiting} and organisation_id > ${behind}
       )`;
       // Skips from one organisation to the next in the index, however many events each has.
       const { rows } = await sql<{ id: string; due: number }>`
@@ -70,9 +85,8 @@ export function dueEvents(db: Kysely<Schema>, member: Pick<Membership, "epoch">)
           select ${next(sql`waiting.id`)}, number + 1 from waiting where waiting.id is not null and number < ${sql.lit(PAGE)}
         )
         select id, case when exists (
-          select 1 from outbox
-          where epoch = ${member.epoch} and organisation_id = waiting.id
-            and delivered_at is null and given_up_at is null and next_attempt_at <= cast(${now} as bigint)
+          select 1 from ${events}
+          where ${isWaiting} and organisation_id = waiting.id and next_attempt_at <= cast(${now} as bigint)
         ) then 1 else 0 end as due
         from waiting where id is not null order by id
       `.execute(db);
@@ -85,6 +99,7 @@ export function dueEvents(db: Kysely<Schema>, member: Pick<Membership, "epoch">)
         .selectAll()
         .where("organisation_id", "=", organisation)
         .where("next_attempt_at", "<=", now)
+        .where(sql<boolean>`not ${isBehind}`)
         .orderBy("next_attempt_at")
         .orderBy("client_id")
         .limit(quantity);
@@ -101,7 +116,7 @@ export function dueEvents(db: Kysely<Schema>, member: Pick<Membership, "epoch">)
     },
     async claim(ids, until) {
       const claimed = await db
-        .updateTable("outbox")
+        .updateTable(table)
         .set((eb) => ({ attempts: eb("attempts", "+", 1), next_attempt_at: until }))
         .where("id", "in", ids)
         .where("epoch", "=", member.epoch)
@@ -119,13 +134,13 @@ export function dueEvents(db: Kysely<Schema>, member: Pick<Membership, "epoch">)
  *
  *  Returns a function for each check of the outbox, `now` in epoch ms: when it is less than at the check before, or than
  *  the time at which a waiting event was created, what waits becomes due earlier by as much. */
-export function clockStepFollower(db: Kysely<Schema>, member: Pick<Membership, "epoch">) {
+export function clockStepFollower(db: Kysely<Schema>, table: OutboxName, member: Pick<Membership, "epoch">) {
   let latest: number | null = null;
   const waiting = () => ({ epoch: member.epoch, delivered_at: null, given_up_at: null });
 
   async function newest(): Promise<number> {
     const { at } = await db
-      .selectFrom("outbox")
+      .selectFrom(table)
       .select((eb) => eb.fn.max("created_at").as("at"))
       .where((eb) => eb.and(waiting()))
       .executeTakeFirstOrThrow();
@@ -136,7 +151,7 @@ export function clockStepFollower(db: Kysely<Schema>, member: Pick<Membership, "
     const step = (latest ?? (await newest())) - now;
     if (step >= STEP_MS) {
       await db
-        .updateTable("outbox")
+        .updateTable(table)
         .set((eb) => ({ next_attempt_at: eb("next_attempt_at", "-", step) }))
         .where((eb) => eb.and(waiting()))
         .where("next_attempt_at", ">", now)

@@ -4,6 +4,7 @@ import type { CompiledQuery, Kysely } from "kysely";
 import type { Membership } from "../../../cluster/membership.ts";
 import type { Schema } from "../../../store/schema.ts";
 import { together } from "../../../store/statements/together.ts";
+import type { OutboxName } from "./waiting.ts";
 
 /** Outcomes in one write. */
 const PORTION = 50;
@@ -29,7 +30,7 @@ interface Pending extends Settlement {
 }
 
 /** Returns what writes one; it resolves when the store has it. */
-export function createSettlements(db: Kysely<Schema>, member: Pick<Membership, "epoch">) {
+export function createSettlements(db: Kysely<Schema>, table: OutboxName, member: Pick<Membership, "epoch">) {
   const pending: Pending[] = [];
   let isWriting = false;
 
@@ -60,7 +61,7 @@ export function createSettlements(db: Kysely<Schema>, member: Pick<Membership, "
       alike.set(key, known);
     }
     return [...alike.values()].map(({ change, ids }) =>
-      db.updateTable("outbox").set(change).where("id", "in", ids).where("epoch", "=", member.epoch).compile(),
+      db.updateTable(table).set(change).where("id", "in", ids).where("epoch", "=", member.epoch).compile(),
     );
   }
 

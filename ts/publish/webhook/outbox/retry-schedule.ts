@@ -1,6 +1,6 @@
-// When a publish_done is retried, and when it is given up (W17). Pure.
-import { settlesDone } from "../../text/webhook-words.ts";
-import type { WebhookAnswer } from "./answer.ts";
+// When an event is retried, and when it is given up (W17). Pure.
+import { settlesDone } from "../../../text/webhook-words.ts";
+import type { WebhookAnswer } from "../answer.ts";
 
 const SECOND = 1_000;
 const HOUR = 3_600 * SECOND;
@@ -8,7 +8,9 @@ const HOUR = 3_600 * SECOND;
 /** Delays after the first, second … attempt, ms; the last one repeats. */
 const DELAYS_MS: readonly number[] = [1, 5, 30, 120, 600].map((seconds) => seconds * SECOND);
 /** How long an event without a usable answer is retried. */
-const LIFETIME_MS = 72 * HOUR;
+export const LIFETIME_MS = 72 * HOUR;
+/** The same for an alert: an older one says nothing about the present, and those after it wait for it. */
+export const ALERT_LIFETIME_MS = HOUR;
 /** For a 4xx that means "never": five in a row within an hour, spread so that a quarter of an hour of misconfiguration
  *  loses nothing. */
 const REFUSED_DELAYS_MS: readonly number[] = [1, 30, 300, 1_800].map((seconds) => seconds * SECOND);
@@ -48,7 +50,12 @@ export function refusalsAfter(answer: WebhookAnswer, before: Refusals, now: numb
  *  [0, 1). */
 export function verdictOf(
   answer: WebhookAnswer,
-  event: { readonly attempts: number; readonly createdAt: number; readonly refusals: Refusals },
+  event: {
+    readonly attempts: number;
+    readonly createdAt: number;
+    readonly refusals: Refusals;
+    readonly lifetimeMs: number;
+  },
   now: number,
   random: number,
 ): Verdict {
@@ -62,8 +69,8 @@ export function verdictOf(
   const delay = wasTried(answer) ? scheduled : NOT_TRIED_DELAY_MS;
   const jittered = delay * (1 + JITTER * (2 * random - 1));
   const until = refused
-    ? Math.min((since ?? now) + REFUSED_LIFETIME_MS, event.createdAt + LIFETIME_MS)
-    : event.createdAt + LIFETIME_MS;
+    ? Math.min((since ?? now) + REFUSED_LIFETIME_MS, event.createdAt + event.lifetimeMs)
+    : event.createdAt + event.lifetimeMs;
   // Capped, so that a Retry-After beyond the event's lifetime still leaves a last attempt; refusals ignore it.
   const asked = answer.outcome === "answered" && !refused ? retryAfterMs(answer.retryAfter, now) : 0;
   const at = Math.round(now + Math.max(jittered, Math.min(asked, until - now)));

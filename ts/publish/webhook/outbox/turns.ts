@@ -1,0 +1,190 @@
+// Starts due deliveries, organisation by organisation, as many as there is room for. What is held back, in flight, or of
+// a webhook that only times out is passed over.
+import type { Webhook } from "../call.ts";
+import { PROBE_EVERY_MS } from "../customer-gate.ts";
+import type { Checks } from "./checks.ts";
+import { type DeliveryOutcome, DeliveryPlaces } from "./delivery-places.ts";
+import type { DueEvent, DueEvents, Webhooks } from "./due-events.ts";
+import { QUEUE_LIMIT, type Round } from "./round.ts";
+
+/** How often the pace is checked while deliveries are in flight, ms; this process is late when that comes this much
+ *  later. */
+const PACE_CHECK_MS = 50;
+const LATE_MS = 30;
+
+export interface TurnsDeps {
+  readonly events: Pick<DueEvents, "of" | "claim">;
+  readonly followClock: (now: number) => Promise<void>;
+  readonly round: Round;
+  readonly checks: () => Checks;
+  readonly webhook: Pick<Webhook, "load">;
+  readonly clock: { now(): number };
+  readonly deliver: (row: DueEvent) => Promise<DeliveryOutcome>;
+  readonly deadlineMs: number;
+}
+
+/** The organisations with webhooks that only time out: their current one is, or these are. */
+interface Slow {
+  readonly open: ReadonlySet<string>;
+  readonly urls: ReadonlyMap<string, readonly string[]>;
+}
+
+export class Turns {
+  readonly #deps: TurnsDeps;
+  readonly #places = new DeliveryPlaces();
+  /** Client id → how many hold its events back. */
+  readonly #held = new Map<number, number>();
+  /** Event id → the delivery's promise (which never rejects). */
+  readonly #inFlight = new Map<string, Promise<void>>();
+  /** Client ids with an event in flight: the next one waits for it. */
+  readonly #busy = new Set<number>();
+  /** Organisations that may have more due events than have begun. */
+  readonly #unfinished = new Set<string>();
+  /** When an organisation whose customer only times out was last tried, epoch ms. */
+  readonly #probed = new Map<string, number>();
+  #pacing: NodeJS.Timeout | undefined;
+
+  constructor(deps: TurnsDeps) {
+    this.#deps = deps;
+  }
+
+  hold(clientId: number): void {
+    this.#held.set(clientId, (this.#held.get(clientId) ?? 0) + 1);
+  }
+
+  release(clientId: number): void {
+    const left = (this.#held.get(clientId) ?? 1) - 1;
+    if (left === 0) this.#held.delete(clientId);
+    else this.#held.set(clientId, left);
+  }
+
+  get isIdle(): boolean {
+    return this.#inFlight.size === 0;
+  }
+
+  /** Resolves when those that are in flight now have ended. */
+  async ended(): Promise<void> {
+    await Promise.all(this.#inFlight.values());
+  }
+
+  close(): void {
+    clearTimeout(this.#pacing);
+  }
+
+  /** Until there is no room, or none is left. */
+  async startDue(): Promise<void> {
+    const { clock, round } = this.#deps;
+    const checks = this.#deps.checks();
+    const now = clock.now();
+    await this.#deps.followClock(now);
+    const slow = this.#slowWebhooks();
+    for (const id of this.#probed.keys()) if (!slow.urls.has(id)) this.#probed.delete(id);
+    /** Those that wait for others' places. */
+    const waiting = new Set<string>();
+    while (checks.isOpen && this.#places.room(performance.now()) > 0) {
+      const organisation = await round.next(now, this.#probed.size > 0);
+      if (organisation === undefined) break;
+      if (await this.#takeTurn(organisation, slow, now)) waiting.add(organisation);
+      if (waiting.size >= QUEUE_LIMIT) break;
+    }
+    for (const organisation of waiting) round.add(organisation);
+  }
+
+  /** Starts what the organisation may have in flight; resolves with whether it waits for others' places. */
+  async #takeTurn(organisation: string, slow: Slow, now: number): Promise<boolean> {
+    const isSlow = slow.open.has(organisation);
+    const former = isSlow ? [] : (slow.urls.get(organisation) ?? []);
+    const { places: free, others } = this.#places.placesOf(organisation, performance.now());
+    this.#unfinished.add(organisation);
+    if (free === 0) return others;
+    // What the gate would refuse need not be read, claimed and put back.
+    const mayTry = !isSlow || this.#mayProbe(organisation, now);
+    const isLast = mayTry && (await this.#start(organisation, isSlow ? 1 : free, { except: former }, now));
+    if (isLast && former.length === 0) this.#unfinished.delete(organisation);
+    // A former webhook that only times out must not hold up events for the new one.
+    if (former.length > 0 && this.#mayProbe(organisation, now)) {
+      await this.#start(organisation, 1, { only: former }, now);
+    }
+    return others && !isSlow && this.#unfinished.has(organisation);
+  }
+
+  #slowWebhooks(): Slow {
+    const { open, slow } = this.#deps.webhook.load();
+    const urls = new Map<string, string[]>();
+    for (const { organisationId, url } of slow) urls.set(organisationId, [...(urls.get(organisationId) ?? []), url]);
+    return { open: new Set(open), urls };
+  }
+
+  /** Whether a delivery of a slow organisation may be tried; if so, schedules the next probe. */
+  #mayProbe(organisation: string, now: number): boolean {
+    const last = this.#probed.get(organisation) ?? Number.NEGATIVE_INFINITY;
+    this.#deps.round.lookBy(now + PROBE_EVERY_MS);
+    // A time in the future means that the clock was set back.
+    if (now >= last && now < last + PROBE_EVERY_MS) return false;
+    this.#probed.set(organisation, now);
+    return true;
+  }
+
+  /** Claims and starts at most `quantity` deliveries of the organisation; resolves with whether it has no more due events. */
+  async #start(organisation: string, quantity: number, webhooks: Webhooks, now: number): Promise<boolean> {
+    const { events, deadlineMs } = this.#deps;
+    // Those held back, in flight or behind one in flight may be the oldest, and one more tells whether it is the last time.
+    const passedOver = this.#held.size + (this.isIdle ? 0 : 2 * this.#places.inFlightOf(organisation));
+    const limit = quantity + passedOver + 1;
+    const due = await events.of(organisation, now, limit, webhooks);
+    const free = due.filter((row) => this.#isFree(row));
+    const rows = free.slice(0, quantity);
+    const isLast = due.length < limit && rows.length === free.length;
+    if (rows.length === 0) return isLast;
+    let claimed: ReadonlySet<string>;
+    try {
+      claimed = await events.claim(
+        rows.map(({ id }) => id),
+        now + deadlineMs,
+      );
+    } catch (err) {
+      this.#deps.checks().pauseAfter(err);
+      return false;
+    }
+    for (const row of rows) if (claimed.has(row.id)) this.#begin(organisation, row);
+    this.#keepPace();
+    return isLast;
+  }
+
+  #isFree(row: DueEvent): boolean {
+    const clientId = Number(row.client_id);
+    return !this.#held.has(clientId) && !this.#busy.has(clientId) && !this.#inFlight.has(row.id);
+  }
+
+  #begin(organisation: string, row: DueEvent): void {
+    const clientId = Number(row.client_id);
+    this.#deps.round.begun();
+    const place = this.#places.begin(organisation, performance.now());
+    if (row.call === "health") this.#busy.add(clientId);
+    const done = this.#deps.deliver(row).then((outcome) => {
+      const checks = this.#deps.checks();
+      this.#inFlight.delete(row.id);
+      this.#busy.delete(clientId);
+      this.#places.end(place, outcome);
+      // Further events of the publish may have waited for an alert.
+      if (row.call === "health" || this.#unfinished.has(organisation)) void checks.checkNext(organisation);
+      else checks.checkIfDue();
+    });
+    this.#inFlight.set(row.id, done);
+  }
+
+  /** While deliveries are in flight: fewer at a time when this process is late with its work, and others as soon as the
+   *  first have become old. */
+  #keepPace(): void {
+    const { checks, round } = this.#deps;
+    if (this.#pacing !== undefined || checks().isClosed) return;
+    const expectedAt = performance.now() + PACE_CHECK_MS;
+    this.#pacing = setTimeout(() => {
+      this.#pacing = undefined;
+      if (performance.now() - expectedAt > LATE_MS) this.#places.late();
+      if (this.isIdle) return;
+      this.#keepPace();
+      if (round.isWorkLeft && this.#places.room(performance.now()) > 0) void checks().check();
+    }, PACE_CHECK_MS);
+  }
+}
