@@ -2548,7 +2548,12 @@ export interface paths {
   };
   "/docs/guide": {
     get: {
-      parameters: {};
+      parameters: {
+        query?: {
+          /** Words to search for, in place of the first page. */
+          q?: string;
+        };
+      };
       responses: {
         200: { content: { "text/html": string } };
         400: { content: { "application/json": components["schemas"]["ManagementError"] } };
