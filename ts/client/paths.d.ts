@@ -240,6 +240,7 @@ export interface components {
       stream: ({
         id: string;
         name: string;
+        title: (string | null);
       } | null);
       /** For the operator: the name that was sent, where no stream has it */
       sent_name: (string | null);
@@ -528,6 +529,12 @@ export interface components {
       action: string;
       /** Id of the changed record */
       subject: string;
+      /** The stream that was changed; null: something else was */
+      stream: ({
+        id: string;
+        name: string;
+        title: (string | null);
+      } | null);
       detail: Record<string, unknown>;
       /** x-request-id of the request */
       request_id: (string | null);
