@@ -30,7 +30,7 @@ export class BuildError extends Error {}
 export function build() {
   requireVersion("Node", process.versions.node, NODE_AT_LEAST, "https://nodejs.org or your package manager");
   // Commands that have nothing to build do not wait for the lock.
-  const parts = [packages, addon, gateway, webcaster, broadcastPage, dashboard];
+  const parts = [packages, addon, gateway, webcaster, broadcastPage, dashboard, guideDiagrams];
   if (parts.every(isBuilt)) return;
   withLock(join(root, ".build"), () => parts.forEach(provide));
 }
@@ -76,7 +76,7 @@ const addon = {
 };
 
 /** Folders in dist that do not belong to the gateway: what browsers load, and what `npm run release` made. */
-export const OTHER_FOLDERS = ["sdk", "broadcast", "dashboard", "release"];
+export const OTHER_FOLDERS = ["sdk", "broadcast", "dashboard", "guide", "release"];
 
 const GATEWAY_LIBRARIES = "scripts/gateway-libraries.mjs";
 const LIBRARY_FILES = "scripts/library-files.mjs";
@@ -119,6 +119,13 @@ const dashboard = bundle("dashboard", {
   name: "dashboard",
   sources: ["ts/dashboard", "ts/client"],
   words: ["dashboard-pages.mjs"],
+});
+
+/** The diagrams of the pages below /docs/guide. */
+const guideDiagrams = bundle("guide", {
+  name: "diagrams of the guide",
+  sources: ["docs"],
+  words: ["guide-diagrams.mjs"],
 });
 
 /** A bundle for browsers that a script makes in a folder of dist. */

@@ -93,7 +93,7 @@ export interface AppDeps {
   readonly db: Kysely<Schema>;
   /** The same store for reads that must not delay what `db` does. */
   readonly reads: Kysely<Schema>;
-  readonly config: Pick<Config, "capacity" | "dev" | "http" | "ingest" | "limits" | "nameRandom" | "whip">;
+  readonly config: Pick<Config, "capacity" | "dev" | "http" | "ingest" | "limits" | "nameRandom" | "token" | "whip">;
   /** Epoch ms. */
   readonly clock: { now(): number };
   readonly log: Logger;
@@ -233,7 +233,7 @@ export function createApp(deps: AppDeps): Hono<Env> {
   app.route("/", signInRoutes({ ...deps, ...access, identitySignIn, clientAddress }));
   app.route("/", passwordLinkRoutes({ ...deps, ...access, passwordLinks: createPasswordLinks(deps) }));
   app.route("/", upstreamRoutes({ ...deps, ...access }));
-  app.route("/", webcasterRoutes({ ...deps, ...access }));
+  app.route("/", webcasterRoutes({ ...deps, ...access, clientAddress }));
   app.route("/", tokenRoutes({ ...deps, ...access }));
   app.route("/", tokenListRoutes({ ...deps, ...access }));
   app.route("/", jwksRoutes({ ...deps, ...access }));

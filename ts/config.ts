@@ -18,6 +18,7 @@ import { flagOf, SETTING_KEYS, type SettingKey, type SettingValue, settingOf } f
 import { faultOfDatabaseUrl } from "./store/postgres/database-url.ts";
 import type { RetentionDays } from "./store/retention.ts";
 import { nearest } from "./text/nearest.ts";
+import type { TokenConfig } from "./token/settings.ts";
 
 export interface Config {
   /** Absolute path. */
@@ -62,12 +63,7 @@ export interface Config {
   };
   readonly play: { readonly allow: readonly string[] }; // networks that may play RTMP; empty allows all
   readonly publish: Pick<AdmissionDeps["settings"], "duplicate" | "holdSeconds" | "backupArgument">;
-  readonly token: {
-    readonly alg: SettingValue<"token.alg">;
-    readonly issuer: string;
-    /** Age at which the signing key is replaced; 0: never automatically. */
-    readonly rotateDays: number;
-  };
+  readonly token: TokenConfig;
   readonly retention: RetentionDays;
   /** Per API key (M13); 0: no limit. */
   readonly limits: { readonly apiRequestsPerSecond: number; readonly apiBurst: number };
@@ -248,7 +244,12 @@ function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults:
       holdSeconds: value("publish.hold_s"),
       backupArgument: value("publish.backup_argument").replace(/^off$/, ""),
     },
-    token: { alg: value("token.alg"), issuer: value("token.issuer"), rotateDays: value("token.rotate_days") },
+    token: {
+      alg: value("token.alg"),
+      unknownStreams: value("token.unknown_streams"),
+      issuer: value("token.issuer"),
+      rotateDays: value("token.rotate_days"),
+    },
     retention: {
       publishes: value("retention.publishes_days"),
       denied: value("retention.denied_days"),

@@ -24,6 +24,7 @@ import {
   text,
   webUrl,
 } from "./setting-kinds.ts";
+import { TOKEN_SETTINGS } from "./token/settings.ts";
 
 export interface Setting<T> extends Kind<T> {
   /** Name of the environment variable. */
@@ -243,19 +244,7 @@ export const SETTINGS = {
     fallback: 10,
     meaning: "how long upstreams and players of a lost publish are held for its successor; 0: not at all",
   },
-  "token.alg": {
-    ...oneOf("ES256", "RS256", "EdDSA", "Ed25519"),
-    env: "HEADGATE_TOKEN_ALG",
-    fallback: "ES256",
-    meaning: "signature of new web tokens: ES256, RS256, EdDSA, or Ed25519 (the same by its newer name)",
-  },
-  "token.issuer": { ...text, env: "HEADGATE_TOKEN_ISSUER", fallback: "headgate", meaning: "iss of web tokens" },
-  "token.rotate_days": {
-    ...integer(0, 3_650, "days from 0 to 3650 (0: never automatically)"),
-    env: "HEADGATE_TOKEN_ROTATE_DAYS",
-    fallback: 90,
-    meaning: "age at which the key that signs web tokens is replaced; 0: never automatically",
-  },
+  ...TOKEN_SETTINGS,
   "retention.publishes_days": kept("PUBLISHES", 90, "ended publishes"),
   "retention.denied_days": kept("DENIED", 7, "addresses and custom arguments of denied publishes"),
   "retention.deliveries_days": kept("DELIVERIES", 30, "webhook calls with their bodies"),

@@ -57,6 +57,7 @@ test("settings have the names and the defaults that operators rely on", () => {
     ["token.alg", "HEADGATE_TOKEN_ALG", "ES256"],
     ["token.issuer", "HEADGATE_TOKEN_ISSUER", "headgate"],
     ["token.rotate_days", "HEADGATE_TOKEN_ROTATE_DAYS", 90],
+    ["token.unknown_streams", "HEADGATE_TOKEN_UNKNOWN_STREAMS", "allow"],
     ["retention.publishes_days", "HEADGATE_RETENTION_PUBLISHES_DAYS", 90],
     ["retention.denied_days", "HEADGATE_RETENTION_DENIED_DAYS", 7],
     ["retention.deliveries_days", "HEADGATE_RETENTION_DELIVERIES_DAYS", 30],

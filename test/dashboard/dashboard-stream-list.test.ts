@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { FOLLOWED_LIMIT } from "../../ts/dashboard/shell/loaded.ts";
 import { LiveRows } from "../../ts/dashboard/streams/live-rows.ts";
 import type { LiveRow, Stream, StreamState } from "../../ts/dashboard/streams/records.ts";
+import { heightOf, topsOf } from "../../ts/dashboard/streams/row-heights.ts";
 import { matches, type StreamFilter, StreamList, type StreamSource } from "../../ts/dashboard/streams/stream-list.ts";
 
 const ALL: StreamFilter = { state: null, tags: [], search: "" };
@@ -143,9 +144,20 @@ test("a filter has the same meaning as in the service", () => {
   const tagged = stream("1", "live", ["Studio-1", "main"]);
   expect(matches(tagged, { ...ALL, search: "studio" })).toBe(true);
   expect(matches(tagged, { ...ALL, search: "AB1CD" })).toBe(true);
+  expect(matches({ ...tagged, title: "Sunday service" }, { ...ALL, search: "sunday" })).toBe(true);
+  expect(matches({ ...tagged, external_id: "order-7" }, { ...ALL, search: "order-7" })).toBe(true);
   expect(matches(tagged, { ...ALL, tags: ["main", "Studio-1"] })).toBe(true);
   expect(matches(tagged, { ...ALL, tags: ["studio-1"] })).toBe(false);
   expect(matches(tagged, { ...ALL, state: "ended" })).toBe(false);
+});
+
+test("on a phone a card is as high as what it shows, and in the table all rows are equal", () => {
+  const plain = { ...stream("1"), title: null };
+  const full = { ...stream("2", "live", ["main"]), title: "Sunday service" };
+  expect(topsOf([plain, full, plain], false)).toEqual([0, 53, 106, 159]);
+  const [first = 0, second = 0, third = 0, end = 0] = topsOf([plain, full, plain], true);
+  expect([first, second, end - third]).toEqual([0, heightOf(plain, true) + 8, heightOf(plain, true) + 8]);
+  expect(heightOf(full, true)).toBeGreaterThan(heightOf(plain, true));
 });
 
 test("numbers reach only their own row, and of two publishes the newest is shown", () => {

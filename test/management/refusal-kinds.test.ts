@@ -1,7 +1,7 @@
 // Whatever refuses a publish or a play, by RTMP, WHIP or v5: one row with reason, address, protocol and stream, and one
 // log line with the stream's id and the hash of its name, never the name or what came behind it.
 import { createHash } from "node:crypto";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RefusalReason } from "../../ts/publish/refusals/reasons.ts";
 import { GivenCapacity } from "../support/given-capacity.ts";
 import { addStream, until } from "../support/publishing.ts";
@@ -255,4 +255,52 @@ test.each(CASES.map((each, n) => [each.request ?? "publish", each.protocol, each
 test("neither rows nor lines contain what came behind a name", async () => {
   expect(JSON.stringify(await stage.gateway.db.selectFrom("refusal").selectAll().execute())).not.toContain(PASS_CODE);
   expect(JSON.stringify(lines)).not.toContain(PASS_CODE);
+});
+
+describe("what is refused before there is a publish request", () => {
+  const rowsWith = (reason: RefusalReason, address: string) =>
+    stage.gateway.db
+      .selectFrom("refusal")
+      .selectAll()
+      .where("reason", "=", reason)
+      .where("address", "=", address)
+      .execute();
+  const rowWith = async (reason: RefusalReason, address: string) => {
+    await until(async () => (await rowsWith(reason, address)).length > 0);
+    return (await rowsWith(reason, address))[0];
+  };
+
+  test("an RTMP connection that names no stream is a row with the cause, and is not logged as a publish", async () => {
+    const refused = { address: "192.0.2.1", code: "app", detail: "unknown application" };
+    stage.gateway.publishing.handle({ kind: "connection_refused", ...refused });
+    expect(await rowWith("connection_refused", refused.address)).toMatchObject({
+      ...{ request: "publish", protocol: "rtmp", name: null, organisation_id: "" },
+      detail: "app: unknown application",
+    });
+    expect(stage.gateway.log()).not.toContain('"cause":"connection_refused"');
+  });
+
+  test("a link of /broadcast whose token is not valid any more is a row of its stream", async () => {
+    await addStream(stage.gateway.db, "Ab1Cd-link", "created");
+    const body = JSON.stringify({ token: await expired("Ab1Cd-link") });
+    const headers = { "content-type": "application/json" };
+    expect((await fetch(`${stage.http}/webcaster/stream`, { method: "POST", headers, body })).status).toBe(403);
+    expect(await rowWith("token_expired", "127.0.0.1")).toMatchObject({
+      stream_id: "stream Ab1Cd-link",
+      protocol: "whip",
+    });
+  });
+
+  test("a v5 socket beyond the limit of its address is a row", async () => {
+    const address = "192.0.2.2";
+    const clients: Awaited<ReturnType<typeof connectV5>>[] = [];
+    const opened = async () => {
+      const client = await connectV5(stage.http, 1, address).catch(() => null);
+      if (client !== null) clients.push(client);
+      return client !== null;
+    };
+    while (clients.length < 1_000 && (await opened()));
+    expect(await rowWith("too_many_requests", address)).toMatchObject({ protocol: "v5", name: null });
+    for (const client of clients) await client.close();
+  });
 });

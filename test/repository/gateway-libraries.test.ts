@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 
 const DIST = join(import.meta.dirname, "..", "..", "dist");
-const OF_BROWSERS = ["sdk", "broadcast", "dashboard", "release", "swagger-ui"];
+const OF_BROWSERS = ["sdk", "broadcast", "dashboard", "guide", "release", "swagger-ui"];
 const FROM = /^(?:import|export)\b[^;"]*?(?<=[\s}*])from ?"([^"]+)"|\bawait import\("([^"]+)"\)/gm;
 
 const files = readdirSync(DIST, { recursive: true, encoding: "utf8" }).filter(

@@ -1,9 +1,10 @@
 // The guide at /docs/guide: every file of docs is a page, every link has a target on the site and on a forge,
-// and a page runs no script and loads nothing.
+// a page loads nothing, and what is searched for is found.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { posix } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { renderMarkdown, slugs } from "../../ts/http/guide/guide-markdown.ts";
+import { renderMarkdown } from "../../ts/http/guide/guide-markdown.ts";
+import { slugs } from "../../ts/http/guide/headings.ts";
 import { type Headgate, startHeadgate } from "../support/headgate.ts";
 
 let headgate: Headgate;
@@ -89,18 +90,41 @@ function anchorsOf(path: string): ReadonlySet<string> {
   return new Set([...text.matchAll(/^#{1,6} (.+)$/gm)].map(([, words = ""]) => slug(words.replaceAll("`", ""))));
 }
 
-test("runs and loads nothing, and is revalidated instead of fetched again", async () => {
+test("loads nothing, runs only its own script, and is revalidated instead of fetched again", async () => {
   const response = await page("webhook");
   const policy = response.headers.get("content-security-policy") ?? "";
-  expect(policy).toMatch(/^default-src 'none'; style-src 'sha256-[^']+'; img-src data:;/);
-  expect(policy).not.toMatch(/unsafe|script/);
+  expect(policy).toMatch(/^default-src 'none'; style-src 'sha256-[^']+'; script-src 'sha256-[^']+'; img-src data:;/);
+  expect(policy).not.toContain("unsafe");
   const html = await response.text();
-  expect(html).not.toMatch(/<script|<img|<iframe| on\w+=| style=/);
-  expect([...html.matchAll(/ (?:src|action)=/g)]).toEqual([]);
+  expect(html).not.toMatch(/<script [^>]|<img|<iframe| on\w+=| style=/);
+  expect([...html.matchAll(/ (?:src|action)="([^"]*)"/g)].map(([, to]) => to)).toEqual(["/docs/guide"]);
   const again = await fetch(`${headgate.http}/docs/guide/webhook`, {
     headers: { "if-none-match": response.headers.get("etag") ?? "" },
   });
   expect([again.status, again.headers.get("content-security-policy")]).toEqual([304, policy]);
+});
+
+test("finds sections by all of the words, those with them in a title first, and shows what was typed as text", async () => {
+  const found = async (q: string) =>
+    await (await fetch(`${headgate.http}/docs/guide?q=${encodeURIComponent(q)}`)).text();
+  const html = await found("publish  KEYS");
+  const [first = ""] = [...html.matchAll(/<li><a href="([^"]+)">/g)].map(([, href]) => href).slice(0, 1);
+  expect(first).toBe("/docs/guide/security-model#names-and-publish-keys");
+  expect(html).toMatch(/<mark>publish<\/mark>/i);
+  expect(await found("zzyzx")).toContain("Nothing was found");
+  const odd = await found('"><b>.*(');
+  expect(odd).toContain("&#34;&#62;&#60;b&#62;.*(");
+  expect(odd).not.toContain("<b>");
+  expect((await fetch(`${headgate.http}/docs/guide?q=${"x".repeat(101)}`)).status).toBe(400);
+});
+
+test("has every diagram as a drawing with its text, without a style that the policy refuses", async () => {
+  for (const path of files) {
+    const count = readFileSync(path, "utf8").match(/^```mermaid$/gm)?.length ?? 0;
+    const html = await (await page(nameOf(path))).text();
+    expect([path, html.match(/<figure class="diagram".*?<svg role="img"/gs)?.length ?? 0]).toEqual([path, count]);
+    expect(html.split("<style>").length).toBe(2);
+  }
 });
 
 test("serves the files for monitoring, and the API's page and the first page link to it", async () => {

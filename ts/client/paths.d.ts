@@ -249,7 +249,7 @@ export interface components {
       request: "publish" | "play";
       protocol: "rtmp" | "whip" | "v5" | null;
       /** A stable code; new ones may be added */
-      reason: "malformed_name" | "reserved_field" | "unknown_stream" | "too_many_names" | "locked_stream" | "refused_after_end" | "already_live" | "organisation_disabled" | "token_required" | "token_invalid" | "token_expired" | "token_revoked" | "token_of_another_stream" | "rejected_by_customer" | "customer_unreachable" | "stopped" | "stopping" | "full" | "too_many_streams" | "too_much_bitrate" | "too_many_setups" | "store_unavailable" | "internal_error" | "too_many_requests" | "overloaded" | "offer_refused" | "bad_stream_url" | "bad_request" | "key_missing" | "key_wrong" | "key_not_allowed" | "not_live" | "address";
+      reason: "malformed_name" | "reserved_field" | "unknown_stream" | "too_many_names" | "locked_stream" | "refused_after_end" | "already_live" | "organisation_disabled" | "token_required" | "token_invalid" | "token_expired" | "token_revoked" | "token_of_another_stream" | "rejected_by_customer" | "customer_unreachable" | "stopped" | "stopping" | "full" | "too_many_streams" | "too_much_bitrate" | "too_many_setups" | "store_unavailable" | "internal_error" | "too_many_requests" | "overloaded" | "offer_refused" | "bad_stream_url" | "bad_request" | "connection_refused" | "key_missing" | "key_wrong" | "key_not_allowed" | "not_live" | "address";
       /** reason in words */
       reason_words: string;
       /** What the last one was told */
@@ -260,6 +260,7 @@ export interface components {
       stream: ({
         id: string;
         name: string;
+        title: (string | null);
       } | null);
       /** For the operator: the name that was sent, where no stream has it */
       sent_name: (string | null);
@@ -548,6 +549,12 @@ export interface components {
       action: string;
       /** Id of the changed record */
       subject: string;
+      /** The stream that was changed; null: something else was */
+      stream: ({
+        id: string;
+        name: string;
+        title: (string | null);
+      } | null);
       detail: Record<string, unknown>;
       /** x-request-id of the request */
       request_id: (string | null);
@@ -1461,7 +1468,7 @@ export interface paths {
           /** Where the page begins: x-next-cursor of the previous page. Opaque. */
           cursor?: string;
           /** Only refusals for this reason */
-          reason?: "malformed_name" | "reserved_field" | "unknown_stream" | "too_many_names" | "locked_stream" | "refused_after_end" | "already_live" | "organisation_disabled" | "token_required" | "token_invalid" | "token_expired" | "token_revoked" | "token_of_another_stream" | "rejected_by_customer" | "customer_unreachable" | "stopped" | "stopping" | "full" | "too_many_streams" | "too_much_bitrate" | "too_many_setups" | "store_unavailable" | "internal_error" | "too_many_requests" | "overloaded" | "offer_refused" | "bad_stream_url" | "bad_request" | "key_missing" | "key_wrong" | "key_not_allowed" | "not_live" | "address";
+          reason?: "malformed_name" | "reserved_field" | "unknown_stream" | "too_many_names" | "locked_stream" | "refused_after_end" | "already_live" | "organisation_disabled" | "token_required" | "token_invalid" | "token_expired" | "token_revoked" | "token_of_another_stream" | "rejected_by_customer" | "customer_unreachable" | "stopped" | "stopping" | "full" | "too_many_streams" | "too_much_bitrate" | "too_many_setups" | "store_unavailable" | "internal_error" | "too_many_requests" | "overloaded" | "offer_refused" | "bad_stream_url" | "bad_request" | "connection_refused" | "key_missing" | "key_wrong" | "key_not_allowed" | "not_live" | "address";
           /** Only publishes, or only plays */
           request?: "publish" | "play";
           /** Only entries at this time or later */
@@ -1492,7 +1499,7 @@ export interface paths {
           /** Where the page begins: x-next-cursor of the previous page. Opaque. */
           cursor?: string;
           /** Only refusals for this reason */
-          reason?: "malformed_name" | "reserved_field" | "unknown_stream" | "too_many_names" | "locked_stream" | "refused_after_end" | "already_live" | "organisation_disabled" | "token_required" | "token_invalid" | "token_expired" | "token_revoked" | "token_of_another_stream" | "rejected_by_customer" | "customer_unreachable" | "stopped" | "stopping" | "full" | "too_many_streams" | "too_much_bitrate" | "too_many_setups" | "store_unavailable" | "internal_error" | "too_many_requests" | "overloaded" | "offer_refused" | "bad_stream_url" | "bad_request" | "key_missing" | "key_wrong" | "key_not_allowed" | "not_live" | "address";
+          reason?: "malformed_name" | "reserved_field" | "unknown_stream" | "too_many_names" | "locked_stream" | "refused_after_end" | "already_live" | "organisation_disabled" | "token_required" | "token_invalid" | "token_expired" | "token_revoked" | "token_of_another_stream" | "rejected_by_customer" | "customer_unreachable" | "stopped" | "stopping" | "full" | "too_many_streams" | "too_much_bitrate" | "too_many_setups" | "store_unavailable" | "internal_error" | "too_many_requests" | "overloaded" | "offer_refused" | "bad_stream_url" | "bad_request" | "connection_refused" | "key_missing" | "key_wrong" | "key_not_allowed" | "not_live" | "address";
           /** Only publishes, or only plays */
           request?: "publish" | "play";
           /** Only entries at this time or later */
@@ -2353,6 +2360,8 @@ export interface paths {
           exp?: (number | null);
           /** Unix time, seconds */
           nbf?: (number | null);
+          /** With token.unknown_streams = refuse: true makes a token for a stream that may not exist (yet) */
+          unchecked?: (boolean | null);
         } } };
       responses: {
         200: { content: { "application/json": {
@@ -2661,7 +2670,12 @@ export interface paths {
   };
   "/docs/guide": {
     get: {
-      parameters: {};
+      parameters: {
+        query?: {
+          /** Words to search for, in place of the first page. */
+          q?: string;
+        };
+      };
       responses: {
         200: { content: { "text/html": string } };
         400: { content: { "application/json": components["schemas"]["ManagementError"] } };

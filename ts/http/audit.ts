@@ -1,6 +1,7 @@
 // /organisation/audit: who changed what, and when (M15). Administrators only.
 import type { Kysely } from "kysely";
 import { AUDIT_QUANTITY, AUDIT_WINDOW, listAudit } from "../organisation/audit.ts";
+import { streamNamesOf } from "../organisation/reads/names.ts";
 import type { AuditTable, Schema } from "../store/schema.ts";
 import { type Declarations, newRoutes, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
 import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
@@ -18,6 +19,10 @@ const Entry = z
     who: z.object({ kind: z.enum(["key", "user", "operator"]), id: z.string().nullable() }),
     action: z.string().openapi({ example: "stream.create" }),
     subject: z.string().openapi({ description: "Id of the changed record" }),
+    stream: z
+      .object({ id: z.string(), name: z.string(), title: z.string().nullable() })
+      .nullable()
+      .openapi({ description: "The stream that was changed; null: something else was" }),
     detail: z.record(z.string(), z.unknown()),
     request_id: z.string().nullable().openapi({ description: "x-request-id of the request" }),
   })
@@ -70,6 +75,8 @@ export function auditRoutes(deps: RouteDeps & { readonly db: Kysely<Schema> }): 
       const { entries: found, rest } = await listAudit(deps.db, organisation.id, page);
       const shown = { quantity, cursor: Page, positionOf };
       const entries = pageOf(c, found, shown, rest === null ? null : [rest]);
+      const ids = entries.flatMap(({ action, subject }) => (action.startsWith("stream.") ? [subject] : []));
+      const streams = await streamNamesOf(deps.db, organisation.id, ids);
       return c.json(
         entries.map((entry) => ({
           id: entry.id,
@@ -77,6 +84,7 @@ export function auditRoutes(deps: RouteDeps & { readonly db: Kysely<Schema> }): 
           who: { kind: entry.who_kind, id: entry.who_id },
           action: entry.action,
           subject: entry.subject,
+          stream: streams.get(entry.subject) ?? null,
           detail: JSON.parse(entry.detail) as Record<string, unknown>,
           request_id: entry.request_id,
         })),

@@ -2,16 +2,20 @@
 import type { Context } from "hono";
 import { cors } from "hono/cors";
 import type { Kysely } from "kysely";
-import { InvalidValue } from "../errors.ts";
+import type { Config } from "../config.ts";
+import { BadToken, InvalidValue } from "../errors.ts";
 import { findStreamByName } from "../organisation/streams.ts";
 import { titleOf } from "../organisation/titles/stream-titles.ts";
+import type { Refusals } from "../publish/refusals/refusals.ts";
 import type { Schema } from "../store/schema.ts";
 import { checkExpiry } from "../token/expiry.ts";
 import { withoutArguments } from "../token/revocations.ts";
+import { lackOf } from "../token/token-argument.ts";
 import type { TokenRecords } from "../token/token-records.ts";
 import { opensStreamsOf, type TokenClaims, type Tokens, VALIDITY_DEFAULT_S } from "../token/tokens.ts";
 import { type Declarations, newRoutes, type RouteDeps, type Routes, UnixTime, z } from "./openapi.ts";
 import { noteForLog } from "./request/caller.ts";
+import type { ClientAddress } from "./request/request.ts";
 import { requiredText } from "./request/schema.ts";
 
 /** Longest stream name and ingest URL in a token (T2), bytes. */
@@ -39,12 +43,15 @@ export const WEBCASTER_ROUTES = {
     description:
       "exp and nbf are Unix seconds; by default the token is valid from now on for a week. At most 365 days. " +
       "What a token allows is decided when it is used to publish. With scope_tag, a key can create tokens only for streams " +
-      "with that tag; any other stream is unknown to it.",
+      "with that tag; any other stream is unknown to it. With token.unknown_streams = refuse every stream must exist.",
     body: z.object({
       streamname: Claim.openapi({ example: "Ab1Cd-9XyZ0" }),
       ingesturl: Claim.openapi({ example: "rtmp://ingest.example/live" }),
       exp: UnixTime,
       nbf: UnixTime,
+      unchecked: z.boolean().nullable().optional().openapi({
+        description: "With token.unknown_streams = refuse: true makes a token for a stream that may not exist (yet)",
+      }),
     }),
     bodyRequired: true,
     answer: Token,
@@ -73,20 +80,24 @@ export const WEBCASTER_ROUTES = {
 export function webcasterRoutes(
   deps: RouteDeps & {
     readonly db: Kysely<Schema>;
+    readonly config: { readonly token: Pick<Config["token"], "unknownStreams"> };
     readonly tokens: Tokens;
     readonly tokenRecords: Pick<TokenRecords, "add">;
+    readonly refusals: Pick<Refusals, "note">;
+    readonly clientAddress: ClientAddress;
   },
 ): Routes["hono"] {
-  const { db, tokens, tokenRecords } = deps;
+  const { db, config, tokens, tokenRecords, refusals, clientAddress } = deps;
   const routes = newRoutes(deps, WEBCASTER_ROUTES);
 
   routes.guarded(
     "POST /webcaster",
-    async (c, { organisation, scopeTag, who }, { body: { exp = null, nbf = null, ...body } }) => {
+    async (c, { organisation, scopeTag, who }, { body: { exp = null, nbf = null, unchecked = null, ...body } }) => {
       const now = tokens.now();
       if (exp !== null) checkExpiry(exp, now);
       if (nbf !== null && nbf >= (exp ?? now + VALIDITY_DEFAULT_S)) throw new InvalidValue("nbf", "must be before exp");
-      if (scopeTag !== null) {
+      const isChecked = config.token.unknownStreams === "refuse" && unchecked !== true;
+      if (scopeTag !== null || isChecked) {
         await findStreamByName(db, organisation.id, withoutArguments(body.streamname), scopeTag);
       }
       const subject = { ...body, exp, nbf };
@@ -114,13 +125,25 @@ export function webcasterRoutes(
   });
 
   routes.open("POST /webcaster/stream", async (c, { body: { token } }) => {
-    const claims = await verified(c, token);
+    const claims = await verified(c, token).catch((error: unknown) => {
+      noteRefused(c, token, error);
+      throw error;
+    });
     const name = withoutArguments(claims.streamname);
     const title = opensStreamsOf(claims, name) ? await titleOf(db, name) : null;
     return c.json({ success: true, data: { title } });
   });
 
   return routes.hono;
+
+  /** A link that /broadcast cannot use: nothing of it gets as far as a publish request. */
+  function noteRefused(c: Context, token: string, error: unknown): void {
+    if (!(error instanceof BadToken)) return;
+    const named = tokens.nameIn(token);
+    const name = named === null || named === "" ? null : Buffer.from(named);
+    const about = { request: "publish", protocol: "whip", reason: lackOf(error) } as const;
+    refusals.note({ ...about, name, address: clientAddress(c), description: error.message });
+  }
 
   async function verified(c: Context, token: string): Promise<TokenClaims> {
     const claims = await tokens.verify(token);

@@ -139,6 +139,11 @@ export const REFUSAL_WORDS = {
     "A parameter of the request is missing or not valid.",
     "Compare the address in the encoder with the one on the stream’s page.",
   ),
+  connection_refused: words(
+    "Connection refused",
+    "A connection by RTMP was refused before it named a stream.",
+    "What it was told names the cause: often another application than “live”, RTMPS on the port of RTMP, or no RTMP at all.",
+  ),
   key_missing: words(
     "No publish key",
     "The stream needs a publish key, and none came with the request.",

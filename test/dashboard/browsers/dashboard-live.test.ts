@@ -74,6 +74,13 @@ test("with the page's own ffmpeg command the preview plays, graphs fill, and a k
   await page.getByRole("group", { name: "Span" }).getByRole("button", { name: "1 minute" }).click();
   const label = () => page.locator("[data-graph=bitrate_kbps] .plot").getAttribute("aria-label");
   await until("a bitrate", async () => /now \d+(\.\d)? [kM]bps$/.test((await label()) ?? ""));
+  await until("time and value at the pointer, in every graph of that time", async () => {
+    const graph = page.locator("[data-graph=bitrate_kbps] .u-over");
+    const { width } = (await graph.boundingBox()) ?? { width: 0 };
+    await graph.hover({ position: { x: width - 3, y: 20 } });
+    const said = await page.locator(".at-pointer:visible").allInnerTexts();
+    return said.length === 4 && /^\d+:\d\d:\d\d.* · \d+(\.\d)? [kM]bps$/.test(said[0] ?? "");
+  });
   await until("a verdict", async () => (await dash.says(".findings")) !== "");
 
   await page.getByRole("button", { name: "Pause the preview" }).click();

@@ -61,6 +61,7 @@ test("every change is logged once, with who, when and the request, and without s
     who: { kind: "key", id: gateway.keys.user.split("_")[1] },
     action: "stream.create",
     subject: id,
+    stream: { id, name: expect.stringMatching(/^[\w]{5}-/), title: null },
     detail: { name: ingest.rtmp.streamname, tags: ["a"] },
     request_id: stream.headers.get("x-request-id"),
   });

@@ -1,5 +1,6 @@
 // The audit log: who changed what, and when, by time, area and person, page after page.
 import { useLocation } from "preact-iso/router";
+import { NamedStream } from "../lists/named-stream.tsx";
 import { loadNames } from "../lists/names.ts";
 import { PagedTable } from "../lists/paged-table.tsx";
 import { TimeFilter } from "../lists/time-filter.tsx";
@@ -72,7 +73,16 @@ export function AuditPage() {
         caption="Changes"
         keyOf={({ id }) => id}
         columns={[
-          { title: "What", isHead: true, cell: ({ action }) => actionWords(action) },
+          {
+            title: "What",
+            isHead: true,
+            cell: ({ action, stream }) => (
+              <>
+                {actionWords(action)}
+                {stream && <NamedStream stream={stream} />}
+              </>
+            ),
+          },
           { title: "Who", cell: (entry) => whoOf(entry, known) },
           { title: "Details", cell: (entry) => <Details entry={entry} /> },
           { title: "When", cell: ({ at }) => <TimeText at={at} /> },

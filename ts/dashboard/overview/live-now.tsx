@@ -81,6 +81,7 @@ export function UpstreamsNow({ rows }: Live) {
       <StreamList
         rows={affected}
         findingsOf={({ findings = [] }) => findings.filter(({ code }) => code === "upstream_down")}
+        hasAdvice
       />
     </Section>
   );
@@ -90,9 +91,11 @@ interface StreamListProps {
   readonly rows: readonly LiveRow[];
   /** What is said about each. */
   readonly findingsOf: (row: LiveRow) => readonly Finding[];
+  /** Whether what helps is shown, with the cause. */
+  readonly hasAdvice?: boolean;
 }
 
-function StreamList({ rows, findingsOf }: StreamListProps) {
+function StreamList({ rows, findingsOf, hasAdvice = false }: StreamListProps) {
   if (rows.length === 0) return null;
   const others = rows.length - ROWS_LIMIT;
   return (
@@ -104,12 +107,13 @@ function StreamList({ rows, findingsOf }: StreamListProps) {
               {row.streamname}
             </a>
             <ul>
-              {findingsOf(row).map(({ code, since, words, severity }) => (
+              {findingsOf(row).map(({ code, since, words, severity, advice }) => (
                 <li key={`${code} ${since} ${words}`} class="condition" data-tone={severity}>
                   {words}{" "}
                   <small class="soft">
                     since <TimeText at={since} />
                   </small>
+                  {hasAdvice && <small class="second">{advice}</small>}
                 </li>
               ))}
             </ul>

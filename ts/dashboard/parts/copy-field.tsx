@@ -28,7 +28,10 @@ export function CopyField({ label, value, isCode = false }: CopyFieldProps) {
           <code ref={text}>{value}</code>
         </pre>
       ) : (
-        <code ref={text}>{value}</code>
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: as above
+        <code ref={text} tabIndex={0}>
+          {value}
+        </code>
       )}
       <button type="button" class="quiet icon-only" onClick={() => void copy()}>
         <Icon name="copy" />

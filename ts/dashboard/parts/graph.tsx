@@ -3,6 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type uPlot from "uplot";
 import { colourOf, onSchemeChange } from "./colours.ts";
+import { roomFor } from "./graph-axis.ts";
 
 export interface Series {
   readonly title: string;
@@ -116,7 +117,7 @@ function optionsOf(props: GraphProps, Plot: typeof uPlot, width: number): uPlot.
     },
     axes: [
       { ...axis, grid: { show: false }, space: 70 },
-      { ...axis, size: 74, values: (_plot, splits) => splits.map((value) => words(value)) },
+      { ...axis, size: roomFor(font), values: (_plot, splits) => splits.map((value) => words(value)) },
     ],
     series: [
       { value: inUtc ? "{YYYY}-{MM}-{DD}" : "{HH}:{mm}:{ss}" },

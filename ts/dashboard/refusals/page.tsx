@@ -2,13 +2,14 @@
 // of the page's address.
 import { useLocation } from "preact-iso/router";
 import { REFUSAL_WORDS } from "../../text/refusal-words.ts";
+import { NamedStream } from "../lists/named-stream.tsx";
 import { PagedTable } from "../lists/paged-table.tsx";
 import { TimeFilter } from "../lists/time-filter.tsx";
 import { rangeOf, rangeQuery, rangeTexts, type TimeRange } from "../lists/time-range.ts";
 import { FormField } from "../parts/form-field.tsx";
 import { Empty } from "../parts/states.tsx";
 import type { Column } from "../parts/table.tsx";
-import { addressOf, filteredAddress } from "../shell/addresses.ts";
+import { filteredAddress } from "../shell/addresses.ts";
 import { answerOf, api } from "../shell/client.ts";
 import { usePages } from "../shell/loaded.ts";
 import { Page } from "../shell/page.tsx";
@@ -167,13 +168,7 @@ function Choice<Value extends string>({ label, all, value, choices, onChange }: 
 }
 
 function RefusedStream({ stream, sent_name, reason }: Refusal) {
-  if (stream !== null) {
-    return (
-      <a class="mono nowrap" href={addressOf("streams", stream.id)}>
-        {stream.name}
-      </a>
-    );
-  }
+  if (stream !== null) return <NamedStream stream={stream} />;
   if (sent_name !== null) {
     return (
       <>

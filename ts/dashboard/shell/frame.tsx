@@ -40,7 +40,7 @@ export function Frame({ pages, me, children }: FrameProps) {
             <Mark />
             <span>
               Headgate
-              <small>{me.organisation.name}</small>
+              {me.organisation.name !== "Headgate" && <small>{me.organisation.name}</small>}
             </span>
           </a>
           <button

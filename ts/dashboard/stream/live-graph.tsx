@@ -2,6 +2,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import UPlot from "uplot";
 import { colourOf, onSchemeChange } from "../parts/colours.ts";
+import { roomFor } from "../parts/graph-axis.ts";
 import { axisTime } from "../parts/time-words.ts";
 
 const HEIGHT_PX = 110;
@@ -73,13 +74,30 @@ function make(element: HTMLElement, words: (value: number) => string, least: num
           grid: { show: false },
           values: (_plot, splits, _axis, _space, step) => splits.map((at) => axisTime(at * 1_000, step)),
         },
-        { ...axis, size: 58, values: (_, splits) => splits.map(words), space: 36 },
+        { ...axis, size: roomFor(font), values: (_, splits) => splits.map(words), space: 36 },
       ],
+      hooks: { setCursor: [readAtPointer(words)] },
       series: [{}, { stroke: ink("--accent"), width: 1.75, points: { show: false }, spanGaps: false }],
     },
     [[], []],
     element,
   );
+}
+
+/** Shows time and value at the pointer, on the side of the crosshair where there is room. */
+function readAtPointer(words: (value: number) => string): (plot: UPlot) => void {
+  const reading = document.createElement("p");
+  reading.className = "at-pointer";
+  return ({ over, data, cursor: { idx, left = -1 } }) => {
+    if (reading.parentElement !== over) over.append(reading);
+    const at = idx == null ? undefined : data[0][idx];
+    const value = idx == null ? undefined : data[1]?.[idx];
+    reading.hidden = left < 0 || at === undefined;
+    if (reading.hidden || at === undefined) return;
+    reading.textContent = `${axisTime(at * 1_000, 1)} · ${value == null ? "not known" : words(value)}`;
+    reading.dataset["side"] = left > over.clientWidth / 2 ? "left" : "right";
+    reading.style.left = `${left}px`;
+  };
 }
 
 /** From 0 unless there are negative values, with space above, so that a line never runs along the edge. */

@@ -14,14 +14,12 @@ import { openEvents } from "./event-stream.ts";
 import { addressWith, Filters, filterOf } from "./filters.tsx";
 import { type Changes, LiveRows, type WholePicture } from "./live-rows.ts";
 import type { Stream } from "./records.ts";
+import { heightOf, topsOf } from "./row-heights.ts";
 import { type StreamFilter, StreamList } from "./stream-list.ts";
 import { StreamRow } from "./stream-row.tsx";
 import { streamSource } from "./stream-source.ts";
 import { VirtualList } from "./virtual-list.tsx";
 
-/** Height of a row, pixels, as in style/d-streams.css. */
-const ROW_PX = 53;
-const CARD_PX = 152;
 const PHONE = matchMedia("(width < 48rem)");
 
 export function StreamsPage() {
@@ -95,6 +93,7 @@ interface ListProps {
 function List({ list, live, filter, onFilter, open, onCreate }: ListProps) {
   const isPhone = usePhone();
   const rows = list.rows.value;
+  const tops = useMemo(() => topsOf(rows ?? [], isPhone), [rows, isPhone]);
   const error = list.error.value;
   const more = useCallback(() => void list.more(), [list]);
   const show = useCallback((stream: Stream) => list.put(stream), [list]);
@@ -112,7 +111,6 @@ function List({ list, live, filter, onFilter, open, onCreate }: ListProps) {
     );
   }
   if (rows.length === 0) return <NoStreams filter={filter} onFilter={onFilter} onCreate={onCreate} />;
-  const rowHeight = isPhone ? CARD_PX : ROW_PX;
   const onTag = (tag: string) => !filter.tags.includes(tag) && onFilter({ ...filter, tags: [...filter.tags, tag] });
   return (
     <>
@@ -125,7 +123,7 @@ function List({ list, live, filter, onFilter, open, onCreate }: ListProps) {
         <div role="rowgroup" class="stream-heads">
           {/* biome-ignore lint/a11y/useFocusableInteractive: a row of headings, nothing to press */}
           <div role="row" class="stream-row" aria-rowindex={1}>
-            {["State", "Name", "Tags", "Video", "Bitrate", "Upstreams", "Since"].map((title) => (
+            {["State", "Name", "Tags", "Video", "Bitrate", "Players", "Last change"].map((title) => (
               // biome-ignore lint/a11y/useFocusableInteractive: as above
               <div key={title} role="columnheader">
                 {title}
@@ -139,7 +137,7 @@ function List({ list, live, filter, onFilter, open, onCreate }: ListProps) {
         </div>
         <VirtualList
           count={rows.length}
-          rowHeight={rowHeight}
+          tops={tops}
           onEnd={more}
           row={(index) => {
             const stream = rows[index];
@@ -150,7 +148,8 @@ function List({ list, live, filter, onFilter, open, onCreate }: ListProps) {
                 stream={stream}
                 live={live.of(stream.id)}
                 index={index}
-                top={index * rowHeight}
+                top={tops[index] ?? 0}
+                height={heightOf(stream, isPhone)}
                 show={show}
                 onTag={onTag}
                 open={open}

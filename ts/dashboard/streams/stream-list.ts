@@ -12,7 +12,7 @@ const FETCHED_LIMIT = 20;
 export interface StreamFilter {
   readonly state: Exclude<StreamState, "deleted"> | null;
   readonly tags: readonly string[];
-  /** Part of the name or of a tag. */
+  /** Part of the name, the title, the organisation's own id or a tag. */
   readonly search: string;
 }
 
@@ -137,7 +137,8 @@ export function matches(stream: Stream, { state, tags, search }: StreamFilter): 
   if (stream.state === "deleted" || (state !== null && stream.state !== state)) return false;
   if (!tags.every((tag) => stream.tags.includes(tag))) return false;
   const wanted = search.toLowerCase();
-  return [nameOf(stream), ...stream.tags].some((text) => text.toLowerCase().includes(wanted));
+  const texts = [nameOf(stream), stream.title ?? "", stream.external_id ?? "", ...stream.tags];
+  return texts.some((text) => text.toLowerCase().includes(wanted));
 }
 
 /** The same order as the service's: live ones, then the newest; all times have the same text format. */

@@ -18,20 +18,27 @@ interface StreamRowProps {
   readonly live: Signal<LiveRow | null>;
   /** Place in the list, from 0. */
   readonly index: number;
+  /** Pixels. */
   readonly top: number;
+  readonly height: number;
   readonly show: ShowStream;
   readonly onTag: (tag: string) => void;
   readonly open: (path: string) => void;
 }
 
-export function StreamRow({ stream, live, index, top, show, onTag, open }: StreamRowProps) {
+export function StreamRow({ stream, live, index, top, height, show, onTag, open }: StreamRowProps) {
   const row = stream.state === "live" ? live.value : null;
   const name = nameOf(stream);
   const address = addressOf("streams", stream.id);
   const hasThreeLines = row !== null && row.condition !== "good" && stream.title !== null;
   return (
     // biome-ignore lint/a11y/useFocusableInteractive: its link has the focus
-    <div class="stream-row" role="row" aria-rowindex={index + 2} style={{ transform: `translateY(${top}px)` }}>
+    <div
+      class="stream-row"
+      role="row"
+      aria-rowindex={index + 2}
+      style={{ transform: `translateY(${top}px)`, height: `${height}px` }}
+    >
       <div role="cell" class="stream-state">
         <StatePill state={stream.state} />
       </div>
@@ -71,7 +78,7 @@ export function StreamRow({ stream, live, index, top, show, onTag, open }: Strea
       </div>
       <div role="cell" class="stream-since">
         {row === null ? (
-          <TimeText at={stream.created_at} />
+          <TimeText at={stream.state === "created" ? stream.created_at : stream.updated_at} />
         ) : (
           <TimeText
             at={row.accepted_at}

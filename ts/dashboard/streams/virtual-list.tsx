@@ -1,4 +1,4 @@
-// A list of thousands of rows of equal height, of which only those near the viewport are rendered. It scrolls with the
+// A list of thousands of rows of known height, of which only those near the viewport are rendered. It scrolls with the
 // page, and a focused row stays rendered when it is scrolled away.
 // biome-ignore-all lint/a11y/useSemanticElements: a table of which only some rows are there cannot lay itself out
 import type { ComponentChildren } from "preact";
@@ -12,14 +12,14 @@ const AHEAD = 60;
 
 interface VirtualListProps {
   readonly count: number;
-  /** Height of one row, pixels. */
-  readonly rowHeight: number;
+  /** Where each row begins, pixels, and at `count` where the last one ends. */
+  readonly tops: readonly number[];
   readonly row: (index: number) => ComponentChildren;
   /** The end of the list is near. */
   readonly onEnd: () => void;
 }
 
-export function VirtualList({ count, rowHeight, row, onEnd }: VirtualListProps) {
+export function VirtualList({ count, tops, row, onEnd }: VirtualListProps) {
   const list = useRef<HTMLDivElement>(null);
   const [seen, setSeen] = useState({ first: 0, last: 30 });
   const [focused, setFocused] = useState<number | null>(null);
@@ -31,7 +31,7 @@ export function VirtualList({ count, rowHeight, row, onEnd }: VirtualListProps) 
       const box = list.current;
       if (box === null) return;
       const above = -box.getBoundingClientRect().top;
-      const step = (pixels: number, round: (value: number) => number) => round(pixels / rowHeight / STEP) * STEP;
+      const step = (pixels: number, round: (value: number) => number) => round(rowAt(tops, pixels) / STEP) * STEP;
       const first = Math.max(0, step(above, Math.floor) - BEYOND);
       const last = Math.min(count - 1, step(above + innerHeight, Math.ceil) + BEYOND);
       setSeen((before) => (before.first === first && before.last === last ? before : { first, last }));
@@ -47,7 +47,7 @@ export function VirtualList({ count, rowHeight, row, onEnd }: VirtualListProps) 
       removeEventListener("scroll", later);
       removeEventListener("resize", later);
     };
-  }, [count, rowHeight]);
+  }, [count, tops]);
   const isNearEnd = seen.last + AHEAD >= count;
   useEffect(() => {
     if (isNearEnd) onEnd();
@@ -66,11 +66,22 @@ export function VirtualList({ count, rowHeight, row, onEnd }: VirtualListProps) 
       ref={list}
       class="virtual"
       role="rowgroup"
-      style={{ height: `${count * rowHeight}px` }}
+      style={{ height: `${tops[count] ?? 0}px` }}
       onFocusIn={onFocusIn}
       onFocusOut={() => setFocused(null)}
     >
       {indices.map(row)}
     </div>
   );
+}
+
+/** The row at this height, by halves; the first or the last one beyond the ends. */
+function rowAt(tops: readonly number[], pixels: number): number {
+  let [low, high] = [0, Math.max(0, tops.length - 2)];
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if ((tops[middle] ?? 0) <= pixels) low = middle;
+    else high = middle - 1;
+  }
+  return low;
 }

@@ -1,7 +1,9 @@
 // Renders Markdown as HTML for the guide: headings get the same anchors as on forges, links between files become links
 // between pages, and raw HTML in a text is escaped.
+import { createHash } from "node:crypto";
 import { posix } from "node:path";
 import { Marked, type Tokens } from "marked";
+import { plain, slugs } from "./headings.ts";
 import { escapeHtml } from "./html-text.ts";
 
 export interface Rendered {
@@ -20,7 +22,16 @@ export interface Shown {
  *  their links become plain text. */
 export function renderMarkdown(
   text: string,
-  { path, shownAt }: { readonly path: string; readonly shownAt: (path: string) => Shown | null },
+  {
+    path,
+    shownAt,
+    diagrams = {},
+  }: {
+    readonly path: string;
+    readonly shownAt: (path: string) => Shown | null;
+    /** SVG by the SHA-256 of a diagram's text; others are shown as text. */
+    readonly diagrams?: Readonly<Record<string, string>>;
+  },
 ): Rendered {
   const sections: { id: string; title: string }[] = [];
   const slug = slugs();
@@ -46,6 +57,8 @@ export function renderMarkdown(
       },
       code({ text: code, lang }: Tokens.Code) {
         const name = /^\w+/.exec(lang ?? "")?.[0];
+        const drawing = diagrams[createHash("sha256").update(code).digest("hex")];
+        if (name === "mermaid" && drawing !== undefined) return diagramWith(drawing, code);
         return `<pre tabindex="0"${name === undefined ? "" : ` data-language="${name}"`}><code>${escapeHtml(code)}\n</code></pre>\n`;
       },
       table(token: Tokens.Table) {
@@ -63,21 +76,6 @@ export function renderMarkdown(
   return { html: marked.parse(text, { async: false }), sections };
 }
 
-/** The anchor that a forge makes of a heading (GitHub's rule): lower case, words and hyphens, numbered when
- *  repeated. */
-export function slugs(): (title: string) => string {
-  const counts = new Map<string, number>();
-  return (title) => {
-    const base = title
-      .toLowerCase()
-      .replace(/[^\p{L}\p{M}\p{N}\p{Pc}\- ]/gu, "")
-      .replaceAll(" ", "-");
-    const count = counts.get(base) ?? 0;
-    counts.set(base, count + 1);
-    return count === 0 ? base : `${base}-${count}`;
-  };
-}
-
 function target(href: string, path: string, shownAt: (path: string) => Shown | null): Shown | null {
   if (/^(https?:|#)/.test(href)) return { href, title: href };
   if (/^[a-z][a-z+.-]*:/i.test(href)) return null;
@@ -86,10 +84,8 @@ function target(href: string, path: string, shownAt: (path: string) => Shown | n
   return shown === null || anchor === undefined ? shown : { ...shown, href: `${shown.href}#${anchor}` };
 }
 
-/** The text of a heading without Markdown syntax. */
-function plain(words: string): string {
-  return words
-    .replace(/`([^`]*)`/g, "$1")
-    .replace(/\[([^\]]*)\]\([^)]*\)/g, "$1")
-    .replace(/\*+/g, "");
+/** A drawing, and the text that it was made from for those who do not see it. */
+function diagramWith(drawing: string, code: string): string {
+  const svg = drawing.replace("<svg ", '<svg role="img" aria-label="A diagram, given as text below" ');
+  return `<figure class="diagram" tabindex="0">${svg}<details><summary>As text</summary><pre tabindex="0"><code>${escapeHtml(code)}\n</code></pre></details></figure>\n`;
 }

@@ -1,24 +1,57 @@
-// One page of the guide as HTML, with the navigation beside it. It needs no script; its style sheet is inline, and the
-// policy allows it by its hash.
+// One page of the guide as HTML, with the navigation beside it. It needs no script: the only one adds buttons that copy.
+// Style sheet and script are inline, and the policy allows them by their hashes.
 import { createHash } from "node:crypto";
+import { ICON_LINK } from "../pages/icon.ts";
 import type { Guide, GuideFile } from "./guide-files.ts";
 import type { Rendered } from "./guide-markdown.ts";
 import { GUIDE_STYLE } from "./guide-style.ts";
 import { escapeHtml } from "./html-text.ts";
 
-/** Nothing is loaded from elsewhere, no script runs. */
+/** Characters that may be searched for. */
+export const SEARCH_LIMIT = 100;
+
+const GUIDE_SCRIPT = `for (const code of document.querySelectorAll("main pre > code")) {
+  const button = Object.assign(document.createElement("button"), { type: "button", textContent: "Copy" });
+  const say = (words) => {
+    button.textContent = words;
+    setTimeout(() => (button.textContent = "Copy"), 2_000);
+  };
+  button.addEventListener("click", () => {
+    const written = navigator.clipboard?.writeText(code.textContent.trimEnd()) ?? Promise.reject();
+    written.then(() => say("Copied"), () => {
+      getSelection().selectAllChildren(code);
+      say("Selected: press Ctrl+C");
+    });
+  });
+  const block = Object.assign(document.createElement("div"), { className: "block" });
+  code.parentElement.replaceWith(block);
+  block.append(code.parentElement, button);
+}
+`;
+
+/** Nothing is loaded from elsewhere; the search is a form of this service. */
 export const GUIDE_POLICY =
-  `default-src 'none'; style-src 'sha256-${createHash("sha256").update(GUIDE_STYLE).digest("base64")}'; img-src data:; ` +
-  "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+  `default-src 'none'; style-src '${hashOf(GUIDE_STYLE)}'; script-src '${hashOf(GUIDE_SCRIPT)}'; img-src data:; ` +
+  "base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+
+function hashOf(text: string): string {
+  return `sha256-${createHash("sha256").update(text).digest("base64")}`;
+}
 
 /** The path of a page. */
 export function addressOf({ name }: Pick<GuideFile, "name">): string {
   return name === "" ? "/docs/guide" : `/docs/guide/${name}`;
 }
 
-export function guidePage(guide: Guide, file: GuideFile, { html, sections }: Rendered): string {
+/** `file`: null for what is not one of its files, such as what a search found. `searched`: what stands in the field. */
+export function guidePage(
+  guide: Guide,
+  file: GuideFile | null,
+  { html, sections }: Rendered,
+  searched: string | null = null,
+): string {
   const all = [guide.first, ...guide.groups.flatMap(({ files }) => files)];
-  const at = all.indexOf(file);
+  const at = file === null ? all.length + 1 : all.indexOf(file);
   const step = (next: GuideFile | undefined, rel: "prev" | "next") =>
     next === undefined ? "" : `<a rel="${rel}" href="${addressOf(next)}">${escapeHtml(next.title)}</a>`;
   const entry = (each: GuideFile) => {
@@ -29,7 +62,8 @@ export function guidePage(guide: Guide, file: GuideFile, { html, sections }: Ren
   const groups = guide.groups.map(
     ({ title, files }) => `<h2>${escapeHtml(title)}</h2><ul>${files.map(entry).join("")}</ul>`,
   );
-  const title = file === guide.first ? "Headgate guide" : `${file.title} · Headgate guide`;
+  const own = searched === null ? file?.title : `Search: ${searched}`;
+  const title = file === guide.first || own === undefined ? "Headgate guide" : `${own} · Headgate guide`;
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -37,12 +71,13 @@ export function guidePage(guide: Guide, file: GuideFile, { html, sections }: Ren
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>${escapeHtml(title)}</title>
-<link rel="icon" href="data:,">
+${ICON_LINK}
 <style>${GUIDE_STYLE}</style>
 </head>
 <body>
 <a class="skip" href="#content">Skip to content</a>
 <header><a class="home" href="/docs/guide">Headgate <span>guide</span></a>
+<form class="find" role="search" action="/docs/guide"><input type="search" name="q" required maxlength="${SEARCH_LIMIT}" aria-label="Search the guide" placeholder="Search"${searched === null ? "" : ` value="${escapeHtml(searched)}"`}><button>Search</button></form>
 <nav aria-label="Other places"><a class="to-pages" href="#pages">All pages</a><a href="/docs">API</a><a href="/dashboard/">Dashboard</a><a href="/broadcast">Broadcast</a></nav></header>
 <div class="columns">
 <main id="content">
@@ -50,6 +85,7 @@ ${html}<p class="steps">${step(all[at - 1], "prev")}${step(all[at + 1], "next")}
 </main>
 <nav id="pages" aria-label="Pages of the guide">${groups.join("")}</nav>
 </div>
+<script>${GUIDE_SCRIPT}</script>
 </body>
 </html>
 `;

@@ -1,14 +1,17 @@
-// /docs/guide: the guide of this version, from the files that ship with it. It needs no internet access and no script.
+// /docs/guide: the guide of this version, from the files that ship with it, and its search. It needs no internet access.
 import { readFile } from "node:fs/promises";
 import type { Context } from "hono";
 import { etag, RETAINED_304_HEADERS } from "hono/etag";
-import { type Declarations, newRoutes, type RouteDeps, type Routes } from "../openapi.ts";
+import { type Declarations, newRoutes, type RouteDeps, type Routes, z } from "../openapi.ts";
 import { type Guide, readGuide } from "./guide-files.ts";
-import { addressOf, GUIDE_POLICY, guidePage } from "./guide-page.ts";
+import { addressOf, GUIDE_POLICY, guidePage, SEARCH_LIMIT } from "./guide-page.ts";
+import { foundHtml, sectionsOf } from "./guide-search.ts";
 
 /** Files from docs/monitoring for operators to download. */
 const FILES = ["alerts.yaml", "grafana.json"];
 const FILES_FOLDER = "docs/monitoring/";
+/** The drawings that scripts/guide-diagrams.mjs made; the same for the sources and for the build. */
+const DIAGRAMS = new URL("../../../dist/guide/diagrams.json", import.meta.url);
 
 export const GUIDE_ROUTES = {
   "GET /docs/guide": {
@@ -16,6 +19,13 @@ export const GUIDE_ROUTES = {
     summary: "The guide",
     description:
       "First broadcast, webhook, security, production, troubleshooting. Works without internet access and scripts.",
+    query: z.object({
+      q: z
+        .string()
+        .max(SEARCH_LIMIT)
+        .optional()
+        .meta({ description: "Words to search for, in place of the first page." }),
+    }),
     answer: null,
   },
   "GET /docs/guide/{page}": {
@@ -38,12 +48,12 @@ export const GUIDE_ROUTES = {
 export function guideRoutes(deps: RouteDeps): Routes["hono"] {
   const routes = newRoutes(deps, GUIDE_ROUTES);
   /** All pages by name, rendered at the first request: they change only with a release. */
-  let rendering: Promise<ReadonlyMap<string, string>> | null = null;
+  let rendering: Promise<RenderedGuide> | null = null;
 
-  async function serve(c: Context, name: string) {
-    rendering ??= readGuide().then(pagesOf);
+  async function serve(c: Context, choose: (guide: RenderedGuide) => string | undefined) {
+    rendering ??= readGuide().then(render);
     rendering.catch(() => (rendering = null));
-    const page = (await rendering).get(name);
+    const page = choose(await rendering);
     if (page === undefined) return c.notFound();
     c.header("content-security-policy", GUIDE_POLICY);
     c.header("x-frame-options", "DENY");
@@ -54,8 +64,10 @@ export function guideRoutes(deps: RouteDeps): Routes["hono"] {
   const retainedHeaders = [...RETAINED_304_HEADERS, "content-security-policy", "x-frame-options"];
   routes.hono.use("/docs/guide", etag({ retainedHeaders }));
   routes.hono.use("/docs/guide/*", etag({ retainedHeaders }));
-  routes.open("GET /docs/guide", (c) => serve(c, ""));
-  routes.open("GET /docs/guide/{page}", (c) => serve(c, c.req.param("page")));
+  routes.open("GET /docs/guide", (c, { query: { q = "" } }) =>
+    serve(c, ({ pages, found }) => (q.trim() === "" ? pages.get("") : found(q.trim()))),
+  );
+  routes.open("GET /docs/guide/{page}", (c) => serve(c, ({ pages }) => pages.get(c.req.param("page"))));
   routes.open("GET /docs/guide/file/{file}", async (c) => {
     const name = c.req.param("file");
     if (!FILES.includes(name)) return c.notFound();
@@ -65,18 +77,31 @@ export function guideRoutes(deps: RouteDeps): Routes["hono"] {
   return routes.hono;
 }
 
-/** Every page as HTML, by name. */
-async function pagesOf(guide: Guide): Promise<ReadonlyMap<string, string>> {
+interface RenderedGuide {
+  /** Every page as HTML, by name. */
+  readonly pages: ReadonlyMap<string, string>;
+  /** The page of what was found. */
+  readonly found: (searched: string) => string;
+}
+
+async function render(guide: Guide): Promise<RenderedGuide> {
   // Imported lazily, so that only readers of the guide pay for it.
   const { renderMarkdown } = await import("./guide-markdown.ts");
+  const diagrams = JSON.parse(await readFile(DIAGRAMS, "utf8")) as Readonly<Record<string, string>>;
   const all = [guide.first, ...guide.groups.flatMap(({ files }) => files)];
-  const pages = new Map(all.map((file) => [file.path, { href: addressOf(file), title: file.title }]));
+  const shown = new Map(all.map((file) => [file.path, { href: addressOf(file), title: file.title }]));
   const shownAt = (path: string) => {
     const name = path.startsWith(FILES_FOLDER) ? path.slice(FILES_FOLDER.length) : "";
     const file = FILES.includes(name) ? { href: `/docs/guide/file/${name}`, title: name } : null;
-    return pages.get(path) ?? file;
+    return shown.get(path) ?? file;
   };
-  return new Map(
-    all.map((file) => [file.name, guidePage(guide, file, renderMarkdown(file.text, { path: file.path, shownAt }))]),
-  );
+  const pages = all.map((file) => {
+    const rendered = renderMarkdown(file.text, { path: file.path, shownAt, diagrams });
+    return [file.name, guidePage(guide, file, rendered)] as const;
+  });
+  const sections = sectionsOf(guide);
+  return {
+    pages: new Map(pages),
+    found: (searched) => guidePage(guide, null, { html: foundHtml(sections, searched), sections: [] }, searched),
+  };
 }

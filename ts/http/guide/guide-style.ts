@@ -62,10 +62,28 @@ hr { border: 0; border-top: 1px solid var(--line); margin: 2rem 0; }
 .steps a[rel=next] { margin-left: auto; text-align: right; }
 .steps a[rel=next]::after { content: " →"; }
 .steps a[rel=prev]::before { content: "← "; }
+.block { position: relative; }
+.block > button { position: absolute; top: 0.4rem; right: 0.4rem; font: inherit; font-size: 0.8125rem; padding: 0.15rem 0.6rem; border: 1px solid var(--line); border-radius: 6px; background: var(--page); color: var(--ink); cursor: pointer; }
+.block > button:focus-visible, .find :is(input, button):focus-visible { outline: 2px solid var(--accent); outline-offset: 1px; }
+.find { display: flex; flex: 0 1 18rem; gap: 0.4rem; margin-left: auto; min-width: 0; margin-bottom: 0; }
+.find input { flex: 1; min-width: 0; font: inherit; font-size: 0.9375rem; padding: 0.2rem 0.6rem; border: 1px solid var(--soft); border-radius: 6px; background: var(--page); color: var(--ink); }
+.find button { font: inherit; font-size: 0.9375rem; padding: 0.2rem 0.7rem; border: 1px solid var(--line); border-radius: 6px; background: var(--page); color: var(--ink); cursor: pointer; }
+.found { list-style: none; padding: 0 !important; }
+.found li { margin-bottom: 1.1rem; }
+.found p { margin: 0.1rem 0 0; color: var(--soft); font-size: 0.9375rem; }
+mark { background: light-dark(#ffe9a8, #5a4a12); color: var(--ink); border-radius: 2px; }
+.diagram { --bg: var(--page); --fg: var(--ink); --_text: var(--ink); --_text-sec: var(--soft); --_text-muted: var(--soft); --_text-faint: var(--soft); --_line: var(--soft); --_arrow: var(--ink); --_node-fill: var(--card); --_node-stroke: var(--soft); --_group-fill: var(--page); --_group-hdr: var(--side); --_inner-stroke: var(--line); --_key-badge: var(--line); margin: 0 0 1.2rem; overflow-x: auto; }
+.diagram svg { display: block; max-width: 100%; height: auto; }
+.diagram text { font-family: system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; }
+.diagram details { font-size: 0.875rem; color: var(--soft); }
 .to-pages { display: none; }
 @media (max-width: 56rem) {
   .columns { display: block; }
   main { padding: 1rem 1.1rem 2rem; }
+  header { position: static; flex-wrap: wrap; gap: 0.5rem 1rem; }
+  .find { order: 1; flex: 1 1 100%; }
+  .block > button { position: static; display: block; margin: -0.9rem 0 1.1rem auto; }
+  .diagram svg { max-width: none; }
   #pages { position: static; max-height: none; padding: 0.5rem 1.1rem 3rem; border-top: 1px solid var(--line); background: var(--side); }
   #pages a { padding-block: 0.45rem; }
   .to-pages { display: inline; }

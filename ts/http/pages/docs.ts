@@ -7,6 +7,7 @@ import { gzip } from "node:zlib";
 import { type Declarations, newRoutes, type RouteDeps, type Routes, z } from "../openapi.ts";
 import { baseUrlOf } from "../request/request.ts";
 import { problemPage } from "../whip/problem-page.ts";
+import { ICON_LINK } from "./icon.ts";
 
 const FILES = join(import.meta.dirname, "..", "..", "..", "dist", "swagger-ui");
 /** How long a browser may cache the page's files, seconds; they change only with a release. */
@@ -20,16 +21,23 @@ const PAGE = `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
 <title>Headgate API</title>
-<link rel="stylesheet" href="/docs/swagger-ui.css">
-<link rel="icon" href="data:,">
-<p style="margin: 0; padding: 10px 20px; font: 15px/1.4 system-ui, sans-serif; background: #eceef2"><a href="/docs/guide" style="color: #2b4fcf">Guide: first broadcast, webhook, security, operation</a></p>
-<div id="api"></div>
-<script src="/docs/swagger-ui-bundle.js"></script>
 <script src="/docs/page.js"></script>
+<link rel="stylesheet" href="/docs/swagger-ui.css">
+${ICON_LINK}
+<p style="margin: 0; padding: 10px 20px; font: 15px/1.4 system-ui, sans-serif; background: light-dark(#eceef2, #13161b)"><a href="/docs/guide" style="color: light-dark(#2b4fcf, #93aaff)">Guide: first broadcast, webhook, security, operation</a></p>
+<div id="api"></div>
+<script src="/docs/swagger-ui-bundle.js" defer></script>
 </html>
 `;
-const PAGE_SCRIPT = `SwaggerUIBundle({ url: "/openapi.json", dom_id: "#api", deepLinking: true, validatorUrl: null });
+/** The colours are there before anything is drawn; Swagger UI has dark ones, but does not ask the system. */
+const PAGE_SCRIPT = `const dark = matchMedia("(prefers-color-scheme: dark)");
+const follow = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
+follow();
+dark.addEventListener("change", follow);
+document.addEventListener("DOMContentLoaded", () =>
+  SwaggerUIBundle({ url: "/openapi.json", dom_id: "#api", deepLinking: true, validatorUrl: null }));
 `;
 
 const SCRIPT_TYPE = "text/javascript; charset=utf-8";

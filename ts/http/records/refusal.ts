@@ -25,7 +25,7 @@ export const Refusal = z
       .nullable()
       .openapi({ description: "null: several addresses, or no longer kept", example: "203.0.113.7" }),
     stream: z
-      .object({ id: z.string(), name: z.string() })
+      .object({ id: z.string(), name: z.string(), title: z.string().nullable() })
       .nullable()
       .openapi({ description: "null: no stream, or several" }),
     sent_name: z

@@ -54,7 +54,11 @@ export function v5Routes(deps: V5SocketDeps): Hono<Env> {
       const address = clientAddress(c);
       const hit = whip.limit(address, "session");
       const place = hit === null ? admitSocket(address) : null;
-      if (place === null) throw new TooManyRequests(hit?.retryAfterS ?? RETRY_AFTER_S);
+      if (place === null) {
+        const refused = { request: "publish", protocol: "v5", reason: "too_many_requests", name: null } as const;
+        deps.refusals.note({ ...refused, address, description: null });
+        throw new TooManyRequests(hit?.retryAfterS ?? RETRY_AFTER_S);
+      }
       const requestHost = new URL(c.req.url).hostname;
       // A handshake that is never completed releases its slot, too.
       c.env.incoming.socket.once("close", place.release);

@@ -1,4 +1,5 @@
 // The page that the `type` of WHIP's problem documents links to: each code with its status, and a remedy.
+import { ICON_LINK } from "../pages/icon.ts";
 import { PROBLEMS } from "./whip-problems.ts";
 
 /** Reasons for which the media core refuses an offer (crates/whip/src/sdp/error.rs). */
@@ -48,7 +49,9 @@ export function problemPage(): string {
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
 <title>Problems of WHIP</title>
+${ICON_LINK}
 <h1>Problems of WHIP</h1>
 <p>What the <code>code</code> of a problem document (RFC 9457) means, and what helps.</p>
 <table>

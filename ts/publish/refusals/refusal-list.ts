@@ -1,6 +1,7 @@
 // The refusals of an organisation or of one stream, newest first: those with rows of their own, and publishes denied by
 // the customer, whose rows are in `publish`. One request looks at a bounded number of rows of each, along an index.
 import { type Kysely, type Selectable, sql } from "kysely";
+import { type NamedStream, streamNamesOf } from "../../organisation/reads/names.ts";
 import type { PublishTable, Schema } from "../../store/schema.ts";
 import { lastInWindow } from "../../store/statements/window.ts";
 import type { RefusalTable } from "../../store/tables/refusal-table.ts";
@@ -25,7 +26,7 @@ export interface PastRefusal {
   /** null: several, or erased. */
   readonly address: string | null;
   /** Its stream; null: none, not known, or several. */
-  readonly stream: { readonly id: string; readonly name: string } | null;
+  readonly stream: NamedStream | null;
   /** The name as sent, where no stream has it. */
   readonly sentName: string | null;
   /** Of a publish about which the customer was asked. */
@@ -82,7 +83,8 @@ export async function listRefusals(
   // Behind the place where one part stopped, that part is not known.
   const seen = until === null ? all : all.filter(({ position }) => inOrder(position, until) <= 0);
   const shown = seen.slice(0, quantity);
-  const streams = await streamsOf(db, shown);
+  const ids = shown.flatMap(({ refusal: { streamId } }) => (streamId === null ? [] : [streamId]));
+  const streams = await streamNamesOf(db, filter.organisationId, ids);
   const refusals = shown.map(({ position, refusal: { streamId: id, ...refusal } }) => ({
     ...refusal,
     position,
@@ -161,13 +163,6 @@ async function deniedPublishes(db: Kysely<Schema>, filter: RefusalFilter, rank: 
   if (!isFiltered || rows.length >= quantity) return { rows, rest: null };
   const last = await lastInWindow(near.clearSelect().select(["asked_at", "client_id"]), REFUSAL_WINDOW);
   return { rows, rest: last === undefined ? null : [Number(last.asked_at), rank, String(last.client_id)] };
-}
-
-async function streamsOf(db: Kysely<Schema>, rows: readonly Placed[]) {
-  const ids = [...new Set(rows.flatMap(({ refusal: { streamId } }) => (streamId === null ? [] : [streamId])))];
-  if (ids.length === 0) return new Map<string, { readonly id: string; readonly name: string }>();
-  const streams = await db.selectFrom("stream").select(["id", "name"]).where("id", "in", ids).execute();
-  return new Map(streams.map((stream) => [stream.id, stream]));
 }
 
 function refusalOf(row: Selectable<RefusalTable>): Placed["refusal"] {

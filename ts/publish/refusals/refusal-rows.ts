@@ -15,11 +15,14 @@ const OF_ORGANISATION_LIMIT = 5_000;
 /** Rows with a name that no stream has, from one network, and from all. */
 const OF_NETWORK_LIMIT = 20;
 const UNKNOWN_LIMIT = 500;
+/** Rows without any name, such as those of connections that are no RTMP. */
+const NAMELESS_LIMIT = 200;
 /** Rows of all together that name anything. */
 const ALL_LIMIT = 20_000;
 
 const ALL = "";
 const UNKNOWN = "unknown";
+const NAMELESS = "nameless";
 
 export interface RefusalRows {
   /** The rows for these refusals, whose streams have been looked up; no two have the same id. */
@@ -77,7 +80,7 @@ function* formsOf({ organisation, stream, name, address }: PendingRefusal, left:
     if (stream !== null) yield { address: "", limits: [ofOrganisation, all] as const };
     return;
   }
-  const unknown = [UNKNOWN, UNKNOWN_LIMIT] as const;
+  const unknown = name === null ? ([NAMELESS, NAMELESS_LIMIT] as const) : ([UNKNOWN, UNKNOWN_LIMIT] as const);
   if (name !== null) yield { name, limits: [[networkOf(address), OF_NETWORK_LIMIT], unknown, all] as const };
   yield { name: null, limits: [unknown, all] as const };
 }

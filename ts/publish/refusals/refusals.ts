@@ -33,6 +33,8 @@ export interface Refusal extends Pick<RefusalKind, "request" | "protocol" | "rea
   readonly inLog?: object;
   /** Whether the publish has a row of its own, as denied by the customer. */
   readonly isRecorded?: boolean;
+  /** Whether it has been counted and logged elsewhere. */
+  readonly isCounted?: boolean;
 }
 
 /** A publish request that is refused. */
@@ -88,8 +90,10 @@ export function createRefusals(deps: {
       const { request, protocol, reason, description, about = {} } = refusal;
       const sent = refusal.name === null ? null : nameWithoutArguments(refusal.name);
       const name = sent === null || sent.length === 0 ? null : sent;
-      metrics.countRefusal(request, reason);
-      writeLines(refusal, name);
+      if (!refusal.isCounted) {
+        metrics.countRefusal(request, reason);
+        writeLines(refusal, name);
+      }
       if (refusal.isRecorded) return;
       const { organisation = null, stream = null } = about;
       const now = clock.now();
