@@ -43,7 +43,7 @@ use keys::{StreamKey, SubscriberKey};
 pub(crate) use reading::Filled;
 use revoked::RevokedSessions;
 use routes::Routes;
-use sessions::Sessions;
+use sessions::{Entry, Sessions};
 
 /// The state of one worker.
 ///
@@ -172,14 +172,16 @@ impl Switchboard {
             return;
         };
         let now = self.sessions.now;
-        let Some(entry) = self.sessions.get_mut(key) else { return };
-        let Some(Session::Whip(whip)) = &mut entry.session else { return };
+        let Some(Entry { session: Some(Session::Whip(whip)), is_unsettled, .. }) =
+            self.sessions.get_mut(key)
+        else {
+            return;
+        };
         let outcome =
             catch_unwind(AssertUnwindSafe(|| whip.handle_datagram(source, datagram, now)));
         if outcome.is_err() {
             self.remove(key, EndReason::InternalError);
-        } else if !entry.is_unsettled {
-            entry.is_unsettled = true;
+        } else if !std::mem::replace(is_unsettled, true) {
             self.unsettled.push(key);
         }
     }

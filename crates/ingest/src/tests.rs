@@ -149,7 +149,7 @@ impl Core {
         self.ingest.rtmp_port().expect("plain RTMP is served")
     }
 
-    /// Waits until a publish has reached this timestamp in ms: everything before it is in the hub.
+    /// Waits until a publish has reached this timestamp in ms: everything before it has been published.
     fn wait_for_time(&self, client_id: u64, millis: i64) {
         whip::wait_until("the frames have arrived", || {
             self.ingest.snapshot(client_id).is_some_and(|publish| publish.timestamp_ms >= millis)

@@ -116,7 +116,7 @@ impl EndReason {
         }
     }
 
-    /// Whether the publisher may come back, so that its subscribers are held for a while (`switchboard/holding.rs`).
+    /// Whether the publisher may come back, so that its subscribers are held for a while (`switchboard/broadcast/takeover.rs`).
     /// All other endings are intended, or a fault that would recur.
     #[must_use]
     pub(crate) const fn is_loss(self) -> bool {

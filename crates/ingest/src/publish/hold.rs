@@ -1,5 +1,5 @@
 //! What remains of a lost publish: its upstreams and players, held for a successor. How a worker holds them is in
-//! `switchboard/holding.rs`.
+//! `switchboard/broadcast/takeover.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;

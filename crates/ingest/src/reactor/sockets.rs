@@ -157,7 +157,7 @@ impl Reactor {
                 Received::Closed => {
                     has_more = false;
                     if let Some((code, detail)) = link.handshake_fault() {
-                        self.switchboard.report_fault(key, code, detail);
+                        self.switchboard.report_tls_fault(key, code, detail);
                     }
                     self.switchboard.handle_closed(key, link.fault());
                 }

@@ -1,20 +1,21 @@
 //! Requests of a session to its switchboard. A session is given bytes and time and appends its effects, in order, to
 //! the list that it is given; it never calls back.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use headgate_media::{Codec, Frame, Timestamp};
 use headgate_rtmp::Target;
 use headgate_whip::{Path, RevokedConsent};
 
 use crate::publish::end_reason::EndReason;
-use crate::publish::mailbox::UpstreamChanged;
+use crate::publish::mailbox::{ConnectionRefused, UpstreamChanged};
+use crate::publish::upstreams::UpstreamSource;
 
 /// One request.
 #[derive(Debug)]
 pub(crate) enum Effect {
-    /// A broadcaster sent `publish`: the gateway decides. Answered by `allow` or `deny`.
-    Ask(Target),
+    /// A broadcaster at this address sent `publish`: the gateway decides. Answered by `allow` or `deny`.
+    Ask(Target, IpAddr),
     /// The pending request is closed: an answer would come too late.
     WithdrawQuestion,
     /// A frame of the stream that this session publishes.
@@ -24,9 +25,9 @@ pub(crate) enum Effect {
     /// The same, but unintended: the publisher may come back, whatever the reason says.
     LosePublish(EndReason),
     /// A player requests a stream: the gateway decides. Answered by `accept_play`, `await_stream` or `deny`.
-    AskToPlay(Target),
+    AskToPlay(Target, IpAddr),
     /// The connection was refused before it requested a publish or a play.
-    ReportRefusal(Refused),
+    ReportRefusal(ConnectionRefused),
     /// A push requests the frames of its stream that come after `after`.
     Read {
         /// How its upstream takes Opus audio.
@@ -40,13 +41,15 @@ pub(crate) enum Effect {
     StopReading,
     /// Resolve a push's host. The gateway answers by `handle_addresses`.
     Resolve {
+        client_id: u64,
+        source: UpstreamSource,
         /// Host name or address literal.
         host: String,
         /// Port of the upstream's URL.
         port: u16,
     },
-    /// Ask the gateway where a pulled stream is. Answered by `handle_source`.
-    Locate,
+    /// Ask the gateway where a pulled stream of this name is. Answered by `handle_source`.
+    Locate { client_id: u64, name: Vec<u8> },
     /// Connect to an upstream, or to the source of a pull. Answered by `handle_connected` or `handle_connect_failed`.
     Connect {
         /// Address to connect to.
@@ -74,15 +77,6 @@ pub(crate) enum Effect {
     Revoke(RevokedConsent),
     /// The session has ended; its publish, if any, ends for this reason.
     Close(EndReason),
-}
-
-/// Why a connection was refused before it requested a publish or a play.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
-    /// It requested another app than ours.
-    App,
-    /// It violated the protocol or exceeded a limit.
-    Error(headgate_rtmp::Error),
 }
 
 /// How a subscriber takes the audio of a stream whose broadcaster sends Opus.

@@ -290,7 +290,11 @@ impl RtmpPull {
 
     fn locate(&mut self, effects: &mut Vec<Effect>) {
         self.state = State::Locating;
-        effects.push(Effect::Locate);
+        let record = self.publish.record();
+        if let Some(pull) = &record.pull {
+            let (client_id, name) = (record.client_id, pull.name.clone());
+            effects.push(Effect::Locate { client_id, name });
+        }
     }
 
     /// The connection was lost. A pull that has received media reconnects, at once and then after pauses, until media

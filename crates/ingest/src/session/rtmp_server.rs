@@ -15,12 +15,12 @@ use headgate_media::repair::Repair;
 use headgate_rtmp::{Error, MediaMessage, Output, ServerConfig, ServerEvent, ServerSession};
 
 use super::captured::Captured;
-use super::effect::{Effect, Refused};
+use super::effect::Effect;
 use super::publish_session::PublishSession;
 use super::receive_mark::ReceiveMark;
 use super::rtmp_frames::TrackClocks;
 use crate::publish::end_reason::EndReason;
-use crate::publish::mailbox::Denial;
+use crate::publish::mailbox::{ConnectionRefused, Denial};
 use crate::publish::record::PublishRecord;
 
 /// Limit for the gateway's answer; the gateway's own deadline for the customer is shorter.
@@ -295,10 +295,16 @@ impl RtmpServer {
         self.peer
     }
 
+    /// Why the connection failed, as it is reported.
+    pub(crate) const fn refused(&self, code: &'static str, detail: String) -> ConnectionRefused {
+        ConnectionRefused { address: self.peer, code, detail }
+    }
+
     /// Closes the connection after an error.
     fn fail(&mut self, error: Error, now: Instant, effects: &mut Vec<Effect>) {
         if matches!(self.role, Role::Undecided) {
-            effects.push(Effect::ReportRefusal(Refused::Error(error)));
+            let (code, detail) = (error.code(), error.to_string());
+            effects.push(Effect::ReportRefusal(self.refused(code, detail)));
         }
         self.captured.end(reason_of(error), false, now);
         effects.push(Effect::Close(reason_of(error)));
@@ -314,13 +320,13 @@ impl RtmpServer {
                 ServerEvent::PublishRequested(target) => {
                     let (name, until) = (target.name.clone(), now + DECISION_LIMIT);
                     self.role = Role::Asking { name, until };
-                    effects.push(Effect::Ask(target));
+                    effects.push(Effect::Ask(target, self.peer));
                 }
                 ServerEvent::PlayRequested(target) => {
                     let (name, until) = (target.name.clone(), now + DECISION_LIMIT);
                     self.role = Role::AskingToPlay { name, until };
                     self.captured.forget();
-                    effects.push(Effect::AskToPlay(target));
+                    effects.push(Effect::AskToPlay(target, self.peer));
                 }
                 ServerEvent::Media(message) => self.handle_media(message, now, effects),
                 ServerEvent::Dropped(dropped) => {
@@ -339,7 +345,10 @@ impl RtmpServer {
                     effects.push(Effect::WithdrawQuestion);
                     effects.push(Effect::StopReading);
                 }
-                ServerEvent::AppRefused => effects.push(Effect::ReportRefusal(Refused::App)),
+                ServerEvent::AppRefused => {
+                    let refused = self.refused("app", "it asked for another app".to_owned());
+                    effects.push(Effect::ReportRefusal(refused));
+                }
                 ServerEvent::Close => {
                     self.closing_until.get_or_insert(now + CLOSING_LIMIT);
                 }

@@ -185,23 +185,19 @@ impl Switchboard {
     /// The gateway allowed a play request for a stream that is live on another node: the player reads the pulled stream
     /// and waits for its first frame.
     pub(super) fn pull(&mut self, request: u64, guard: PlayGuard, source: PullSource) {
-        let Some(player) = self.take_question(request).filter(|_| !self.sessions.is_stopping)
-        else {
-            return;
-        };
-        let Some(Session::Server(server)) = self.sessions.session(player) else { return };
-        let (name, context) = (server.name().to_vec(), &self.sessions.context);
-        let pulled = context.publishes.open_pull(&name, &source, context.worker, self.sessions.now);
+        let Some(player) = self.take_player(request) else { return };
+        let (key, name, context) = (player.key, &player.name, &self.sessions.context);
+        let pulled = context.publishes.open_pull(name, &source, context.worker, self.sessions.now);
         let record = match pulled {
             Pulled::Running(record) => record,
             Pulled::Opened(opened) => {
                 let record = opened.record().clone();
-                self.open_pull(name, source, opened);
+                self.open_pull(name.clone(), source, opened);
                 record
             }
         };
         let joined = self.join(player, &record, guard, true);
-        self.turn(player, |session, now, effects| {
+        self.turn(key, |session, now, effects| {
             if let Session::Server(server) = session {
                 match joined {
                     Some(()) => server.await_stream(now),
@@ -209,7 +205,7 @@ impl Switchboard {
                 }
             }
         });
-        self.sessions.woken.readers.push(player);
+        self.sessions.woken.readers.push(key);
     }
 
     fn open_pull(&mut self, name: Vec<u8>, source: PullSource, guard: PublishGuard) {

@@ -1,15 +1,17 @@
 //! Subscribers: players, pushes and previews join broadcasts, get their frames, and leave. Only as many frames move to
 //! a session's output as its socket is likely to accept soon, so that the rest can still be dropped.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use headgate_media::Timestamp;
+use headgate_media::{Codec, Timestamp};
+use slotmap::SlotMap;
 
 use super::action::Action;
 use super::broadcast::{Broadcast, Role, Stage};
 use super::message::Message;
-use super::sessions::Reading;
+use super::sessions::{Reading, Sessions};
 use super::{SessionKey, StreamKey, SubscriberKey, Switchboard};
 use crate::publish::end_reason::EndReason;
 use crate::publish::play_guard::PlayGuard;
@@ -28,6 +30,18 @@ const AUDIO_HOLD: Duration = Duration::from_millis(40);
 const PREVIEW_HOLD: Duration = Duration::from_millis(100);
 /// The interval at which a full preview is checked for room, while its reader takes nothing.
 const FULL_PREVIEW_HOLD: Duration = Duration::from_millis(50);
+
+/// A player whose play request the gateway has allowed.
+pub(super) struct Player {
+    pub(super) key: SessionKey,
+    /// The stream name that it requested.
+    pub(super) name: Vec<u8>,
+    /// How it takes Opus audio.
+    form: AudioForm,
+    /// Codecs that it does not take.
+    left_out: Vec<Codec>,
+    address: IpAddr,
+}
 
 /// Whether the frames that wait for a session are passed on.
 enum Readiness {
@@ -51,14 +65,11 @@ pub(crate) enum Filled {
 impl Switchboard {
     /// The gateway allowed a play request; one of another node is not counted.
     pub(super) fn allow_play(&mut self, request: u64, guard: PlayGuard, is_counted: bool) {
-        let Some(player) = self.take_question(request).filter(|_| !self.sessions.is_stopping)
-        else {
-            return;
-        };
-        let Some(Session::Server(server)) = self.sessions.session(player) else { return };
-        let live = self.sessions.context.publishes.find_name(server.name());
+        let Some(player) = self.take_player(request) else { return };
+        let key = player.key;
+        let live = self.sessions.context.publishes.find_name(&player.name);
         let joined = live.and_then(|record| self.join(player, &record, guard, is_counted));
-        self.turn(player, |session, now, effects| {
+        self.turn(key, |session, now, effects| {
             if let Session::Server(server) = session {
                 match joined {
                     Some(()) if is_counted => server.accept_play(now),
@@ -69,26 +80,32 @@ impl Switchboard {
         });
     }
 
+    /// The player whose play request is answered; `None` while the worker stops.
+    pub(super) fn take_player(&mut self, request: u64) -> Option<Player> {
+        let key = self.take_question(request).filter(|_| !self.sessions.is_stopping)?;
+        let Some(Session::Server(server)) = self.sessions.session(key) else { return None };
+        let ((form, left_out), address) = (server.takes(), server.peer());
+        Some(Player { key, name: server.name().to_vec(), form, left_out, address })
+    }
+
     /// Lets the player read this stream; `None` if it is gone.
     pub(super) fn join(
         &mut self,
-        player: SessionKey,
+        player: Player,
         record: &Arc<PublishRecord>,
         guard: PlayGuard,
         is_counted: bool,
     ) -> Option<()> {
         let known = self.sessions.by_id.get(&record.stream).copied();
         let stream = known.or_else(|| self.open_remote(record))?;
-        self.stop_reading(player);
-        let Some(Session::Server(server)) = self.sessions.session(player) else { return None };
-        let ((form, left_out), address) = (server.takes(), server.peer());
+        self.stop_reading(player.key);
         let live = self.broadcasts.get_mut(stream)?;
         let role = if is_counted { Role::Player } else { Role::Uncounted };
-        let subscriber = live.join(player, form, role, &mut self.sessions);
+        let subscriber = live.join(player.key, player.form, role, &mut self.sessions);
         if is_counted {
-            record.players.enter(address, self.sessions.now, guard.delivery());
+            record.players.enter(player.address, self.sessions.now, guard.delivery());
         }
-        live.hold(subscriber, guard, left_out);
+        live.hold(subscriber, guard, player.left_out);
         Some(())
     }
 
@@ -143,21 +160,21 @@ impl Switchboard {
 
     /// The upstream of a push that reads its stream has accepted.
     pub(super) fn accept_push(&mut self, push: SessionKey, form: AudioForm) {
-        let reads = self.sessions.get(push).and_then(|entry| entry.reads);
-        let Some(Reading { stream, subscriber }) = reads else { return };
-        if let Some(live) = self.broadcasts.get_mut(stream) {
+        if let Some((live, subscriber)) = read_by(&mut self.broadcasts, &self.sessions, push) {
             live.accept(subscriber, form, &mut self.sessions);
         }
     }
 
     /// Stops `reader` from reading its stream.
     pub(super) fn stop_reading(&mut self, reader: SessionKey) {
-        let Some(entry) = self.sessions.get_mut(reader) else { return };
-        let Some(Reading { stream, subscriber }) = entry.reads.take() else { return };
-        entry.held_until = None;
-        if let Some(live) = self.broadcasts.get_mut(stream) {
-            live.unsubscribe(subscriber);
-            self.close_if_done(stream);
+        if let Some(entry) = self.sessions.get_mut(reader)
+            && let Some(Reading { stream, subscriber }) = entry.reads.take()
+        {
+            entry.held_until = None;
+            if let Some(live) = self.broadcasts.get_mut(stream) {
+                live.unsubscribe(subscriber);
+                self.close_if_done(stream);
+            }
         }
     }
 
@@ -181,9 +198,9 @@ impl Switchboard {
     /// Passes waiting frames to a session's output.
     pub(crate) fn fill(&mut self, key: SessionKey) -> Filled {
         let mut filled = Filled::Drained;
-        let reads = self.sessions.get(key).and_then(|entry| entry.reads);
-        let Some(Reading { stream, subscriber }) = reads else { return filled };
-        let Some(live) = self.broadcasts.get_mut(stream) else { return filled };
+        let Some((live, subscriber)) = read_by(&mut self.broadcasts, &self.sessions, key) else {
+            return filled;
+        };
         let mut effects = std::mem::take(&mut self.spare_effects);
         let is_sound = self.sessions.run(key, &mut effects, |session, now, effects| {
             if let Session::Server(server) = session
@@ -222,28 +239,27 @@ impl Switchboard {
 
     /// Passes waiting frames of a preview to the gateway, until its pipe is full.
     fn serve_preview(&mut self, key: SessionKey) {
-        let reads = self.sessions.get(key).and_then(|entry| entry.reads);
-        let Some(Reading { stream, subscriber }) = reads else { return };
-        let mut live = self.broadcasts.get_mut(stream);
+        let mut read = read_by(&mut self.broadcasts, &self.sessions, key);
         let mut effects = std::mem::take(&mut self.spare_effects);
         let is_sound = self.sessions.run(key, &mut effects, |session, _, effects| {
             let Session::Preview(preview) = session else { return };
-            while preview.takes_frames() {
-                let live = live.as_deref_mut();
-                let next = live.and_then(|live| Some((live.next_frame(subscriber)?, live)));
-                let Some((frame, live)) = next else { break };
-                if !preview.has_begun() {
-                    let (has_video, has_audio) = live.tracks_of(subscriber);
-                    preview.begin(has_video, has_audio);
+            if let Some((live, subscriber)) = &mut read {
+                while preview.takes_frames()
+                    && let Some(frame) = live.next_frame(*subscriber)
+                {
+                    if !preview.has_begun() {
+                        let (has_video, has_audio) = live.tracks_of(*subscriber);
+                        preview.begin(has_video, has_audio);
+                    }
+                    preview.write_frame(&frame);
                 }
-                preview.write_frame(&frame);
             }
             preview.hand_over();
-            if live.as_ref().is_none_or(|live| live.is_finished(subscriber)) {
+            if read.as_ref().is_none_or(|(live, subscriber)| live.is_finished(*subscriber)) {
                 preview.finish(effects);
             }
         });
-        let has_frames = live.is_some_and(|live| live.has_frames(subscriber));
+        let has_frames = read.is_some_and(|(live, subscriber)| live.has_frames(subscriber));
         self.finish_turn(key, is_sound, effects);
         if has_frames {
             // Nothing notifies us when the gateway takes batches: check again after a while.
@@ -255,8 +271,9 @@ impl Switchboard {
     pub(crate) fn handle_written(&mut self, key: SessionKey, bytes: usize, is_behind: bool) {
         let now = self.sessions.now;
         let Some(entry) = self.sessions.get_mut(key) else { return };
-        let Some(session) = &mut entry.session else { return };
-        session.handle_written(now);
+        if let Some(session) = &mut entry.session {
+            session.handle_written(now);
+        }
         let read =
             entry.reads.and_then(|of| Some((self.broadcasts.get(of.stream)?, of.subscriber)));
         let offered = read.map_or(0, |(live, subscriber)| live.offered(subscriber));
@@ -305,15 +322,19 @@ impl Switchboard {
             return Readiness::Held;
         }
         entry.held_until = None;
-        if let Some((live, subscriber)) = self.read_by(key) {
+        if let Some((live, subscriber)) = read_by(&mut self.broadcasts, &self.sessions, key) {
             live.note_turn(subscriber);
         }
         otherwise
     }
+}
 
-    /// What a session reads.
-    fn read_by(&mut self, reader: SessionKey) -> Option<(&mut Broadcast, SubscriberKey)> {
-        let Reading { stream, subscriber } = self.sessions.get(reader)?.reads?;
-        Some((self.broadcasts.get_mut(stream)?, subscriber))
-    }
+/// What a session reads.
+fn read_by<'a>(
+    broadcasts: &'a mut SlotMap<StreamKey, Broadcast>,
+    sessions: &Sessions,
+    reader: SessionKey,
+) -> Option<(&'a mut Broadcast, SubscriberKey)> {
+    let Reading { stream, subscriber } = sessions.get(reader)?.reads?;
+    Some((broadcasts.get_mut(stream)?, subscriber))
 }

@@ -1,5 +1,6 @@
 //! A session's turn: it runs alone, its effects are carried out in order, and a panic in either ends only that session.
 
+use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
@@ -12,7 +13,7 @@ use crate::publish::mailbox::{
     AddressWanted, ConnectionRefused, Denial, Event, PlayRequested, PublishRequested, SourceWanted,
 };
 use crate::session::Session;
-use crate::session::effect::{Effect, Refused};
+use crate::session::effect::Effect;
 
 impl Switchboard {
     /// Runs one session's turn; its output for the socket then waits to be written.
@@ -63,7 +64,7 @@ impl Switchboard {
 
     fn carry_out(&mut self, key: SessionKey, effect: Effect) {
         match effect {
-            Effect::Ask(target) => self.ask(key, target),
+            Effect::Ask(target, address) => self.ask(key, target, address),
             Effect::WithdrawQuestion => self.drop_question(key),
             Effect::Publish(frame) => {
                 let stream = self.sessions.get(key).and_then(|entry| entry.publishes);
@@ -81,21 +82,26 @@ impl Switchboard {
                 self.forget_routes(key);
                 self.end_stream_of(key, Ending { reason, is_loss: true });
             }
-            Effect::AskToPlay(target) => self.ask_to_play(key, target),
-            Effect::ReportRefusal(refused) => self.report_refusal(key, refused),
+            Effect::AskToPlay(target, address) => self.ask_to_play(key, target, address),
+            Effect::ReportRefusal(refused) => self.report_connection(refused),
             Effect::Read { form, after } => self.read_own_stream(key, form, after),
             Effect::Accepted(form) => self.accept_push(key, form),
             Effect::StopReading => self.stop_reading(key),
-            Effect::Resolve { host, port } => self.resolve(key, host, port),
-            Effect::Locate => self.locate(key),
+            Effect::Resolve { client_id, source, host, port } => {
+                let push = self.new_question(key);
+                let wanted = AddressWanted { push, client_id, host, port, source };
+                self.report(Event::AddressWanted(wanted));
+            }
+            Effect::Locate { client_id, name } => {
+                let pull = self.new_question(key);
+                self.report(Event::SourceWanted(SourceWanted { pull, name, client_id }));
+            }
             Effect::Connect { address, tls_host } => {
                 self.sessions.actions.push(Action::Connect { session: key, address, tls_host });
             }
             Effect::Disconnect => self.sessions.actions.push(Action::Disconnect(key)),
             Effect::ReadSocket => self.sessions.actions.push(Action::Read(key)),
-            Effect::Report(changed) => {
-                self.sessions.context.publishes.mailbox().put(Event::UpstreamChanged(changed));
-            }
+            Effect::Report(changed) => self.report(Event::UpstreamChanged(changed)),
             Effect::RefusePublish => self.refuse_publish(key),
             Effect::Send(path, datagram) => {
                 self.sessions.actions.push(Action::Send(path, datagram))
@@ -158,9 +164,8 @@ impl Switchboard {
     }
 
     /// A broadcaster requests to publish: the gateway decides.
-    fn ask(&mut self, key: SessionKey, target: Target) {
-        let Some(Session::Server(server)) = self.sessions.session(key) else { return };
-        let (address, request) = (server.peer(), self.new_question(key));
+    fn ask(&mut self, key: SessionKey, target: Target, address: IpAddr) {
+        let request = self.new_question(key);
         let Target { app, name, arguments } = target;
         let question = PublishRequested { request, app, name, arguments, address };
         if !self.sessions.context.publishes.mailbox().put_request(question) {
@@ -169,11 +174,9 @@ impl Switchboard {
     }
 
     /// A player requests a name: the gateway decides whether it may play it and, if it is not live here, where it is.
-    fn ask_to_play(&mut self, player: SessionKey, target: Target) {
-        let Some(Session::Server(server)) = self.sessions.session(player) else { return };
-        let address = server.peer();
+    fn ask_to_play(&mut self, key: SessionKey, target: Target, address: IpAddr) {
         let live = self.sessions.context.publishes.find_name(&target.name);
-        let (client_id, request) = (live.map(|live| live.client_id), self.new_question(player));
+        let (client_id, request) = (live.map(|live| live.client_id), self.new_question(key));
         let Target { name, arguments, .. } = target;
         let question = PlayRequested { request, name, client_id, arguments, address };
         if !self.sessions.context.publishes.mailbox().put_play_request(question) {
@@ -181,43 +184,19 @@ impl Switchboard {
         }
     }
 
-    fn resolve(&mut self, key: SessionKey, host: String, port: u16) {
-        let stream = self.sessions.get(key).and_then(|entry| entry.pushes);
-        let Some(live) = stream.and_then(|stream| self.broadcasts.get(stream)) else { return };
-        let Some(Session::Push(push)) = self.sessions.session(key) else { return };
-        let (client_id, source) = (live.record.client_id, push.record().upstream.source);
-        let push = self.new_question(key);
-        let wanted = AddressWanted { push, client_id, host, port, source };
-        self.sessions.context.publishes.mailbox().put(Event::AddressWanted(wanted));
+    fn report(&self, event: Event) {
+        self.sessions.context.publishes.mailbox().put(event);
     }
 
-    /// A pull lost its connection: ask the gateway where the stream is.
-    fn locate(&mut self, key: SessionKey) {
-        let Some(record) = self.publish_of(key) else { return };
-        let Some(name) = record.pull.as_ref().map(|pull| pull.name.clone()) else { return };
-        let client_id = record.client_id;
-        let pull = self.new_question(key);
-        let wanted = SourceWanted { pull, name, client_id };
-        self.sessions.context.publishes.mailbox().put(Event::SourceWanted(wanted));
-    }
-
-    /// Reports that a connection was refused before it requested anything.
-    fn report_refusal(&self, key: SessionKey, refused: Refused) {
-        match refused {
-            Refused::App => self.report_fault(key, "app", "it asked for another app"),
-            Refused::Error(error) => self.report_fault(key, error.code(), &error.to_string()),
-        }
-    }
-
-    /// Reports why a connection to us failed, for example in the handshake of TLS.
-    pub(crate) fn report_fault(&self, key: SessionKey, code: &'static str, detail: &str) {
-        let Some(Session::Server(server)) = self.sessions.session(key) else { return };
-        let (address, detail) = (server.peer(), detail.to_owned());
-        self.report_connection(ConnectionRefused { address, code, detail });
-    }
-
-    /// The same for a connection that has no session.
+    /// Reports that a connection to us failed before it requested anything.
     pub(crate) fn report_connection(&self, refused: ConnectionRefused) {
         self.sessions.context.publishes.mailbox().put_refusal(refused);
+    }
+
+    /// The same for the handshake of TLS on a session's connection.
+    pub(crate) fn report_tls_fault(&self, key: SessionKey, code: &'static str, detail: &str) {
+        if let Some(Session::Server(server)) = self.sessions.session(key) {
+            self.report_connection(server.refused(code, detail.to_owned()));
+        }
     }
 }

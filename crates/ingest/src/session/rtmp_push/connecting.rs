@@ -19,7 +19,8 @@ impl RtmpPush {
         let (host, port) = (target.host.clone(), target.port);
         self.record.set_connecting(now);
         self.state = State::Resolving { until: now + ADDRESS_LIMIT };
-        effects.push(Effect::Resolve { host, port });
+        let (client_id, source) = (self.client_id, self.record.upstream.source);
+        effects.push(Effect::Resolve { client_id, source, host, port });
     }
 
     /// The gateway's answer to [`Effect::Resolve`].

@@ -38,9 +38,10 @@ impl Broadcast {
         sessions: &mut Sessions,
     ) -> bool {
         let now = sessions.now;
-        if self.standby.is_some() && ending.reason.passes_on() && !sessions.is_stopping {
+        let may_pass_on = ending.reason.passes_on() && !sessions.is_stopping;
+        if let Some(standby) = self.standby.take_if(|_| may_pass_on) {
             self.begin_hold(ending.reason, now + FIRST_FRAME_LIMIT, sessions);
-            self.hand_over(OnAirCause::Lost, sessions);
+            self.hand_over(*standby, OnAirCause::Lost, sessions);
             return true;
         }
         let until = self.stage.hold_until(now);
@@ -65,8 +66,11 @@ impl Broadcast {
     pub(in crate::switchboard) fn handle_timeout(&mut self, sessions: &mut Sessions) -> bool {
         match self.stage {
             Stage::Held { until, .. } if sessions.now >= until => {
-                let has_standby = self.standby.is_some();
-                self.hand_over(OnAirCause::Lost, sessions);
+                let standby = self.standby.take();
+                let has_standby = standby.is_some();
+                if let Some(standby) = standby {
+                    self.hand_over(*standby, OnAirCause::Lost, sessions);
+                }
                 has_standby
             }
             Stage::Held { .. } | Stage::Awaited { .. } => {
@@ -148,43 +152,53 @@ impl Broadcast {
         sessions: &mut Sessions,
     ) {
         self.stand_by(publisher, OnAirCause::Began, sessions);
-        if self.stage.is_held() {
-            self.hand_over(OnAirCause::Lost, sessions);
+        let is_held = self.stage.is_held();
+        if let Some(standby) = self.standby.take_if(|_| is_held) {
+            self.hand_over(*standby, OnAirCause::Lost, sessions);
         }
     }
 
     /// The gateway orders this publish on air, now or at its next keyframe.
     pub(in crate::switchboard) fn switch_to(&mut self, id: StreamId, sessions: &mut Sessions) {
-        let Some(standby) = &mut self.standby else { return };
-        // If it is already on air, a pending switch to the other one is cancelled.
-        standby.is_wanted = standby.publisher.guard.record().stream == id;
-        if standby.is_wanted {
-            self.try_hand_over(OnAirCause::Switched, sessions);
+        if let Some(mut standby) = self.standby.take() {
+            // If it is already on air, a pending switch to the other one is cancelled.
+            standby.is_wanted = standby.publisher.guard.record().stream == id;
+            let cause = standby.is_wanted.then_some(OnAirCause::Switched);
+            self.settle(standby, cause, sessions);
         }
     }
 
     /// Called after a frame of the standby: it takes over as soon as it should and can.
     pub(super) fn settle_standby(&mut self, sessions: &mut Sessions) {
-        let now = sessions.now;
-        let Some(standby) = &mut self.standby else { return };
-        let (is_steady, is_wanted) = (standby.note_frame(now), standby.is_wanted);
-        if is_wanted {
-            self.try_hand_over(OnAirCause::Switched, sessions);
-        } else if is_steady && self.is_silent(now) {
-            self.try_hand_over(OnAirCause::Silent, sessions);
+        if let Some(mut standby) = self.standby.take() {
+            let is_steady = standby.note_frame(sessions.now);
+            let cause = if standby.is_wanted {
+                Some(OnAirCause::Switched)
+            } else {
+                (is_steady && self.is_silent(sessions.now)).then_some(OnAirCause::Silent)
+            };
+            self.settle(standby, cause, sessions);
         }
     }
 
-    /// The standby takes over, or a keyframe of it is requested first.
-    fn try_hand_over(&mut self, cause: OnAirCause, sessions: &mut Sessions) {
-        let Some(standby) = &self.standby else { return };
-        if self.stage.is_vacant() {
+    /// The standby takes over if it has a cause; a keyframe of it is requested first if it cannot begin.
+    fn settle(
+        &mut self,
+        standby: Box<Standby>,
+        cause: Option<OnAirCause>,
+        sessions: &mut Sessions,
+    ) {
+        match cause {
             // The publish on air ended before this one could take over.
-            self.go_on_air(sessions);
-        } else if standby.is_ready(sessions.now) {
-            self.hand_over(cause, sessions);
-        } else {
-            super::want_keyframe(&standby.publisher, sessions);
+            Some(_) if self.stage.is_vacant() => self.go_on_air(*standby, sessions),
+            Some(cause) if standby.is_ready(sessions.now) => {
+                self.hand_over(*standby, cause, sessions);
+            }
+            Some(_) => {
+                super::want_keyframe(&standby.publisher, sessions);
+                self.standby = Some(standby);
+            }
+            None => self.standby = Some(standby),
         }
     }
 
@@ -195,9 +209,8 @@ impl Broadcast {
     }
 
     /// Puts the standby on air when nothing else is: its name is live from then on.
-    fn go_on_air(&mut self, sessions: &mut Sessions) {
-        let Some(standby) = self.standby.take() else { return };
-        let Standby { publisher, join, timeline, .. } = *standby;
+    fn go_on_air(&mut self, standby: Standby, sessions: &mut Sessions) {
+        let Standby { publisher, join, timeline, .. } = standby;
         (self.join, self.timeline) = (join, timeline);
         self.join.set_caches_gop(sessions.context.caches_gop);
         for subscriber in self.subscribers.values_mut() {
@@ -210,8 +223,7 @@ impl Broadcast {
     }
 
     /// The standby takes over. The publish that was on air stands by itself, if it still runs.
-    fn hand_over(&mut self, cause: OnAirCause, sessions: &mut Sessions) {
-        let Some(standby) = self.standby.take() else { return };
+    fn hand_over(&mut self, standby: Standby, cause: OnAirCause, sessions: &mut Sessions) {
         let now = sessions.now;
         let kept = standby.kept(now);
         for preview in self.take_previews() {
