@@ -1,8 +1,11 @@
 // Renders Markdown as HTML for the guide: headings get the same anchors as on forges, links between files become links
-// between pages, and raw HTML in a text is escaped.
+// between pages, and raw HTML in a text is escaped, except comments, which are left out.
 import { posix } from "node:path";
 import { Marked, type Tokens } from "marked";
 import { escapeHtml } from "./html-text.ts";
+
+/** Comments mark the generated parts of a file. */
+const COMMENT = /^<!--(?:(?!-->)[\s\S])*-->\s*$/;
 
 export interface Rendered {
   readonly html: string;
@@ -56,7 +59,7 @@ export function renderMarkdown(
           .map((cells) => row(cells, "td"))
           .join("")}</tbody></table></div>\n`;
       },
-      html: ({ text: markup }: Tokens.HTML | Tokens.Tag) => escapeHtml(markup),
+      html: ({ text: markup }: Tokens.HTML | Tokens.Tag) => (COMMENT.test(markup) ? "" : escapeHtml(markup)),
       image: ({ text: words }: Tokens.Image) => escapeHtml(words),
     },
   });
