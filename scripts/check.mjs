@@ -14,6 +14,9 @@ const fix = process.argv.includes("--fix");
 const FOREIGN =
   /registry\.(npmjs|yarnpkg)\.|npmjs\.org|static\.crates\.io|index\.crates\.io|pypi\.org|deb\.debian|(?<![\w.)}\]])\/(work|root|home\/\w+)(?![\w-])/;
 
+/** Characters that `git log --oneline` and a forge's list show whole. */
+const SUBJECT_LIMIT = 72;
+
 /** Where the rule of a step stands. */
 const STYLE = "CONTRIBUTING.md, Style";
 const RECIPES = "CONTRIBUTING.md, Recipes";
@@ -107,9 +110,6 @@ function trackedFiles() {
 function trackedTexts() {
   return trackedFiles().map((name) => ({ name, text: readFileSync(join(root, name), "utf8") }));
 }
-
-/** What a line of `git log --oneline` and a forge's list show whole. */
-const SUBJECT_LIMIT = 72;
 
 /** A shallow clone has its newest commit too; an export without git has none. */
 function longSubjects() {

@@ -50,7 +50,7 @@ describe("concurrent live streams", () => {
     const lost = await stage.allowed(STREAM);
     stage.media.measure(lost, { silentMs: 6_000 });
     const again = stage.ask(STREAM);
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await new Promise((resolve) => setTimeout(resolve, 50)); // the customer is asked meanwhile
     stage.end(lost, "replaced");
     expect(await stage.answered(again)).toMatchObject({ command: "allow" });
   });

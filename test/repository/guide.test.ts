@@ -153,6 +153,11 @@ describe("a text", () => {
     expect(html).toContain("<strong>b</strong>");
   });
 
+  test("is shown without its comments", () => {
+    expect(render("a\n\n<!-- settings: a script -->\n\nb <!-- c --> d").html).not.toMatch(/settings|c --/);
+    expect(render("<!-- a --> <script>").html).toContain("&#60;script");
+  });
+
   test("has headings with the anchors of a forge, and links to other files", () => {
     const { html, sections } = render(
       "## The `a.b` & c\n## The `a.b` & c\n[b](b.md#x) [b.md](b.md) [c](c.md) [d](https://d.example)",

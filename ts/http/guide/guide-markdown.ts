@@ -1,10 +1,13 @@
 // Renders Markdown as HTML for the guide: headings get the same anchors as on forges, links between files become links
-// between pages, and raw HTML in a text is escaped.
+// between pages, and raw HTML in a text is escaped, except comments, which are left out.
 import { createHash } from "node:crypto";
 import { posix } from "node:path";
 import { Marked, type Tokens } from "marked";
 import { plain, slugs } from "./headings.ts";
 import { escapeHtml } from "./html-text.ts";
+
+/** Comments mark the generated parts of a file. */
+const COMMENT = /^<!--(?:(?!-->)[\s\S])*-->\s*$/;
 
 export interface Rendered {
   readonly html: string;
@@ -69,7 +72,7 @@ export function renderMarkdown(
           .map((cells) => row(cells, "td"))
           .join("")}</tbody></table></div>\n`;
       },
-      html: ({ text: markup }: Tokens.HTML | Tokens.Tag) => escapeHtml(markup),
+      html: ({ text: markup }: Tokens.HTML | Tokens.Tag) => (COMMENT.test(markup) ? "" : escapeHtml(markup)),
       image: ({ text: words }: Tokens.Image) => escapeHtml(words),
     },
   });

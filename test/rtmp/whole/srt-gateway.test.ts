@@ -1,9 +1,9 @@
 // The gateway of docs/recipes.md: an encoder publishes by SRT, and its stream is played by RTMP.
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Child, run, start, until } from "../support/child.ts";
-import { freePort } from "../support/free-port.ts";
-import { type Headgate, startHeadgate } from "../support/headgate.ts";
+import { type Child, run, start, until } from "../../support/child.ts";
+import { freePort } from "../../support/free-port.ts";
+import { type Headgate, startHeadgate } from "../../support/headgate.ts";
 
 /** Also how long an encoder waits for a gateway that has not opened its port yet, ms. */
 const ATTEMPT_MS = 3_000;
