@@ -75,7 +75,12 @@ async function measure({ streams, sound, srtp }, seconds, options, withMemory) {
   const { mediamtx } = options;
   const server = await (mediamtx ? startMediamtx(mediamtx, sinkPort) : startHeadgate(sinkPort, streams, options));
   const cpuOf = withMemory ? cpuSeconds : coreSeconds;
-  const probe = () => ({ cpu: cpuOf(server.pid), kb: residentKb(server.pid), drops: udpDrops() });
+  const probe = () => ({
+    cpu: cpuOf(server.pid),
+    node: cpuSeconds(server.pid) - coreSeconds(server.pid),
+    kb: residentKb(server.pid),
+    drops: udpDrops(),
+  });
   const load = (names, time) => {
     const where = ["whip", `127.0.0.1:${sinkPort}`, server.http, server.streamUrl];
     return runLoad([...where, names.join(","), String(time), sound, srtp], probe);
@@ -95,6 +100,8 @@ async function measure({ streams, sound, srtp }, seconds, options, withMemory) {
     srtp,
     is_other: options.from !== undefined,
     cpu_ms_per_stream_second: round3(((measured.cpu - measuring.cpu) * 1000 - idle * took) / (streams * took)),
+    // What JavaScript takes of it, with garbage collection; of MediaMTX it is everything.
+    node_ms_per_stream_second: round3(((measured.node - measuring.node) * 1000) / (streams * took)),
     idle_cpu_ms_per_second: round3(idle),
     kb_per_session_connected: Math.round((connected.kb - empty) / streams),
     kb_per_session_live: Math.round((measured.kb - empty) / streams),

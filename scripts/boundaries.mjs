@@ -89,7 +89,7 @@ const FREE = new Set([
   "log",
   "in-time",
   "reason",
-  "recent-map",
+  "limits",
   "step-times",
   "tracing",
   "network",

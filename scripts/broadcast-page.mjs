@@ -6,6 +6,9 @@ import { join } from "node:path";
 import { build } from "rolldown";
 import { root } from "./build.mjs";
 
+// The build makes the gateway first.
+const { PALETTE_BY_MEDIA } = await import(new URL("../dist/text/palette.js", import.meta.url).href);
+
 const SOURCES = join(root, "ts", "broadcast");
 const BUILT = join(root, "dist", "broadcast");
 
@@ -20,7 +23,7 @@ const script = await build({
 });
 const files = {
   SCRIPT: ["page", "js", script.output[0].code],
-  STYLE: ["page", "css", readFileSync(join(SOURCES, "page.css"), "utf8")],
+  STYLE: ["page", "css", PALETTE_BY_MEDIA + readFileSync(join(SOURCES, "page.css"), "utf8")],
   ICON: ["icon", "svg", readFileSync(join(SOURCES, "icon.svg"), "utf8")],
 };
 

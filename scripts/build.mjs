@@ -110,14 +110,14 @@ const webcaster = bundle("sdk", {
 /** The page /broadcast. */
 const broadcastPage = bundle("broadcast", {
   name: "broadcast page",
-  sources: ["ts/broadcast", "ts/webcaster"],
+  sources: ["ts/broadcast", "ts/webcaster", "ts/text"],
   words: ["broadcast-page.mjs"],
 });
 
 /** The pages below /dashboard. */
 const dashboard = bundle("dashboard", {
   name: "dashboard",
-  sources: ["ts/dashboard", "ts/client"],
+  sources: ["ts/dashboard", "ts/client", "ts/text"],
   words: ["dashboard-pages.mjs"],
 });
 

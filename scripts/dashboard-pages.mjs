@@ -8,6 +8,9 @@ import { join } from "node:path";
 import { build } from "rolldown";
 import { root } from "./build.mjs";
 
+// The build makes the gateway first.
+const { PALETTE_STYLE } = await import(new URL("../dist/text/palette.js", import.meta.url).href);
+
 const SOURCES = join(root, "ts", "dashboard");
 const BUILT = join(root, "dist", "dashboard");
 const FILES = "/dashboard/file/";
@@ -38,6 +41,7 @@ const ownStyles = readdirSync(join(SOURCES, "style")).sort();
 const style = [
   `@layer pico {${packageFile("@picocss/pico/css/pico.classless.min.css").replace(/^\uFEFF?@charset "[^"]+";/, "")}}`,
   packageFile("uplot/dist/uPlot.min.css"),
+  PALETTE_STYLE,
   ...ownStyles.map((name) => readFileSync(join(SOURCES, "style", name), "utf8")),
 ].join("\n");
 const icon = readFileSync(join(root, "ts", "broadcast", "icon.svg"), "utf8");

@@ -14,6 +14,14 @@ const DRAWERS = /(^|\/)(utils?|common|helpers?|types|misc)(\.\w+)?(\/|$)/;
 /** Words of a private dialect in all their forms, and the files whose names and comments must not use them. */
 const PRIVATE_WORDS =
   /^(seat(s|ed)?|desks?|boards?|lanes?|wish(es|ed)?|hurr(y|ies|ied)|detours?|deaf|gatherings?|judge[sd]?|judging)$/;
+/** Words of it that are plain English in a sentence, but say nothing in a name: not in comments and texts, nor as "look up"
+ *  and "foreign key". */
+const PRIVATE_NAMES = /^(look(s|ed|ing)?|told|untold|foreign|arrivals?|courses?)$/;
+const PRIVATE_CALLS = /(?<![\w.])(there|go)\(/;
+const NOT_NAMES =
+  /\/\/.*|^\s*(\/\*\*|\*).*|\/\*.*?\*\/|"(\\.|[^"\\])*"|`[^`]*`?|(>|^\s+[A-Z])[^<>{}=;()]*<|look(ed|s|ing)?_?-?ups?(?![a-z])|foreign_key/gi;
+/** Where names must not use them: customers copy the browser client, which is published under its names. */
+const WITHOUT_PRIVATE_NAMES = /^ts\/(?!webcaster\/|publish\/webhook\/)/;
 const WITHOUT_PRIVATE_WORDS =
   /^(ts\/(?!webcaster\/)|crates\/ingest\/src\/(ingest|reactor|session|switchboard|publish|transcoding)\/)/;
 
@@ -32,6 +40,7 @@ export function untidyFiles(files, stillLonger = STILL_LONGER) {
     }
     if (DRAWERS.test(name)) complaints.push(`${name}: a catch-all name; what does the file contain?`);
     if (WITHOUT_PRIVATE_WORDS.test(name)) complaints.push(...privateWords(name, text));
+    if (WITHOUT_PRIVATE_NAMES.test(name)) complaints.push(...privateNames(name, text));
   }
   complaints.push(...fullFolders(files));
   const shortened = stillLonger.filter((name) => !long.has(name));
@@ -54,10 +63,24 @@ function fullFolders(files) {
 /** By line; a name is checked word by word: `seat_of` and `SeatKey` contain "seat", `switchboard` and `planes` do
  *  not match. */
 function privateWords(name, text) {
-  const wordsOf = (line) => line.match(/[A-Z]?[a-z]+|[A-Z]+(?![a-z])/g) ?? [];
-  const found = (line) => wordsOf(line).find((word) => PRIVATE_WORDS.test(word.toLowerCase()));
+  return byLine(name, text, (line) => wordIn(line, PRIVATE_WORDS));
+}
+
+/** The same for the names in code alone. */
+function privateNames(name, text) {
+  return byLine(name, text, (line) => {
+    const code = line.replace(NOT_NAMES, "");
+    return wordIn(code, PRIVATE_NAMES) ?? PRIVATE_CALLS.exec(code)?.[1];
+  });
+}
+
+function wordIn(line, words) {
+  return line.match(/[A-Z]?[a-z]+|[A-Z]+(?![a-z])/g)?.find((word) => words.test(word.toLowerCase()));
+}
+
+function byLine(name, text, find) {
   return [name, ...text.split("\n")].flatMap((line, number) => {
-    const word = found(line);
+    const word = find(line);
     return word === undefined ? [] : [`${name}${number === 0 ? "" : `:${number}`}: "${word}" has a plainer word`];
   });
 }

@@ -8,7 +8,7 @@ import { ConfigInvalid } from "./errors.ts";
 import { reasonOf } from "./reason.ts";
 
 /** How often the files are checked: renewals replace them by renaming, which an inotify watch would miss, ms. */
-const LOOK_EVERY_MS = 2_000;
+const CHECK_EVERY_MS = 2_000;
 
 export interface CertificateFiles {
   /** The settings that name them: `http.tls_cert` and `http.tls_key`, or those of rtmp. */
@@ -117,13 +117,13 @@ export function keepCertificate(
 
 /** Calls `changed` whenever one of the files has changed; returns a function that stops it. */
 export function watchCertificate(files: CertificateFiles, changed: () => void): () => void {
-  const look = (now: { readonly mtimeMs: number }, before: { readonly mtimeMs: number }): void => {
+  const compare = (now: { readonly mtimeMs: number }, before: { readonly mtimeMs: number }): void => {
     if (now.mtimeMs !== before.mtimeMs && now.mtimeMs !== 0) changed();
   };
   const paths = [files.certFile, files.keyFile];
-  for (const path of paths) watchFile(path, { interval: LOOK_EVERY_MS, persistent: false }, look);
+  for (const path of paths) watchFile(path, { interval: CHECK_EVERY_MS, persistent: false }, compare);
   return () => {
-    for (const path of paths) unwatchFile(path, look);
+    for (const path of paths) unwatchFile(path, compare);
   };
 }
 

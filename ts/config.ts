@@ -108,7 +108,7 @@ export const readCaFile = (): string | null => process.env["HEADGATE_CA"] || nul
 /** Set by systemd when standard error is the journal (systemd.exec(5)); null elsewhere. */
 export const readJournalStream = (): string | null => process.env["JOURNAL_STREAM"] || null;
 /** For other programs: without our settings and secrets. */
-export const readForeignEnvironment = (): Readonly<Record<string, string | undefined>> =>
+export const readProgramEnvironment = (): Readonly<Record<string, string | undefined>> =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("HEADGATE_")));
 
 /** The API key for commands that call a running service. Throws `ConfigInvalid` when there is none. */

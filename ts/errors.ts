@@ -102,8 +102,8 @@ export class OperatorsUpstream extends ServiceError {
 }
 
 /** A session alone is not enough: the page token is missing or wrong, or another site's page made the request. */
-export class ForeignPage extends ServiceError {
-  readonly code = "foreign_page";
+export class OtherSitePage extends ServiceError {
+  readonly code = "other_site_page";
 }
 
 /** Wrong e-mail or password; the same when the e-mail is unknown. */
@@ -289,7 +289,7 @@ export type HttpError =
   | ScopeRequired
   | OperatorsUpstream
   | NoStandby
-  | ForeignPage
+  | OtherSitePage
   | WrongCredentials
   | NotUnique
   | UnknownRecord

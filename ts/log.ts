@@ -41,8 +41,8 @@ export async function createLog(config: Config["log"], isTerminal: boolean, to?:
 
 async function readable(lines: DestinationStream, isTerminal: boolean): Promise<DestinationStream> {
   const { readableLine } = await import("./text/readable-log.ts"); // seldom wanted
-  const look = readableLine(isTerminal);
-  return { write: (line) => lines.write(look(printableJson(line))) };
+  const readable = readableLine(isTerminal);
+  return { write: (line) => lines.write(readable(printableJson(line))) };
 }
 
 /** Never blocks on the reader, and survives failed writes: a full disk or a stalled reader costs log lines, but no

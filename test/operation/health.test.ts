@@ -158,7 +158,7 @@ test("a reading between two points, as lists take them each second, finds the sa
   media.measure(1, { bytesIn: 9, videoFrames: 9, tracks: TRACKS, lossPercent: 2 });
   const snapshot = media.snapshot(1) as PublishSnapshot;
   const at = START + 21_000;
-  expect(told(health.look({ at, snapshot, numbers: numbersOf(snapshot, at, null) }))).toEqual([
+  expect(told(health.assess({ at, snapshot, numbers: numbersOf(snapshot, at, null) }))).toEqual([
     "attention: 2 % of the packets are lost",
   ]);
 });

@@ -5,7 +5,7 @@ import type { PublishSnapshot, WhipDiagnostics } from "../../ts/media.ts";
 import { PublishHealth } from "../../ts/publish/monitoring/health.ts";
 import { numbersOf } from "../../ts/publish/monitoring/numbers.ts";
 import { MomentList, moment } from "../../ts/publish/timeline/moments.ts";
-import { type Look, WatchedPublish } from "../../ts/publish/timeline/watched-publish.ts";
+import { type Observation, WatchedPublish } from "../../ts/publish/timeline/watched-publish.ts";
 import { lasting, wordsOf } from "../../ts/publish/timeline/words.ts";
 import { withoutSecrets } from "../../ts/text/without-secrets.ts";
 
@@ -49,7 +49,12 @@ const VIDEO = {
   ...{ layer: "", layers: 1, track: TRACK },
 };
 
-function lookOf({ snapshot = {}, diagnostics = null, video, isConnected = false }: Seen): Omit<Look, "findings"> {
+function lookOf({
+  snapshot = {},
+  diagnostics = null,
+  video,
+  isConnected = false,
+}: Seen): Omit<Observation, "findings"> {
   const report = { isConnected, dtlsRole: "server", srtp: "", rejected: 0, problems: [] };
   const seen = diagnostics === null && video === undefined ? null : { ...report, ...diagnostics };
   return {
@@ -68,7 +73,7 @@ function watched(protocol: "rtmp" | "whip", looks: readonly (readonly [seconds: 
     const look = lookOf({ ...seen, snapshot: { bytesIn: seconds * 1_000, ...seen.snapshot } });
     const snapshot = look.snapshot ?? NOTHING;
     const findings = health.point({ at, snapshot, numbers: numbersOf(snapshot, at, null) }, look.diagnostics);
-    publish.look(at, { ...look, findings });
+    publish.observe(at, { ...look, findings });
   }
   const end = START + (looks.at(-1)?.[0] ?? 0) * 1_000;
   return {
@@ -116,7 +121,7 @@ describe("a start", () => {
     const { publish } = watched("whip", [[0.4, { isConnected: true }]]);
     expect(publish.moments(START).map(wordsOf)).toEqual(["ICE and DTLS connected after 400 ms."]);
     const later = lookOf({ isConnected: true, diagnostics: { transport: "tcp", client: "203.0.113.7:1" } });
-    publish.look(START + 1_200, { ...later, findings: null });
+    publish.observe(START + 1_200, { ...later, findings: null });
     const words = "ICE and DTLS connected after 400 ms over TCP from 203.0.113.7:1.";
     expect(publish.moments(START).map(wordsOf)).toEqual([words]);
   });

@@ -59,3 +59,24 @@ test("a private word in the name of a file is caught, words inside others and ot
   expect(complaintsAbout("crates/ingest/src/switchboard/a.rs", harmless)).toEqual([]);
   expect(complaintsAbout("crates/ingest/src/seat.rs", "struct Seat;")).toEqual([]);
 });
+
+test.each([
+  ["const LOOK_EVERY_MS = 1;", "LOOK"],
+  ["await keys.lookAgain();", "look"],
+  ["let isTold = false;", "Told"],
+  ["export class ForeignPage {}", "Foreign"],
+  ["const arrivals = [];", "arrivals"],
+  ["await there();", "there"],
+])("%j in the gateway is caught", (text, word) => {
+  expect(complaintsAbout("ts/http/a.ts", `\n${text}`)).toEqual([`ts/http/a.ts:2: "${word}" has a plainer word`]);
+});
+
+test("words that are private only in names may stand in sentences and texts", () => {
+  const harmless = [
+    "// One request looks at a bounded number of rows; the peer is told why.",
+    "/** Told the name of each migration. */",
+    'log.info("told to stop"); const lookUps = createStreamLookUps();',
+    'db.exec("PRAGMA foreign_keys = ON");',
+  ];
+  expect(complaintsAbout("ts/http/a.ts", harmless.join("\n"))).toEqual([]);
+});

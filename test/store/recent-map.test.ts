@@ -1,7 +1,7 @@
 // What is kept in memory for a while is bounded: the oldest is forgotten, and a use is written once a minute.
 import { expect, test } from "vitest";
-import { RecentMap } from "../../ts/recent-map.ts";
-import { LAST_USE_STEP_MS, LastUses } from "../../ts/store/last-uses.ts";
+import { RecentMap } from "../../ts/limits/recent-map.ts";
+import { LAST_USE_STEP_MS, LastUses } from "../../ts/store/statements/last-uses.ts";
 
 test("a full map forgets what was set longest ago", () => {
   const map = new RecentMap<string, number>(2);

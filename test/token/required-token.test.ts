@@ -57,7 +57,7 @@ describe("an organisation that requires tokens", () => {
     const token = await publish(STREAM);
     customer.answer(async () => {
       await revoke();
-      await stage.service.appDeps.revocations?.look();
+      await stage.service.appDeps.revocations?.refresh();
       return { status: 200 };
     });
     expect(await stage.request(STREAM, token)).toMatchObject({ command: "deny", description: "Token revoked" });

@@ -1,7 +1,7 @@
 // Where a WHIP publish may be sent (P2, W2, W21): to ourselves, or to what the operator allows, and nowhere
 // else.
 import { afterEach, describe, expect, test } from "vitest";
-import { foreignUrl, readStreamUrl, type StreamUrlRules } from "../../ts/publish/whip/stream-url.ts";
+import { otherHostUrl, readStreamUrl, type StreamUrlRules } from "../../ts/publish/whip/stream-url.ts";
 import { STREAM } from "../support/publishing.ts";
 import { expectProblem, openWhipGateway, type WhipGateway, type WhipGatewayOptions } from "../support/whip-gateway.ts";
 
@@ -138,11 +138,11 @@ describe("an allowed host", () => {
     ["rtmp://[2001:db8::2]:1940/live", "[2001:db8::2]", 1940],
     ["rtmp://[2001:db8:0:0::3]/live", "[2001:db8::3]", 1935],
   ])("is dialled for %s", (url, host, port) => {
-    expect(judge(url)).toStrictEqual({ kind: "foreign", scheme: "rtmp", host, port });
+    expect(judge(url)).toStrictEqual({ kind: "other_host", scheme: "rtmp", host, port });
   });
 
   test("is matched in any case", () => {
-    expect(judge("rtmp://UPPER.example/live")).toMatchObject({ kind: "foreign", port: 1935 });
+    expect(judge("rtmp://UPPER.example/live")).toMatchObject({ kind: "other_host", port: 1935 });
   });
 
   test.each([
@@ -278,10 +278,10 @@ describe("rtmps", () => {
     ["rtmps://ingest.example:1935/live", "refused"],
     ["rtmps://ingest.example/live", "refused"],
     ["rtmp://ingest.example:1936/live", "refused"],
-    ["rtmps://push.example/live", "foreign"],
-    ["rtmps://push.example:443/live", "foreign"],
+    ["rtmps://push.example/live", "other_host"],
+    ["rtmps://push.example:443/live", "other_host"],
     ["rtmps://push.example:1935/live", "refused"],
-    ["rtmps://ports.example:1940/live", "foreign"],
+    ["rtmps://ports.example:1940/live", "other_host"],
     ["rtmps://user@push.example/live", "refused"],
   ])("%s is %s", (url, kind) => {
     expect(judge(url, { rtmpsPort: 1936 }).kind).toBe(kind);
@@ -290,7 +290,7 @@ describe("rtmps", () => {
   test("is never ours without a certificate, and keeps its scheme in pushes to others", () => {
     expect(judge("rtmps://ingest.example:1936/live")).toStrictEqual({ kind: "refused" });
     const target = judge("rtmps://push.example/live");
-    if (target.kind !== "foreign") throw new Error(target.kind);
-    expect(foreignUrl(target, STREAM, "a=b")).toBe(`rtmps://push.example:443/live/${STREAM}?a=b`);
+    if (target.kind !== "other_host") throw new Error(target.kind);
+    expect(otherHostUrl(target, STREAM, "a=b")).toBe(`rtmps://push.example:443/live/${STREAM}?a=b`);
   });
 });

@@ -108,7 +108,7 @@ export class Room {
   readonly #limits: RoomLimits;
   readonly #places = new Set<Reserved>();
   #figures: Figures | null = null;
-  #lookedAt = 0;
+  #takenAt = 0;
   #dropsPerSecond = 0;
   #full: (Shortage & { readonly since: number }) | null = null;
   /** Since when a worker or the event loop has been over its limit. */
@@ -126,12 +126,12 @@ export class Room {
   /** Takes the measurements of `now`. */
   update(figures: Figures, now: number): void {
     const before = this.#figures;
-    const span = now - this.#lookedAt;
+    const span = now - this.#takenAt;
     if (span > 0) {
       const dropped = (figures.kernelDrops ?? 0) - (before?.kernelDrops ?? figures.kernelDrops ?? 0);
       this.#dropsPerSecond = (Math.max(0, dropped) * 1_000) / span;
     }
-    [this.#figures, this.#lookedAt] = [figures, now];
+    [this.#figures, this.#takenAt] = [figures, now];
     for (const place of this.#places) if (place.until <= now) this.#places.delete(place);
     this.#full = this.#shortAt(figures, now);
   }

@@ -11,7 +11,7 @@ import { print, printLine } from "./output.ts";
 import { wanted } from "./words.ts";
 
 /** How often the service is polled for the end of the capture, ms. */
-const LOOK_MS = 500;
+const POLL_MS = 500;
 /** Polls in a row without an answer after which the command ends without the capture: a minute if each fails at once. */
 const FAILED_POLLS_LIMIT = 120;
 
@@ -68,7 +68,7 @@ async function saved(flags: GivenFlags, begun: ShownCapture, file: FileHandle): 
   let one = begun;
   try {
     while (one.state !== "ended") {
-      await pause(LOOK_MS);
+      await pause(POLL_MS);
       const before = one.denied?.times ?? 0;
       one = await stateOf(flags, path);
       if (!flags.json && one.denied !== null && one.denied.times > before) printLine(deniedLine(one.denied));
@@ -92,7 +92,7 @@ async function stateOf(flags: GivenFlags, path: string): Promise<ShownCapture> {
     } catch (error) {
       const mayPass = error instanceof ServiceAnswered && (error.status === null || error.status >= 500);
       if (!mayPass || failed >= FAILED_POLLS_LIMIT) throw error;
-      await pause(LOOK_MS);
+      await pause(POLL_MS);
     }
   }
 }

@@ -7,7 +7,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { readForeignEnvironment } from "../config.ts";
+import { readProgramEnvironment } from "../config.ts";
 import { ConfigInvalid, ServiceError } from "../errors.ts";
 import { inTime } from "../in-time.ts";
 import { reasonOf } from "../reason.ts";
@@ -16,8 +16,8 @@ import { print } from "./output.ts";
 
 /** How long the service may take until it is ready, ms; and how often it is asked whether the test picture is live. */
 const READY_LIMIT_MS = 60_000;
-const LOOKS_LIMIT = 200;
-const LOOK_MS = 100;
+const POLLS_LIMIT = 200;
+const POLL_MS = 100;
 /** How long each program gets to end by itself, ms. */
 const END_LIMIT_MS = 10_000;
 /** Characters of a program's messages that are kept, the newest. */
@@ -79,7 +79,7 @@ async function demonstrate(
   const [key, password] = [`demo-${randomBytes(24).toString("hex")}`, randomBytes(12).toString("base64url")];
   if (flags.json !== true) console.log("Starting …");
   const service = begin(process.execPath, [...process.execArgv, process.argv[1] ?? "", "serve"], {
-    ...readForeignEnvironment(),
+    ...readProgramEnvironment(),
     ...Object.fromEntries(["HTTP", "RTMP", "MEDIA", "METRICS", "NODE"].map((name) => [`HEADGATE_${name}_PORT`, "0"])),
     ...Object.fromEntries(["HTTP", "RTMP", "MEDIA", "METRICS"].map((name) => [`HEADGATE_${name}_HOST`, "127.0.0.1"])),
     HEADGATE_DATA_DIR: folder,
@@ -119,7 +119,7 @@ async function demonstrate(
 
   const play = `${rtmp}/${test.name}`;
   over.throwIfAborted();
-  const encoder = begin("ffmpeg", testPicture(play), readForeignEnvironment());
+  const encoder = begin("ffmpeg", testPicture(play), readProgramEnvironment());
   programs.push(encoder);
   const isLive = await Promise.race([failed, encoder.ended.then(() => false), live(call)]);
   const shown = {
@@ -207,10 +207,10 @@ async function readyLine({ stdout }: ChildProcess): Promise<Ready> {
 
 /** Whether something is live, in time. */
 async function live(call: <T>(method: string, path: string) => Promise<T>): Promise<boolean> {
-  for (let looks = 0; looks < LOOKS_LIMIT; looks += 1) {
+  for (let polls = 0; polls < POLLS_LIMIT; polls += 1) {
     const sessions = await call<readonly { readonly video: unknown }[]>("GET", "/session");
     if (sessions.some(({ video }) => video !== null)) return true;
-    await pause(LOOK_MS);
+    await pause(POLL_MS);
   }
   return false;
 }

@@ -52,7 +52,7 @@ export interface ClusterMembership extends Membership {
   start(events: MembershipEvents): void;
   /** Sends a heartbeat immediately: when it resolves, the present state of the other nodes has been read, and
    *  they can read this node's. Rejects when the store does not answer. */
-  look(): Promise<void>;
+  readNodes(): Promise<void>;
   /** Leaves its name to its successor process, and takes another. */
   rename(name: string): Promise<void>;
   /** Marks this node as accepting no new publishes. */
@@ -182,7 +182,7 @@ export async function joinCluster(deps: ClusterDeps): Promise<ClusterMembership>
         reading = timer;
       });
     },
-    async look() {
+    async readNodes() {
       await inTurn(live);
       await inTurn(readOthers);
     },

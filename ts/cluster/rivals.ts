@@ -6,7 +6,7 @@ import type { Owned, Owners } from "./owners.ts";
 
 /** How long a replaced publish may take to end, and how often that is checked, ms. */
 const END_LIMIT_MS = 2_000;
-const LOOK_EVERY_MS = 50;
+const POLL_EVERY_MS = 50;
 
 export interface Rival {
   /** Time since anything was received from its broadcaster, ms; null while its node does not answer. */
@@ -73,7 +73,7 @@ export function createRivals(deps: {
   async function ended(slot: Slot): Promise<void> {
     const limit = AbortSignal.timeout(END_LIMIT_MS);
     while (!limit.aborted && (await owners.ofSlot(slot)) !== null) {
-      await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
+      await new Promise((resolve) => setTimeout(resolve, POLL_EVERY_MS));
     }
   }
 }

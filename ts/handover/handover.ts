@@ -26,7 +26,7 @@ export interface HandoverDeps {
   readonly stepAside: () => Promise<void>;
   readonly stepBack: () => Promise<void>;
   /** Reads which nodes are present. */
-  readonly look: () => Promise<void>;
+  readonly readNodes: () => Promise<void>;
   /** Called when the new process listens and this one stops listening. */
   readonly leave: () => Promise<void>;
   /** A new process failed. */
@@ -85,7 +85,7 @@ export function createHandover(deps: HandoverDeps): { readonly handOver: Handove
       successor.tell("listen");
       await successor.heard("listening", upgradeS * 1_000);
       await deps
-        .look()
+        .readNodes()
         .catch((err: unknown) => log.warn({ err }, "the new process could not be looked up in the store"));
       kept ??= deps.keepSockets(sockets);
       if (successor.end() !== null) throw new UpgradeFailed(`the new process ${successor.end()}`);

@@ -6,7 +6,7 @@ import { converse, type Dialogue, type Message } from "./words.ts";
 /** How long it may take to answer, ms: it reads the store in between. */
 const ANSWER_LIMIT_MS = 60_000;
 /** How often it is told that tables are being migrated, and for how long at most, ms. */
-const MIGRATING_TOLD_EVERY_MS = 5_000;
+const MIGRATING_SENT_EVERY_MS = 5_000;
 const MIGRATING_LIMIT_MS = 3_600_000;
 
 export interface Predecessor {
@@ -57,7 +57,7 @@ export function openPredecessor(): Predecessor {
       const since = performance.now();
       telling = setInterval(() => {
         if (performance.now() - since < MIGRATING_LIMIT_MS) tell({ migrating: true });
-      }, MIGRATING_TOLD_EVERY_MS);
+      }, MIGRATING_SENT_EVERY_MS);
       tell({ migrating: true });
     },
     migrated,

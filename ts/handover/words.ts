@@ -30,11 +30,11 @@ export interface Dialogue {
 export function converse(channel: Channel, other: string, noted: (note: string) => void = () => {}): Dialogue {
   const said = new Set<Word>();
   let failed: UpgradeFailed | null = null;
-  let look = (): void => {};
+  let check = (): void => {};
   let extend = (): void => {};
   const fail = (reason: string, stack?: string) => {
     failed ??= new UpgradeFailed(reason, { cause: stack });
-    look();
+    check();
   };
   channel.listen(
     (message) => {
@@ -42,7 +42,7 @@ export function converse(channel: Channel, other: string, noted: (note: string) 
       if ("migrating" in message) return extend();
       if ("note" in message) return noted(message.note);
       said.add(message.word);
-      look();
+      check();
     },
     (reason) => fail(`${other} ${reason}`),
   );
@@ -57,14 +57,14 @@ export function converse(channel: Channel, other: string, noted: (note: string) 
           clearTimeout(timer);
           timer = begin();
         };
-        look = () => {
+        check = () => {
           if (!said.has(word) && failed === null) return;
           clearTimeout(timer);
           extend = () => {};
           if (said.has(word)) resolve();
           else reject(failed);
         };
-        look();
+        check();
       }),
   };
 }

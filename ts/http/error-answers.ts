@@ -67,7 +67,7 @@ const TABLE: Table = {
     means: "access_denied",
     userinfo: () => ({ reason: "the operator's upstreams cannot be removed" }),
   },
-  foreign_page: { status: 403, means: "access_denied", userinfo: () => ({ required_header: "x-csrf-token" }) },
+  other_site_page: { status: 403, means: "access_denied", userinfo: () => ({ required_header: "x-csrf-token" }) },
   wrong_credentials: { status: 403, means: "wrong_credentials" },
   not_unique: {
     status: 400,

@@ -2,7 +2,7 @@
 import type { Context } from "hono";
 import { deleteCookie, setCookie } from "hono/cookie";
 import type { Kysely } from "kysely";
-import { ForeignPage, WrongCredentials } from "../errors.ts";
+import { OtherSitePage, WrongCredentials } from "../errors.ts";
 import { changed } from "../organisation/audit.ts";
 import type { Caller } from "../organisation/callers.ts";
 import { AGE_LIMIT_MS, type Logins, pageTokenOf } from "../organisation/logins.ts";
@@ -12,7 +12,7 @@ import { changePerson, passwordHashOf } from "../organisation/people.ts";
 import type { Schema } from "../store/schema.ts";
 import { type Declarations, newRoutes, Role, type RouteDeps, type Routes, z } from "./openapi.ts";
 import { loggedCaller, noteForLog } from "./request/caller.ts";
-import { type ClientAddress, isForeignPage, SESSION_COOKIE, sessionIdOf } from "./request/request.ts";
+import { type ClientAddress, isOtherSitePage, SESSION_COOKIE, sessionIdOf } from "./request/request.ts";
 import { requiredText } from "./request/schema.ts";
 
 const COOKIE = { path: "/", secure: true, httpOnly: true, sameSite: "Lax" } as const;
@@ -87,16 +87,16 @@ export function loginRoutes(
   const routes = newRoutes(deps, LOGIN_ROUTES);
 
   routes.open("POST /login", async (c, { body: { email, password } }) => {
-    if (isForeignPage(c)) throw new ForeignPage();
+    if (isOtherSitePage(c)) throw new OtherSitePage();
     const { id } = await logins.open(email, password, clientAddress(c));
-    const shown = { apiKey: null, sessionId: id, pageToken: null, changes: false, foreignPage: false };
+    const shown = { apiKey: null, sessionId: id, pageToken: null, changes: false, otherSitePage: false };
     const caller = await authorise(shown, "view", (known) => noteForLog(c, loggedCaller(known, id))); // a disabled organisation's people stay out
     setCookie(c, SESSION_COOKIE, id, { ...COOKIE, maxAge: AGE_LIMIT_MS / 1_000 });
     return c.json(await meRecord(caller, id));
   });
 
   routes.open("POST /logout", async (c) => {
-    if (isForeignPage(c)) throw new ForeignPage();
+    if (isOtherSitePage(c)) throw new OtherSitePage();
     const id = sessionIdOf(c);
     if (id !== null) await logins.end(id);
     deleteCookie(c, SESSION_COOKIE, COOKIE);

@@ -27,7 +27,7 @@ import type { LiveSessions } from "../publish/live-sessions.ts";
 import type { Schema, StreamState, StreamTable } from "../store/schema.ts";
 import { type Declarations, newRoutes, type RouteDeps, type Routes, z } from "./openapi.ts";
 import { Stream } from "./records/stream.ts";
-import { cursorOf, FOREIGN_CURSOR, pageOf, pageQuery } from "./request/page.ts";
+import { cursorOf, pageOf, pageQuery, UNKNOWN_CURSOR } from "./request/page.ts";
 import { GivenPublishKey } from "./request/publish-key.ts";
 import { text } from "./request/schema.ts";
 import { type RecordDeps, recorder, recordOf } from "./request/stream-record.ts";
@@ -181,7 +181,7 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
       const [createdAt, id, live] = cursor ?? [];
       // A cursor of one order is invalid in the other.
       if (cursor !== null && (live !== undefined) !== (order === "live"))
-        throw new InvalidValue("cursor", FOREIGN_CURSOR);
+        throw new InvalidValue("cursor", UNKNOWN_CURSOR);
       const position = createdAt === undefined || id === undefined ? null : { createdAt, id };
       const found =
         order === "newest"

@@ -16,7 +16,7 @@ import type { RunningService } from "./running-service.ts";
 import type { OpenedStore } from "./store.ts";
 
 /** How often a drain logs how many publishes it waits for, ms. */
-const DRAIN_TOLD_MS = 30_000;
+const DRAIN_LOGGED_EVERY_MS = 30_000;
 
 /** How long a service that has been replaced by another process accepts new publishes on its existing connections,
  *  ms. */
@@ -37,7 +37,7 @@ export async function startServing(
   const { nodePorts, http, metricsPort, upgrades } = ports;
   const isSuccessor = former !== null;
   accepting.startAccepting();
-  await cluster.look();
+  await cluster.readNodes();
   await former?.listening();
   formers.serve();
   let control: Control | null = null;
@@ -55,7 +55,7 @@ export async function startServing(
     command,
     formers,
     manager,
-    look: cluster.look,
+    readNodes: cluster.readNodes,
     limits: beginning.current,
     failed: upgrades.failed,
     running: () => publishing.running().length,
@@ -69,12 +69,12 @@ export async function startServing(
       const other = formerName(name, cluster.epoch);
       await store.rename(other);
       await cluster.rename(other);
-      await cluster.look();
+      await cluster.readNodes();
     },
     async stepBack() {
       await store.rename(name);
       await cluster.rename(name);
-      await cluster.look();
+      await cluster.readNodes();
       // Those that the new process accepted before it failed.
       await publishing.takeOver("node_lost");
       control ??= await controlOf(config.dataDir, handOver, log);
@@ -126,10 +126,10 @@ export async function startServing(
     cluster.drain();
     http.drain();
     const limitMs = beginning.current().drainS * 1_000;
-    const untold = logDrain(() => publishing.running().length, beginning.current().drainS, log);
+    const stopLogging = logDrain(() => publishing.running().length, beginning.current().drainS, log);
     const others = isFormer || !isMeant ? null : inTime(limitMs, formers.gone(), null);
     await Promise.race([Promise.all([publishing.drain(limitMs), others]), stoppedNow]);
-    untold();
+    stopLogging();
     if (isFormer) await succession.finish();
     await stopAll(started);
     state.become("stopped");
@@ -141,7 +141,7 @@ export async function startServing(
 function logDrain(running: () => number, limitS: number, log: Logger): () => void {
   const tell = () => log.info({ running: running(), limitS }, "draining: no new publish; running ones may end");
   tell();
-  const timer = setInterval(tell, DRAIN_TOLD_MS);
+  const timer = setInterval(tell, DRAIN_LOGGED_EVERY_MS);
   return () => {
     clearInterval(timer);
     log.info({ running: running() }, "drained: publishes that are still running end now");

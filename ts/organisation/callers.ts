@@ -1,6 +1,6 @@
 // The caller of a request, by API key or as a signed-in person, and the check of what it may do.
 import type { Kysely } from "kysely";
-import { BadApiKey, ForeignPage, OrganisationNotEnabled, ScopeRequired } from "../errors.ts";
+import { BadApiKey, OrganisationNotEnabled, OtherSitePage, ScopeRequired } from "../errors.ts";
 import { isEnabled } from "../store/enabled.ts";
 import type { OrganisationTable, Schema } from "../store/schema.ts";
 import type { Role } from "../store/tables/roles.ts";
@@ -31,12 +31,12 @@ export interface Credentials {
   /** Whether the request changes something, for which a session alone is not enough. */
   readonly changes: boolean;
   /** Whether the browser reports that another site's page made it. */
-  readonly foreignPage: boolean;
+  readonly otherSitePage: boolean;
 }
 
 /** The caller with these credentials if it may perform `action`. `identified` is called with the caller before
  *  permissions are checked. Rejects with `BadApiKey` (also without credentials and for a session that has ended),
- *  `ForeignPage`, `OrganisationNotEnabled`, `RoleRequired` or `ScopeRequired`. */
+ *  `OtherSitePage`, `OrganisationNotEnabled`, `RoleRequired` or `ScopeRequired`. */
 export type Authorise = (
   credentials: Credentials,
   action: Action,
@@ -55,7 +55,7 @@ export function createAuthorise(deps: {
     const caller = apiKey !== null || sessionId === null ? await keyCaller(apiKey) : await person(sessionId);
     identified?.(caller);
     if (caller.who.kind === "user" && page.changes) {
-      if (page.foreignPage || !pageTokenHolds(sessionId ?? "", page.pageToken)) throw new ForeignPage();
+      if (page.otherSitePage || !pageTokenHolds(sessionId ?? "", page.pageToken)) throw new OtherSitePage();
     }
     if (!isEnabled(caller.organisation, clock.now())) throw new OrganisationNotEnabled();
     requireRole(caller.role, action);

@@ -2,7 +2,7 @@
 // publishes reads the store once.
 
 import type { Kysely } from "kysely";
-import { RecentMap } from "../recent-map.ts";
+import { RecentMap } from "../limits/recent-map.ts";
 import type { Schema } from "../store/schema.ts";
 import { type OrganisationSettings, readSettings } from "./settings.ts";
 import { type CopyAddress, readCopyAddress } from "./webhook-copies.ts";

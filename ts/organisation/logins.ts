@@ -4,8 +4,8 @@ import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import { WrongCredentials } from "../errors.ts";
-import { LAST_USE_STEP_MS, LastUses } from "../store/last-uses.ts";
 import type { PersonSessionTable, PersonTable, Schema } from "../store/schema.ts";
+import { LAST_USE_STEP_MS, LastUses } from "../store/statements/last-uses.ts";
 import type { LoginThrottle } from "./login-throttle.ts";
 import { passwordHolds } from "./passwords.ts";
 

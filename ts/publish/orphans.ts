@@ -99,7 +99,7 @@ async function endedTogether(
         and not ${isOfPresentNode("publish")}
       returning client_id, organisation_id, stream_id, webhook, trace
     ),
-    told as (
+    queued as (
       insert into outbox (id, organisation_id, client_id, url, body, next_attempt_at, created_at, trace, epoch)
       select said.id, ended.organisation_id, ended.client_id, ended.webhook, said.body, cast(${now} as bigint),
         cast(${now} as bigint), ended.trace, cast(${epoch} as bigint)

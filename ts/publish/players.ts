@@ -3,6 +3,7 @@
 
 import type { Logger } from "pino";
 import type { Capacity } from "../capacity/capacity.ts";
+import { RecentMap } from "../limits/recent-map.ts";
 import type { PlayEnded, PlayRequested, PullEnded, SourceWanted } from "../media/events.ts";
 import type { PullSource } from "../media/plays.ts";
 import type { Media } from "../media.ts";
@@ -10,7 +11,6 @@ import type { Metrics } from "../metrics.ts";
 import { networkList } from "../network.ts";
 import type { Customers } from "../organisation/customers.ts";
 import type { OrganisationSettings } from "../organisation/settings.ts";
-import { RecentMap } from "../recent-map.ts";
 import type { PlayTokenLack } from "../token/play-token.ts";
 import type { PulledBytes } from "./bytes/pulled-bytes.ts";
 import { denied } from "./denials.ts";

@@ -21,13 +21,13 @@ export interface TokenKeys {
   reload(): Promise<void>;
   /** Like `reload`, at most once a second, started after the call in any case: for a caller that has met an unknown
    *  key. */
-  lookAgain(): Promise<void>;
+  reloadSoon(): Promise<void>;
   /** Like `reload`, one at a time, started after the call in any case: for a caller that publishes all keys. */
-  lookNow(): Promise<void>;
+  reloadNow(): Promise<void>;
 }
 
 /** Least time between two reads of the store caused by unknown keys, which anybody can send, ms. */
-const LOOK_AGAIN_MS = 1_000;
+const RELOAD_PAUSE_MS = 1_000;
 
 /** Reads the keys of the store; creates missing ones, by default for `alg`: if nodes are configured differently, the
  *  one that started last decides. Throws `StoreUnavailable` when the key file does not open them. */
@@ -55,8 +55,8 @@ export async function loadTokenKeys(
     },
     find: (kid, wanted) => keys.find(kid, wanted),
     reload,
-    lookAgain: paced(reload, LOOK_AGAIN_MS),
-    lookNow: paced(reload, 0),
+    reloadSoon: paced(reload, RELOAD_PAUSE_MS),
+    reloadNow: paced(reload, 0),
     async upkeep(now) {
       await rotateTokenKeys(db, box, { alg, now, rotateDays, algorithm: "active" });
       await reload();

@@ -7,7 +7,7 @@ import type { Schema, TokenRevocationTable } from "../store/schema.ts";
 import { untilTick } from "../tick.ts";
 
 /** How often the store is polled for new revocations, ms. */
-const LOOK_EVERY_MS = 1_000;
+const REFRESH_EVERY_MS = 1_000;
 /** Name of the sequence that numbers revocations in the store. */
 const SEQUENCE = "token_revocation";
 /** No token lives longer than this after it was issued: the limit of T1 plus a day, ms. */
@@ -33,7 +33,7 @@ export interface Revocations {
   /** Calls `heard` after every further revocation, made on any node. */
   listen(heard: () => void): void;
   /** Reads revocations added by others. */
-  look(): Promise<void>;
+  refresh(): Promise<void>;
   stop(): void;
 }
 
@@ -168,7 +168,7 @@ export async function openRevocations(deps: {
     else counts[kind].delete(organisation);
   }
 
-  async function look(): Promise<void> {
+  async function refresh(): Promise<void> {
     const rows = await db.selectFrom("token_revocation").selectAll().where("sequence", ">=", newest).execute();
     const hasNew = rows.map(take).includes(true);
     if (hasNew) for (const heard of listeners) heard();
@@ -193,14 +193,14 @@ export async function openRevocations(deps: {
 
   async function watch(): Promise<void> {
     await warning.around(async () => {
-      await look();
+      await refresh();
       await forgetExpired(clock.now());
     });
-    if (!stopped) timer = setTimeout(() => void watch(), untilTick(LOOK_EVERY_MS)).unref();
+    if (!stopped) timer = setTimeout(() => void watch(), untilTick(REFRESH_EVERY_MS)).unref();
   }
 
-  await look();
-  timer = setTimeout(() => void watch(), untilTick(LOOK_EVERY_MS)).unref();
+  await refresh();
+  timer = setTimeout(() => void watch(), untilTick(REFRESH_EVERY_MS)).unref();
   return {
     isRevoked({ jti, streamname, revision }) {
       if (tokens.has(jti) || tokens.has(jtiWithin(organisationOf(streamname), jti))) return true;
@@ -209,7 +209,7 @@ export async function openRevocations(deps: {
     revisionOf: (streamname) => streams.get(withoutArguments(streamname))?.revision ?? 0,
     countOf: (organisationHash, kind) => counts[kind].get(organisationHash) ?? 0,
     listen: (heard) => void listeners.push(heard),
-    look,
+    refresh,
     stop() {
       stopped = true;
       clearTimeout(timer);

@@ -5,10 +5,10 @@
 
 import type { CompiledQuery, Kysely, Selectable } from "kysely";
 import type { Logger } from "pino";
-import { RecentMap } from "../recent-map.ts";
-import { LastUses } from "../store/last-uses.ts";
+import { RecentMap } from "../limits/recent-map.ts";
 import { inPortions, PORTION, untaken } from "../store/portions.ts";
 import type { Schema } from "../store/schema.ts";
+import { LastUses } from "../store/statements/last-uses.ts";
 import type { TokenTable } from "../store/tables/token-tables.ts";
 import { withoutArguments } from "./revocations.ts";
 import type { IssuedToken } from "./tokens.ts";

@@ -22,7 +22,7 @@ export const VALIDITY_DEFAULT_S = 604_800;
 /** How far our clock may be behind the issuer's, for `nbf` only (T4), seconds. */
 const NBF_LEEWAY_S = 30;
 /** How long a request for the keys waits for the store, ms. */
-const LOOK_LIMIT_MS = 500;
+const RELOAD_LIMIT_MS = 500;
 /** The form of our key ids (RFC 7638, SHA-256): no other id is searched for in the store. */
 const KID = /^[\w-]{43}$/;
 /** Longest token accepted, characters: a name and a URL of 2 KiB each fit, even when JSON takes six bytes for each byte
@@ -102,7 +102,7 @@ export function createTokens(deps: {
   readonly issuer: string;
   readonly clock: { now(): number };
   /** Absent: no token is ever revoked. */
-  readonly revocations?: Pick<Revocations, "isRevoked" | "revisionOf" | "look">;
+  readonly revocations?: Pick<Revocations, "isRevoked" | "revisionOf" | "refresh">;
   /** Whether other nodes revoke tokens, too. */
   readonly isShared?: boolean;
 }): Tokens {
@@ -137,8 +137,8 @@ export function createTokens(deps: {
     async jwks() {
       // While the store does not answer, the known keys are used.
       await inTime(
-        LOOK_LIMIT_MS,
-        keys.lookNow().catch(() => {}),
+        RELOAD_LIMIT_MS,
+        keys.reloadNow().catch(() => {}),
         undefined,
       );
       return { keys: keys.published };
@@ -152,7 +152,7 @@ export function createTokens(deps: {
     const iat = now();
     const { kid, alg, privateKey } = keys.active;
     // A token issued just after another node has revoked those of the stream is valid.
-    if (isShared) await revocations?.look();
+    if (isShared) await revocations?.refresh();
     const revision = revocations?.revisionOf(payload.streamname) ?? 0;
     const jti = randomUUID();
     const expires = exp ?? iat + VALIDITY_DEFAULT_S;
@@ -210,7 +210,7 @@ export function createTokens(deps: {
   /** Looks for a key that another node has just created. Rejects with `StoreFailed` when the store does not answer. */
   async function findAgain(token: string, { kid, alg }: JWTHeaderParameters): Promise<CryptoKey | null> {
     if (!KID.test(kid ?? "") || !isOurs(token)) return null;
-    await keys.lookAgain();
+    await keys.reloadSoon();
     return keys.find(kid, alg);
   }
 }

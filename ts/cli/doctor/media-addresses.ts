@@ -24,9 +24,9 @@ export async function mediaAddresses(config: Config): Promise<Finding> {
     const detail = `${announced.join(", ")}: reachable only from this network; set media.public_addresses`;
     return { what, state: "warning", detail, why, remedy };
   }
-  const foreign = announced.filter((address) => !own.some((each) => each.address === address));
+  const others = announced.filter((address) => !own.some((each) => each.address === address));
   const silent = [];
-  for (const address of foreign) if (!(await comesBack(config, address))) silent.push(address);
+  for (const address of others) if (!(await comesBack(config, address))) silent.push(address);
   if (silent.length === 0) return good(what, announced.join(", "));
   const port = config.media.port === 0 ? "the media ports" : `UDP port ${config.media.port}`;
   const detail = `${silent.join(", ")} is not an address of this machine, and a datagram sent to it did not arrive here: forward ${port} to this machine (a router without NAT loopback also drops the datagram)`;

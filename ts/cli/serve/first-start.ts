@@ -17,7 +17,7 @@ export function firstStart({ dataDir, bootstrap }: Pick<Config, "dataDir" | "boo
 } {
   const inFile = bootstrap.show === "file" || (bootstrap.show === "auto" && isLog());
   const path = join(dataDir, FILE);
-  let isTold = false;
+  let isAnnounced = false;
   const show = (lines: readonly string[]): void => {
     const fault = inFile ? write(path, lines) : null;
     if (!inFile) console.error(lines.join("\n"));
@@ -25,11 +25,11 @@ export function firstStart({ dataDir, bootstrap }: Pick<Config, "dataDir" | "boo
       console.error(
         `headgate: this is a new store, and ${path} cannot be written (${fault}): create a key with headgate keys create --role administrator, and a password with headgate user password admin`,
       );
-    else if (!isTold)
+    else if (!isAnnounced)
       console.error(
         `headgate: this is a new store. Its API key and password are in ${path}: store them elsewhere, then delete the file`,
       );
-    isTold = true;
+    isAnnounced = true;
   };
   return {
     announceKey: (key) =>

@@ -12,7 +12,7 @@ interface BusyButtonProps {
   readonly disabled?: boolean;
 }
 
-export function BusyButton({ onPress, busy, children, class: look = "", disabled = false }: BusyButtonProps) {
+export function BusyButton({ onPress, busy, children, class: className = "", disabled = false }: BusyButtonProps) {
   const [isBusy, setBusy] = useState(false);
   const press = async () => {
     if (isBusy) return;
@@ -24,7 +24,7 @@ export function BusyButton({ onPress, busy, children, class: look = "", disabled
     }
   };
   return (
-    <button type="button" class={look} disabled={disabled} aria-disabled={isBusy} onClick={() => void press()}>
+    <button type="button" class={className} disabled={disabled} aria-disabled={isBusy} onClick={() => void press()}>
       {isBusy ? busy : children}
     </button>
   );

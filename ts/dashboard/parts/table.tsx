@@ -39,14 +39,14 @@ export function Table<Row>({ caption, columns, rows, keyOf }: TableProps<Row>) {
           {rows.map((row) => (
             <tr key={keyOf(row)}>
               {columns.map(({ title, cell, isNumber, isActions, isHead }) => {
-                const look = [isNumber ? "number" : "", isActions ? "row-actions" : ""].filter(Boolean).join(" ");
+                const className = [isNumber ? "number" : "", isActions ? "row-actions" : ""].filter(Boolean).join(" ");
                 const content = cell(row);
                 return isHead ? (
                   <th key={title} scope="row">
                     {content}
                   </th>
                 ) : (
-                  <td key={title} class={look || undefined} data-title={isActions ? undefined : title}>
+                  <td key={title} class={className || undefined} data-title={isActions ? undefined : title}>
                     <div>{content}</div>
                   </td>
                 );

@@ -136,9 +136,9 @@ function Playing({ streamId }: { readonly streamId: string }) {
 function useVisibility(): boolean {
   const [isSeen, setSeen] = useState(!document.hidden);
   useEffect(() => {
-    const look = () => setSeen(!document.hidden);
-    document.addEventListener("visibilitychange", look);
-    return () => document.removeEventListener("visibilitychange", look);
+    const update = () => setSeen(!document.hidden);
+    document.addEventListener("visibilitychange", update);
+    return () => document.removeEventListener("visibilitychange", update);
   }, []);
   return isSeen;
 }

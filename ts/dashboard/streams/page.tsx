@@ -206,9 +206,9 @@ function NoStreams({ filter, onFilter, onCreate }: Pick<ListProps, "filter" | "o
 function usePhone(): boolean {
   const [isPhone, setPhone] = useState(PHONE.matches);
   useEffect(() => {
-    const look = () => setPhone(PHONE.matches);
-    PHONE.addEventListener("change", look);
-    return () => PHONE.removeEventListener("change", look);
+    const update = () => setPhone(PHONE.matches);
+    PHONE.addEventListener("change", update);
+    return () => PHONE.removeEventListener("change", update);
   }, []);
   return isPhone;
 }

@@ -26,7 +26,7 @@ export function VirtualList({ count, tops, row, onEnd }: VirtualListProps) {
 
   useLayoutEffect(() => {
     let frame = 0;
-    const look = () => {
+    const measure = () => {
       frame = 0;
       const box = list.current;
       if (box === null) return;
@@ -37,9 +37,9 @@ export function VirtualList({ count, tops, row, onEnd }: VirtualListProps) {
       setSeen((before) => (before.first === first && before.last === last ? before : { first, last }));
     };
     const later = () => {
-      frame ||= requestAnimationFrame(look);
+      frame ||= requestAnimationFrame(measure);
     };
-    look();
+    measure();
     addEventListener("scroll", later, { passive: true });
     addEventListener("resize", later, { passive: true });
     return () => {

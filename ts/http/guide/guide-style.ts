@@ -1,17 +1,11 @@
 // The style sheet of the guide: the colours of the dashboard and of the broadcast page, light or dark as the system is
 // set.
 
+import { PALETTE_STYLE } from "../../text/palette.ts";
+
 export const GUIDE_STYLE = `
-:root {
+${PALETTE_STYLE}:root {
   color-scheme: light dark;
-  --page: light-dark(#f5f6f8, #0e1014);
-  --side: light-dark(#eceef2, #13161b);
-  --card: light-dark(#ffffff, #171a20);
-  --ink: light-dark(#15181e, #eceef2);
-  --soft: light-dark(#555d6b, #a4adba);
-  --line: light-dark(#dde1e7, #2a2f39);
-  --accent: light-dark(#2b4fcf, #93aaff);
-  --accent-soft: light-dark(#e5eaff, #222c4d);
   --code: light-dark(#eef0f4, #171a20);
   --mono: ui-monospace, SFMono-Regular, "SF Mono", Menlo, Consolas, "Liberation Mono", monospace;
 }

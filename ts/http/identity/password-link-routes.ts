@@ -1,14 +1,14 @@
 // Links for a new password: an administrator makes one, the person uses it once.
 import type { Kysely } from "kysely";
 import type { Config } from "../../config.ts";
-import { ForeignPage, WrongCredentials } from "../../errors.ts";
+import { OtherSitePage, WrongCredentials } from "../../errors.ts";
 import { changed } from "../../organisation/audit.ts";
 import type { PasswordLinks } from "../../organisation/identity/password-links.ts";
 import { checkPassword, hashPassword } from "../../organisation/passwords.ts";
 import { changePerson, findPerson } from "../../organisation/people.ts";
 import type { PersonTable, Schema } from "../../store/schema.ts";
 import { type Declarations, newRoutes, type RouteDeps, type Routes, Time, z } from "../openapi.ts";
-import { baseUrlOf, isForeignPage } from "../request/request.ts";
+import { baseUrlOf, isOtherSitePage } from "../request/request.ts";
 import { requiredText } from "../request/schema.ts";
 
 export const PASSWORD_LINK_ROUTES = {
@@ -64,7 +64,7 @@ export function passwordLinkRoutes(
   });
 
   routes.open("POST /login/password", async (c, { body: { token, password } }) => {
-    if (isForeignPage(c)) throw new ForeignPage();
+    if (isOtherSitePage(c)) throw new OtherSitePage();
     checkPassword("password", password);
     const person = await passwordLinks.personOf(token);
     if (person === null) throw new WrongCredentials();

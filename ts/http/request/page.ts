@@ -8,7 +8,7 @@ import { type QuantityLimits, quantity } from "./schema.ts";
 const CURSOR_LIMIT = 512;
 
 /** Why a cursor is rejected. */
-export const FOREIGN_CURSOR = "is not a cursor of this list";
+export const UNKNOWN_CURSOR = "is not a cursor of this list";
 
 /** One kind of position: the key by which the rows of a list are ordered. `list` prevents using a cursor of another
  *  list. */
@@ -21,12 +21,12 @@ export function cursorOf<Parts extends z.ZodType>(list: string, parts: Parts): C
   const whole = z.tuple([z.literal(list), z.unknown()]);
   const query = z
     .string()
-    .max(CURSOR_LIMIT, FOREIGN_CURSOR)
+    .max(CURSOR_LIMIT, UNKNOWN_CURSOR)
     .transform((given, issues) => {
       const { data: content } = whole.safeParse(contentOf(given));
       const { data, success } = parts.safeParse(content?.[1]);
       if (success) return data;
-      issues.addIssue({ code: "custom", message: FOREIGN_CURSOR });
+      issues.addIssue({ code: "custom", message: UNKNOWN_CURSOR });
       return z.NEVER;
     })
     .optional()

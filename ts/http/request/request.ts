@@ -72,7 +72,7 @@ export function credentialsOf(c: Context): Credentials {
     sessionId: sessionIdOf(c),
     pageToken: c.req.header("x-csrf-token") ?? null,
     changes: c.req.method !== "GET" && c.req.method !== "HEAD",
-    foreignPage: isForeignPage(c),
+    otherSitePage: isOtherSitePage(c),
   };
 }
 
@@ -82,7 +82,7 @@ export function sessionIdOf(c: Context): string | null {
 }
 
 /** Whether a browser reports that another origin's page made the request. Other programs send no such header. */
-export function isForeignPage(c: Context): boolean {
+export function isOtherSitePage(c: Context): boolean {
   const site = c.req.header("sec-fetch-site");
   if (site !== undefined) return site !== "same-origin" && site !== "none";
   const origin = c.req.header("origin");

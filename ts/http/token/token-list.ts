@@ -89,7 +89,7 @@ export function tokenListRoutes(
     if (row.revoked_at === null) checkRevocations(revocations, organisation, "id");
     const change = { action: "token.revoke", subject: id, detail: { streamname: row.name } };
     await changed(db, caller, now, change, (trx) => revokeTokenOf(trx, organisation, { jti: id, exp }, now));
-    await revocations?.look();
+    await revocations?.refresh();
     const revoked = await listed(db, organisation.id, [{ ...row, revoked_at: row.revoked_at ?? now }]);
     return await answer(c, caller, revoked, ([record]) => record);
   });

@@ -113,7 +113,7 @@ export function tokenRoutes(deps: TokenRoutesDeps): Routes["hono"] {
       await changed(db, caller, now, change, (trx) => revokeTokenOf(trx, organisation, { jti, exp }, now));
       data = { jti };
     }
-    await revocations?.look();
+    await revocations?.refresh();
     return c.json({ success: true, data });
   });
 

@@ -30,7 +30,7 @@ export function createV5Access(deps: { readonly tokens: Tokens; readonly authori
 
   /** An API key may broadcast to its organisation's streams if it may create tokens for them. */
   async function organisationOf(apiKey: string): Promise<string> {
-    const credentials = { apiKey, sessionId: null, pageToken: null, changes: true, foreignPage: false };
+    const credentials = { apiKey, sessionId: null, pageToken: null, changes: true, otherSitePage: false };
     return (await authorise(credentials, "create_token")).organisation.hash;
   }
 

@@ -1,7 +1,7 @@
 // Messages pushed to a client of the deprecated v5 signalling about its broadcast (docs/v5.md): that the transcoder runs,
 // our offer, our candidates, and its state.
 import { randomUUID } from "node:crypto";
-import { type Ending, toldOf } from "../../publish/ending/ending.ts";
+import { type Ending, endForClients } from "../../publish/ending/ending.ts";
 import type { WhipState } from "../../publish/whip/whip-publishes.ts";
 
 /** How often the state is polled: while connecting, and afterwards, ms. */
@@ -37,17 +37,17 @@ export function startV5Pushes(deps: {
     send({ type, sender_peer: serverPeer, receiver_peer: peerId, ...content });
   }
 
-  function look(): void {
+  function poll(): void {
     const now = state();
     if (now !== null && now !== reported) {
       reported = now;
       push("rtmp_status", { data: { status: "status", message: now } });
     }
-    lookLater();
+    pollLater();
   }
 
-  function lookLater(): void {
-    timer = setTimeout(look, reported === "connecting" ? CONNECTING_PAUSE_MS : RUNNING_PAUSE_MS);
+  function pollLater(): void {
+    timer = setTimeout(poll, reported === "connecting" ? CONNECTING_PAUSE_MS : RUNNING_PAUSE_MS);
     timer.unref();
   }
 
@@ -63,13 +63,13 @@ export function startV5Pushes(deps: {
       push("transcoder_message", { state: "started" });
       push("sdp_message", { data: { sdp: { type: "offer", sdp } } });
       for (const candidate of candidatesOf(sdp)) push("ice_candidate", { data: { candidate } });
-      if (!isOver) lookLater();
+      if (!isOver) pollLater();
     },
     end(ending) {
       if (isOver) return;
       stop();
       // As in WHIP's problem document of an ended session; deployed clients ignore it.
-      const ended = ending === null ? {} : { ended: toldOf(ending) };
+      const ended = ending === null ? {} : { ended: endForClients(ending) };
       push("rtmp_status", { data: { status: "error", number: BROADCAST_ENDED, ...ended } });
     },
     stop,

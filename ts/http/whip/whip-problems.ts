@@ -1,7 +1,7 @@
 // The errors of the WHIP endpoint as problem documents (RFC 9457, P10): one table from code to status and title.
 import { type HttpError, MethodNotAllowed, ServiceError } from "../../errors.ts";
 import type { DenialCause, Denied } from "../../publish/denials.ts";
-import { END_CODES, type Ending, toldOf } from "../../publish/ending/ending.ts";
+import { END_CODES, type Ending, endForClients } from "../../publish/ending/ending.ts";
 
 /** The path of the WHIP endpoint. */
 export const WHIP_PATH = "/p/webrtc";
@@ -129,7 +129,7 @@ export class WhipProblem extends ServiceError {
 
   /** The session has ended: by whom, in which words, and whether a client must not start again by itself. */
   static ended(ending: Ending): WhipProblem {
-    const { code, title, reason, ...more } = toldOf(ending);
+    const { code, title, reason, ...more } = endForClients(ending);
     return new WhipProblem(code, 410, title, reason, null, more);
   }
 

@@ -22,7 +22,7 @@ import {
   type ServerMetadata,
 } from "openid-client";
 import { steadyClock } from "../../in-time.ts";
-import { RecentMap } from "../../recent-map.ts";
+import { RecentMap } from "../../limits/recent-map.ts";
 import type { Claims } from "./claims.ts";
 
 /** How long a provider's metadata are used, and for how long a failure is repeated without another request, ms. Keys are

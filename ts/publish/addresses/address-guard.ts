@@ -164,10 +164,10 @@ export async function resolveUpstream(
 }
 
 /** The addresses found within `limitMs`, else none. */
-function resolved(limitMs: number, looking: Promise<readonly string[]>): Promise<readonly string[]> {
+function resolved(limitMs: number, resolving: Promise<readonly string[]>): Promise<readonly string[]> {
   return inTime(
     limitMs,
-    looking.catch(() => []),
+    resolving.catch(() => []),
     [],
   );
 }

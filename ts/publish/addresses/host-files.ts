@@ -12,9 +12,9 @@ export interface HostFiles {
 }
 
 const SEARCH_LIMIT = 6;
-/** How often a file is checked for changes, ms: each check occupies a thread of the pool, and look-ups come in
+/** How often a file is checked for changes, ms: each check occupies a thread of the pool, and readNow-ups come in
  *  bursts. */
-const LOOK_EVERY_MS = 1_000;
+const CHECK_EVERY_MS = 1_000;
 
 /** A changed file is read again within a second. `now`: a monotonic clock, ms. */
 export function createHostFiles(
@@ -44,17 +44,17 @@ const withoutDot = (name: string) => (name.endsWith(".") ? name.slice(0, -1) : n
 /** The parsed file as of the last check; parsed as empty when it cannot be read. */
 function keptFile<T>(path: string, parse: (text: string) => T, now: () => number): () => Promise<T> {
   let kept = { version: "", parsed: parse("") };
-  let nextLook = 0;
+  let nextCheck = 0;
   let latest: Promise<T> | null = null;
   return () => {
-    if (latest === null || now() >= nextLook) {
-      nextLook = now() + LOOK_EVERY_MS;
-      latest = look();
+    if (latest === null || now() >= nextCheck) {
+      nextCheck = now() + CHECK_EVERY_MS;
+      latest = readNow();
     }
     return latest;
   };
 
-  async function look(): Promise<T> {
+  async function readNow(): Promise<T> {
     try {
       const { mtimeMs, size, ino } = await stat(path);
       const version = `${mtimeMs} ${size} ${ino}`;

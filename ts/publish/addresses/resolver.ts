@@ -6,7 +6,7 @@
 import { CANCELLED, NODATA, NOTFOUND, TIMEOUT } from "node:dns";
 import { isIP } from "node:net";
 import { inTime } from "../../in-time.ts";
-import { RecentMap } from "../../recent-map.ts";
+import { RecentMap } from "../../limits/recent-map.ts";
 import { createHostFiles, type HostFiles } from "./host-files.ts";
 import { createTurns, TooManyLookUps } from "./look-up-turns.ts";
 import { type Late, queryServers } from "./name-query.ts";
@@ -128,14 +128,14 @@ export function createResolver(
     }
     const stale = staleEntry(name);
     // Joining a look-up that is already running takes no turn.
-    const looking = running.get(name) ?? turns.take(owner, () => running.get(name) ?? begin(name));
-    if (stale === null) return await looking;
+    const resolving = running.get(name) ?? turns.take(owner, () => running.get(name) ?? begin(name));
+    if (stale === null) return await resolving;
     // A stale answer beats a late one, and a refusal because too many names are being resolved. The query goes on.
     const late = (error: unknown) => {
       if (error instanceof TooManyLookUps) return stale.addresses;
       throw error;
     };
-    return await inTime(STALE_AFTER_MS, looking.catch(late), stale.addresses);
+    return await inTime(STALE_AFTER_MS, resolving.catch(late), stale.addresses);
   };
 }
 

@@ -104,7 +104,7 @@ export function endingFrom(reason: string): Ending {
 }
 
 /** What a broadcaster's program is told of an end: `final`, whether it must not start again by itself. */
-export function toldOf({ code, reason }: Ending) {
+export function endForClients({ code, reason }: Ending) {
   const { by, isFinal, title } = END_CODES[code];
   return { code, title, ended_by: by, reason, final: isFinal };
 }

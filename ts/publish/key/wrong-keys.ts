@@ -2,8 +2,8 @@
 // is an encoder's mistake, repeated or not: a studio with fifty outdated keys is not slowed. In memory of one node,
 // bounded.
 
+import { RecentMap } from "../../limits/recent-map.ts";
 import { networkOf } from "../../network.ts";
-import { RecentMap } from "../../recent-map.ts";
 import { createWrongNames, hashOf } from "../limits/wrong-names.ts";
 
 /** Mistakes in memory; the one that was made first is evicted first. */

@@ -4,7 +4,7 @@
 
 import type { Kysely } from "kysely";
 import type { OrganisationLimits } from "../../capacity/settings.ts";
-import { RecentMap } from "../../recent-map.ts";
+import { RecentMap } from "../../limits/recent-map.ts";
 import type { OrganisationTable, Schema } from "../../store/schema.ts";
 import { type Denied, denied } from "../denials.ts";
 import type { Publishes } from "../publishes.ts";

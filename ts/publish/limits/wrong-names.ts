@@ -3,8 +3,8 @@
 // slowed address goes on with the names it has used before. In memory of one node, bounded.
 
 import { createHash } from "node:crypto";
+import { RecentMap } from "../../limits/recent-map.ts";
 import { networkOf } from "../../network.ts";
-import { RecentMap } from "../../recent-map.ts";
 
 /** This many different wrong names within the window; further names are refused until one of them leaves it. */
 const NAMES_LIMIT = 20;

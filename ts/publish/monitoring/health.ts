@@ -124,11 +124,11 @@ export class PublishHealth {
       hasFallen: bitrateFell(kbps),
       newestKbps: kbps.at(-1) ?? 0,
     };
-    return this.look(reading);
+    return this.assess(reading);
   }
 
   /** Takes a reading between two points. */
-  look(reading: Reading): readonly Finding[] {
+  assess(reading: Reading): readonly Finding[] {
     const { at, snapshot } = reading;
     if (snapshot.bytesIn !== this.#bytes.count) this.#bytes = { count: snapshot.bytesIn, at };
     if (snapshot.videoFrames !== this.#frames.count) this.#frames = { count: snapshot.videoFrames, at };

@@ -50,16 +50,16 @@ export interface Measurements {
 }
 
 /** A reading and its result. */
-type Look = Reading & { readonly snapshot: PublishSnapshot; readonly numbers: Numbers };
+type Taken = Reading & { readonly snapshot: PublishSnapshot; readonly numbers: Numbers };
 
 /** What is kept of a running publish. */
 interface Memory {
   readonly history: NumberHistory;
   readonly health: PublishHealth;
   /** That of the last history point. */
-  point: Look | null;
+  point: Taken | null;
   /** The last one, for a point or on request. */
-  look: Look | null;
+  latest: Taken | null;
 }
 
 export function createMeasurements(deps: {
@@ -140,7 +140,7 @@ export function createMeasurements(deps: {
       const findings = memory.health.point({ at: now, snapshot, numbers }, diagnostics);
       events.emit({ kind: "sample", publish, reading: { snapshot, diagnostics, findings } });
       memory.point = { ...readingOf(snapshot, now), snapshot, numbers };
-      memory.look = memory.point;
+      memory.latest = memory.point;
     }
   }
 
@@ -153,13 +153,13 @@ export function createMeasurements(deps: {
     const { clientId } = publish;
     const now = clock.now();
     const memory = memoryOf(publish);
-    const { health, look } = memory;
-    if (look !== null && isSame(look, now)) return { publish, ...look, findings: health.findings };
+    const { health, latest } = memory;
+    if (latest !== null && isSame(latest, now)) return { publish, ...latest, findings: health.findings };
     const snapshot = media().snapshot(clientId);
     if (snapshot === null) return { publish, snapshot, numbers: UNKNOWN, findings: [] };
-    const numbers = numbersOf(snapshot, now, memory.look);
-    memory.look = { ...readingOf(snapshot, now), snapshot, numbers };
-    return { publish, snapshot, numbers, findings: health.look({ at: now, snapshot, numbers }) };
+    const numbers = numbersOf(snapshot, now, memory.latest);
+    memory.latest = { ...readingOf(snapshot, now), snapshot, numbers };
+    return { publish, snapshot, numbers, findings: health.assess({ at: now, snapshot, numbers }) };
   }
 
   /** Readings so close together count as one. */
@@ -173,7 +173,7 @@ export function createMeasurements(deps: {
     const { protocol, acceptedAt, addedUpstreams, upstreamLabels } = publish;
     const labelOf = (id: string) => addedUpstreams.get(id)?.label ?? upstreamLabels.get(id) ?? null;
     const health = new PublishHealth({ protocol, acceptedAt, labelOf, limitKbps: () => limitOf(publish) });
-    const memory: Memory = { history: new NumberHistory(), health, point: null, look: null };
+    const memory: Memory = { history: new NumberHistory(), health, point: null, latest: null };
     memories.set(publish.clientId, memory);
     return memory;
   }

@@ -3,7 +3,7 @@
 
 import { type Kysely, sql } from "kysely";
 import type { Logger } from "pino";
-import { RecentMap } from "../../recent-map.ts";
+import { RecentMap } from "../../limits/recent-map.ts";
 import { inPortions, PORTION, untaken } from "../../store/portions.ts";
 import type { Schema } from "../../store/schema.ts";
 import type { RefusalTable } from "../../store/tables/refusal-table.ts";

@@ -14,11 +14,11 @@ import type { PublishEvent, PublishEvents } from "../publish-events.ts";
 import type { RunningPublish } from "../publishes.ts";
 import { type MediaSummary, summaryOf } from "../whip/sdp-summary.ts";
 import { type KeptTimeline, keepTimelines } from "./kept-timelines.ts";
-import { type EndFigures, type Look, WatchedPublish } from "./watched-publish.ts";
+import { type EndFigures, type Observation, WatchedPublish } from "./watched-publish.ts";
 
 /** Interval between two readings of starting publishes, ms, and how many of them are read each time. */
 const START_STEP_MS = 200;
-const START_LOOKS_LIMIT = 50;
+const START_READS_LIMIT = 50;
 /** A publish counts as starting for at most this long, as does its admission, ms. */
 const START_LIMIT_MS = 20_000;
 /** How often changes of running publishes are written, and ended ones retried that the store could not take, ms. */
@@ -145,10 +145,10 @@ export class TimelineRecorder {
 
   #expectStart(): void {
     this.#startsUntil = this.#now() + START_LIMIT_MS;
-    if (!this.#stopped) this.#startTimer ??= setTimeout(() => this.#lookAtStarts(), START_STEP_MS).unref();
+    if (!this.#stopped) this.#startTimer ??= setTimeout(() => this.#readStarts(), START_STEP_MS).unref();
   }
 
-  #lookAtStarts(): void {
+  #readStarts(): void {
     this.#startTimer = null;
     const now = this.#now();
     const starting = this.#deps
@@ -156,22 +156,22 @@ export class TimelineRecorder {
       .running()
       .filter((of) => now - of.acceptedAt < START_LIMIT_MS && this.#remember(of).watched.isStarting);
     // When there are many, only the newest, which change most; the others are read with their history.
-    for (const { clientId } of starting.slice(-START_LOOKS_LIMIT)) {
+    for (const { clientId } of starting.slice(-START_READS_LIMIT)) {
       const memory = this.#memories.get(clientId);
-      if (memory !== undefined) this.#look(clientId, memory, this.#deps.media().snapshot(clientId));
+      if (memory !== undefined) this.#read(clientId, memory, this.#deps.media().snapshot(clientId));
     }
     if (!this.#stopped && (now < this.#startsUntil || starting.length > 0))
-      this.#startTimer = setTimeout(() => this.#lookAtStarts(), START_STEP_MS).unref();
+      this.#startTimer = setTimeout(() => this.#readStarts(), START_STEP_MS).unref();
   }
 
-  #look(clientId: number, memory: Memory, snapshot: PublishSnapshot | null): void {
+  #read(clientId: number, memory: Memory, snapshot: PublishSnapshot | null): void {
     const diagnostics = memory.protocol === "whip" ? this.#deps.media().whipDiagnostics(clientId) : null;
     this.#take(clientId, memory, { snapshot, diagnostics, findings: null });
   }
 
-  #take(clientId: number, { protocol, watched }: Memory, reading: Omit<Look, "isConnected">): void {
+  #take(clientId: number, { protocol, watched }: Memory, reading: Omit<Observation, "isConnected">): void {
     const isConnected = protocol === "whip" && this.#deps.media().isWhipConnected(clientId);
-    watched.look(this.#now(), { ...reading, isConnected });
+    watched.observe(this.#now(), { ...reading, isConnected });
   }
 
   /** `publish`: null for one that is known only if it was read before. */
@@ -179,7 +179,7 @@ export class TimelineRecorder {
     const memory = this.#memories.get(clientId) ?? (publish === null ? null : this.#remember(publish));
     if (memory === null) return;
     const last = this.#deps.media().snapshot(clientId);
-    if (last !== null) this.#look(clientId, memory, last);
+    if (last !== null) this.#read(clientId, memory, last);
     this.#memories.delete(clientId);
     if (this.#waiting.size >= WAITING_LIMIT) return;
     this.#waiting.set(clientId, { ...this.#keptOf(clientId, memory), figures: memory.watched.figures() });

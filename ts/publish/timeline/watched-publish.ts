@@ -16,7 +16,7 @@ export type Trouble = Exclude<FindingCode, (typeof WITH_OWN_MOMENTS)[number]>;
 const TROUBLES = FINDING_CODES.filter((code): code is Trouble => !WITH_OWN_MOMENTS.some((other) => other === code));
 
 /** The values of one reading; null where nothing was measured. */
-export interface Look {
+export interface Observation {
   readonly snapshot: PublishSnapshot | null;
   /** WHIP only. */
   readonly diagnostics: WhipDiagnostics | null;
@@ -42,7 +42,7 @@ export class WatchedPublish {
   /** Upstreams that have accepted it at least once, and since when each is lost, epoch ms. */
   readonly #upstreams = new Map<string, number | null>();
   #losses = 0;
-  #look: Look | null = null;
+  #observed: Observation | null = null;
   #requestedBefore = 0;
 
   /** ICE and DTLS are complete; the path is measured a little later. */
@@ -71,13 +71,13 @@ export class WatchedPublish {
   }
 
   /** `at`: epoch ms. */
-  look(at: number, look: Look): void {
-    this.#look = { ...look, snapshot: look.snapshot ?? this.#look?.snapshot ?? null };
-    this.#start(at, look);
-    if (look.snapshot === null) return;
-    this.#media(at, look.snapshot);
-    if (look.findings !== null) this.#troubles(at, look.findings, look.diagnostics);
-    this.#irregularities(at, look.snapshot);
+  observe(at: number, observation: Observation): void {
+    this.#observed = { ...observation, snapshot: observation.snapshot ?? this.#observed?.snapshot ?? null };
+    this.#start(at, observation);
+    if (observation.snapshot === null) return;
+    this.#media(at, observation.snapshot);
+    if (observation.findings !== null) this.#troubles(at, observation.findings, observation.diagnostics);
+    this.#irregularities(at, observation.snapshot);
   }
 
   upstream(at: number, id: string, sending: boolean, upstream: string, detail: string): void {
@@ -103,7 +103,7 @@ export class WatchedPublish {
 
   figures(): EndFigures {
     return {
-      upstreams: Math.max(this.#look?.snapshot?.upstreams.length ?? 0, this.#upstreams.size),
+      upstreams: Math.max(this.#observed?.snapshot?.upstreams.length ?? 0, this.#upstreams.size),
       upstreamLosses: this.#losses,
     };
   }
@@ -116,7 +116,7 @@ export class WatchedPublish {
     if (!this.#seen.has(what)) this.note(at, what, figures);
   }
 
-  #start(at: number, { diagnostics, isConnected }: Look): void {
+  #start(at: number, { diagnostics, isConnected }: Observation): void {
     if (this.#of.protocol === "rtmp") return;
     const { transport = null, client = null } = diagnostics ?? {};
     const path = { transport, client, after_ms: this.#after(at) };

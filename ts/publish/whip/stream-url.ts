@@ -8,7 +8,7 @@ type Scheme = keyof typeof DEFAULT_PORTS;
 
 export type StreamUrl =
   | { readonly kind: "ourselves" }
-  | { readonly kind: "foreign"; readonly scheme: Scheme; readonly host: string; readonly port: number }
+  | { readonly kind: "other_host"; readonly scheme: Scheme; readonly host: string; readonly port: number }
   | { readonly kind: "refused" };
 
 export interface StreamUrlRules {
@@ -20,7 +20,7 @@ export interface StreamUrlRules {
   readonly rtmpsPort?: number | null;
   /** `host:port` of RTMP on other nodes: a request passed on or redirected by one of them names that node's own. */
   readonly otherNodes?: readonly string[];
-  /** Foreign `host[:port]` that are allowed. */
+  /** Other `host[:port]` that are allowed. */
   readonly allow: readonly string[];
 }
 
@@ -43,11 +43,11 @@ export function readStreamUrl(text: string, name: string, rules: StreamUrlRules)
     const { host: allowed, port: allowedPort } = splitHost(entry, scheme);
     return allowed === host && allowedPort === port;
   });
-  return isAllowed ? { kind: "foreign", scheme, host: url.hostname, port } : refused;
+  return isAllowed ? { kind: "other_host", scheme, host: url.hostname, port } : refused;
 }
 
 /** The complete URL of a push to another host: name and arguments verbatim. */
-export function foreignUrl(
+export function otherHostUrl(
   target: { readonly scheme: Scheme; readonly host: string; readonly port: number },
   name: string,
   customArguments: string | null,

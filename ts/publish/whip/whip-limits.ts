@@ -1,8 +1,8 @@
 // Limits on the use of the WHIP endpoint by one address, and by all together (limits.whip_* in docs/settings.md): token
 // buckets for requests, and a count of sessions that are not connected yet. It decides; it sends no responses.
 
+import { RecentMap } from "../../limits/recent-map.ts";
 import { networkOf } from "../../network.ts";
-import { RecentMap } from "../../recent-map.ts";
 import { Bucket } from "../limits/bucket.ts";
 
 /** Buckets kept, two for each address; the least recently active ones are evicted first. */
@@ -10,7 +10,7 @@ const ADDRESSES_LIMIT = 10_000;
 /** The Retry-After of a refused client, seconds. */
 const HALF_OPEN_WAIT_S = 10;
 /** Least time between two scans of all half-open sessions, ms. */
-const LOOK_PAUSE_MS = 250;
+const SCAN_PAUSE_MS = 250;
 
 export interface WhipLimitSettings {
   /** Offers of one address per second, and as many requests to sessions: a studio behind one router starts all at once,
@@ -54,7 +54,7 @@ export function createWhipLimits(deps: {
   const ofAddress = new RecentMap<string, Bucket>(ADDRESSES_LIMIT);
   const ofAll = new Bucket(settings.offersPerSecond, clock.now());
   const waiting = new Set<Waiting>();
-  let lookedAt = Number.NEGATIVE_INFINITY;
+  let scannedAt = Number.NEGATIVE_INFINITY;
 
   /** Number of sessions of `address`, or of all, that are still not connected. */
   function stillWaiting(address: string | null): number {
@@ -71,8 +71,8 @@ export function createWhipLimits(deps: {
     if (settings.halfOpen === 0 || waiting.size < settings.halfOpen) return false;
     const now = clock.now();
     // A time in the future means that the clock was set back.
-    if (now >= lookedAt && now < lookedAt + LOOK_PAUSE_MS) return true;
-    lookedAt = now;
+    if (now >= scannedAt && now < scannedAt + SCAN_PAUSE_MS) return true;
+    scannedAt = now;
     return stillWaiting(null) >= settings.halfOpen;
   }
 

@@ -16,7 +16,7 @@ import type { Refusals, RefusedPublish } from "../refusals/refusals.ts";
 import { utf8 } from "../stream-name.ts";
 import { type Json, writeAmf0 } from "./amf0.ts";
 import { type IceServer, iceServerLinks, iceServersFor } from "./ice-servers.ts";
-import { foreignUrl, readStreamUrl, type StreamUrlRules } from "./stream-url.ts";
+import { otherHostUrl, readStreamUrl, type StreamUrlRules } from "./stream-url.ts";
 import {
   createWhipLimits,
   type HalfOpen,
@@ -267,7 +267,7 @@ export class Whip {
     const target = readStreamUrl(request.streamUrl, text, { ...rules, ownHosts });
     if (target.kind === "refused") return { outcome: "bad_stream_url" };
     let ownUpstream: string | null = null;
-    if (target.kind === "foreign") {
+    if (target.kind === "other_host") {
       const argumentsText = customArguments === null ? null : utf8(customArguments);
       // A URL could only carry them altered (W2).
       if (customArguments !== null && argumentsText === null) {
@@ -283,7 +283,7 @@ export class Whip {
         resolve: this.#deps.resolve,
       });
       if (addresses.length === 0) return { outcome: "bad_stream_url" };
-      ownUpstream = foreignUrl(target, text, argumentsText);
+      ownUpstream = otherHostUrl(target, text, argumentsText);
     }
     const { address, claims, trace, offer: offered, via, mayMove = false } = request;
     const random = randomUUID();

@@ -1,5 +1,5 @@
 // When something was last used, in columns that are precise to the minute: a write per request would cost an fsync each.
-import { RecentMap } from "../recent-map.ts";
+import { RecentMap } from "../../limits/recent-map.ts";
 
 /** Precision of `last_used_at` and `last_seen_at`, ms. */
 export const LAST_USE_STEP_MS = 60_000;
