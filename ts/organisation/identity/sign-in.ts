@@ -4,7 +4,7 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import { TooManyRequests } from "../../errors.ts";
-import { steadyClock } from "../../in-time.ts";
+import { inTime, steadyClock } from "../../in-time.ts";
 import { reasonOf } from "../../reason.ts";
 import { isEnabled } from "../../store/enabled.ts";
 import type { OrganisationTable, Schema } from "../../store/schema.ts";
@@ -13,7 +13,7 @@ import { recordChange } from "../audit.ts";
 import type { LoginThrottle } from "../login-throttle.ts";
 import type { Logins } from "../logins.ts";
 import { type Claims, claimValues, emailOf, roleFor } from "./claims.ts";
-import type { Binding, Client, Issuers } from "./issuer.ts";
+import type { Binding, Client, Identified, Issuers } from "./issuer.ts";
 import { personIdentified } from "./known-people.ts";
 import type { IdentityProviders, StoredProvider } from "./provider.ts";
 
@@ -35,6 +35,11 @@ const VALUES_LIMIT = 20;
 /** OpenID Connect Core section 2. */
 const SUBJECT = /^[\x20-\x7e]{1,255}$/;
 const PURPOSE = "sign-in at an identity provider";
+const SESSION_PURPOSE = "session at an identity provider";
+/** Longest ID token that is kept for the sign-out, characters: browsers keep cookies of 4,096 bytes. */
+const ID_TOKEN_LIMIT = 2_600;
+/** How long a sign-out waits for the provider's metadata, ms. */
+const SIGN_OUT_LIMIT_MS = 2_000;
 
 /** Why nobody is signed in. */
 export type Refusal =
@@ -62,7 +67,7 @@ export interface IdentitySignIn {
     redirectUri: string,
     requestId: string,
   ): Promise<{ readonly location: string; readonly cookie: string } | Refused>;
-  /** The id of a new session. */
+  /** The id of a new session, and a cookie for `endAtProvider`. */
   finish(answer: {
     readonly hash: string;
     /** The address to which the provider sent the browser: the redirect URI with a query. */
@@ -71,10 +76,25 @@ export interface IdentitySignIn {
     readonly cookie: string | null;
     readonly address: string;
     readonly requestId: string;
-  }): Promise<{ readonly sessionId: string } | Refused>;
+  }): Promise<SignedIn | Refused>;
+  /** Where a browser with this cookie ends its session at the provider; null when there is no such place, or the provider
+   *  does not say it in time. */
+  endAtProvider(cookie: string): Promise<string | null>;
 }
 
-/** What the cookie holds. */
+export interface SignedIn {
+  readonly sessionId: string;
+  readonly cookie: string;
+}
+
+/** What the cookie of a session holds. */
+interface Opened {
+  readonly hash: string;
+  /** null: too long for a cookie. */
+  readonly idToken: string | null;
+}
+
+/** What the cookie of a sign-in holds. */
 interface Begun extends Binding {
   readonly hash: string;
   /** Epoch ms. */
@@ -121,7 +141,7 @@ export function createIdentitySignIn(deps: {
         }
       }),
     async finish({ hash, url, cookie, address, requestId }) {
-      const begun = openedCookie(cookie);
+      const begun = unsealed<Begun>(cookie, PURPOSE);
       const isOwn = begun !== null && begun.hash === hash && isSame(begun.state, url.searchParams.get("state") ?? "");
       const age = begun === null ? 0 : clock.now() - begun.at;
       if (!isOwn || age < 0 || age >= SIGN_IN_LIMIT_MS || !isFirstUse(begun.state)) return { refused: "expired" };
@@ -136,9 +156,25 @@ export function createIdentitySignIn(deps: {
       if ("sessionId" in outcome) throttle.succeeded(name, address);
       return outcome;
     },
+    async endAtProvider(cookie) {
+      const opened = unsealed<Opened>(cookie, SESSION_PURPOSE);
+      if (opened === null) return null;
+      const url = bounded(opened.hash, () => endSessionUrl(opened)).catch((error: unknown) => {
+        log.warn({ cause: causeOf(error) }, "no sign-out at the identity provider");
+        return null;
+      });
+      const known = await inTime(SIGN_OUT_LIMIT_MS, url, null);
+      return known instanceof URL ? known.href : null;
+    },
   };
 
-  async function finished(begun: Begun, url: URL, requestId: string): Promise<{ sessionId: string } | Refused> {
+  async function endSessionUrl({ hash, idToken }: Opened): Promise<URL | null> {
+    const found = await providerOf(hash);
+    if ("refused" in found) return null;
+    return await (await openIssuers()).endSessionUrl(await clientOf(found.organisation, found.provider), idToken);
+  }
+
+  async function finished(begun: Begun, url: URL, requestId: string): Promise<SignedIn | Refused> {
     const found = await providerOf(begun.hash);
     if ("refused" in found) return found;
     const { organisation, provider } = found;
@@ -148,14 +184,18 @@ export function createIdentitySignIn(deps: {
       return await refuse(organisation, requestId, "denied", { cause });
     }
     const client = await clientOf(organisation, provider);
-    let claims: Claims;
+    let identified: Identified;
     try {
       const isEnough = (given: Claims) => emailOf(given) !== null && claimValues(given, provider.roleClaim).length > 0;
-      claims = await (await openIssuers()).claims(client, begun, url, isEnough);
+      identified = await (await openIssuers()).claims(client, begun, url, isEnough);
     } catch (failure) {
       return await refuse(organisation, requestId, "provider_failed", { cause: causeOf(failure) });
     }
-    return await admitted(organisation, provider, claims, requestId);
+    const outcome = await admitted(organisation, provider, identified.claims, requestId);
+    if ("refused" in outcome) return outcome;
+    const idToken = identified.idToken.length > ID_TOKEN_LIMIT ? null : identified.idToken;
+    const opened: Opened = { hash: begun.hash, idToken };
+    return { ...outcome, cookie: secretBox.seal(JSON.stringify(opened), SESSION_PURPOSE) };
   }
 
   async function admitted(
@@ -250,9 +290,9 @@ export function createIdentitySignIn(deps: {
     }
   }
 
-  function openedCookie(cookie: string | null): Begun | null {
+  function unsealed<T>(cookie: string | null, purpose: string): T | null {
     try {
-      return cookie === null ? null : (JSON.parse(secretBox.open(cookie, PURPOSE)) as Begun);
+      return cookie === null ? null : (JSON.parse(secretBox.open(cookie, purpose)) as T);
     } catch {
       return null; // made up, or cut off
     }
