@@ -224,11 +224,11 @@ export function createApp(deps: AppDeps): Hono<Env> {
   app.route("/", auditRoutes(reading));
   app.route("/", usageRoutes(reading));
   app.route("/", deploymentRoutes(reading));
-  app.route("/", loginRoutes({ ...deps, ...access, logins, clientAddress }));
   const identityProviders = createIdentityProviders(deps);
   let issuers: Promise<Issuers> | null = null;
   const openIssuers = () => (issuers ??= loadIssuers(deps));
   const identitySignIn = new IdentitySignIn({ ...deps, providers: identityProviders, openIssuers, logins, throttle });
+  app.route("/", loginRoutes({ ...deps, ...access, logins, identitySignIn, clientAddress }));
   app.route("/", identityProviderRoutes({ ...deps, ...access, identityProviders }));
   app.route("/", signInRoutes({ ...deps, ...access, identitySignIn, clientAddress }));
   app.route("/", passwordLinkRoutes({ ...deps, ...access, passwordLinks: createPasswordLinks(deps) }));

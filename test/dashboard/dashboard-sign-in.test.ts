@@ -47,10 +47,18 @@ test("an administrator sets the provider up, and a person signs in there and out
   expect(await page.evaluate("fetch('/me').then((me) => me.json())")).toMatchObject({
     ...{ email: "ada@customer.example", role: "readonly" },
   });
+  await page.goto(`${here}/dashboard/account`);
+  await page.getByText("You have none: you sign in at your organisation’s identity provider.").waitFor();
+  expect(await page.getByLabel("Current password").count()).toBe(0);
   await dash.command("sign out");
   await page.keyboard.press("Enter");
+  await page.getByRole("button", { name: "Yes, sign me out" }).click();
+  await page.getByText("Sign-out Success").waitFor();
+  expect(new URL(page.url()).origin).toBe(provider.issuer);
+  await page.goto(`${here}/dashboard/`);
   await dash.shows("Sign in to Headgate");
-  expect(await dash.faults()).toEqual([]);
+  await dash.press("Sign in with your identity provider");
+  await page.locator("input[name=login]").waitFor(); // the provider asks again
 
   await page.context().clearCookies();
   await page.goto(`${here}/dashboard/streams`); // the browser remembers the organisation

@@ -700,6 +700,8 @@ export interface components {
       };
       /** True for an administrator of the deployment's own organisation, who may use /deployment */
       operator: boolean;
+      /** False for a key, and for a person who signs in at the identity provider only */
+      password_set: boolean;
       /** Send it as x-csrf-token with every request of the session that changes something; null for a key */
       csrf_token: (string | null);
       warnings?: components["schemas"]["Warnings"];
@@ -2133,6 +2135,7 @@ export interface paths {
       responses: {
         200: { content: { "application/json": {
           signed_out: true;
+          identity_provider: (string | null);
           warnings?: components["schemas"]["Warnings"];
         } } };
         400: { content: { "application/json": components["schemas"]["ManagementError"] } };

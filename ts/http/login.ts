@@ -5,11 +5,13 @@ import type { Kysely } from "kysely";
 import { OtherSitePage, WrongCredentials } from "../errors.ts";
 import { changed } from "../organisation/audit.ts";
 import type { Caller } from "../organisation/callers.ts";
+import type { IdentitySignIn } from "../organisation/identity/sign-in.ts";
 import { AGE_LIMIT_MS, type Logins, pageTokenOf } from "../organisation/logins.ts";
 import { isOperator } from "../organisation/organisations.ts";
 import { checkPassword, hashPassword, passwordHolds } from "../organisation/passwords.ts";
-import { changePerson, passwordHashOf } from "../organisation/people.ts";
+import { changePerson, isPassword, passwordHashOf } from "../organisation/people.ts";
 import type { Schema } from "../store/schema.ts";
+import { forgetProvider, leaveProvider } from "./identity/sign-in-routes.ts";
 import { type Declarations, newRoutes, Role, type RouteDeps, type Routes, z } from "./openapi.ts";
 import { loggedCaller, noteForLog } from "./request/caller.ts";
 import { type ClientAddress, isOtherSitePage, SESSION_COOKIE, sessionIdOf } from "./request/request.ts";
@@ -27,6 +29,9 @@ const Me = z
     organisation: z.object({ id: z.uuid(), hash: z.string(), name: z.string() }),
     operator: z.boolean().openapi({
       description: "True for an administrator of the deployment's own organisation, who may use /deployment",
+    }),
+    password_set: z.boolean().openapi({
+      description: "False for a key, and for a person who signs in at the identity provider only",
     }),
     csrf_token: z.string().nullable().openapi({
       description: "Send it as x-csrf-token with every request of the session that changes something; null for a key",
@@ -57,8 +62,10 @@ export const LOGIN_ROUTES = {
   "POST /logout": {
     tag: "People",
     summary: "Sign out",
-    description: "Ends the session. Without a session, nothing happens.",
-    answer: z.object({ signed_out: z.literal(true) }),
+    description:
+      "Ends the session. Without a session, nothing happens. `identity_provider`: where the browser goes to end its session at " +
+      "the provider it had signed in at, too; null: none, or the provider has no such address.",
+    answer: z.object({ signed_out: z.literal(true), identity_provider: z.url().nullable() }),
     errors: [403],
   },
   "GET /me": { tag: "People", summary: "Who am I?", answer: Me },
@@ -80,10 +87,11 @@ export function loginRoutes(
     readonly db: Kysely<Schema>;
     readonly clock: { now(): number };
     readonly logins: Logins;
+    readonly identitySignIn: Pick<IdentitySignIn, "endAtProvider">;
     readonly clientAddress: ClientAddress;
   },
 ): Routes["hono"] {
-  const { db, clock, authorise, logins, clientAddress } = deps;
+  const { db, clock, authorise, logins, identitySignIn, clientAddress } = deps;
   const routes = newRoutes(deps, LOGIN_ROUTES);
 
   routes.open("POST /login", async (c, { body: { email, password } }) => {
@@ -92,6 +100,7 @@ export function loginRoutes(
     const shown = { apiKey: null, sessionId: id, pageToken: null, changes: false, otherSitePage: false };
     const caller = await authorise(shown, "view", (known) => noteForLog(c, loggedCaller(known, id))); // a disabled organisation's people stay out
     setCookie(c, SESSION_COOKIE, id, { ...COOKIE, maxAge: AGE_LIMIT_MS / 1_000 });
+    forgetProvider(c);
     return c.json(await meRecord(caller, id));
   });
 
@@ -100,7 +109,7 @@ export function loginRoutes(
     const id = sessionIdOf(c);
     if (id !== null) await logins.end(id);
     deleteCookie(c, SESSION_COOKIE, COOKIE);
-    return c.json({ signed_out: true });
+    return c.json({ signed_out: true, identity_provider: await leaveProvider(c, identitySignIn) });
   });
 
   routes.guarded("GET /me", async (c, caller) => c.json(await meRecord(caller, sessionOf(c, caller))));
@@ -133,6 +142,7 @@ export function loginRoutes(
       scope_tag: caller.scopeTag,
       organisation: { id, hash, name },
       operator: isOperator(caller),
+      password_set: caller.who.kind === "user" && isPassword(await passwordHashOf(db, caller.who.id)),
       csrf_token: sessionId === null ? null : pageTokenOf(sessionId),
     };
   }

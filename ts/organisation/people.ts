@@ -142,5 +142,10 @@ export async function lastAdministrator(db: Kysely<Schema>, person: PersonTable)
 
 /** Whether the person can sign in with a password. */
 export function hasPassword({ password_hash }: Pick<PersonTable, "password_hash">): boolean {
-  return password_hash !== NO_PASSWORD;
+  return isPassword(password_hash);
+}
+
+/** Whether a person with this hash has a password; null: there is no such person. */
+export function isPassword(passwordHash: string | null): boolean {
+  return passwordHash !== null && passwordHash !== NO_PASSWORD;
 }

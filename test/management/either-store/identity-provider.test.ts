@@ -92,9 +92,9 @@ test("a person of the provider signs in, is added with the role of the claim, an
     ...{ state: expect.stringMatching(/.{40}/), nonce: expect.stringMatching(/.{40}/) },
   });
   expect(await signIn("ada", browser)).toBe(`${HEADGATE}/dashboard/`);
-  expect([...browser.cookiesOf(HEADGATE).keys()]).toEqual(["__Host-headgate"]);
+  expect([...browser.cookiesOf(HEADGATE).keys()]).toEqual(["__Host-headgate", "__Host-headgate-provider"]);
   const me = await meOf(browser);
-  expect(me.body).toMatchObject({ email: "ada@customer.example", role: "administrator" });
+  expect(me.body).toMatchObject({ email: "ada@customer.example", role: "administrator", password_set: false });
   expect(await latestAudit()).toMatchObject({
     action: "user.sign_in",
     detail: { email: "ada@customer.example", role: "administrator", subject: "ada", added: true },
@@ -103,10 +103,20 @@ test("a person of the provider signs in, is added with the role of the claim, an
   expect(people).toContainEqual(expect.objectContaining({ email: "ada@customer.example", password_set: false }));
 
   const headers = {
-    cookie: `__Host-headgate=${browser.cookiesOf(HEADGATE).get("__Host-headgate")}`,
+    cookie: [...browser.cookiesOf(HEADGATE)].map(([name, value]) => `${name}=${value}`).join("; "),
     "x-csrf-token": (me.body as { csrf_token: string }).csrf_token,
   };
-  expect((await gateway.call("POST", "/logout", { key: null, headers })).status).toBe(200);
+  const out = await gateway.call("POST", "/logout", { key: null, headers });
+  expect([out.status, out.body]).toEqual([
+    200,
+    { signed_out: true, identity_provider: expect.stringMatching(`^${provider.issuer}/session/end\\?`) },
+  ]);
+  const end = new URL((out.body as { identity_provider: string }).identity_provider).searchParams;
+  expect([...end.keys()].sort()).toEqual(["client_id", "id_token_hint"]);
+  expect(out.headers.getSetCookie().map((each) => each.split(";")[0])).toEqual([
+    "__Host-headgate=",
+    "__Host-headgate-provider=",
+  ]);
   expect((await meOf(browser)).status).toBe(403);
   const guess = { email: "ada@customer.example", password: PASSWORD };
   expect((await gateway.call("POST", "/login", { key: null, body: guess })).status).toBe(403);
@@ -320,4 +330,29 @@ test("a provider that does not answer keeps nobody out of another organisation",
   silent.closeAllConnections();
   silent.close();
   for (const location of await Promise.all(waiting)) expect(location).toContain("refused=provider_failed");
+});
+
+test("a sign-out ends at the service alone where the provider has no address for it, or cannot be reached", async () => {
+  const out = async (browser: Browser) => {
+    const cookie = [...browser.cookiesOf(HEADGATE)].map(([name, value]) => `${name}=${value}`).join("; ");
+    const { status, body } = await gateway.call("POST", "/logout", { key: null, headers: { cookie } });
+    expect([status, (await meOf(browser)).status]).toEqual([200, 403]);
+    return (body as { identity_provider: string | null }).identity_provider;
+  };
+  const changed = async (change: (metadata: Record<string, unknown>) => object) => {
+    const browser = anotherBrowser();
+    await signIn("bob", browser);
+    provider.tamper("/openid-configuration", change);
+    gateway.clock.ms += 301_000; // metadata are kept for five minutes
+    const address = await out(browser);
+    provider.tamper("/openid-configuration", null);
+    gateway.clock.ms += 301_000;
+    return address;
+  };
+  expect(await changed(({ end_session_endpoint: _, ...metadata }) => metadata)).toBeNull();
+  expect(await changed((metadata) => ({ ...metadata, issuer: "http://elsewhere.example" }))).toBeNull();
+  const browser = anotherBrowser();
+  await signIn("bob", browser);
+  browser.cookiesOf(HEADGATE).set("__Host-headgate-provider", "made-up");
+  expect(await out(browser)).toBeNull();
 });

@@ -169,6 +169,7 @@ describe("a session", () => {
       scope_tag: null,
       organisation: { id, hash, name },
       operator: false,
+      password_set: true,
       csrf_token: me.csrf_token,
     });
     const rows = JSON.stringify(await gateway.db.selectFrom("person_session").selectAll().execute());
@@ -195,7 +196,10 @@ describe("a session", () => {
   test("ends by sign-out, after eight idle hours, and after seven days", async () => {
     const HOUR = 3_600_000;
     const first = await signedIn(ADA);
-    expect(await first.call("POST", "/logout")).toStrictEqual({ status: 200, body: { signed_out: true } });
+    expect(await first.call("POST", "/logout")).toStrictEqual({
+      status: 200,
+      body: { signed_out: true, identity_provider: null },
+    });
     expect(await first.call("GET", "/me")).toStrictEqual(DENIED);
     const idle = await signedIn(ADA);
     gateway.clock.ms += 8 * HOUR - 1;

@@ -40,7 +40,14 @@ export function AccountPage() {
         </Section>
       </div>
       <Section title="Password">
-        <PasswordForm />
+        {me().password_set ? (
+          <PasswordForm />
+        ) : (
+          <p class="soft">
+            You have none: you sign in at your organisation’s identity provider. If you need one, an administrator can
+            give it to you on the page People.
+          </p>
+        )}
       </Section>
     </Page>
   );

@@ -61,7 +61,13 @@ export async function signIn(email: string, password: string): Promise<SignIn> {
 /** A failure is reported: whoever leaves a shared device must know that the session continues. */
 export async function signOut(): Promise<void> {
   const answer = await plainApi.POST("/logout").catch(() => null);
-  if (answer?.response.ok || answer?.response.status === 401) return leave("signed-out");
+  if (answer?.response.ok || answer?.response.status === 401) {
+    leave("signed-out");
+    // A device that several people use: otherwise the next one is signed in again by one press.
+    const { identity_provider = null } = answer.data ?? {};
+    if (identity_provider !== null) location.assign(identity_provider);
+    return;
+  }
   const why = answer === null ? "Headgate did not answer" : "Headgate could not end the session";
   sayProblem(`You are still signed in: ${why}. Try again before you leave this device.`);
 }

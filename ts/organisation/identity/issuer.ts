@@ -5,6 +5,7 @@ import {
   allowInsecureRequests,
   authorizationCodeGrant,
   buildAuthorizationUrl,
+  buildEndSessionUrl,
   type ClientAuth,
   ClientSecretBasic,
   ClientSecretPost,
@@ -68,9 +69,17 @@ export interface Issuers {
   newBinding(): Binding;
   /** Where the browser goes. Rejects when the provider cannot be used. */
   authorizationUrl(client: Client, binding: Binding, redirectUri: string, scope: string): Promise<URL>;
-  /** The claims of the person, all checks passed. `answer`: the address to which the provider sent the browser. `isEnough`:
+  /** The claims of the person, all checks passed, and the ID token they came in. `answer`: the address to which the provider sent the browser. `isEnough`:
    *  whether those of the ID token suffice; otherwise the user information is requested too. */
-  claims(client: Client, binding: Binding, answer: URL, isEnough: (claims: Claims) => boolean): Promise<Claims>;
+  claims(client: Client, binding: Binding, answer: URL, isEnough: (claims: Claims) => boolean): Promise<Identified>;
+  /** Where the browser ends its session at the provider (OpenID Connect RP-Initiated Logout); null when the provider has no
+   *  such address. `idToken`: of the sign-in; null makes the provider ask the person. Rejects as `authorizationUrl` does. */
+  endSessionUrl(client: Client, idToken: string | null): Promise<URL | null>;
+}
+
+export interface Identified {
+  readonly claims: Claims;
+  readonly idToken: string;
 }
 
 /** `dev` allows http. */
@@ -96,19 +105,30 @@ export function createIssuers(deps: {
         code_challenge: await calculatePKCECodeChallenge(verifier),
         code_challenge_method: "S256",
       });
-      if (url.protocol !== "https:" && !dev) throw new Error("the authorization endpoint is not https");
-      return url;
+      return secure(url, "authorization endpoint");
+    },
+    async endSessionUrl(client, idToken) {
+      const config = await configuration(client);
+      if (config.serverMetadata().end_session_endpoint === undefined) return null;
+      const url = buildEndSessionUrl(config, idToken === null ? {} : { id_token_hint: idToken });
+      return secure(url, "end session endpoint");
     },
     async claims(client, { state, nonce, verifier }, answer, isEnough) {
       const config = await configuration(client);
       const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier };
       const tokens = await authorizationCodeGrant(config, answer, checks);
       const claims = tokens.claims();
-      if (claims === undefined) throw new Error("the provider has sent no ID token");
-      if (isEnough(claims) || config.serverMetadata().userinfo_endpoint === undefined) return claims;
-      return { ...(await fetchUserInfo(config, tokens.access_token, claims.sub)), ...claims };
+      const idToken = tokens.id_token;
+      if (claims === undefined || idToken === undefined) throw new Error("the provider has sent no ID token");
+      if (isEnough(claims) || config.serverMetadata().userinfo_endpoint === undefined) return { claims, idToken };
+      return { claims: { ...(await fetchUserInfo(config, tokens.access_token, claims.sub)), ...claims }, idToken };
     },
   };
+
+  function secure(url: URL, what: string): URL {
+    if (url.protocol !== "https:" && !dev) throw new Error(`the ${what} is not https`);
+    return url;
+  }
 
   async function configuration(client: Client): Promise<Configuration> {
     const metadata = await metadataOf(client);

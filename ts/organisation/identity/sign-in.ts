@@ -5,7 +5,7 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import { TooManyRequests } from "../../errors.ts";
-import { steadyClock } from "../../in-time.ts";
+import { inTime, steadyClock } from "../../in-time.ts";
 import { RecentMap } from "../../limits/recent-map.ts";
 import { reasonOf } from "../../reason.ts";
 import { isEnabled } from "../../store/enabled.ts";
@@ -15,7 +15,7 @@ import { recordChange } from "../audit.ts";
 import type { LoginThrottle } from "../login-throttle.ts";
 import type { Logins } from "../logins.ts";
 import { type Claims, claimValues, emailOf, roleFor } from "./claims.ts";
-import type { Binding, Client, Issuers } from "./issuer.ts";
+import type { Binding, Client, Identified, Issuers } from "./issuer.ts";
 import { personIdentified } from "./known-people.ts";
 import type { IdentityProviders, StoredProvider } from "./provider.ts";
 
@@ -37,6 +37,11 @@ const VALUES_LIMIT = 20;
 /** OpenID Connect Core section 2. */
 const SUBJECT = /^[\x20-\x7e]{1,255}$/;
 const PURPOSE = "sign-in at an identity provider";
+const SESSION_PURPOSE = "session at an identity provider";
+/** Longest ID token that is kept for the sign-out, characters: browsers keep cookies of 4,096 bytes. */
+const ID_TOKEN_LIMIT = 2_600;
+/** How long a sign-out waits for the provider's metadata, ms. */
+const SIGN_OUT_LIMIT_MS = 2_000;
 
 /** Why nobody is signed in. */
 export type Refusal =
@@ -62,8 +67,10 @@ interface Sent {
   readonly cookie: string;
 }
 
-interface SignedIn {
+/** The id of a new session, and a cookie for `endAtProvider`. */
+export interface SignedIn {
   readonly sessionId: string;
+  readonly cookie: string;
 }
 
 /** What comes back from the provider. */
@@ -78,7 +85,14 @@ export interface ProviderAnswer {
   readonly requestId: string;
 }
 
-/** What the cookie holds. */
+/** What the cookie of a session holds. */
+interface Opened {
+  readonly hash: string;
+  /** null: too long for a cookie. */
+  readonly idToken: string | null;
+}
+
+/** What the cookie of a sign-in holds. */
 interface Begun extends Binding {
   readonly hash: string;
   /** Epoch ms. */
@@ -135,7 +149,7 @@ export class IdentitySignIn {
 
   /** The id of a new session. */
   async finish({ hash, url, cookie, address, requestId }: ProviderAnswer): Promise<SignedIn | Refused> {
-    const begun = this.#openedCookie(cookie);
+    const begun = this.#unsealed<Begun>(cookie, PURPOSE);
     const isOwn = begun !== null && begun.hash === hash && isSame(begun.state, url.searchParams.get("state") ?? "");
     const age = begun === null ? 0 : this.#deps.clock.now() - begun.at;
     if (!isOwn || age < 0 || age >= SIGN_IN_LIMIT_MS || !this.#isFirstUse(begun.state)) return { refused: "expired" };
@@ -151,6 +165,26 @@ export class IdentitySignIn {
     return outcome;
   }
 
+  /** Where a browser with this cookie ends its session at the provider; null when there is no such place, or the provider
+   *  does not say it in time. */
+  async endAtProvider(cookie: string): Promise<string | null> {
+    const opened = this.#unsealed<Opened>(cookie, SESSION_PURPOSE);
+    if (opened === null) return null;
+    const url = this.#bounded(opened.hash, () => this.#endSessionUrl(opened)).catch((error: unknown) => {
+      this.#deps.log.warn({ cause: causeOf(error) }, "no sign-out at the identity provider");
+      return null;
+    });
+    const known = await inTime(SIGN_OUT_LIMIT_MS, url, null);
+    return known instanceof URL ? known.href : null;
+  }
+
+  async #endSessionUrl({ hash, idToken }: Opened): Promise<URL | null> {
+    const found = await this.#providerOf(hash);
+    if ("refused" in found) return null;
+    const client = await this.#clientOf(found.organisation, found.provider);
+    return await (await this.#deps.openIssuers()).endSessionUrl(client, idToken);
+  }
+
   async #finished(begun: Begun, url: URL, requestId: string): Promise<SignedIn | Refused> {
     const found = await this.#providerOf(begun.hash);
     if ("refused" in found) return found;
@@ -161,14 +195,18 @@ export class IdentitySignIn {
       return await this.#refuse(organisation, requestId, "denied", { cause });
     }
     const client = await this.#clientOf(organisation, provider);
-    let claims: Claims;
+    let identified: Identified;
     try {
       const isEnough = (given: Claims) => emailOf(given) !== null && claimValues(given, provider.roleClaim).length > 0;
-      claims = await (await this.#deps.openIssuers()).claims(client, begun, url, isEnough);
+      identified = await (await this.#deps.openIssuers()).claims(client, begun, url, isEnough);
     } catch (failure) {
       return await this.#refuse(organisation, requestId, "provider_failed", { cause: causeOf(failure) });
     }
-    return await this.#admitted(organisation, provider, claims, requestId);
+    const outcome = await this.#admitted(organisation, provider, identified.claims, requestId);
+    if ("refused" in outcome) return outcome;
+    const idToken = identified.idToken.length > ID_TOKEN_LIMIT ? null : identified.idToken;
+    const opened: Opened = { hash: begun.hash, idToken };
+    return { ...outcome, cookie: this.#deps.secretBox.seal(JSON.stringify(opened), SESSION_PURPOSE) };
   }
 
   async #admitted(
@@ -176,7 +214,7 @@ export class IdentitySignIn {
     provider: StoredProvider,
     claims: Claims,
     requestId: string,
-  ): Promise<SignedIn | Refused> {
+  ): Promise<{ readonly sessionId: string } | Refused> {
     const email = emailOf(claims);
     const subject = String(claims["sub"]);
     if (!SUBJECT.test(subject)) {
@@ -267,9 +305,9 @@ export class IdentitySignIn {
     }
   }
 
-  #openedCookie(cookie: string | null): Begun | null {
+  #unsealed<T>(cookie: string | null, purpose: string): T | null {
     try {
-      return cookie === null ? null : (JSON.parse(this.#deps.secretBox.open(cookie, PURPOSE)) as Begun);
+      return cookie === null ? null : (JSON.parse(this.#deps.secretBox.open(cookie, purpose)) as T);
     } catch {
       return null; // made up, or cut off
     }
