@@ -2,8 +2,9 @@
 // [--set tuning]`. What it costs, in CPU ms per stream-second, at 128, 96 and 64 kbit/s in stereo and (`m`) 64 in mono.
 // With ViSQOL's full-band model also the MOS-LQO of each clip, beside what the former encoder, libxaac, had. With
 // COMMAND the same of another encoder, in which {in} is a WAV file, {out} the file to write, of any format that ffmpeg
-// reads without its delay, and {bitrate} in bit/s (its start is counted): `ffmpeg -v error -y -i {in} -c:a aac -b:a {bitrate} {out}.m4a`. The tuning
-// clips are others, so that constants are not chosen by what is scored.
+// reads without its delay, and {bitrate} in bit/s: `ffmpeg -v error -y -i {in} -c:a aac -b:a {bitrate} {out}.m4a`. The
+// time a program takes to start is counted. The tuning clips are others, so that constants are not chosen by what is
+// scored.
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
