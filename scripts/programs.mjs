@@ -149,6 +149,16 @@ export const toMeasure = [
   { name: "perf", package: "linux-perf", use: "counts system calls", isThere: onPath("perf") },
 ];
 
+/** For the clips of the AAC bench and their scores. @type {readonly Program[]} */
+export const toScore = [
+  ...toTest.filter(({ name }) => name === "ffmpeg"),
+  { name: "espeak-ng", package: "espeak-ng", use: "speaks", isThere: onPath("espeak-ng") },
+  ...Object.entries({
+    "extremetuxracer-data": "games/etr/music/race1-jt.ogg",
+    "planetblupi-music-ogg": "planetblupi/music/music003.ogg",
+  }).map(([name, path]) => ({ name, package: name, use: "music", isThere: file(join("/usr/share", path)) })),
+];
+
 /** Packages of missing programs, without duplicates, in the order of the table.
  *  @param {readonly Program[]} programs */
 export function missingPackages(programs) {

@@ -1,9 +1,12 @@
-//! When a frame is cut into short windows: transients, found in the energies of eighths of a frame, one frame ahead
+//! When a frame is cut into short windows: transients, found in the energies of eighths of a frame, half a frame ahead
 //! of the transform. And how short windows are grouped.
 
 use crate::bands::{LINES, SHORT, SHORT_BANDS, SHORT_LINES, SHORT_WINDOWS};
 use crate::filterbank::Sequence;
 
+/// Samples after a window in which transients cut the next one: its short windows begin in the second half of this
+/// window's second frame, and end in the half frame after it.
+pub(crate) const LOOK_AHEAD: usize = LINES / 2;
 /// Ratio to that mean that makes a transient.
 const ATTACK: f32 = 10.0;
 /// Energies of eighths of a frame are compared with a mean that decays by this factor each eighth.
@@ -21,17 +24,15 @@ pub(crate) struct Detector {
 }
 
 impl Detector {
-    /// The eighths of the next frame that begin a transient, as bits.
-    pub(crate) fn handle_frame(&mut self, samples: &[f32; LINES]) -> u8 {
-        let mut attacks = 0;
-        for (eighth, samples) in samples.chunks_exact(SHORT_LINES).enumerate() {
+    /// Whether a transient begins in the next samples.
+    pub(crate) fn handle_samples(&mut self, samples: &[f32]) -> bool {
+        let mut is_attack = false;
+        for samples in samples.chunks_exact(SHORT_LINES) {
             let energy = self.energy(samples);
-            if energy > self.mean * ATTACK && energy > QUIET {
-                attacks |= 1 << eighth;
-            }
+            is_attack |= energy > self.mean * ATTACK && energy > QUIET;
             self.mean = (self.mean * DECAY + energy * (1.0 - DECAY)).max(energy * 0.1);
         }
-        attacks
+        is_attack
     }
 
     /// Energy of the second differences.
@@ -62,31 +63,27 @@ impl Detector {
 #[derive(Clone, Debug)]
 pub(crate) struct Sequencer {
     sequence: Sequence,
-    // Whether the next frame to be coded is cut, and the transients of its second half of samples.
+    // Whether the next frame to be coded is cut.
     cut: bool,
-    attacks: u8,
 }
 
 impl Default for Sequencer {
     fn default() -> Self {
-        Self { sequence: Sequence::Long, cut: false, attacks: 0 }
+        Self { sequence: Sequence::Long, cut: false }
     }
 }
 
 impl Sequencer {
-    /// Given the transients of a frame of samples, the sequence of the frame before the one whose second half it is.
-    pub(crate) fn handle_attacks(&mut self, attacks: u8) -> Sequence {
-        // The short windows of a frame cover the last half of its first frame of samples and the first half of its
-        // second one.
-        let next = self.attacks & 0xf0 != 0 || attacks & 0x0f != 0;
-        self.sequence = match (self.cut, self.sequence, next) {
+    /// The sequence of the next window, given whether there is a transient in the last half of it or in the look-ahead.
+    pub(crate) fn handle_attack(&mut self, is_attack: bool) -> Sequence {
+        self.sequence = match (self.cut, self.sequence, is_attack) {
             (true, _, _) => Sequence::Short,
             (false, Sequence::Short, true) => Sequence::Short,
             (false, Sequence::Short, false) => Sequence::Stop,
             (false, _, true) => Sequence::Start,
             (false, _, false) => Sequence::Long,
         };
-        (self.cut, self.attacks) = (next, attacks);
+        self.cut = is_attack;
         self.sequence
     }
 }

@@ -2,7 +2,7 @@
 //! bits there are (`rate`).
 
 use crate::bands::{LIMIT_BANDS, LINES, Layout};
-use crate::blocks::Detector;
+use crate::blocks::{Detector, LOOK_AHEAD};
 use crate::log::log2;
 use crate::psychoacoustics::{Energies, Model, quiet_level};
 use crate::quantiser;
@@ -21,11 +21,14 @@ const BY_ENERGY: f32 = 0.1;
 /// How far below the threshold in quiet noise is not reduced further, in doublings of energy.
 const BELOW_QUIET: f32 = 2.0;
 
+/// Samples that a channel keeps: those of a window, and the look-ahead.
+pub(crate) const SAMPLES: usize = 2 * LINES + LOOK_AHEAD;
+
 /// One channel's part of the state.
 pub(crate) struct Channel {
-    /// The last three frames of samples, the oldest at the encoder's `oldest`.
-    pub(crate) samples: [Box<[f32; LINES]>; 3],
-    /// Transients of the newest frame.
+    /// The last samples, the newest at the end.
+    pub(crate) samples: Box<[f32; SAMPLES]>,
+    /// Finds transients in the newest frame.
     pub(crate) detector: Detector,
     /// Its psychoacoustic model.
     pub(crate) model: Model,
@@ -52,7 +55,7 @@ pub(crate) struct Channel {
 impl Channel {
     pub(crate) fn new() -> Self {
         Self {
-            samples: std::array::from_fn(|_| Box::new([0.0; LINES])),
+            samples: Box::new([0.0; SAMPLES]),
             detector: Detector::default(),
             model: Model::new(),
             lines: Box::new([0.0; LINES]),
@@ -65,6 +68,11 @@ impl Channel {
             spectrum: Spectrum::new(),
             filters: [Filter::default(); 8],
         }
+    }
+
+    /// The newest frame of input.
+    pub(crate) fn newest(&self) -> &[f32] {
+        &self.samples[SAMPLES - LINES..]
     }
 
     /// Replaces bands by noise that would keep hardly any line.

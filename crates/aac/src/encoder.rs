@@ -3,7 +3,7 @@
 use crate::bands::{LIMIT_BANDS, LINES, Layout};
 use crate::bits::BitWriter;
 use crate::blocks::{self, Detector, Sequencer};
-use crate::channel::Channel;
+use crate::channel::{Channel, SAMPLES};
 use crate::filterbank::{FilterBank, Scratch, Sequence, Shape};
 use crate::rate::{BUFFER_BITS, Demand, Rate};
 use crate::stereo;
@@ -46,9 +46,7 @@ pub struct Encoder {
     bank: &'static FilterBank,
     scratch: Scratch,
     channels: Vec<Channel>,
-    // Which of the three frames of samples is the oldest.
-    oldest: usize,
-    // Of each of them: whether it is silent, and whether both channels are equal.
+    // Of the last three frames of input, the newest first: whether it is silent, and whether both channels are equal.
     silent: [bool; 3],
     equal: [bool; 3],
     sequencer: Sequencer,
@@ -80,7 +78,6 @@ impl Encoder {
             bank,
             scratch: bank.scratch(),
             channels: (0..count).map(|_| Channel::new()).collect(),
-            oldest: 0,
             silent: [true; 3],
             equal: [count == 2; 3],
             sequencer: Sequencer::default(),
@@ -128,47 +125,48 @@ impl Encoder {
             return Err(EncoderError::Length);
         }
         for (index, channel) in self.channels.iter_mut().enumerate() {
-            let target = &mut channel.samples[self.oldest];
+            channel.samples.copy_within(LINES.., 0);
+            let target = &mut channel.samples[SAMPLES - LINES..];
             for (target, samples) in target.iter_mut().zip(samples.chunks_exact(count)) {
                 *target = convert(samples[index]);
             }
         }
-        let newest = self.oldest;
-        self.oldest = (self.oldest + 1) % 3;
-        self.silent[newest] =
-            self.channels.iter().all(|channel| channel.samples[newest].iter().all(|s| *s == 0.0));
-        self.equal[newest] = match &self.channels[..] {
-            [left, right] => left.samples[newest] == right.samples[newest],
+        let is_silent =
+            self.channels.iter().all(|channel| channel.newest().iter().all(|s| *s == 0.0));
+        let is_equal = match &self.channels[..] {
+            [left, right] => left.newest() == right.newest(),
             _ => false,
         };
-        let attacks = self.detect(newest);
-        let sequence = self.sequencer.handle_attacks(attacks);
-        let frames = [self.oldest, (self.oldest + 1) % 3];
-        if frames.iter().all(|frame| self.silent[*frame]) {
+        self.silent = [is_silent, self.silent[0], self.silent[1]];
+        self.equal = [is_equal, self.equal[0], self.equal[1]];
+        let is_attack = self.detect();
+        let sequence = self.sequencer.handle_attack(is_attack);
+        if self.silent == [true; 3] {
             return Ok(self.code_silence(sequence));
         }
-        let equal = frames.iter().all(|frame| self.equal[*frame]);
-        self.analyse(sequence, frames, equal);
+        let equal = self.equal == [true; 3];
+        self.analyse(sequence, equal);
         Ok(self.code(sequence, equal))
     }
 
-    /// The transients of the newest frame, of all channels.
-    fn detect(&mut self, newest: usize) -> u8 {
-        if self.silent[newest] {
+    /// Whether there is a transient in the newest samples of a channel.
+    fn detect(&mut self) -> bool {
+        if self.silent[0] {
             for channel in &mut self.channels {
                 channel.detector = Detector::default();
             }
-            return 0;
+            return false;
         }
-        let distinct = if self.equal[newest] { 1 } else { self.channels.len() };
-        let mut attacks = 0;
+        let distinct = if self.equal[0] { 1 } else { self.channels.len() };
+        let mut is_attack = false;
         for channel in &mut self.channels[..distinct] {
-            attacks |= channel.detector.handle_frame(&channel.samples[newest]);
+            let newest = &channel.samples[SAMPLES - LINES..];
+            is_attack |= channel.detector.handle_samples(newest);
         }
         if let ([left, right], 1) = (&mut self.channels[..], distinct) {
             right.detector = left.detector.clone();
         }
-        attacks
+        is_attack
     }
 
     /// A frame without any band.
@@ -205,17 +203,23 @@ impl Encoder {
         self.out.finish()
     }
 
-    /// Transforms the two frames of samples before the newest, and finds how much noise each band may have.
-    fn analyse(&mut self, sequence: Sequence, frames: [usize; 2], equal: bool) {
+    /// Transforms the two frames of samples before the look-ahead, and finds how much noise each band may have.
+    fn analyse(&mut self, sequence: Sequence, equal: bool) {
         let distinct = if equal { 1 } else { self.channels.len() };
         let next_shape = Shape::Sine;
         let shapes = [self.shape, next_shape];
         self.shape = next_shape;
         for channel in &mut self.channels[..distinct] {
-            let [first, second] = frames.map(|frame| &*channel.samples[frame]);
+            let (frames, _) = channel.samples.as_chunks();
             let target =
                 if sequence == Sequence::Short { &mut channel.powers } else { &mut channel.lines };
-            self.bank.transform(sequence, shapes, [first, second], &mut self.scratch, target);
+            self.bank.transform(
+                sequence,
+                shapes,
+                [&frames[0], &frames[1]],
+                &mut self.scratch,
+                target,
+            );
         }
         if sequence == Sequence::Short {
             let mut lengths = [0; 8];

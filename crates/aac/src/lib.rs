@@ -29,5 +29,5 @@ pub use encoder::{Config, Encoder, EncoderError};
 pub const FRAME_SAMPLES: usize = bands::LINES;
 /// The only sample rate, in hertz.
 pub const SAMPLE_RATE: u32 = 48_000;
-/// Samples by which a decoder's output lags behind the input: the overlap of the transform and one frame of look-ahead.
-pub const DELAY_SAMPLES: usize = 2 * FRAME_SAMPLES;
+/// Samples by which a decoder's output lags behind the input: the overlap of the transform and the look-ahead.
+pub const DELAY_SAMPLES: usize = FRAME_SAMPLES + blocks::LOOK_AHEAD;

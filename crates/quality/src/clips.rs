@@ -13,6 +13,17 @@ pub(crate) struct Clip {
     pub(crate) samples: Vec<i16>,
 }
 
+impl Clip {
+    /// Its samples, in one channel or two.
+    pub(crate) fn mixed(&self, channels: usize) -> Vec<i16> {
+        if channels == 2 {
+            return self.samples.clone();
+        }
+        let mixed = |pair: &[i16]| ((i32::from(pair[0]) + i32::from(pair[1])) / 2) as i16;
+        self.samples.chunks_exact(2).map(mixed).collect()
+    }
+}
+
 /// All clips: the computed ones and each raw file of the folder.
 pub(crate) fn all(folder: &Path) -> io::Result<Vec<Clip>> {
     let mut clips = vec![

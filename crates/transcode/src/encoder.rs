@@ -48,8 +48,13 @@ pub trait AacEncoder: Send {
     /// until the next call.
     fn encode(&mut self, pcm: &[i16]) -> &[u8];
 
-    /// Frames by which the decoded output lags behind the input.
+    /// Frames by which the decoded output lags behind the input, [`AacEncoder::lead_samples`] included.
     fn delay_frames(&self) -> usize;
+
+    /// Samples of silence to be encoded before the input, with which the delay is whole frames.
+    fn lead_samples(&self) -> usize {
+        0
+    }
 }
 
 impl AacEncoder for Encoder {
@@ -58,8 +63,11 @@ impl AacEncoder for Encoder {
     }
 
     fn delay_frames(&self) -> usize {
-        const { assert!(DELAY_SAMPLES.is_multiple_of(FRAME_SAMPLES), "frames keep their time") }
-        DELAY_SAMPLES / FRAME_SAMPLES
+        DELAY_SAMPLES.div_ceil(FRAME_SAMPLES)
+    }
+
+    fn lead_samples(&self) -> usize {
+        DELAY_SAMPLES.next_multiple_of(FRAME_SAMPLES) - DELAY_SAMPLES
     }
 }
 

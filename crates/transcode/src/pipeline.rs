@@ -32,7 +32,9 @@ impl Pipeline {
     /// A pipeline at the beginning of a segment.
     pub(super) fn new(channels: Channels, encoder: Box<dyn AacEncoder>) -> Result<Self, Error> {
         let (decoder, pcm) = (OpusDecoder::new(channels)?, Pcm::new(channels));
-        Ok(Self { decoder, pcm, unprimed: encoder.delay_frames(), encoder })
+        let mut pipeline = Self { decoder, pcm, unprimed: 0, encoder };
+        pipeline.prime();
+        Ok(pipeline)
     }
 
     /// Continues in stereo without a gap: the two-channel encoder first encodes again what the old one still holds.
@@ -48,8 +50,13 @@ impl Pipeline {
     /// Begins a segment unrelated to the audio before it.
     pub(super) fn restart(&mut self) {
         self.decoder.reset();
-        self.unprimed = self.encoder.delay_frames();
         self.pcm.clear();
+        self.prime();
+    }
+
+    fn prime(&mut self) {
+        self.unprimed = self.encoder.delay_frames();
+        self.pcm.grow(self.encoder.lead_samples());
     }
 
     /// Decodes a packet of this many samples. Returns `false` and adds nothing if it is corrupt.

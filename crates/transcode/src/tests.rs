@@ -38,6 +38,21 @@ fn tones_stay_on_their_channels() {
     }
 }
 
+/// The encoder's overlap and look-ahead are 1,536 samples.
+#[test]
+fn a_frame_is_sent_as_soon_as_2560_samples_from_its_first_on_have_come() {
+    let mut transcoder = Transcoder::new(stereo(128_000), Encoders::default());
+    let sent: Vec<usize> = encode(&tones(0.1, 1), 1, 0)
+        .iter()
+        .map(|frame| {
+            let mut out = Vec::new();
+            transcoder.handle_frame(frame, arrival(frame), &mut out).unwrap();
+            audio(&out).count()
+        })
+        .collect();
+    assert_eq!(sent, [0, 0, 1, 1, 1]);
+}
+
 #[test]
 fn audio_keeps_its_time() {
     for count in [1, 2] {

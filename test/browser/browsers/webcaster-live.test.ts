@@ -10,6 +10,7 @@ import { firstVideoFrame, rateBecomes } from "../../support/growing-flv.ts";
 import { isMonotonic, ofTrack, startsAtKeyframe } from "../../support/judge.ts";
 import type { WebcasterPage } from "../../support/webcaster-page.ts";
 import { openWebcasterStage, SMALL, type WebcasterStage } from "../../support/webcaster-stage.ts";
+import { webCodecsComplaints } from "../../support/webcodecs.ts";
 import { inWholeRun } from "../../support/whole-run.ts";
 
 /** A browser needs five or six seconds to notice a dead path. */
@@ -88,6 +89,7 @@ test("with a web token a page of another site broadcasts, shares its screen, cha
   // ffmpeg comments on the metadata's own stream.
   expect((await complaints).replaceAll(/^.*New subtitle stream.*\n/gm, "")).toBe("");
   expect(await decodeComplaints(recording)).toBe("");
+  expect(await webCodecsComplaints(page.page, recording)).toEqual([]);
   expect(stage.upstream.log().split(`publish: name='${name}'`)).toHaveLength(2);
   expect([states, errors]).toEqual([["preparing", "ready", "connecting", "live"], []]);
   expect(metrics.at(-1)).toMatchObject({
