@@ -271,8 +271,10 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       const done = deliver(row).then((outcome) => {
         inFlight.delete(row.id);
         places.end(place, outcome);
-        if (unfinished.has(organisation)) void checkNext(organisation);
-        else if (round.isWorkLeft || round.lookAt < sleepsUntil || round.lookAt <= clock.now()) void check();
+        if (unfinished.has(organisation) && places.isWorthATurn(organisation)) {
+          if (outcome === "answered") round.goOn(organisation);
+          void checkNext(organisation);
+        } else if (round.isWorkLeft || round.lookAt < sleepsUntil || round.lookAt <= clock.now()) void check();
       });
       inFlight.set(row.id, done);
     }
