@@ -8,10 +8,13 @@ import { ON_POSTGRES } from "./stores.ts";
 const LARGE = [
   ...["stream", "stream_tag", "stream_word", "stream_text", "stream_external_id"],
   ...["publish", "usage", "delivery", "audit", "outbox", "webhook_copy_outbox", "refusal", "token"],
+  ...["api_key", "person", "person_session", "person_identity"],
 ];
 
 /** Streams added at a time. */
 const PORTION = 5_000;
+/** Of `addManyPeople`. */
+const ORGANISATIONS = 2_000;
 
 /** Adds `count` streams with two tags, a title and an external id each, and for each of them `publishes` publishes, a delivery, an audit entry and
  *  the bytes of a day. */
@@ -28,16 +31,41 @@ export async function addManyRows(
   await sql.raw("analyze").execute(db);
 }
 
+/** Adds `count` people with a session, an identity and a revoked key each, in many organisations. */
+export async function addManyPeople(db: Kysely<Schema>, count: number): Promise<void> {
+  const numbers = numbersOf(0, count);
+  const org = `'people-' || ${text(`i % ${ORGANISATIONS}`)}`;
+  for (const statement of [
+    `insert into organisation (id, hash, name, plan, enabled, created_at, updated_at)
+     select ${org}, ${org}, ${org}, 'paid', 1, 1, 1 from ${numbersOf(0, ORGANISATIONS)}`,
+    `insert into person (id, organisation_id, email, role, password_hash, created_at, updated_at)
+     select 'p-' || ${text("i")}, ${org}, 'p' || ${text("i")} || '@many.example', 'readonly', '', 1, 1 from ${numbers}`,
+    `insert into person_session (hash, person_id, created_at, last_seen_at)
+     select 's-' || ${text("i")}, 'p-' || ${text("i")}, 1800000000000, 1800000000000 from ${numbers}`,
+    `insert into person_identity (organisation_id, issuer, subject, person_id, created_at)
+     select ${org}, 'https://login.example', ${text("i")}, 'p-' || ${text("i")}, 1 from ${numbers}`,
+    `insert into api_key (id, organisation_id, role, hash, created_at, revoked_at)
+     select 'many-' || ${text("i")}, ${org}, 'user', 'many-' || ${text("i")}, 1, 1 from ${numbers}`,
+    "analyze",
+  ]) {
+    await sql.raw(statement).execute(db);
+  }
+}
+
+const text = (value: string) => `cast(${value} as text)`;
+
+/** A table `n` with a column `i`: the numbers from `from` to below `to`. */
+const numbersOf = (from: number, to: number) =>
+  ON_POSTGRES
+    ? `generate_series(${from}, ${to - 1}) as n(i)`
+    : `(with recursive c(i) as (select ${from} union all select i + 1 from c where i < ${to - 1}) select i from c) as n`;
+
 function rowsOf(
   organisationId: string,
   { from, most, publishes }: Readonly<Record<"from" | "most" | "publishes", number>>,
 ): readonly string[] {
-  const numbers = (times = 1) =>
-    ON_POSTGRES
-      ? `generate_series(${from * times}, ${(from + most) * times - 1}) as n(i)`
-      : `(with recursive c(i) as (select ${from * times} union all select i + 1 from c where i < ${(from + most) * times - 1}) select i from c) as n`;
+  const numbers = (times = 1) => numbersOf(from * times, (from + most) * times);
   const org = `'${organisationId}'`;
-  const text = (value: string) => `cast(${value} as text)`;
   const id = `'m-' || ${text("i")}`;
   return [
     `insert into stream (id, organisation_id, name, state, tags, title, external_id, found_by, created_at, updated_at)

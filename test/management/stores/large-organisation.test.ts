@@ -3,13 +3,15 @@
 import { sql } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { countStreams } from "../../../ts/http/monitoring/stream-changes.ts";
+import { hashPassword } from "../../../ts/organisation/passwords.ts";
+import { addPerson } from "../../../ts/organisation/people.ts";
 import { WINDOW } from "../../../ts/organisation/reads/stream-list.ts";
 import { ROUTES, type RouteName } from "../../../ts/organisation/roles.ts";
 import { TAGGED_ROWS_LIMIT } from "../../../ts/organisation/usage.ts";
 import { openStore, type Store } from "../../../ts/store/open.ts";
 import { type Gateway, openGateway } from "../../support/gateway.ts";
 import { fill, type Inventory, requestOf } from "../../support/inventory.ts";
-import { addManyRows, faultsOf, recordStatements } from "../../support/large-store.ts";
+import { addManyPeople, addManyRows, faultsOf, recordStatements } from "../../support/large-store.ts";
 import { ON_POSTGRES } from "../../support/stores.ts";
 
 const STREAMS = 4 * WINDOW;
@@ -29,6 +31,7 @@ beforeAll(async () => {
   const role = { role: "administrator", scope_tag: "common" };
   limited = ((await gateway.call("POST", "/organisation/key", { body: role })).body as { key: string }).key;
   await addManyRows(gateway.db, gateway.organisation.id, { count: STREAMS, publishes: 5 });
+  await addManyPeople(gateway.db, STREAMS);
   const { dataDir } = gateway;
   if (!ON_POSTGRES) plans = await openStore({ dataDir, databaseUrl: null, access: "command" });
 }, 120_000);
@@ -153,6 +156,24 @@ test("the counts of an open dashboard", async () => {
 test.each(routes)("%s", async (route) => {
   const { method, path, body } = requestOf(route, inventory);
   expect(await faultsDuring(() => gateway.call(method, path, { body }))).toEqual([]);
+});
+
+test("a sign-in, a new password with its link, a sign-out, and wrong keys", async () => {
+  const [email, password] = ["ada@large.example", "correct horse battery"];
+  const of = { organisation_id: gateway.organisation.id, email, role: "readonly" } as const;
+  await addPerson(gateway.db, { ...of, password_hash: await hashPassword(password) }, gateway.clock.ms);
+  const faults = await faultsDuring(async () => {
+    const login = await gateway.call("POST", "/login", { key: null, body: { email, password } });
+    expect(login.status).toBe(200);
+    const { csrf_token } = login.body as { readonly csrf_token: string };
+    const cookie = (login.headers.get("set-cookie") ?? "").split(";")[0] ?? "";
+    const headers = { cookie, "x-csrf-token": csrf_token };
+    expect((await gateway.call("GET", "/me", { key: null, headers })).status).toBe(200);
+    await gateway.call("POST", "/login/password", { key: null, body: { token: "none", password } });
+    await gateway.call("POST", "/logout", { key: null, headers });
+    expect((await gateway.call("GET", "/me", { key: "hg_none" })).status).toBe(403);
+  });
+  expect(faults).toEqual([]);
 });
 
 test("a stream with a title and an external id, a taken one, and its end", async () => {

@@ -1,5 +1,6 @@
 // The migration 0003-management: people and their sessions, new columns of API keys, the audit log, usage by day.
 import { type Kysely, sql } from "kysely";
+import type { Index } from "./indexes.ts";
 
 export async function managementTables(db: Kysely<unknown>): Promise<void> {
   await db.schema.alterTable("organisation").addColumn("trial_ends_at", "bigint").execute();
@@ -85,6 +86,12 @@ export interface IdentityTables {
   identity_provider: IdentityProviderTable;
   person_identity: PersonIdentityTable;
 }
+
+/** The migration 0037-members: people and valid keys of one organisation are found without reading those of others. */
+export const MEMBERS: readonly Index[] = [
+  { name: "person_of_organisation", on: "person (organisation_id, created_at, id)" },
+  { name: "valid_api_key", on: "api_key (organisation_id, created_at, id) where revoked_at is null" },
+];
 
 /** The migration 0034-identity-provider. */
 export async function identityProviders(db: Kysely<unknown>): Promise<void> {

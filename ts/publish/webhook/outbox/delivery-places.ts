@@ -16,6 +16,9 @@ const YOUNG_MS = 1_000;
 const PACE_LEAST = 8;
 /** The share of the pace that is left after this process was late. */
 const PACE_KEPT = 0.7;
+/** The share of an organisation's places that is free again before more of its events are read: a statement for each would
+ *  cost more than the delivery. */
+const FREE_SHARE = 1 / 4;
 /** Organisations without a delivery in flight of which the latest outcome is remembered. */
 const REMEMBERED_LIMIT = 4_096;
 
@@ -54,6 +57,12 @@ export class DeliveryPlaces {
 
   inFlightOf(organisation: string): number {
     return this.#organisations.get(organisation)?.inFlight ?? 0;
+  }
+
+  /** Whether enough of the organisation's places are free to read more of its events. */
+  isWorthATurn(organisation: string): boolean {
+    const { window, inFlight } = this.#organisations.get(organisation) ?? FRESH;
+    return window - inFlight >= window * FREE_SHARE;
   }
 
   /** How many more may begin now, of any organisation. */

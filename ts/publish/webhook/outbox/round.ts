@@ -7,6 +7,8 @@ import type { DueEvents } from "./due-events.ts";
 export const QUEUE_LIMIT = 1_024;
 /** A further page of organisations is read after this many turns, and when few wait for theirs. */
 const TURNS_PER_PAGE = 64;
+/** Turns in a row of an organisation whose customer answers: its connection is open, and opening one is what costs most. */
+const TURNS_IN_A_ROW = 4;
 /** Longest time between two looks at the store, ms. */
 export const SLEEP_LIMIT_MS = 60_000;
 
@@ -14,6 +16,10 @@ export class Round {
   readonly #events: Pick<DueEvents, "oldest" | "next" | "page">;
   /** In the order of their turns. */
   readonly #queue = new Set<string>();
+  /** Those that go on before the others. */
+  readonly #first = new Set<string>();
+  /** Organisation → how many turns in a row it has had. */
+  readonly #inARow = new Map<string, number>();
   /** The oldest due events are to be looked at. */
   #isLookWanted = false;
   /** The last organisation of the page that was read; null: no round through all is in progress. */
@@ -52,6 +58,16 @@ export class Round {
     else this.look();
   }
 
+  /** The organisation's customer has just answered: its next turn comes before those of others, a few times. */
+  goOn(organisation: string): void {
+    const turns = (this.#inARow.get(organisation) ?? 0) + 1;
+    this.#inARow.delete(organisation);
+    if (turns >= TURNS_IN_A_ROW) return;
+    this.#inARow.set(organisation, turns);
+    if (this.#inARow.size > QUEUE_LIMIT) this.#inARow.delete(this.#inARow.keys().next().value ?? "");
+    this.#first.add(organisation);
+  }
+
   /** A delivery began in this turn. */
   begun(): void {
     this.#hasBegunAny = true;
@@ -64,14 +80,16 @@ export class Round {
 
   /** Organisations wait for their turn, or are to be looked for. */
   get isWorkLeft(): boolean {
-    return this.#queue.size > 0 || this.#isLookWanted || this.#after !== null;
+    return this.#first.size > 0 || this.#queue.size > 0 || this.#isLookWanted || this.#after !== null;
   }
 
   /** The organisation whose turn it is; undefined when none waits. `isProbing`: some may be tried only now and then. */
   async next(now: number, isProbing: boolean): Promise<string | undefined> {
-    if (this.#queue.size === 0 || this.#turnsSincePage >= TURNS_PER_PAGE) await this.#findMore(now, isProbing);
-    const [organisation] = this.#queue;
+    const isMoreWanted = this.#queue.size === 0 || this.#turnsSincePage >= TURNS_PER_PAGE;
+    if (this.#first.size === 0 && isMoreWanted) await this.#findMore(now, isProbing);
+    const [organisation] = this.#first.size > 0 ? this.#first : this.#queue;
     if (organisation === undefined) return undefined;
+    this.#first.delete(organisation);
     this.#queue.delete(organisation);
     this.#turnsSincePage += 1;
     return organisation;

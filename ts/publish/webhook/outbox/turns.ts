@@ -166,8 +166,10 @@ export class Turns {
       this.#inFlight.delete(row.id);
       this.#busy.delete(clientId);
       this.#places.end(place, outcome);
+      const goesOn = this.#unfinished.has(organisation) && this.#places.isWorthATurn(organisation);
+      if (goesOn && outcome === "answered") this.#deps.round.goOn(organisation);
       // Further events of the publish may have waited for an alert.
-      if (row.call === "health" || this.#unfinished.has(organisation)) void checks.checkNext(organisation);
+      if (goesOn || row.call === "health") void checks.checkNext(organisation);
       else checks.checkIfDue();
     });
     this.#inFlight.set(row.id, done);
