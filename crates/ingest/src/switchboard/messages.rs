@@ -49,6 +49,7 @@ impl Switchboard {
                     });
                 }
             }
+            Message::Forbid { push } => self.forbid(push),
             Message::OpenWhip(opening) => self.open_whip(*opening),
             Message::Order { stream, order } => self.handle_order(stream, order),
             Message::End { stream, reason, description } => {
@@ -56,6 +57,8 @@ impl Switchboard {
             }
             Message::AddUpstream { stream, record } => self.add_upstream(stream, record),
             Message::RemoveUpstream { stream, serial } => self.remove_upstream(stream, serial),
+            Message::OrderPush { stream, serial, order } => self.order_push(stream, serial, order),
+            Message::TestUpstream { test, upstream } => self.test_upstream(test, upstream),
             Message::Attach { stream, reader, relay } => self.attach(stream, reader, relay),
             Message::Seed { stream, relay, burst } => self.seed(stream, &relay, burst),
             Message::Detach { stream, relay } => self.detach(stream, &relay),

@@ -137,6 +137,9 @@ impl Switchboard {
             Effect::Report(changed) => {
                 self.context.publishes.mailbox().put(Event::UpstreamChanged(changed));
             }
+            Effect::ReportTest(tested) => {
+                self.context.publishes.mailbox().put(Event::UpstreamTested(tested));
+            }
             Effect::RefusePublish => self.refuse_publish(key),
             Effect::Send(path, datagram) => self.actions.push(Action::Send(path, datagram)),
             Effect::Route(path) => self.routes.add(key, path),
@@ -199,11 +202,8 @@ impl Switchboard {
     }
 
     fn resolve(&mut self, key: SessionKey, host: String, port: u16) {
-        let stream = self.sessions.get(key).and_then(|entry| entry.pushes);
-        let Some(stream) = stream.and_then(|stream| self.hub.stream(stream)) else { return };
-        let client_id = stream.record.client_id;
         let Some(Session::Push(push)) = self.session(key) else { return };
-        let source = push.record().upstream.source;
+        let (client_id, source) = (push.client_id(), push.record().upstream.source);
         let push = self.new_question(key);
         let wanted = AddressWanted { push, client_id, host, port, source };
         self.context.publishes.mailbox().put(Event::AddressWanted(wanted));
