@@ -7,6 +7,7 @@ import type { NodeAway } from "./errors/node-away.ts";
 import { ServiceError } from "./errors/service-error.ts";
 import type { TooManyReaders } from "./errors/too-many-readers.ts";
 import type { TooManyReads } from "./errors/too-many-reads.ts";
+import type { WrongUpstreamState } from "./errors/wrong-upstream-state.ts";
 import type { Role } from "./store/tables/roles.ts";
 
 export { ServiceError };
@@ -266,6 +267,7 @@ export type HttpError =
   | TooManyReaders
   | TooManyReads
   | CaptureRefused
+  | WrongUpstreamState
   | NodeAway
   | IdempotencyKeyReused
   | AnswerPending

@@ -24,14 +24,21 @@ export interface PageDeps {
   readonly screenLock: ScreenLock;
 }
 
+/** Whose stream the link leads to, as the service says. */
+export interface Owner {
+  readonly title: string | null;
+  readonly organisation?: string | null;
+  readonly logo?: string | null;
+}
+
 export interface Page {
   isBroadcasting(): boolean;
   /** The page is being left: everything is released. */
   leave(): void;
   /** Reports that the link's token is invalid. */
   refuseLink(fault: string): void;
-  /** Shows the title of the link's stream. */
-  showTitle(title: string | null): void;
+  /** Shows whose stream the link leads to, and its title. */
+  showOwner(owner: Owner): void;
 }
 
 export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock }: PageDeps): Page {
@@ -40,6 +47,8 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
     isWaiting: false,
     link,
     title: null,
+    organisation: null,
+    logo: null,
     streamName: "",
     address: ingestUrl,
     choice: { source: "camera", cameraId: "", microphoneId: "", quality: STANDARD },
@@ -291,7 +300,8 @@ export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock 
       set({ stage: "off" });
     },
     refuseLink: (fault) => set({ notice: notices.tokenNotice(fault) }),
-    showTitle: (title) => set({ title }),
+    // A node of an older version knows the title alone.
+    showOwner: ({ title, organisation = null, logo = null }) => set({ title, organisation, logo }),
   };
 }
 

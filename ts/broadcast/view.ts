@@ -89,6 +89,16 @@ export function createView(page: Document, actions: Actions): View {
     });
   }
 
+  function showOwner({ organisation, title, logo }: PageState): void {
+    write("brand", organisation ?? "Headgate");
+    write("heading", title ?? "Broadcast");
+    whenNew("logo", logo, () => {
+      const image = element("logo") as HTMLImageElement;
+      image.hidden = logo === null;
+      if (logo !== null) image.src = logo;
+    });
+  }
+
   function showDestination({ link, title, streamName, address, stage, notice: shown }: PageState): void {
     const isByHand = link.kind !== "token";
     element("target").hidden = isByHand;
@@ -156,7 +166,8 @@ export function createView(page: Document, actions: Actions): View {
       const isLive = stage === "live" || stage === "reconnecting";
       write("badge-text", words.badge);
       write("clock", isLive ? clockOf(state.liveSeconds) : "");
-      page.title = isLive ? "● Live · Headgate" : "Broadcast · Headgate";
+      page.title = `${isLive ? "● Live" : "Broadcast"} · ${state.organisation ?? "Headgate"}`;
+      showOwner(state);
       write("status", words.status);
       element("cover").hidden = words.cover === null;
       if (words.cover !== null) {

@@ -3,13 +3,14 @@ import type { Context } from "hono";
 import { cors } from "hono/cors";
 import type { Kysely } from "kysely";
 import { InvalidValue } from "../errors.ts";
+import { brandingOf } from "../organisation/logo/logos.ts";
 import { findStreamByName } from "../organisation/streams.ts";
-import { titleOf } from "../organisation/titles/stream-titles.ts";
 import type { Schema } from "../store/schema.ts";
 import { checkExpiry } from "../token/expiry.ts";
 import { withoutArguments } from "../token/revocations.ts";
 import type { TokenRecords } from "../token/token-records.ts";
 import { opensStreamsOf, type TokenClaims, type Tokens, VALIDITY_DEFAULT_S } from "../token/tokens.ts";
+import { logoUrl } from "./logo/logo-routes.ts";
 import { type Declarations, newRoutes, type RouteDeps, type Routes, UnixTime, z } from "./openapi.ts";
 import { noteForLog } from "./request/caller.ts";
 import { requiredText } from "./request/schema.ts";
@@ -22,7 +23,11 @@ const PREFLIGHT_AGE_S = 600;
 const Token = z.object({ success: z.literal(true), data: z.object({ token: z.string() }) });
 const TokenStream = z.object({
   success: z.literal(true),
-  data: z.object({ title: z.string().nullable().openapi({ example: "Evening show" }) }),
+  data: z.object({
+    title: z.string().nullable().openapi({ example: "Evening show" }),
+    organisation: z.string().nullable().openapi({ description: "Name of the organisation that the stream belongs to" }),
+    logo: z.string().nullable().openapi({ description: "Path of its logo on this service; null for none" }),
+  }),
 });
 const GivenToken = z.object({ token: z.string().min(1).openapi({ description: "The web token" }) });
 const Claim = requiredText()
@@ -62,7 +67,8 @@ export const WEBCASTER_ROUTES = {
   "POST /webcaster/stream": {
     tag: "Tokens",
     summary: "What the broadcaster with a web token sees of the stream",
-    description: "For /broadcast. `title` is null for a stream without one, and where there is no such stream.",
+    description:
+      "For /broadcast. `title` is null for a stream without one; each is null where there is no such stream.",
     body: GivenToken,
     bodyRequired: true,
     answer: TokenStream,
@@ -116,8 +122,9 @@ export function webcasterRoutes(
   routes.open("POST /webcaster/stream", async (c, { body: { token } }) => {
     const claims = await verified(c, token);
     const name = withoutArguments(claims.streamname);
-    const title = opensStreamsOf(claims, name) ? await titleOf(db, name) : null;
-    return c.json({ success: true, data: { title } });
+    const branding = opensStreamsOf(claims, name) ? await brandingOf(db, name) : null;
+    const { title = null, organisation = null, logo = null } = branding ?? {};
+    return c.json({ success: true, data: { title, organisation, logo: logoUrl(logo) } });
   });
 
   return routes.hono;

@@ -16,3 +16,4 @@ export type PullEnded = EventOf<"pull_ended">;
 export type ConnectionRefused = EventOf<"connection_refused">;
 export type AddressWanted = EventOf<"address_wanted">;
 export type UpstreamChanged = EventOf<"upstream_changed">;
+export type UpstreamTested = EventOf<"upstream_tested">;

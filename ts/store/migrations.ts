@@ -7,6 +7,7 @@ import { RETENTION_INDEXES } from "./retention.ts";
 import type { Schema } from "./schema.ts";
 import { buildIndex, type Index } from "./tables/indexes.ts";
 import { keptAnswerTable } from "./tables/kept-answer-table.ts";
+import { logosAndPauses } from "./tables/logo-table.ts";
 import { identityProviders, managementTables } from "./tables/management-tables.ts";
 import { nodesByStart, nodeTables } from "./tables/node-tables.ts";
 import { operatorOrganisation } from "./tables/operator-organisation.ts";
@@ -73,6 +74,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0032-delivery-responses", up: deliveryResponses },
   { name: "0033-tokens", up: tokenRecords },
   { name: "0034-identity-provider", up: identityProviders },
+  { name: "0036-logos-and-pauses", up: logosAndPauses },
 ];
 
 /** The tables whose rows are written by triggers on other tables. */
