@@ -170,7 +170,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   const publishOf = (clientId: number) => (find(clientId) ?? holds.find(clientId))?.intent ?? null;
   const pulledBytes = createPulledBytes({ db, media, clock });
   const players = playersOf(deps, { pulledBytes, publishOf });
-  const upstreamTests = createUpstreamTests({ ids, media, clock, log });
+  const upstreamTests = createUpstreamTests({ ids, media, log });
   const { testedBy } = upstreamTests;
   const upstreams = createUpstreamEvents({ media, publishOf, testedBy, metrics, log, resolve, settings });
   const refusedConnections = createRefusedConnections({ clock, log });

@@ -1,8 +1,7 @@
 // The tables of the store for libsql and PostgreSQL: text, integer and bigint; times are epoch ms, booleans 0 and 1.
 import type { Generated } from "kysely";
 import type { EndingColumns, RefusalColumns } from "./tables/ending-columns.ts";
-import type { LogoTables, UpstreamPauseColumns } from "./tables/logo-table.ts";
-import type { IdentityTables } from "./tables/management-tables.ts";
+import type { IdentityTables, LogoTables, UpstreamPauseColumns } from "./tables/management-tables.ts";
 import type { PublishKeyColumns } from "./tables/publish-key.ts";
 import type { RefusalTables } from "./tables/refusal-table.ts";
 import type { Role } from "./tables/roles.ts";

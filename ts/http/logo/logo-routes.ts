@@ -51,9 +51,6 @@ export const LOGO_ROUTES = {
   },
 } satisfies Declarations;
 
-/** Its path; null for none. */
-export const logoUrl = (sha256: string | null): string | null => (sha256 === null ? null : `/logo/${sha256}.png`);
-
 export function logoRoutes(
   deps: RouteDeps & { readonly db: Kysely<Schema>; readonly reads: Kysely<Schema>; readonly clock: { now(): number } },
 ): Routes["hono"] {

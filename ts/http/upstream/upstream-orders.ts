@@ -3,9 +3,11 @@
 import type { Context } from "hono";
 import type { Kysely } from "kysely";
 import { WrongUpstreamState } from "../../errors/wrong-upstream-state.ts";
+import { TooManyRequests } from "../../errors.ts";
 import { PUSH_STEPS } from "../../media/codes.ts";
 import { type Actor, changed, recordChange } from "../../organisation/audit.ts";
 import type { Caller } from "../../organisation/callers.ts";
+import { createRequestRate } from "../../organisation/request-rate.ts";
 import { findStream } from "../../organisation/streams.ts";
 import type { StreamUpstreams } from "../../organisation/upstreams.ts";
 import type { LiveSessions } from "../../publish/live-sessions.ts";
@@ -43,6 +45,8 @@ const TestedUpstream = z
   })
   .openapi("TestedUpstream");
 
+/** Tests of one organisation on a node: those of all upstreams of a stream in a row, then one every ten seconds. */
+const TEST_RATE = { perSecond: 0.1, burst: 16 };
 /** The way to another node and back, ms. */
 const WAY_MS = 2_000;
 const described = (summary: string, description: string) => {
@@ -87,6 +91,7 @@ export const UPSTREAM_ORDER_ROUTES = {
 export function upstreamOrderRoutes(deps: OrderDeps): Routes["hono"] {
   const { db, clock, streamUpstreams, upstreamTests, sessions } = deps;
   const routes = newRoutes(deps, UPSTREAM_ORDER_ROUTES);
+  const testRate = createRequestRate(TEST_RATE, clock);
 
   routes.guarded("PUT /stream/{id}/upstream/{upstream_id}/pause", async (c, caller) =>
     c.json(await setPaused(c, caller, true)),
@@ -111,6 +116,8 @@ export function upstreamOrderRoutes(deps: OrderDeps): Routes["hono"] {
     const live = sessions.upstreamsOf(organisation.id, id).find((of) => of.id === upstream.id);
     if (live !== undefined && live.state !== "paused")
       throw new WrongUpstreamState("The stream is live and pushed there: pause the upstream to test it");
+    const { allowed, retryAfterS } = testRate.take(organisation.id);
+    if (!allowed) throw new TooManyRequests(retryAfterS);
     const result = await upstreamTests.run(organisation.id, upstream);
     const { outcome, cause } = testRecord(result);
     const change = changeOf("stream.upstream.test", id, { outcome, ...(cause !== null && { cause }) });

@@ -1,7 +1,7 @@
 // The logos of organisations in the store, and what a broadcaster sees of an organisation.
 import type { Kysely } from "kysely";
 import type { Schema } from "../../store/schema.ts";
-import type { LogoTable } from "../../store/tables/logo-table.ts";
+import type { LogoTable } from "../../store/tables/management-tables.ts";
 import type { Logo } from "./logo-image.ts";
 
 export type StoredLogo = Pick<LogoTable, "sha256" | "width" | "height" | "updated_at">;
@@ -15,6 +15,9 @@ export interface Branding {
   /** Hash of its logo; null for none. */
   readonly logo: string | null;
 }
+
+/** The path of a logo on this service; null for none. */
+export const logoUrl = (sha256: string | null): string | null => (sha256 === null ? null : `/logo/${sha256}.png`);
 
 export async function logoOf(db: Kysely<Schema>, organisationId: string): Promise<StoredLogo | null> {
   const stored = db.selectFrom("organisation_logo").select(["sha256", "width", "height", "updated_at"]);

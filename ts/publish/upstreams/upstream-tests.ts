@@ -5,14 +5,11 @@ import { WrongUpstreamState } from "../../errors/wrong-upstream-state.ts";
 import { TooManyRequests } from "../../errors.ts";
 import type { UpstreamTested } from "../../media/events.ts";
 import type { Media } from "../../media.ts";
-import { createRequestRate } from "../../organisation/request-rate.ts";
 import type { ClientIds } from "../client-ids.ts";
 import { coreUpstream, type StoredUpstream } from "./deployment-upstreams.ts";
 import { shownUpstream } from "./upstream-url.ts";
 
-/** Tests of one organisation: those of all upstreams of a stream in a row, then one every ten seconds; and how many at a
- *  time. */
-const RATE = { perSecond: 0.1, burst: 16 };
+/** Tests of one organisation at a time. */
 const RUNNING_LIMIT = 4;
 /** How many at a time of all organisations: each is a connection. */
 const NODE_LIMIT = 64;
@@ -40,11 +37,9 @@ interface Running {
 export function createUpstreamTests(deps: {
   readonly ids: ClientIds;
   readonly media: () => Pick<Media, "testUpstream">;
-  readonly clock: { now(): number };
   readonly log: Logger;
 }): UpstreamTests {
   const { ids, media, log } = deps;
-  const rate = createRequestRate(RATE, deps.clock);
   const running = new Map<number, Running>();
 
   return {
@@ -55,8 +50,6 @@ export function createUpstreamTests(deps: {
         throw new WrongUpstreamState("The upstream is being tested");
       const own = all.filter((test) => test.organisationId === organisationId);
       if (own.length >= RUNNING_LIMIT || all.length >= NODE_LIMIT) throw new TooManyRequests(TEST_LIMIT_MS / 1_000);
-      const { allowed, retryAfterS } = rate.take(organisationId);
-      if (!allowed) throw new TooManyRequests(retryAfterS);
       const test: Running = { organisationId, upstreamId: upstream.id, settle: null };
       running.set(clientId, test);
       try {

@@ -3,10 +3,12 @@
 
 mod connecting;
 mod failing;
+mod failure;
 mod holding;
 mod ordering;
 mod talking;
 mod testing;
+mod upstream_test;
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -18,8 +20,8 @@ use bytes::Bytes;
 use headgate_media::Timestamp;
 use headgate_rtmp::{ClientSession, ConnectArguments, Output};
 
-use self::failing::Failure;
-use self::testing::UpstreamTest;
+use self::failure::Failure;
+use self::upstream_test::UpstreamTest;
 
 use super::effect::{AudioForm, Effect};
 use super::keep_alive::KeepAlive;

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use headgate_rtmp::{ClientConfig, ClientRole, ClientSession, Limits, OUR_FOUR_CCS};
 
-use super::{Effect, Failure, RtmpPush, State};
+use super::failure::Failure;
+use super::{Effect, RtmpPush, State};
 use crate::publish::upstream_cause::UpstreamCause;
 
 /// Time limit for the gateway to resolve a name.

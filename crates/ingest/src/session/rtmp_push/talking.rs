@@ -5,7 +5,7 @@ use std::time::Instant;
 use headgate_media::{Frame, FrameKind};
 use headgate_rtmp::ClientEvent;
 
-use super::failing::{Failure, Next};
+use super::failure::{Failure, Next};
 use super::{Effect, RtmpPush, State};
 use crate::publish::end_reason::EndReason;
 use crate::publish::mailbox::UpstreamChanged;

@@ -1,10 +1,10 @@
 // One upstream in the list: its state, why it fails, and what can be done to it.
-import { StatusPill } from "../parts/status-pill.tsx";
-import type { Column } from "../parts/table.tsx";
-import { bytesWords } from "../parts/time-words.ts";
-import { may } from "../shell/session.ts";
-import { MenuButton, type MenuItem } from "../streams/menu.tsx";
-import type { SessionUpstream } from "../streams/records.ts";
+import { StatusPill } from "../../parts/status-pill.tsx";
+import type { Column } from "../../parts/table.tsx";
+import { bytesWords } from "../../parts/time-words.ts";
+import { may } from "../../shell/session.ts";
+import { MenuButton, type MenuItem } from "../../streams/menu.tsx";
+import type { SessionUpstream } from "../../streams/records.ts";
 import { CAUSES, SOURCES, STATES } from "./upstream-words.ts";
 
 /** One upstream, whether it is being pushed to or not. */

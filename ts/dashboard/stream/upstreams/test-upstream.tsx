@@ -1,10 +1,10 @@
 // The test of one upstream before the show: what is done, then each step with its time, or why it failed.
 import { useEffect, useState } from "preact/hooks";
-import { Dialog } from "../parts/dialog.tsx";
-import { Loading } from "../parts/states.tsx";
-import { StatusPill } from "../parts/status-pill.tsx";
-import { answerOf, api } from "../shell/client.ts";
-import { wordsOfError } from "../shell/errors.ts";
+import { Dialog } from "../../parts/dialog.tsx";
+import { Loading } from "../../parts/states.tsx";
+import { StatusPill } from "../../parts/status-pill.tsx";
+import { answerOf, api } from "../../shell/client.ts";
+import { wordsOfError } from "../../shell/errors.ts";
 import { CAUSES, STEPS, type Tested } from "./upstream-words.ts";
 
 interface TestUpstreamProps {

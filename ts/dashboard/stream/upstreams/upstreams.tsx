@@ -1,22 +1,22 @@
 // Where the stream is pushed to: its own upstreams, and while it is live also those added only for this broadcast and
 // the operator's. State and last error are live.
 import { useState } from "preact/hooks";
-import { confirm } from "../parts/confirm.tsx";
-import { Icon } from "../parts/icons.tsx";
-import { Empty } from "../parts/states.tsx";
-import { Table } from "../parts/table.tsx";
-import { say, sayProblem } from "../parts/toasts.tsx";
-import { answerOf, api } from "../shell/client.ts";
-import { wordsOfError } from "../shell/errors.ts";
-import { useLoaded } from "../shell/loaded.ts";
-import { LoadedView } from "../shell/loaded-view.tsx";
-import { Section } from "../shell/page.tsx";
-import { may } from "../shell/session.ts";
-import type { SessionUpstream, StreamUpstream } from "../streams/records.ts";
+import { confirm } from "../../parts/confirm.tsx";
+import { Icon } from "../../parts/icons.tsx";
+import { Empty } from "../../parts/states.tsx";
+import { Table } from "../../parts/table.tsx";
+import { say, sayProblem } from "../../parts/toasts.tsx";
+import { answerOf, api } from "../../shell/client.ts";
+import { wordsOfError } from "../../shell/errors.ts";
+import { useLoaded } from "../../shell/loaded.ts";
+import { LoadedView } from "../../shell/loaded-view.tsx";
+import { Section } from "../../shell/page.tsx";
+import { may } from "../../shell/session.ts";
+import type { SessionUpstream, StreamUpstream } from "../../streams/records.ts";
+import type { StreamWatch } from "../watch.ts";
 import { AddUpstream } from "./add-upstream.tsx";
 import { TestUpstream } from "./test-upstream.tsx";
 import { columns, type Row } from "./upstream-columns.tsx";
-import type { StreamWatch } from "./watch.ts";
 
 export function Upstreams({ streamId, watch }: { readonly streamId: string; readonly watch: StreamWatch }) {
   const [isAdding, setAdding] = useState(false);

@@ -1,7 +1,7 @@
 // States and causes of upstreams in words. The compiler requires a row for every one that the API has.
-import type { Records } from "../../client/index.ts";
-import type { Tone } from "../parts/tone.ts";
-import type { SessionUpstream } from "../streams/records.ts";
+import type { Records } from "../../../client/index.ts";
+import type { Tone } from "../../parts/tone.ts";
+import type { SessionUpstream } from "../../streams/records.ts";
 
 export type Tested = Records["TestedUpstream"];
 type Cause = NonNullable<SessionUpstream["last_cause"]>;
