@@ -15,7 +15,7 @@ use super::{Action, SessionKey, StreamKey, Switchboard};
 use crate::publish::end_reason::EndReason;
 use crate::publish::mailbox::OnAirCause;
 use crate::publish::record::{PublishRecord, StreamId};
-use crate::publish::upstreams::UpstreamSource;
+use crate::publish::upstreams::{Upstream, UpstreamSource};
 
 /// How often a held stream gets silence.
 const SILENCE_PAUSE: Duration = Duration::from_millis(100);
@@ -129,9 +129,11 @@ impl Switchboard {
         let mut kept = Vec::new();
         for push in pushes {
             self.turn_push(push, |push, now, effects| {
-                let upstream = &push.record().upstream;
+                let (upstream, is_paused) = (&push.record().upstream, push.record().is_paused());
+                // It may have been paused or resumed meanwhile.
+                let is_same = |of: &Upstream| of.id == upstream.id && of.url == upstream.url;
                 let is_wanted = upstream.source == UpstreamSource::Session
-                    || upstreams.iter().any(|of| of.id == upstream.id && of.url == upstream.url);
+                    || upstreams.iter().any(|of| is_same(of) && of.is_paused == is_paused);
                 if push.is_closing() {
                     // Removed before: a new push is opened if it is requested again.
                 } else if is_wanted {
