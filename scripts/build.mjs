@@ -44,7 +44,7 @@ export const buildGateway = () => provide(gateway);
 export const buildLoadGenerator = () =>
   run("cargo", ["build", "--quiet", "--release", "--locked", "-p", "headgate-bench"]);
 
-const isRustInput = (path) => /\.(rs|toml|lock)$/.test(path) && !/crates\/(fuzz|bench)\//.test(path);
+const isRustInput = (path) => /\.(rs|toml|lock|flv)$/.test(path) && !/crates\/(fuzz|bench)\//.test(path);
 const isGatewayInput = (path) =>
   !/ts\/(native|webcaster|broadcast|dashboard)\//.test(path) && /\.(ts|mjs|json)$/.test(path);
 

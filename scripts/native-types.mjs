@@ -14,9 +14,11 @@ const LISTS = {
   IRREGULARITIES: "Irregularity",
   UPSTREAM_SOURCES: "UpstreamSource",
   UPSTREAM_STATES: "UpstreamState",
+  UPSTREAM_CAUSES: "UpstreamCause",
+  PUSH_STEPS: "PushStep",
 };
 /** Those whose types others than ts/media use. */
-const TYPES = ["EndReason", "EndRequest", "Irregularity"];
+const TYPES = ["EndReason", "EndRequest", "Irregularity", "PushOrder", "PushStep", "UpstreamCause"];
 const entry = join(root, "crates", "bridge", "src", "lib.rs");
 
 rmSync(folder, { recursive: true, force: true });

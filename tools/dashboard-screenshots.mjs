@@ -164,6 +164,15 @@ async function furnish() {
   for (const tags of [["studio-1", "main"], ["studio-1", "backup"], ["studio-2"], ["outdoor"], []]) {
     streams.push(await call("POST", "/stream", { tags }));
   }
+  for (const [label, key] of [
+    ["Main channel", "main-key-01"],
+    [null, "other-key-1"],
+  ]) {
+    const url = `rtmp://127.0.0.1:1/live/${key}`;
+    for (const { id } of streams.slice(0, 2)) await call("POST", `/stream/${id}/upstream`, { url, label });
+  }
+  const [, second] = await call("GET", `/stream/${streams[0].id}/upstream`);
+  await call("PUT", `/stream/${streams[0].id}/upstream/${second.id}/pause`);
   const publish = (stream, passcode) => {
     const address = `${rtmp}/${stream.ingest.rtmp.streamname}?passcode=${passcode}`;
     const source = "testsrc2=size=640x360:rate=25";

@@ -9,6 +9,14 @@ export const SHOTS = [
   { name: "streams", path: "/dashboard/streams" },
   { name: "stream", path: ({ live }) => `/dashboard/streams/${live.id}` },
   { name: "stream-new", path: ({ streams }) => `/dashboard/streams/${streams[1].id}` },
+  {
+    name: "upstream-test",
+    path: ({ streams }) => `/dashboard/streams/${streams[1].id}?tab=live`,
+    async act(page) {
+      await page.getByRole("button", { name: "Test Main channel" }).click();
+      await page.getByText("No server on that port").waitFor();
+    },
+  },
   { name: "stream-denied", path: ({ streams }) => `/dashboard/streams/${streams[2].id}?tab=history` },
   {
     name: "stream-kick",

@@ -20,6 +20,7 @@ import { signInRoutes } from "./http/identity/sign-in-routes.ts";
 import { JWKS_ROUTES, jwksRoutes } from "./http/jwks.ts";
 import { KEY_ROUTES, keyRoutes } from "./http/keys.ts";
 import { LOGIN_ROUTES, loginRoutes } from "./http/login.ts";
+import { LOGO_ROUTES, logoRoutes } from "./http/logo/logo-routes.ts";
 import { CAPTURE_ROUTES, captureRoutes } from "./http/monitoring/capture-routes.ts";
 import { DEPLOYMENT_ROUTES, deploymentRoutes } from "./http/monitoring/deployment-routes.ts";
 import { EVENT_ROUTES, eventRoutes } from "./http/monitoring/event-routes.ts";
@@ -46,6 +47,7 @@ import { STREAM_KEY_ROUTES, streamKeyRoutes } from "./http/stream-key/key-routes
 import { STREAM_TITLE_ROUTES, streamTitleRoutes } from "./http/stream-title/title-routes.ts";
 import { TOKEN_LIST_ROUTES, tokenListRoutes } from "./http/token/token-list.ts";
 import { TOKEN_ROUTES, tokenRoutes } from "./http/token/tokens.ts";
+import { UPSTREAM_ORDER_ROUTES, upstreamOrderRoutes } from "./http/upstream/upstream-orders.ts";
 import { type CheckUpstreamUrl, UPSTREAM_ROUTES, upstreamRoutes } from "./http/upstreams.ts";
 import { USAGE_ROUTES, usageRoutes } from "./http/usage.ts";
 import { USER_ROUTES, userRoutes } from "./http/users.ts";
@@ -106,6 +108,7 @@ export interface AppDeps {
   /** Requests to the identity providers of organisations. */
   readonly identityFetch: Fetch;
   readonly streamUpstreams: StreamUpstreams;
+  readonly upstreamTests: Publishing["upstreamTests"];
   readonly secretBox: SecretBox;
   readonly sessions: LiveSessions;
   readonly previews: Previews;
@@ -162,6 +165,8 @@ const DESCRIPTIONS: readonly Describe[] = [
     IDENTITY_PROVIDER_ROUTES,
     PASSWORD_LINK_ROUTES,
     UPSTREAM_ROUTES,
+    UPSTREAM_ORDER_ROUTES,
+    LOGO_ROUTES,
     WEBCASTER_ROUTES,
     TOKEN_ROUTES,
     TOKEN_LIST_ROUTES,
@@ -233,6 +238,8 @@ export function createApp(deps: AppDeps): Hono<Env> {
   app.route("/", signInRoutes({ ...deps, ...access, identitySignIn, clientAddress }));
   app.route("/", passwordLinkRoutes({ ...deps, ...access, passwordLinks: createPasswordLinks(deps) }));
   app.route("/", upstreamRoutes({ ...deps, ...access }));
+  app.route("/", upstreamOrderRoutes({ ...deps, ...access }));
+  app.route("/", logoRoutes({ ...deps, ...access }));
   app.route("/", webcasterRoutes({ ...deps, ...access, clientAddress }));
   app.route("/", tokenRoutes({ ...deps, ...access }));
   app.route("/", tokenListRoutes({ ...deps, ...access }));

@@ -177,6 +177,11 @@ export class NoStandby extends ServiceError {
   readonly code = "no_standby";
 }
 
+/** Not for an upstream in its present state. The message says which state, and what can be done. */
+export class WrongUpstreamState extends ServiceError {
+  readonly code = "wrong_upstream_state";
+}
+
 /** Worth retrying: soon the node answers again, or another has ended its publishes. */
 export class NodeAway extends ServiceError {
   readonly code = "node_away";
@@ -304,6 +309,7 @@ export type HttpError =
   | TooManyReaders
   | TooManyReads
   | CaptureRefused
+  | WrongUpstreamState
   | NodeAway
   | IdempotencyKeyReused
   | AnswerPending

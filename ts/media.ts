@@ -86,6 +86,9 @@ type Served =
   | "refusedConnections"
   | "kernelDrops"
   | "dial"
+  | "forbid"
+  | "orderPush"
+  | "testUpstream"
   | "end"
   | "addUpstream"
   | "removeUpstream"
@@ -170,6 +173,9 @@ export function startMedia(
     allow: (request, { clientId, upstreams, hold = NO_HOLD }) => core.allow(request, clientId, upstreams, hold),
     deny: (request, refusal) => refuse(core, request, refusal),
     dial: (push, addresses) => core.dial(push, addresses),
+    forbid: (push) => core.forbid(push),
+    orderPush: (clientId, id, order) => core.orderPush(clientId, id, order),
+    testUpstream: (test, upstream) => core.testUpstream(test, upstream),
     end: (clientId, reason, description) => core.end(clientId, reason, description),
     switchTo: (clientId) => core.switchTo(clientId),
     release: (clientId) => core.release(clientId),

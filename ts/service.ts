@@ -188,6 +188,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     log,
     metrics,
     workbench: publishing.workbench,
+    upstreamTests: publishing.upstreamTests,
     checkWebhookUrl: (url, options) => checkWebhookUrl(url, { ...options, resolve }),
     identityFetch: createGuardedFetch({ ca: config.webhook.ca, dev: config.dev, resolve }),
     checkUpstreamUrl: (url, owner) => checkUpstreamUrl(url, { dev: config.dev, owner, resolve }),
@@ -365,7 +366,7 @@ function createMonitoring(
   const { events: publishEvents, metrics, recorder, full, storeProblem, version, member, others } = observed;
   const { dev } = config;
   const findingsOf = (clientId: number) => measurements.findingsOf(clientId);
-  const sessions = createLiveSessions({ publishing, media, findingsOf, dev, resolve });
+  const sessions = createLiveSessions({ publishing, media, clock, findingsOf, dev, resolve });
   const previews = createPreviews({ publishing, media, log });
   metrics.watchPreviews(previews.running);
   const measurements = createMeasurements({ publishing, media, clock, log, events: publishEvents });

@@ -19,6 +19,8 @@ const state: PageState = {
   isWaiting: false,
   link,
   title: null,
+  organisation: null,
+  logo: null,
   streamName: "",
   address: "rtmp://in.example/live",
   choice: { source: "camera", cameraId: "", microphoneId: "", quality: STANDARD },

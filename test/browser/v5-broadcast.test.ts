@@ -82,9 +82,13 @@ describe("rtmp_status", () => {
       droppedFrames: 0,
       reconnects: 0,
     } as const;
-    stage.gateway.media.measure(clientId, { upstreams: [{ ...own, state: "waiting", lastError: "closed" }] });
+    stage.gateway.media.measure(clientId, {
+      upstreams: [{ ...own, state: "waiting", lastError: "closed", lastCause: "closed" }],
+    });
     expect(await client.push("rtmp_status")).toStrictEqual(status("reconnecting"));
-    stage.gateway.media.measure(clientId, { upstreams: [{ ...own, state: "sending", lastError: "closed" }] });
+    stage.gateway.media.measure(clientId, {
+      upstreams: [{ ...own, state: "sending", lastError: "closed", lastCause: "closed" }],
+    });
     expect(await client.push("rtmp_status")).toStrictEqual(status("connected"));
   });
 

@@ -1,5 +1,6 @@
 // Any node answers for any publish: every command through a node that does not run it.
 import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
@@ -75,6 +76,20 @@ describe("through a node that does not run it", () => {
         .split("\n")
         .filter((line) => line.includes(trace_id) && line.includes("request answered"));
     await until("both have logged it", () => answered(a()).length === 1 && answered(b()).length === 1);
+  });
+
+  test("an upstream is paused, tested for longer than other questions take, and resumed", async () => {
+    const { stream } = await live();
+    const silent = createServer(() => {});
+    await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+    const { port } = silent.address() as { readonly port: number };
+    const { body } = await asked("POST", `/stream/${stream}/upstream`, { url: `rtmp://127.0.0.1:${port}/live/key` });
+    const path = `/stream/${stream}/upstream/${(body as { readonly id: string }).id}`;
+    expect((await asked("POST", `${path}/test`)).status).toBe(409);
+    expect((await asked("PUT", `${path}/pause`)).body).toMatchObject({ paused: true, state: "paused" });
+    expect(await asked("POST", `${path}/test`)).toMatchObject({ status: 200, body: { cause: "timed_out" } });
+    expect((await asked("PUT", `${path}/resume`)).body).toMatchObject({ paused: false, state: "connecting" });
+    silent.close();
   });
 
   test("a publish is shown, measured, and gets upstreams while it runs", async () => {

@@ -191,37 +191,6 @@ inWholeRun("the reason of a denial is shown, with a link to its delivery", async
   expect(await page.locator("tbody tr").count()).toBe(1);
 });
 
-test("upstreams are added permanently and for one broadcast, show why they fail, and are removed", async () => {
-  const stream = await newStream();
-  const encoder = await publish(stream);
-  const { page, ...dash } = await open(`/dashboard/streams/${stream.id}`, "user");
-  const add = async (label: string, isOnce: boolean) => {
-    await dash.press("Add upstream");
-    const dialog = page.getByRole("dialog");
-    await dialog.getByLabel("Address, with the stream key").fill(`rtmp://127.0.0.1:9/live/secret-${label}`);
-    await dialog.getByLabel("Label").fill(label);
-    if (isOnce) await dialog.getByLabel(/^This broadcast only/).check();
-    await dialog.getByRole("button", { name: "Add upstream" }).click();
-    await dialog.waitFor({ state: "detached" });
-  };
-  await page.locator("video").waitFor();
-  await add("Main", false);
-  await add("Backup", true);
-  const rows = page.getByRole("table", { name: "Upstreams" }).locator("tbody tr");
-  await until("both", async () => (await rows.count()) === 2);
-  await until("their errors", async () => /Retrying soon/.test((await rows.allInnerTexts()).join()));
-  expect(await page.locator("main").innerText()).not.toContain("secret-");
-  await page.getByRole("button", { name: "Remove Backup" }).click();
-  await dash.press("Remove upstream");
-  await until("one", async () => (await rows.count()) === 1);
-  encoder.kill("SIGTERM");
-  await encoder.exit;
-  await until("when live", async () => /When live/.test(await rows.first().innerText()));
-  await page.getByRole("button", { name: "Remove Main" }).click();
-  await dash.press("Remove upstream");
-  await page.getByText("No upstreams").waitFor();
-});
-
 test.each(["user", "readonly"] as const)(
   "as %s forbidden actions are absent, and their routes answer 403",
   async (role) => {

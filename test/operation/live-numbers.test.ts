@@ -10,6 +10,7 @@ const upstream = {
   source: "deployment",
   since: 0,
   lastError: null,
+  lastCause: null,
   bytesOut: 0,
   droppedFrames: 0,
   reconnects: 0,

@@ -11,6 +11,7 @@ import { type ResettingProxy, startResettingProxy } from "../support/resetting-p
 
 const LOOPBACK = "127.0.0.1";
 const CLIENT_ID = 1;
+const REFUSED = { lastError: "the connection was refused", lastCause: "connection_refused" };
 
 let upstream: NginxRtmp;
 let proxy: ResettingProxy;
@@ -83,7 +84,7 @@ test("a healthy upstream loses nothing beside an unreachable one and one that di
   expect(healthy).toMatchObject({ url: upstream.url, source: "stream", lastError: null, reconnects: 0 });
   expect(Date.now() - healthy.since).toBeLessThan(60_000);
   const dead = await status(1, "the dead one waits", ({ state }) => state === "waiting");
-  expect(dead).toMatchObject({ url: `rtmp://${LOOPBACK}:1/live`, lastError: "cannot connect", bytesOut: 0 });
+  expect(dead).toMatchObject({ url: `rtmp://${LOOPBACK}:1/live`, ...REFUSED, bytesOut: 0 });
   await status(2, "the flaky one sends", ({ state, bytesOut }) => state === "sending" && bytesOut > 0);
   expect(media.snapshot(CLIENT_ID)?.tracks).toEqual({
     video: { codec: "h264", width: 320, height: 180 },

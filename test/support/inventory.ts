@@ -102,7 +102,7 @@ function sessionOf(organisationId: string, { stream, clientId }: Inventory): Liv
     tracks: { video: null, audio: null },
     upstreams: [
       {
-        ...{ ...upstream, source: "session", state: "sending", lastError: null },
+        ...{ ...upstream, source: "session", state: "sending", lastError: null, lastCause: null },
         ...{ bytesOut: 0, droppedFrames: 0, reconnects: 0, audioError: null },
       },
     ],

@@ -1,5 +1,5 @@
 // Live sessions for tests of the routes: the test defines what is live, and calls are recorded.
-import { InvalidValue, NoStandby } from "../../ts/errors.ts";
+import { InvalidValue, NoStandby, UnknownUpstream } from "../../ts/errors.ts";
 import type { LiveSession, LiveSessions } from "../../ts/publish/live-sessions.ts";
 import type { Previews } from "../../ts/publish/preview/previews.ts";
 
@@ -67,7 +67,17 @@ export function createRecordedSessions(): RecordedSessions {
         calls.push(`switchTo ${to}`);
         return { clientId: to ?? found.clientId, onAir: true };
       },
-      followStream() {},
+      followStream(_, streamId, change) {
+        const [[kind, what] = ["", ""]] = Object.entries(change);
+        if (kind === "paused" || kind === "resumed") calls.push(`${kind} ${streamId} ${what}`);
+      },
+      retryUpstream(organisationId, streamId, id) {
+        const session = live.find((of) => of.organisationId === organisationId && of.streamId === streamId);
+        const upstream = session?.upstreams.find((of) => of.id === id);
+        if (upstream === undefined) throw new UnknownUpstream();
+        calls.push(`retryUpstream ${id}`);
+        return upstream;
+      },
       upstreamsOf: (organisationId, streamId) =>
         live.find((of) => of.organisationId === organisationId && of.streamId === streamId)?.upstreams ?? [],
       limitBitrate(organisationId, clientId, kbps) {

@@ -1,6 +1,6 @@
 // A media core that only records its calls.
 import type { CaptureSource } from "../../ts/media/captures.ts";
-import type { EndRequest } from "../../ts/media/codes.ts";
+import type { EndRequest, PushOrder } from "../../ts/media/codes.ts";
 import type { Hold } from "../../ts/media/hold.ts";
 import type { PullSource, PullStatus } from "../../ts/media/plays.ts";
 import type { PreviewSource } from "../../ts/media/preview.ts";
@@ -40,6 +40,9 @@ export type Command =
   | ({ readonly command: "open_whip" } & WhipPublish)
   | ({ readonly command: "add_upstream"; readonly clientId: number } & Upstream)
   | { readonly command: "remove_upstream"; readonly clientId: number; readonly id: string }
+  | { readonly command: "order_push"; readonly clientId: number; readonly id: string; readonly order: PushOrder }
+  | ({ readonly command: "test_upstream"; readonly test: number } & Upstream)
+  | { readonly command: "forbid"; readonly push: number }
   | { readonly command: "patch_whip"; readonly clientId: number; readonly fragment: string }
   | { readonly command: "answer_whip"; readonly clientId: number; readonly answer: string }
   | { readonly command: "send_whip_data"; readonly clientId: number; readonly data: string }
@@ -125,6 +128,16 @@ export class RecordingMedia implements Media {
   }
   dial(push: number, addresses: readonly string[]): void {
     this.commands.push({ command: "dial", push, addresses });
+  }
+  forbid(push: number): void {
+    this.commands.push({ command: "forbid", push });
+  }
+  orderPush(clientId: number, id: string, order: PushOrder): boolean {
+    this.commands.push({ command: "order_push", clientId, id, order });
+    return true;
+  }
+  testUpstream(test: number, upstream: Upstream): void {
+    this.commands.push({ command: "test_upstream", test, ...upstream });
   }
   parseOffer(offer: string): ParsedOffer {
     // Opaque to the gateway, like the real one.

@@ -29,7 +29,7 @@ async function publish({
   return {
     clientId,
     organisation: id,
-    sessions: createLiveSessions({ publishing, media: () => media, findingsOf: () => [], dev: false }),
+    sessions: createLiveSessions({ publishing, media: () => media, clock: Date, findingsOf: () => [], dev: false }),
   };
 }
 

@@ -1,6 +1,6 @@
 // Entry point of the page: everything it needs from the browser is passed in here.
 import { readLink, tokenIn } from "./link.ts";
-import { BroadcastPage } from "./page.ts";
+import { BroadcastPage, type Owner } from "./page.ts";
 import { createScreenLock } from "./wake-lock.ts";
 
 // The token is removed from the address bar, which a shared screen would show; it survives a reload.
@@ -25,7 +25,7 @@ addEventListener("pagehide", () => page.leave());
 addEventListener("hashchange", () => location.reload());
 if (link.kind === "token") void verify(link.token);
 
-/** Reports an expired link before the camera is on, and shows the stream's title; if the page is offline, the former
+/** Reports an expired link before the camera is on, and shows whose stream it is; if the page is offline, the former
  *  happens later. */
 async function verify(token: string): Promise<void> {
   const body = JSON.stringify({ token });
@@ -33,10 +33,10 @@ async function verify(token: string): Promise<void> {
   const response = await fetch("/webcaster/stream", { method: "POST", headers, body }).catch(() => null);
   const answer = (await response?.json().catch(() => null)) as Partial<Answer> | null | undefined;
   if (response?.status === 403) page.refuseLink(answer?.message ?? "");
-  else if (response?.ok) page.showTitle(answer?.data?.title ?? null);
+  else if (response?.ok && answer?.data) page.showOwner(answer.data);
 }
 
 interface Answer {
   readonly message: string;
-  readonly data: { readonly title: string | null };
+  readonly data: Owner;
 }

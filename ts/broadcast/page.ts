@@ -24,11 +24,20 @@ export interface PageDeps {
   readonly screenLock: ScreenLock;
 }
 
+/** Whose stream the link leads to, as the service says. */
+export interface Owner {
+  readonly title: string | null;
+  readonly organisation?: string | null;
+  readonly logo?: string | null;
+}
+
 /** The state at the start, as far as it does not depend on the page's dependencies. */
 const OFF = {
   stage: "off",
   isWaiting: false,
   title: null,
+  organisation: null,
+  logo: null,
   streamName: "",
   choice: { source: "camera", cameraId: "", microphoneId: "", quality: STANDARD },
   devices: { cameras: [], microphones: [] },
@@ -95,9 +104,9 @@ export class BroadcastPage {
     this.#set({ notice: notices.tokenNotice(fault) });
   }
 
-  /** Shows the title of the link's stream. */
-  showTitle(title: string | null): void {
-    this.#set({ title });
+  /** Shows whose stream the link leads to, and its title. A node of an older version knows the title alone. */
+  showOwner({ title, organisation = null, logo = null }: Owner): void {
+    this.#set({ title, organisation, logo });
   }
 
   #set(change: Partial<PageState>): void {

@@ -38,6 +38,9 @@ export interface PageState {
   readonly link: Link;
   /** Of the stream of the link; null for none, or not known. */
   readonly title: string | null;
+  /** Name of the organisation that the stream belongs to, and the address of its logo; null for none, or not known. */
+  readonly organisation: string | null;
+  readonly logo: string | null;
   /** As entered; unused when there is a link. */
   readonly streamName: string;
   readonly address: string;

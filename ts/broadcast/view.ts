@@ -52,7 +52,8 @@ export class View {
     const isLive = stage === "live" || stage === "reconnecting";
     this.#write("badge-text", words.badge);
     this.#write("clock", isLive ? clockOf(state.liveSeconds) : "");
-    this.#page.title = isLive ? "● Live · Headgate" : "Broadcast · Headgate";
+    this.#page.title = `${isLive ? "● Live" : "Broadcast"} · ${state.organisation ?? "Headgate"}`;
+    this.#showOwner(state);
     this.#write("status", words.status);
     this.#element("cover").hidden = words.cover === null;
     if (words.cover !== null) {
@@ -142,6 +143,16 @@ export class View {
       const parts = given === null ? [] : [noticeBox(this.#page, given)];
       this.#element(id).replaceChildren(...parts);
       if (given !== null) this.#element(id).scrollIntoView({ block: "nearest" });
+    });
+  }
+
+  #showOwner({ organisation, title, logo }: PageState): void {
+    this.#write("brand", organisation ?? "Headgate");
+    this.#write("heading", title ?? "Broadcast");
+    this.#whenNew("logo", logo, () => {
+      const image = this.#element<HTMLImageElement>("logo");
+      image.hidden = logo === null;
+      if (logo !== null) image.src = logo;
     });
   }
 

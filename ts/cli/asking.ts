@@ -13,8 +13,8 @@ import { withBrackets } from "../network.ts";
 import { reasonOf } from "../reason.ts";
 import { type GivenFlags, readFlags } from "./flags.ts";
 
-/** How long the service may take to answer, and be silent within its answer, ms: a webhook's deadline and a little more. */
-const ANSWER_LIMIT_MS = 15_000;
+/** How long the service may take to answer, and be silent within its answer, ms: an upstream's test and a little more. */
+const ANSWER_LIMIT_MS = 20_000;
 /** Records that one page of a list may have. */
 const PAGE_LIMIT = 500;
 /** Pause after an answer that the key asks too often, ms, and how many of them in a row. */

@@ -97,6 +97,17 @@ export const refusalFlags = {
   request: { type: String, description: "only publish, or only play" },
 } as const;
 
+/** The verbs of `headgate upstreams`. */
+export const UPSTREAM_VERBS = [
+  "ls CLIENT_ID|STREAM_ID",
+  "add CLIENT_ID URL",
+  "rm CLIENT_ID ID",
+  "pause STREAM_ID ID",
+  "resume STREAM_ID ID",
+  "retry STREAM_ID ID",
+  "test STREAM_ID ID",
+] as const;
+
 /** The verbs of `headgate token`. */
 export const TOKEN_VERBS = ["ls", "create NAME", "verify TOKEN", "revoke JTI", "keys", "rotate", "forget KID"] as const;
 

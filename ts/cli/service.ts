@@ -1,5 +1,5 @@
 // Commands that call a running service through its management API, with the API key of HEADGATE_API_KEY or
-// HEADGATE_API_KEY_FILE: `headgate sessions …`, `headgate upstreams …`; `headgate upgrade`, which uses its control
+// HEADGATE_API_KEY_FILE: `headgate sessions …`; `headgate upgrade`, which uses its control
 // socket; and `headgate openapi`, which needs no service.
 import { loadConfig, readVersion } from "../config.ts";
 import { askToUpgrade } from "../handover/control.ts";
@@ -45,43 +45,6 @@ export async function runSessions(words: readonly string[], flags: GivenFlags): 
       return print(flags, await ask(flags, "POST", `${path()}/kick`, endOf(flags)), [`Publish ${clientId} has ended.`]);
     default:
       throw unknownVerb("sessions", verb, ["ls", "show CLIENT_ID", "kick CLIENT_ID"]);
-  }
-}
-
-/** From the session record. */
-interface ShownUpstream {
-  readonly id: string;
-  readonly label: string | null;
-  readonly url: string;
-  readonly masked_key: string;
-  readonly source: string;
-  readonly state: string;
-  readonly last_error: string | null;
-}
-
-export async function runUpstreams(words: readonly string[], flags: GivenFlags): Promise<void> {
-  const [verb, clientId, what] = words;
-  const path = () => `/session/${encodeURIComponent(wanted(clientId, "the client id"))}`;
-  switch (verb) {
-    case "ls": {
-      const { upstreams } = (await ask(flags, "GET", path())) as { readonly upstreams: readonly ShownUpstream[] };
-      const rows = upstreams.map((of) => [of.id, of.label, of.url, of.masked_key, of.source, of.state, of.last_error]);
-      const heading = ["id", "label", "url", "key", "source", "state", "last error"];
-      return print(flags, upstreams, table([heading, ...rows]));
-    }
-    case "add": {
-      const label = typeof flags.label === "string" ? flags.label : null;
-      const body = { url: wanted(what, "the RTMP URL"), label };
-      return print(flags, await ask(flags, "POST", `${path()}/upstream`, body), [
-        "The stream is now pushed there too.",
-      ]);
-    }
-    case "rm": {
-      const id = encodeURIComponent(wanted(what, "the upstream's id"));
-      return print(flags, await ask(flags, "DELETE", `${path()}/upstream/${id}`), ["The push has ended."]);
-    }
-    default:
-      throw unknownVerb("upstreams", verb, ["ls CLIENT_ID", "add CLIENT_ID URL", "rm CLIENT_ID ID"]);
   }
 }
 

@@ -16,6 +16,7 @@ import {
   streamFlags,
   TOKEN_VERBS,
   tokenFlags,
+  UPSTREAM_VERBS,
   usageFlags,
   WEBHOOK_VERBS,
   type WebhookFlags,
@@ -185,10 +186,10 @@ const PUBLISH_VERBS = {
     run: async (words, flags) => await (await import("./capture.ts")).runReplay(words, flags),
   },
   upstreams: {
-    words: "ls CLIENT_ID | add CLIENT_ID URL | rm CLIENT_ID ID",
+    words: UPSTREAM_VERBS.join(" | "),
     flags: { ...askingFlags, label: { type: String, description: "add: a label for the upstream" } },
-    help: "Upstreams of a running publish (calls the service with HEADGATE_API_KEY)",
-    run: async (words, flags) => await (await import("./service.ts")).runUpstreams(words, flags),
+    help: "Upstreams of a running publish or a stream: list, add, pause, try again, test before the show (calls the service with HEADGATE_API_KEY)",
+    run: async (words, flags) => await (await import("./upstreams.ts")).runUpstreams(words, flags),
   },
 } satisfies Readonly<Record<string, Verb>>;
 

@@ -19,6 +19,7 @@ export const MANAGEMENT_ERRORS = {
   9008: "no_standby",
   9009: "capture_refused",
   9010: "unknown_token",
+  9011: "wrong_upstream_state",
   9404: "unknown_address",
   9405: "method_not_allowed",
   9409: "idempotency_key_reused",

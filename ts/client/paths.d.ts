@@ -25,7 +25,7 @@ export interface components {
     };
     ManagementError: {
       error: {
-        /** 1002 Parameter required (parameter_required); 1003 Not unique (not_unique); 1004 Wrong Data Type (wrong_data_type); 2001 Access denied (access_denied); 3001 Unknown stream (unknown_stream); 4002 Wrong credentials (wrong_credentials); 9000 Malformed JSON (malformed_json); 9001 Invalid webhook URL (bad_webhook_url); 9002 Invalid value (invalid_value); 9003 No webhook is set (webhook_missing); 9004 Unknown delivery (unknown_delivery); 9005 Unknown user (unknown_user); 9006 Unknown API key (unknown_api_key); 9007 Unknown session (unknown_session); 9008 The stream has no standby publish (no_standby); 9009 The capture cannot be started (capture_refused); 9010 Unknown token (unknown_token); 9404 Unknown address (unknown_address); 9405 Method not allowed (method_not_allowed); 9409 The Idempotency-Key was already used for a different request (idempotency_key_reused); 9410 The first request with this Idempotency-Key is still running (answer_pending); 9413 Body too large (body_too_large); 9420 Unknown upstream (unknown_upstream); 9429 Too many requests (too_many_requests); 9440 Too many event streams are open (too_many_readers); 9441 The share of the store is used up (too_many_reads); 9500 Internal error (internal_error); 9503 Temporarily unavailable (temporarily_unavailable); 9504 Too many previews are open (too_many_previews) */
+        /** 1002 Parameter required (parameter_required); 1003 Not unique (not_unique); 1004 Wrong Data Type (wrong_data_type); 2001 Access denied (access_denied); 3001 Unknown stream (unknown_stream); 4002 Wrong credentials (wrong_credentials); 9000 Malformed JSON (malformed_json); 9001 Invalid webhook URL (bad_webhook_url); 9002 Invalid value (invalid_value); 9003 No webhook is set (webhook_missing); 9004 Unknown delivery (unknown_delivery); 9005 Unknown user (unknown_user); 9006 Unknown API key (unknown_api_key); 9007 Unknown session (unknown_session); 9008 The stream has no standby publish (no_standby); 9009 The capture cannot be started (capture_refused); 9010 Unknown token (unknown_token); 9011 Not possible in the state of the upstream (wrong_upstream_state); 9404 Unknown address (unknown_address); 9405 Method not allowed (method_not_allowed); 9409 The Idempotency-Key was already used for a different request (idempotency_key_reused); 9410 The first request with this Idempotency-Key is still running (answer_pending); 9413 Body too large (body_too_large); 9420 Unknown upstream (unknown_upstream); 9429 Too many requests (too_many_requests); 9440 Too many event streams are open (too_many_readers); 9441 The share of the store is used up (too_many_reads); 9500 Internal error (internal_error); 9503 Temporarily unavailable (temporarily_unavailable); 9504 Too many previews are open (too_many_previews) */
         code: number;
         message: string;
         /** Details of the error: required_parameter, parameter and type, reason, required_role */
@@ -332,15 +332,18 @@ export interface components {
       /** The beginning of its stream key */
       masked_key: string;
       source: "deployment" | "stream" | "session" | "own";
-      state: "connecting" | "sending" | "waiting" | "refused";
+      state: "connecting" | "sending" | "waiting" | "refused" | "paused";
       since: string;
-      /** Why the push last stopped; null if it never has */
+      /** Why the push last stopped, in words; null if it never has */
       last_error: (string | null);
+      /** The same by name */
+      last_cause: "dns" | "address_forbidden" | "connection_refused" | "unreachable" | "timed_out" | "tls" | "rejected" | "closed" | "too_slow" | "protocol" | "codec_unlisted" | "no_room" | null;
       bytes_out: number;
       dropped_frames: number;
       reconnects: number;
       /** Why the upstream gets no audio unless it accepts Opus; null when there is no problem */
       audio_error: (string | null);
+      warnings?: components["schemas"]["Warnings"];
     };
     SessionFinding: {
       code: "silent" | "no_media" | "no_video" | "no_audio" | "video_stopped" | "keyframes_missing" | "keyframes_rare" | "packet_loss" | "audio_video_apart" | "long_round_trip" | "frame_rate_unsteady" | "bitrate_fell" | "bitrate_limit_reached" | "upstream_down" | "audio_not_transcoded" | "frames_dropped" | "irregular";
@@ -739,12 +742,38 @@ export interface components {
       /** The first two characters of its stream key; nothing of a key shorter than eight */
       masked_key: string;
       /** State of the running push; null while no publish is pushed there */
-      state: "connecting" | "sending" | "waiting" | "refused" | null;
-      /** Why the push of the running publish last stopped; null if it never has */
+      state: "connecting" | "sending" | "waiting" | "refused" | "paused" | null;
+      /** Nothing is pushed there until it is resumed */
+      paused: boolean;
+      /** Why the push of the running publish last stopped, in words; null if it never has */
       last_error: (string | null);
+      /** The same by name */
+      last_cause: "dns" | "address_forbidden" | "connection_refused" | "unreachable" | "timed_out" | "tls" | "rejected" | "closed" | "too_slow" | "protocol" | "codec_unlisted" | "no_room" | null;
       created_at: string;
       warnings?: components["schemas"]["Warnings"];
     };
+    TestedUpstream: {
+      outcome: "ok" | "failed";
+      steps: {
+        /** `tls` for rtmps alone; `media`: two seconds of H.264 and AAC */
+        step: "dns" | "tcp" | "tls" | "handshake" | "connect" | "publish" | "media";
+        /** How long it took, or until it failed */
+        ms: number;
+        outcome: "ok" | "failed";
+      }[];
+      /** Why the last step failed; null when none did */
+      cause: "dns" | "address_forbidden" | "connection_refused" | "unreachable" | "timed_out" | "tls" | "rejected" | "closed" | "too_slow" | "protocol" | "codec_unlisted" | "no_room" | null;
+      /** The same in words; of a server that rejected, its code and its words */
+      detail: (string | null);
+      warnings?: components["schemas"]["Warnings"];
+    };
+    Logo: ({
+      /** Its path on this service, which changes with it */
+      url: string;
+      width: number;
+      height: number;
+      updated_at: string;
+    } | null);
     TokenError: {
       success: false;
       /** 1000 Parameter required (parameter_required); 1001 Access denied (access_denied); 1002 The web token is not valid (bad_token); 1003 Wrong Data Type (wrong_data_type); 3001 Unknown stream (unknown_stream); 9000 Malformed JSON (malformed_json); 9002 Invalid value (invalid_value); 9404 Unknown address (unknown_address); 9405 Method not allowed (method_not_allowed); 9409 The Idempotency-Key was already used for a different request (idempotency_key_reused); 9410 The first request with this Idempotency-Key is still running (answer_pending); 9413 Body too large (body_too_large); 9429 Too many requests (too_many_requests); 9500 Internal error (internal_error); 9503 Temporarily unavailable (temporarily_unavailable) */
@@ -2348,6 +2377,165 @@ export interface paths {
       };
     };
   };
+  "/stream/{id}/upstream/{upstream_id}/pause": {
+    put: {
+      parameters: {
+        path: {
+          /** The id, as returned by GET /stream */
+          id: string;
+          /** The id, as returned by GET /stream */
+          upstream_id: string;
+        };
+      };
+      responses: {
+        200: { content: { "application/json": components["schemas"]["Upstream"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/stream/{id}/upstream/{upstream_id}/resume": {
+    put: {
+      parameters: {
+        path: {
+          /** The id, as returned by GET /stream */
+          id: string;
+          /** The id, as returned by GET /stream */
+          upstream_id: string;
+        };
+      };
+      responses: {
+        200: { content: { "application/json": components["schemas"]["Upstream"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/stream/{id}/upstream/{upstream_id}/retry": {
+    post: {
+      parameters: {
+        path: {
+          /** The id, as returned by GET /stream */
+          id: string;
+          /** The id, as returned by GET /stream */
+          upstream_id: string;
+        };
+        header?: {
+          /** Repeating a request with the same key within 24 hours returns the first response; a different request with it is refused: 409 with code 9409. While the first request is running: 409 with code 9410 and Retry-After */
+          "Idempotency-Key"?: string;
+        };
+      };
+      responses: {
+        200: { content: { "application/json": components["schemas"]["SessionUpstream"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        409: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/stream/{id}/upstream/{upstream_id}/test": {
+    post: {
+      parameters: {
+        path: {
+          /** The id, as returned by GET /stream */
+          id: string;
+          /** The id, as returned by GET /stream */
+          upstream_id: string;
+        };
+        header?: {
+          /** Repeating a request with the same key within 24 hours returns the first response; a different request with it is refused: 409 with code 9409. While the first request is running: 409 with code 9410 and Retry-After */
+          "Idempotency-Key"?: string;
+        };
+      };
+      responses: {
+        200: { content: { "application/json": components["schemas"]["TestedUpstream"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        409: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/organisation/logo": {
+    get: {
+      parameters: {};
+      responses: {
+        200: { content: { "application/json": {
+          logo: components["schemas"]["Logo"];
+        } } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+    put: {
+      parameters: {};
+      requestBody: { content: { "application/json": {
+          /** A PNG file, base64: at most 100000 bytes, 512 pixels wide and high, not interlaced */
+          png: string;
+        } } };
+      responses: {
+        200: { content: { "application/json": {
+          logo: components["schemas"]["Logo"];
+          warnings?: components["schemas"]["Warnings"];
+        } } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        413: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+    delete: {
+      parameters: {};
+      responses: {
+        200: { content: { "application/json": {
+          logo: components["schemas"]["Logo"];
+        } } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/logo/{file}": {
+    get: {
+      parameters: {
+        path: {
+          /** Name of a file */
+          file: string;
+        };
+      };
+      responses: {
+        200: { content: { "image/png": string } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
   "/webcaster": {
     post: {
       parameters: {
@@ -2421,6 +2609,10 @@ export interface paths {
           success: true;
           data: {
             title: (string | null);
+            /** Name of the organisation that the stream belongs to */
+            organisation: (string | null);
+            /** Path of its logo on this service; null for none */
+            logo: (string | null);
           };
           warnings?: components["schemas"]["Warnings"];
         } } };

@@ -96,6 +96,7 @@ const TABLE: Table = {
   too_many_previews: { status: 503, means: "too_many_previews" },
   store_failed: { status: 503, means: "temporarily_unavailable" },
   capture_refused: { status: 409, means: "capture_refused", message: ({ message }) => message },
+  wrong_upstream_state: { status: 409, means: "wrong_upstream_state", message: ({ message }) => message },
   no_standby: { status: 409, means: "no_standby" },
   node_away: { status: 503, means: "temporarily_unavailable" },
   internal_error: { status: 500, means: "internal_error" },

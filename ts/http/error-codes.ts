@@ -35,6 +35,7 @@ export const ERROR_CODES = {
   unknown_session: { management: 9007, token: null, says: "Unknown session" },
   no_standby: { management: 9008, token: null, says: "The stream has no standby publish" },
   capture_refused: { management: 9009, token: null, says: "The capture cannot be started" },
+  wrong_upstream_state: { management: 9011, token: null, says: "Not possible in the state of the upstream" },
   unknown_token: { management: 9010, token: null, says: "Unknown token" },
   unknown_address: both(9404, "Unknown address"),
   method_not_allowed: both(9405, "Method not allowed"),

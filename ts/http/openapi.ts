@@ -72,6 +72,8 @@ export interface RouteText<Query extends z.ZodObject = z.ZodObject, Body extends
   readonly ends?: true;
   /** The response lasts as long as somebody reads it. */
   readonly long?: true;
+  /** How long the node that has the publish may take to answer, ms; by default as for every question between nodes. */
+  readonly answersWithinMs?: number;
 }
 
 /** A WHIP session, the publish of a client id, or that of a stream. */
@@ -85,6 +87,7 @@ export interface Place {
   readonly about: About;
   readonly ends: boolean;
   readonly long: boolean;
+  readonly answersWithinMs?: number | undefined;
   /** The id of what a request is about; null when it names none. */
   readonly idOf: (c: Context) => Promise<string | null>;
 }
@@ -151,9 +154,9 @@ export function newRoutes<Declared extends Declarations>(
 ): Routes<Declared> {
   const hono = new Hono<Env>();
   const serving = (name: RouteName, text: RouteText, handler: (c: Context<Env>) => Promise<Response>) => {
-    const { about, ends = false, long = false } = text;
+    const { about, ends = false, long = false, answersWithinMs } = text;
     if (about === undefined) hono.on(...placeOf(name), handler);
-    else hono.on(...placeOf(name), forward({ about, idOf: idIn(name, text), ends, long }), handler);
+    else hono.on(...placeOf(name), forward({ about, idOf: idIn(name, text), ends, long, answersWithinMs }), handler);
   };
   return {
     hono,

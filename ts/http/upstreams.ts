@@ -1,20 +1,14 @@
 // /stream/{id}/upstream: where a stream is always pushed to. A running publish of it is updated immediately.
 import type { Kysely } from "kysely";
 import { InvalidValue } from "../errors.ts";
-import { UPSTREAM_STATES } from "../media/codes.ts";
-import { type Change, changed } from "../organisation/audit.ts";
+import { changed } from "../organisation/audit.ts";
 import type { Caller } from "../organisation/callers.ts";
 import { findStream } from "../organisation/streams.ts";
-import {
-  readUpstreamLabel,
-  type StreamUpstream,
-  type StreamUpstreams,
-  UPSTREAM_LABEL_LIMIT,
-} from "../organisation/upstreams.ts";
-import type { LiveSessions, LiveUpstream } from "../publish/live-sessions.ts";
-import { maskedKey, shownUpstream } from "../publish/upstreams/upstream-url.ts";
+import { readUpstreamLabel, type StreamUpstreams, UPSTREAM_LABEL_LIMIT } from "../organisation/upstreams.ts";
+import type { LiveSessions } from "../publish/live-sessions.ts";
 import type { Schema } from "../store/schema.ts";
-import { type Declarations, newRoutes, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
+import { type Declarations, newRoutes, type RouteDeps, type Routes, z } from "./openapi.ts";
+import { changeOf, Upstream, upstreamOf } from "./records/upstream.ts";
 import { requiredText, text } from "./request/schema.ts";
 
 /** Validates a URL before it is saved (W21): null, or the reason for refusing it. `owner`: the organisation whose
@@ -28,33 +22,6 @@ interface UpstreamDeps extends RouteDeps {
   readonly checkUpstreamUrl: CheckUpstreamUrl;
   readonly sessions: Pick<LiveSessions, "followStream" | "upstreamsOf">;
 }
-
-const Upstream = z
-  .object({
-    id: z.uuid(),
-    label: z
-      .string()
-      .nullable()
-      .openapi({ description: "The label it was given; null for none", example: "Main channel" }),
-    url: z.string().openapi({
-      description: "Scheme, host, port and app; stream key, arguments and credentials are never shown again",
-      example: "rtmps://live.example:443/app",
-    }),
-    masked_key: z.string().openapi({
-      description: "The first two characters of its stream key; nothing of a key shorter than eight",
-      example: "ab…",
-    }),
-    state: z
-      .enum(UPSTREAM_STATES)
-      .nullable()
-      .openapi({ description: "State of the running push; null while no publish is pushed there" }),
-    last_error: z
-      .string()
-      .nullable()
-      .openapi({ description: "Why the push of the running publish last stopped; null if it never has" }),
-    created_at: Time,
-  })
-  .openapi("Upstream");
 
 export const UPSTREAM_ROUTES = {
   "GET /stream/{id}/upstream": {
@@ -104,7 +71,7 @@ export function upstreamRoutes(deps: UpstreamDeps): Routes["hono"] {
     const { id } = await find(caller, c.req.param("id"));
     const upstreams = await streamUpstreams.list(caller.organisation.id, id);
     const live = sessions.upstreamsOf(caller.organisation.id, id);
-    return c.json(upstreams.map((upstream) => record(upstream, live)));
+    return c.json(upstreams.map((upstream) => upstreamOf(upstream, live)));
   });
 
   routes.guarded("POST /stream/{id}/upstream", async (c, caller, { body: { url, label = null } }) => {
@@ -119,7 +86,7 @@ export function upstreamRoutes(deps: UpstreamDeps): Routes["hono"] {
       streamUpstreams.add(trx, organisation.id, id, wanted, now),
     );
     sessions.followStream(organisation.id, id, { added });
-    return c.json(record(added, sessions.upstreamsOf(organisation.id, id)));
+    return c.json(upstreamOf(added, sessions.upstreamsOf(organisation.id, id)));
   });
 
   routes.guarded("DELETE /stream/{id}/upstream/{upstream_id}", async (c, caller) => {
@@ -131,7 +98,7 @@ export function upstreamRoutes(deps: UpstreamDeps): Routes["hono"] {
       streamUpstreams.remove(trx, organisation.id, id, c.req.param("upstream_id")),
     );
     sessions.followStream(organisation.id, id, { removed: removed.id });
-    return c.json(record(removed, live));
+    return c.json(upstreamOf(removed, live));
   });
 
   return routes.hono;
@@ -139,28 +106,4 @@ export function upstreamRoutes(deps: UpstreamDeps): Routes["hono"] {
   async function find({ organisation, scopeTag }: Caller, id: string) {
     return await findStream(db, organisation.id, id, scopeTag);
   }
-}
-
-/** Without the stream key, which must not appear in the audit log. */
-function changeOf(action: string, stream: string): (upstream: StreamUpstream) => Change {
-  return ({ id, url, label }) => {
-    return { action, subject: stream, detail: { id, url: shownUpstream(url), ...(label === null ? {} : { label }) } };
-  };
-}
-
-/** `live`: the upstreams of the stream's running publish. */
-function record(
-  { id, url, label, createdAt }: StreamUpstream,
-  live: readonly LiveUpstream[],
-): z.infer<typeof Upstream> {
-  const { state = null, lastError = null } = live.find((of) => of.id === id) ?? {};
-  return {
-    id,
-    label,
-    url: shownUpstream(url),
-    masked_key: maskedKey(url),
-    state,
-    last_error: lastError,
-    created_at: new Date(createdAt).toISOString(),
-  };
 }

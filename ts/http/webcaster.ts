@@ -4,8 +4,8 @@ import { cors } from "hono/cors";
 import type { Kysely } from "kysely";
 import type { Config } from "../config.ts";
 import { BadToken, InvalidValue } from "../errors.ts";
+import { brandingOf, logoUrl } from "../organisation/logo/logos.ts";
 import { findStreamByName } from "../organisation/streams.ts";
-import { titleOf } from "../organisation/titles/stream-titles.ts";
 import type { Refusals } from "../publish/refusals/refusals.ts";
 import type { Schema } from "../store/schema.ts";
 import { checkExpiry } from "../token/expiry.ts";
@@ -26,7 +26,11 @@ const PREFLIGHT_AGE_S = 600;
 const Token = z.object({ success: z.literal(true), data: z.object({ token: z.string() }) });
 const TokenStream = z.object({
   success: z.literal(true),
-  data: z.object({ title: z.string().nullable().openapi({ example: "Evening show" }) }),
+  data: z.object({
+    title: z.string().nullable().openapi({ example: "Evening show" }),
+    organisation: z.string().nullable().openapi({ description: "Name of the organisation that the stream belongs to" }),
+    logo: z.string().nullable().openapi({ description: "Path of its logo on this service; null for none" }),
+  }),
 });
 const GivenToken = z.object({ token: z.string().min(1).openapi({ description: "The web token" }) });
 const Claim = requiredText()
@@ -69,7 +73,8 @@ export const WEBCASTER_ROUTES = {
   "POST /webcaster/stream": {
     tag: "Tokens",
     summary: "What the broadcaster with a web token sees of the stream",
-    description: "For /broadcast. `title` is null for a stream without one, and where there is no such stream.",
+    description:
+      "For /broadcast. `title` is null for a stream without one; each is null where there is no such stream.",
     body: GivenToken,
     bodyRequired: true,
     answer: TokenStream,
@@ -130,8 +135,9 @@ export function webcasterRoutes(
       throw error;
     });
     const name = withoutArguments(claims.streamname);
-    const title = opensStreamsOf(claims, name) ? await titleOf(db, name) : null;
-    return c.json({ success: true, data: { title } });
+    const branding = opensStreamsOf(claims, name) ? await brandingOf(db, name) : null;
+    const { title = null, organisation = null, logo = null } = branding ?? {};
+    return c.json({ success: true, data: { title, organisation, logo: logoUrl(logo) } });
   });
 
   return routes.hono;

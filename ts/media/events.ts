@@ -16,6 +16,7 @@ export type PullEnded = EventOf<"pull_ended">;
 export type ConnectionRefused = EventOf<"connection_refused">;
 export type AddressWanted = EventOf<"address_wanted">;
 export type UpstreamChanged = EventOf<"upstream_changed">;
+export type UpstreamTested = EventOf<"upstream_tested">;
 
 /** What the end of a publish that sent nothing reports. */
 export const NO_MEDIA = {

@@ -125,6 +125,8 @@ export declare class MediaCore {
   redirect(request: number, tcUrls: readonly string[], description: string): void
   /** Resolved addresses for a push; none means "cannot be resolved, try later". Invalid addresses are ignored. */
   dial(push: number, addresses: readonly string[]): void
+  /** The other answer to address_wanted: no connection to that host is allowed. */
+  forbid(push: number): void
   /** Ends a running publish; unknown client ids are ignored. */
   end(clientId: number, reason: EndRequest, description: string): void
   /** Counters of a running publish; null when it is not running. */
@@ -135,6 +137,13 @@ export declare class MediaCore {
   addUpstream(clientId: number, options: Upstream): AddedUpstream
   /** Removes an upstream from a running publish; false when it has none with that id. */
   removeUpstream(clientId: number, id: string): boolean
+  /** Orders something for the push of a running publish to an upstream; false when it has none with that id. */
+  orderPush(clientId: number, id: string, order: PushOrder): boolean
+  /**
+   * Tests an upstream: connects as a push does, and publishes a test picture and silence for two seconds. `test` is
+   * an id that no publish has; address_wanted and upstream_tested come under it.
+   */
+  testUpstream(test: number, options: Upstream): void
   /** Ends every session and joins the workers outside the JavaScript thread. Drain once more afterwards. */
   stop(): Promise<unknown>
 }
@@ -287,6 +296,12 @@ export type MediaEvent =
   | { kind: 'upstream_changed'; clientId: number; /** The id given when the upstream was added. */
     upstreamId: string; /** Host and port; the rest of the URL is secret. */
     upstream: string; sending: boolean; /** Why it stopped; empty while it is sending. */
+    detail: string; /** The same by name; null while it is sending. */
+  readonly cause: UpstreamCause | null }
+  | { kind: 'upstream_tested'; /** The id given to the test. */
+    clientId: number; /** The steps that were begun, in order; the last one failed if there is a cause. */
+    steps: readonly TestedStep[]; /** Why it failed; null when it did not. */
+    cause: UpstreamCause | null; /** The same in words; empty when it did not. */
   readonly detail: string }
 
 /** Settings for starting the core. */
@@ -451,6 +466,12 @@ export interface PullStatus {
   readonly state: PullState
 }
 
+/** What the gateway orders for a running push: to end and keep its place, to begin again, to try at once. */
+export type PushOrder = 'pause' | 'resume' | 'retry'
+
+/** A step of a push, in the order in which they are taken; `tls` for rtmps alone. */
+export type PushStep = 'dns' | 'tcp' | 'tls' | 'handshake' | 'connect' | 'publish' | 'media'
+
 /** Why a trickled fragment is invalid, independent of any session; null when it is valid. */
 export declare function refuseFragment(fragment: string): SdpRefused | null
 
@@ -553,6 +574,13 @@ export interface SdpRefused {
  */
 export declare function startMedia(options: MediaOptions, wake: () => void): MediaCore
 
+/** A step of an upstream's test. */
+export interface TestedStep {
+  readonly step: PushStep
+  /** How long it took, ms. */
+  readonly ms: number
+}
+
 /** Packets and rates of a track. */
 export interface TrackReport {
   readonly kbps: number
@@ -571,13 +599,18 @@ export interface Upstream {
   /** A complete RTMP URL: it may contain secrets. */
   readonly url: string
   readonly source: UpstreamSource
+  /** Not connected until it is resumed; absent: connected at once. */
+  readonly paused?: boolean
 }
+
+/** Why a push stopped, or could not begin. */
+export type UpstreamCause = 'dns' | 'address_forbidden' | 'connection_refused' | 'unreachable' | 'timed_out' | 'tls' | 'rejected' | 'closed' | 'too_slow' | 'protocol' | 'codec_unlisted' | 'no_room'
 
 /** Where an upstream comes from: the operator's settings, the stream, an API call for this publish only, or the publish's own stream_url. */
 export type UpstreamSource = 'deployment' | 'stream' | 'session' | 'own'
 
-/** State of a push to an upstream. `waiting`: for the next attempt after a loss; `refused`: the same after a refusal, with longer pauses. */
-export type UpstreamState = 'connecting' | 'sending' | 'waiting' | 'refused'
+/** State of a push to an upstream. `waiting`: for the next attempt after a loss; `refused`: the same after a refusal, with longer pauses; `paused`: until it is resumed. */
+export type UpstreamState = 'connecting' | 'sending' | 'waiting' | 'refused' | 'paused'
 
 /** The state of one upstream of a running publish. */
 export interface UpstreamStatus {
@@ -591,6 +624,8 @@ export interface UpstreamStatus {
   readonly since: number
   /** Why it last stopped, in words; null when it never did. */
   readonly lastError: string | null
+  /** The same by name; null when it never did. */
+  readonly lastCause: UpstreamCause | null
   /** Audio and video payload bytes sent to it, over all its connections. */
   readonly bytesOut: number
   readonly droppedFrames: number

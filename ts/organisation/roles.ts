@@ -60,6 +60,9 @@ export const ROUTES = {
   "GET /organisation/status": "view_deliveries",
   "GET /organisation/settings": "view",
   "PUT /organisation/settings": "change_settings",
+  "GET /organisation/logo": "view",
+  "PUT /organisation/logo": "change_settings",
+  "DELETE /organisation/logo": "change_settings",
   "GET /organisation/usage": "view",
   "GET /organisation/audit": "view_audit",
 
@@ -112,6 +115,10 @@ export const ROUTES = {
   "GET /stream/{id}/upstream": "view",
   "POST /stream/{id}/upstream": "change_upstreams",
   "DELETE /stream/{id}/upstream/{upstream_id}": "change_upstreams",
+  "PUT /stream/{id}/upstream/{upstream_id}/pause": "change_upstreams",
+  "PUT /stream/{id}/upstream/{upstream_id}/resume": "change_upstreams",
+  "POST /stream/{id}/upstream/{upstream_id}/retry": "change_upstreams",
+  "POST /stream/{id}/upstream/{upstream_id}/test": "change_upstreams",
 
   "POST /stream/{id}/play-token": "create_token",
 
@@ -143,6 +150,7 @@ export const ROUTES = {
   "GET /docs/{file}": "anyone",
   "GET /sdk/manifest.json": "anyone",
   "GET /sdk/{file}": "anyone",
+  "GET /logo/{file}": "anyone",
   "GET /broadcast": "anyone",
   "GET /broadcast/{file}": "anyone",
   "GET /dashboard": "anyone",

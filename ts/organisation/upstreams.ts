@@ -18,6 +18,8 @@ export interface StreamUpstream {
   readonly url: string;
   /** The customer's label; null for none. */
   readonly label: string | null;
+  /** Whether nothing is pushed there until it is resumed. */
+  readonly paused: boolean;
   /** Epoch ms. */
   readonly createdAt: number;
 }
@@ -39,6 +41,16 @@ export interface StreamUpstreams {
   /** Reads the upstreams of a stream, the oldest first; `read` makes them of its rows. */
   query(streamId: string): CompiledQuery<Row>;
   read(rows: readonly Row[]): readonly StreamUpstream[];
+  /** Pauses or resumes it, in the caller's transaction. Rejects as `remove`. */
+  setPaused(
+    trx: Kysely<Schema>,
+    organisationId: string,
+    streamId: string,
+    change: { readonly id: string; readonly paused: boolean },
+    now: number,
+  ): Promise<StreamUpstream>;
+  /** Rejects with `UnknownStream` or `UnknownUpstream`. */
+  find(organisationId: string, streamId: string, id: string): Promise<StreamUpstream>;
 }
 
 type Row = Selectable<StreamUpstreamTable>;
@@ -99,18 +111,31 @@ export function createStreamUpstreams(deps: {
       if (added.numInsertedOrUpdatedRows === 0n) {
         throw new InvalidValue("url", `exceeds the limit of ${UPSTREAMS_LIMIT} upstreams per stream`);
       }
-      return { id, url, label, createdAt: now };
+      return { id, url, label, paused: false, createdAt: now };
     },
     async remove(trx, organisationId, streamId, id) {
-      await findStream(trx, organisationId, streamId);
-      const removed = (await all(trx, streamId)).find((upstream) => upstream.id === id);
-      if (removed === undefined) throw new UnknownUpstream();
+      const removed = await one(trx, organisationId, streamId, id);
       await trx.deleteFrom("stream_upstream").where("id", "=", id).execute();
       return removed;
     },
+    async setPaused(trx, organisationId, streamId, { id, paused }, now) {
+      const upstream = await one(trx, organisationId, streamId, id);
+      if (upstream.paused === paused) return upstream;
+      const paused_at = paused ? now : null;
+      await trx.updateTable("stream_upstream").set({ paused_at }).where("id", "=", id).execute();
+      return { ...upstream, paused };
+    },
+    find: async (organisationId, streamId, id) => await one(db, organisationId, streamId, id),
     query: (streamId) => query(streamId).compile(),
     read,
   };
+
+  async function one(from: Kysely<Schema>, organisationId: string, streamId: string, id: string) {
+    await findStream(from, organisationId, streamId);
+    const found = (await all(from, streamId)).find((upstream) => upstream.id === id);
+    if (found === undefined) throw new UnknownUpstream();
+    return found;
+  }
 
   function query(streamId: string) {
     const upstreams = db.selectFrom("stream_upstream").selectAll().where("stream_id", "=", streamId);
@@ -122,10 +147,11 @@ export function createStreamUpstreams(deps: {
   }
 
   function read(rows: readonly Row[]): readonly StreamUpstream[] {
-    return rows.map(({ id, url, label, created_at }) => ({
+    return rows.map(({ id, url, label, paused_at, created_at }) => ({
       id,
       url: secretBox.open(url, purposeOf(id)),
       label,
+      paused: paused_at !== null,
       createdAt: Number(created_at),
     }));
   }

@@ -27,7 +27,7 @@ import { sessionHash } from "./ending/ended-sessions.ts";
 import { withoutKeyArgument } from "./key/key-argument.ts";
 import type { AllowedPublish } from "./publishes.ts";
 import type { Intent } from "./record.ts";
-import type { StoredUpstream } from "./upstreams/deployment-upstreams.ts";
+import { coreUpstream, type StoredUpstream } from "./upstreams/deployment-upstreams.ts";
 
 export interface AdmissionDeps extends RequestedDeps, ReservingDeps, GoingLiveDeps, AskingDeps {
   readonly allow: Allow;
@@ -204,7 +204,7 @@ function upstreamsOf(
   return {
     upstreams: [
       ...configured.map((url, at) => ({ id: `deployment-${at + 1}`, url, source: "deployment" as const })),
-      ...stored.map(({ id, url }) => ({ id, url, source: "stream" as const })),
+      ...stored.map(coreUpstream),
     ],
     upstreamLabels: new Map(stored.map(({ id, label }) => [id, label])),
   };

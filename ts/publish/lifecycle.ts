@@ -40,6 +40,7 @@ import { createUpkeep } from "./running/upkeep.ts";
 import type { StartingUpstreams } from "./upstreams/deployment-upstreams.ts";
 import { createHolds } from "./upstreams/holds.ts";
 import { createUpstreamEvents } from "./upstreams/upstream-events.ts";
+import { createUpstreamTests, type UpstreamTests } from "./upstreams/upstream-tests.ts";
 import { createWorkbench, type Workbench } from "./webhook/workbench.ts";
 
 /** How often running publishes are looked after (upkeep.ts), ms. */
@@ -88,6 +89,7 @@ export interface Publishing
     Stops {
   /** Webhook tools for the customer's developers. */
   readonly workbench: Workbench;
+  readonly upstreamTests: Pick<UpstreamTests, "run">;
   /** Takes an event of the media core. Never throws; every request is answered. */
   handle(event: MediaEvent): void;
   /** Why WHIP sessions are over, here and on other nodes. */
@@ -166,7 +168,9 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   const publishOf = (clientId: number) => (find(clientId) ?? holds.find(clientId))?.intent ?? null;
   const pulledBytes = createPulledBytes({ db, media, clock });
   const players = playersOf(deps, { pulledBytes, publishOf });
-  const upstreams = createUpstreamEvents({ media, publishOf, metrics, log, resolve, settings });
+  const upstreamTests = createUpstreamTests({ ids, media, log });
+  const { testedBy } = upstreamTests;
+  const upstreams = createUpstreamEvents({ media, publishOf, testedBy, metrics, log, resolve, settings });
   const refusedConnections = createRefusedConnections({ clock, log });
 
   return {
@@ -180,7 +184,20 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       clock,
       deadlineMs,
     }),
-    handle: mediaEvents({ track, answer, end, holds, find, onAir, players, refusedConnections, upstreams, events }),
+    upstreamTests,
+    handle: mediaEvents({
+      track,
+      answer,
+      end,
+      holds,
+      find,
+      onAir,
+      players,
+      refusedConnections,
+      upstreams,
+      upstreamTests,
+      events,
+    }),
     admit,
     running,
     find,

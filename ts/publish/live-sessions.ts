@@ -1,6 +1,7 @@
 // Running publish sessions as an operator views and controls them: list, show, kick, upstreams while live.
 import { randomUUID } from "node:crypto";
-import { InvalidValue } from "../errors.ts";
+import { WrongUpstreamState } from "../errors.ts";
+import { InvalidValue, TooManyRequests, UnknownUpstream } from "../errors.ts";
 import type { Protocol } from "../media/protocols.ts";
 import type { Media, PlayerStatus, PublishSnapshot, PublishTracks, UpstreamStatus, WhipDiagnostics } from "../media.ts";
 import { resolveBySystem } from "./addresses/address-guard.ts";
@@ -12,7 +13,7 @@ import type { Finding } from "./monitoring/health.ts";
 import type { RunningPublish } from "./publishes.ts";
 import type { Intent } from "./record.ts";
 import { upstreamWithoutAac, withoutAac } from "./transcoder-error.ts";
-import type { StoredUpstream, UpstreamNames } from "./upstreams/deployment-upstreams.ts";
+import { coreUpstream, type StoredUpstream, type UpstreamNames } from "./upstreams/deployment-upstreams.ts";
 import { checkUpstreamUrl, maskedKey, maskedText } from "./upstreams/upstream-url.ts";
 
 /** One upstream of a running publish. */
@@ -64,6 +65,15 @@ export interface LiveSession {
   readonly diagnostics?: WhipDiagnostics;
 }
 
+export type UpstreamChange =
+  | { readonly added: StoredUpstream }
+  | { readonly removed: string }
+  | { readonly paused: string }
+  | { readonly resumed: string };
+
+/** How long an upstream waits after an attempt before it can be told to try at once, ms. */
+export const RETRY_PAUSE_MS = 2_000;
+
 export interface LiveSessions extends Pick<Publishing, "switchTarget" | "switchTo"> {
   /** At most `quantity` running sessions, by client id, starting after `after`; only their counters are read. `isMeant`
    *  selects the streams. */
@@ -95,12 +105,11 @@ export interface LiveSessions extends Pick<Publishing, "switchTarget" | "switchT
   /** Asks the sender to stay below `kbps`; 0 removes the session's own limit, while the organisation's still
    *  applies. */
   limitBitrate(organisationId: string, clientId: number, kbps: number): "limited" | "cannot_be_limited" | "not_running";
-  /** Applies a change of the stream's stored upstreams to its running publish. `removed`: an id. */
-  followStream(
-    organisationId: string,
-    streamId: string,
-    change: { readonly added: StoredUpstream } | { readonly removed: string },
-  ): void;
+  /** Applies a change of the stream's stored upstreams to its running publish. `removed`, `paused`, `resumed`: an id. */
+  followStream(organisationId: string, streamId: string, change: UpstreamChange): void;
+  /** Lets an upstream of the stream's running publish that waits for its next attempt try at once. Throws `UnknownUpstream`,
+   *  `WrongUpstreamState` when it does not wait, and `TooManyRequests` within `RETRY_PAUSE_MS` of its latest attempt. */
+  retryUpstream(organisationId: string, streamId: string, id: string): LiveUpstream;
   /** State of the upstreams of the stream's running publish; empty when none runs. */
   upstreamsOf(organisationId: string, streamId: string): readonly LiveUpstream[];
 }
@@ -109,8 +118,10 @@ export function createLiveSessions(deps: {
   readonly publishing: Pick<Publishing, "running" | "find" | "ofStream" | "kick" | "switchTarget" | "switchTo">;
   readonly media: () => Pick<
     Media,
-    "snapshot" | "players" | "whipDiagnostics" | "addUpstream" | "removeUpstream" | "limitWhipBitrate"
+    "snapshot" | "players" | "whipDiagnostics" | "addUpstream" | "removeUpstream" | "orderPush" | "limitWhipBitrate"
   >;
+  /** Epoch ms. */
+  readonly clock: { now(): number };
   /** What is wrong with a publish, by client id. */
   readonly findingsOf: (clientId: number) => readonly Finding[];
   /** Allows private addresses for upstreams. */
@@ -118,7 +129,7 @@ export function createLiveSessions(deps: {
   /** Resolves the hosts of upstreams; by default with the system's resolver. */
   readonly resolve?: Resolve;
 }): LiveSessions {
-  const { publishing, media, findingsOf, dev, resolve = resolveBySystem } = deps;
+  const { publishing, media, clock, findingsOf, dev, resolve = resolveBySystem } = deps;
 
   return {
     list(organisationId, { after, quantity, isMeant }) {
@@ -178,11 +189,25 @@ export function createLiveSessions(deps: {
       const publish = publishing.ofStream(organisationId, streamId);
       if (publish === undefined) return;
       // An upstream beyond the limit of a running publish is used from the next publish on.
+      const { clientId } = publish;
       if ("added" in change) {
-        const { id, url } = change.added;
-        media().addUpstream(publish.clientId, { id, url, source: "stream" });
+        media().addUpstream(clientId, coreUpstream(change.added));
         remember(publish, change.added);
-      } else media().removeUpstream(publish.clientId, change.removed);
+      } else if ("removed" in change) media().removeUpstream(clientId, change.removed);
+      else if ("paused" in change) media().orderPush(clientId, change.paused, "pause");
+      else media().orderPush(clientId, change.resumed, "resume");
+    },
+    retryUpstream(organisationId, streamId, id) {
+      const publish = publishing.ofStream(organisationId, streamId);
+      const upstream = publish && show(publish).upstreams.find((of) => of.id === id);
+      if (publish === undefined || upstream === undefined) throw new UnknownUpstream();
+      const { state, since } = upstream;
+      if (state !== "waiting" && state !== "refused")
+        throw new WrongUpstreamState(`The upstream does not wait for its next attempt: it is ${state}`);
+      const earlyMs = since + RETRY_PAUSE_MS - clock.now();
+      if (earlyMs > 0) throw new TooManyRequests(Math.ceil(earlyMs / 1_000));
+      media().orderPush(publish.clientId, id, "retry");
+      return { ...upstream, state: "connecting" };
     },
     upstreamsOf(organisationId, streamId) {
       const publish = publishing.ofStream(organisationId, streamId);
@@ -221,7 +246,7 @@ export function createLiveSessions(deps: {
   }
 }
 
-function remember(publish: RunningPublish, { id, url, label }: StoredUpstream): void {
+function remember(publish: RunningPublish, { id, url, label }: Omit<StoredUpstream, "paused">): void {
   publish.addedUpstreams.set(id, { label, maskedKey: maskedKey(url) });
 }
 

@@ -7,7 +7,7 @@ import { RETENTION_INDEXES } from "./retention.ts";
 import type { Schema } from "./schema.ts";
 import { buildIndex, type Index } from "./tables/indexes.ts";
 import { keptAnswerTable } from "./tables/kept-answer-table.ts";
-import { identityProviders, MEMBERS, managementTables } from "./tables/management-tables.ts";
+import { identityProviders, logosAndPauses, MEMBERS, managementTables } from "./tables/management-tables.ts";
 import { nodesByStart, nodeTables } from "./tables/node-tables.ts";
 import { operatorOrganisation } from "./tables/operator-organisation.ts";
 import { organisationLimits } from "./tables/organisation-limits.ts";
@@ -74,6 +74,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0033-tokens", up: tokenRecords },
   { name: "0034-identity-provider", up: identityProviders },
   { name: "0035-webhook-copies", up: webhookCopies },
+  { name: "0036-logos-and-pauses", up: logosAndPauses },
   { name: "0037-members", indexes: MEMBERS, up: async () => {} },
 ];
 

@@ -1,7 +1,7 @@
 // The tables of the store for libsql and PostgreSQL: text, integer and bigint; times are epoch ms, booleans 0 and 1.
 import type { Generated } from "kysely";
 import type { EndingColumns, RefusalColumns } from "./tables/ending-columns.ts";
-import type { IdentityTables } from "./tables/management-tables.ts";
+import type { IdentityTables, LogoTables, UpstreamPauseColumns } from "./tables/management-tables.ts";
 import type { PublishKeyColumns } from "./tables/publish-key.ts";
 import type { RefusalTables } from "./tables/refusal-table.ts";
 import type { Role } from "./tables/roles.ts";
@@ -267,7 +267,7 @@ export interface UsageSumTable {
 }
 
 /** An upstream that a stream is always pushed to. */
-export interface StreamUpstreamTable {
+export interface StreamUpstreamTable extends UpstreamPauseColumns {
   id: string;
   stream_id: string;
   /** A complete RTMP URL, encrypted with the key file of the data directory (AES-256-GCM, base64url). */
@@ -359,7 +359,13 @@ export interface KeptAnswerTable {
   begun_at: number;
 }
 
-export interface Schema extends IdentityTables, RefusalTables, StreamListTables, StreamTitleTables, WebhookCopyTables {
+export interface Schema
+  extends IdentityTables,
+    LogoTables,
+    RefusalTables,
+    StreamListTables,
+    StreamTitleTables,
+    WebhookCopyTables {
   organisation: OrganisationTable;
   api_key: ApiKeyTable;
   stream: StreamTable;

@@ -54,6 +54,7 @@ export const TABLE_BOUNDS = {
     "one row each, its size limited by ROW_LIMIT and NETWORKS_LIMIT in organisation/settings.ts",
   ),
   stream_upstream: other("at most UPSTREAMS_LIMIT for each stream, with URLs and labels of limited length"),
+  organisation_logo: other("at most one, of SIZE_LIMIT_BYTES in organisation/logo/logo-image.ts"),
   person: other("at most PEOPLE_LIMIT"),
   person_session: other(
     "at most SESSIONS_LIMIT for each person: a further sign-in ends the one that was used longest ago",

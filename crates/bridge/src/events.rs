@@ -5,8 +5,8 @@ use napi::bindgen_prelude::Buffer;
 use napi_derive::napi;
 
 use crate::counters::PublishTracks;
-use crate::names::{EndReason, OnAirCause, PullEndReason, UpstreamSource};
-use crate::transfer::number;
+use crate::names::{EndReason, OnAirCause, PullEndReason, UpstreamCause, UpstreamSource};
+use crate::transfer::{TestedStep, number};
 
 /// An event of the core. Bytes are audio and video payload, without RTMP and FLV.
 #[napi(
@@ -141,6 +141,19 @@ pub enum MediaEvent {
         sending: bool,
         /// Why it stopped; empty while it is sending.
         detail: String,
+        /// The same by name; null while it is sending.
+        cause: Option<UpstreamCause>,
+    },
+    /// The test of an upstream is over; at most once for every `testUpstream`, and not when the core stops before.
+    UpstreamTested {
+        /// The id given to the test.
+        client_id: f64,
+        /// The steps that were begun, in order; the last one failed if there is a cause.
+        steps: Vec<TestedStep>,
+        /// Why it failed; null when it did not.
+        cause: Option<UpstreamCause>,
+        /// The same in words; empty when it did not.
+        detail: String,
     },
 }
 
@@ -217,6 +230,13 @@ impl From<Event> for MediaEvent {
                 upstream_id: of.upstream_id,
                 upstream: of.upstream,
                 sending: of.sending,
+                detail: of.detail,
+                cause: of.cause.map(UpstreamCause::from),
+            },
+            Event::UpstreamTested(of) => Self::UpstreamTested {
+                client_id: number(of.client_id),
+                steps: of.steps.into_iter().map(TestedStep::from).collect(),
+                cause: of.cause.map(UpstreamCause::from),
                 detail: of.detail,
             },
         }

@@ -28,7 +28,7 @@ use napi_derive::napi;
 use counters::PublishSnapshot;
 use events::MediaEvent;
 use hold::{Hold, hold_of};
-use names::{AddedUpstream, Denial, EndRequest};
+use names::{AddedUpstream, Denial, EndRequest, PushOrder};
 use pull::{PullSource, PullStatus, pull_source};
 use transfer::{MediaOptions, PlayerStatus, SdpRefused, Upstream, number};
 use whip::{OfferParsed, WhipOffer};
@@ -274,6 +274,13 @@ impl MediaCore {
         Ok(())
     }
 
+    /// The other answer to address_wanted: no connection to that host is allowed.
+    #[napi(catch_unwind)]
+    pub fn forbid(&self, push: f64) -> Result<()> {
+        self.ingest.forbid(whole(push)?);
+        Ok(())
+    }
+
     /// Ends a running publish; unknown client ids are ignored.
     #[napi(catch_unwind)]
     pub fn end(&self, client_id: f64, reason: EndRequest, description: String) -> Result<()> {
@@ -311,6 +318,20 @@ impl MediaCore {
         Ok(self.ingest.remove_upstream(client_id, &id))
     }
 
+    /// Orders something for the push of a running publish to an upstream; false when it has none with that id.
+    #[napi(catch_unwind)]
+    pub fn order_push(&self, client_id: f64, id: String, order: PushOrder) -> Result<bool> {
+        Ok(self.ingest.order_push(whole(client_id)?, &id, order.into()))
+    }
+
+    /// Tests an upstream: connects as a push does, and publishes a test picture and silence for two seconds. `test` is
+    /// an id that no publish has; address_wanted and upstream_tested come under it.
+    #[napi(catch_unwind)]
+    pub fn test_upstream(&self, test: f64, options: Upstream) -> Result<()> {
+        self.ingest.test_upstream(whole(test)?, upstream(options)?);
+        Ok(())
+    }
+
     /// Ends every session and joins the workers outside the JavaScript thread. Drain once more afterwards.
     #[napi(catch_unwind)]
     pub fn stop(&self) -> AsyncTask<StopTask> {
@@ -322,7 +343,9 @@ impl MediaCore {
 pub(crate) fn upstream(options: Upstream) -> Result<headgate_ingest::Upstream> {
     let url = UpstreamUrl::parse(&options.url)
         .ok_or_else(|| Error::new(Status::InvalidArg, "not an RTMP URL"))?;
-    Ok(headgate_ingest::Upstream { id: options.id, url, source: options.source.into() })
+    let (id, source, is_paused) =
+        (options.id, options.source.into(), options.paused.unwrap_or(false));
+    Ok(headgate_ingest::Upstream { id, url, source, is_paused })
 }
 
 pub(crate) fn address(text: &str) -> Result<IpAddr> {

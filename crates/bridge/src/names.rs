@@ -41,8 +41,23 @@ names! {
     UpstreamSource of UpstreamSource { Deployment, Stream, Session, Own }
 }
 names! {
-    #[doc = "State of a push to an upstream. `waiting`: for the next attempt after a loss; `refused`: the same after a refusal, with longer pauses."]
-    UpstreamState of UpstreamState { Connecting, Sending, Waiting, Refused }
+    #[doc = "State of a push to an upstream. `waiting`: for the next attempt after a loss; `refused`: the same after a refusal, with longer pauses; `paused`: until it is resumed."]
+    UpstreamState of UpstreamState { Connecting, Sending, Waiting, Refused, Paused }
+}
+names! {
+    #[doc = "Why a push stopped, or could not begin."]
+    UpstreamCause of UpstreamCause {
+        Dns, AddressForbidden, ConnectionRefused, Unreachable, TimedOut, Tls, Rejected, Closed, TooSlow, Protocol,
+        CodecUnlisted, NoRoom,
+    }
+}
+names! {
+    #[doc = "A step of a push, in the order in which they are taken; `tls` for rtmps alone."]
+    PushStep of PushStep { Dns, Tcp, Tls, Handshake, Connect, Publish, Media }
+}
+names! {
+    #[doc = "What the gateway orders for a running push: to end and keep its place, to begin again, to try at once."]
+    PushOrder of PushOrder { Pause, Resume, Retry }
 }
 names! {
     #[doc = "The outcome of adding an upstream; `added` also when the publish already has it."]

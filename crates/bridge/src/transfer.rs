@@ -8,7 +8,7 @@ use napi_derive::napi;
 
 use crate::accepting::RtmpSockets;
 use crate::hold::Hold;
-use crate::names::{UpstreamSource, UpstreamState};
+use crate::names::{PushStep, UpstreamCause, UpstreamSource, UpstreamState};
 
 /// Settings for starting the core.
 #[napi(object, use_nullable = true, object_to_js = false)]
@@ -65,6 +65,8 @@ pub struct Upstream {
     /// A complete RTMP URL: it may contain secrets.
     pub url: String,
     pub source: UpstreamSource,
+    /// Not connected until it is resumed; absent: connected at once.
+    pub paused: Option<bool>,
 }
 
 /// A WHIP publish that was allowed.
@@ -112,6 +114,8 @@ pub struct UpstreamStatus {
     pub since: f64,
     /// Why it last stopped, in words; null when it never did.
     pub last_error: Option<String>,
+    /// The same by name; null when it never did.
+    pub last_cause: Option<UpstreamCause>,
     /// Audio and video payload bytes sent to it, over all its connections.
     pub bytes_out: f64,
     pub dropped_frames: f64,
@@ -128,10 +132,25 @@ impl From<headgate_ingest::UpstreamStatus> for UpstreamStatus {
             state: status.state.into(),
             since: epoch_ms(status.since),
             last_error: status.last_error,
+            last_cause: status.last_cause.map(UpstreamCause::from),
             bytes_out: number(status.bytes_out),
             dropped_frames: number(status.dropped_frames),
             reconnects: number(status.reconnects),
         }
+    }
+}
+
+/// A step of an upstream's test.
+#[napi(object, object_from_js = false)]
+pub struct TestedStep {
+    pub step: PushStep,
+    /// How long it took, ms.
+    pub ms: f64,
+}
+
+impl From<(headgate_ingest::PushStep, u64)> for TestedStep {
+    fn from((step, ms): (headgate_ingest::PushStep, u64)) -> Self {
+        Self { step: step.into(), ms: number(ms) }
     }
 }
 

@@ -25,6 +25,7 @@ use crate::publish::preview_pipe::{PreviewReader, preview_pipe};
 use crate::publish::pull_record::{PullSource, PullStatus};
 use crate::publish::record::PublishSnapshot;
 use crate::publish::registry::Publishes;
+use crate::publish::upstream_cause::PushOrder;
 use crate::publish::upstreams::{AddedUpstream, Upstream};
 use crate::reactor::config::{IngestConfig, StartError};
 use crate::reactor::connection_limits::ConnectionCount;
@@ -242,6 +243,11 @@ impl Ingest {
         self.shared.tell(self.shared.worker_of(push), Message::Dial { push, addresses });
     }
 
+    /// Answers [`crate::AddressWanted`]: no connection to that host is allowed.
+    pub fn forbid(&self, push: u64) {
+        self.shared.tell(self.shared.worker_of(push), Message::Forbid { push });
+    }
+
     /// Ends a running publish; the broadcaster sees `description`. Unknown client ids are ignored.
     pub fn end(&self, client_id: u64, reason: EndReason, description: String) {
         if let Some(record) = self.shared.publishes.find(client_id) {
@@ -274,6 +280,31 @@ impl Ingest {
         let Some(serial) = record.upstreams.remove(id) else { return false };
         self.shared.tell(record.worker, Message::RemoveUpstream { stream: record.stream, serial });
         true
+    }
+
+    /// Orders something for the push of a running publish to an upstream, by its [`Upstream::id`]. Returns false if the
+    /// publish or the upstream does not exist.
+    pub fn order_push(&self, client_id: u64, id: &str, order: PushOrder) -> bool {
+        let Some(record) = self.shared.publishes.find(client_id) else { return false };
+        let Some(upstream) = record.upstreams.find(id) else { return false };
+        // Shown from here on, whenever its worker hears of it.
+        match order {
+            PushOrder::Pause => upstream.set_paused(Instant::now()),
+            PushOrder::Resume if upstream.is_paused() => upstream.set_connecting(Instant::now()),
+            PushOrder::Resume | PushOrder::Retry => {}
+        }
+        let (stream, serial) = (record.stream, upstream.serial);
+        self.shared.tell(record.worker, Message::OrderPush { stream, serial, order });
+        true
+    }
+
+    /// Tests an upstream: connects as a push does, and publishes a test picture and silence for two seconds. `test` is
+    /// an id of no publish. [`crate::AddressWanted`] and at last [`crate::UpstreamTested`] are reported under it.
+    pub fn test_upstream(&self, test: u64, upstream: Upstream) {
+        self.prepare_tls(std::slice::from_ref(&upstream));
+        let workers = self.shared.workers() as u64;
+        let worker = usize::try_from(test % workers.max(1)).unwrap_or(0);
+        self.shared.tell(worker, Message::TestUpstream { test, upstream });
     }
 
     /// Loads the system's root certificates before the first RTMPS upstream, so that no media worker has to.

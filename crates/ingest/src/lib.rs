@@ -40,6 +40,7 @@ pub use publish::preview_pipe::{PreviewEnd, PreviewRead, PreviewReader};
 pub use publish::pull_record::{PullEnd, PullSource, PullState, PullStatus};
 pub use publish::record::PublishSnapshot;
 pub use publish::tracks::{AudioTrack, Tracks, VideoTrack};
+pub use publish::upstream_cause::{PushOrder, PushStep, UpstreamCause, UpstreamTested};
 pub use publish::upstream_url::UpstreamUrl;
 pub use publish::upstreams::{
     AddedUpstream, Upstream, UpstreamSource, UpstreamState, UpstreamStatus,

@@ -15,6 +15,7 @@ pub(crate) mod pull_record;
 pub(crate) mod record;
 pub(crate) mod registry;
 pub(crate) mod tracks;
+pub(crate) mod upstream_cause;
 pub(crate) mod upstream_url;
 pub(crate) mod upstreams;
 mod wall_time;

@@ -32,6 +32,7 @@ use slotmap::SlotMap;
 
 use crate::publish::end_reason::EndReason;
 use crate::publish::record::PublishRecord;
+use crate::publish::upstream_cause::UpstreamCause;
 use crate::session::Session;
 use crate::session::effect::Effect;
 use crate::session::rtmp_server::RtmpServer;
@@ -147,18 +148,32 @@ impl Switchboard {
 
     /// The connection that a push or a pull requested is established.
     pub(crate) fn handle_connected(&mut self, key: SessionKey) {
-        self.turn(key, |session, now, _| match session {
-            Session::Push(push) => push.handle_connected(now),
+        self.turn(key, |session, now, effects| match session {
+            Session::Push(push) => push.handle_connected(now, effects),
             Session::Pull(pull) => pull.handle_connected(now),
             Session::Server(_) | Session::Whip(_) | Session::Preview(_) => {}
         });
         self.sessions.woken.readers.push(key);
     }
 
+    /// The handshake of TLS with an upstream is complete.
+    pub(crate) fn handle_secured(&mut self, key: SessionKey) {
+        self.turn(key, |session, now, effects| {
+            if let Session::Push(push) = session {
+                push.handle_secured(now, effects);
+            }
+        });
+    }
+
     /// The connection could not be established; `fault` is set if no other address would help, and says why.
-    pub(crate) fn handle_connect_failed(&mut self, key: SessionKey, fault: Option<&str>) {
+    pub(crate) fn handle_connect_failed(
+        &mut self,
+        key: SessionKey,
+        cause: UpstreamCause,
+        fault: Option<&str>,
+    ) {
         self.turn(key, |session, now, effects| match session {
-            Session::Push(push) => push.handle_connect_failed(fault, now, effects),
+            Session::Push(push) => push.handle_connect_failed(cause, fault, now, effects),
             Session::Pull(pull) => pull.handle_connect_failed(fault, now, effects),
             Session::Server(_) | Session::Whip(_) | Session::Preview(_) => {}
         });

@@ -48,7 +48,7 @@ fn asked(event: &Event) -> Option<PublishRequested> {
 fn upstream(url: &str) -> Upstream {
     let id = url.to_owned();
     let url = UpstreamUrl::parse(url).expect("valid");
-    Upstream { id, url, source: UpstreamSource::Stream }
+    Upstream { id, url, source: UpstreamSource::Stream, is_paused: false }
 }
 
 /// A core whose gateway is played by the test; every player is allowed.

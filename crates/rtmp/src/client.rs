@@ -24,6 +24,22 @@ use crate::{Error, Framed, Output};
 
 /// `onMetaData` as an AMF0 string.
 const ON_METADATA: &[u8] = b"\x02\x00\x0aonMetaData";
+
+/// How far a connection as a client has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientStage {
+    /// The handshake.
+    Handshake,
+    /// The command connect is to be answered.
+    Connect,
+    /// createStream, and then publish or play, is to be answered.
+    Start,
+    /// Media flows.
+    Media,
+    /// It has ended.
+    Over,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Handshaking,
@@ -203,6 +219,18 @@ impl ClientSession {
             self.send_media(MediaKind::Script, timestamp, framed.header(), framed.payload());
         } else if self.state == State::Ready {
             self.wire.send_framed(self.stream, framed);
+        }
+    }
+
+    /// How far it has come.
+    #[must_use]
+    pub const fn stage(&self) -> ClientStage {
+        match self.state {
+            State::Handshaking => ClientStage::Handshake,
+            State::Connecting => ClientStage::Connect,
+            State::Creating | State::Starting => ClientStage::Start,
+            State::Ready => ClientStage::Media,
+            State::Over => ClientStage::Over,
         }
     }
 

@@ -39,7 +39,7 @@ mod wire;
 
 pub use authentication::{ConnectArguments, Credentials};
 pub use chunk_reader::ReadingState;
-pub use client::{ClientConfig, ClientEvent, ClientRole, ClientSession, RefusalKind};
+pub use client::{ClientConfig, ClientEvent, ClientRole, ClientSession, ClientStage, RefusalKind};
 pub use dropped::Dropped;
 pub use error::Error;
 pub use four_cc::OUR_FOUR_CCS;

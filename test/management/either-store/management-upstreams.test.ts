@@ -48,14 +48,22 @@ test("upstreams of one host and app are distinguished by label and masked key", 
 
 test("an upstream of a live stream shows its state and why it last stopped", async () => {
   const added = (await add({ url: "rtmp://93.184.216.34/live/key", label: "Main" })).body as { id: string };
-  const lastError = "cannot connect";
-  const live = { state: "waiting", since: 0, lastError, bytesOut: 0, droppedFrames: 0, reconnects: 0 } as const;
+  const [lastError, lastCause] = ["the connection was refused", "connection_refused"] as const;
+  const live = {
+    state: "waiting",
+    since: 0,
+    lastError,
+    lastCause,
+    bytesOut: 0,
+    droppedFrames: 0,
+    reconnects: 0,
+  } as const;
   const names = { id: added.id, label: "Main", maskedKey: "…", url: "rtmp://93.184.216.34:1935/live" };
   const upstreams = [{ ...names, ...live, source: "stream", audioError: null } as const];
   const organisationId = gateway.organisation.id;
   gateway.live.live.push({ organisationId, streamId: id, upstreams } as unknown as LiveSession);
   const listed = await gateway.call("GET", `/stream/${id}/upstream`);
-  expect(listed.body).toEqual([{ ...added, state: "waiting", last_error: lastError }]);
+  expect(listed.body).toEqual([{ ...added, state: "waiting", last_error: lastError, last_cause: lastCause }]);
 });
 
 test.each([
@@ -101,4 +109,26 @@ test("they can be changed by those who may change streams, and only within their
   expect(await add(body, keys.administrator)).toMatchObject(unknown);
   const path = `/stream/${id}/upstream/${(added.body as { id: string }).id}`;
   expect(await gateway.call("DELETE", path, { key: keys.administrator })).toMatchObject(unknown);
+});
+
+test("an upstream is paused and resumed, says so, and its stream's running publish follows", async () => {
+  const added = (await add({ url: "rtmp://93.184.216.34/live/key" })).body as { id: string };
+  expect(added).toMatchObject({ paused: false });
+  const path = `/stream/${id}/upstream/${added.id}`;
+  const readonly = { key: gateway.keys.readonly };
+  expect(await gateway.call("PUT", `${path}/pause`, readonly)).toMatchObject({ status: 403 });
+  const paused = { status: 200, body: { id: added.id, paused: true } };
+  expect(await gateway.call("PUT", `${path}/pause`)).toMatchObject(paused);
+  expect(await gateway.call("PUT", `${path}/pause`)).toMatchObject(paused);
+  expect((await gateway.call("GET", `/stream/${id}/upstream`)).body).toEqual([{ ...added, paused: true }]);
+  expect(await gateway.call("PUT", `${path}/resume`)).toMatchObject({ status: 200, body: { paused: false } });
+  expect(gateway.live.calls).toEqual(["paused", "paused", "resumed"].map((what) => `${what} ${id} ${added.id}`));
+  const { keys } = await gateway.newOrganisation("Second");
+  for (const order of ["PUT pause", "PUT resume", "POST retry", "POST test"]) {
+    const [method = "", what = ""] = order.split(" ");
+    const refused = await gateway.call(method, `${path}/${what}`, { key: keys.administrator });
+    expect(refused).toMatchObject({ status: 404, body: { error: { code: 3001 } } });
+    const unknown = await gateway.call(method, `${path.slice(0, -4)}0000/${what}`);
+    expect(unknown).toMatchObject({ status: 404, body: { error: { code: 9420 } } });
+  }
 });

@@ -179,7 +179,7 @@ describe("the page of one stream", () => {
 
   test("contains the numbers each second, and upstreams when more than their bytes changed", async () => {
     const upstream = { id: "1", url: "rtmp://up.example/live", source: "session", state: "sending", since: 1 } as const;
-    const counted = { lastError: null, bytesOut: 5, droppedFrames: 0, reconnects: 0 };
+    const counted = { lastError: null, lastCause: null, bytesOut: 5, droppedFrames: 0, reconnects: 0 };
     const clientId = await live(STREAM, { subscribers: 3, upstreams: [{ ...upstream, ...counted }] });
     const reader = await open(`?stream=${ID}`);
     await reader.next();
@@ -199,7 +199,13 @@ describe("the page of one stream", () => {
         players: 2,
       },
     });
-    const failed = { ...upstream, ...counted, state: "waiting", lastError: "<i>refused</i>" } as const;
+    const failed = {
+      ...upstream,
+      ...counted,
+      state: "waiting",
+      lastError: "<i>refused</i>",
+      lastCause: "rejected",
+    } as const;
     stage.media.measure(clientId, { upstreams: [failed] });
     await second();
     const { data } = (await reader.next()) ?? {};

@@ -127,6 +127,7 @@ function sessionOf(stream: Stream, clientId: number, organisationId = gateway.or
         state: "sending",
         since: gateway.clock.ms,
         lastError: null,
+        lastCause: null,
         bytesOut: 10,
         droppedFrames: 0,
         reconnects: 0,

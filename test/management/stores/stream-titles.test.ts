@@ -329,7 +329,10 @@ describe("the broadcaster of a web token", () => {
     const answer = await gateway.call("POST", "/webcaster", { key, body });
     return (answer.body as { readonly data: { readonly token: string } }).data.token;
   };
-  const titled = (title: string | null) => ({ status: 200, body: { success: true, data: { title } } });
+  const titled = (title: string | null, organisation: string | null = "First") => ({
+    status: 200,
+    body: { success: true, data: { title, organisation, logo: null } },
+  });
 
   test("sees the title, and nothing of the external id", async () => {
     const stream = await create({ title: "Evening show", external_id: "event-1" });
@@ -344,9 +347,9 @@ describe("the broadcaster of a web token", () => {
   test("sees none of a deleted stream, of no stream, and of another organisation's", async () => {
     const stream = await create({ title: "Evening show" });
     const token = await newToken(nameOf(stream));
-    expect(await shown(await newToken("nothing"))).toEqual(titled(null));
+    expect(await shown(await newToken("nothing"))).toEqual(titled(null, null));
     const other = await gateway.newOrganisation("Other");
-    expect(await shown(await newToken(nameOf(stream), other.keys.administrator))).toEqual(titled(null));
+    expect(await shown(await newToken(nameOf(stream), other.keys.administrator))).toEqual(titled(null, null));
     await call("DELETE", `/stream/${stream.id}`);
     expect((await shown(token)).body).not.toMatchObject({ data: { title: "Evening show" } });
   });

@@ -38,7 +38,13 @@ test.each([
   "%s misses no publish that is being admitted",
   async (_, move) => {
     const { publishing, db, media, clock } = stage;
-    const sessions = createLiveSessions({ publishing, media: () => media, findingsOf: () => [], dev: true });
+    const sessions = createLiveSessions({
+      publishing,
+      media: () => media,
+      clock: Date,
+      findingsOf: () => [],
+      dev: true,
+    });
     let stopped = 0;
     for (let round = 0; round < ROUNDS; round += 1) {
       const name = `Ab1Cd-round${round}`;

@@ -67,11 +67,11 @@ async function published(): Promise<number> {
   stage.media.measure(clientId, { videoFrames: 30, tracks: TRACKS, bytesIn: 1_000 });
   pass(1_000);
   const change = { kind: "upstream_changed", clientId, upstreamId: "1", upstream: UPSTREAM } as const;
-  stage.publishing.handle({ ...change, sending: true, detail: "" });
+  stage.publishing.handle({ ...change, sending: true, detail: "", cause: null });
   stage.clock.ms += 60_000;
-  stage.publishing.handle({ ...change, sending: false, detail: "the connection was closed" });
+  stage.publishing.handle({ ...change, sending: false, detail: "the connection was closed", cause: "closed" });
   stage.clock.ms += 12_000;
-  stage.publishing.handle({ ...change, sending: true, detail: "" });
+  stage.publishing.handle({ ...change, sending: true, detail: "", cause: null });
   stage.clock.ms += 118_000;
   stage.end(clientId, "broadcaster_left", {
     ...{ bytesIn: 58_200_000, bytesOut: 116_400_000, videoFrames: 4_800, droppedFrames: 3 },
@@ -297,7 +297,7 @@ test("the stored timeline of a publish is small, even when its upstream is lost 
   const change = { kind: "upstream_changed", clientId, upstreamId: "1", upstream: UPSTREAM } as const;
   for (let time = 0; time < 1_000; time += 1) {
     stage.clock.ms += 1_000;
-    stage.publishing.handle({ ...change, sending: time % 2 === 0, detail: "x".repeat(1_000) });
+    stage.publishing.handle({ ...change, sending: time % 2 === 0, detail: "x".repeat(1_000), cause: null });
     stage.media.measure(clientId, { videoFrames: time, lossPercent: (time % 3) * 5, silentMs: (time % 2) * 9_000 });
     pass(5_000);
   }

@@ -16,6 +16,7 @@ beforeEach(async () => {
   sessions = createLiveSessions({
     publishing: stage.publishing,
     media: () => stage.media,
+    clock: Date,
     findingsOf: () => [],
     dev: false,
   });
@@ -35,6 +36,7 @@ const upstream = (id: string, source: UpstreamStatus["source"]): UpstreamStatus 
   state: "sending",
   since: 0,
   lastError: null,
+  lastCause: null,
   bytesOut: 0,
   droppedFrames: 0,
   reconnects: 0,
@@ -87,6 +89,7 @@ describe("a running publish", () => {
       state: "sending",
       since: 0,
       lastError: null,
+      lastCause: null,
       bytesOut: 0,
       droppedFrames: 0,
       reconnects: 0,
@@ -98,6 +101,7 @@ describe("a running publish", () => {
       upstreams: [
         {
           lastError: null,
+          lastCause: null,
           audioError:
             "It gets no audio of this stream unless it accepts Opus: transcoding to AAC failed (no AAC encoder could be made)",
         },
@@ -124,6 +128,7 @@ describe("a running publish", () => {
     sessions = createLiveSessions({
       publishing: stage.publishing,
       media: () => media,
+      clock: Date,
       findingsOf: () => [],
       dev: false,
     });
@@ -194,7 +199,9 @@ describe("a running publish", () => {
     const clientId = await stage.allowed(STREAM);
     await sessions.addUpstream("org1", clientId, { url: url("backup-key-1"), label: "Backup" }, recorded);
     const added = String((told("add_upstream")[0] as { id?: string } | undefined)?.id);
-    sessions.followStream("org1", STREAM_ID, { added: { id: "later", url: url("1234567"), label: null } });
+    sessions.followStream("org1", STREAM_ID, {
+      added: { id: "later", url: url("1234567"), label: null, paused: false },
+    });
     const upstreams = [upstream(stored, "stream"), upstream(added, "session"), upstream("later", "stream")];
     stage.media.measure(clientId, { upstreams: [...upstreams, upstream("own", "own")] });
     const shown = sessions.upstreamsOf("org1", STREAM_ID);
@@ -211,7 +218,7 @@ describe("a running publish", () => {
 
   test("logs which of its upstreams was lost", async () => {
     const clientId = await stage.allowed(STREAM);
-    const lost = { upstreamId: "up-1", upstream: "93.184.216.34:1935", detail: "closed" };
+    const lost = { upstreamId: "up-1", upstream: "93.184.216.34:1935", detail: "closed", cause: "closed" } as const;
     stage.publishing.handle({ kind: "upstream_changed", clientId, sending: false, ...lost });
     const line = JSON.parse(stage.log().trim().split("\n").at(-1) ?? "") as Record<string, unknown>;
     const stream = `stream ${STREAM}`;
@@ -262,10 +269,41 @@ describe("a stream's own upstreams", () => {
     await addStream(stage.db, "Ab1Cd-other", "created");
     await stage.allowed("Ab1Cd-other");
     const clientId = await stage.allowed(STREAM);
-    sessions.followStream("org1", STREAM_ID, { added: { id: "7", url, label: null } });
+    sessions.followStream("org1", STREAM_ID, { added: { id: "7", url, label: null, paused: false } });
     sessions.followStream("org1", STREAM_ID, { removed: "7" });
     expect(told("add_upstream")).toEqual([{ command: "add_upstream", clientId, id: "7", url, source: "stream" }]);
     expect(told("remove_upstream")).toEqual([{ command: "remove_upstream", clientId, id: "7" }]);
+  });
+
+  test("pause and resume in a running publish, and are given to the next one as they are", async () => {
+    const clientId = await stage.allowed(STREAM);
+    const { id } = await stage.streamUpstreams.add(stage.db, "org1", STREAM_ID, { url, label: null }, 1);
+    sessions.followStream("org1", STREAM_ID, { paused: id });
+    sessions.followStream("org1", STREAM_ID, { resumed: id });
+    expect(told("order_push")).toEqual([
+      { command: "order_push", clientId, id, order: "pause" },
+      { command: "order_push", clientId, id, order: "resume" },
+    ]);
+    await stage.streamUpstreams.setPaused(stage.db, "org1", STREAM_ID, { id, paused: true }, 2);
+    expect(await stage.streamUpstreams.of(STREAM_ID)).toMatchObject([{ id, paused: true }]);
+    await stage.streamUpstreams.setPaused(stage.db, "org1", STREAM_ID, { id, paused: false }, 3);
+    expect(await stage.streamUpstreams.of(STREAM_ID)).toMatchObject([{ id, paused: false }]);
+  });
+
+  test("are tried at once only while they wait, and not twice within two seconds", async () => {
+    const clientId = await stage.allowed(STREAM);
+    const retry = () => sessions.retryUpstream("org1", STREAM_ID, "1");
+    const waits = (since: number) =>
+      stage.media.measure(clientId, { upstreams: [{ ...upstream("1", "stream"), state: "waiting", since }] });
+    expect(retry).toThrow(expect.objectContaining({ code: "unknown_upstream" }));
+    stage.media.measure(clientId, { upstreams: [upstream("1", "stream")] });
+    expect(retry).toThrow("it is sending");
+    waits(Date.now() + 60_000);
+    expect(retry).toThrow(expect.objectContaining({ code: "too_many_requests" }));
+    expect(told("order_push")).toEqual([]);
+    waits(0);
+    expect(retry()).toMatchObject({ id: "1", state: "connecting" });
+    expect(told("order_push")).toEqual([{ command: "order_push", clientId, id: "1", order: "retry" }]);
   });
 
   test("are unreadable in the store", async () => {

@@ -11,6 +11,7 @@ import { Page, Section } from "../shell/page.tsx";
 import { may } from "../shell/session.ts";
 import { TimeText } from "../shell/time-text.tsx";
 import { IdentityProviderSection } from "./identity-provider.tsx";
+import { LogoSection } from "./logo.tsx";
 import { ChoiceSetting, FieldsSetting, LinesSetting, NumberSetting, SwitchSetting } from "./setting-fields.tsx";
 import { PLAY_WORDS, type Settings, UNREACHABLE_WORDS } from "./setting-words.ts";
 
@@ -52,6 +53,7 @@ export function SettingsPage() {
                   </div>
                 </Section>
               ))}
+              <LogoSection />
               {may("manage_users") && <IdentityProviderSection />}
             </>
           );

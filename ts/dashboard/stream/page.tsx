@@ -26,7 +26,7 @@ import { Preview } from "./preview.tsx";
 import { StreamTabs } from "./stream-tabs.tsx";
 import { StreamTags } from "./stream-tags.tsx";
 import { StreamTexts } from "./stream-texts.tsx";
-import { Upstreams } from "./upstreams.tsx";
+import { Upstreams } from "./upstreams/upstreams.tsx";
 import { StreamWatch } from "./watch.ts";
 
 const LIST = { href: "/dashboard/streams", title: "Streams" };

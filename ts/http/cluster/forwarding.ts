@@ -42,13 +42,14 @@ export interface Elsewhere {
 
 /** Serves requests on the node that has the publish they are about. */
 export function forwarding({ owners, channel, keepEnd }: Elsewhere, clientAddress: ClientAddress): Forward {
-  return ({ about, idOf, ends, long }) => {
+  return ({ about, idOf, ends, long, answersWithinMs }) => {
     return async (c, next) => {
       if (passedOn(c) !== null) return await next();
       const found = await ownerOf(c);
       if (found === null) return ends ? await endHere(c, next) : await next();
       try {
-        return await passTo(channel, found.node, c, clientAddress(c), { isLongLived: long });
+        const limits = { isLongLived: long, ...(answersWithinMs && { answerLimitMs: answersWithinMs }) };
+        return await passTo(channel, found.node, c, clientAddress(c), limits);
       } catch (error) {
         if (!(error instanceof NodeAway) || found.owned === null || !ends) throw error;
         return await keepAndDo(c, next, found.owned, error);

@@ -8,8 +8,9 @@ import type { Numbers as Measured } from "../../publish/monitoring/numbers.ts";
 import { Time, z } from "../openapi.ts";
 import { FindingRecord, findingRecords } from "./finding.ts";
 import { AudioTrack, audioRecord, VideoTrack, videoRecord } from "./tracks.ts";
+import { UpstreamCause } from "./upstream.ts";
 
-const Upstream = z
+export const SessionUpstream = z
   .object({
     id: z.string().openapi({ description: "For an upstream of the stream, its id in GET /stream/{id}/upstream" }),
     label: z.string().nullable().openapi({ description: "The label it was given; null for none" }),
@@ -18,7 +19,11 @@ const Upstream = z
     source: z.enum(UPSTREAM_SOURCES),
     state: z.enum(UPSTREAM_STATES),
     since: Time,
-    last_error: z.string().nullable().openapi({ description: "Why the push last stopped; null if it never has" }),
+    last_error: z
+      .string()
+      .nullable()
+      .openapi({ description: "Why the push last stopped, in words; null if it never has" }),
+    last_cause: UpstreamCause.nullable().openapi({ description: "The same by name" }),
     bytes_out: z.int(),
     dropped_frames: z.int(),
     reconnects: z.int(),
@@ -56,7 +61,7 @@ const sessionShape = {
     video: VideoTrack.nullable(),
     audio: AudioTrack.nullable(),
   }),
-  upstreams: z.array(Upstream),
+  upstreams: z.array(SessionUpstream),
   transcoder_error: z.string().nullable().openapi({
     description:
       "Why the audio is not transcoded to AAC although a player or an upstream needs AAC; null when there is no problem",
@@ -132,7 +137,7 @@ export function sessionRecord(session: LiveSession): z.infer<typeof Session> {
   };
 }
 
-export function upstreamRecord(upstream: LiveUpstream): z.infer<typeof Upstream> {
+export function upstreamRecord(upstream: LiveUpstream): z.infer<typeof SessionUpstream> {
   return {
     id: upstream.id,
     label: upstream.label,
@@ -142,6 +147,8 @@ export function upstreamRecord(upstream: LiveUpstream): z.infer<typeof Upstream>
     state: upstream.state,
     since: new Date(upstream.since).toISOString(),
     last_error: upstream.lastError,
+    // A node of an older version reports none.
+    last_cause: upstream.lastCause ?? null,
     bytes_out: upstream.bytesOut,
     dropped_frames: upstream.droppedFrames,
     reconnects: upstream.reconnects,

@@ -90,13 +90,6 @@ export async function setTexts(
     .executeTakeFirstOrThrow();
 }
 
-/** The title of the stream with this name (without arguments); null for none, or no such stream. */
-export async function titleOf(db: Kysely<Schema>, name: string): Promise<string | null> {
-  if (name.includes("\0") || !name.isWellFormed()) return null; // no name is like that, and the store takes none
-  const named = db.selectFrom("stream").select("title").where("name", "=", name).where("state", "!=", "deleted");
-  return (await named.executeTakeFirst())?.title ?? null;
-}
-
 interface Claim {
   readonly organisationId: string;
   readonly streamId: string;

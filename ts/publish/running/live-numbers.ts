@@ -20,7 +20,7 @@ export function liveNumbers(
   const pulls = media().pulls();
   const pulled = (of: (pull: PullStatus) => number) => pulls.reduce((total, each) => total + of(each), 0);
   const sum = (of: (snapshot: PublishSnapshot) => number) => snapshots.reduce((total, each) => total + of(each), 0);
-  const upstreams = { connecting: 0, sending: 0, waiting: 0, refused: 0 };
+  const upstreams = { connecting: 0, sending: 0, waiting: 0, refused: 0, paused: 0 };
   for (const { state } of snapshots.flatMap((snapshot) => snapshot.upstreams)) upstreams[state] += 1;
   return {
     publishes,

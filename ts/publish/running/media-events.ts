@@ -8,6 +8,7 @@ import type { Publishes, RunningPublish } from "../publishes.ts";
 import type { RefusedConnections } from "../refused-connections.ts";
 import type { Holds } from "../upstreams/holds.ts";
 import type { UpstreamEvents } from "../upstreams/upstream-events.ts";
+import type { UpstreamTests } from "../upstreams/upstream-tests.ts";
 
 /** Never throws. */
 export function mediaEvents(parts: {
@@ -21,9 +22,11 @@ export function mediaEvents(parts: {
   readonly players: Players;
   readonly refusedConnections: RefusedConnections;
   readonly upstreams: UpstreamEvents;
+  readonly upstreamTests: Pick<UpstreamTests, "note">;
   readonly events: Pick<PublishEvents, "emit">;
 }): (event: MediaEvent) => void {
-  const { track, answer, end, holds, find, onAir, players, refusedConnections, upstreams, events } = parts;
+  const { track, answer, end, holds, find, onAir, players, refusedConnections, upstreams, upstreamTests, events } =
+    parts;
   return (event) => {
     switch (event.kind) {
       case "publish_requested":
@@ -48,6 +51,8 @@ export function mediaEvents(parts: {
       case "upstream_changed":
         upstreams.note(event);
         return events.emit(event);
+      case "upstream_tested":
+        return upstreamTests.note(event);
     }
   };
 }

@@ -12,6 +12,8 @@ import { utf8 } from "../stream-name.ts";
 export interface StoredUpstream extends Pick<Upstream, "id" | "url"> {
   /** The customer's label; null for none. */
   readonly label: string | null;
+  /** Whether nothing is pushed there until it is resumed. */
+  readonly paused: boolean;
 }
 
 /** The upstreams that a stream is pushed to, for a publish that is starting. */
@@ -28,6 +30,11 @@ export interface UpstreamNames {
   readonly label: string | null;
   /** The first characters of its stream key. */
   readonly maskedKey: string;
+}
+
+/** A stream's upstream as the media core gets it. */
+export function coreUpstream({ id, url, paused }: StoredUpstream): Upstream {
+  return { id, url, source: "stream", ...(paused && { paused }) };
 }
 
 /** The owner of look-ups for upstreams that the operator configured. */
@@ -61,14 +68,14 @@ export function isConfiguredUpstream(templates: readonly string[], host: string)
   });
 }
 
-/** Addresses to dial for an upstream of a publish of `organisation`; null when the publish has ended, empty when the
- *  host cannot or may not be dialled. A customer's upstream is not exempt from the guard merely because the operator
+/** Addresses to dial for an upstream of a publish of `organisation`, which is null when the publish has ended; empty when
+ *  the host does not resolve, `forbidden` when it may not be dialled. A customer's upstream is not exempt from the guard merely because the operator
  *  has one on the same host. */
 export async function addressesToDial(
   { source, host }: { readonly source: string; readonly host: string },
   organisation: string | null,
   settings: { readonly dev: boolean; readonly upstreamPush: readonly string[]; readonly resolve?: Resolve },
-): Promise<readonly string[]> {
+): Promise<readonly string[] | "forbidden"> {
   const isOperators = source === "deployment" && isConfiguredUpstream(settings.upstreamPush, host);
   const owner = isOperators ? OPERATOR : (organisation ?? ENDED);
   const { dev, resolve = resolveBySystem } = settings;

@@ -14,9 +14,11 @@ export interface UpstreamEvents {
 }
 
 export function createUpstreamEvents(deps: {
-  readonly media: () => Pick<Media, "dial">;
+  readonly media: () => Pick<Media, "dial" | "forbid">;
   /** The publish that runs under a client id; null when none does. */
   readonly publishOf: (clientId: number) => Intent | null;
+  /** The organisation whose upstream is tested under an id; null for no test. */
+  readonly testedBy: (clientId: number) => string | null;
   readonly metrics: Pick<Metrics, "countUpstreamLost">;
   readonly log: Logger;
   readonly resolve: Resolve;
@@ -31,15 +33,17 @@ export function createUpstreamEvents(deps: {
   return {
     async answer(event) {
       const { clientId, host, push } = event;
-      const organisation = publishOf(clientId)?.organisationId ?? null;
+      const organisation = publishOf(clientId)?.organisationId ?? deps.testedBy(clientId);
       const addresses = await addressesToDial(event, organisation, { ...settings, resolve: deps.resolve });
-      if (addresses.length === 0) log.warn({ ...identity(clientId), host }, "upstream has no usable address");
-      deps.media().dial(push, addresses);
+      if (addresses.length === 0 || addresses === "forbidden")
+        log.warn({ ...identity(clientId), host }, "upstream has no usable address");
+      if (addresses === "forbidden") deps.media().forbid(push);
+      else deps.media().dial(push, addresses);
     },
-    note({ clientId, upstreamId, upstream, detail, sending }) {
+    note({ clientId, upstreamId, upstream, detail, cause, sending }) {
       const about = { ...identity(clientId), upstreamId, upstream };
       if (sending) return log.info(about, "upstream sending");
-      log.warn({ ...about, detail }, "upstream lost");
+      log.warn({ ...about, cause, detail }, "upstream lost");
       metrics.countUpstreamLost();
     },
   };

@@ -8,6 +8,7 @@ use super::end_reason::EndReason;
 use super::lock::lock;
 use super::pull_record::PullEnd;
 use super::tracks::Tracks;
+use super::upstream_cause::{UpstreamCause, UpstreamTested};
 use super::upstreams::UpstreamSource;
 
 /// Publish requests that may wait for the gateway; further ones are denied immediately.
@@ -192,6 +193,8 @@ pub struct UpstreamChanged {
     pub sending: bool,
     /// Why it stopped; empty when it sends.
     pub detail: String,
+    /// The same by name.
+    pub cause: Option<UpstreamCause>,
 }
 
 /// An event for the gateway.
@@ -219,6 +222,8 @@ pub enum Event {
     AddressWanted(AddressWanted),
     /// See [`UpstreamChanged`].
     UpstreamChanged(UpstreamChanged),
+    /// See [`UpstreamTested`]. Reported at most once for each test.
+    UpstreamTested(UpstreamTested),
 }
 
 type Wake = Box<dyn Fn() + Send + Sync>;

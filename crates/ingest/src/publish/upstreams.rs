@@ -8,6 +8,7 @@ use std::time::{Instant, SystemTime};
 use headgate_media::Codec;
 
 use super::lock::lock;
+use super::upstream_cause::UpstreamCause;
 use super::upstream_url::UpstreamUrl;
 use super::wall_time::wall_time;
 
@@ -36,6 +37,8 @@ pub struct Upstream {
     pub url: UpstreamUrl,
     /// Who requested it.
     pub source: UpstreamSource,
+    /// Not connected until the gateway resumes it.
+    pub is_paused: bool,
 }
 
 /// State of a push.
@@ -49,6 +52,8 @@ pub enum UpstreamState {
     Waiting,
     /// Waiting for the next attempt with longer pauses, because the upstream refused.
     Refused,
+    /// Not connected until the gateway resumes it.
+    Paused,
 }
 
 /// One upstream at one moment. It contains no secrets.
@@ -66,6 +71,8 @@ pub struct UpstreamStatus {
     pub since: SystemTime,
     /// Description of the last error; or which codec of the stream the upstream does not list.
     pub last_error: Option<String>,
+    /// The same by name.
+    pub last_cause: Option<UpstreamCause>,
     /// Payload sent to it, over all its connections.
     pub bytes_out: u64,
     /// Frames dropped because it was slow.
@@ -121,12 +128,29 @@ pub(crate) struct UpstreamRecord {
 struct Progress {
     state: UpstreamState,
     since: Instant,
-    last_error: Option<String>,
+    last_error: Option<(UpstreamCause, String)>,
     /// How often the upstream accepted the stream.
     acceptances: u64,
 }
 
 impl UpstreamRecord {
+    /// An upstream that nothing has been sent to.
+    pub(crate) fn new(serial: u64, upstream: Upstream, now: Instant) -> Self {
+        let state =
+            if upstream.is_paused { UpstreamState::Paused } else { UpstreamState::Connecting };
+        let progress = Progress { state, since: now, last_error: None, acceptances: 0 };
+        Self { serial, upstream, delivery: Arc::default(), progress: Mutex::new(progress) }
+    }
+
+    /// Whether it is not to be connected for now.
+    pub(crate) fn is_paused(&self) -> bool {
+        lock(&self.progress).state == UpstreamState::Paused
+    }
+
+    pub(crate) fn set_paused(&self, now: Instant) {
+        lock(&self.progress).enter(UpstreamState::Paused, now);
+    }
+
     pub(crate) fn set_connecting(&self, now: Instant) {
         lock(&self.progress).enter(UpstreamState::Connecting, now);
     }
@@ -137,10 +161,16 @@ impl UpstreamRecord {
         progress.acceptances += 1;
     }
 
-    pub(crate) fn set_failed(&self, state: UpstreamState, error: &str, now: Instant) {
+    pub(crate) fn set_failed(
+        &self,
+        state: UpstreamState,
+        cause: UpstreamCause,
+        error: &str,
+        now: Instant,
+    ) {
         let mut progress = lock(&self.progress);
         progress.enter(state, now);
-        progress.last_error = Some(error.to_owned());
+        progress.last_error = Some((cause, error.to_owned()));
     }
 
     /// Notes that the upstream is sent frames of a codec that its answer to connect does not list and that it may not
@@ -149,7 +179,7 @@ impl UpstreamRecord {
         let codec = codec.name();
         let words =
             format!("The upstream does not list {codec} (fourCcList): it may not accept it");
-        lock(&self.progress).last_error = Some(words);
+        lock(&self.progress).last_error = Some((UpstreamCause::CodecUnlisted, words));
     }
 
     fn status(&self, now: Instant, wall: SystemTime) -> UpstreamStatus {
@@ -161,7 +191,8 @@ impl UpstreamRecord {
             source: self.upstream.source,
             state: progress.state,
             since: wall_time(progress.since, now, wall),
-            last_error: progress.last_error.clone(),
+            last_error: progress.last_error.as_ref().map(|(_, words)| words.clone()),
+            last_cause: progress.last_error.as_ref().map(|(cause, _)| *cause),
             bytes_out,
             dropped_frames,
             reconnects: progress.acceptances.saturating_sub(1),
@@ -210,6 +241,11 @@ impl Upstreams {
         Ok(Some(list.open(upstream, now)))
     }
 
+    /// The one with this id.
+    pub(crate) fn find(&self, id: &str) -> Option<Arc<UpstreamRecord>> {
+        lock(&self.0).records.iter().find(|record| record.upstream.id == id).cloned()
+    }
+
     /// Removes one and returns its serial number.
     pub(crate) fn remove(&self, id: &str) -> Option<u64> {
         let mut list = lock(&self.0);
@@ -225,7 +261,11 @@ impl Upstreams {
     /// Removes all of them and returns them.
     pub(crate) fn take(&self) -> Vec<Upstream> {
         let records = std::mem::take(&mut lock(&self.0).records);
-        records.into_iter().map(|record| record.upstream.clone()).collect()
+        let as_it_is = |record: Arc<UpstreamRecord>| Upstream {
+            is_paused: record.is_paused(),
+            ..record.upstream.clone()
+        };
+        records.into_iter().map(as_it_is).collect()
     }
 
     pub(crate) fn status(&self, now: Instant, wall: SystemTime) -> Vec<UpstreamStatus> {
@@ -236,17 +276,7 @@ impl Upstreams {
 impl List {
     fn open(&mut self, upstream: Upstream, now: Instant) -> Arc<UpstreamRecord> {
         self.opened += 1;
-        let record = Arc::new(UpstreamRecord {
-            serial: self.opened,
-            upstream,
-            delivery: Arc::default(),
-            progress: Mutex::new(Progress {
-                state: UpstreamState::Connecting,
-                since: now,
-                last_error: None,
-                acceptances: 0,
-            }),
-        });
+        let record = Arc::new(UpstreamRecord::new(self.opened, upstream, now));
         self.records.push(record.clone());
         record
     }
@@ -267,7 +297,7 @@ mod tests {
     fn upstream(url: &str) -> Upstream {
         let id = url.rsplit('/').next().expect("a name").to_owned();
         let url = UpstreamUrl::parse(url).expect("valid");
-        Upstream { id, url, source: UpstreamSource::Session }
+        Upstream { id, url, source: UpstreamSource::Session, is_paused: false }
     }
 
     #[test]
@@ -313,7 +343,7 @@ mod tests {
         let upstreams = Upstreams::default();
         let record = upstreams.open(upstream("rtmp://a/live/key"), now());
         record.set_sending(now());
-        record.set_failed(UpstreamState::Waiting, "closed", now());
+        record.set_failed(UpstreamState::Waiting, UpstreamCause::Closed, "closed", now());
         record.set_connecting(now());
         record.set_sending(now());
         record.delivery.add_out(10);

@@ -38,6 +38,8 @@ pub(crate) struct Link {
     /// The peer has begun the handshake of TLS; a balancer's check of the port does not.
     has_begun: bool,
     is_connecting: bool,
+    /// The handshake of TLS has been reported as complete.
+    was_secured: bool,
     can_write: bool,
     was_shut: bool,
     /// The peer has sent its last byte, which we may not have read yet.
@@ -65,6 +67,7 @@ impl Link {
             handshake_fault: None,
             has_begun: false,
             is_connecting: false,
+            was_secured: false,
             can_write: true,
             was_shut: false,
             read_closed: false,
@@ -99,12 +102,15 @@ impl Link {
         self.is_connecting
     }
 
-    /// Handles the first event of a connection that is being established; false if it failed.
-    pub(super) fn finish_connect(&mut self) -> bool {
+    /// Handles the first event of a connection that is being established.
+    pub(super) fn finish_connect(&mut self) -> io::Result<()> {
         self.is_connecting = false;
         // The service coalesces media itself; if this option fails, only latency suffers.
         let _ = self.socket.set_nodelay(true);
-        matches!(self.socket.take_error(), Ok(None)) && self.socket.peer_addr().is_ok()
+        match self.socket.take_error()? {
+            Some(error) => Err(error),
+            None => self.socket.peer_addr().map(|_| ()),
+        }
     }
 
     /// Whether encrypted bytes wait for the socket.
@@ -115,6 +121,12 @@ impl Link {
     /// Whether the connection uses TLS.
     pub(super) const fn is_tls(&self) -> bool {
         self.tls.is_some()
+    }
+
+    /// True once, when the handshake of TLS is complete.
+    pub(super) fn poll_secured(&mut self) -> bool {
+        let is_secured = self.tls.as_ref().is_some_and(|tls| !tls.is_handshaking());
+        is_secured && !std::mem::replace(&mut self.was_secured, true)
     }
 
     /// Sets how many bytes must wait before the poll reports the socket. Not applied to TLS, which has records of its

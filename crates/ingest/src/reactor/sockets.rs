@@ -1,5 +1,6 @@
 //! The TCP sockets of sessions: accepting, connecting, reading and writing. The switchboard interprets the bytes.
 
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 
 use mio::Interest;
@@ -13,12 +14,24 @@ use super::shared::{Accepted, Command};
 use super::tokens::token_of;
 use crate::publish::end_reason::EndReason;
 use crate::publish::mailbox::ConnectionRefused;
+use crate::publish::upstream_cause::UpstreamCause;
 use crate::switchboard::arrivals::Arrival;
 use crate::switchboard::message::Message;
 use crate::switchboard::{Filled, SessionKey};
 
 /// Reads of one socket per turn, so that a fast peer does not delay the others.
 const READS_PER_TURN: usize = 4;
+
+/// Why a TCP connection was not established.
+fn cause_of(error: &io::Error) -> UpstreamCause {
+    match error.kind() {
+        ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset => {
+            UpstreamCause::ConnectionRefused
+        }
+        ErrorKind::TimedOut => UpstreamCause::TimedOut,
+        _ => UpstreamCause::Unreachable,
+    }
+}
 
 impl Reactor {
     /// Serves a connection that was accepted for this worker.
@@ -163,6 +176,9 @@ impl Reactor {
                 }
             }
         }
+        if self.links.get_mut(key).is_some_and(Link::poll_secured) {
+            self.switchboard.handle_secured(key);
+        }
         let read_closed = self.links.get(key).is_some_and(Link::is_read_closed);
         let has_unread = self.switchboard.end_read(key, read_closed && !has_more);
         let Some(link) = self.links.get_mut(key) else { return };
@@ -185,7 +201,8 @@ impl Reactor {
 
     pub(super) fn connect(&mut self, key: SessionKey, address: SocketAddr, tls_host: Option<&str>) {
         let Some(permit) = self.shared.connections.admit_ours() else {
-            self.switchboard.handle_connect_failed(key, Some("the connection limit is reached"));
+            let fault = Some("the connection limit is reached");
+            self.switchboard.handle_connect_failed(key, UpstreamCause::NoRoom, fault);
             return;
         };
         let tls = match tls_host.map(|host| self.shared.tls.connect(host)) {
@@ -193,24 +210,33 @@ impl Reactor {
             Some(Ok(tls)) => Some(tls),
             Some(Err(error)) => {
                 let fault = format!("TLS: {error}");
-                self.switchboard.handle_connect_failed(key, Some(&fault));
+                self.switchboard.handle_connect_failed(key, UpstreamCause::Tls, Some(&fault));
                 return;
             }
         };
-        let link = TcpStream::connect(address).map(|socket| Link::connecting(socket, tls, permit));
-        if !link.is_ok_and(|link| self.watch(key, link)) {
-            self.switchboard.handle_connect_failed(key, None);
-        }
+        let cause = match TcpStream::connect(address) {
+            Ok(socket) => {
+                if self.watch(key, Link::connecting(socket, tls, permit)) {
+                    return;
+                }
+                UpstreamCause::Unreachable
+            }
+            Err(error) => cause_of(&error),
+        };
+        self.switchboard.handle_connect_failed(key, cause, None);
     }
 
     fn finish_connect(&mut self, key: SessionKey) {
         let Some(link) = self.links.get_mut(key) else { return };
-        if link.finish_connect() {
-            self.switchboard.handle_connected(key);
-            self.read(key);
-        } else {
-            self.links.remove(key);
-            self.switchboard.handle_connect_failed(key, None);
+        match link.finish_connect() {
+            Ok(()) => {
+                self.switchboard.handle_connected(key);
+                self.read(key);
+            }
+            Err(error) => {
+                self.links.remove(key);
+                self.switchboard.handle_connect_failed(key, cause_of(&error), None);
+            }
         }
     }
 

@@ -9,6 +9,7 @@ use headgate_whip::{Path, RevokedConsent};
 
 use crate::publish::end_reason::EndReason;
 use crate::publish::mailbox::{ConnectionRefused, UpstreamChanged};
+use crate::publish::upstream_cause::UpstreamTested;
 use crate::publish::upstreams::UpstreamSource;
 
 /// One request.
@@ -63,6 +64,8 @@ pub(crate) enum Effect {
     ReadSocket,
     /// Report a change of an upstream to the operator.
     Report(UpstreamChanged),
+    /// Report the result of a test of an upstream.
+    ReportTest(UpstreamTested),
     /// The publish's own upstream refused it before ever accepting it: the publish ends (R4).
     RefusePublish,
     /// Send a datagram to the client.

@@ -2,8 +2,13 @@
 //! the protocol, the reactor the socket.
 
 mod connecting;
+mod failing;
+mod failure;
 mod holding;
+mod ordering;
 mod talking;
+mod testing;
+mod upstream_test;
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,20 +20,21 @@ use bytes::Bytes;
 use headgate_media::Timestamp;
 use headgate_rtmp::{ClientSession, ConnectArguments, Output};
 
+use self::failure::Failure;
+use self::upstream_test::UpstreamTest;
+
 use super::effect::{AudioForm, Effect};
 use super::keep_alive::KeepAlive;
 use super::retry::Retry;
 use super::silence::Silence;
 use super::silence_budget::Made;
 use crate::publish::end_reason::EndReason;
-use crate::publish::mailbox::UpstreamChanged;
+use crate::publish::upstream_cause::UpstreamCause;
 use crate::publish::upstream_url::UpstreamUrl;
-use crate::publish::upstreams::{UpstreamRecord, UpstreamSource, UpstreamState};
+use crate::publish::upstreams::UpstreamRecord;
 
 /// An upstream that accepts no bytes for this long is considered lost.
 const STALL_LIMIT: Duration = Duration::from_secs(10);
-/// Consecutive redirects that are followed.
-const REDIRECTS_LIMIT: u8 = 3;
 /// How long the upstream has to read our closing commands.
 const CLOSING_LIMIT: Duration = Duration::from_secs(2);
 
@@ -42,15 +48,20 @@ enum State {
     },
     Talking {
         session: Box<ClientSession>,
+        /// The handshake of TLS is complete, or there is none.
+        is_secured: bool,
         ready_since: Option<Instant>,
     },
     Closing {
         session: Box<ClientSession>,
         until: Instant,
     },
+    /// Until the next attempt.
     Pausing {
         until: Instant,
     },
+    /// Until the gateway resumes it.
+    Paused,
 }
 
 /// A push of one stream to one upstream.
@@ -98,30 +109,11 @@ pub(crate) struct RtmpPush {
     seed: u64,
     draws: u64,
     last_progress: Instant,
+    /// Why the latest address could not be connected to.
+    address_cause: UpstreamCause,
+    /// What it sends in place of a stream; `None` for a stream's push.
+    test: Option<Box<UpstreamTest>>,
     state: State,
-}
-
-/// Why a connection to the upstream was given up.
-struct Failure {
-    detail: String,
-    is_refusal: bool,
-    next: Next,
-}
-
-/// What follows after a connection was given up.
-enum Next {
-    /// A pause, then another attempt.
-    Pause,
-    /// The same address immediately, with the arguments that the upstream requested.
-    Reconnect(ConnectArguments),
-    /// The URL of a redirect.
-    Follow(Box<UpstreamUrl>),
-}
-
-impl Failure {
-    fn lost(detail: impl Into<String>) -> Self {
-        Self { detail: detail.into(), is_refusal: false, next: Next::Pause }
-    }
 }
 
 impl RtmpPush {
@@ -157,12 +149,18 @@ impl RtmpPush {
             seed,
             draws: 0,
             last_progress: now,
+            address_cause: UpstreamCause::Dns,
+            test: None,
             state: State::Pausing { until: now },
         }
     }
 
-    /// Starts to queue the stream's frames, and requests the upstream's address.
+    /// Starts to queue the stream's frames, and requests the upstream's address; not while it is paused.
     pub(crate) fn start(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        if self.record.is_paused() {
+            self.state = State::Paused;
+            return;
+        }
         self.read(AudioForm::Undecided, effects);
         self.resolve(now, effects);
     }
@@ -222,11 +220,16 @@ impl RtmpPush {
 
     /// When [`RtmpPush::handle_timeout`] has something to do.
     pub(crate) fn deadline(&self) -> Option<Instant> {
+        [self.state_deadline(), self.test_deadline()].into_iter().flatten().min()
+    }
+
+    fn state_deadline(&self) -> Option<Instant> {
         match &self.state {
             State::Resolving { until }
             | State::Connecting { until }
             | State::Closing { until, .. }
             | State::Pausing { until } => Some(*until),
+            State::Paused => None,
             State::Talking { session, .. } => {
                 let stall =
                     (!session.output().is_empty()).then(|| self.last_progress + STALL_LIMIT);
@@ -238,23 +241,31 @@ impl RtmpPush {
 
     /// Performs what is due at `now`.
     pub(crate) fn handle_timeout(&mut self, now: Instant, effects: &mut Vec<Effect>) {
-        if self.deadline().is_none_or(|at| now < at) {
+        self.advance_test(now, effects);
+        if self.state_deadline().is_none_or(|at| now < at) {
             return;
         }
         match &mut self.state {
             State::Resolving { .. } => {
-                self.fail(&Failure::lost("the name was not resolved in time"), now, effects);
+                let failure =
+                    Failure::lost(UpstreamCause::Dns, "the name was not resolved in time");
+                self.fail(&failure, now, effects);
             }
-            State::Connecting { .. } => self.connect_next(now, effects),
+            State::Connecting { .. } => {
+                self.address_cause = UpstreamCause::TimedOut;
+                self.connect_next(now, effects);
+            }
+            State::Paused => {}
             State::Closing { .. } => effects.push(Effect::Close(EndReason::Unpublished)),
             State::Pausing { .. } => self.resolve(now, effects),
             State::Talking { session, .. } => {
                 let is_stalled =
                     !session.output().is_empty() && now >= self.last_progress + STALL_LIMIT;
                 let failure = if is_stalled {
-                    Some(Failure::lost("the upstream accepts no more bytes"))
+                    let words = "the upstream accepts no more bytes";
+                    Some(Failure::lost(UpstreamCause::TooSlow, words))
                 } else {
-                    session.handle_timeout(now).err().map(|error| Failure::lost(error.to_string()))
+                    session.handle_timeout(now).err().map(Failure::from)
                 };
                 match failure {
                     Some(failure) => self.fail(&failure, now, effects),
@@ -269,18 +280,16 @@ impl RtmpPush {
         self.last_progress = now;
     }
 
-    /// The upstream has read too slowly for too long.
-    pub(crate) fn handle_too_slow(&mut self, now: Instant, effects: &mut Vec<Effect>) {
-        self.fail(&Failure::lost("the upstream reads too slowly"), now, effects);
-    }
-
     /// Bytes to write; `None` without a connection.
     pub(crate) fn output_mut(&mut self) -> Option<&mut Output> {
         match &mut self.state {
             State::Talking { session, .. } | State::Closing { session, .. } => {
                 Some(session.output_mut())
             }
-            State::Resolving { .. } | State::Connecting { .. } | State::Pausing { .. } => None,
+            State::Resolving { .. }
+            | State::Connecting { .. }
+            | State::Pausing { .. }
+            | State::Paused => None,
         }
     }
 
@@ -295,6 +304,10 @@ impl RtmpPush {
     }
 
     fn read(&mut self, form: AudioForm, effects: &mut Vec<Effect>) {
+        if self.test.is_some() {
+            // Its frames come from no stream.
+            return;
+        }
         self.reads = true;
         effects.push(Effect::Read { form, after: self.sent });
     }
@@ -319,64 +332,6 @@ impl RtmpPush {
             self.state = State::Closing { session, until: now + CLOSING_LIMIT };
         }
         self.stop_reading(effects);
-    }
-
-    fn fail(&mut self, failure: &Failure, now: Instant, effects: &mut Vec<Effect>) {
-        // Until the upstream accepts, nothing has been sent: waiting frames stay queued across redirects.
-        let was_talking = self.takes_frames();
-        if was_talking || matches!(failure.next, Next::Pause) {
-            self.stop_reading(effects);
-        }
-        effects.push(Effect::Disconnect);
-        if self.is_done() {
-            effects.push(Effect::Close(EndReason::Unpublished));
-            return;
-        }
-        match (&failure.next, self.address) {
-            (Next::Reconnect(arguments), Some(address)) => {
-                self.arguments = arguments.clone();
-                self.addresses = VecDeque::from([address]);
-                self.connect_next(now, effects);
-                return;
-            }
-            (Next::Follow(url), _) if self.redirects < REDIRECTS_LIMIT => {
-                self.redirects += 1;
-                self.arguments = ConnectArguments::default();
-                // The gateway's address guard must check the new host, which does not get our credentials.
-                self.redirect = Some((**url).clone());
-                self.resolve(now, effects);
-                return;
-            }
-            (Next::Pause | Next::Reconnect(_) | Next::Follow(_), _) => {}
-        }
-        self.stop_reading(effects);
-        self.arguments = ConnectArguments::default();
-        self.redirect = None;
-        self.redirects = 0;
-        self.report_failure(failure, now, effects);
-        let is_own = self.record.upstream.source == UpstreamSource::Own;
-        if failure.is_refusal && is_own && !self.was_accepted {
-            effects.push(Effect::RefusePublish);
-            effects.push(Effect::Close(EndReason::UpstreamRefused));
-            return;
-        }
-        let random = self.random();
-        self.state = State::Pausing { until: now + self.retry.pause(failure.is_refusal, random) };
-    }
-
-    fn report_failure(&self, failure: &Failure, now: Instant, effects: &mut Vec<Effect>) {
-        let url = &self.record.upstream.url;
-        let detail = url.conceal(&failure.detail);
-        let state =
-            if failure.is_refusal { UpstreamState::Refused } else { UpstreamState::Waiting };
-        self.record.set_failed(state, &detail, now);
-        effects.push(Effect::Report(UpstreamChanged {
-            client_id: self.client_id,
-            upstream_id: self.record.upstream.id.clone(),
-            upstream: url.to_string(),
-            sending: false,
-            detail,
-        }));
     }
 
     /// 64 bits that are unpredictable without the seed.

@@ -29,6 +29,7 @@ use super::sessions::{Sessions, Woken};
 use super::timeline::{Placed, Timeline};
 use crate::publish::mailbox::OnAirCause;
 use crate::publish::record::{PublishRecord, StreamId};
+use crate::publish::upstream_cause::PushOrder;
 use crate::publish::upstreams::{Upstream, UpstreamRecord, UpstreamSource};
 use crate::session::Session;
 use crate::session::effect::Effect;
@@ -270,6 +271,24 @@ impl Broadcast {
             entry.pushes = Some(self.key);
         }
         sessions.turn_push(key, RtmpPush::start);
+    }
+
+    /// Carries out an order for the push to one upstream.
+    pub(super) fn order_push(&mut self, serial: u64, order: PushOrder, sessions: &mut Sessions) {
+        let mut paused = None;
+        self.turn_pushes(sessions, |push, now, effects| {
+            if push.record().serial != serial {
+                return;
+            }
+            match order {
+                PushOrder::Pause => paused = push.pause(now, effects).or_else(|| paused.take()),
+                PushOrder::Resume => push.resume(now, effects),
+                PushOrder::Retry => push.retry_now(now, effects),
+            }
+        });
+        if let Some(record) = paused {
+            self.open_push(record, Bytes::new(), sessions);
+        }
     }
 
     /// Removes a push that has ended.

@@ -18,6 +18,7 @@ use crate::publish::preview_pipe::{PreviewEnd, PreviewWriter};
 use crate::publish::pull_record::PullSource;
 use crate::publish::record::{PublishRecord, StreamId};
 use crate::publish::registry::PublishGuard;
+use crate::publish::upstream_cause::PushOrder;
 use crate::publish::upstreams::{Upstream, UpstreamRecord};
 use crate::session::whip_publisher::WhipOrder;
 use crate::transcoding::AUDIO_BITRATE;
@@ -84,6 +85,8 @@ pub(crate) enum Message {
     Redirect { request: u64, tc_urls: Vec<String>, description: String },
     /// The gateway's answer to a push that requested addresses.
     Dial { push: u64, addresses: Vec<IpAddr> },
+    /// Its other answer: no connection to the push's host is allowed.
+    Forbid { push: u64 },
     /// A WHIP publish was allowed and its offer answered.
     OpenWhip(Box<WhipOpening>),
     /// An order for a running WHIP publish.
@@ -94,6 +97,10 @@ pub(crate) enum Message {
     AddUpstream { stream: StreamId, record: Arc<UpstreamRecord> },
     /// Remove one upstream.
     RemoveUpstream { stream: StreamId, serial: u64 },
+    /// Pause or resume the push to one upstream, or let it try at once.
+    OrderPush { stream: StreamId, serial: u64, order: PushOrder },
+    /// Test an upstream; [`crate::UpstreamTested`] follows, unless the worker ends before.
+    TestUpstream { test: u64, upstream: Upstream },
     /// Worker `reader` has its first players of a stream that lives here.
     Attach { stream: StreamId, reader: usize, relay: Arc<Relay> },
     /// The answer: the frames before those in the relay. `None` if the stream is gone.
@@ -121,6 +128,7 @@ impl Message {
             | Self::End { stream, .. }
             | Self::AddUpstream { stream, .. }
             | Self::RemoveUpstream { stream, .. }
+            | Self::OrderPush { stream, .. }
             | Self::Attach { stream, .. }
             | Self::OpenPreview { stream, .. }
             | Self::Capture { stream, .. } => Some(*stream),
@@ -131,6 +139,8 @@ impl Message {
             | Self::Deny { .. }
             | Self::Redirect { .. }
             | Self::Dial { .. }
+            | Self::Forbid { .. }
+            | Self::TestUpstream { .. }
             | Self::OpenWhip(_)
             | Self::Expect(_)
             | Self::Forgo(_)
@@ -153,6 +163,9 @@ impl Message {
             | Self::Deny { .. }
             | Self::Redirect { .. }
             | Self::Dial { .. }
+            | Self::Forbid { .. }
+            | Self::OrderPush { .. }
+            | Self::TestUpstream { .. }
             | Self::Order { .. }
             | Self::End { .. }
             | Self::Expect(_)

@@ -16,8 +16,10 @@ use crate::publish::capture::Tap;
 use crate::publish::mailbox::Denial;
 use crate::publish::pull_record::PullSource;
 use crate::publish::record::{PublishRecord, StreamId};
+use crate::publish::upstreams::{Upstream, UpstreamRecord};
 use crate::session::Session;
 use crate::session::effect::Effect;
+use crate::session::rtmp_push::RtmpPush;
 use crate::session::whip_publisher::WhipOrder;
 
 impl Switchboard {
@@ -55,6 +57,11 @@ impl Switchboard {
                     }
                 });
             }
+            Message::Forbid { push } => self.turn_asker(push, |session, now, effects| {
+                if let Session::Push(push) = session {
+                    push.handle_forbidden(now, effects);
+                }
+            }),
             Message::OpenWhip(opening) => self.open_whip(*opening),
             Message::Order { stream, order } => self.handle_order(stream, order),
             Message::End { stream, reason, description } => {
@@ -77,6 +84,10 @@ impl Switchboard {
                     });
                 });
             }
+            Message::OrderPush { stream, serial, order } => {
+                self.with_stream(stream, |live, sessions| live.order_push(serial, order, sessions));
+            }
+            Message::TestUpstream { test, upstream } => self.test_upstream(test, upstream),
             Message::Attach { stream, reader, relay } => self.attach(stream, reader, relay),
             Message::Seed { stream, relay, burst } => self.with_stream(stream, |live, sessions| {
                 live.seed(&relay, burst, &mut sessions.woken);
@@ -126,6 +137,22 @@ impl Switchboard {
         self.turn_asker(pull, |session, now, effects| {
             if let Session::Pull(pull) = session {
                 pull.handle_source(source, now, effects);
+            }
+        });
+    }
+
+    /// Tests an upstream: a push without a stream.
+    fn test_upstream(&mut self, test: u64, upstream: Upstream) {
+        if self.sessions.is_stopping {
+            return;
+        }
+        let now = self.sessions.now;
+        let record = Arc::new(UpstreamRecord::new(0, upstream, now));
+        let push = RtmpPush::of_test(test, record, self.sessions.random(), now);
+        let key = self.sessions.insert(Session::Push(Box::new(push)));
+        self.turn(key, |session, now, effects| {
+            if let Session::Push(push) = session {
+                push.start(now, effects);
             }
         });
     }

@@ -20,6 +20,7 @@ mod plays;
 mod previews;
 mod pulls;
 mod pulls_quiet;
+mod push_orders;
 pub(super) mod recorder;
 mod repairs;
 mod strangers;

@@ -102,6 +102,7 @@ impl Switchboard {
             Effect::Disconnect => self.sessions.actions.push(Action::Disconnect(key)),
             Effect::ReadSocket => self.sessions.actions.push(Action::Read(key)),
             Effect::Report(changed) => self.report(Event::UpstreamChanged(changed)),
+            Effect::ReportTest(tested) => self.report(Event::UpstreamTested(tested)),
             Effect::RefusePublish => self.refuse_publish(key),
             Effect::Send(path, datagram) => {
                 self.sessions.actions.push(Action::Send(path, datagram))

@@ -221,7 +221,8 @@ fn a_keyframe_is_requested_when_a_player_joins_and_when_an_upstream_reconnects()
     }
     let url = format!("rtmp://127.0.0.1:{}/live/out", upstream.port());
     let url = UpstreamUrl::parse(&url).expect("an RTMP URL");
-    let pushed = Upstream { id: "pushed".into(), url, source: UpstreamSource::Session };
+    let pushed =
+        Upstream { id: "pushed".into(), url, source: UpstreamSource::Session, is_paused: false };
     assert_eq!(core.ingest.add_upstream(1, pushed), AddedUpstream::Added);
     for (client_id, why) in [(7, "the upstream"), (8, "the upstream that came back")] {
         let wanted = core.address_wanted();

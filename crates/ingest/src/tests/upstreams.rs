@@ -294,7 +294,7 @@ fn an_upstream_that_does_not_answer_times_out_with_a_description() {
     let silent = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     let silent_port = silent.local_addr().expect("bound").port();
     for (url, words) in [
-        (format!("rtmp://127.0.0.1:{}/live/out", busy.port()), "cannot connect"),
+        (format!("rtmp://127.0.0.1:{}/live/out", busy.port()), "no connection in time"),
         (format!("rtmps://127.0.0.1:{silent_port}/live/out"), "the handshake took too long"),
     ] {
         let mut core = Core::start(1);

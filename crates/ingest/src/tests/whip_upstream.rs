@@ -23,7 +23,8 @@ const FURTHER_CHUNK: u8 = 0xc3;
 fn upstream(port: u16, source: UpstreamSource) -> Upstream {
     let url = format!("rtmp://127.0.0.1:{port}/live/out");
     let id = port.to_string();
-    Upstream { id, url: UpstreamUrl::parse(&url).expect("an RTMP URL"), source }
+    let url = UpstreamUrl::parse(&url).expect("an RTMP URL");
+    Upstream { id, url, source, is_paused: false }
 }
 
 /// Answers a handshake; returns what follows, without continuation chunk headers, until it contains `words`.

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use headgate_rtmp::{ClientConfig, ClientRole, ClientSession, Limits, OUR_FOUR_CCS};
 
-use super::{Effect, Failure, RtmpPush, State};
+use super::failure::Failure;
+use super::{Effect, RtmpPush, State};
+use crate::publish::upstream_cause::UpstreamCause;
 
 /// Time limit for the gateway to resolve a name.
 const ADDRESS_LIMIT: Duration = Duration::from_secs(10);
@@ -19,8 +21,10 @@ impl RtmpPush {
         let (host, port) = (target.host.clone(), target.port);
         self.record.set_connecting(now);
         self.state = State::Resolving { until: now + ADDRESS_LIMIT };
+        self.address_cause = UpstreamCause::Dns;
         let (client_id, source) = (self.client_id, self.record.upstream.source);
         effects.push(Effect::Resolve { client_id, source, host, port });
+        self.advance_test(now, effects);
     }
 
     /// The gateway's answer to [`Effect::Resolve`].
@@ -36,9 +40,23 @@ impl RtmpPush {
         }
     }
 
+    /// The gateway's other answer to [`Effect::Resolve`]: it allows no connection to the host's addresses.
+    pub(crate) fn handle_forbidden(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        if matches!(self.state, State::Resolving { .. }) {
+            let words = "the address must be publicly reachable";
+            self.fail(&Failure::lost(UpstreamCause::AddressForbidden, words), now, effects);
+        }
+    }
+
     pub(super) fn connect_next(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         let Some(address) = self.addresses.pop_front() else {
-            self.fail(&Failure::lost("cannot connect"), now, effects);
+            let words = match self.address_cause {
+                UpstreamCause::Dns => "the name has no address",
+                UpstreamCause::ConnectionRefused => "the connection was refused",
+                UpstreamCause::TimedOut => "no connection in time",
+                _ => "cannot connect",
+            };
+            self.fail(&Failure::lost(self.address_cause, words), now, effects);
             return;
         };
         self.address = Some(address);
@@ -46,24 +64,37 @@ impl RtmpPush {
         let target = self.target();
         let tls_host = target.is_tls.then(|| target.host.clone());
         effects.push(Effect::Connect { address: SocketAddr::new(address, target.port), tls_host });
+        self.advance_test(now, effects);
     }
 
     /// The connection could not be established; `fault` is set if no other address would help, and says why.
     pub(crate) fn handle_connect_failed(
         &mut self,
+        cause: UpstreamCause,
         fault: Option<&str>,
         now: Instant,
         effects: &mut Vec<Effect>,
     ) {
         match fault {
             _ if !matches!(self.state, State::Connecting { .. }) => {}
-            Some(fault) => self.fail(&Failure::lost(fault), now, effects),
-            None => self.connect_next(now, effects),
+            Some(fault) => self.fail(&Failure::lost(cause, fault), now, effects),
+            None => {
+                self.address_cause = cause;
+                self.connect_next(now, effects);
+            }
+        }
+    }
+
+    /// The handshake of TLS is complete.
+    pub(crate) fn handle_secured(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        if let State::Talking { is_secured, .. } = &mut self.state {
+            *is_secured = true;
+            self.advance_test(now, effects);
         }
     }
 
     /// The TCP connection is established: RTMP begins.
-    pub(crate) fn handle_connected(&mut self, now: Instant) {
+    pub(crate) fn handle_connected(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         if !matches!(self.state, State::Connecting { .. }) {
             return;
         }
@@ -83,6 +114,8 @@ impl RtmpPush {
         };
         let session = Box::new(ClientSession::new(config, now));
         self.last_progress = now;
-        self.state = State::Talking { session, ready_since: None };
+        let is_secured = !self.target().is_tls;
+        self.state = State::Talking { session, is_secured, ready_since: None };
+        self.advance_test(now, effects);
     }
 }

@@ -22,7 +22,9 @@ impl RtmpPush {
 
     /// Without video to drive it, continues the silence of a stream without audio up to this time of the stream.
     pub(crate) fn write_silence(&mut self, to: Timestamp, now: Instant) {
-        let State::Talking { session, ready_since: Some(_) } = &mut self.state else { return };
+        let State::Talking { session, ready_since: Some(_), .. } = &mut self.state else {
+            return;
+        };
         let Some(silence) = &mut self.silence else { return };
         let keep_alive = &mut self.keep_alive;
         silence.go_on(to, now, |frame: &Frame| {

@@ -5,9 +5,11 @@ use std::time::Instant;
 use headgate_media::{Frame, FrameKind};
 use headgate_rtmp::ClientEvent;
 
-use super::{Effect, Failure, Next, RtmpPush, State};
+use super::failure::{Failure, Next};
+use super::{Effect, RtmpPush, State};
 use crate::publish::end_reason::EndReason;
 use crate::publish::mailbox::UpstreamChanged;
+use crate::publish::upstream_cause::UpstreamCause;
 use crate::publish::upstream_url::UpstreamUrl;
 use crate::session::frame_writer::write_to_upstream;
 use crate::session::keep_alive::KeepAlive;
@@ -34,11 +36,12 @@ impl RtmpPush {
         // While closing, further input is dropped.
         let State::Talking { session, .. } = &mut self.state else { return };
         let outcome = session.handle_input(input, now);
+        self.advance_test(now, effects);
         // What the upstream sent before the error gives the better reason.
         if self.handle_events(now, effects).is_continue()
             && let Err(error) = outcome
         {
-            self.fail(&Failure::lost(error.to_string()), now, effects);
+            self.fail(&Failure::from(error), now, effects);
         }
     }
 
@@ -50,21 +53,29 @@ impl RtmpPush {
         effects: &mut Vec<Effect>,
     ) {
         match &self.state {
-            State::Talking { .. } => {
+            State::Talking { is_secured, .. } => {
                 let failure = match fault {
-                    Some(fault) => Failure::lost(format!("TLS: {fault}")),
-                    None => Failure::lost("closed by the upstream"),
+                    Some(fault) => Failure::lost(UpstreamCause::Tls, format!("TLS: {fault}")),
+                    None if !is_secured => {
+                        Failure::lost(UpstreamCause::Tls, "TLS: closed by the upstream")
+                    }
+                    None => Failure::lost(UpstreamCause::Closed, "closed by the upstream"),
                 };
                 self.fail(&failure, now, effects);
             }
             State::Closing { .. } => effects.push(Effect::Close(EndReason::Unpublished)),
-            State::Resolving { .. } | State::Connecting { .. } | State::Pausing { .. } => {}
+            State::Resolving { .. }
+            | State::Connecting { .. }
+            | State::Pausing { .. }
+            | State::Paused => {}
         }
     }
 
     /// Writes the next frame of the stream.
     pub(crate) fn write_frame(&mut self, frame: &SharedFrame, now: Instant) {
-        let State::Talking { session, ready_since: Some(since) } = &mut self.state else { return };
+        let State::Talking { session, ready_since: Some(since), .. } = &mut self.state else {
+            return;
+        };
         if now >= *since + GOOD_SENDING {
             self.retry.reset();
         }
@@ -100,7 +111,9 @@ impl RtmpPush {
 
     /// When [`RtmpPush::write_keep_alive`] has something to do; `None` while earlier output is still unsent.
     pub(super) fn keep_alive_deadline(&self) -> Option<Instant> {
-        let State::Talking { session, ready_since: Some(_) } = &self.state else { return None };
+        let State::Talking { session, ready_since: Some(_), .. } = &self.state else {
+            return None;
+        };
         self.keep_alive.deadline().filter(|_| session.output().is_empty())
     }
 
@@ -152,37 +165,44 @@ impl RtmpPush {
                 None
             }
             ClientEvent::Refused { code, description, kind } => Some(Failure {
+                cause: UpstreamCause::Rejected,
                 detail: format!("{code}: {description}"),
                 is_refusal: kind.is_fatal(),
                 next: Next::Pause,
             }),
             ClientEvent::Reconnect { arguments } => {
                 let next = Next::Reconnect(arguments);
-                Some(Failure { next, ..Failure::lost("asked for credentials") })
+                Some(Failure {
+                    next,
+                    ..Failure::lost(UpstreamCause::Rejected, "asked for credentials")
+                })
             }
             ClientEvent::Redirected { url } => {
                 let name = &self.record.upstream.url.name;
                 Some(match UpstreamUrl::at(&url, name) {
                     Some(url) => {
                         let next = Next::Follow(Box::new(url));
-                        Failure { next, ..Failure::lost("redirected") }
+                        Failure { next, ..Failure::lost(UpstreamCause::Protocol, "redirected") }
                     }
-                    None => Failure::lost("redirected to an invalid RTMP address"),
+                    None => {
+                        let words = "redirected to an invalid RTMP address";
+                        Failure::lost(UpstreamCause::Protocol, words)
+                    }
                 })
             }
             ClientEvent::Ended { code, description } if description.is_empty() => {
-                Some(Failure::lost(code))
+                Some(Failure::lost(UpstreamCause::Closed, code))
             }
             ClientEvent::Ended { code, description } => {
-                Some(Failure::lost(format!("{code}: {description}")))
+                Some(Failure::lost(UpstreamCause::Closed, format!("{code}: {description}")))
             }
-            ClientEvent::Close => Some(Failure::lost("closed")),
+            ClientEvent::Close => Some(Failure::lost(UpstreamCause::Closed, "closed")),
             ClientEvent::Media(_) => None,
         }
     }
 
     fn handle_accepted(&mut self, now: Instant, effects: &mut Vec<Effect>) {
-        let State::Talking { session, ready_since } = &mut self.state else { return };
+        let State::Talking { session, ready_since, .. } = &mut self.state else { return };
         *ready_since = Some(now);
         let form = audio_form(session.four_cc_list());
         self.was_accepted = true;
@@ -191,6 +211,10 @@ impl RtmpPush {
         self.silence = self.adds_silence.then(renewed);
         self.keep_alive = KeepAlive::default();
         self.expect_audio(self.expects_audio);
+        if self.test.is_some() {
+            self.advance_test(now, effects);
+            return;
+        }
         self.record.set_sending(now);
         effects.push(Effect::Report(UpstreamChanged {
             client_id: self.client_id,
@@ -198,6 +222,7 @@ impl RtmpPush {
             upstream: self.record.upstream.url.to_string(),
             sending: true,
             detail: String::new(),
+            cause: None,
         }));
         if self.reads {
             effects.push(Effect::Accepted(form));

@@ -99,9 +99,11 @@ impl Broadcast {
         sessions.enter_name(&self.name, &record);
         let mut kept = Vec::new();
         self.turn_pushes(sessions, |push, now, effects| {
-            let upstream = &push.record().upstream;
+            let (upstream, is_paused) = (&push.record().upstream, push.record().is_paused());
+            // It may have been paused or resumed meanwhile.
+            let is_same = |of: &Upstream| of.id == upstream.id && of.url == upstream.url;
             let is_wanted = upstream.source == UpstreamSource::Session
-                || upstreams.iter().any(|of| of.id == upstream.id && of.url == upstream.url);
+                || upstreams.iter().any(|of| is_same(of) && of.is_paused == is_paused);
             if push.is_closing() {
                 // Removed before: a new push is opened if it is requested again.
             } else if is_wanted {

@@ -25,7 +25,7 @@ use crate::publish::upstreams::{Upstream, UpstreamSource};
 pub(super) use crate::sample::AVC_HEADER;
 use crate::sample::{number, picture};
 use crate::transcoding::{Transcoders, TranscodingThreads};
-use crate::{EndReason, UpstreamUrl};
+use crate::{EndReason, UpstreamTested, UpstreamUrl};
 
 /// How often the worker wakes when it is busy.
 const TICK: Duration = Duration::from_millis(10);
@@ -68,6 +68,8 @@ pub(super) struct World {
     pub(super) heard: Arc<Mutex<Vec<i16>>>,
     /// Codes of refused connections.
     pub(super) refused: Vec<&'static str>,
+    /// Results of upstreams' tests.
+    pub(super) tested: Vec<UpstreamTested>,
 }
 
 impl World {
@@ -115,6 +117,7 @@ impl World {
             audio,
             heard,
             refused: Vec::new(),
+            tested: Vec::new(),
         }
     }
 
@@ -289,7 +292,8 @@ impl World {
                     self.switchboard.handle_connected(session);
                 }
                 Action::Connect { session, .. } => {
-                    self.switchboard.handle_connect_failed(session, None)
+                    let cause = UpstreamCause::ConnectionRefused;
+                    self.switchboard.handle_connect_failed(session, cause, None);
                 }
                 Action::Disconnect(key) => {
                     // Keep players and broadcasters, for what they recorded.
@@ -367,6 +371,7 @@ impl World {
                 Event::SourceWanted(wanted) => self.wanted.push_back(wanted),
                 Event::PullEnded(ended) => self.pulls_ended.push(ended),
                 Event::OnAirChanged(changed) => self.on_air.push(changed),
+                Event::UpstreamTested(tested) => self.tested.push(tested),
                 Event::UpstreamChanged(_) => {}
             }
         }
@@ -389,7 +394,8 @@ impl World {
 /// An upstream for a publish of the tests.
 pub(super) fn upstream(url: &str) -> Upstream {
     let (id, source) = (url.to_owned(), UpstreamSource::Stream);
-    Upstream { id, url: UpstreamUrl::parse(url).expect("valid"), source }
+    let url = UpstreamUrl::parse(url).expect("valid");
+    Upstream { id, url, source, is_paused: false }
 }
 
 /// The address of a client of the tests.

@@ -1,11 +1,11 @@
 // Adds an upstream: for every broadcast of the stream, or only for the running one.
 import { useState } from "preact/hooks";
-import { Dialog } from "../parts/dialog.tsx";
-import { DialogButtons } from "../parts/dialog-buttons.tsx";
-import { FormField } from "../parts/form-field.tsx";
-import { say } from "../parts/toasts.tsx";
-import { answerOf, api } from "../shell/client.ts";
-import { useSubmission } from "../shell/submission.ts";
+import { Dialog } from "../../parts/dialog.tsx";
+import { DialogButtons } from "../../parts/dialog-buttons.tsx";
+import { FormField } from "../../parts/form-field.tsx";
+import { say } from "../../parts/toasts.tsx";
+import { answerOf, api } from "../../shell/client.ts";
+import { useSubmission } from "../../shell/submission.ts";
 
 interface AddUpstreamProps {
   readonly streamId: string;

@@ -1,52 +1,26 @@
 // Where the stream is pushed to: its own upstreams, and while it is live also those added only for this broadcast and
 // the operator's. State and last error are live.
 import { useState } from "preact/hooks";
-import { confirm } from "../parts/confirm.tsx";
-import { Icon } from "../parts/icons.tsx";
-import { Empty } from "../parts/states.tsx";
-import { StatusPill, type Tone } from "../parts/status-pill.tsx";
-import { type Column, Table } from "../parts/table.tsx";
-import { bytesWords } from "../parts/time-words.ts";
-import { say, sayProblem } from "../parts/toasts.tsx";
-import { answerOf, api } from "../shell/client.ts";
-import { wordsOfError } from "../shell/errors.ts";
-import { useLoaded } from "../shell/loaded.ts";
-import { LoadedView } from "../shell/loaded-view.tsx";
-import { Section } from "../shell/page.tsx";
-import { may } from "../shell/session.ts";
-import type { SessionUpstream, StreamUpstream } from "../streams/records.ts";
+import { confirm } from "../../parts/confirm.tsx";
+import { Icon } from "../../parts/icons.tsx";
+import { Empty } from "../../parts/states.tsx";
+import { Table } from "../../parts/table.tsx";
+import { say, sayProblem } from "../../parts/toasts.tsx";
+import { answerOf, api } from "../../shell/client.ts";
+import { wordsOfError } from "../../shell/errors.ts";
+import { useLoaded } from "../../shell/loaded.ts";
+import { LoadedView } from "../../shell/loaded-view.tsx";
+import { Section } from "../../shell/page.tsx";
+import { may } from "../../shell/session.ts";
+import type { SessionUpstream, StreamUpstream } from "../../streams/records.ts";
+import type { StreamWatch } from "../watch.ts";
 import { AddUpstream } from "./add-upstream.tsx";
-import type { StreamWatch } from "./watch.ts";
-
-type Source = SessionUpstream["source"];
-
-/** One upstream, whether it is being pushed to or not. */
-interface Row {
-  readonly id: string;
-  readonly label: string | null;
-  readonly url: string;
-  readonly maskedKey: string;
-  readonly source: Source;
-  /** null: no publish is running. */
-  readonly live: SessionUpstream | null;
-}
-
-const STATES: Readonly<Record<SessionUpstream["state"], readonly [Tone, string]>> = {
-  sending: ["good", "Sending"],
-  connecting: ["quiet", "Connecting"],
-  waiting: ["attention", "Retrying soon"],
-  refused: ["bad", "Refused"],
-};
-
-const SOURCES: Readonly<Record<Source, string>> = {
-  stream: "every broadcast",
-  session: "this broadcast only",
-  deployment: "set by the operator",
-  own: "named by the broadcaster",
-};
+import { TestUpstream } from "./test-upstream.tsx";
+import { columns, type Row } from "./upstream-columns.tsx";
 
 export function Upstreams({ streamId, watch }: { readonly streamId: string; readonly watch: StreamWatch }) {
   const [isAdding, setAdding] = useState(false);
+  const [tested, setTested] = useState<Row | null>(null);
   const loaded = useLoaded(
     (signal) => answerOf(api.GET("/stream/{id}/upstream", { params: { path: { id: streamId } }, signal })),
     [streamId],
@@ -75,6 +49,32 @@ export function Upstreams({ streamId, watch }: { readonly streamId: string; read
       sayProblem(wordsOfError(error));
     }
   };
+  const setPaused = async (row: Row, isPaused: boolean) => {
+    try {
+      const params = { path: { id: streamId, upstream_id: row.id } };
+      const changed = await answerOf(
+        isPaused
+          ? api.PUT("/stream/{id}/upstream/{upstream_id}/pause", { params })
+          : api.PUT("/stream/{id}/upstream/{upstream_id}/resume", { params }),
+      );
+      if (loaded.value !== null) loaded.set(loaded.value.map((of) => (of.id === changed.id ? changed : of)));
+      await watch.loadSession();
+      say(isPaused ? "The upstream is paused" : "The upstream is resumed");
+    } catch (error) {
+      sayProblem(wordsOfError(error));
+    }
+  };
+  const retry = async (row: Row) => {
+    try {
+      const path = { id: streamId, upstream_id: row.id };
+      await answerOf(api.POST("/stream/{id}/upstream/{upstream_id}/retry", { params: { path } }));
+      await watch.loadSession();
+      say("The upstream is tried now");
+    } catch (error) {
+      sayProblem(wordsOfError(error));
+    }
+  };
+  const orders = { remove, setPaused, retry, test: setTested };
   return (
     <Section
       title="Upstreams"
@@ -93,9 +93,10 @@ export function Upstreams({ streamId, watch }: { readonly streamId: string; read
               </Empty>
             );
           }
-          return <Table caption="Upstreams" rows={rows} keyOf={({ id }) => id} columns={columns(remove)} />;
+          return <Table caption="Upstreams" rows={rows} keyOf={({ id }) => id} columns={columns(orders)} />;
         }}
       </LoadedView>
+      {tested !== null && <TestUpstream streamId={streamId} upstream={tested} onClose={() => setTested(null)} />}
       {isAdding && (
         <AddUpstream
           streamId={streamId}
@@ -110,63 +111,18 @@ export function Upstreams({ streamId, watch }: { readonly streamId: string; read
 
 /** The stream's own upstreams first, then those of the running publish alone. */
 function rowsOf(upstreams: readonly StreamUpstream[], live: readonly SessionUpstream[]): readonly Row[] {
-  const rowOf = ({ id, label, url, masked_key: maskedKey }: StreamUpstream | SessionUpstream, source: Source): Row => ({
-    id,
-    label,
-    url,
-    maskedKey,
+  const rowOf = (upstream: StreamUpstream | SessionUpstream, source: SessionUpstream["source"]): Row => ({
+    id: upstream.id,
+    label: upstream.label,
+    url: upstream.url,
+    maskedKey: upstream.masked_key,
     source,
-    live: live.find((of) => of.id === id) ?? null,
+    isPaused: "paused" in upstream && upstream.paused,
+    live: live.find((of) => of.id === upstream.id) ?? null,
   });
   const known = new Set(upstreams.map(({ id }) => id));
   const others = live.filter(({ id, source }) => !known.has(id) && source !== "stream");
   return [...upstreams.map((of) => rowOf(of, "stream")), ...others.map((of) => rowOf(of, of.source))];
-}
-
-function columns(remove: (row: Row) => void): readonly Column<Row>[] {
-  const shown: readonly Column<Row>[] = [
-    {
-      title: "Upstream",
-      isHead: true,
-      cell: ({ label, url, maskedKey }) => (
-        <>
-          {label ?? <span class="mono">{url}</span>}
-          <small class="second mono">
-            {label !== null && `${url} `}
-            {maskedKey !== "" && `key ${maskedKey}`}
-          </small>
-        </>
-      ),
-    },
-    {
-      title: "State",
-      cell: ({ live }) => {
-        if (live === null) return <StatusPill tone="quiet">When live</StatusPill>;
-        const [tone, words] = STATES[live.state];
-        return <StatusPill tone={tone}>{words}</StatusPill>;
-      },
-    },
-    {
-      title: "Last error",
-      cell: ({ live }) => live?.last_error ?? live?.audio_error ?? <span class="soft">none</span>,
-    },
-    { title: "Sent", isNumber: true, cell: ({ live }) => (live === null ? "—" : bytesWords(live.bytes_out)) },
-    { title: "For", cell: ({ source }) => <span class="soft">{SOURCES[source]}</span> },
-  ];
-  if (!may("change_upstreams")) return shown;
-  return [
-    ...shown,
-    {
-      title: "Remove",
-      isActions: true,
-      cell: (row) =>
-        row.source !== "deployment" && (
-          <button type="button" class="quiet" onClick={() => remove(row)}>
-            Remove<span class="unseen"> {row.label ?? row.url}</span>
-          </button>
-        ),
-    },
-  ];
 }
 
 function questionOf({ label, url, source, live }: Row) {
