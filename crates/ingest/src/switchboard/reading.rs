@@ -239,6 +239,7 @@ impl Switchboard {
 
     /// Passes waiting frames of a preview to the gateway, until its pipe is full.
     fn serve_preview(&mut self, key: SessionKey) {
+        let now = self.sessions.now;
         let mut read = read_by(&mut self.broadcasts, &self.sessions, key);
         let mut effects = std::mem::take(&mut self.spare_effects);
         let is_sound = self.sessions.run(key, &mut effects, |session, _, effects| {
@@ -261,9 +262,10 @@ impl Switchboard {
         });
         let has_frames = read.is_some_and(|(live, subscriber)| live.has_frames(subscriber));
         self.finish_turn(key, is_sound, effects);
-        if has_frames {
+        if has_frames && let Some(entry) = self.sessions.get_mut(key) {
             // Nothing notifies us when the gateway takes batches: check again after a while.
-            self.hold(key, Some(FULL_PREVIEW_HOLD), Readiness::Preview);
+            entry.hold_back(Some(FULL_PREVIEW_HOLD), now);
+            self.sessions.touch(key);
         }
     }
 
@@ -274,8 +276,8 @@ impl Switchboard {
         if let Some(session) = &mut entry.session {
             session.handle_written(now);
         }
-        let read =
-            entry.reads.and_then(|of| Some((self.broadcasts.get(of.stream)?, of.subscriber)));
+        let read = entry.reads.filter(|_| is_behind);
+        let read = read.and_then(|of| Some((self.broadcasts.get(of.stream)?, of.subscriber)));
         let offered = read.map_or(0, |(live, subscriber)| live.offered(subscriber));
         if !entry.least_rate.handle_written(bytes, offered, is_behind, now) {
             self.turn(key, |session, now, effects| match session {
@@ -288,14 +290,16 @@ impl Switchboard {
         self.sessions.touch(key);
     }
 
-    /// Whether the frames that wait for a session are passed on. Held back are audio frames without video if a video
-    /// frame may still come to be written with them, and a preview's frames while its next batch fills.
+    /// Whether the frames that wait for a session are passed on; this is then the subscriber's turn. Held back are audio
+    /// frames without video if a video frame may still come to be written with them, and a preview's frames while its
+    /// next batch fills.
     fn readiness(&mut self, key: SessionKey) -> Readiness {
+        let now = self.sessions.now;
         let Some(entry) = self.sessions.get_mut(key) else { return Readiness::Held };
         let Some(Reading { stream, subscriber }) = entry.reads else { return Readiness::Ready };
-        let live = self.broadcasts.get(stream);
-        if let Some(Session::Preview(preview)) = &entry.session {
-            let is_ended = live.is_none_or(|live| live.is_ended(subscriber));
+        let live = self.broadcasts.get_mut(stream);
+        let (readiness, hold) = if let Some(Session::Preview(preview)) = &entry.session {
+            let is_ended = live.as_ref().is_none_or(|live| live.is_ended(subscriber));
             let hold = if !preview.takes_frames() {
                 Some(FULL_PREVIEW_HOLD)
             } else if preview.has_begun() && !is_ended {
@@ -303,29 +307,22 @@ impl Switchboard {
             } else {
                 None
             };
-            return self.hold(key, hold, Readiness::Preview);
-        }
-        let output = entry.session.as_mut().and_then(Session::output_mut);
-        let has_output = output.is_some_and(|output| !output.is_empty());
-        let may_wait = !has_output && live.is_some_and(|live| live.may_wait_for_video(subscriber));
-        self.hold(key, may_wait.then_some(AUDIO_HOLD), Readiness::Ready)
-    }
-
-    /// Returns `Held` until `hold` has passed since the first such call; after that, or without `hold`, it returns
-    /// `otherwise` and notes the subscriber's turn.
-    fn hold(&mut self, key: SessionKey, hold: Option<Duration>, otherwise: Readiness) -> Readiness {
-        let now = self.sessions.now;
-        let Some(entry) = self.sessions.get_mut(key) else { return Readiness::Held };
-        let until = hold.map(|hold| *entry.held_until.get_or_insert(now + hold));
-        if until.is_some_and(|until| now < until) {
+            (Readiness::Preview, hold)
+        } else {
+            let output = entry.session.as_mut().and_then(Session::output_mut);
+            let has_output = output.is_some_and(|output| !output.is_empty());
+            let may_wait = !has_output
+                && live.as_ref().is_some_and(|live| live.may_wait_for_video(subscriber));
+            (Readiness::Ready, may_wait.then_some(AUDIO_HOLD))
+        };
+        if entry.hold_back(hold, now) {
             self.sessions.touch(key);
             return Readiness::Held;
         }
-        entry.held_until = None;
-        if let Some((live, subscriber)) = read_by(&mut self.broadcasts, &self.sessions, key) {
+        if let Some(live) = live {
             live.note_turn(subscriber);
         }
-        otherwise
+        readiness
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 use slotmap::SlotMap;
@@ -58,6 +58,16 @@ pub(super) struct Entry {
     is_touched: bool,
     /// Whether datagrams have arrived since its last `settle`.
     pub(super) is_unsettled: bool,
+}
+
+impl Entry {
+    /// Holds its waiting frames back until `hold` has passed since the first such call; without `hold` no longer.
+    /// Returns whether they are held.
+    pub(super) fn hold_back(&mut self, hold: Option<Duration>, now: Instant) -> bool {
+        let until = hold.map(|hold| self.held_until.unwrap_or(now + hold));
+        self.held_until = until.filter(|until| now < *until);
+        self.held_until.is_some()
+    }
 }
 
 /// What a broadcast may reach while it handles something.
@@ -174,6 +184,11 @@ impl Sessions {
             effects = vec![Effect::Close(EndReason::InternalError)];
         }
         self.deferred.extend(effects.into_iter().map(|effect| (key, effect)));
+    }
+
+    /// Whether broadcasts have left something to carry out.
+    pub(super) fn has_deferred(&self) -> bool {
+        !self.deferred.is_empty() || !self.replaced.is_empty()
     }
 
     /// The next effect of the turns that broadcasts ran.

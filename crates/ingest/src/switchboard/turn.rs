@@ -34,6 +34,10 @@ impl Switchboard {
         is_sound: bool,
         mut effects: Vec<Effect>,
     ) {
+        if is_sound && effects.is_empty() && !self.sessions.has_deferred() {
+            self.spare_effects = effects;
+            return;
+        }
         let is_sound = is_sound && {
             let carried = catch_unwind(AssertUnwindSafe(|| {
                 for effect in effects.drain(..) {
