@@ -113,17 +113,6 @@ export const WEBHOOK_ROUTES = {
       clientid: wholeNumber("must be a number").optional().openapi({ description: "Only calls about this publish" }),
       name: z.string().optional().openapi({ description: "Only calls about this stream name", example: "Ab1Cd-9XyZ0" }),
       failed: z.enum(["true", "false"]).optional().openapi({ description: "true: only failed or refused calls" }),
-      before: z
-        .string()
-        .refine((given) => !Number.isNaN(Date.parse(given)), "must be a time in the format of last_at")
-        .transform((given) => Date.parse(given))
-        .optional()
-        .openapi({
-          type: "string",
-          format: "date-time",
-          deprecated: true,
-          description: "Only deliveries older than this last_at",
-        }),
     }),
     answer: z.array(DeliveryRecord),
   },
@@ -177,17 +166,13 @@ export function webhookRoutes(
 
   routes.guarded(
     "GET /organisation/webhook/deliveries",
-    async (
-      c,
-      caller,
-      { query: { quantity, cursor, call = null, clientid: clientId = null, before = null, ...query } },
-    ) => {
+    async (c, caller, { query: { quantity, cursor, call = null, clientid: clientId = null, ...query } }) => {
       const [lastAt, id] = cursor ?? [];
       const { deliveries, rest } = await workbench.list(caller.organisation.id, {
         call,
         clientId,
         from: query.from ?? null,
-        before: before ?? query.to ?? null,
+        before: query.to ?? null,
         name: query.name?.includes("\0") ? "" : (query.name ?? null), // no name contains one, and the store cannot hold NUL
         failed: query.failed === "true",
         behind: lastAt === undefined || id === undefined ? null : { lastAt, id },
