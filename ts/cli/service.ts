@@ -3,7 +3,7 @@
 // socket; and `headgate openapi`, which needs no service.
 import { loadConfig, readVersion } from "../config.ts";
 import { askToUpgrade } from "../handover/control.ts";
-import { ask } from "./asking.ts";
+import { ask, askPages } from "./asking.ts";
 import { type GivenFlags, readFlags } from "./flags.ts";
 import { print, table } from "./output.ts";
 import { endOf } from "./stream/end-flags.ts";
@@ -28,12 +28,12 @@ export async function runSessions(words: readonly string[], flags: GivenFlags): 
   const path = () => `/session/${encodeURIComponent(wanted(clientId, "the client id"))}`;
   switch (verb) {
     case "ls": {
-      const sessions: Readonly<Record<string, unknown>>[] = [];
-      for (let after: unknown = 0; after !== undefined; ) {
-        const page = (await ask(flags, "GET", `/session?after=${after}`)) as typeof sessions;
-        sessions.push(...page);
-        after = page.at(-1)?.client_id;
-      }
+      const all = { path: "/session", query: new URLSearchParams(), quantity: Number.POSITIVE_INFINITY };
+      const { rows: sessions } = await askPages(
+        flags,
+        all,
+        (page: readonly Readonly<Record<string, unknown>>[]) => page,
+      );
       const rows = sessions.map((session) => SESSION_COLUMNS.map((name) => String(session[name])));
       return print(flags, sessions, table([SESSION_COLUMNS, ...rows]));
     }

@@ -583,8 +583,6 @@ export interface components {
         /** Audio and video bytes sent to upstreams and players, counted the same way */
         bytes_out: number;
       }[];
-      /** `after` of the next page; null when there is none */
-      next: (string | null);
     };
     Deployment: {
       /** The node that answered the request, in detail */
@@ -963,8 +961,6 @@ export interface paths {
           copies?: "true" | "false";
           /** true: only failed or refused calls */
           failed?: "true" | "false";
-          /** Only deliveries older than this last_at */
-          before?: string;
         };
       };
       responses: {
@@ -1575,8 +1571,6 @@ export interface paths {
           quantity?: number;
           /** Where the page begins: x-next-cursor of the previous page. Opaque. */
           cursor?: string;
-          /** The client_id of the last publish of the previous page */
-          after?: number;
         };
       };
       responses: {
@@ -2061,8 +2055,6 @@ export interface paths {
           action?: string;
           /** Id of a person or key: only changes made by them */
           who?: string;
-          /** Only entries older than the entry with this id */
-          before?: string;
         };
       };
       responses: {
@@ -2091,8 +2083,6 @@ export interface paths {
           format?: "json" | "csv";
           /** Id of a stream: only its bytes */
           stream?: string;
-          /** `next` of the previous page */
-          after?: string;
         };
       };
       responses: {

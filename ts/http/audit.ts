@@ -45,10 +45,6 @@ export const AUDIT_ROUTES = {
       who: text({ most: FILTER_LIMIT })
         .optional()
         .openapi({ description: "Id of a person or key: only changes made by them" }),
-      before: EntryId.optional().openapi({
-        deprecated: true,
-        description: "Only entries older than the entry with this id",
-      }),
     }),
     answer: z.array(Entry),
   },
@@ -58,14 +54,10 @@ export function auditRoutes(deps: RouteDeps & { readonly db: Kysely<Schema> }): 
   const routes = newRoutes(deps, AUDIT_ROUTES);
   routes.guarded(
     "GET /organisation/audit",
-    async (
-      c,
-      { organisation },
-      { query: { quantity, cursor, before = null, action = null, who = null, ...times } },
-    ) => {
+    async (c, { organisation }, { query: { quantity, cursor, action = null, who = null, ...times } }) => {
       const page = {
         quantity: quantity + 1,
-        before: cursor?.[0] ?? before,
+        before: cursor?.[0] ?? null,
         action,
         who,
         from: times.from ?? null,

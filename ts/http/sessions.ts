@@ -18,7 +18,7 @@ import { type Declarations, newRoutes, type RouteDeps, type Routes, z } from "./
 import { Numbers, Session, SessionWithDiagnostics, sessionRecord, sessionWithDiagnostics } from "./records/session.ts";
 import { EndRequest } from "./request/end-request.ts";
 import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
-import { requiredText, text, wholeNumber } from "./request/schema.ts";
+import { requiredText, text } from "./request/schema.ts";
 
 /** Entries per page: by default, and at most. */
 const QUANTITY = { standard: 1_000, most: 1_000 } as const;
@@ -45,12 +45,7 @@ export const SESSION_ROUTES = {
   "GET /session": {
     tag: "Sessions",
     summary: "Running publishes, oldest first",
-    query: z.object({
-      ...pageQuery(QUANTITY, Page),
-      after: wholeNumber({ type: "client_id" })
-        .optional()
-        .openapi({ deprecated: true, description: "The client_id of the last publish of the previous page" }),
-    }),
+    query: z.object(pageQuery(QUANTITY, Page)),
     answer: z.array(Session),
   },
   "GET /session/{client_id}": {
@@ -138,10 +133,10 @@ export function sessionRoutes(
   const { db, clock, sessions, measurements } = deps;
   const routes = newRoutes(deps, SESSION_ROUTES);
 
-  routes.guarded("GET /session", async (c, caller, { query: { quantity, cursor, after = 0 } }) => {
+  routes.guarded("GET /session", async (c, caller, { query: { quantity, cursor } }) => {
     // The sessions do not know the tags of their streams: any number may be left out below.
     const most = caller.scopeTag === null ? quantity + 1 : Number.MAX_SAFE_INTEGER;
-    const page = { after: cursor?.[0] ?? after, quantity: most, isMeant: () => true };
+    const page = { after: cursor?.[0] ?? 0, quantity: most, isMeant: () => true };
     const positionOf = ({ clientId }: LiveSession): [number] => [clientId];
     const here = sessions.list(caller.organisation.id, page);
     const all = [...here, ...((await deps.others?.sessions(caller.organisation.id, page)) ?? [])];

@@ -35,10 +35,6 @@ const GivenDay = z
   .refine((given) => msOfDay(given) !== null, { params: { type: "day (YYYY-MM-DD)" } })
   .transform((given) => msOfDay(given) ?? 0)
   .openapi({ type: "string", format: "date", example: "2026-01-31" });
-const AFTER = /^(\d{4}-\d\d-\d\d)\/([\w -]{1,64})$/;
-const After = text()
-  .refine((given) => AFTER.test(given), { params: { type: "next of a page" } })
-  .transform((given) => given.split("/"));
 const Page = cursorOf("usage", z.tuple([text(), text()]));
 const Usage = z
   .object({
@@ -46,7 +42,6 @@ const Usage = z
     to: Day,
     total: z.object(bytes),
     days: z.array(z.object({ day: Day, stream: z.uuid(), streamname: z.string(), ...bytes })),
-    next: z.string().nullable().openapi({ description: "`after` of the next page; null when there is none" }),
   })
   .openapi("Usage");
 
@@ -68,7 +63,6 @@ export const USAGE_ROUTES = {
         .default("json")
         .openapi({ description: "csv: a table of the whole span, with one row per day and stream" }),
       stream: text().optional().openapi({ description: "Id of a stream: only its bytes" }),
-      after: After.optional().openapi({ deprecated: true, description: "`next` of the previous page" }),
     }),
     answer: Usage,
     alsoAnswers: "text/csv",
@@ -87,8 +81,7 @@ export function usageRoutes(
     async (c, { organisation, scopeTag }, { query: { quantity, cursor, format, stream = null, ...query } }) => {
       const span = spanOf(query, deps.clock.now());
       if (format === "csv") {
-        if (cursor !== undefined || query.after !== undefined)
-          throw new InvalidValue("cursor", "cannot be used with csv");
+        if (cursor !== undefined) throw new InvalidValue("cursor", "cannot be used with csv");
         c.header("content-type", "text/csv; charset=utf-8; header=present");
         c.header("content-disposition", `attachment; filename="usage-${span.from}-${span.to}.csv"`);
         const portions = everyDay(deps.db, organisation.id, { ...span, stream, tag: scopeTag });
@@ -96,14 +89,13 @@ export function usageRoutes(
         const next = () => deps.readLimits.run(organisation.id, () => portions.next(), PORTION_WAIT_MS);
         return c.body(csvOf({ next, return: () => portions.return(undefined) }));
       }
-      const [day, id] = cursor ?? query.after ?? [];
+      const [day, id] = cursor ?? [];
       const after = day === undefined || id === undefined ? null : { day, stream: id };
       const page = { after, quantity: quantity + 1 };
       const { total, days } = await readUsage(deps.db, organisation.id, { ...span, stream, tag: scopeTag, ...page });
       const positionOf = (row: UsageOfDay): [string, string] => [row.day, row.stream];
       const shown = pageOf(c, days, { quantity, cursor: Page, positionOf });
-      const last = days.length > quantity ? shown.at(-1) : undefined;
-      return c.json({ ...span, total, days: shown, next: last === undefined ? null : `${last.day}/${last.stream}` });
+      return c.json({ ...span, total, days: shown });
     },
   );
   return routes.hono;

@@ -127,17 +127,6 @@ export const WEBHOOK_ROUTES = {
         description: "true: calls to the second webhook, which gets copies, in place of those to the webhook",
       }),
       failed: z.enum(["true", "false"]).optional().openapi({ description: "true: only failed or refused calls" }),
-      before: z
-        .string()
-        .refine((given) => !Number.isNaN(Date.parse(given)), "must be a time in the format of last_at")
-        .transform((given) => Date.parse(given))
-        .optional()
-        .openapi({
-          type: "string",
-          format: "date-time",
-          deprecated: true,
-          description: "Only deliveries older than this last_at",
-        }),
     }),
     answer: z.array(DeliveryRecord),
   },
@@ -197,17 +186,13 @@ export function webhookRoutes(
 
   routes.guarded(
     "GET /organisation/webhook/deliveries",
-    async (
-      c,
-      caller,
-      { query: { quantity, cursor, call = null, clientid: clientId = null, before = null, ...query } },
-    ) => {
+    async (c, caller, { query: { quantity, cursor, call = null, clientid: clientId = null, ...query } }) => {
       const [lastAt, id] = cursor ?? [];
       const { deliveries, rest } = await workbench.list(caller.organisation.id, {
         call,
         clientId,
         from: query.from ?? null,
-        before: before ?? query.to ?? null,
+        before: query.to ?? null,
         name: query.name?.includes("\0") ? "" : (query.name ?? null), // no name contains one, and the store cannot hold NUL
         copies: query.copies === "true",
         failed: query.failed === "true",

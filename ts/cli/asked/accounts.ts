@@ -14,7 +14,7 @@ export async function runUsage(flags: GivenFlags): Promise<void> {
   };
   const { first, rows, hasMore } = await askPages(flags, filter, (page: Usage) => page.days);
   const total = Object.entries(first.total).map(([name, value]) => `total ${name}: ${String(value)}`);
-  const record = { ...first, days: rows, next: hasMore ? nextOf(rows) : null };
+  const record = { ...first, days: rows, has_more: hasMore };
   print(flags, record, [...columns(rows), ...total, ...(hasMore ? [MORE] : [])]);
 }
 
@@ -28,12 +28,6 @@ export async function runAudit(flags: GivenFlags): Promise<void> {
 interface Usage {
   readonly total: Row;
   readonly days: readonly Row[];
-}
-
-/** As `next` of the API: the last day and its stream. */
-function nextOf(days: readonly Row[]): string | null {
-  const last = days.at(-1);
-  return last === undefined ? null : `${String(last["day"])}/${String(last["stream"])}`;
 }
 
 function query(flags: GivenFlags, names: readonly string[]): URLSearchParams {

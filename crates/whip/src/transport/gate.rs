@@ -2,7 +2,7 @@
 //!
 //! The DTLS library queues early records without bound, recurses per fragment, cannot put together fragments that
 //! overlap, and fails on a plaintext alert; the gate lets none of these through. Sources: RFC 6347 4.1, 4.2.2, 4.2.3;
-//! `reliability.md` §1.
+//! docs/security-model.md.
 
 use bytes::BytesMut;
 
