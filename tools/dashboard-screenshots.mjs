@@ -1,16 +1,14 @@
 // `node tools/dashboard-screenshots.mjs FOLDER [PAGE …]`: a screenshot of every page of the dashboard, in both colour
 // schemes, on a desktop (1280) and a phone (360), from a real service with a customer, streams, people and a history.
 import { spawn } from "node:child_process";
-import { randomBytes } from "node:crypto";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { createServer } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import Database from "libsql";
 import { chromium } from "playwright-core";
-import { build, root } from "../scripts/build.mjs";
+import { build } from "../scripts/build.mjs";
 import { SHOTS } from "./dashboard-shots.mjs";
+import { startLocalService } from "./local-service.mjs";
 
 const CHROMIUM = "/usr/bin/chromium";
 const PASSWORD = "correct horse battery staple";
@@ -78,52 +76,16 @@ async function startCustomer() {
   };
 }
 
+/** A service, and the encoders that publish to it. */
 async function startService() {
-  const dataDir = mkdtempSync(join(tmpdir(), "headgate-screenshots-"));
-  const key = `shot-${randomBytes(20).toString("hex")}`;
-  const child = spawn(process.execPath, ["scripts/headgate.mjs", "serve"], {
-    cwd: root,
-    stdio: ["ignore", "pipe", "ignore"],
-    env: {
-      PATH: process.env.PATH,
-      HEADGATE_DATA_DIR: dataDir,
-      HEADGATE_HTTP_HOST: "127.0.0.1",
-      HEADGATE_HTTP_PORT: "0",
-      HEADGATE_RTMP_HOST: "127.0.0.1",
-      HEADGATE_RTMP_PORT: "0",
-      HEADGATE_METRICS_PORT: "0",
-      HEADGATE_MEDIA_HOST: "127.0.0.1",
-      HEADGATE_MEDIA_PORT: "0",
-      HEADGATE_BOOTSTRAP_API_KEY: key,
-      HEADGATE_BOOTSTRAP_ADMIN_PASSWORD: PASSWORD,
-      HEADGATE_DRAIN_S: "0",
-      HEADGATE_DEV: "1",
-    },
-  });
-  const [line] = await Promise.race([
-    new Promise((resolve) => createInterface(child.stdout).once("line", (said) => resolve([said]))),
-    new Promise((_, reject) => child.once("exit", () => reject(new Error("the service did not start")))),
-  ]);
-  const { http, rtmp } = JSON.parse(line);
+  const local = await startLocalService({ password: PASSWORD, drainS: 0 });
   const encoders = [];
   return {
-    dataDir,
-    http,
-    rtmp,
+    ...local,
     encoders,
-    async call(method, path, body) {
-      const response = await fetch(http + path, {
-        method,
-        headers: { "x-service-apikey": key, "content-type": "application/json" },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      });
-      if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
-      return await response.json();
-    },
     stop() {
       for (const encoder of encoders) encoder.kill("SIGKILL");
-      child.once("exit", () => rmSync(dataDir, { recursive: true, force: true }));
-      child.kill("SIGTERM");
+      local.stop();
     },
   };
 }

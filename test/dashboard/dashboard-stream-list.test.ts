@@ -1,10 +1,10 @@
 // How the list of streams is maintained: each stream once, live ones first, and kept current by the event
 // stream.
 import { expect, test } from "vitest";
+import { heightOf, topsOf } from "../../ts/dashboard/lists/card-heights.ts";
 import { FOLLOWED_LIMIT } from "../../ts/dashboard/shell/loaded.ts";
 import { LiveRows } from "../../ts/dashboard/streams/live-rows.ts";
 import type { LiveRow, Stream, StreamState } from "../../ts/dashboard/streams/records.ts";
-import { heightOf, topsOf } from "../../ts/dashboard/streams/row-heights.ts";
 import { matches, type StreamFilter, StreamList, type StreamSource } from "../../ts/dashboard/streams/stream-list.ts";
 
 const ALL: StreamFilter = { state: null, tags: [], search: "" };

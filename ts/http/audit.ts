@@ -1,8 +1,8 @@
 // /organisation/audit: who changed what, and when (M15). Administrators only.
 import type { Kysely } from "kysely";
 import { AUDIT_QUANTITY, AUDIT_WINDOW, listAudit } from "../organisation/audit.ts";
-import { streamNamesOf } from "../organisation/reads/names.ts";
 import type { AuditTable, Schema } from "../store/schema.ts";
+import { streamNamesOf } from "../store/statements/named-streams.ts";
 import { type Declarations, newRoutes, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
 import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
 import { text, timeFilters } from "./request/schema.ts";

@@ -11,9 +11,9 @@ import { isOperator } from "../organisation/organisations.ts";
 import { checkPassword, hashPassword, passwordHolds } from "../organisation/passwords.ts";
 import { changePerson, isPassword, passwordHashOf } from "../organisation/people.ts";
 import type { Schema } from "../store/schema.ts";
-import { forgetProvider, leaveProvider } from "./identity/sign-in-routes.ts";
 import { type Declarations, newRoutes, Role, type RouteDeps, type Routes, z } from "./openapi.ts";
 import { loggedCaller, noteForLog } from "./request/caller.ts";
+import { forgetProvider, leaveProvider } from "./request/provider-cookie.ts";
 import { type ClientAddress, isOtherSitePage, SESSION_COOKIE, sessionIdOf } from "./request/request.ts";
 import { requiredText } from "./request/schema.ts";
 

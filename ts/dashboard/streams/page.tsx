@@ -3,6 +3,7 @@
 // biome-ignore-all lint/a11y/useSemanticElements: a table of which only some rows are there cannot lay itself out
 import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
+import { heightOf, topsOf } from "../lists/card-heights.ts";
 import { Icon } from "../parts/icons.tsx";
 import { Empty, Loading, Problem } from "../parts/states.tsx";
 import { MoreRows, NothingYet } from "../parts/table.tsx";
@@ -14,7 +15,6 @@ import { openEvents } from "./event-stream.ts";
 import { addressWith, Filters, filterOf } from "./filters.tsx";
 import { type Changes, LiveRows, type WholePicture } from "./live-rows.ts";
 import type { Stream } from "./records.ts";
-import { heightOf, topsOf } from "./row-heights.ts";
 import { type StreamFilter, StreamList } from "./stream-list.ts";
 import { StreamRow } from "./stream-row.tsx";
 import { streamSource } from "./stream-source.ts";

@@ -1,7 +1,7 @@
 // One page of the guide as HTML, with the navigation beside it. It needs no script: the only one adds buttons that copy.
 // Style sheet and script are inline, and the policy allows them by their hashes.
 import { createHash } from "node:crypto";
-import { ICON_LINK } from "../pages/icon.ts";
+import { ICON_LINK } from "../request/icon.ts";
 import type { Guide, GuideFile } from "./guide-files.ts";
 import type { Rendered } from "./guide-markdown.ts";
 import { GUIDE_STYLE } from "./guide-style.ts";

@@ -6,13 +6,12 @@ import type { Config } from "../../config.ts";
 import { type IdentitySignIn, type Refusal, SIGN_IN_LIMIT_MS } from "../../organisation/identity/sign-in.ts";
 import { AGE_LIMIT_MS } from "../../organisation/logins.ts";
 import { newRoutes, type RouteDeps, type Routes } from "../openapi.ts";
+import { rememberProvider } from "../request/provider-cookie.ts";
 import { baseUrlOf, type ClientAddress, SESSION_COOKIE } from "../request/request.ts";
 import { redirectUri } from "./addresses.ts";
 
 /** What this browser has begun. Lax: the browser sends it when the provider, another site, leads back here by a link. */
 const BEGUN_COOKIE = "__Host-headgate-sign-in";
-/** Which provider the session of this browser came from, and its ID token; encrypted. */
-const PROVIDER_COOKIE = "__Host-headgate-provider";
 const COOKIE = { path: "/", secure: true, httpOnly: true, sameSite: "Lax" } as const;
 
 export function signInRoutes(
@@ -44,9 +43,8 @@ export function signInRoutes(
     const outcome = await identitySignIn.finish({ hash, url, cookie, ...about });
     deleteCookie(c, BEGUN_COOKIE, COOKIE);
     if ("refused" in outcome) return refused(c, hash, outcome.refused);
-    const kept = { ...COOKIE, maxAge: AGE_LIMIT_MS / 1_000 };
-    setCookie(c, SESSION_COOKIE, outcome.sessionId, kept);
-    setCookie(c, PROVIDER_COOKIE, outcome.cookie, kept);
+    setCookie(c, SESSION_COOKIE, outcome.sessionId, { ...COOKIE, maxAge: AGE_LIMIT_MS / 1_000 });
+    rememberProvider(c, outcome.cookie);
     return c.redirect("/dashboard/", 302);
   });
 
@@ -57,21 +55,4 @@ export function signInRoutes(
 function refused(c: Context, hash: string, why: Refusal): Response {
   const page = /^[A-Za-z0-9]{1,32}$/.test(hash) ? `/dashboard/sign-in/${hash}` : "/dashboard/";
   return c.redirect(`${page}#refused=${why}`, 302);
-}
-
-/** Where the browser, whose session has ended here, ends it at its provider; null when it came from none, or that has no such
- *  place. */
-export async function leaveProvider(
-  c: Context,
-  identitySignIn: Pick<IdentitySignIn, "endAtProvider">,
-): Promise<string | null> {
-  const cookie = getCookie(c, PROVIDER_COOKIE);
-  if (cookie === undefined) return null;
-  forgetProvider(c);
-  return await identitySignIn.endAtProvider(cookie);
-}
-
-/** The session of this browser is from no provider. */
-export function forgetProvider(c: Context): void {
-  if (getCookie(c, PROVIDER_COOKIE) !== undefined) deleteCookie(c, PROVIDER_COOKIE, COOKIE);
 }

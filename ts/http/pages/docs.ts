@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import { type Declarations, newRoutes, type RouteDeps, type Routes, z } from "../openapi.ts";
+import { ICON_LINK } from "../request/icon.ts";
 import { baseUrlOf } from "../request/request.ts";
 import { problemPage } from "../whip/problem-page.ts";
-import { ICON_LINK } from "./icon.ts";
 
 const FILES = join(import.meta.dirname, "..", "..", "..", "dist", "swagger-ui");
 /** How long a browser may cache the page's files, seconds; they change only with a release. */

@@ -1,5 +1,5 @@
 // The page that the `type` of WHIP's problem documents links to: each code with its status, and a remedy.
-import { ICON_LINK } from "../pages/icon.ts";
+import { ICON_LINK } from "../request/icon.ts";
 import { PROBLEMS } from "./whip-problems.ts";
 
 /** Reasons for which the media core refuses an offer (crates/whip/src/sdp/error.rs). */

@@ -1,4 +1,4 @@
-// The names of people, API keys and streams, as their own organisation knows them.
+// The names of people and API keys, as their own organisation knows them.
 import type { Kysely } from "kysely";
 import type { AuditTable, Schema } from "../../store/schema.ts";
 import type { Caller } from "../callers.ts";
@@ -52,27 +52,4 @@ export async function namesOf(
     operator: new Map<string, string | null>(),
   };
   return ({ kind, id }) => (id === null ? null : (known[kind].get(id) ?? null));
-}
-
-/** What people know a stream by. */
-export interface NamedStream {
-  readonly id: string;
-  readonly name: string;
-  readonly title: string | null;
-}
-
-/** Those streams of the organisation, by id, deleted ones too; at most as many as a page of a list has entries. */
-export async function streamNamesOf(
-  db: Kysely<Schema>,
-  organisationId: string,
-  ids: readonly string[],
-): Promise<ReadonlyMap<string, NamedStream>> {
-  if (ids.length === 0) return new Map();
-  const streams = await db
-    .selectFrom("stream")
-    .select(["id", "name", "title"])
-    .where("organisation_id", "=", organisationId)
-    .where("id", "in", [...new Set(ids)])
-    .execute();
-  return new Map(streams.map((stream) => [stream.id, stream]));
 }

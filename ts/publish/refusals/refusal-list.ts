@@ -1,8 +1,8 @@
 // The refusals of an organisation or of one stream, newest first: those with rows of their own, and publishes denied by
 // the customer, whose rows are in `publish`. One request looks at a bounded number of rows of each, along an index.
 import { type Kysely, type Selectable, sql } from "kysely";
-import { type NamedStream, streamNamesOf } from "../../organisation/reads/names.ts";
 import type { PublishTable, Schema } from "../../store/schema.ts";
+import { type NamedStream, streamNamesOf } from "../../store/statements/named-streams.ts";
 import { lastInWindow } from "../../store/statements/window.ts";
 import type { RefusalTable } from "../../store/tables/refusal-table.ts";
 import { SHARED_MS } from "./refusal-rows.ts";
