@@ -134,6 +134,8 @@ function idOf(path: string, name: string, owned: Inventory): string {
 const BODIES: { readonly [route in RouteName]?: (owned: Inventory) => object } = {
   "PUT /organisation/webhook": () => ({ webhook: "https://customer.example/hook" }),
   "POST /organisation/webhook/test": () => ({}),
+  "PUT /organisation/webhook/copies": () => ({ webhook: "https://customer.example/hook" }),
+  "POST /organisation/webhook/copies/test": () => ({}),
   "PUT /organisation/settings": () => ({ strict_arguments: true }),
   "POST /organisation/user": () => personOf("readonly"),
   "PUT /organisation/user/{id}": () => ({ role: "readonly" }),

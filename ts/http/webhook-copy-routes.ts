@@ -5,7 +5,12 @@ import { BadWebhookUrl } from "../errors.ts";
 import { type Actor, changed } from "../organisation/audit.ts";
 import type { Caller } from "../organisation/callers.ts";
 import type { Customers } from "../organisation/customers.ts";
-import { COPIED_EVENTS, type CopyAddress, readCopyAddress, setCopyAddress } from "../organisation/webhook-copies.ts";
+import {
+  COPIED_EVENTS,
+  type CopyAddress,
+  readCopyAddress,
+  setCopyAddress,
+} from "../organisation/webhook/copy-address.ts";
 import type { WebhookSecrets } from "../organisation/webhook-secret.ts";
 import { webhookShownTo, withoutQuery } from "../organisation/webhook-url.ts";
 import type { checkWebhookUrl } from "../publish/addresses/address-guard.ts";

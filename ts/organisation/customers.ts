@@ -5,7 +5,7 @@ import type { Kysely } from "kysely";
 import { RecentMap } from "../limits/recent-map.ts";
 import type { Schema } from "../store/schema.ts";
 import { type OrganisationSettings, readSettings } from "./settings.ts";
-import { type CopyAddress, readCopyAddress } from "./webhook-copies.ts";
+import { type CopyAddress, readCopyAddress } from "./webhook/copy-address.ts";
 import type { WebhookSecrets } from "./webhook-secret.ts";
 
 /** How long until another node's change is seen here, ms. A former secret stays valid for a day. */

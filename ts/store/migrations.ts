@@ -27,7 +27,14 @@ import { streamTitles } from "./tables/stream-titles.ts";
 import { TABLE_SHARE, tableShares } from "./tables/table-share-tables.ts";
 import { revocationOrder, tokenRecords, tokenTables } from "./tables/token-tables.ts";
 import { USAGE_SUM_TABLES, usageSums } from "./tables/usage-sums.ts";
-import { OUTBOX_AGE, outboxRefusals, outboxTurns, webhookCopies, webhookTables } from "./tables/webhook-tables.ts";
+import {
+  OUTBOX_AGE,
+  outboxRefusals,
+  outboxTable,
+  outboxTurns,
+  webhookCopies,
+  webhookTables,
+} from "./tables/webhook-tables.ts";
 
 export interface Migration {
   readonly name: string;
@@ -283,20 +290,7 @@ async function firstTables(db: Kysely<unknown>): Promise<void> {
   // Few are open at a time; recovery and lists of running publishes read only those.
   await sql`create index publish_open on publish (client_id) where state in ('asking', 'live')`.execute(db);
 
-  await db.schema
-    .createTable("outbox")
-    .addColumn("id", "text", (column) => column.primaryKey())
-    .addColumn("organisation_id", "text", (column) => column.notNull().references("organisation.id"))
-    .addColumn("client_id", "bigint", (column) => column.notNull())
-    .addColumn("url", "text", (column) => column.notNull())
-    .addColumn("body", "text", (column) => column.notNull())
-    .addColumn("attempts", "integer", (column) => column.notNull().defaultTo(0))
-    .addColumn("next_attempt_at", "bigint", (column) => column.notNull())
-    .addColumn("created_at", "bigint", (column) => column.notNull())
-    .addColumn("delivered_at", "bigint")
-    .addColumn("given_up_at", "bigint")
-    .addColumn("last_status", "integer")
-    .execute();
+  await outboxTable(db, "outbox");
   await sql`create index outbox_due on outbox (next_attempt_at) where delivered_at is null and given_up_at is null`.execute(
     db,
   );

@@ -8,6 +8,7 @@ import { fill, type Inventory, PASSWORD, personOf, requestOf } from "../../suppo
  *  delivery log. */
 const CHANGES_NOTHING: readonly RouteName[] = [
   "POST /organisation/webhook/test",
+  "POST /organisation/webhook/copies/test",
   "POST /stream/{id}/play-token",
   "POST /webcaster",
 ];
@@ -44,7 +45,10 @@ async function stage(): Promise<Stage> {
   const login = await gateway.call("POST", "/login", { key: null, body: { email: ada.email, password: PASSWORD } });
   const cookie = (login.headers.get("set-cookie") ?? "").split(";")[0] ?? "";
   const headers = { cookie, "x-csrf-token": (login.body as { csrf_token: string }).csrf_token };
-  await gateway.db.updateTable("organisation").set({ webhook: "https://customer.example/" }).execute();
+  const url = "https://customer.example/";
+  await gateway.db.updateTable("organisation").set({ webhook: url }).execute();
+  const copies = { organisation_id: gateway.organisation.id, url, events: "all", updated_at: 0 } as const;
+  await gateway.db.insertInto("webhook_copy").values(copies).execute();
   return { gateway, owned, person: person.id, headers };
 }
 

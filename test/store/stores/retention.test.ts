@@ -170,9 +170,13 @@ async function addMany(): Promise<void> {
     sql`insert into delivery (id, organisation_id, client_id, call, name, url, body, outcome, latency_ms, attempts,
         first_at, last_at, bytes) ${numbers} select 'msg_' || n, 'org1', n, 'publish', 'n', 'u', 'b', 'answered', 1, 1,
         n, n, 400 from numbers`,
-    sql`insert into outbox (id, organisation_id, client_id, url, body, next_attempt_at, created_at, delivered_at,
-        given_up_at) ${numbers} select 'msg_' || n, 'org1', n, 'u', 'b', n, n, case when n % 3 = 0 then n end,
+    ...["outbox", "webhook_copy_outbox"].map(
+      (
+        table,
+      ) => sql`insert into ${sql.table(table)} (id, organisation_id, client_id, url, body, next_attempt_at, created_at,
+        delivered_at, given_up_at) ${numbers} select 'msg_' || n, 'org1', n, 'u', 'b', n, n, case when n % 3 = 0 then n end,
         case when n % 3 = 1 then n end from numbers`,
+    ),
     sql`insert into audit (id, organisation_id, at, who_kind, action, subject, detail) ${numbers}
         select 'a' || n, 'org1', n, 'operator', 'x', 'x', '{}' from numbers`,
     sql`insert into kept_answer (id, organisation_id, sealed, begun_at) ${numbers}

@@ -2,7 +2,7 @@
 // nothing waits for it. Real HTTPS servers.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { verify } from "../../../ts/client/webhook.ts";
-import { setCopyAddress } from "../../../ts/organisation/webhook-copies.ts";
+import { setCopyAddress } from "../../../ts/organisation/webhook/copy-address.ts";
 import { type Customer, type CustomerRequest, startCustomer } from "../../support/customer.ts";
 import { addStream, openStage, STREAM, type Stage, until } from "../../support/publishing.ts";
 

@@ -2,13 +2,13 @@
 import { useState } from "preact/hooks";
 import { confirm } from "../parts/confirm.tsx";
 import { CopyField } from "../parts/copy-field.tsx";
-import { FormField } from "../parts/form-field.tsx";
 import { Empty } from "../parts/states.tsx";
 import { say, sayProblem } from "../parts/toasts.tsx";
 import { answerOf, api, type Records } from "../shell/client.ts";
 import { wordsOfError } from "../shell/errors.ts";
 import { Section } from "../shell/page.tsx";
 import { may } from "../shell/session.ts";
+import { UrlForm } from "./url-form.tsx";
 
 type Organisation = Records["Organisation"];
 
@@ -43,7 +43,14 @@ export function AddressSection({ organisation, onChange }: AddressSectionProps) 
   if (isEditing) {
     return (
       <Section title="Address">
-        <AddressForm webhook={webhook} onSaved={saved} onCancel={() => setEditing(false)} />
+        <UrlForm
+          label="Address"
+          help="Must begin with https:// and be reachable from the internet. Its query may contain a secret: other roles do not see it."
+          placeholder="https://customer.example/headgate"
+          url={webhook}
+          save={async (url) => saved(await answerOf(api.PUT("/organisation/webhook", { body: { webhook: url } })))}
+          onCancel={() => setEditing(false)}
+        />
       </Section>
     );
   }
@@ -85,59 +92,5 @@ export function AddressSection({ organisation, onChange }: AddressSectionProps) 
     >
       <CopyField label="Webhook address" value={webhook} />
     </Section>
-  );
-}
-
-interface AddressFormProps {
-  readonly webhook: string | null;
-  readonly onSaved: (organisation: Organisation) => void;
-  readonly onCancel: () => void;
-}
-
-function AddressForm({ webhook, onSaved, onCancel }: AddressFormProps) {
-  const [given, setGiven] = useState(webhook ?? "");
-  const [error, setError] = useState<string | null>(null);
-  const [isBusy, setBusy] = useState(false);
-  const save = async (event: Event) => {
-    event.preventDefault();
-    if (isBusy) return;
-    if (given.trim() === "") return setError("The address is missing.");
-    setBusy(true);
-    try {
-      onSaved(await answerOf(api.PUT("/organisation/webhook", { body: { webhook: given.trim() } })));
-    } catch (refusal) {
-      setBusy(false);
-      setError(wordsOfError(refusal));
-    }
-  };
-  return (
-    <form class="form" onSubmit={(event) => void save(event)}>
-      <FormField
-        label="Address"
-        error={error}
-        help="Must begin with https:// and be reachable from the internet. Its query may contain a secret: other roles do not see it."
-      >
-        {(field) => (
-          <input
-            {...field}
-            type="url"
-            placeholder="https://customer.example/headgate"
-            autocomplete="off"
-            spellcheck={false}
-            value={given}
-            ref={(input) => input?.focus()}
-            onInput={(event) => setGiven(event.currentTarget.value)}
-          />
-        )}
-      </FormField>
-      <div class="actions">
-        <button type="submit" class="primary" aria-disabled={isBusy}>
-          {isBusy ? "Saving …" : "Save"}
-        </button>
-        <button type="button" onClick={onCancel}>
-          Cancel
-        </button>
-      </div>
-    </form>
   );
 }

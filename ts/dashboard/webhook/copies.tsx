@@ -16,6 +16,7 @@ import { may } from "../shell/session.ts";
 import { TimeText } from "../shell/time-text.tsx";
 import { CALL_WORDS, shortWords, toneOf } from "./answer-words.ts";
 import { CallResult } from "./call-result.tsx";
+import { UrlForm } from "./url-form.tsx";
 
 type Copies = Records["WebhookCopies"];
 
@@ -174,43 +175,18 @@ interface CopiesFormProps {
 }
 
 function CopiesForm({ copies, onSaved, onCancel }: CopiesFormProps) {
-  const [given, setGiven] = useState(copies.webhook ?? "");
   const [events, setEvents] = useState(copies.events);
-  const [error, setError] = useState<string | null>(null);
-  const [isBusy, setBusy] = useState(false);
-  const save = async (event: Event) => {
-    event.preventDefault();
-    if (isBusy) return;
-    if (given.trim() === "") return setError("The address is missing.");
-    setBusy(true);
-    try {
-      const body = { webhook: given.trim(), events };
-      onSaved(await answerOf(api.PUT("/organisation/webhook/copies", { body })));
-    } catch (refusal) {
-      setBusy(false);
-      setError(wordsOfError(refusal));
-    }
-  };
   return (
-    <form class="form" onSubmit={(event) => void save(event)}>
-      <FormField
-        label="Second address"
-        error={error}
-        help="Must begin with https:// and be reachable from the internet."
-      >
-        {(field) => (
-          <input
-            {...field}
-            type="url"
-            placeholder="https://staging.customer.example/headgate"
-            autocomplete="off"
-            spellcheck={false}
-            value={given}
-            ref={(input) => input?.focus()}
-            onInput={(event) => setGiven(event.currentTarget.value)}
-          />
-        )}
-      </FormField>
+    <UrlForm
+      label="Second address"
+      help="Must begin with https:// and be reachable from the internet."
+      placeholder="https://staging.customer.example/headgate"
+      url={copies.webhook}
+      save={async (webhook) =>
+        onSaved(await answerOf(api.PUT("/organisation/webhook/copies", { body: { webhook, events } })))
+      }
+      onCancel={onCancel}
+    >
       <FormField label="It gets">
         {(field) => (
           <select
@@ -226,14 +202,6 @@ function CopiesForm({ copies, onSaved, onCancel }: CopiesFormProps) {
           </select>
         )}
       </FormField>
-      <div class="actions">
-        <button type="submit" class="primary" aria-disabled={isBusy}>
-          {isBusy ? "Saving …" : "Save"}
-        </button>
-        <button type="button" onClick={onCancel}>
-          Cancel
-        </button>
-      </div>
-    </form>
+    </UrlForm>
   );
 }

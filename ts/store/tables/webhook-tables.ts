@@ -84,25 +84,11 @@ export async function webhookCopies(db: Kysely<unknown>): Promise<void> {
     .addColumn("updated_at", "bigint", (column) => column.notNull())
     .execute();
   await secretTable(db, "webhook_copy_secret");
-  await db.schema
-    .createTable("webhook_copy_outbox")
-    .addColumn("id", "text", (column) => column.primaryKey())
-    .addColumn("organisation_id", "text", (column) => column.notNull().references("organisation.id"))
-    .addColumn("client_id", "bigint", (column) => column.notNull())
-    .addColumn("url", "text", (column) => column.notNull())
-    .addColumn("body", "text", (column) => column.notNull())
-    .addColumn("attempts", "integer", (column) => column.notNull().defaultTo(0))
-    .addColumn("next_attempt_at", "bigint", (column) => column.notNull())
-    .addColumn("created_at", "bigint", (column) => column.notNull())
-    .addColumn("delivered_at", "bigint")
-    .addColumn("given_up_at", "bigint")
-    .addColumn("last_status", "integer")
-    .addColumn("refusals", "integer", (column) => column.notNull().defaultTo(0))
-    .addColumn("refused_since", "bigint")
-    .addColumn("epoch", "bigint")
-    .addColumn("trace", "text")
-    .addColumn("call", "text")
-    .execute();
+  await outboxTable(db, "webhook_copy_outbox");
+  const added = db.schema.alterTable("webhook_copy_outbox");
+  await added.addColumn("refusals", "integer", (column) => column.notNull().defaultTo(0)).execute();
+  for (const column of ["refused_since", "epoch"]) await added.addColumn(column, "bigint").execute();
+  for (const column of ["trace", "call"]) await added.addColumn(column, "text").execute();
   await db.schema.alterTable("outbox").addColumn("call", "text").execute();
   await db.schema.alterTable("delivery").addColumn("is_copy", "integer").execute();
   const waits = "delivered_at is null and given_up_at is null";
@@ -118,6 +104,24 @@ export async function webhookCopies(db: Kysely<unknown>): Promise<void> {
   ]) {
     await sql.raw(`create index ${index}`).execute(db);
   }
+}
+
+/** The columns of migration 0001. */
+export async function outboxTable(db: Kysely<unknown>, name: "outbox" | "webhook_copy_outbox"): Promise<void> {
+  await db.schema
+    .createTable(name)
+    .addColumn("id", "text", (column) => column.primaryKey())
+    .addColumn("organisation_id", "text", (column) => column.notNull().references("organisation.id"))
+    .addColumn("client_id", "bigint", (column) => column.notNull())
+    .addColumn("url", "text", (column) => column.notNull())
+    .addColumn("body", "text", (column) => column.notNull())
+    .addColumn("attempts", "integer", (column) => column.notNull().defaultTo(0))
+    .addColumn("next_attempt_at", "bigint", (column) => column.notNull())
+    .addColumn("created_at", "bigint", (column) => column.notNull())
+    .addColumn("delivered_at", "bigint")
+    .addColumn("given_up_at", "bigint")
+    .addColumn("last_status", "integer")
+    .execute();
 }
 
 async function secretTable(db: Kysely<unknown>, name: "webhook_secret" | "webhook_copy_secret"): Promise<void> {

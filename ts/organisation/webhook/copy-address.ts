@@ -1,7 +1,7 @@
 // The second webhook of an organisation: it gets copies of the calls to the first one, and alerts, and decides nothing.
 import type { Kysely } from "kysely";
-import type { Schema } from "../store/schema.ts";
-import type { WebhookCopyTable } from "../store/tables/webhook-tables.ts";
+import type { Schema } from "../../store/schema.ts";
+import type { WebhookCopyTable } from "../../store/tables/webhook-tables.ts";
 
 export const COPIED_EVENTS = ["all", "alerts"] as const satisfies readonly WebhookCopyTable["events"][];
 export type CopiedEvents = WebhookCopyTable["events"];
