@@ -28,6 +28,20 @@ test("webhook, settings, usage and audit are at hand on the command line, as the
   });
   expect(await json("settings", "show")).toEqual(await json("api", "get", "/organisation/settings"));
 
+  const { id } = await headgate.call("POST", "/stream");
+  const { id: upstream } = await headgate.call("POST", `/stream/${id}/upstream`, {
+    url: "rtmp://127.0.0.1:1/live/key",
+  });
+  const upstreams = (verb: string) => run("upstreams", verb, `${id}`, `${upstream}`);
+  expect(await upstreams("test")).toMatchObject({
+    code: 1,
+    out: expect.stringMatching(/^dns +\d+ ms +ok\ntcp +\d+ ms +failed\nIt failed \(connection_refused\): /m) as string,
+  });
+  expect((await upstreams("pause")).out).toBe("Nothing is pushed there until it is resumed.\n");
+  expect((await run("upstreams", "ls", `${id}`)).out).toMatch(/ stream +paused /);
+  expect((await upstreams("resume")).code).toBe(0);
+  expect((await upstreams("retry")).err).toContain("Unknown upstream");
+
   const audit = (await run("audit", "--quantity", "50")).out;
   expect(audit).toContain("webhook");
   expect((await run("usage", "--from", "2026-01-01", "--to", "2026-01-02")).out).toContain("total ");
