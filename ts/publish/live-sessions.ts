@@ -1,7 +1,6 @@
 // Running publish sessions as an operator views and controls them: list, show, kick, upstreams while live.
 import { randomUUID } from "node:crypto";
-import { WrongUpstreamState } from "../errors.ts";
-import { InvalidValue, TooManyRequests, UnknownUpstream } from "../errors.ts";
+import { InvalidValue, TooManyRequests, UnknownUpstream, WrongUpstreamState } from "../errors.ts";
 import type { Protocol } from "../media/protocols.ts";
 import type { Media, PlayerStatus, PublishSnapshot, PublishTracks, UpstreamStatus, WhipDiagnostics } from "../media.ts";
 import { resolveBySystem } from "./addresses/address-guard.ts";

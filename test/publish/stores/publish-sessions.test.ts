@@ -285,9 +285,9 @@ describe("a stream's own upstreams", () => {
       { command: "order_push", clientId, id, order: "resume" },
     ]);
     await stage.streamUpstreams.setPaused(stage.db, "org1", STREAM_ID, { id, paused: true }, 2);
-    expect(await stage.streamUpstreams.of(STREAM_ID)).toMatchObject([{ id, paused: true }]);
+    expect(await stage.streamUpstreams.find("org1", STREAM_ID, id)).toMatchObject({ paused: true });
     await stage.streamUpstreams.setPaused(stage.db, "org1", STREAM_ID, { id, paused: false }, 3);
-    expect(await stage.streamUpstreams.of(STREAM_ID)).toMatchObject([{ id, paused: false }]);
+    expect(await stage.streamUpstreams.find("org1", STREAM_ID, id)).toMatchObject({ paused: false });
   });
 
   test("are tried at once only while they wait, and not twice within two seconds", async () => {

@@ -2,8 +2,7 @@
 // broadcast and while it runs.
 import type { Context } from "hono";
 import type { Kysely } from "kysely";
-import { WrongUpstreamState } from "../../errors.ts";
-import { TooManyRequests } from "../../errors.ts";
+import { TooManyRequests, WrongUpstreamState } from "../../errors.ts";
 import { PUSH_STEPS } from "../../media/codes.ts";
 import { type Actor, changed, recordChange } from "../../organisation/audit.ts";
 import type { Caller } from "../../organisation/callers.ts";

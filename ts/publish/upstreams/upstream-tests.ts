@@ -1,8 +1,7 @@
 // Tests of upstreams before a broadcast: the media core connects as a push does and publishes a test picture and silence
 // for two seconds. Which upstream may be tested is decided by the caller.
 import type { Logger } from "pino";
-import { WrongUpstreamState } from "../../errors.ts";
-import { TooManyRequests } from "../../errors.ts";
+import { TooManyRequests, WrongUpstreamState } from "../../errors.ts";
 import type { UpstreamTested } from "../../media/events.ts";
 import type { Media } from "../../media.ts";
 import type { ClientIds } from "../client-ids.ts";
