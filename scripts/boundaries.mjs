@@ -120,6 +120,7 @@ const FREE = new Set([
 const STOPWATCHES = new Set([
   "ts/capacity/capacity.ts",
   "ts/http/request/envelope.ts",
+  "ts/in-time.ts",
   "ts/log.ts",
   "ts/publish/observers/admission-steps.ts",
   "ts/publish/bytes/pulled-bytes.ts",

@@ -1,4 +1,4 @@
-// Waiting with a time limit, and a clock for time limits that is never set back.
+// Waiting with a time limit or until the moment at which others wait, too, and a clock that is never set back.
 
 /** The result of `work`, or `late` when it takes longer than `limitMs`. Rejects as `work` does; a later result or
  *  rejection is ignored. */
@@ -27,4 +27,11 @@ export function steadyClock(of: { now(): number }): { now(): number } {
       return elapsed;
     },
   };
+}
+
+/** Time until what runs about every `everyMs` runs again, ms: until a multiple of it since this process started, so that an
+ *  idle process sleeps longer; at least half of it and at most one and a half. */
+export function untilTick(everyMs: number, sinceStartMs = performance.now()): number {
+  const left = everyMs - (sinceStartMs % everyMs);
+  return left < everyMs / 2 ? left + everyMs : left;
 }

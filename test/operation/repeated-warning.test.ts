@@ -1,6 +1,6 @@
 // A full disk costs one line of the log for each thing that is tried again and again, however long it lasts.
 import { expect, test } from "vitest";
-import { repeatedWarning } from "../../ts/repeated-warning.ts";
+import { repeatedWarning } from "../../ts/limits/repeated-warning.ts";
 
 test("a failure that lasts is said once, and again when it has worked meanwhile", async () => {
   const said: string[] = [];

@@ -3,8 +3,8 @@
 // room.ts.
 import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
+import { untilTick } from "../in-time.ts";
 import type { WorkerMedia } from "../media/workers.ts";
-import { untilTick } from "../tick.ts";
 import { openFigures } from "./figures.ts";
 import { type Figures, Room, SHORTAGES, type Shortage } from "./room.ts";
 import type { CapacityConfig } from "./settings.ts";

@@ -2,9 +2,9 @@
 // others have declared this one dead. It ends no publish and sends no webhook itself, but notifies the parts that do.
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
+import { untilTick } from "../in-time.ts";
 import { EVERYTHING, type Share } from "../node-share.ts";
 import type { Schema } from "../store/schema.ts";
-import { untilTick } from "../tick.ts";
 import {
   beat,
   leave,

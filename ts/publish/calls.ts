@@ -15,9 +15,12 @@ import { createWebhooks } from "./webhook/call.ts";
 import { createCopies } from "./webhook/copies/copies.ts";
 import { createDeliveryLog } from "./webhook/delivery-log.ts";
 import { createOutbox, type Outbox } from "./webhook/outbox/outbox.ts";
+import { createWorkbench } from "./webhook/workbench.ts";
 
 export interface CallsDeps {
   readonly db: Kysely<Schema>;
+  /** For reads of what was sent. */
+  readonly reads: Kysely<Schema>;
   readonly member: Membership;
   /** Epoch ms. */
   readonly clock: { now(): number };
@@ -30,7 +33,7 @@ export interface CallsDeps {
 }
 
 export function createCalls(deps: CallsDeps) {
-  const { db, member, clock, log, settings, customers, metrics, events, resolve } = deps;
+  const { db, reads, member, clock, log, settings, customers, metrics, events, resolve } = deps;
   const { deadlineMs } = settings;
   const deliveries = createDeliveryLog({ db, clock, log });
   const { webhook, copies: copyWebhook } = createWebhooks({
@@ -77,7 +80,7 @@ export function createCalls(deps: CallsDeps) {
   return {
     deliveries,
     webhook,
-    copyWebhook,
+    workbench: createWorkbench({ db, reads, webhook, copies: copyWebhook, deliveries, customers, clock, deadlineMs }),
     depth: outbox.depth,
     outbox: bothOf(outbox, copyOutbox),
     /** Tries what is due once more, for at most `limitMs`, and closes every connection. */

@@ -18,7 +18,7 @@ import { createAllow } from "./allowed.ts";
 import { createOnAir, type OnAir } from "./backup/on-air.ts";
 import { createPulledBytes } from "./bytes/pulled-bytes.ts";
 import { createCalls } from "./calls.ts";
-import { createClientIds } from "./client-ids.ts";
+import { type ClientIds, createClientIds } from "./client-ids.ts";
 import { endingOf } from "./ending/ending.ts";
 import { createEndings, type Endings } from "./ending/endings.ts";
 import { createEnds } from "./ends.ts";
@@ -41,7 +41,7 @@ import type { StartingUpstreams } from "./upstreams/deployment-upstreams.ts";
 import { createHolds } from "./upstreams/holds.ts";
 import { createUpstreamEvents } from "./upstreams/upstream-events.ts";
 import { createUpstreamTests, type UpstreamTests } from "./upstreams/upstream-tests.ts";
-import { createWorkbench, type Workbench } from "./webhook/workbench.ts";
+import type { Workbench } from "./webhook/workbench.ts";
 
 /** How often running publishes are looked after (upkeep.ts), ms. */
 const UPKEEP_INTERVAL_MS = 10_000;
@@ -116,7 +116,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   const { deadlineMs } = settings;
   const publishes = createPublishes();
   const { running, find, isEnding, ofSession, ofStream, onEnded } = publishes;
-  const calls = createCalls({ db, member, clock, log, settings, customers, metrics, events, resolve });
+  const calls = createCalls({ db, reads, member, clock, log, settings, customers, metrics, events, resolve });
   const { deliveries, webhook, outbox } = calls;
   const ends = createEnds({ db, outbox, clock, log });
   metrics.watchPublishing({
@@ -148,42 +148,28 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   const startUpdates = updating.start;
   const allow = createAllow({ publishes, ends, holds, events, log, isRevoked, startUpdates, end });
   const ids = createClientIds(db);
-  const { rivals, rtmpElsewhere, ingestKbpsOf } = deps;
-  const organisationLimits = createOrganisationLimiter({
-    db,
-    member,
-    publishes,
-    clock,
-    settings,
-    rivals,
-    ingestKbpsOf,
-  });
+  const { rivals, ingestKbpsOf } = deps;
+  const limited = { db, member, publishes, clock, settings, rivals, ingestKbpsOf };
+  const organisationLimits = createOrganisationLimiter(limited);
   const admission = createAdmission({ ...deps, ids, publishes, webhook, ends, organisationLimits, allow });
-  const { admit, answer, closed } = createRequests({ admission, events, media, rtmpElsewhere, isStopping });
+  const { admit, answer, closed } = createRequests({
+    admission,
+    events,
+    media,
+    rtmpElsewhere: deps.rtmpElsewhere,
+    isStopping,
+  });
   const { kick, endWhip } = createStops({ publishes, endings, holds });
   const onAir = createOnAir({ publishes, media, metrics, log });
   const intents = () => [...running(), ...holds.all()].map(({ intent }) => intent);
   const upkeep = createUpkeep({ db, media, clock, log, intents, kick });
   const upkeeping = setInterval(() => track(upkeep()), UPKEEP_INTERVAL_MS);
   const publishOf = (clientId: number) => (find(clientId) ?? holds.find(clientId))?.intent ?? null;
-  const pulledBytes = createPulledBytes({ db, media, clock });
-  const players = playersOf(deps, { pulledBytes, publishOf });
-  const upstreamTests = createUpstreamTests({ ids, media, log });
-  const { testedBy } = upstreamTests;
-  const upstreams = createUpstreamEvents({ media, publishOf, testedBy, metrics, log, resolve, settings });
+  const { pulledBytes, players, upstreamTests, upstreams } = createOutputs(deps, { ids, publishOf });
   const refusedConnections = createRefusedConnections({ clock, log });
 
   return {
-    workbench: createWorkbench({
-      db,
-      reads,
-      webhook,
-      copies: calls.copyWebhook,
-      deliveries,
-      customers,
-      clock,
-      deadlineMs,
-    }),
+    workbench: calls.workbench,
     upstreamTests,
     handle: mediaEvents({
       track,
@@ -249,9 +235,17 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   }
 }
 
-function playersOf(deps: PublishingDeps, { pulledBytes, publishOf }: Pick<PlayersDeps, "pulledBytes" | "publishOf">) {
-  const { media, clock, log, settings, customers, metrics, wrongNames, room } = deps;
-  return new Players({
+/** What leaves the service: players, and pushes to upstreams. */
+function createOutputs(
+  deps: PublishingDeps,
+  { ids, publishOf }: { readonly ids: ClientIds; readonly publishOf: PlayersDeps["publishOf"] },
+) {
+  const { db, media, clock, log, settings, customers, metrics, resolve, wrongNames, room } = deps;
+  const pulledBytes = createPulledBytes({ db, media, clock });
+  const upstreamTests = createUpstreamTests({ ids, media, log });
+  const { testedBy } = upstreamTests;
+  const upstreams = createUpstreamEvents({ media, publishOf, testedBy, metrics, log, resolve, settings });
+  const players = new Players({
     media,
     publishOf,
     customers,
@@ -268,4 +262,5 @@ function playersOf(deps: PublishingDeps, { pulledBytes, publishOf }: Pick<Player
     elsewhere: deps.elsewhere,
     isNode: deps.isNode,
   });
+  return { pulledBytes, players, upstreamTests, upstreams };
 }

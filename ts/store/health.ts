@@ -2,9 +2,8 @@
 // publishes, and so is its recovery. Operations that fail meanwhile report that themselves; live streams need no store.
 import { statfs } from "node:fs/promises";
 import type { Logger } from "pino";
-import { inTime } from "../in-time.ts";
+import { inTime, untilTick } from "../in-time.ts";
 import { reasonOf } from "../reason.ts";
-import { untilTick } from "../tick.ts";
 import type { Store } from "./open.ts";
 
 /** About the time between the end of one test and the next, ms: while the store can be written, and while it cannot. */

@@ -3,7 +3,7 @@
 import { type CryptoKey, importJWK, type JWK } from "jose";
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
-import { repeatedWarning } from "../repeated-warning.ts";
+import { repeatedWarning } from "../limits/repeated-warning.ts";
 import type { Schema, TokenKeyTable } from "../store/schema.ts";
 import type { SecretBox } from "../store/secret-box.ts";
 import { TOKEN_ALGORITHMS, type TokenAlgorithm } from "./algorithms.ts";

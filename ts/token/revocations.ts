@@ -2,9 +2,9 @@
 // verification needs them, and polls the store for those that a command or another node added.
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
-import { repeatedWarning } from "../repeated-warning.ts";
+import { untilTick } from "../in-time.ts";
+import { repeatedWarning } from "../limits/repeated-warning.ts";
 import type { Schema, TokenRevocationTable } from "../store/schema.ts";
-import { untilTick } from "../tick.ts";
 
 /** How often the store is polled for new revocations, ms. */
 const REFRESH_EVERY_MS = 1_000;

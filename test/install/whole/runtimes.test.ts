@@ -130,7 +130,7 @@ describe.each(runtimes)("on %s", (runtime) => {
     expect((await verify(token.slice(0, at) + (token[at] === "A" ? "B" : "A") + token.slice(at + 1))).status).toBe(403);
   });
 
-  // Node's releases of 11 November 2026 changed what happens to such a request (production.md, Node).
+  // Node's releases of 11 November 2026 changed what happens to such a request (operating.md, Node).
   test("event streams and previews begin before the request's body has ended, and go on after its end", async () => {
     const made = await headgate.call("POST", "/stream", { title: "unfinished" });
     const { id, ingest } = made as { id: string; ingest: { rtmp: { streamname: string } } };

@@ -2,12 +2,12 @@
 // store, so that each byte counts once, where it was sent to a player.
 import { type Kysely, PostgresAdapter, type RawBuilder, sql } from "kysely";
 import type { Logger } from "pino";
+import { untilTick } from "../../in-time.ts";
+import { repeatedWarning } from "../../limits/repeated-warning.ts";
 import type { PullStatus } from "../../media/plays.ts";
 import type { Media } from "../../media.ts";
-import { repeatedWarning } from "../../repeated-warning.ts";
 import type { Schema } from "../../store/schema.ts";
 import { together } from "../../store/statements/together.ts";
-import { untilTick } from "../../tick.ts";
 import { dayOf } from "./daily-bytes.ts";
 
 /** Pulls whose bytes are added in one statement: its parameters are limited. */

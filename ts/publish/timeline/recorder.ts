@@ -4,10 +4,10 @@
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import { inTime } from "../../in-time.ts";
+import { type RepeatedWarning, repeatedWarning } from "../../limits/repeated-warning.ts";
 import type { OnAirChanged } from "../../media/events.ts";
 import type { Protocol } from "../../media/protocols.ts";
 import type { Media, PublishSnapshot } from "../../media.ts";
-import { type RepeatedWarning, repeatedWarning } from "../../repeated-warning.ts";
 import type { Schema } from "../../store/schema.ts";
 import type { Publishing } from "../lifecycle.ts";
 import type { PublishEvent, PublishEvents } from "../publish-events.ts";

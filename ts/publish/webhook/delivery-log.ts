@@ -3,7 +3,7 @@
 // It is a log, not the outbox: a crash may lose its last second.
 import { type CompiledQuery, type Kysely, sql } from "kysely";
 import type { Logger } from "pino";
-import { repeatedWarning } from "../../repeated-warning.ts";
+import { repeatedWarning } from "../../limits/repeated-warning.ts";
 import { deliveryBytes, fullShareOf, oldestDeliveries } from "../../store/delivery-size.ts";
 import { inPortions, PORTION } from "../../store/portions.ts";
 import type { DeliveryTable, Schema } from "../../store/schema.ts";

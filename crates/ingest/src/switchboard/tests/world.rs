@@ -157,12 +157,8 @@ impl World {
     ) -> SessionKey {
         let key = self.connect(ClientRole::Publish, name);
         let request = self.asked.pop_front().expect("it asked");
-        let guard = self.publishes.open(
-            client_id,
-            self.switchboard.sessions.context.worker,
-            None,
-            self.now,
-        );
+        let worker = self.switchboard.sessions.context.worker;
+        let guard = self.publishes.open(client_id, worker, None, self.now);
         let upstreams = upstreams.iter().map(|url| upstream(url)).collect();
         let (window, continues) = (self.window, None);
         let opening = Opening { window, continues, beside: None, ..Opening::new(guard, upstreams) };
@@ -381,8 +377,7 @@ impl World {
     /// Allows a play, as the gateway.
     pub(super) fn allow_play(&mut self, request: u64) {
         let guard = PlayGuard::new(self.publishes.clone(), request);
-        let is_counted = true;
-        self.switchboard.handle_message(Message::AllowPlay { request, guard, is_counted });
+        self.switchboard.handle_message(Message::AllowPlay { request, guard, is_counted: true });
     }
 
     /// The reasons of the ends so far, with client ids.
@@ -393,9 +388,8 @@ impl World {
 
 /// An upstream for a publish of the tests.
 pub(super) fn upstream(url: &str) -> Upstream {
-    let (id, source) = (url.to_owned(), UpstreamSource::Stream);
-    let url = UpstreamUrl::parse(url).expect("valid");
-    Upstream { id, url, source, is_paused: false }
+    let (id, url) = (url.to_owned(), UpstreamUrl::parse(url).expect("valid"));
+    Upstream { id, url, source: UpstreamSource::Stream, is_paused: false }
 }
 
 /// The address of a client of the tests.
