@@ -31,7 +31,7 @@ test("publishes, players, upstreams and bytes are summed, and an upstream is not
     publishes: { rtmp: 1, whip: 2 },
     players: 3,
     pulls: 0,
-    upstreams: { connecting: 0, sending: 1, waiting: 1, refused: 0 },
+    upstreams: { connecting: 0, sending: 1, waiting: 1, refused: 0, paused: 0 },
     bytesIn: 15,
     bytesOut: 150,
   });

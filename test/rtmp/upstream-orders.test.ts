@@ -176,6 +176,8 @@ test("an upstream that waits for its next attempt tries at once when told", asyn
     const answers: number[] = [];
     await until("it sends", async () => {
       answers.push((await post("POST", `${path}/retry`)).status);
+      // Within the rate of the key.
+      await new Promise((resolve) => setTimeout(resolve, 100));
       return (await one())?.state === "sending";
     });
     expect(answers.every((status) => [200, 409, 429].includes(status))).toBe(true);

@@ -160,6 +160,7 @@ export async function fillStore(db: Store["db"], count: number): Promise<void> {
   );
   await add("webhook_copy", [{ ...own, url: "https://staging.example/", events: "alerts", updated_at: 1 }]);
   await add("webhook_copy_secret", [{ id: "copies", ...own, sealed: "x", created_at: 1, expires_at: null }]);
+  await add("organisation_logo", [{ ...own, sha256: "x", png: "", width: 1, height: 1, updated_at: 1 }]);
   await add("kept_answer", [{ id: "a1", ...own, sealed: null, begun_at: 1 }]);
   const node = {
     name: "gone",

@@ -131,11 +131,15 @@ function idOf(path: string, name: string, owned: Inventory): string {
   throw new Error(`what does {${name}} of ${path} name?`);
 }
 
+/** A PNG of one pixel. */
+const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4AWP4z8DwHwAFAAH/e+m+7wAAAABJRU5ErkJggg==";
+
 const BODIES: { readonly [route in RouteName]?: (owned: Inventory) => object } = {
   "PUT /organisation/webhook": () => ({ webhook: "https://customer.example/hook" }),
   "POST /organisation/webhook/test": () => ({}),
   "PUT /organisation/webhook/copies": () => ({ webhook: "https://customer.example/hook" }),
   "POST /organisation/webhook/copies/test": () => ({}),
+  "PUT /organisation/logo": () => ({ png: PIXEL }),
   "PUT /organisation/settings": () => ({ strict_arguments: true }),
   "POST /organisation/user": () => personOf("readonly"),
   "PUT /organisation/user/{id}": () => ({ role: "readonly" }),

@@ -129,6 +129,8 @@ test.each([
     expect(await problemAt(`${session}/metadata`, "POST")).toMatchObject(expected);
     expect((await gateway.call("HEAD", session)).status).toBe(410);
     expect((await gateway.call("OPTIONS", session)).status).toBe(200);
+    const ended = gateway.db.selectFrom("publish").select("state").where("client_id", "=", clientId);
+    await until(async () => (await ended.executeTakeFirst())?.state === "ended");
     gateway.clock.ms += 121_000;
     expect([await problemAt(session), await problemAt(session, "DELETE")]).toMatchObject([
       { status: 204 },

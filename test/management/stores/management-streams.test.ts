@@ -170,6 +170,7 @@ test("live sessions are listed, shown with diagnostics, kicked and pushed elsewh
         state: "sending",
         since: "2026-01-01T00:00:00.000Z",
         last_error: null,
+        last_cause: null,
         bytes_out: 10,
         dropped_frames: 0,
         reconnects: 0,

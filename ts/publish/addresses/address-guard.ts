@@ -150,17 +150,17 @@ function refusalOfConnected(socket: Socket): string | null {
   return socket.remoteAddress === undefined ? "already closed" : refusalOfAddress(socket.remoteAddress);
 }
 
-/** Addresses to dial for an upstream; empty when its name cannot be resolved, `forbidden` when any of its addresses is
- *  refused. `exempt`: the operator configured this upstream, so every address is allowed (R4). Never throws. */
+/** Addresses to dial for an upstream; empty when its name cannot be resolved, null when any of its addresses is refused.
+ *  `exempt`: the operator configured this upstream, so every address is allowed (R4). Never throws. */
 export async function resolveUpstream(
   host: string,
   options: { readonly exempt: boolean; readonly owner: string; readonly resolve?: Resolve },
-): Promise<readonly string[] | "forbidden"> {
+): Promise<readonly string[] | null> {
   const plain = withoutBrackets(host);
   const { resolve = resolveBySystem, owner } = options;
   const addresses = isIP(plain) ? [plain] : await resolved(RESOLVE_LIMIT_MS, resolve(plain, owner));
   if (options.exempt) return addresses;
-  return addresses.every((address) => refusalOfAddress(address) === null) ? addresses : "forbidden";
+  return addresses.every((address) => refusalOfAddress(address) === null) ? addresses : null;
 }
 
 /** The addresses found within `limitMs`, else none. */

@@ -69,13 +69,13 @@ export function isConfiguredUpstream(templates: readonly string[], host: string)
 }
 
 /** Addresses to dial for an upstream of a publish of `organisation`, which is null when the publish has ended; empty when
- *  the host does not resolve, `forbidden` when it may not be dialled. A customer's upstream is not exempt from the guard merely because the operator
- *  has one on the same host. */
+ *  the host does not resolve, null when it may not be dialled. A customer's upstream is not exempt from the guard merely
+ *  because the operator has one on the same host. */
 export async function addressesToDial(
   { source, host }: { readonly source: string; readonly host: string },
   organisation: string | null,
   settings: { readonly dev: boolean; readonly upstreamPush: readonly string[]; readonly resolve?: Resolve },
-): Promise<readonly string[] | "forbidden"> {
+): Promise<readonly string[] | null> {
   const isOperators = source === "deployment" && isConfiguredUpstream(settings.upstreamPush, host);
   const owner = isOperators ? OPERATOR : (organisation ?? ENDED);
   const { dev, resolve = resolveBySystem } = settings;

@@ -35,9 +35,9 @@ export function createUpstreamEvents(deps: {
       const { clientId, host, push } = event;
       const organisation = publishOf(clientId)?.organisationId ?? deps.testedBy(clientId);
       const addresses = await addressesToDial(event, organisation, { ...settings, resolve: deps.resolve });
-      if (addresses.length === 0 || addresses === "forbidden")
+      if (addresses === null || addresses.length === 0)
         log.warn({ ...identity(clientId), host }, "upstream has no usable address");
-      if (addresses === "forbidden") deps.media().forbid(push);
+      if (addresses === null) deps.media().forbid(push);
       else deps.media().dial(push, addresses);
     },
     note({ clientId, upstreamId, upstream, detail, cause, sending }) {

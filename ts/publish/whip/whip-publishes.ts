@@ -282,7 +282,7 @@ export class Whip {
         owner,
         resolve: this.#deps.resolve,
       });
-      if (addresses.length === 0) return { outcome: "bad_stream_url" };
+      if (addresses === null || addresses.length === 0) return { outcome: "bad_stream_url" };
       ownUpstream = otherHostUrl(target, text, argumentsText);
     }
     const { address, claims, trace, offer: offered, via, mayMove = false } = request;

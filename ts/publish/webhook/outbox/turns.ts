@@ -40,6 +40,8 @@ export class Turns {
   readonly #busy = new Set<number>();
   /** Organisations that may have more due events than have begun. */
   readonly #unfinished = new Set<string>();
+  /** Organisations with events left and few free places: others get theirs first. */
+  readonly #postponed = new Set<string>();
   /** When an organisation whose customer only times out was last tried, epoch ms. */
   readonly #probed = new Map<string, number>();
   #pacing: NodeJS.Timeout | undefined;
@@ -166,7 +168,9 @@ export class Turns {
       this.#inFlight.delete(row.id);
       this.#busy.delete(clientId);
       this.#places.end(place, outcome);
-      const goesOn = this.#unfinished.has(organisation) && this.#places.isWorthATurn(organisation);
+      const isUnfinished = this.#unfinished.has(organisation);
+      const goesOn = isUnfinished && this.#places.isWorthATurn(organisation);
+      if (isUnfinished && !goesOn) this.#postponed.add(organisation);
       if (goesOn && outcome === "answered") this.#deps.round.goOn(organisation);
       // Further events of the publish may have waited for an alert.
       if (goesOn || row.call === "health") void checks.checkNext(organisation);
@@ -186,6 +190,8 @@ export class Turns {
       if (performance.now() - expectedAt > LATE_MS) this.#places.late();
       if (this.isIdle) return;
       this.#keepPace();
+      for (const organisation of this.#postponed) void checks().checkNext(organisation);
+      this.#postponed.clear();
       if (round.isWorkLeft && this.#places.room(performance.now()) > 0) void checks().check();
     }, PACE_CHECK_MS);
   }
