@@ -46,7 +46,8 @@ export function createCustomers(deps: {
       secrets.keys(organisationId),
       readSettings(db, organisationId),
       organisation.executeTakeFirst(),
-      copiesOf(organisationId),
+      // A second webhook decides nothing: what fails here costs its copies, and no publish.
+      copiesOf(organisationId).catch(() => null),
     ]);
     return { keys, settings, webhook: row?.webhook ?? null, copies };
   }
