@@ -3,6 +3,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom
 import { inTime } from "./in-time.ts";
 import type { Protocol } from "./media/protocols.ts";
 import { type CopyMetrics, createCopyMetrics } from "./metrics/copy-metrics.ts";
+import { oncePerTurn } from "./metrics/once-per-turn.ts";
 
 /** The outcomes of a webhook call that are counted. */
 type WebhookOutcome =
@@ -356,19 +357,4 @@ function watchPublishing(
 /** NaN when it cannot be read in time: metrics are needed most while the store is down. */
 async function orUnknown(read: () => number | Promise<number>): Promise<number> {
   return await inTime(READ_LIMIT_MS, Promise.resolve().then(read), Number.NaN).catch(() => Number.NaN);
-}
-
-/** All metrics of a scrape are collected in one turn of the event loop: a value that several of them need is measured
- *  once. */
-function oncePerTurn<T>(measure: () => T): () => T {
-  let known: { readonly value: T } | null = null;
-  return () => {
-    if (known === null) {
-      known = { value: measure() };
-      setImmediate(() => {
-        known = null;
-      });
-    }
-    return known.value;
-  };
 }

@@ -1,6 +1,7 @@
 // Metrics of second webhooks, which get copies, and of alerts.
 import { Counter, Gauge, type Registry } from "prom-client";
 import { inTime } from "../in-time.ts";
+import { oncePerTurn } from "./once-per-turn.ts";
 
 /** How long a scrape waits for the store, ms. */
 const READ_LIMIT_MS = 1_000;
@@ -43,13 +44,13 @@ export function createCopyMetrics(registry: Registry): CopyMetrics {
     countDropped: () => dropped.inc(),
     countAlert: (event) => alerts.inc({ event }),
     watch({ load, outbox }) {
-      const read = () => inTime(READ_LIMIT_MS, outbox(), UNKNOWN).catch(() => UNKNOWN);
+      const depth = oncePerTurn(() => inTime(READ_LIMIT_MS, outbox(), UNKNOWN).catch(() => UNKNOWN));
       new Gauge({
         name: "headgate_copy_outbox_events",
         help: "Copies of publish_done and alerts for second webhooks that are not delivered yet",
         registers,
         async collect() {
-          this.set((await read()).events);
+          this.set((await depth()).events);
         },
       });
       new Gauge({
@@ -57,7 +58,7 @@ export function createCopyMetrics(registry: Registry): CopyMetrics {
         help: "Age of the oldest of them",
         registers,
         async collect() {
-          this.set((await read()).oldestMs / 1000);
+          this.set((await depth()).oldestMs / 1000);
         },
       });
       new Gauge({
