@@ -12,7 +12,7 @@ export interface HostFiles {
 }
 
 const SEARCH_LIMIT = 6;
-/** How often a file is checked for changes, ms: each check occupies a thread of the pool, and readNow-ups come in
+/** How often a file is checked for changes, ms: each check occupies a thread of the pool, and look-ups come in
  *  bursts. */
 const CHECK_EVERY_MS = 1_000;
 

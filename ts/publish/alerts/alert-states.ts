@@ -1,5 +1,6 @@
 // Which changes of state are reported: each once, and none too soon after the one before. What changes back meanwhile is
 // never reported, so a state that comes and goes raises one alert in `PAUSE_MS`. Pure; times in epoch ms.
+import { RecentMap } from "../../limits/recent-map.ts";
 import { Bucket } from "../limits/bucket.ts";
 
 /** Between two alerts about the same thing of a stream, or about an organisation's webhook. */
@@ -18,8 +19,8 @@ interface Reported {
 }
 
 export class AlertStates {
-  readonly #reported = new Map<string, Reported>();
-  readonly #buckets = new Map<string, Bucket>();
+  readonly #reported = new RecentMap<string, Reported>(REMEMBERED_LIMIT);
+  readonly #buckets = new RecentMap<string, Bucket>(REMEMBERED_LIMIT);
 
   /** Whether it is to be reported now that `what` of the organisation is in this state; if so, it counts as reported. A new
    *  publish begins in a good state. */
@@ -31,22 +32,13 @@ export class AlertStates {
     // A time in the future means that the clock was set back.
     if (known !== undefined && now >= known.at && now < known.at + PAUSE_MS) return false;
     if (this.#bucketOf(organisation, now).take(now) !== null) return false;
-    this.#reported.delete(key);
     this.#reported.set(key, { isBad, clientId, at: now });
-    forgetFirst(this.#reported);
     return true;
   }
 
   #bucketOf(organisation: string, now: number): Bucket {
     const bucket = this.#buckets.get(organisation) ?? new Bucket(PER_SECOND, now);
-    this.#buckets.delete(organisation);
     this.#buckets.set(organisation, bucket);
-    forgetFirst(this.#buckets);
     return bucket;
   }
-}
-
-function forgetFirst(map: Map<string, unknown>): void {
-  const [first] = map.keys();
-  if (map.size > REMEMBERED_LIMIT && first !== undefined) map.delete(first);
 }

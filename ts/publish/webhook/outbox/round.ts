@@ -1,5 +1,7 @@
 // Whose turn it is: organisations with due events, one after another, however many each has. Those of the oldest events
 // come first; when there are more than one look finds, a round goes through all. Epoch times in ms.
+
+import { RecentMap } from "../../../limits/recent-map.ts";
 import { PROBE_EVERY_MS } from "../customer-gate.ts";
 import type { DueEvents } from "./due-events.ts";
 
@@ -19,7 +21,7 @@ export class Round {
   /** Those that go on before the others. */
   readonly #first = new Set<string>();
   /** Organisation → how many turns in a row it has had. */
-  readonly #inARow = new Map<string, number>();
+  readonly #inARow = new RecentMap<string, number>(QUEUE_LIMIT);
   /** The oldest due events are to be looked at. */
   #isLookWanted = false;
   /** The last organisation of the page that was read; null: no round through all is in progress. */
@@ -64,7 +66,6 @@ export class Round {
     this.#inARow.delete(organisation);
     if (turns >= TURNS_IN_A_ROW) return;
     this.#inARow.set(organisation, turns);
-    if (this.#inARow.size > QUEUE_LIMIT) this.#inARow.delete(this.#inARow.keys().next().value ?? "");
     this.#first.add(organisation);
   }
 
