@@ -150,11 +150,7 @@ impl Switchboard {
         let record = Arc::new(UpstreamRecord::new(0, upstream, now));
         let push = RtmpPush::of_test(test, record, self.sessions.random(), now);
         let key = self.sessions.insert(Session::Push(Box::new(push)));
-        self.turn(key, |session, now, effects| {
-            if let Session::Push(push) = session {
-                push.start(now, effects);
-            }
-        });
+        self.sessions.turn_push(key, RtmpPush::start);
     }
 
     /// Runs a turn of the session whose question is answered.
