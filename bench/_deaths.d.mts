@@ -12,6 +12,8 @@ export interface Death {
   readonly gapMs: number;
   /** Others that were declared dead. */
   readonly lost: number;
+  /** CPU time of the others from the death until every end was told. */
+  readonly cpuMs: number;
   readonly pulledBytes: number;
 }
 

@@ -90,17 +90,18 @@ test("an event that becomes due while another organisation's is delivered is del
   await outbox.stop(5_000);
 });
 
-test("an organisation's only event is read once", async () => {
+test("an organisation's only event costs one claim, and one that finds nothing more", async () => {
   const { db, clock } = stage;
   const event = { id: "msg_1", organisation_id: "org1", client_id: 1, url: "https://a.example/", epoch: 1 };
   await db
     .insertInto("outbox")
     .values({ ...event, body: "call=publish_done", next_attempt_at: clock.ms, created_at: clock.ms })
     .execute();
-  let reads = 0;
+  let claims = 0;
   const counted = db.withPlugin({
     transformQuery({ node }) {
-      if (node.kind === "SelectQueryNode" && node.selections?.[0]?.selection.kind === "SelectAllNode") reads += 1;
+      if (node.kind === "UpdateQueryNode" && node.returning?.selections[0]?.selection.kind === "SelectAllNode")
+        claims += 1;
       return node;
     },
     transformResult: async ({ result }) => result,
@@ -113,7 +114,7 @@ test("an organisation's only event is read once", async () => {
   const isDelivered = async () => (await db.selectFrom("outbox").select("delivered_at").execute())[0]?.delivered_at;
   while ((await isDelivered()) === null) await delay(5);
   await delay(50); // absence cannot be awaited
-  expect(reads).toBe(1);
+  expect(claims).toBe(2);
   await outbox.stop(5_000);
 });
 
