@@ -39,7 +39,7 @@ impl Broadcaster {
         let publish = WhipPublish {
             client_id,
             name: name.into(),
-            offer: parse_offer(&publisher.offer()).expect("an acceptable offer"),
+            offer: parse_offer(&publisher.offer()).1.expect("an acceptable offer"),
             upstreams: Vec::new(),
             stereo: false,
             start_bitrate_kbps: 2000,
@@ -215,7 +215,7 @@ fn a_client_that_never_comes_ends_without_media() {
     let publish = WhipPublish {
         client_id: 1,
         name: b"cam".to_vec(),
-        offer: parse_offer(&publisher.offer()).expect("an acceptable offer"),
+        offer: parse_offer(&publisher.offer()).1.expect("an acceptable offer"),
         upstreams: Vec::new(),
         stereo: false,
         start_bitrate_kbps: 2000,
