@@ -1,8 +1,10 @@
 // Writes what is generated from the routes, the error codes and the settings: ts/client/paths.d.ts, the types of the client
-// (from OpenAPI 3.1), ts/client/error-codes.ts, and the tables in docs/management.md and docs/settings.md. `node
-// scripts/client-types.mjs [--check]`: with --check it only reports whether the files are current.
+// (from OpenAPI 3.1), ts/client/error-codes.ts, the tables in docs/management.md and docs/settings.md, and what callers rely
+// on, test/fixtures/api-contract.txt, to which it only adds. `node scripts/client-types.mjs [--check]`: with --check it only
+// reports whether the files are current.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { contractLines, contractOf, contractText } from "./api-contract.mjs";
 import { buildGateway, root } from "./build.mjs";
 import { settingsAsMarkdown } from "./settings-table.mjs";
 
@@ -12,8 +14,14 @@ const built = async (file) => await import(new URL(`../dist/${file}`, import.met
 const { apiDocument } = await built("app.js");
 const { codesAsMarkdown, codesOf } = await built("http/error-codes.js");
 const { SETTINGS } = await built("settings.js");
+const CONTRACT = "test/fixtures/api-contract.txt";
+const contract = new Set([
+  ...contractLines(readFileSync(join(root, CONTRACT), "utf8")),
+  ...contractOf(apiDocument("0")),
+]);
 const files = {
   "ts/client/paths.d.ts": HEAD + typesOf(apiDocument("0")),
+  [CONTRACT]: contractText([...contract].sort()),
   "ts/client/error-codes.ts": HEAD + namesOf("MANAGEMENT_ERRORS", "management") + namesOf("TOKEN_ERRORS", "token"),
   ...withTable("docs/management.md", "error codes", codesAsMarkdown()),
   ...withTable("docs/settings.md", "settings", settingsAsMarkdown(SETTINGS)),
