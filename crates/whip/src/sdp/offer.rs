@@ -64,7 +64,6 @@ pub fn read_offer(text: &str) -> Result<Offer, OfferError> {
 }
 
 /// The same with a summary, also of a refused offer: as far as it could be read.
-#[must_use]
 pub fn examine_offer(text: &str) -> (OfferSummary, Result<Offer, OfferError>) {
     let mut parts = Parts::default();
     if text.len() > OFFER_LIMIT_BYTES {
