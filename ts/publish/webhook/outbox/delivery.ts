@@ -21,7 +21,7 @@ export interface DeliveryDeps {
   readonly metrics?: Pick<Metrics, "countGivenUp">;
 }
 
-/** Returns what delivers an event, and never rejects. `lookBy`: when the event, or whatever is left of it, is due again,
+/** Returns what delivers an event, and never rejects. `checkBy`: when the event, or whatever is left of it, is due again,
  *  epoch ms. */
 export function createDelivery(
   deps: DeliveryDeps & {
