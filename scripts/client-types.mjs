@@ -2,6 +2,9 @@
 // (from OpenAPI 3.1), ts/client/error-codes.ts, the tables in docs/management.md and docs/settings.md, and what callers rely
 // on, test/fixtures/api-contract.txt, to which it only adds. `node scripts/client-types.mjs [--check]`: with --check it only
 // reports whether the files are current.
+//
+// openapi-typescript asks for TypeScript 5 and also runs with 6, the last with an API for programs: package.json overrides
+// what it asks for.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import openapiTypes, { astToString } from "openapi-typescript";
