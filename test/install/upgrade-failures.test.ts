@@ -9,7 +9,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { running } from "../../ts/cli/doctor/running.ts";
 import { listNodes } from "../../ts/cluster/node-list.ts";
 import { formerName, lastNode, leave, register, renameNode } from "../../ts/cluster/nodes.ts";
-import { placeOfFault } from "../../ts/handover/fault-place.ts";
+import { locationOfFault } from "../../ts/handover/fault-location.ts";
 import { killTree } from "../../ts/handover/process-tree.ts";
 import { notReady } from "../../ts/handover/state.ts";
 import { converse, type Message } from "../../ts/handover/words.ts";
@@ -171,8 +171,8 @@ test.each([
   ["file:///opt/e.js:12\nimport { a }\nSyntaxError: no export", " (/opt/e.js:12)"],
   ["Error: x\n    at node:internal/x:1:2", ""],
 ])("the place of a fault is read from %j", async (stack, place) => {
-  expect(await placeOfFault(new Error("x", { cause: stack }))).toBe(place);
-  expect(await placeOfFault(new Error("x"))).toBe("");
+  expect(await locationOfFault(new Error("x", { cause: stack }))).toBe(place);
+  expect(await locationOfFault(new Error("x"))).toBe("");
 });
 
 async function withStores(act: (db: Store["db"]) => Promise<void>): Promise<void> {

@@ -20,7 +20,7 @@ import { stored } from "../../ts/cli/doctor/stored.ts";
 import { loadConfig } from "../../ts/config.ts";
 import { copyBetween } from "../../ts/store/copy/between.ts";
 import { copyKeyFile } from "../../ts/store/copy/key-file.ts";
-import { openAlone } from "../../ts/store/copy/place.ts";
+import { openAlone } from "../../ts/store/copy/location.ts";
 import { restore } from "../../ts/store/copy/restore.ts";
 import { markUnfinished } from "../../ts/store/migrations.ts";
 import { openStore, type StoreOptions } from "../../ts/store/open.ts";

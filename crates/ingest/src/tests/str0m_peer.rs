@@ -52,7 +52,7 @@ impl Str0m {
         let publish = WhipPublish {
             client_id,
             name: name.into(),
-            offer: parse_offer(&offer.to_sdp_string()).expect("an acceptable offer"),
+            offer: parse_offer(&offer.to_sdp_string()).1.expect("an acceptable offer"),
             upstreams: Vec::new(),
             stereo: false,
             start_bitrate_kbps: 2000,

@@ -269,9 +269,9 @@ fn an_unlisted_codec_is_sent_to_the_upstream_and_reported_to_the_operator() {
     dial(&mut core);
     publisher.send(MediaKind::Video, 0, b"\x90hvc1the decoder's configuration");
     publisher.send(MediaKind::Video, 0, b"\x91hvc1\0\0\0a picture");
-    let told = status(&core, |status| status.last_error.is_some() && status.bytes_out > 0);
+    let shown = status(&core, |status| status.last_error.is_some() && status.bytes_out > 0);
     let words = "The upstream does not list hevc (fourCcList): it may not accept it";
-    assert_eq!((told.state, told.last_error.as_deref()), (UpstreamState::Sending, Some(words)));
+    assert_eq!((shown.state, shown.last_error.as_deref()), (UpstreamState::Sending, Some(words)));
     publisher.say_goodbye();
     core.ended(1);
 }
@@ -300,7 +300,7 @@ fn an_upstream_that_does_not_answer_times_out_with_a_description() {
         let mut core = Core::start(1);
         let _publisher = core.publisher("cam", 1, &[url]);
         dial(&mut core);
-        let told = status(&core, |status| status.state == UpstreamState::Waiting);
-        assert_eq!(told.last_error.as_deref(), Some(words));
+        let shown = status(&core, |status| status.state == UpstreamState::Waiting);
+        assert_eq!(shown.last_error.as_deref(), Some(words));
     }
 }

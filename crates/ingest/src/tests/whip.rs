@@ -39,7 +39,7 @@ impl Broadcaster {
         let publish = WhipPublish {
             client_id,
             name: name.into(),
-            offer: parse_offer(&publisher.offer()).expect("an acceptable offer"),
+            offer: parse_offer(&publisher.offer()).1.expect("an acceptable offer"),
             upstreams: Vec::new(),
             stereo: false,
             start_bitrate_kbps: 2000,
@@ -215,7 +215,7 @@ fn a_client_that_never_comes_ends_without_media() {
     let publish = WhipPublish {
         client_id: 1,
         name: b"cam".to_vec(),
-        offer: parse_offer(&publisher.offer()).expect("an acceptable offer"),
+        offer: parse_offer(&publisher.offer()).1.expect("an acceptable offer"),
         upstreams: Vec::new(),
         stereo: false,
         start_bitrate_kbps: 2000,
@@ -241,8 +241,8 @@ fn media_arrives_by_tcp_on_the_same_port_and_the_closing_alert_leaves_there() {
         (1..=2).all(|id| core.ingest.snapshot(id).is_some_and(|of| of.bytes_in > 100_000))
     });
     wait_until("diagnostics", || {
-        let told = core.ingest.whip_diagnostics(1);
-        told.is_some_and(|of| of.path.is_some_and(|path| path.is_tcp) && of.is_connected)
+        let shown = core.ingest.whip_diagnostics(1);
+        shown.is_some_and(|of| of.path.is_some_and(|path| path.is_tcp) && of.is_connected)
     });
     let video = core.ingest.whip_diagnostics(2).and_then(|of| of.video).expect("a picture");
     assert_eq!((video.profile, video.track.lost), ("Constrained Baseline", 0));

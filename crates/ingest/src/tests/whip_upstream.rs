@@ -53,7 +53,7 @@ fn connect_info_joins_the_connect_command_to_its_own_upstream_and_to_no_other() 
     let publish = WhipPublish {
         client_id: 1,
         name: b"cam".to_vec(),
-        offer: parse_offer(&publisher.offer()).expect("an acceptable offer"),
+        offer: parse_offer(&publisher.offer()).1.expect("an acceptable offer"),
         upstreams: vec![
             upstream(port(&own), UpstreamSource::Own),
             upstream(port(&other), UpstreamSource::Deployment),

@@ -52,7 +52,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     deadlineMs,
     ...(metrics && { metrics }),
     settle: createSettlements(db, table, member),
-    lookBy: (at) => round.lookBy(at),
+    checkBy: (at) => round.checkBy(at),
   });
   const followClock = clockStepFollower(db, table, member);
   const turns = new Turns({ events, followClock, round, checks: () => checks, webhook, clock, deliver, deadlineMs });

@@ -125,7 +125,7 @@ export class Turns {
   /** Whether a delivery of a slow organisation may be tried; if so, schedules the next probe. */
   #mayProbe(organisation: string, now: number): boolean {
     const last = this.#probed.get(organisation) ?? Number.NEGATIVE_INFINITY;
-    this.#deps.round.lookBy(now + PROBE_EVERY_MS);
+    this.#deps.round.checkBy(now + PROBE_EVERY_MS);
     // A time in the future means that the clock was set back.
     if (now >= last && now < last + PROBE_EVERY_MS) return false;
     this.#probed.set(organisation, now);

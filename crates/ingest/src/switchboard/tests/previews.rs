@@ -44,8 +44,8 @@ fn tags(flv: &[u8]) -> Vec<(u8, u32, [u8; 2])> {
 
 fn is_counted(world: &World) -> (u64, u64, u64) {
     let record = world.publishes.find(1).expect("it runs");
-    let told = record.snapshot(world.now, std::time::SystemTime::now());
-    (told.subscribers, told.bytes_out, told.dropped_frames)
+    let posted = record.snapshot(world.now, std::time::SystemTime::now());
+    (posted.subscribers, posted.bytes_out, posted.dropped_frames)
 }
 
 /// Sends a frame of 200 kB, every tenth of them a keyframe.

@@ -79,7 +79,7 @@ fn keyframe(n: u32) -> Frame {
 
 /// The relay of the worker's newest attach message.
 fn attached(world: &World) -> Arc<Relay> {
-    let relays = world.told.iter().filter_map(|(_, message)| match message {
+    let relays = world.posted.iter().filter_map(|(_, message)| match message {
         Message::Attach { relay, .. } => Some(relay.clone()),
         _ => None,
     });
@@ -151,7 +151,7 @@ fn accepted_elsewhere(bodies: &[&[u8]]) -> Vec<(Codec, FrameKind)> {
     let attach = Message::Attach { stream: record.stream, reader: 1, relay };
     home.switchboard.handle_message(attach);
     home.settle();
-    for (_, seed) in home.told.drain(..) {
+    for (_, seed) in home.posted.drain(..) {
         away.switchboard.handle_message(seed);
     }
     for body in bodies {

@@ -13,12 +13,12 @@ use crate::session::rtmp_server::RtmpServer;
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// An allowed broadcaster whose session moves to the worker of its stream. The reactor moves its socket.
-pub(crate) struct Arrival {
+pub(crate) struct MovedPublish {
     pub(super) server: Box<RtmpServer>,
     pub(super) opening: Opening,
 }
 
-impl Arrival {
+impl MovedPublish {
     /// The publish that opens with it.
     pub(crate) fn stream(&self) -> StreamId {
         self.opening.guard.record().stream
@@ -38,11 +38,11 @@ struct Expected {
 
 /// The publishes that are expected.
 #[derive(Default)]
-pub(super) struct Arrivals {
+pub(super) struct ExpectedPublishes {
     expected: FxHashMap<StreamId, Expected>,
 }
 
-impl Arrivals {
+impl ExpectedPublishes {
     /// Messages about this publish wait until it has arrived.
     pub(super) fn expect(&mut self, stream: StreamId, now: Instant) {
         self.expected.retain(|_, expected| now < expected.since + LIMIT);

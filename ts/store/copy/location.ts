@@ -3,16 +3,16 @@ import { Kysely, sql } from "kysely";
 import { StoreUnavailable } from "../../errors.ts";
 import { LibsqlKysely, startLibsqlThread } from "../libsql.ts";
 import { MIGRATIONS, requireOwnTables, UNFINISHED_COPY } from "../migrations.ts";
-import { connectTo, placeOf, requireVersion } from "../open-postgres.ts";
+import { connectTo, nameOfDatabase, requireVersion } from "../open-postgres.ts";
 import type { Schema } from "../schema.ts";
 
 /** Where a store is: a data directory, or the URL of a PostgreSQL database. */
-export type StorePlace =
+export type StoreLocation =
   | { readonly kind: "embedded"; readonly dataDir: string }
   | { readonly kind: "postgres"; readonly databaseUrl: string };
 
-export interface OpenPlace {
-  readonly kind: StorePlace["kind"];
+export interface OpenedStore {
+  readonly kind: StoreLocation["kind"];
   /** For people: never a password. */
   readonly name: string;
   readonly db: Kysely<Schema>;
@@ -21,16 +21,16 @@ export interface OpenPlace {
 
 /** Opens a place for exclusive use. Rejects with `StoreUnavailable` when a service runs on it. The embedded store's
  *  file is created when it is missing. */
-export async function openAlone(place: StorePlace): Promise<OpenPlace> {
-  return place.kind === "embedded" ? await openFile(place.dataDir) : await openDatabase(place.databaseUrl);
+export async function openAlone(location: StoreLocation): Promise<OpenedStore> {
+  return location.kind === "embedded" ? await openFile(location.dataDir) : await openDatabase(location.databaseUrl);
 }
 
 /** The name of a place, never with a password. Throws `StoreUnavailable` for a URL that cannot be used. */
-export function nameOf(place: StorePlace): string {
-  return place.kind === "embedded" ? place.dataDir : placeOf(place.databaseUrl);
+export function nameOf(location: StoreLocation): string {
+  return location.kind === "embedded" ? location.dataDir : nameOfDatabase(location.databaseUrl);
 }
 
-async function openFile(dataDir: string): Promise<OpenPlace> {
+async function openFile(dataDir: string): Promise<OpenedStore> {
   const thread = await startLibsqlThread(dataDir, "service");
   const db = new LibsqlKysely<Schema>(thread);
   const close = async () => {
@@ -40,8 +40,8 @@ async function openFile(dataDir: string): Promise<OpenPlace> {
   return { kind: "embedded", name: dataDir, db, close };
 }
 
-async function openDatabase(databaseUrl: string): Promise<OpenPlace> {
-  const { place: name, lock, dialect, disconnect } = await connectTo(databaseUrl, null);
+async function openDatabase(databaseUrl: string): Promise<OpenedStore> {
+  const { name, lock, dialect, disconnect } = await connectTo(databaseUrl, null);
   if (!lock.held) throw new StoreUnavailable(`${name} is in use by another headgate process: stop it first`);
   const db = new Kysely<Schema>({ dialect });
   const close = async () => {
@@ -58,7 +58,7 @@ async function openDatabase(databaseUrl: string): Promise<OpenPlace> {
 }
 
 /** Throws `StoreUnavailable` unless the store is complete and its tables are those of this version of headgate. */
-export async function requireThisSchema({ db, name }: OpenPlace): Promise<void> {
+export async function requireThisSchema({ db, name }: OpenedStore): Promise<void> {
   if (!(await requireOwnTables(db as Kysely<unknown>, name)))
     throw new StoreUnavailable(`${name} holds no complete store`);
   const { rows } = await sql<{ name: string }>`select name from migration order by position`.execute(db);
