@@ -34,6 +34,8 @@ export class Turns {
   readonly #places = new DeliveryPlaces();
   /** Client id → how many hold its events back. */
   readonly #held = new Map<number, number>();
+  /** Held client ids of which an event was passed over. */
+  readonly #passedOver = new Set<number>();
   /** Event id → the delivery's promise (which never rejects). */
   readonly #inFlight = new Map<string, Promise<void>>();
   /** Client ids with an event in flight: the next one waits for it. */
@@ -54,10 +56,15 @@ export class Turns {
     this.#held.set(clientId, (this.#held.get(clientId) ?? 0) + 1);
   }
 
-  release(clientId: number): void {
+  /** Whether it is held no longer, and an event of it was passed over meanwhile. */
+  release(clientId: number): boolean {
     const left = (this.#held.get(clientId) ?? 1) - 1;
-    if (left === 0) this.#held.delete(clientId);
-    else this.#held.set(clientId, left);
+    if (left > 0) {
+      this.#held.set(clientId, left);
+      return false;
+    }
+    this.#held.delete(clientId);
+    return this.#passedOver.delete(clientId);
   }
 
   get isIdle(): boolean {
@@ -155,7 +162,11 @@ export class Turns {
 
   #isFree(row: DueEvent): boolean {
     const clientId = Number(row.client_id);
-    return !this.#held.has(clientId) && !this.#busy.has(clientId) && !this.#inFlight.has(row.id);
+    if (this.#held.has(clientId)) {
+      this.#passedOver.add(clientId);
+      return false;
+    }
+    return !this.#busy.has(clientId) && !this.#inFlight.has(row.id);
   }
 
   #begin(organisation: string, row: DueEvent): void {
