@@ -97,24 +97,41 @@ test("an organisation's only event costs one claim, and one that finds nothing m
     .insertInto("outbox")
     .values({ ...event, body: "call=publish_done", next_attempt_at: clock.ms, created_at: clock.ms })
     .execute();
-  let claims = 0;
-  const counted = db.withPlugin({
-    transformQuery({ node }) {
-      if (node.kind === "UpdateQueryNode" && node.returning?.selections[0]?.selection.kind === "SelectAllNode")
-        claims += 1;
-      return node;
-    },
-    transformResult: async ({ result }) => result,
-  });
-  const outbox = outboxOf({
-    db: counted,
-    webhook: { load: () => ({ inFlight: 0, waiting: 0, open: [], slow: [] }), post: async () => ANSWER },
-  });
-  outbox.release(1, "org1");
+  const { outbox, claims } = countedOutbox();
+  outbox.release(1, "org1", true);
   const isDelivered = async () => (await db.selectFrom("outbox").select("delivered_at").execute())[0]?.delivered_at;
   while ((await isDelivered()) === null) await delay(5);
   await delay(50); // absence cannot be awaited
-  expect(claims).toBe(2);
+  expect(claims()).toBe(2);
+  await outbox.stop(5_000);
+});
+
+test("an end without an event claims nothing, and what was held back meanwhile is delivered", async () => {
+  const { db, clock } = stage;
+  const { outbox, claims } = countedOutbox();
+  for (let publish = 1; publish <= 5; publish += 1) {
+    outbox.hold(publish);
+    outbox.release(publish, "org1", false);
+  }
+  await delay(50); // absence cannot be awaited
+  expect(claims()).toBe(0);
+  // Held twice: by the last update, and by its end.
+  outbox.hold(6);
+  outbox.hold(6);
+  const event = { id: "msg_6", organisation_id: "org1", client_id: 6, url: "https://a.example/", epoch: 1 };
+  const times = { next_attempt_at: clock.ms, created_at: clock.ms };
+  await db
+    .insertInto("outbox")
+    .values({ ...event, ...times, body: "call=health", call: "health" })
+    .execute();
+  outbox.added("org1");
+  await until(() => claims() === 1);
+  outbox.release(6, "org1", false);
+  await delay(50); // absence cannot be awaited
+  expect(claims()).toBe(1);
+  outbox.release(6, "org1", false);
+  const isDelivered = async () => (await db.selectFrom("outbox").select("delivered_at").execute())[0]?.delivered_at;
+  while ((await isDelivered()) === null) await delay(5);
   await outbox.stop(5_000);
 });
 
@@ -200,6 +217,21 @@ test("a store that can be read but not written is tried once in five seconds, an
   await until(() => posted.size === ids.length);
   await outbox.stop(5_000);
 });
+
+/** The outbox of the stage, whose customer answers, and how often it has claimed events of an organisation. */
+function countedOutbox(): { readonly outbox: Outbox; claims(): number } {
+  let claims = 0;
+  const db = stage.db.withPlugin({
+    transformQuery({ node }) {
+      if (node.kind === "UpdateQueryNode" && node.returning?.selections[0]?.selection.kind === "SelectAllNode")
+        claims += 1;
+      return node;
+    },
+    transformResult: async ({ result }) => result,
+  });
+  const webhook = { load: () => ({ inFlight: 0, waiting: 0, open: [], slow: [] }), post: async () => ANSWER };
+  return { outbox: outboxOf({ db, webhook }), claims: () => claims };
+}
 
 /** The outbox of the stage. */
 function outboxOf(deps: Pick<OutboxDeps, "webhook"> & Partial<OutboxDeps>): Outbox {

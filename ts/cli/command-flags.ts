@@ -127,6 +127,9 @@ export const tokenFlags = {
 /** The verbs of `headgate settings`. */
 export const SETTINGS_VERBS = ["show", "set NAME VALUE"] as const;
 
+/** The verbs of `headgate logo`. */
+export const LOGO_VERBS = ["show", "set FILE", "rm"] as const;
+
 /** Flags of `headgate usage`. */
 export const usageFlags = {
   ...askingFlags,

@@ -41,6 +41,8 @@ export class Turns {
   readonly #places = new DeliveryPlaces();
   /** Client id → how many hold its events back. */
   readonly #held = new Map<number, number>();
+  /** Held client ids of which an event may have been passed over. */
+  readonly #passedOver = new Set<number>();
   /** Event id → its delivery: further events of the publish wait for it. */
   readonly #inFlight = new Map<string, Delivery>();
   /** Organisations that may have more due events than have begun. */
@@ -59,10 +61,15 @@ export class Turns {
     this.#held.set(clientId, (this.#held.get(clientId) ?? 0) + 1);
   }
 
-  release(clientId: number): void {
+  /** Whether it is held no longer, and an event of it was passed over meanwhile. */
+  release(clientId: number): boolean {
     const left = (this.#held.get(clientId) ?? 1) - 1;
-    if (left === 0) this.#held.delete(clientId);
-    else this.#held.set(clientId, left);
+    if (left > 0) {
+      this.#held.set(clientId, left);
+      return false;
+    }
+    this.#held.delete(clientId);
+    return this.#passedOver.delete(clientId);
   }
 
   get isIdle(): boolean {
@@ -136,6 +143,7 @@ export class Turns {
   async #start(organisation: string, quantity: number, webhooks: Webhooks, now: number): Promise<boolean> {
     const { events, deadlineMs } = this.#deps;
     const inFlight = [...this.#inFlight.values()].filter((delivery) => delivery.organisation === organisation);
+    for (const clientId of this.#held.keys()) this.#passedOver.add(clientId);
     const except = [...this.#held.keys(), ...inFlight.map(({ clientId }) => clientId)];
     const take = { now, until: now + deadlineMs, quantity, webhooks, except };
     let claimed: readonly DueEvent[];
