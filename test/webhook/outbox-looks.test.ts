@@ -1,6 +1,5 @@
 // When the outbox polls the store: an event recorded during a poll is seen by the next one, not a minute
 // later.
-import { setTimeout as delay } from "node:timers/promises";
 import { sql } from "kysely";
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -111,8 +110,8 @@ test("an organisation's only event is read once", async () => {
   });
   outbox.release(1, "org1");
   const isDelivered = async () => (await db.selectFrom("outbox").select("delivered_at").execute())[0]?.delivered_at;
-  while ((await isDelivered()) === null) await delay(5);
-  await delay(50); // absence cannot be awaited
+  await until(async () => (await isDelivered()) !== null);
+  await lookedFor(outbox);
   expect(reads).toBe(1);
   await outbox.stop(5_000);
 });
@@ -192,7 +191,7 @@ test("a store that can be read but not written is tried once in five seconds, an
   outbox.wake();
   await until(() => lines.length > 0);
   await lookedFor(outbox);
-  await new Promise((resolve) => setTimeout(resolve, 500)); // absence cannot be awaited
+  await lookedFor(outbox);
   expect([posted.size, lines.length]).toEqual([0, 1]);
   expect(looks).toBeLessThanOrEqual(2);
   await sql`drop trigger full`.execute(db);

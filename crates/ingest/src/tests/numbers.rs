@@ -48,7 +48,6 @@ fn a_worker_with_a_stream_reports_a_load() {
     wait_until("a worker has measured itself", || {
         publisher.send_frame(n, 25);
         n += 1;
-        std::thread::sleep(Duration::from_millis(5));
         workers = core.ingest.worker_status();
         workers.iter().all(|worker| worker.load > 0.0)
     });
