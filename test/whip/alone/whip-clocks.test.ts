@@ -42,7 +42,8 @@ afterAll(async () => {
   await customer?.close();
 });
 
-test.each([
+// Each has its own page, which mostly waits.
+test.concurrent.each([
   { paused: ["audio"], times: isWholeRun ? 4 : 2 },
   { paused: ["audio", "video"], times: 2 },
   ...(isWholeRun ? [{ paused: ["video"], times: 2 }] : []),
