@@ -1,7 +1,5 @@
 //! The figures of running publishes and workers that the gateway graphs over time.
 
-use std::time::Duration;
-
 use super::Core;
 use super::whip::{Broadcaster, wait_until};
 use crate::WorkerStatus;

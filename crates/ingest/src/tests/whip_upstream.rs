@@ -3,14 +3,14 @@
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
-use std::time::Duration;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use headgate_peer::{Publisher, Settings};
 use headgate_rtmp::MediaKind;
 
 use super::peer::Peer;
-use super::whip::{Broadcaster, listen, wait_until, watch};
+use super::whip::{Broadcaster, listen, wait_until};
 use super::{Core, PATIENCE};
 use crate::{
     AddedUpstream, EndReason, Hold, Upstream, UpstreamSource, UpstreamUrl, WhipPublish, parse_offer,
