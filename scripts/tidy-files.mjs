@@ -29,12 +29,20 @@ const COMMENTS_AND_TEXTS =
   /\/\/.*|^\s*(\/\*\*|\*).*|\/\*.*?\*\/|"(\\.|[^"\\])*"|`[^`]*`?|(>|^\s+[A-Z])[^<>{}=;()]*<(?=\/|\w+[ >])/g;
 const CHECKED_FOR_WORDS = /^(ts|crates)\//;
 
+/** A test waits for a state: `until`. Where it waits for a duration, the line says why, and there are few such places. */
+const FIXED_WAIT =
+  /(?<![\w.])pause\((?!\))|thread::sleep\(|setTimeout\((resolve|done), (?!0\))|waitForTimeout\(|timers\/promises.*setTimeout/;
+const WAITING_ITSELF = /^test\/(support\/(pause|child|publishing)|repository\/tidy-files\.test)\.ts$/;
+const MAY_WAIT = /^test\/.*\.ts$|^crates\/.*\/tests?\/.*\.rs$/;
+const FIXED_WAITS_LIMIT = 25;
+
 /** Each fault as `path: what`.
  *  @param {readonly { name: string, text: string }[]} files the files of the checkout, by path and content
  *  @param {readonly string[]} stillLonger files that may exceed the limit, and must */
 export function untidyFiles(files, stillLonger = STILL_LONGER) {
   const complaints = [];
   const long = new Set();
+  const waits = [];
   for (const { name, text } of files) {
     if (!SOURCE.test(name) || GENERATED.test(name)) continue;
     const lines = text.split("\n").length - 1;
@@ -44,10 +52,28 @@ export function untidyFiles(files, stillLonger = STILL_LONGER) {
     }
     if (DRAWERS.test(name)) complaints.push(`${name}: a catch-all name; what does the file contain?`);
     if (CHECKED_FOR_WORDS.test(name)) complaints.push(...privateWords(name, text));
+    if (MAY_WAIT.test(name) && !WAITING_ITSELF.test(name)) waits.push(...fixedWaits(name, text));
   }
   complaints.push(...fullFolders(files));
+  complaints.push(
+    ...waits.filter(({ reason }) => !reason).map(({ at }) => `${at} waits for a duration: for which state, or why?`),
+  );
+  if (waits.length > FIXED_WAITS_LIMIT) {
+    complaints.push(`tests wait for durations at ${waits.length} places: at most at ${FIXED_WAITS_LIMIT}`);
+  }
   const shortened = stillLonger.filter((name) => !long.has(name));
   return [...complaints, ...shortened.map((name) => `scripts/tidy-files.mjs: take ${name} off its list`)];
+}
+
+/** Where a test waits for a duration, and whether the line has a reason. */
+function fixedWaits(name, text) {
+  return text
+    .split("\n")
+    .flatMap((line, number) =>
+      FIXED_WAIT.test(line.replace(/^\s*(\/\/|\*).*/, ""))
+        ? [{ at: `${name}:${number + 1}`, reason: /\/\/ \w/.test(line) }]
+        : [],
+    );
 }
 
 /** Folders of the gateway with more source files than `FOLDER_LIMIT`. */

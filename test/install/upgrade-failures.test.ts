@@ -4,7 +4,6 @@ import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { running } from "../../ts/cli/doctor/running.ts";
 import { listNodes } from "../../ts/cluster/node-list.ts";
@@ -57,11 +56,11 @@ test(
       const ready = await until("it is ready", () => /"metrics":"([^"]+)"/.exec(service.stdout())?.[1], 60_000);
       const polled = (async () => {
         const asked = async () => await (await fetch(`${ready}/readyz`)).text();
-        while (isPolled) {
+        const ask = async () => {
           answers.add(await asked().catch((error: Error) => error.message));
-          // Without it, asking takes the core that the new process needs.
-          await delay(10);
-        }
+          return !isPolled;
+        };
+        await until("it is over", ask, LONG_MS);
       })();
 
       /** Breaks a file, tries to upgrade, and mends it. */

@@ -13,6 +13,18 @@ test.each(["crates/rtmp/src/a.rs", "crates/rtmp/src/a_tests.rs", "ts/a.ts", "tes
   },
 );
 
+test.each([
+  ["test/a.test.ts", "await pause(500);"],
+  ["test/a.test.ts", "await new Promise((resolve) => setTimeout(resolve, 500));"],
+  ["crates/ingest/src/tests/a.rs", "thread::sleep(FRAME);"],
+])("a test in %s that waits for a duration (%s) says why on the line", (name, line) => {
+  expect(complaintsAbout(name, `${line} // the moment is what is tested\n`)).toEqual([]);
+  expect(complaintsAbout(name, `\n${line}\n`)).toEqual([`${name}:2 waits for a duration: for which state, or why?`]);
+  expect(complaintsAbout(name, `${line} // why\n`.repeat(26))).toEqual([
+    "tests wait for durations at 26 places: at most at 25",
+  ]);
+});
+
 test("generated declarations and pages may be longer", () => {
   expect(complaintsAbout("ts/client/paths.d.ts", lines(900))).toEqual([]);
   expect(complaintsAbout("docs/a.md", lines(900))).toEqual([]);

@@ -1,6 +1,5 @@
 // When the outbox polls the store: an event recorded during a poll is seen by the next one, not a minute
 // later.
-import { setTimeout as delay } from "node:timers/promises";
 import { sql } from "kysely";
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -100,8 +99,8 @@ test("an organisation's only event costs one claim, and one that finds nothing m
   const { outbox, claims } = countedOutbox();
   outbox.release(1, "org1", true);
   const isDelivered = async () => (await db.selectFrom("outbox").select("delivered_at").execute())[0]?.delivered_at;
-  while ((await isDelivered()) === null) await delay(5);
-  await delay(50); // absence cannot be awaited
+  await until(async () => (await isDelivered()) !== null);
+  await lookedFor(outbox);
   expect(claims()).toBe(2);
   await outbox.stop(5_000);
 });
@@ -113,7 +112,7 @@ test("an end without an event claims nothing, and what was held back meanwhile i
     outbox.hold(publish);
     outbox.release(publish, "org1", false);
   }
-  await delay(50); // absence cannot be awaited
+  await lookedFor(outbox);
   expect(claims()).toBe(0);
   // Held twice: by the last update, and by its end.
   outbox.hold(6);
@@ -127,11 +126,11 @@ test("an end without an event claims nothing, and what was held back meanwhile i
   outbox.added("org1");
   await until(() => claims() === 1);
   outbox.release(6, "org1", false);
-  await delay(50); // absence cannot be awaited
+  await lookedFor(outbox);
   expect(claims()).toBe(1);
   outbox.release(6, "org1", false);
   const isDelivered = async () => (await db.selectFrom("outbox").select("delivered_at").execute())[0]?.delivered_at;
-  while ((await isDelivered()) === null) await delay(5);
+  await until(async () => (await isDelivered()) !== null);
   await outbox.stop(5_000);
 });
 
@@ -210,7 +209,7 @@ test("a store that can be read but not written is tried once in five seconds, an
   outbox.wake();
   await until(() => lines.length > 0);
   await lookedFor(outbox);
-  await new Promise((resolve) => setTimeout(resolve, 500)); // absence cannot be awaited
+  await lookedFor(outbox);
   expect([posted.size, lines.length]).toEqual([0, 1]);
   expect(looks).toBeLessThanOrEqual(2);
   await sql`drop trigger full`.execute(db);

@@ -1,7 +1,5 @@
 //! The figures of running publishes and workers that the gateway graphs over time.
 
-use std::time::Duration;
-
 use super::Core;
 use super::whip::{Broadcaster, wait_until};
 use crate::WorkerStatus;
@@ -48,7 +46,6 @@ fn a_worker_with_a_stream_reports_a_load() {
     wait_until("a worker has measured itself", || {
         publisher.send_frame(n, 25);
         n += 1;
-        std::thread::sleep(Duration::from_millis(5));
         workers = core.ingest.worker_status();
         workers.iter().all(|worker| worker.load > 0.0)
     });
