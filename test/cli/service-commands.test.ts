@@ -33,9 +33,8 @@ test("webhook, settings, usage and audit are at hand on the command line, as the
   expect(await json("settings", "show")).toEqual(await json("api", "get", "/organisation/settings"));
 
   const { id } = await headgate.call("POST", "/stream");
-  const { id: upstream } = await headgate.call("POST", `/stream/${id}/upstream`, {
-    url: "rtmp://127.0.0.1:1/live/key",
-  });
+  const { id: upstream } = await json("upstreams", "add", `${id}`, "rtmp://127.0.0.1:1/live/key", "--label", "Main");
+  expect(await headgate.call("GET", `/stream/${id}/upstream`)).toMatchObject([{ id: upstream, label: "Main" }]);
   const upstreams = (verb: string) => run("upstreams", verb, `${id}`, `${upstream}`);
   expect(await upstreams("test")).toMatchObject({
     code: 1,
@@ -45,6 +44,8 @@ test("webhook, settings, usage and audit are at hand on the command line, as the
   expect((await run("upstreams", "ls", `${id}`)).out).toMatch(/ stream +paused /);
   expect((await upstreams("resume")).code).toBe(0);
   expect((await upstreams("retry")).err).toContain("Unknown upstream");
+  expect((await upstreams("rm")).code).toBe(0);
+  expect(await headgate.call("GET", `/stream/${id}/upstream`)).toEqual([]);
 
   const audit = (await run("audit", "--quantity", "50")).out;
   expect(audit).toMatch(/^at +who +action +subject +stream +detail$/m);

@@ -1,4 +1,5 @@
 // What the routes of the webhook and of the second one share: the address as given, its check, and the secret.
+import { z } from "@hono/zod-openapi";
 import type { Kysely } from "kysely";
 import { BadWebhookUrl } from "../../errors.ts";
 import { type Actor, changed } from "../../organisation/audit.ts";
@@ -7,7 +8,6 @@ import type { Customers } from "../../organisation/customers.ts";
 import type { WebhookSecrets } from "../../organisation/webhook-secret.ts";
 import type { checkWebhookUrl } from "../../publish/addresses/address-guard.ts";
 import type { Schema } from "../../store/schema.ts";
-import { z } from "../openapi.ts";
 
 /** null or an empty string removes it. */
 export const webhookAddress = (openapi: { readonly description: string; readonly example: string }) =>
