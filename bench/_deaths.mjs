@@ -11,6 +11,19 @@ import { startRecordingCustomer } from "./_recording-customer.mjs";
 import { startSilentProxy } from "./_silent-proxy.mjs";
 import { certificate, clock, wait } from "./_webhook.mjs";
 
+/** @typedef {{
+ *    readonly told: number;
+ *    readonly events: number;
+ *    readonly recordedMs: number;
+ *    readonly endedMs: number;
+ *    readonly ends: readonly number[];
+ *    readonly beatMs: number;
+ *    readonly gapMs: number;
+ *    readonly lost: number;
+ *    readonly cpuMs: number;
+ *    readonly pulledBytes: number;
+ *  }} Death */
+
 const NODE = fileURLToPath(new URL("./_beating-node.mjs", import.meta.url));
 const ORGANISATIONS = 10;
 /** How long the ends are awaited, ms. */
@@ -18,7 +31,13 @@ const ENDS_LIMIT_MS = 60_000;
 /** How long beats are watched before the death, ms. */
 const BEFORE_MS = 8_000;
 
-/** `publishes` of the node that dies; `survivors`: the others; `pulls` of each; `delayMs` to the database. */
+/** `publishes` of the node that dies; `survivors`: the others; `pulls` of each; `delayMs` to the database.
+ *  @type {(of: {
+ *    readonly publishes: number;
+ *    readonly survivors: number;
+ *    readonly pulls: number;
+ *    readonly delayMs: number;
+ *  }) => Promise<Death>} */
 export async function measureDeath({ publishes, survivors, pulls, delayMs }) {
   const folder = mkdtempSync(join(tmpdir(), "headgate-bench-deaths-"));
   const data = join(tmpdir(), `headgate-bench-postgres-${process.pid}`);
