@@ -13,6 +13,11 @@ use crate::tns::Filter;
 /// Lowest and highest bitrate, in bit/s.
 const BITRATES: std::ops::RangeInclusive<u32> = 16_000..=384_000;
 
+/// What 16 bits cannot tell from zero: samples in floating point are seldom exactly silent, or equal in both channels.
+const INAUDIBLE: f32 = 0.5;
+/// What loud Opus may exceed full scale by; its listener's decoder is the one that clips.
+const LIMIT_SAMPLE: f32 = 65_536.0;
+
 /// What an encoder makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -99,13 +104,18 @@ impl Encoder {
         self.encode_from(samples, f32::from)
     }
 
-    /// The same from samples between -1 and 1; what is beyond is clipped, and what is no number is silent.
+    /// The same from samples of which full scale is between -1 and 1; what is beyond twice that is clipped, and what is no
+    /// number is silent.
     ///
     /// # Errors
     /// The wrong number of samples.
     pub fn encode_f32(&mut self, samples: &[f32]) -> Result<&[u8], EncoderError> {
         self.encode_from(samples, |sample| {
-            if sample.is_nan() { 0.0 } else { (sample * 32_768.0).clamp(-32_768.0, 32_768.0) }
+            if sample.is_nan() {
+                0.0
+            } else {
+                (sample * 32_768.0).clamp(-LIMIT_SAMPLE, LIMIT_SAMPLE)
+            }
         })
     }
 
@@ -131,10 +141,15 @@ impl Encoder {
                 *target = convert(samples[index]);
             }
         }
-        let is_silent =
-            self.channels.iter().all(|channel| channel.newest().iter().all(|s| *s == 0.0));
+        let is_silent = self
+            .channels
+            .iter()
+            .all(|channel| channel.newest().iter().all(|s| s.abs() < INAUDIBLE));
         let is_equal = match &self.channels[..] {
-            [left, right] => left.newest() == right.newest(),
+            [left, right] => {
+                let mut pairs = left.newest().iter().zip(right.newest());
+                pairs.all(|(left, right)| (left - right).abs() < INAUDIBLE)
+            }
             _ => false,
         };
         self.silent = [is_silent, self.silent[0], self.silent[1]];
