@@ -137,18 +137,25 @@ impl Encoder {
         for (index, channel) in self.channels.iter_mut().enumerate() {
             channel.samples.copy_within(LINES.., 0);
             let target = &mut channel.samples[SAMPLES - LINES..];
-            for (target, samples) in target.iter_mut().zip(samples.chunks_exact(count)) {
-                *target = convert(samples[index]);
+            if count == 1 {
+                target.iter_mut().zip(samples).for_each(|(target, one)| *target = convert(*one));
+                continue;
             }
+            let (pairs, _) = samples.as_chunks::<2>();
+            target.iter_mut().zip(pairs).for_each(|(target, pair)| *target = convert(pair[index]));
         }
-        let is_silent = self
-            .channels
-            .iter()
-            .all(|channel| channel.newest().iter().all(|s| s.abs() < INAUDIBLE));
+        let is_silent = self.channels.iter().all(|channel| {
+            let (eights, _) = channel.newest().as_chunks::<8>();
+            eights.iter().all(|eight| largest(*eight) < INAUDIBLE)
+        });
         let is_equal = match &self.channels[..] {
             [left, right] => {
-                let mut pairs = left.newest().iter().zip(right.newest());
-                pairs.all(|(left, right)| (left - right).abs() < INAUDIBLE)
+                let (left, right) =
+                    (left.newest().as_chunks::<8>().0, right.newest().as_chunks().0);
+                let differences = left.iter().zip(right).map(|(left, right): (_, &[f32; 8])| {
+                    std::array::from_fn(|lane| left[lane] - right[lane])
+                });
+                differences.map(largest).all(|difference| difference < INAUDIBLE)
             }
             _ => false,
         };
@@ -274,7 +281,8 @@ impl Encoder {
         }
         self.demand.clear();
         let mut noises = 0;
-        for channel in &mut self.channels {
+        let distinct = if equal { 1 } else { self.channels.len() };
+        for channel in &mut self.channels[..distinct] {
             noises += channel.demand(&self.layout, bands, &mut self.demand);
         }
         let mut frame = Frame { sequence, shape: self.shape, layout: &self.layout, bands };
@@ -290,11 +298,11 @@ impl Encoder {
         let overhead = side + self.channels.len() * layout_bits(&self.layout, bands) + 2 * noises;
         let budget = self.rate.budget(&self.demand, overhead);
         let mut shift = budget.shift;
-        let mut used = side + quantise(&mut self.channels, &self.layout, bands, shift);
+        let mut used = side + quantise(&mut self.channels, &self.layout, bands, shift, equal);
         if used > budget.most {
             let corrected = self.rate.correct(&self.demand, budget, used);
             shift = corrected;
-            used = side + quantise(&mut self.channels, &self.layout, bands, corrected);
+            used = side + quantise(&mut self.channels, &self.layout, bands, corrected, equal);
         }
         while used > budget.most && frame.bands > 0 {
             frame.bands -= 1;
@@ -335,13 +343,30 @@ impl Encoder {
     }
 }
 
+/// The largest magnitude.
+fn largest(samples: [f32; 8]) -> f32 {
+    samples
+        .iter()
+        .fold(0.0, |largest, sample| if sample.abs() > largest { sample.abs() } else { largest })
+}
+
 /// Bits of sections and scale factors, about.
 fn layout_bits(layout: &Layout, bands: usize) -> usize {
     bands * layout.groups().len() * 5 / 2
 }
 
-/// Quantises all channels and returns the bits of their sections, scale factors and lines.
-fn quantise(channels: &mut [Channel], layout: &Layout, bands: usize, shift: f32) -> usize {
+/// Quantises all channels and returns the bits of their sections, scale factors and lines. Of `equal` channels the second
+/// one is the empty difference.
+fn quantise(
+    channels: &mut [Channel],
+    layout: &Layout,
+    bands: usize,
+    shift: f32,
+    equal: bool,
+) -> usize {
+    if let ([sum, difference], true) = (&mut *channels, equal) {
+        return sum.quantise(layout, bands, shift) + difference.empty(layout, bands, sum);
+    }
     channels.iter_mut().map(|channel| channel.quantise(layout, bands, shift)).sum()
 }
 
