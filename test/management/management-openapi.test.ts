@@ -45,7 +45,7 @@ const WEB_SOCKET = "/p/webrtcws";
 /** Nor addresses of any depth: those of the dashboard's pages, all of which return the document of
  *  /dashboard. The root redirects there. Nor what only browsers request, to sign in at an identity provider. */
 const SIGN_IN = "/login/identity-provider/:organisation";
-const PAGES: readonly string[] = ["/", "/dashboard/*", SIGN_IN, `${SIGN_IN}/callback`];
+const PAGES: readonly string[] = ["/", "/favicon.ico", "/dashboard/*", SIGN_IN, `${SIGN_IN}/callback`];
 
 test("every route that is served has a row in the table of roles, and every row is served", () => {
   expect(servedRoutes().filter((route) => !WHIP.test(route))).toStrictEqual(Object.keys(ROUTES).sort());
