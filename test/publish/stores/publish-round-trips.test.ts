@@ -70,7 +70,7 @@ function namedIn(statement: string): readonly string[] {
 }
 
 test.each(["RTMP", "WHIP"] as const)(
-  "a publish by %s waits for the store three times, and its end three times",
+  "a publish by %s waits for the store three times, and its end four times",
   async (way) => {
     let clientId = 0;
     const admission = await tripsOf(async () => {
@@ -83,6 +83,7 @@ test.each(["RTMP", "WHIP"] as const)(
     ]);
     expect(await tripsOf(() => ended(clientId))).toEqual([
       "insert usage, insert outbox, insert webhook_copy_outbox, update publish, update stream",
+      "select outbox",
       "update outbox",
       "update outbox",
     ]);

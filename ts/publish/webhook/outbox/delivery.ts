@@ -35,7 +35,7 @@ export function createDelivery(
   return async (row) => {
     const clientId = Number(row.client_id);
     const call = callOf(row);
-    const attempts = Number(row.attempts);
+    const attempts = Number(row.attempts) + 1;
     let outcome: DeliveryOutcome = "withheld";
     try {
       const receiver = receiverOf(table, row, await customers.of(row.organisation_id));
@@ -116,7 +116,7 @@ function receiverOf(table: OutboxName, row: DueEvent, { keys, webhook, copies }:
 /** The attempt that was counted in advance was not made. */
 function withdrawn(row: DueEvent, now: number): Settlement["change"] {
   const refused_since = row.refused_since === null ? null : Number(row.refused_since);
-  const attempts = Number(row.attempts) - 1;
+  const attempts = Number(row.attempts);
   return { last_status: row.last_status, refusals: Number(row.refusals), refused_since, attempts, given_up_at: now };
 }
 

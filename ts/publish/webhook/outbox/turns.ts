@@ -13,7 +13,7 @@ const PACE_CHECK_MS = 50;
 const LATE_MS = 30;
 
 export interface TurnsDeps {
-  readonly events: Pick<DueEvents, "claim">;
+  readonly events: Pick<DueEvents, "of" | "claim">;
   readonly followClock: (now: number) => Promise<void>;
   readonly round: Round;
   readonly checks: () => Checks;
@@ -41,7 +41,7 @@ export class Turns {
   readonly #places = new DeliveryPlaces();
   /** Client id → how many hold its events back. */
   readonly #held = new Map<number, number>();
-  /** Held client ids of which an event may have been passed over. */
+  /** Held client ids of which an event was passed over. */
   readonly #passedOver = new Set<number>();
   /** Event id → its delivery: further events of the publish wait for it. */
   readonly #inFlight = new Map<string, Delivery>();
@@ -143,19 +143,34 @@ export class Turns {
   async #start(organisation: string, quantity: number, webhooks: Webhooks, now: number): Promise<boolean> {
     const { events, deadlineMs } = this.#deps;
     const inFlight = [...this.#inFlight.values()].filter((delivery) => delivery.organisation === organisation);
-    for (const clientId of this.#held.keys()) this.#passedOver.add(clientId);
-    const except = [...this.#held.keys(), ...inFlight.map(({ clientId }) => clientId)];
-    const take = { now, until: now + deadlineMs, quantity, webhooks, except };
-    let claimed: readonly DueEvent[];
+    const busy = inFlight.map(({ clientId }) => clientId);
+    // Those held back may be the oldest, and one more tells whether it is the last time.
+    const limit = quantity + this.#held.size + 1;
+    const due = await events.of(organisation, now, limit, { webhooks, busy });
+    const free = due.filter((row) => this.#isFree(row));
+    const rows = free.slice(0, quantity);
+    const isLast = due.length < limit && rows.length === free.length;
+    if (rows.length === 0) return isLast;
+    let claimed: ReadonlySet<string>;
     try {
-      claimed = await events.claim(organisation, take);
+      claimed = await events.claim(
+        rows.map(({ id }) => id),
+        now + deadlineMs,
+      );
     } catch (err) {
       this.#deps.checks().pauseAfter(err);
       return false;
     }
-    for (const row of claimed) this.#begin(organisation, row);
-    if (claimed.length > 0) this.#keepPace();
-    return claimed.length < quantity;
+    for (const row of rows) if (claimed.has(row.id)) this.#begin(organisation, row);
+    this.#keepPace();
+    return isLast;
+  }
+
+  #isFree(row: DueEvent): boolean {
+    const clientId = Number(row.client_id);
+    if (!this.#held.has(clientId)) return true;
+    this.#passedOver.add(clientId);
+    return false;
   }
 
   #begin(organisation: string, row: DueEvent): void {
